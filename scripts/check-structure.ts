@@ -3,12 +3,13 @@
  * scripts/structure/exceptions.json; one that is no longer needed fails too, and `--prune` takes it out.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
+import { checkClockClaims } from './structure/check-clock-claims.ts';
 import { checkDeclarations, checkFunctionLength, checkParameters } from './structure/check-functions.ts';
 import { checkLayers, checkOneWay } from './structure/check-layers.ts';
 import { checkOwnerPackages } from './structure/check-owner-packages.ts';
 import { checkTypeNames } from './structure/check-type-names.ts';
 import { compareWithExceptions, type Exceptions } from './structure/exceptions.ts';
-import { readSources } from './structure/source.ts';
+import { readSources, readTests } from './structure/source.ts';
 
 const packageFile = new URL('../package.json', import.meta.url);
 const exceptionsFile = new URL('structure/exceptions.json', import.meta.url);
@@ -22,6 +23,7 @@ const violations = [
   ...checkParameters(product),
   ...checkTypeNames(product),
   ...checkDeclarations(all),
+  ...checkClockClaims(readTests()),
   ...checkOwnerPackages(all, JSON.parse(readFileSync(packageFile, 'utf8'))),
 ];
 

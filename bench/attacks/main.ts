@@ -1,13 +1,13 @@
 /** That one key cannot exhaust a server: `npm run bench:attacks [-- --rounds 5 --only WORDS]`. Linux only. */
 import { parseArgs } from 'node:util';
 import { describeServer } from '../../src/dev/service-processes.ts';
-import { startTcpProxy } from '../../test/support/tcp-proxy.ts';
+import { attacks, type Target } from '../../test/scenarios/attacks/attacks.ts';
+import { collectorEnvironment } from '../../test/scenarios/attacks/process-size.ts';
+import { type AttackFigures, isAsLarge, livezMs, playRounds } from '../../test/scenarios/attacks/rounds.ts';
+import { startTcpProxy, type TcpProxy } from '../../test/support/tcp-proxy.ts';
 import { type Place, runBench } from '../shared/run-bench.ts';
 import { startDatabase } from '../shared/start-database.ts';
 import { createEnvironment, startTemporalServer } from '../shared/start-temporal.ts';
-import { attacks, type Target } from './attacks.ts';
-import { collectorEnvironment } from './process-size.ts';
-import { type AttackFigures, isAsLarge, livezMs, playRounds } from './rounds.ts';
 
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '5' }, only: { type: 'string', default: '' } },
@@ -19,7 +19,13 @@ if (some.length === 0) {
   );
 }
 
-async function startTarget(place: Place): Promise<{ target: Target; pid: number }> {
+interface Attacked {
+  readonly target: Target;
+  readonly database: TcpProxy;
+  readonly pid: number;
+}
+
+async function startTarget(place: Place): Promise<Attacked> {
   const { databaseUrl, apiKey: key } = await startDatabase(place);
   const direct = new URL(databaseUrl);
   const database = await startTcpProxy(direct.host);
@@ -37,7 +43,7 @@ async function startTarget(place: Place): Promise<{ target: Target; pid: number 
   await place.supervisor.start(spec);
   const pid = place.supervisor.processes().find(({ name }) => name === spec.name)?.pid;
   if (pid === undefined) throw new Error('the server has no process');
-  return { target: { url, key, runId: await startRun(url, key), database }, pid };
+  return { target: { url, key, runId: await startRun(url, key), database }, database, pid };
 }
 
 /** It waits for a worker that does not come. */
@@ -53,13 +59,28 @@ async function startRun(url: string, key: string): Promise<string> {
   return run_id;
 }
 
+/** A proxy waits no longer for `/readyz`. */
+const readyMs = 2_000;
+
+/** Until a server whose database says nothing any more answers that it is not ready. */
+async function timeUnreadiness(url: string, database: TcpProxy): Promise<number> {
+  database.silence(true);
+  const beganAt = performance.now();
+  const { status } = await fetch(`${url}/readyz`);
+  const tookMs = performance.now() - beganAt;
+  if (status !== 503) throw new Error(`/readyz was answered with ${status}, while the database says nothing`);
+  await database.cut();
+  await database.restore();
+  return tookMs;
+}
+
 function show({ name, longestMs, count, answers }: AttackFigures): string {
   const given = [...answers].map(([status, times]) => `${times} × ${status}`).join(', ');
   return `${name.padEnd(34)} /livez at most ${longestMs.toFixed(0).padStart(5)} ms of ${String(count).padStart(4)}   ${given}`;
 }
 
 await runBench(async (place) => {
-  const { target, pid } = await startTarget(place);
+  const { target, database, pid } = await startTarget(place);
   const { figures, before, after } = await playRounds(target, pid, { rounds: Number(values.rounds), some });
   for (const figure of figures) console.log(show(figure));
   const longestMs = Math.max(...figures.map((figure) => figure.longestMs));
@@ -69,5 +90,10 @@ await runBench(async (place) => {
   console.log(
     `resident ${before.residentMib.toFixed(0)} MiB before, ${after.residentMib.toFixed(0)} after; descriptors ${before.descriptors}, ${after.descriptors}: ${isSmall ? 'pass' : 'FAIL'}`,
   );
-  return isPrompt && isSmall;
+  const unreadyMs = await timeUnreadiness(target.url, database);
+  const isNoticed = unreadyMs <= readyMs;
+  console.log(
+    `/readyz says after ${unreadyMs.toFixed(0)} ms that the database is silent, <= ${readyMs} ms: ${isNoticed ? 'pass' : 'FAIL'}`,
+  );
+  return isPrompt && isSmall && isNoticed;
 });

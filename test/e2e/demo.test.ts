@@ -28,14 +28,14 @@ async function visitDemo(printed: string, video: string): Promise<void> {
 /** It plays, at -16 LUFS. */
 async function examineVideo(folder: string, path: string): Promise<void> {
   const tools = await locateMediaTools(folder);
-  const facts = await probeMedia(tools, path, AbortSignal.timeout(10_000));
+  const facts = await probeMedia(tools, path, AbortSignal.timeout(60_000));
   expect(facts).toMatchObject({
     durationS: expect.closeTo(5, 0),
     hasAudio: true,
     video: { codec: 'h264' },
   });
   const meter = ['-i', path, '-af', 'ebur128', '-f', 'null', '-'];
-  const printed = await runFfmpeg(tools, meter, AbortSignal.timeout(30_000));
+  const printed = await runFfmpeg(tools, meter, AbortSignal.timeout(60_000));
   const loudness = Number(/Integrated loudness:\s+I: +(-?[\d.]+) LUFS/.exec(printed)?.[1]);
   expect(Math.abs(loudness + 16)).toBeLessThan(1);
 }

@@ -22,12 +22,12 @@ test('the free local instance gets the work; when it dies at work the run comple
   expect([free.execs.length, hosted.execs.length]).toEqual([1, 0]);
 
   free.handle = () => undefined;
-  const { run_id } = await capstan.submit([{ id: 'a', capability: 'render', input: {} }]);
+  // A retry would come an hour later. `npm run faults:failover` prints how soon the other one begins.
+  const retry = { max: 1, initial: '1h' };
+  const { run_id } = await capstan.submit([{ id: 'a', capability: 'render', retry, input: {} }]);
   await waitFor('the call to arrive', () => free.execs.length === 2);
-  const diedAt = performance.now();
   await free.stop();
   await waitFor('the next attempt', () => hosted.execs.length === 1);
-  expect(performance.now() - diedAt).toBeLessThan(1_000);
 
   expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', cost_usd: 0.02 });
   const { body } = await capstan.request<StepDetail>('GET', `/v1/runs/${run_id}/steps/a`);

@@ -79,8 +79,8 @@ async function post(runId: string, what: string, body: object = {}): Promise<voi
 
 /** Nothing is open, and each call that nobody lost was made once. */
 async function checkRows(): Promise<void> {
-  await waitFor('nothing to be left', async () => (await findLeftovers(db)).length === 0, 30_000).catch(
-    async () => expect(await findLeftovers(db)).toEqual([]),
+  await waitFor('nothing to be left', async () => (await findLeftovers(db)).length === 0).catch(async () =>
+    expect(await findLeftovers(db)).toEqual([]),
   );
   expect(await findRepeats(db, instance)).toEqual([]);
   expect(await findViolations(db, [])).toEqual([]);
@@ -151,7 +151,7 @@ test('a cancel ends the calls of a batch, also those that go on, in whichever wo
   expect(ended.map(({ run }) => run.state)).toEqual(moments.map(() => 'cancelled'));
   const openAfter = (): number[] =>
     moments.filter((_, at) => ended[at]?.calls.some(({ closed }) => !closed) === true);
-  await waitFor('the calls to be closed', () => openAfter().length === 0, 20_000).catch(() =>
+  await waitFor('the calls to be closed', () => openAfter().length === 0).catch(() =>
     expect(openAfter()).toEqual([]),
   );
   await checkRows();
@@ -222,10 +222,8 @@ test('a run given to another worker while its batch goes on, because the first o
   const run = await capstan.submit(steps);
   await waitFor('the call', () => held.length > 0);
   await capstan.startWorker();
-  await waitFor(
-    'the run to be with the other one',
-    async () => (await readEvents(run)).some((event) => event.workflowTaskTimedOutEventAttributes != null),
-    25_000,
+  await waitFor('the run to be with the other one', async () =>
+    (await readEvents(run)).some((event) => event.workflowTaskTimedOutEventAttributes != null),
   );
   for (const { answer } of held) answer();
   sleeper.send('SIGCONT');

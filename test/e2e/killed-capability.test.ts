@@ -39,14 +39,11 @@ async function startConcat(
   });
   children.push(child);
   const endpoint = `http://127.0.0.1:${port}`;
-  await waitFor(
-    'the instance',
-    () =>
-      fetch(`${endpoint}/health`).then(
-        ({ ok }) => ok,
-        () => false,
-      ),
-    30_000,
+  await waitFor('the instance', () =>
+    fetch(`${endpoint}/health`).then(
+      ({ ok }) => ok,
+      () => false,
+    ),
   );
   return { child, endpoint };
 }

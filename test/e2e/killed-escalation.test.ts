@@ -189,7 +189,7 @@ async function bringToPlaces(): Promise<Run[]> {
   const locked = places.filter(({ held }) => held !== 'no answer').length;
   await waitFor('those held by a lock to wait for it', async () => (await countBlocked()) === locked);
   runs.push(await startLadder(opening));
-  await waitFor('the last one to wait too', async () => (await countBlocked()) === locked + 1, 30_000);
+  await waitFor('the last one to wait too', async () => (await countBlocked()) === locked + 1);
   return runs;
 }
 

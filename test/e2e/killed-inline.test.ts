@@ -116,8 +116,8 @@ async function check(runs: readonly StartedRun[]): Promise<void> {
     const seen = { state: run.state, output: run.output, error: run.error };
     expect(seen, runId).toEqual({ state: 'succeeded', output });
   }
-  await waitFor('nothing to be left', async () => (await findLeftovers(db)).length === 0, 30_000).catch(
-    async () => expect(await findLeftovers(db)).toEqual([]),
+  await waitFor('nothing to be left', async () => (await findLeftovers(db)).length === 0).catch(async () =>
+    expect(await findLeftovers(db)).toEqual([]),
   );
   expect(await findRepeats(db, brief)).toEqual([]);
   expect(await findViolations(db, [])).toEqual([]);

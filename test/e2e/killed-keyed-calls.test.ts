@@ -86,7 +86,7 @@ test(
     const asked: Promise<unknown>[] = [];
     for (let round = 0; round < kills; round++) asked.push(...(await killOnce(round)));
     await Promise.all(asked);
-    await waitFor('nothing to be reserved', async () => (await readFigures()).reserved_nano === '0', 20_000);
+    await waitFor('nothing to be reserved', async () => (await readFigures()).reserved_nano === '0');
     const figures = { kills, ...(await readFigures()), ...repeatsOf(instance) };
     if (process.env.KILLS !== undefined) console.log(JSON.stringify(figures));
     expect(figures).toMatchObject({ keys: kills * keysPerKill, paid_twice: 0, untold: 0 });

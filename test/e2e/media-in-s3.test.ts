@@ -88,7 +88,7 @@ describe.skipIf(program.path === null)(`samples over S3 (${program.reason})`, ()
 
     const video = join(folder, 'back.mp4');
     await transfer.download({ job_id: job.job_id, file: 'all.mp4' }, video, signal);
-    const facts = await probeMedia(await locateMediaTools(folder), video, AbortSignal.timeout(10_000));
+    const facts = await probeMedia(await locateMediaTools(folder), video, AbortSignal.timeout(60_000));
     expect(facts).toMatchObject({ durationS: expect.closeTo(5, 0), video: { codec: 'h264' } });
 
     const listed = await capstan.request<{ artifacts: object[] }>('GET', `/v1/jobs/${job.job_id}`);

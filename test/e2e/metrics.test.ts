@@ -140,7 +140,7 @@ test('every expression of alerts and dashboard has a value, and no alert is refu
       empty = empty.filter((_, index) => values[index]?.length === 0);
       return empty.length === 0;
     };
-    await waitFor('a value of each', lookAgain, 20_000).catch(() => undefined);
+    await waitFor('a value of each', lookAgain).catch(() => undefined);
     expect(empty).toEqual([]);
     for (const alert of alerts) await prometheus.query(toExpression(alert));
     expect(await prometheus.query('sum(capstan_maintenance_holder)')).toEqual([1]);

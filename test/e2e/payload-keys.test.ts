@@ -80,7 +80,7 @@ async function waitForKey({ schedule_id }: Schedule, key: string | undefined): P
   const client = new Client({ connection, dataConverter: createDataConverter(key) });
   const handle = client.schedule.getHandle(`nightly/${schedule_id}`);
   const isRead = () => handle.describe().catch(() => undefined);
-  await waitFor('the schedule to stand under the key', isRead, 30_000);
+  await waitFor('the schedule to stand under the key', isRead);
   await connection.close();
 }
 
@@ -126,7 +126,7 @@ test('without the key that a run needs its worker says which, and goes on when i
   const other = `k9:${randomBytes(32).toString('base64')}`;
   await restart(other);
   await decide(capstan, review, { action: 'output', output: { take: 1 } });
-  await waitFor('the worker to say it', () => capstan.logs().includes('encrypted by the key'), 30_000);
+  await waitFor('the worker to say it', () => capstan.logs().includes('encrypted by the key'));
   await restart(`${newer},${older},${other}`);
   expect(await capstan.ended(run.run_id, 60_000)).toMatchObject({ state: 'succeeded' });
 });

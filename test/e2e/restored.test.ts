@@ -65,7 +65,7 @@ async function aNamespace(): Promise<string> {
         () => true,
         () => undefined,
       );
-    await waitFor('the namespace', isKnown, 30_000);
+    await waitFor('the namespace', isKnown);
   } finally {
     await connection.close();
   }

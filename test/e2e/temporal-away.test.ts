@@ -123,16 +123,12 @@ test('a schedule is taken, and works when Temporal is back', async () => {
   const trigger = async () => (await capstan.request('POST', `${path}/trigger`)).status;
   expect(await trigger()).toBe(503);
   await temporal.restore();
-  const shown = await waitFor(
-    'the delivery',
-    async () => {
-      const { body } = await capstan.request<Schedule>('GET', path);
-      return body.delivered && body.next_at.length > 0 ? body : undefined;
-    },
-    30_000,
-  );
+  const shown = await waitFor('the delivery', async () => {
+    const { body } = await capstan.request<Schedule>('GET', path);
+    return body.delivered && body.next_at.length > 0 ? body : undefined;
+  });
   expect(shown.next_at.every((at) => at.slice(4, 16) === '-02-29T00:00')).toBe(true);
   const before = resample.execs.length;
-  await waitFor('a start', async () => (await trigger()) === 202, 30_000);
+  await waitFor('a start', async () => (await trigger()) === 202);
   await waitFor('its call', () => resample.execs.length > before);
 });

@@ -21,7 +21,6 @@ const a = { id: 'a', capability: 'x' };
 
 describe('virtual time', () => {
   it('lets days pass at once, and tells when things happened', async () => {
-    const before = performance.now();
     const { steps, duration_ms } = await run(
       [
         { ...a, timeout: '12h', total_timeout: '7d', retry: { max: 1, initial: '3h', max_delay: '24h' } },
@@ -35,7 +34,6 @@ describe('virtual time', () => {
       ['w', (16 + 48) * hour],
     ]);
     expect(duration_ms).toBe(64 * hour);
-    expect(performance.now() - before).toBeLessThan(2_000);
   });
 });
 

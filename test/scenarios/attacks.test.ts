@@ -1,9 +1,9 @@
 /** The short form of `npm run bench:attacks`: one round, on a server of its own. */
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { collectorEnvironment } from '../../bench/attacks/process-size.ts';
-import { isAsLarge, livezMs, playRounds } from '../../bench/attacks/rounds.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { collectorEnvironment } from './attacks/process-size.ts';
+import { isAsLarge, livezMs, playRounds } from './attacks/rounds.ts';
 
 let capstan: Capstan;
 let database: TcpProxy;
@@ -43,8 +43,8 @@ test.runIf(process.platform === 'linux')(
       '1,000 requests at once': expect.toSatisfy((answers) => ['200', '200 429'].includes(answers.join(' '))),
       'a stopped Postgres': expect.arrayContaining(['503']),
     });
-    // A machine that does other things as well is slower; `npm run bench:attacks` holds the bar itself.
-    for (const { longestMs } of figures) expect(longestMs, shown).toBeLessThan(6 * livezMs);
+    // However long the machine lets it wait: `npm run bench:attacks` measures that, against a bar of 300 ms.
+    for (const { longestBusyMs } of figures) expect(longestBusyMs, shown).toBeLessThan(6 * livezMs);
     expect(isAsLarge(before, after), shown).toBe(true);
   },
   300_000,

@@ -39,10 +39,8 @@ function startCalls(stage: Stage, { projectId, capability }: Cast) {
 }
 
 function waitForInstance({ db }: Stage, { free }: Cast, what: string, condition: string): Promise<unknown> {
-  return waitFor(
-    what,
-    () => db('instance').where({ endpoint: free.endpoint }).whereRaw(condition).first('instance_id'),
-    30_000,
+  return waitFor(what, () =>
+    db('instance').where({ endpoint: free.endpoint }).whereRaw(condition).first('instance_id'),
   );
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { checkClockClaims } from '../../scripts/structure/check-clock-claims.ts';
 import {
   checkDeclarations,
   checkFunctionLength,
@@ -116,12 +117,48 @@ test('a type name is declared once, exported or not', () => {
   ).toEqual(['Turn']);
 });
 
+describe('claims by the clock', () => {
+  const found = (text: string) => subjectsOf(checkClockClaims, { 'test/a.test.ts': text }).length;
+
+  test.each([
+    ['a bound on a difference', 'expect(performance.now() - from).toBeLessThan(1_000);'],
+    ['a bound on one in a call', 'expect(Math.abs(Date.now() - at)).toBeLessThanOrEqual(5);'],
+    ['a bound on a constant', 'const took = performance.now() - from;\nexpect(took / 2).toBeLessThan(9);'],
+    ['a bound with words', "expect(Date.now() - from, 'late').toBeLessThan(9);"],
+    ['a short deadline', "await waitFor('it', () => done, 5_000);"],
+    ['a pause', 'await sleep(50);'],
+    ['a pause by hand', 'await new Promise((resolve) => setTimeout(resolve, 20));'],
+  ])('%s is refused', (_, text) => expect(found(text)).toBe(1));
+
+  test.each([
+    ['a least time', 'expect(performance.now() - from).toBeGreaterThan(1_000);'],
+    ['processor time', 'const spentMs = countProcessorMs();\nexpect(spentMs()).toBeLessThan(1_000);'],
+    ['a moment between two others', 'expect(at).toBeLessThanOrEqual(Date.now());'],
+    ['a deadline of a minute', "await waitFor('it', () => done, 60_000);"],
+    ['no deadline', "await waitFor('it', () => done);"],
+    ['a turn of the loop', 'await new Promise((resolve) => setImmediate(resolve));'],
+  ])('%s is not', (_, text) => expect(found(text)).toBe(0));
+
+  test('one is named by its test, or by the function that it is in', () => {
+    const text = "test('waits', async () => { await sleep(1); });\nfunction slow() { return sleep(2); }";
+    expect(subjectsOf(checkClockClaims, { 'test/a.test.ts': text })).toEqual([
+      'test/a.test.ts waits',
+      'test/a.test.ts slow',
+    ]);
+  });
+});
+
 test('an exception lets its subject pass, and fails when nothing needs it any more', () => {
   const violations = ['a', 'b'].map((subject) => ({ rule: 'parameters', subject, message: subject }));
   expect(compareWithExceptions(violations, { parameters: ['a', 'gone'], declarations: ['b'] })).toEqual({
     broken: [{ rule: 'parameters', subject: 'b', message: 'b' }],
     unneeded: ['parameters: gone', 'declarations: b'],
     needed: { parameters: ['a'], declarations: [] },
+  });
+  expect(compareWithExceptions(violations, { parameters: { a: 'why', b: 'why', gone: 'why' } })).toEqual({
+    broken: [],
+    unneeded: ['parameters: gone'],
+    needed: { parameters: { a: 'why', b: 'why' } },
   });
 });
 

@@ -23,7 +23,7 @@ function wantsCsv(format: LedgerQuery['format'], accept: string | undefined): bo
 }
 
 /** Who looks up costs waits 4 s for the answer. */
-const costsWithinMs = 3_500;
+export const costsWithinMs = 3_500;
 
 export function moneyRoutes(services: Pick<Services, 'money'>): Route[] {
   return [

@@ -30,7 +30,7 @@ function startCommand(args: readonly string[], env: Record<string, string> = {})
   return { child, printed, exited: once(child, 'close').then(([code]) => code) };
 }
 
-const deadline = { timeout: 20_000, interval: 20 };
+const deadline = { timeout: 60_000, interval: 20 };
 
 it('starts an npm package out of the cache, which `check` approves, until SIGTERM', async () => {
   router = await startFakeRouter();

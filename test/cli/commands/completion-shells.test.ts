@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { beforeEach, expect, inject, test } from 'vitest';
 import { aFolder } from '../../capability/support/folders.ts';
 
-const limitMs = 25_000;
+const limitMs = 60_000;
 let folder: string;
 
 beforeEach(async () => {

@@ -67,7 +67,7 @@ async function openStep({ way, hands, opened }: Scene): Promise<void> {
 async function correct(scene: Scene): Promise<void> {
   const { way, hands, opened } = scene;
   const { page } = opened;
-  await page.getByText('waits for a person').first().waitFor({ timeout: 20_000 });
+  await page.getByText('waits for a person').first().waitFor();
   await openStep(scene);
   const review = page.getByRole('link', { name: /^rev_/ });
   await review.waitFor();
@@ -85,7 +85,7 @@ async function correct(scene: Scene): Promise<void> {
 
 async function waitForSuccess({ opened }: Scene): Promise<void> {
   const head = opened.page.getByRole('heading', { name: 'learning' });
-  await head.getByText('succeeded').waitFor({ timeout: 20_000 });
+  await head.getByText('succeeded').waitFor();
 }
 
 const chosen = isTakingPictures() ? ways : ways.slice(0, 1);

@@ -44,7 +44,7 @@ async function playToEnd(film: Locator): Promise<void> {
   const play = (video: Film) => video.play();
   await film.evaluate(play);
   const look = (video: Film) => ({ hasFrame: video.readyState >= 2, ended: video.ended });
-  await expect.poll(() => film.evaluate(look), { timeout: 10_000 }).toEqual({ hasFrame: true, ended: true });
+  await expect.poll(() => film.evaluate(look), { timeout: 60_000 }).toEqual({ hasFrame: true, ended: true });
 }
 
 export function tellProjectStories(visit: Visit, capstan: () => Capstan): void {

@@ -65,7 +65,7 @@ async function decide({ page }: OpenPage, output: object): Promise<void> {
 
 export function tellReviewStories(visitAs: VisitAs, capstan: () => Capstan): void {
   test('two people decide at once: one is taken, the other sees who was faster, and keeps what they wrote', {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const { ask, people } = await openTeam(capstan());
     const [ada, ben] = people;

@@ -73,7 +73,7 @@ export async function openPage(
     timezoneId: 'UTC',
   });
   const page = await context.newPage();
-  page.setDefaultTimeout(30_000);
+  page.setDefaultTimeout(60_000);
   const said: string[] = [];
   page.on('console', (message) => {
     if (message.type() === 'error') said.push(`${message.text()} ${message.location().url}`);

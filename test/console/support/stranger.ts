@@ -17,7 +17,7 @@ export async function followLink({ page, arrive }: OpenPage, link: string): Prom
   const film = page.locator('video');
   await film.waitFor();
   const look = ({ readyState, currentTime }: Film) => readyState >= 3 && currentTime > 0.5;
-  await expect.poll(() => film.evaluate(look), { timeout: 15_000 }).toBe(true);
+  await expect.poll(() => film.evaluate(look), { timeout: 60_000 }).toBe(true);
 }
 
 async function writeFromExample(page: Page): Promise<void> {
@@ -42,7 +42,7 @@ export async function writeAndRun({ page, arrive }: OpenPage, film: string): Pro
   await page.getByRole('button', { name: 'Start the run' }).click();
   await arrive(/\/ui\/runs\/run_/);
   const run = new URL(page.url()).pathname.slice('/ui'.length);
-  await page.getByText('waits for a person: publish').waitFor({ timeout: 30_000 });
+  await page.getByText('waits for a person: publish').waitFor();
   await page
     .getByRole('link', { name: /^Reviews/ })
     .first()

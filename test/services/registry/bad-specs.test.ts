@@ -1,7 +1,7 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';
+import { countThreadMs } from '../../support/processor-time.ts';
 import { waitFor } from '../../support/wait.ts';
 import { aSpec } from './fake-instance.ts';
 import { aHeavySchema } from './heavy-schema.ts';
@@ -41,16 +41,12 @@ describe('an instance whose spec holds a hostile schema', () => {
     ['a pattern that is huge in few characters', { pattern: 'a{1000}'.repeat(60) }, 'instructions'],
     ['a reference to itself', { allOf: [{ $ref: '#' }] }, 'leads back to itself'],
     ['more than 64 KiB', { description: 'x'.repeat(65_536) }, 'more than 65536 bytes'],
-  ])('is quarantined within 5 s with the reason shown: %s', async (_, input, reason) => {
+  ])('is quarantined with the reason shown: %s', async (_, input, reason) => {
     const instance = await register(input);
-    const quarantined = await waitFor(
-      'the quarantine',
-      async () => {
-        const row = await bench.read(instance.url);
-        return row.state === 'quarantined' ? row : null;
-      },
-      5_000,
-    );
+    const quarantined = await waitFor('the quarantine', async () => {
+      const row = await bench.read(instance.url);
+      return row.state === 'quarantined' ? row : null;
+    });
     const said = input.description === undefined ? '/spec: its input schema cannot be used: ' : '/spec: ';
     expect(quarantined.reason?.slice(0, said.length)).toBe(said);
     expect(quarantined.reason).toContain(reason);
@@ -62,20 +58,21 @@ describe('an instance whose spec holds a hostile schema', () => {
     await waitFor('the spec is read', async () => (await bench.read(instance.url)).spec_digest !== null);
   });
 
-  it('does not hold up the process while its schema is compiled', async () => {
-    const warm = await register({ type: 'object' }, 'warm');
-    await waitFor('the thread is up', async () => (await bench.read(warm.url)).spec_digest !== null);
-    const delay = monitorEventLoopDelay({ resolution: 10 });
-    delay.enable();
-    const heavy = await register(aHeavySchema(), 'heavy');
-    await waitFor('a verdict', async () => {
-      const { state, spec_digest } = await bench.read(heavy.url);
-      return state === 'quarantined' || spec_digest !== null;
-    });
-    delay.disable();
-    const startedAt = performance.now();
-    createSchemaCompiler().compile(aHeavySchema());
-    const compilingMs = performance.now() - startedAt;
-    expect(delay.max / 1_000_000).toBeLessThan(compilingMs / 2);
-  });
+  it.runIf(process.platform === 'linux')(
+    'does not hold up the process while its schema is compiled',
+    async () => {
+      const warm = await register({ type: 'object' }, 'warm');
+      await waitFor('the thread is up', async () => (await bench.read(warm.url)).spec_digest !== null);
+      const vettingMs = countThreadMs();
+      const heavy = await register(aHeavySchema(), 'heavy');
+      await waitFor('a verdict', async () => {
+        const { state, spec_digest } = await bench.read(heavy.url);
+        return state === 'quarantined' || spec_digest !== null;
+      });
+      const spentMs = vettingMs();
+      const compilingMs = countThreadMs();
+      createSchemaCompiler().compile(aHeavySchema());
+      expect(spentMs).toBeLessThan(compilingMs() / 2);
+    },
+  );
 });

@@ -106,7 +106,6 @@ it('60 % that send no heartbeats but answer are not removed', async () => {
 });
 
 it('60 % that die are out within 90 s, and nobody else is', async () => {
-  const begin = performance.now();
   await bench.db.raw(
     `update instance set health_url = replace(health_url, ?, ?) where substr(instance_id, 5)::int <= ${affected}`,
     [living, dead],
@@ -121,5 +120,5 @@ it('60 % that die are out within 90 s, and nobody else is', async () => {
   await pass(74);
   while ((await states()).down !== affected && shifted < 90) await pass(1);
   expect(await states()).toEqual({ up: count - affected, down: affected });
-  expect(shifted + (performance.now() - begin) / 1_000).toBeLessThan(90);
+  expect(shifted).toBeLessThan(90);
 });

@@ -11,7 +11,7 @@ import { createDecideDispatch } from '../../../src/services/runs/decide-dispatch
 import { createRunDelivery } from '../../../src/services/runs/deliver-run.ts';
 import { createKnownDefinitions } from '../../../src/services/runs/known-definitions.ts';
 import type { RunToStart } from '../../../src/services/runs/run-start-input.ts';
-import { createSubmitRun } from '../../../src/services/runs/submit-run.ts';
+import { createSubmitRun, createSubmitRuns } from '../../../src/services/runs/submit-run.ts';
 import { anInstance } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
@@ -22,14 +22,15 @@ const { db } = useDatabase();
 const pipelines = createPipelineService(db, { vet: async () => null });
 const short = { duration_ms: 10, success_count: 9 };
 const fleet = { instances: [anInstance('only', short)], priorMs: 1 };
-const submitRun = createSubmitRun({
+const tools = {
   db,
   decideDispatch: createDecideDispatch({ of: () => fleet }),
   ownMedia: createOwnMedia(db),
   mostOpenRuns: 1_000,
   definitions: createKnownDefinitions({ db, pipelines }),
   checkForRun: async () => ({ specs: {} }),
-});
+};
+const submitRun = createSubmitRun(tools);
 
 const definition: PipelineDefinition = {
   pipeline: 'stored',
@@ -112,6 +113,17 @@ test('a run of a stored pipeline is found and written by one statement each, and
   const { told, statements } = await startIn(start);
   expect(statements).toEqual(['with']); // the mark
   expect(told).toEqual([['start', expect.objectContaining({ run_id: run.run_id, engine_version: 3 })]]);
+});
+
+test('five hundred runs in bulk are written by as many statements as two', async () => {
+  const submit = async (count: number): Promise<string[]> => {
+    const requests = Array.from({ length: count }, (_, n) => ({ pipeline: 'stored', job: { n } }));
+    const order = { projectId: project, requests, idempotency: null, toProblem: () => expect.unreachable() };
+    const [made, { answer }] = await statementsOf(() => createSubmitRuns(tools)(order));
+    expect(answer.items.map(({ status }) => status)).toEqual(Array(count).fill(202));
+    return made;
+  };
+  expect(await submit(500)).toEqual(await submit(2));
 });
 
 test('a start from what was written tells the same as one from the row', async () => {

@@ -128,9 +128,7 @@ it('does not make a caller wait for a Temporal that does not answer', async () =
   const { schedule_id } = await aSchedule();
   const gate = aGate();
   const { delivery } = aDelivery({ put: () => gate.opened });
-  const before = performance.now();
-  await delivery.deliverSoon(schedule_id);
-  expect(performance.now() - before).toBeLessThan(4_000);
+  await delivery.deliverSoon(schedule_id); // while Temporal still says nothing
   gate.open();
   await delivery.settled();
 });

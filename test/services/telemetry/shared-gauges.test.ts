@@ -16,10 +16,10 @@ afterAll(async () => {
   await database.drop();
 });
 
-function exported(from: Db, isHolder: () => boolean) {
+function exported(from: Db, isHolder: () => boolean, withinMs = 60_000) {
   const faults: unknown[] = [];
   const metrics = createPrometheus((fault) => faults.push(fault));
-  exportSharedGauges({ db: from, metrics, isHolder, withinMs: 2_000 });
+  exportSharedGauges({ db: from, metrics, isHolder, withinMs });
   const read = async (): Promise<string[]> => {
     const lines = (await metrics.text()).split('\n');
     return lines.filter((line) => line.startsWith('capstan_'));
@@ -71,11 +71,9 @@ test('an open transaction anywhere shows as what events are late by', async () =
 
 test('a database that does not answer leaves a scrape with what the process knows itself', async () => {
   const silent = { raw: () => new Promise(() => undefined) } as unknown as Db;
-  const { read, faults } = exported(silent, () => true);
-  const startedAt = performance.now();
+  const { read, faults } = exported(silent, () => true, 100);
   const lines = await read();
-  expect(performance.now() - startedAt).toBeLessThan(5_000);
   expect(lines).toContain('capstan_maintenance_holder 1');
   expect(lines.some((line) => line.startsWith('capstan_runs{'))).toBe(false);
-  expect(faults).toEqual([new Error('the database has not answered within 2000 ms')]);
+  expect(faults).toEqual([new Error('the database has not answered within 100 ms')]);
 });

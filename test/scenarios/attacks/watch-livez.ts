@@ -3,6 +3,8 @@ import { Worker } from 'node:worker_threads';
 
 export interface LivezFigures {
   readonly longestMs: number;
+  /** The most processor time that the server's main thread has had between a question and its answer. */
+  readonly longestBusyMs: number;
   /** Answers since the last look. */
   readonly count: number;
 }
@@ -13,9 +15,10 @@ export interface LivezWatch {
   stop(): Promise<unknown>;
 }
 
-/** @param url of the API */
-export function watchLivez(url: string): LivezWatch {
-  const thread = new Worker(new URL('livez-thread.mjs', import.meta.url), { workerData: url, execArgv: [] });
+/** @param url of the API @param pid of its process */
+export function watchLivez(url: string, pid: number): LivezWatch {
+  const workerData = { url, pid };
+  const thread = new Worker(new URL('livez-thread.mjs', import.meta.url), { workerData, execArgv: [] });
   return {
     read: async () => {
       thread.postMessage('read');

@@ -55,7 +55,7 @@ export async function playRounds(
   pid: number,
   { rounds, some = attacks }: { readonly rounds: number; readonly some?: readonly Attack[] },
 ): Promise<RoundFigures> {
-  const livez = watchLivez(target.url);
+  const livez = watchLivez(target.url, pid);
   try {
     await playAll(target, livez, some);
     await sleep(refillMs);
