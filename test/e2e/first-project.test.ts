@@ -8,20 +8,20 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import type { CapabilityDetail } from '../../src/contracts/capability.ts';
 import { readDocument, root } from '../docs/documents.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { writeStackFile } from '../support/stack-file.ts';
 import { waitFor } from '../support/wait.ts';
 
 const readme = readDocument('templates/init/README.md');
 
 let folder: string;
-let capstan: Capstan;
+let capstan: SharedCapstan;
 const children: ChildProcess[] = [];
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'capstan-init-'));
-  capstan = await startCapstan();
-  await writeStackFile(folder, capstan, `file://${join(folder, 'media')}`);
+  capstan = await shareCapstan();
+  await writeStackFile(folder, capstan);
 });
 afterEach(async () => {
   for (const child of children.splice(0)) {
@@ -30,7 +30,7 @@ afterEach(async () => {
   }
 });
 afterAll(async () => {
-  await capstan?.stop();
+  await leaveCapstan();
   await rm(folder, { recursive: true, force: true });
 });
 
