@@ -4,9 +4,9 @@ import type { JsonObject } from '../../src/contracts/primitives.ts';
 import type { Problem } from '../../src/contracts/problem.ts';
 import type { Run, RunStep, StepDetail } from '../../src/contracts/run.ts';
 import type { LocalResult } from '../../src/mock-run/run-locally.ts';
-import type { Capstan } from '../support/capstan.ts';
+import type { CapstanClient } from '../support/capstan.ts';
 import { type ConformanceCase, completeDefinition, isRefusal, type Refusal } from './case.ts';
-import { startFleet } from './temporal-fleet.ts';
+import { type CaseHost, startFleet } from './temporal-fleet.ts';
 import { answerReviews, controlRun } from './temporal-people.ts';
 
 type Step = LocalResult['steps'][number];
@@ -26,7 +26,12 @@ function renameCapabilities(
   return { ...(definition as JsonObject), steps: renamed };
 }
 
-async function post<Body>({ request }: Capstan, path: string, body: unknown, wanted: number): Promise<Body> {
+async function post<Body>(
+  { request }: CapstanClient,
+  path: string,
+  body: unknown,
+  wanted: number,
+): Promise<Body> {
   const answered = await request<Body>('POST', path, body);
   if (answered.status === wanted) return answered.body;
   throw new Error(`POST ${path}: ${answered.status} ${JSON.stringify(answered.body)}`);
@@ -46,7 +51,7 @@ function toStep(id: string, step: RunStep, output: StepDetail['output']): Step {
   };
 }
 
-async function readStep({ request }: Capstan, runId: string, step: RunStep): Promise<Step[]> {
+async function readStep({ request }: CapstanClient, runId: string, step: RunStep): Promise<Step[]> {
   const path = `/v1/runs/${runId}/steps/${step.id}`;
   const { output } = (await request<StepDetail>('GET', path)).body;
   const whole = toStep(step.id, step, output);
@@ -56,9 +61,10 @@ async function readStep({ request }: Capstan, runId: string, step: RunStep): Pro
 }
 
 /** @param suffix of the names of its capabilities */
-export async function playCase(capstan: Capstan, one: ConformanceCase, suffix: string): Promise<SeenRun> {
+export async function playCase(host: CaseHost, one: ConformanceCase, suffix: string): Promise<SeenRun> {
+  const { capstan } = host;
   const nameOf = (capability: string): string => `${capability}-${suffix}`;
-  const fleet = await startFleet(capstan, one, nameOf);
+  const fleet = await startFleet(host, one, nameOf);
   const stop = new AbortController();
   try {
     for (const definition of one.script?.pipelines ?? []) {
@@ -88,7 +94,7 @@ export async function playCase(capstan: Capstan, one: ConformanceCase, suffix: s
 }
 
 /** How the API refuses a definition, or a job. */
-export async function seeRefusal(capstan: Capstan, one: ConformanceCase): Promise<readonly Refusal[]> {
+export async function seeRefusal(capstan: CapstanClient, one: ConformanceCase): Promise<readonly Refusal[]> {
   const definition = completeDefinition(one);
   if (isRefusal(one.expected) && one.expected.pointer === undefined) {
     const { status, body } = await capstan.request<Problem>('POST', '/v1/runs', { definition, job: one.job });

@@ -2,13 +2,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { parseDuration } from '../../src/core/duration.ts';
-import { connectDatabase, type Db } from '../../src/db/connect.ts';
+import type { Db } from '../../src/db/connect.ts';
 import { createMockCapability, type MockAnswer } from '../../src/mock-run/mock-capability.ts';
 import type { MockCapability } from '../../src/mock-run/mocks.ts';
 import { readAttemptKeys } from '../support/attempt-keys.ts';
-import type { Capstan } from '../support/capstan.ts';
 import { answer, type Exec, type Instance, startInstance } from '../support/fleet.ts';
+import type { SharedCapstan } from '../support/shared-capstan.ts';
 import type { ConformanceCase } from './case.ts';
+
+/** What the cases are played on. */
+export interface CaseHost {
+  readonly capstan: SharedCapstan;
+  readonly db: Db;
+}
 
 export interface CaseFleet {
   /** Calls received so far, by the name that the case uses. */
@@ -18,8 +24,8 @@ export interface CaseFleet {
 
 type Response = Parameters<Instance['handle']>[1];
 
-async function stepOf(db: Db, { headers }: Exec): Promise<string> {
-  const key = (await readAttemptKeys(db)).get(String(headers['idempotency-key']));
+async function stepOf(db: Db, { endpoint }: Instance, { headers }: Exec): Promise<string> {
+  const key = (await readAttemptKeys(db, { endpoint })).get(String(headers['idempotency-key']));
   return key?.split('.')[1] ?? '';
 }
 
@@ -42,13 +48,12 @@ async function respond(response: Response, given: MockAnswer): Promise<void> {
 
 /** @param nameOf the name under which a capability of the case is registered */
 export async function startFleet(
-  capstan: Capstan,
+  { capstan, db }: CaseHost,
   { script = {} }: ConformanceCase,
   nameOf: (capability: string) => string,
 ): Promise<CaseFleet> {
   const instances: { readonly capability: string; readonly instance: Instance }[] = [];
   const late: Promise<void>[] = [];
-  const db = connectDatabase(capstan.databaseUrl, 1);
 
   const startOne = async (capability: string, mock: MockCapability, position: number): Promise<void> => {
     const { version, tags, cost_model, max_concurrency, input } = mock;
@@ -63,7 +68,7 @@ export async function startFleet(
     });
     const give = answers.get(capability) as ReturnType<typeof createMockCapability>;
     instance.handle = async (exec, response) => {
-      const step_id = await stepOf(db, exec);
+      const step_id = await stepOf(db, instance, exec);
       return respond(response, give({ input: exec.input as JsonObject, step_id, instance: position }));
     };
     instances.push({ capability, instance });
@@ -92,7 +97,6 @@ export async function startFleet(
     stop: async () => {
       await Promise.all(late);
       await Promise.all(instances.map(({ instance }) => instance.stop()));
-      await db.destroy();
     },
   };
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Review, ReviewDecision, ReviewSummary } from '../../src/contracts/review.ts';
 import { parseDuration } from '../../src/core/duration.ts';
 import type { MockControl, MockDecision } from '../../src/mock-run/mocks.ts';
-import type { Capstan } from '../support/capstan.ts';
+import type { CapstanClient } from '../support/capstan.ts';
 import { decide } from '../support/reviews.ts';
 import type { ConformanceCase } from './case.ts';
 
@@ -13,7 +13,7 @@ function toDecision({ after: _, ...decision }: MockDecision): ReviewDecision {
 
 /** Decides every review of the run as the script says, until it is stopped. */
 export async function answerReviews(
-  capstan: Capstan,
+  capstan: CapstanClient,
   runId: string,
   { script = {} }: ConformanceCase,
   signal: AbortSignal,
@@ -39,7 +39,7 @@ export async function answerReviews(
 }
 
 async function controlOnce(
-  { request }: Capstan,
+  { request }: CapstanClient,
   runId: string,
   { at, action, budget_ceiling_usd }: MockControl,
 ): Promise<void> {
@@ -51,7 +51,7 @@ async function controlOnce(
 }
 
 export async function controlRun(
-  capstan: Capstan,
+  capstan: CapstanClient,
   runId: string,
   { script = {} }: ConformanceCase,
 ): Promise<void> {

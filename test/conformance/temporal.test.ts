@@ -1,18 +1,23 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { findDifferences } from '../../src/mock-run/check-expectation.ts';
 import type { LocalResult } from '../../src/mock-run/run-locally.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { type ConformanceCase, isRefusal } from './case.ts';
 import { allCases } from './cases/all-cases.ts';
 import { playCase, seeRefusal } from './temporal-case.ts';
 
-let capstan: Capstan;
+let capstan: SharedCapstan;
+let db: Db;
 
 beforeAll(async () => {
-  // A cancel is heard with the next sign of life.
-  capstan = await startCapstan({ HEARTBEAT_INTERVAL_MS: '500' });
+  capstan = await shareCapstan();
+  db = connectDatabase(capstan.databaseUrl, 4);
 });
-afterAll(() => capstan?.stop());
+afterAll(async () => {
+  await db?.destroy();
+  await leaveCapstan();
+});
 
 async function check(one: ConformanceCase, suffix: string): Promise<void> {
   const { expected } = one;
@@ -20,7 +25,7 @@ async function check(one: ConformanceCase, suffix: string): Promise<void> {
     expect(await seeRefusal(capstan, one)).toContainEqual(expected);
     return;
   }
-  const seen = await playCase(capstan, one, suffix);
+  const seen = await playCase({ capstan, db }, one, suffix);
   expect(findDifferences(expected, seen as LocalResult)).toEqual([]);
 }
 

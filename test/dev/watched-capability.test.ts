@@ -13,14 +13,14 @@ import {
   watchCapability,
 } from '../../src/dev/watched-capability.ts';
 import { root } from '../docs/documents.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { useMortalCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
 const hasPython = spawnSync('python3', ['--version']).status === 0;
 const events: ProgressEvent[] = [];
+const capstan = useMortalCapstan();
 let folder: string;
 let program: string;
-let capstan: Capstan;
 let supervisor: Supervisor;
 let watched: WatchedCapability;
 
@@ -28,14 +28,13 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'capstan-watch-'));
   program = join(folder, 'shout/shout.py');
   await cp(`${root}templates/init/shout`, join(folder, 'shout'), { recursive: true });
-  capstan = await startCapstan();
   const report = (event: ProgressEvent): void => void events.push(event);
   supervisor = createSupervisor({ report, temporaryFolder: null });
   const access = {
     dataDir: folder,
     apiUrl: capstan.url,
     apiKey: capstan.key,
-    mediaUrl: `file://${folder}/media`,
+    mediaUrl: capstan.mediaUrl,
     environment: process.env,
   };
   watched = watchCapability(findWatchedFolder(join(folder, 'shout')), { access, supervisor, report });
@@ -44,7 +43,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await watched?.close();
   await supervisor?.stop();
-  await capstan?.stop();
   await rm(folder, { recursive: true, force: true });
 });
 

@@ -8,23 +8,22 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CapabilityDetail } from '../../src/contracts/capability.ts';
 import type { RunSummary } from '../../src/contracts/run.ts';
 import { choosePort } from '../../src/dev/ports.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { writeStackFile } from '../support/stack-file.ts';
 import { waitFor } from '../support/wait.ts';
 import { listCodeBlocks, readDocument, root } from './documents.ts';
 
 let folder: string;
-let capstan: Capstan;
+let capstan: SharedCapstan;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'capstan-readme-'));
-  const media_url = `file://${join(folder, 'media')}`;
-  capstan = await startCapstan({ MEDIA_URL: media_url });
-  await writeStackFile(folder, capstan, media_url);
+  capstan = await shareCapstan();
+  await writeStackFile(folder, capstan);
   for (const name of ['README.md', 'bin', 'docs']) await symlink(`${root}${name}`, join(folder, name));
 });
 afterAll(async () => {
-  await capstan?.stop();
+  await leaveCapstan();
   await rm(folder, { recursive: true, force: true });
 });
 

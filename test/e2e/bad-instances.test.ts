@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Problem } from '../../src/contracts/problem.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
 import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
@@ -8,9 +8,6 @@ let instance: Instance;
 
 beforeAll(async () => {
   capstan = await shareCapstan();
-});
-beforeEach(async () => {
-  await instance?.stop();
   instance = await startInstance(capstan, { name: 'bad', output: { type: 'object', required: ['n'] } });
 });
 afterAll(async () => {
@@ -55,32 +52,37 @@ const gigabyte: Handler = (_exec, response) => {
 const wrongOutput: Handler = (_exec, response) => answer(response, 200, { ok: true, output: { m: 1 } });
 const notOk: Handler = (_exec, response) => answer(response, 200, { ok: false, error: 'no such codec' });
 
-test.each([
-  ['HTML', html, 'response_invalid', 'text/html'],
-  ['a redirect', redirect, 'response_invalid', '302'],
+const badAnswers = [
+  ['html', html, 'response_invalid', 'text/html'],
+  ['a-redirect', redirect, 'response_invalid', '302'],
   ['nothing', nothing, 'delivery_unknown', 'connection broke'],
-  ['an empty body', emptyBody, 'response_invalid', 'empty'],
-  ['broken JSON', brokenJson, 'response_invalid', 'not JSON'],
-  ['a list', list, 'response_invalid', 'not an object'],
-  ['a gigabyte', gigabyte, 'output_too_large', '16777216 bytes'],
-  ['an output against its own schema', wrongOutput, 'output_invalid', 'n'],
-  ['ok: false with status 200', notOk, 'input_rejected', 'no such codec'],
-])(
-  'an instance that answers %s fails the step with a code and says what was seen',
-  async (_what, handler, code, seen) => {
-    instance.handle = handler;
-    const settings = { retry: { max: 0 }, escalate: { enabled: false } };
-    const { run_id } = await capstan.submit([{ id: 'a', capability: 'bad', ...settings, input: {} }]);
-    const run = await capstan.ended(run_id);
-    expect(run.state).toBe('failed');
-    expect(run.steps[0]?.error).toMatchObject({ code, message: expect.stringContaining(seen) });
+  ['an-empty-body', emptyBody, 'response_invalid', 'empty'],
+  ['broken-json', brokenJson, 'response_invalid', 'not JSON'],
+  ['a-list', list, 'response_invalid', 'not an object'],
+  ['a-gigabyte', gigabyte, 'output_too_large', '16777216 bytes'],
+  ['an-output-against-its-own-schema', wrongOutput, 'output_invalid', 'n'],
+  ['ok-false-with-status-200', notOk, 'input_rejected', 'no such codec'],
+] as const;
 
-    const healthy = await startInstance(capstan, { name: 'good' });
-    const next = await capstan.submit([{ id: 'a', capability: 'good', input: {} }]);
-    expect(await capstan.ended(next.run_id)).toMatchObject({ state: 'succeeded' });
-    await healthy.stop();
-  },
-);
+test('an instance that answers anything else fails its step with a code and says what was seen', async () => {
+  const output = { type: 'object', required: ['n'] };
+  const start = async ([name, handle]: (typeof badAnswers)[number]) =>
+    Object.assign(await startInstance(capstan, { name: `bad.${name}`, output }), { handle });
+  const instances = await Promise.all(badAnswers.map(start));
+  const settings = { retry: { max: 0 }, escalate: { enabled: false }, on_error: 'continue', input: {} };
+  const steps = badAnswers.map(([name]) => ({ id: name, capability: `bad.${name}`, ...settings }));
+  const run = await capstan.ended((await capstan.submit(steps)).run_id);
+  for (const [name, , code, seen] of badAnswers) {
+    const { error } = run.steps.find(({ id }) => id === name) ?? {};
+    expect({ name, error }).toMatchObject({ name, error: { code, message: expect.stringContaining(seen) } });
+  }
+  await Promise.all(instances.map((one) => one.stop()));
+
+  const healthy = await startInstance(capstan, { name: 'good' });
+  const next = await capstan.submit([{ id: 'a', capability: 'good', input: {} }]);
+  expect(await capstan.ended(next.run_id)).toMatchObject({ state: 'succeeded' });
+  await healthy.stop();
+});
 
 test('both answer forms are read: wrapped and bare', async () => {
   instance.handle = (exec, response) => answer(response, 200, { n: exec.input.n });

@@ -13,7 +13,7 @@ let instance: Instance;
 beforeAll(async () => {
   capstan = await shareCapstan();
   const cost_model = { type: 'per_call', rate_usd: 0.25 };
-  instance = await startInstance(capstan, { name: 'shout', cost_model, deterministic: true });
+  instance = await startInstance(capstan, { name: 'louder', cost_model, deterministic: true });
   instance.handle = async ({ input }, response) => {
     const { text, output_path } = input as Record<string, string>;
     await write(output_path ?? '', (await read(text ?? '')).toUpperCase());
@@ -48,7 +48,7 @@ async function read(reference: string): Promise<string> {
 const steps = [
   {
     id: 'loud',
-    capability: 'shout',
+    capability: 'louder',
     cache: { ttl: '1h' },
     input: { text: '{{ job.text }}', output_path: 'media://{{ run.job_id }}/loud.txt' },
   },
@@ -83,7 +83,7 @@ test('other bytes under the same name, and a result that was removed, are paid f
   const before = instance.execs.length;
   expect((await shouted('other', 'a.txt')).cost_usd).toBe(0.25);
   const { body: kept } = await capstan.request<{ items: CacheEntry[] }>('GET', '/v1/cache');
-  expect(kept.items).toMatchObject([{ capability: 'shout', step_id: 'loud', cost_usd: 0.25, files: 1 }, {}]);
+  expect(kept.items).toMatchObject([{ capability: 'louder', step_id: 'loud', cost_usd: 0.25, files: 1 }, {}]);
   const removed = await capstan.request('DELETE', `/v1/cache?key=${kept.items[0]?.key}`);
   expect(removed.body).toEqual({ removed: 1 });
   expect((await shouted('other', 'a.txt')).cost_usd).toBe(0.25);

@@ -1,14 +1,19 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { locateMediaTools } from '../../capabilities/media-tools/locate.ts';
 import { probeMedia } from '../../capabilities/media-tools/probe.ts';
 import { runFfmpeg } from '../../capabilities/media-tools/run-tool.ts';
+import { StackFile } from '../../src/contracts/stack.ts';
+import { startStack } from '../../src/dev/stack.ts';
+import { readProcessMark } from '../../src/dev/supervisor/process-identity.ts';
 import { launchBrowser, openPage } from '../console/support/browser.ts';
 import { followLink, writeAndRun } from '../console/support/stranger.ts';
 import { root } from '../docs/documents.ts';
-import { openDemo } from '../support/demo.ts';
+import { type OpenDemo, openDemo } from '../support/demo.ts';
+import { waitFor } from '../support/wait.ts';
 
 /** Follows what it printed, in a real browser. */
 async function visitDemo(printed: string, video: string): Promise<void> {
@@ -40,25 +45,84 @@ async function examineVideo(folder: string, path: string): Promise<void> {
   expect(Math.abs(loudness + 16)).toBeLessThan(1);
 }
 
-test('the demo of a checkout leaves a video, with who made it and for how much, and a link to where it plays', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'capstan demo-'));
+/** Of the stack while it runs. */
+function readStack(dataDir: string): StackFile {
+  return StackFile.parse(JSON.parse(readFileSync(join(dataDir, 'stack.json'), 'utf8')));
+}
+
+function readWorkerLog(dataDir: string): string {
+  return readFileSync(join(dataDir, 'logs', 'worker.log'), 'utf8');
+}
+
+async function expectReachable(dataDir: string): Promise<void> {
+  expect(statSync(join(dataDir, 'stack.json')).mode & 0o777).toBe(0o600);
+  const { api_url, api_key } = readStack(dataDir);
+  const headers = { authorization: `Bearer ${api_key}` };
+  expect((await fetch(`${api_url}/v1/capabilities`, { headers })).status).toBe(200);
+}
+
+async function expectNoSecond(dataDir: string): Promise<void> {
+  const { api_url, pids } = readStack(dataDir);
+  const options = { dataDir, port: 0, ephemeral: false, samples: false, environment: process.env };
+  const second = startStack({ ...options, report: () => undefined });
+  await expect(second).rejects.toThrow(`${dataDir} is in use by process ${pids.capstan}, at ${api_url}`);
+}
+
+/** Until there is another one. */
+async function killWorker(dataDir: string): Promise<void> {
+  const { pids } = readStack(dataDir);
+  process.kill(pids.worker ?? 0, 'SIGKILL');
+  await waitFor('another worker', () => readWorkerLog(dataDir).match(/worker is ready/g)?.length === 2);
+  expect(readStack(dataDir).pids.worker).not.toBe(pids.worker);
+}
+
+function listLiving(pids: StackFile['pids']): readonly string[] {
+  return Object.entries(pids).flatMap(([name, pid]) => (readProcessMark(pid) === null ? [] : [name]));
+}
+
+/** One start for all: each goes on where the one before it has left the stack. */
+describe('the demo of a checkout', () => {
   const WORKFLOW_BUNDLE = inject('workflowBundle');
-  const dataDir = join(folder, 'data');
-  try {
-    const { printed, end } = await openDemo({ folder: root, dataDir, environment: { WORKFLOW_BUNDLE } });
-    try {
-      const path = /^Video +(.+)$/m.exec(printed)?.[1] ?? '';
-      await examineVideo(folder, path);
-      for (const step of ['join', 'mix', 'cover']) {
-        expect(printed).toMatch(new RegExp(`^${step} +\\$0 by [a-z-]+ at http://127.0.0.1:\\d+$`, 'm'));
-      }
-      await visitDemo(printed, path);
-    } finally {
-      expect(await end()).toBe(0);
-    }
-    const log = await readFile(join(dataDir, 'logs', 'worker.log'), 'utf8');
-    expect(log).toContain(`"workflow_bundle":"${WORKFLOW_BUNDLE}"`);
-  } finally {
+  let folder: string;
+  let dataDir: string;
+  let demo: OpenDemo | undefined;
+  let video: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'capstan demo-'));
+    dataDir = join(folder, 'data');
+    demo = await openDemo({ folder: root, dataDir, environment: { WORKFLOW_BUNDLE } });
+    video = /^Video +(.+)$/m.exec(demo.printed)?.[1] ?? '';
+  });
+  afterAll(async () => {
+    await demo?.end();
     await rm(folder, { recursive: true, force: true });
-  }
+  });
+
+  it('leaves a video, with who made it and for how much', async () => {
+    await examineVideo(folder, video);
+    for (const step of ['join', 'mix', 'cover']) {
+      const line = new RegExp(`^${step} +\\$0 by [a-z-]+ at http://127.0.0.1:\\d+$`, 'm');
+      expect(demo?.printed).toMatch(line);
+    }
+  });
+
+  it('is reachable by its file, and nobody starts a second one in its folder', async () => {
+    await expectReachable(dataDir);
+    await expectNoSecond(dataDir);
+  });
+
+  it('survives a dead worker, and its link leads to where the video plays', async () => {
+    await killWorker(dataDir);
+    await visitDemo(demo?.printed ?? '', video);
+  });
+
+  it('ends without a rest', async () => {
+    const { pids } = readStack(dataDir);
+    expect(listLiving(pids)).toEqual(Object.keys(pids));
+    expect(await demo?.end()).toBe(0);
+    demo = undefined;
+    expect(existsSync(join(dataDir, 'stack.json'))).toBe(false);
+    expect(listLiving(pids)).toEqual([]);
+    expect(readWorkerLog(dataDir)).toContain(`"workflow_bundle":"${WORKFLOW_BUNDLE}"`);
+  });
 });

@@ -3,13 +3,12 @@ import type { Escalation } from '../../src/contracts/escalation.ts';
 import type { EventPage } from '../../src/contracts/event.ts';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run, StepDetail } from '../../src/contracts/run.ts';
-import { toOpaqueKey } from '../../src/services/routing/opaque-key.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
 import { decide, reviewOf } from '../support/reviews.ts';
+import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
-let capstan: Capstan;
+let capstan: SharedCapstan;
 let resample: Instance;
 let free: Instance;
 
@@ -23,7 +22,7 @@ const picky: Handler = (exec, response) =>
       });
 
 beforeAll(async () => {
-  capstan = await startCapstan({ HEARTBEAT_TIMEOUT_MS: '2000' });
+  capstan = await shareCapstan();
   resample = await startInstance(capstan, {
     name: 'resample',
     input: { type: 'object', properties: { rate: {} }, required: ['rate'] },
@@ -36,7 +35,7 @@ beforeEach(() => {
 });
 afterAll(async () => {
   await Promise.all([resample?.stop(), free?.stop()]);
-  await capstan?.stop();
+  await leaveCapstan();
 });
 
 function bad(id: string, rate: string, extra: object = {}) {
@@ -169,77 +168,4 @@ test('a rejected step fails its run with the reason, and the other review is not
     const { body } = await capstan.request<Review>('GET', `/v1/reviews/${other.review_id}`);
     return body.state === 'cancelled';
   });
-});
-
-test('a skipped step skips what waits for it, and the run succeeds with the rest', async () => {
-  const { run_id } = await capstan.submit([
-    bad('a', 'skip me', { optional: true }),
-    { id: 'b', capability: 'free', depends_on: ['a'], input: {} },
-    { id: 'c', capability: 'free', input: { n: 1 } },
-  ]);
-  await decide(capstan, await reviewOf(capstan, run_id, 'a'), { action: 'skip' });
-  expect(await capstan.ended(run_id)).toMatchObject({
-    state: 'succeeded',
-    steps: [{ state: 'skipped' }, { state: 'skipped' }, { state: 'succeeded' }],
-  });
-});
-
-test('a correction that fails asks again; a step delivered at most once is asked about first', async () => {
-  const before = resample.execs.length;
-  const { run_id } = await capstan.submit([bad('a', 'one', { retry: { max: 0 } })]);
-  const review = await reviewOf(capstan, run_id, 'a');
-  expect(resample.execs.length - before).toBe(1);
-  await decide(capstan, review, { action: 'edit', input: { rate: 'two' } });
-  const again = await waitFor('the review to be asked again', async () => {
-    const { body } = await capstan.request<Review>('GET', `/v1/reviews/${review.review_id}`);
-    return body.round === 2 && body.state === 'open' ? body : null;
-  });
-  await decide(capstan, again, { action: 'edit', input: { rate: 8_000 }, remember: false });
-  expect(await capstan.ended(run_id)).toMatchObject({
-    state: 'succeeded',
-    steps: [{ revision: 2, attempts: 3 }],
-  });
-});
-
-test('with on_exhausted: fail, or escalation off, nobody is asked', async () => {
-  const fail = await capstan.submit([bad('a', 'u', { escalate: { on_exhausted: 'fail' } })]);
-  const off = await capstan.submit([bad('a', 'u', { escalate: { enabled: false } })]);
-  const [failed, plain] = [await capstan.ended(fail.run_id), await capstan.ended(off.run_id)];
-  expect(failed).toMatchObject({
-    state: 'failed',
-    steps: [{ state: 'failed', error: { code: 'ladder_exhausted' } }],
-  });
-  expect(plain).toMatchObject({
-    state: 'failed',
-    steps: [{ state: 'failed', error: { code: 'input_rejected' } }],
-  });
-  expect(failed.steps[0]?.review_id).toBeUndefined();
-  expect(plain.steps[0]?.escalation_id).toBeUndefined();
-});
-
-test('worker killed -9 in the middle of a correction: the same correction is made again, and once', async () => {
-  const strict = await startInstance(capstan, {
-    name: 'strict',
-    input: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] },
-  });
-  strict.handle = () => undefined;
-  const { run_id } = await capstan.submit([
-    { id: 'a', capability: 'strict', input: { n: '5' }, escalate: { repair: 'apply' } },
-  ]);
-  await waitFor('the corrected call to arrive', () => strict.execs[0]);
-  await capstan.killWorker('SIGKILL');
-  strict.handle = echo;
-  await capstan.startWorker();
-  expect(await capstan.ended(run_id, 90_000)).toMatchObject({
-    state: 'succeeded',
-    output: { a: { n: 5 } },
-    steps: [{ revision: 1 }],
-  });
-  const keys = strict.execs.map(({ headers, input }) => [headers['idempotency-key'], input.n]);
-  expect(keys).toEqual([
-    [toOpaqueKey(`${run_id}.a.0.1`), 5],
-    [toOpaqueKey(`${run_id}.a.0.1`), 5],
-  ]);
-  expect((await stepOf(run_id, 'a')).revisions).toHaveLength(1);
-  await strict.stop();
 });

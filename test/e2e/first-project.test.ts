@@ -8,20 +8,20 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import type { CapabilityDetail } from '../../src/contracts/capability.ts';
 import { readDocument, root } from '../docs/documents.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { writeStackFile } from '../support/stack-file.ts';
 import { waitFor } from '../support/wait.ts';
 
 const readme = readDocument('templates/init/README.md');
 
 let folder: string;
-let capstan: Capstan;
+let capstan: SharedCapstan;
 const children: ChildProcess[] = [];
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'capstan-init-'));
-  capstan = await startCapstan();
-  await writeStackFile(folder, capstan, `file://${join(folder, 'media')}`);
+  capstan = await shareCapstan();
+  await writeStackFile(folder, capstan);
 });
 afterEach(async () => {
   for (const child of children.splice(0)) {
@@ -30,7 +30,7 @@ afterEach(async () => {
   }
 });
 afterAll(async () => {
-  await capstan?.stop();
+  await leaveCapstan();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -84,23 +84,32 @@ test('its mocks are a test that passes without a server', async () => {
   expect(await run(command)).toContain('✓ as expected');
 });
 
-test.each([
-  ['a package', inject('packageFolder')],
-  ['a checkout', root],
-])(
-  'started by %s, its capabilities keep the contract and a run of its pipeline succeeds',
-  async (_, home) => {
-    const starts = commandsOf(readme, 'capstan capability start');
-    expect(starts).toHaveLength(2);
-    for (const command of starts) start(command, home);
-    for (const name of ['shout', 'count-words']) {
-      expect(await run(`capstan check ${await endpointOf(name)}`)).toContain('all passed');
-    }
-    const [command = ''] = commandsOf(readme, 'capstan run pipeline.yaml --job');
-    expect(await run(command)).toMatch(/succeeded[\s\S]*"words": 4/);
-  },
-  60_000,
-);
+const starts = commandsOf(readme, 'capstan capability start');
+
+async function expectContractKept(name: string): Promise<void> {
+  expect(await run(`capstan check ${await endpointOf(name)}`)).toContain('all passed');
+}
+
+async function expectRunSucceeds(): Promise<void> {
+  const [command = ''] = commandsOf(readme, 'capstan run pipeline.yaml --job');
+  expect(await run(command)).toMatch(/succeeded[\s\S]*"words": 4/);
+}
+
+test('started by a package, its capabilities keep the contract and a run of its pipeline succeeds', async () => {
+  expect(starts).toHaveLength(2);
+  for (const command of starts) start(command, inject('packageFolder'));
+  for (const name of ['shout', 'count-words']) await expectContractKept(name);
+  await expectRunSucceeds();
+}, 60_000);
+
+/** The other one is written in Python, and started by either as it is. */
+test('the one written in TypeScript is started by a checkout too', async () => {
+  for (const command of starts)
+    start(command, command.endsWith('count-words') ? root : inject('packageFolder'));
+  await endpointOf('shout');
+  await expectContractKept('count-words');
+  await expectRunSucceeds();
+}, 60_000);
 
 test('ends with the program that it started', async () => {
   start('capstan capability start shout', inject('packageFolder'));

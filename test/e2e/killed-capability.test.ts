@@ -8,20 +8,18 @@ import { runFfmpeg } from '../../capabilities/media-tools/run-tool.ts';
 import type { CapabilityDetail, Health } from '../../src/contracts/capability.ts';
 import type { Run, StepDetail } from '../../src/contracts/run.ts';
 import { choosePort } from '../../src/dev/ports.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { useMortalCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
-let capstan: Capstan;
+const capstan = useMortalCapstan();
 let folder: string;
 const children: ChildProcess[] = [];
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'capstan-killed-'));
-  capstan = await startCapstan({ MEDIA_URL: `file://${folder}/media`, LIVENESS_MS: '500' });
 });
 afterAll(async () => {
   for (const child of children) child.kill('SIGKILL');
-  await capstan?.stop();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -34,7 +32,7 @@ async function startConcat(
   const concat = join(packageFolder, 'dist/capabilities/concat');
   const args = [join(packageFolder, 'bin/capstan.mjs'), 'capability', 'start', concat];
   const child = spawn(process.execPath, args, {
-    env: { ...process.env, PORT: String(port), MEDIA_URL: `file://${folder}/media`, ...environment },
+    env: { ...process.env, PORT: String(port), MEDIA_URL: capstan.mediaUrl, ...environment },
     stdio: 'ignore',
   });
   children.push(child);

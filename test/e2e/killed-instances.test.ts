@@ -4,10 +4,10 @@
  * the other one begins, and holds that against a bar of one second.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { StepDetail } from '../../src/contracts/run.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
+import { useMortalCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
 const isMeasured = process.env.RUNS !== undefined;
@@ -16,11 +16,7 @@ const usualMs = 100;
 const paid = { cost_model: { type: 'per_call', rate_usd: 0.02 }, tags: ['hosted'] };
 const step = { id: 'a', input: {}, timeout: '500ms', retry: { max: 3 } };
 
-let capstan: Capstan;
-beforeAll(async () => {
-  capstan = await startCapstan();
-});
-afterAll(() => capstan?.stop());
+const capstan = useMortalCapstan();
 
 interface Pair {
   readonly first: Instance;

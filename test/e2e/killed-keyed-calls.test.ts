@@ -3,21 +3,21 @@
  * said by KILLS; `npm run faults:kills` does it 50 times and prints the figures.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { ExecAnswer } from '../../src/contracts/decision.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
-import { type Instance, startInstance } from '../support/fleet.ts';
+import { echo, type Instance, startInstance } from '../support/fleet.ts';
 import { askUntilAnswered, createGate } from '../support/keyed-load.ts';
+import { useMortalCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
 const kills = Number(process.env.KILLS ?? 3);
 const keysPerKill = 20;
 const gate = createGate();
 
-let capstan: Capstan;
+const capstan = useMortalCapstan();
 let instance: Instance;
 let db: Db;
 beforeAll(async () => {
-  capstan = await startCapstan({ LEASE_MS: '1000' });
   db = connectDatabase(capstan.databaseUrl, 1);
   const cost_model = { type: 'per_call', rate_usd: 0.01 };
   instance = await startInstance(capstan, { name: 'print', cost_model, max_concurrency: 1_000 });
@@ -26,7 +26,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await instance?.stop();
   await db?.destroy();
-  await capstan?.stop();
 });
 
 /** Keys are asked for, their calls are answered together, and the server dies while it is told so. */
@@ -63,7 +62,8 @@ async function readFigures(): Promise<Figures> {
      from (select key, count(*) as attempts,
          count(*) filter (where state = 'settled' and certainty = 'exact' and settled_nano > 0) as exact,
          count(*) filter (where state = 'lost' and certainty = 'estimated') as estimated
-       from attempt group by key) k`,
+       from attempt where project_id = ? group by key) k`,
+    [capstan.projectId],
   );
   return rows[0];
 }
@@ -96,3 +96,29 @@ test(
   },
   60_000 + kills * 30_000,
 );
+
+test('the same key makes the call again after the server died at work, with the same key for the instance', async () => {
+  const instance = await startInstance(capstan, { name: 'render' });
+  instance.handle = () => undefined;
+  const ask = () =>
+    capstan.request<ExecAnswer>(
+      ...(['POST', '/v1/capabilities/render/exec', { input: { n: 1 } }, { 'idempotency-key': 'k' }] as const),
+    );
+  const cut = expect(ask()).rejects.toThrow();
+  await waitFor('the call to arrive', () => instance.execs.length === 1);
+  await capstan.killServer('SIGKILL');
+  await cut;
+
+  instance.handle = echo;
+  await capstan.startServer();
+  const end = await waitFor('the key to be taken over', async () => {
+    const seen = await ask();
+    return seen.status === 200 ? seen : undefined;
+  });
+  expect(end.body.output).toEqual({ n: 1 });
+  expect(instance.execs.map(({ headers }) => [headers['idempotency-key'], headers['x-attempt']])).toEqual([
+    [expect.any(String), '1'],
+    [instance.execs[0]?.headers['idempotency-key'], '2'],
+  ]);
+  await instance.stop();
+});

@@ -1,52 +1,57 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import type { Run, StepDetail } from '../../src/contracts/run.ts';
 import { connectDatabase } from '../../src/db/connect.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { toOpaqueKey } from '../../src/services/routing/opaque-key.ts';
 import { type Exec, echo, type Instance, startInstance } from '../support/fleet.ts';
+import { useMortalCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
-let capstan: Capstan;
+const capstan = useMortalCapstan();
 let hosted: Instance;
 
 beforeAll(async () => {
-  capstan = await startCapstan({ HEARTBEAT_TIMEOUT_MS: '2000', LEASE_MS: '3000', SHUTDOWN_GRACE_MS: '1000' });
   hosted = await startInstance(capstan, {
     name: 'work',
     cost_model: { type: 'per_call', rate_usd: 0.5 },
   });
 });
-afterAll(async () => {
-  await hosted?.stop();
-  await capstan?.stop();
-});
+afterAll(() => hosted?.stop());
 
-/** One death for both: Temporal gives what a dead worker held to another one after ten seconds. */
+/** One death for all: Temporal gives what a dead worker held to another one after ten seconds. */
 describe('worker killed -9 in the middle of a step', () => {
   let once: Instance;
   let lost: Exec;
   let repeated: Run;
   let unrepeated: Run;
+  let strict: Instance;
+  let corrected: Run;
   beforeAll(async () => {
     once = await startInstance(capstan, {
       name: 'once',
       cost_model: { type: 'per_call', rate_usd: 0.5 },
     });
-    hosted.handle = () => undefined;
-    once.handle = () => undefined;
+    strict = await startInstance(capstan, {
+      name: 'strict',
+      input: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] },
+    });
+    for (const instance of [hosted, once, strict]) instance.handle = () => undefined;
     repeated = await capstan.submit([
       { id: 'a', capability: 'work', input: { n: 1 } },
       { id: 'b', capability: 'work', input: { n: '{{ steps.a.output.n }}' } },
     ]);
     unrepeated = await capstan.submit([{ id: 'a', capability: 'once', retry: { max: 0 }, input: {} }]);
+    corrected = await capstan.submit([
+      { id: 'a', capability: 'strict', input: { n: '5' }, escalate: { repair: 'apply' } },
+    ]);
     lost = await waitFor('the call to arrive', () => hosted.execs[0]);
     await waitFor('the other call to arrive', () => once.execs[0]);
+    await waitFor('the corrected call to arrive', () => strict.execs[0]);
     await capstan.killWorker('SIGKILL');
     await waitFor('the connection to close', () => lost.closed);
-    hosted.handle = echo;
-    once.handle = echo;
+    for (const instance of [hosted, once, strict]) instance.handle = echo;
     await capstan.startWorker();
   });
-  afterAll(() => once?.stop());
+  afterAll(() => Promise.all([once?.stop(), strict?.stop()]));
 
   it('the answered attempt is settled once, the lost one estimated', async () => {
     const { run_id } = repeated;
@@ -60,7 +65,8 @@ describe('worker killed -9 in the middle of a step', () => {
     expect(keys[0]).toBe(keys[1]);
     const db = connectDatabase(capstan.databaseUrl, 1);
     const entries = await db('ledger_entry')
-      .where({ kind: 'settle', capability: 'work' })
+      .whereIn('attempt_id', db('attempt').where({ run_id }).select('attempt_id'))
+      .where({ kind: 'settle' })
       .orderBy('entry_id')
       .select('certainty');
     await db.destroy();
@@ -74,6 +80,22 @@ describe('worker killed -9 in the middle of a step', () => {
       steps: [{ state: 'unknown', error: { code: 'delivery_unknown' } }],
     });
     expect(once.execs).toHaveLength(1);
+  }, 90_000);
+
+  it('a correction is made again, and once', async () => {
+    const { run_id } = corrected;
+    expect(await capstan.ended(run_id, 90_000)).toMatchObject({
+      state: 'succeeded',
+      output: { a: { n: 5 } },
+      steps: [{ revision: 1 }],
+    });
+    const keys = strict.execs.map(({ headers, input }) => [headers['idempotency-key'], input.n]);
+    expect(keys).toEqual([
+      [toOpaqueKey(`${run_id}.a.0.1`), 5],
+      [toOpaqueKey(`${run_id}.a.0.1`), 5],
+    ]);
+    const { body } = await capstan.request<StepDetail>('GET', `/v1/runs/${run_id}/steps/a`);
+    expect(body.revisions).toHaveLength(1);
   }, 90_000);
 });
 

@@ -8,10 +8,10 @@ import type { Problem } from '../../src/contracts/problem.ts';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, type Instance, startInstance } from '../support/fleet.ts';
 import { findLeftovers } from '../support/leftovers.ts';
 import { decide } from '../support/reviews.ts';
+import { useMortalCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
 type When = 'no worker' | 'all back';
@@ -29,7 +29,7 @@ interface Waiting {
   readonly costUsd?: number;
 }
 
-let capstan: Capstan;
+const capstan = useMortalCapstan();
 let db: Db;
 const instances: Instance[] = [];
 const free = new Set<string>();
@@ -134,7 +134,6 @@ const cases: readonly Waiting[] = [
 ];
 
 beforeAll(async () => {
-  capstan = await startCapstan({ HEARTBEAT_TIMEOUT_MS: '2000', LEASE_MS: '3000' });
   db = connectDatabase(capstan.databaseUrl, 2);
   const [echo, paid, holder] = await Promise.all([
     startInstance(capstan, { name: 'echo' }),
@@ -154,7 +153,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all(instances.map((instance) => instance.stop()));
   await db?.destroy();
-  await capstan?.stop();
 });
 
 /** Of these runs: those that wait, and those that are paused. */

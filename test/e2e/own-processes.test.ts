@@ -9,6 +9,7 @@ import { createInterface } from 'node:readline';
 import { Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { findMissingSearchAttributes } from '../../src/clients/temporal/search-attributes.ts';
 import type { Check } from '../../src/dev/doctor/check.ts';
 import { prepareDatabase } from '../../src/services/setup.ts';
 import { createClient } from '../support/capstan.ts';
@@ -24,6 +25,8 @@ beforeAll(async () => {
   await empty.db.raw('drop schema public cascade; create schema public');
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const searchAttributeNames = ['PipelineName', 'PipelineVersion', 'ProjectId', 'RunPhase', 'AwaitingHuman'];
 
 interface Started {
   readonly child: ChildProcess;
@@ -187,27 +190,34 @@ test('capstan migrate says what it would do, does it, and leaves a key where it 
   expect(JSON.parse(again.stdout)).toEqual({ applied: ['0001-create-schema'], pending: [], newer: [] });
 });
 
+/** The server hears of a change of a namespace after a while. */
+function waitForAttributes(connection: Connection, namespace: string, missing: number): Promise<unknown> {
+  const isHeard = async (): Promise<boolean> => {
+    const found = await findMissingSearchAttributes(connection, namespace).catch(() => null);
+    return found?.length === missing;
+  };
+  return waitFor(`${missing} attributes to be missing`, isHeard);
+}
+
 /** Of its own, so that nothing is registered in it. */
-async function registerNamespace(namespace: string): Promise<void> {
-  const connection = await Connection.connect({ address: inject('temporalAddress') });
+async function registerNamespace(connection: Connection, namespace: string): Promise<void> {
   await connection.workflowService.registerNamespace({
     namespace,
     workflowExecutionRetentionPeriod: msToTs(86_400_000),
   });
-  await connection.close();
+  await waitForAttributes(connection, namespace, searchAttributeNames.length);
 }
 
 test('capstan doctor names search attributes that Temporal lacks, and registers them with --fix', async () => {
   const namespace = `doctor-${randomBytes(4).toString('hex')}`;
-  await registerNamespace(namespace);
+  const connection = await Connection.connect({ address: inject('temporalAddress') });
+  await registerNamespace(connection, namespace);
   const settings = { TEMPORAL_ADDRESS: inject('temporalAddress'), TEMPORAL_NAMESPACE: namespace };
   const attributes = async (...words: readonly string[]) => {
     const { stdout } = await capstan(['doctor', '--json', '--data', folder, ...words], settings);
     return (JSON.parse(stdout) as Check[]).find(({ name }) => name === 'search attributes');
   };
-  const known = 'PipelineName, PipelineVersion, ProjectId, RunPhase, AwaitingHuman';
-  // The server hears of a new namespace after a while.
-  await waitFor('the namespace', async () => (await attributes())?.found.startsWith('not registered'));
+  const known = searchAttributeNames.join(', ');
   expect(await attributes()).toMatchObject({
     status: 'warning',
     found: `not registered in ${namespace}: ${known}`,
@@ -217,7 +227,9 @@ test('capstan doctor names search attributes that Temporal lacks, and registers 
     status: 'ok',
     found: `registered now in namespace ${namespace}: ${known}`,
   });
-  await waitFor('the attributes', async () => (await attributes())?.found.startsWith('all registered'));
+  await waitForAttributes(connection, namespace, 0);
+  expect((await attributes())?.found).toMatch(/^all registered/);
+  await connection.close();
 });
 
 test('capstan doctor reads the settings of a server, and says which of them leads nowhere', async () => {

@@ -1,13 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it, test } from 'vitest';
 import type { StepDetail } from '../../src/contracts/run.ts';
-import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
 import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
 let capstan: SharedCapstan;
 let worker: Instance;
-let db: Db;
 const others: Instance[] = [];
 
 async function anInstance(name: string, handle: Handler): Promise<Instance> {
@@ -18,15 +16,9 @@ async function anInstance(name: string, handle: Handler): Promise<Instance> {
 
 beforeAll(async () => {
   capstan = await shareCapstan();
-  db = connectDatabase(capstan.databaseUrl, 1);
   worker = await startInstance(capstan, { name: 'echo' });
 });
-// What one test does to the instance is no reason for the next to wait.
-beforeEach(async () => {
-  await db('instance').update({ breaker_until: null, breaker_openings: 0 });
-});
 afterAll(async () => {
-  await db?.destroy();
   await Promise.all([worker, ...others].map((instance) => instance?.stop()));
   await leaveCapstan();
 });
@@ -74,60 +66,6 @@ test('steps without mutual dependency run at the same time', async () => {
   expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded' });
 });
 
-test('a refused input that does not escalate fails the step and the run, skips what follows, and is not sent again', async () => {
-  const before = worker.execs.length;
-  worker.handle = (_exec, response) => answer(response, 422, { ok: false, error: 'the clip is missing' });
-  const { run_id } = await capstan.submit([
-    { id: 'a', capability: 'echo', escalate: { enabled: false }, input: {} },
-    { id: 'b', capability: 'echo', depends_on: ['a'], input: {} },
-  ]);
-  const run = await capstan.ended(run_id);
-  expect(run).toMatchObject({
-    state: 'failed',
-    error: { code: 'step_failed' },
-    steps: [
-      {
-        id: 'a',
-        state: 'failed',
-        error: { code: 'input_rejected', message: 'HTTP 422: the clip is missing' },
-      },
-      { id: 'b', state: 'skipped' },
-    ],
-  });
-  expect(worker.execs.length - before).toBe(1);
-});
-
-test('an expression that names nothing fails before any instance is called', async () => {
-  const before = worker.execs.length;
-  const { run_id } = await capstan.submit([
-    { id: 'a', capability: 'echo', input: { x: '{{ job.nothing }}' } },
-  ]);
-  expect(await capstan.ended(run_id)).toMatchObject({
-    state: 'failed',
-    steps: [{ state: 'failed', error: { code: 'expression_unresolved' } }],
-  });
-  expect(worker.execs.length).toBe(before);
-});
-
-test('a server error is retried until retry.max and the attempts are counted', async () => {
-  let calls = 0;
-  worker.handle = (exec, response) => {
-    calls += 1;
-    if (calls < 3) answer(response, 500, { error: 'out of memory' });
-    else answer(response, 200, exec.input);
-  };
-  const retry = { max: 2, initial: '10ms' };
-  const { run_id } = await capstan.submit([{ id: 'a', capability: 'echo', retry, input: {} }]);
-  expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', steps: [{ attempts: 3 }] });
-
-  calls = -10;
-  const second = await capstan.submit([{ id: 'a', capability: 'echo', retry, input: {} }]);
-  expect(await capstan.ended(second.run_id)).toMatchObject({
-    state: 'failed',
-    steps: [{ attempts: 3, error: { code: 'capability_failed', message: 'HTTP 500: out of memory' } }],
-  });
-});
-
 /** They wait for signs of life, which tell of a cancel: so they wait together, each with an instance of its own. */
 describe.concurrent('a step under way', () => {
   it('a step is cancelled while its capability works on, which sees its connection closed', async () => {
@@ -162,42 +100,6 @@ describe.concurrent('a step under way', () => {
       steps: [{ state: 'succeeded' }, { state: 'cancelled' }],
     });
     await waitFor('the connection to close', () => second.closed);
-  });
-
-  it('a run that takes longer than its timeout fails and its steps are cancelled', async () => {
-    await anInstance('late', () => undefined);
-    const { run_id } = await capstan.submit(
-      [{ id: 'a', capability: 'late', input: {} }],
-      {},
-      { timeout: '1s' },
-    );
-    expect(await capstan.ended(run_id)).toMatchObject({
-      state: 'failed',
-      error: { code: 'run_timeout' },
-      steps: [{ state: 'cancelled' }],
-    });
-  });
-
-  it('a step that does not succeed within its total timeout fails with the last reason', async () => {
-    await anInstance('full', (_exec, response) => answer(response, 503, {}));
-    const { run_id } = await capstan.submit([
-      { id: 'a', capability: 'full', total_timeout: '2s', input: {} },
-    ]);
-    expect(await capstan.ended(run_id)).toMatchObject({
-      state: 'failed',
-      steps: [{ state: 'failed', error: { code: 'step_timeout' } }],
-    });
-  });
-});
-
-test('one attempt that is too slow counts as lost; with retry.max 0 the step ends as unknown', async () => {
-  worker.handle = () => undefined;
-  const { run_id } = await capstan.submit([
-    { id: 'a', capability: 'echo', timeout: '300ms', retry: { max: 0 }, input: {} },
-  ]);
-  expect(await capstan.ended(run_id)).toMatchObject({
-    state: 'failed',
-    steps: [{ state: 'unknown', attempts: 1, error: { code: 'delivery_unknown' } }],
   });
 });
 

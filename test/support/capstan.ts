@@ -64,8 +64,12 @@ function startProgram({ file, readyMessage, environment, log, ...others }: Progr
   return { child, ready };
 }
 
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
+}
+
 async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (hasEnded(child)) return;
   const gone = new Promise((resolve) => child.once('exit', resolve));
   child.kill(signal);
   await gone;
@@ -107,6 +111,8 @@ export interface Capstan extends CapstanClient {
   readonly projectId: string;
   readonly databaseUrl: string;
   readonly taskQueue: string;
+  /** Of its media store. */
+  readonly mediaUrl: string;
   startWorker(): Promise<void>;
   killWorker(signal: NodeJS.Signals): Promise<void>;
   /** @param packageFolder of another version */
@@ -116,6 +122,8 @@ export interface Capstan extends CapstanClient {
   /** Of the running one. */
   serverPid(): number;
   killServer(signal: NodeJS.Signals): Promise<void>;
+  /** With one server and one worker, whatever was killed or added. */
+  makeWhole(): Promise<void>;
   /** All that its processes have printed. */
   logs(): string;
   stop(): Promise<void>;
@@ -198,6 +206,9 @@ export async function startCapstan(settings: NodeJS.ProcessEnv = {}, endsWithUs 
     return startProgram({ ...options, packageFolder });
   };
 
+  const killAdded = (): Promise<unknown> =>
+    Promise.all(added.splice(0).map(({ child }) => end(child, 'SIGKILL')));
+
   const client = createClient(() => url, access.api_key);
 
   const capstan: Capstan = {
@@ -208,6 +219,7 @@ export async function startCapstan(settings: NodeJS.ProcessEnv = {}, endsWithUs 
     projectId: access.project_id,
     databaseUrl: database.url,
     taskQueue,
+    mediaUrl: environment.MEDIA_URL,
     ...client,
     startServer: async (others = {}, packageFolder) => {
       server = startProgram({
@@ -243,12 +255,16 @@ export async function startCapstan(settings: NodeJS.ProcessEnv = {}, endsWithUs 
         send: (signal) => void program.child.kill(signal),
       };
     },
+    makeWhole: async () => {
+      await killAdded();
+      await Promise.all([
+        server === null || hasEnded(server.child) ? capstan.startServer() : undefined,
+        worker === null || hasEnded(worker.child) ? capstan.startWorker() : undefined,
+      ]);
+    },
     logs: () => log.join('\n'),
     stop: async () => {
-      await Promise.all([
-        ...added.map(({ child }) => end(child, 'SIGKILL')),
-        ...[capstan.killWorker('SIGKILL'), capstan.killServer('SIGKILL')],
-      ]);
+      await Promise.all([killAdded(), ...[capstan.killWorker('SIGKILL'), capstan.killServer('SIGKILL')]]);
       await database.drop();
       await rm(folder, { recursive: true, force: true });
     },

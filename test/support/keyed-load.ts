@@ -1,14 +1,14 @@
 /** Clients of calls under Idempotency-Keys, which ask until they are answered, and an instance that answers many at once. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ExecAnswer } from '../../src/contracts/decision.ts';
-import type { Capstan } from './capstan.ts';
+import type { CapstanClient } from './capstan.ts';
 import { echo, type Handler } from './fleet.ts';
 
 const againMs = 100;
 
 /** Asks again whatever happens, as the owner of a key does. @returns the answer */
 export async function askUntilAnswered(
-  capstan: Capstan,
+  capstan: CapstanClient,
   capability: string,
   key: string,
 ): Promise<ExecAnswer> {

@@ -3,8 +3,8 @@ import { readModelSettings } from '../../capabilities/model/configuration.ts';
 import { defineModel } from '../../capabilities/model/define-model.ts';
 import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
 import { serve } from '../capability/support/capabilities.ts';
-import type { Capstan } from './capstan.ts';
 import type { ModelRequest, ModelServer } from './model-server.ts';
+import type { SharedCapstan } from './shared-capstan.ts';
 
 /** What a prompt showed a model: the constant rules, and the data between its marks. */
 export interface Shown {
@@ -53,7 +53,7 @@ export function startModelLevel(
  * @param rates level (`fast`, …) to rate in USD per call
  */
 export async function startModelLevels(
-  capstan: Capstan,
+  capstan: Pick<SharedCapstan, 'submit' | 'ended' | 'url' | 'key'>,
   provider: ModelServer,
   rates: Readonly<Record<string, number>>,
 ): Promise<{ readonly stop: () => Promise<void> }> {

@@ -2,14 +2,14 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { StackFile } from '../../src/contracts/stack.ts';
-import type { Capstan } from './capstan.ts';
+import type { SharedCapstan } from './shared-capstan.ts';
 
 /** @param folder where commands are run */
-export async function writeStackFile(folder: string, capstan: Capstan, media_url: string): Promise<void> {
+export async function writeStackFile(folder: string, capstan: SharedCapstan): Promise<void> {
   const stack: StackFile = {
     api_url: capstan.url,
     api_key: capstan.key,
-    media_url,
+    media_url: capstan.mediaUrl,
     project_id: capstan.projectId,
     console_url: `${capstan.url}/ui/`,
     temporal_address: '',

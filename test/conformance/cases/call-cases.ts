@@ -131,6 +131,19 @@ export const callCases: readonly ConformanceCase[] = [
       },
     },
   ),
+  unhappy(
+    'retry.max',
+    'without retries, a delivery that is not answered in time ends as unknown',
+    step({ timeout: '300ms', retry: { max: 0 } }),
+    {
+      script: { capabilities: { x: { replies: [{ delay: '60s' }] } } },
+      expected: {
+        outcome: 'failed',
+        steps: { a: { state: 'unknown', error: 'delivery_unknown', attempts: 1 } },
+        calls: { x: 1 },
+      },
+    },
+  ),
   happy('retry.initial', 'the pause before a retry', step({ retry: { max: 1, initial: '100ms' } }), {
     script: recovers,
     expected: twice,
