@@ -1,11 +1,12 @@
 /**
- * The OpenAPI document against what is served: requests that are made from it, for every operation. `REQUESTS` says how
- * many for each, `SEED` which.
+ * The OpenAPI document against what is served: requests that are made from it, for every operation; of `SEED`, and more of
+ * them by `RUNS`.
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Problem } from '../../src/contracts/problem.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
+import { runs, seed } from '../support/runs.ts';
 import { type Answer, createAllows, createJudge, findRefusal } from './openapi/answers.ts';
 import { createResolve, listOperations, type Operation, readDocument } from './openapi/document.ts';
 import { createRequests, type GeneratedRequest } from './openapi/requests.ts';
@@ -13,8 +14,7 @@ import { createSchemaValues } from './openapi/schema-values.ts';
 import { createThings, type Things } from './openapi/things.ts';
 import { listViolations } from './openapi/violations.ts';
 
-const requestsEach = Number(process.env.REQUESTS ?? 6);
-const seed = Number(process.env.SEED ?? 1);
+const requestsEach = runs(6);
 const atOnce = 8;
 const timeout = 30_000 + 500 * requestsEach;
 
@@ -47,7 +47,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await things.close();
   await api.close();
-  if (process.env.REQUESTS !== undefined) console.info(Object.fromEntries([...seen].sort()));
+  if (process.env.RUNS !== undefined) console.info(Object.fromEntries([...seen].sort()));
 });
 
 async function send({ url, method, headers, body }: GeneratedRequest): Promise<Answer> {
@@ -81,7 +81,7 @@ test.each(operations.map((operation) => [`${operation.method} ${operation.path}`
       valuesOf: createSchemaValues({ document, allows, known: things.fields }),
       knownPaths: things.paths,
     });
-    const samples = fc.sample(requests(operation), { numRuns: requestsEach, seed });
+    const samples = fc.sample(requests(operation), { numRuns: requestsEach, seed: seed ?? 1 });
     const faults: string[] = [];
     for (let at = 0; at < samples.length; at += atOnce) {
       const found = samples.slice(at, at + atOnce).map((sample) => findFault(operation, sample));

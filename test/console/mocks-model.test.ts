@@ -17,6 +17,7 @@ import { findDifferences } from '../../src/mock-run/check-expectation.ts';
 import { preparePipeline } from '../../src/mock-run/prepare-run.ts';
 import { readMocks } from '../../src/mock-run/read-mocks.ts';
 import { runLocally } from '../../src/mock-run/run-locally.ts';
+import { runs } from '../support/runs.ts';
 
 function aStep(step: Partial<RunStep> & Pick<RunStep, 'id'>): RunStep {
   return {
@@ -103,7 +104,7 @@ test('any output is saved such that the command line reads the same', async () =
       expect(differences).toEqual([]);
       expect(result.steps.find(({ id }) => id === 'join')?.output).toEqual(given.join);
     }),
-    { numRuns: 15 },
+    { numRuns: runs(6) },
   );
 });
 

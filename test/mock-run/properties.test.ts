@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type LocalResult, runLocally } from '../../src/mock-run/run-locally.ts';
+import { runs } from '../support/runs.ts';
 import { anySteps, job, mocks, type RandomStep, toPipeline } from './any-pipeline.ts';
 import { judgeSteps } from './reference-model.ts';
 
@@ -62,7 +63,7 @@ describe('a run that nothing stops', () => {
         expect(result.outcome).toBe('succeeded');
         expect(new Map(wholesOf(result).map(({ id, state }) => [id, state]))).toEqual(judgeSteps(steps));
       }),
-      { numRuns: 60 },
+      { numRuns: runs(20) },
     );
   });
 
@@ -78,7 +79,7 @@ describe('a run that nothing stops', () => {
           if (Array.isArray(does)) expect(mostAtOnce(events, id)).toBeLessThanOrEqual(max_parallel ?? 200);
         }
       }),
-      { numRuns: 60 },
+      { numRuns: runs(20) },
     );
   });
 });
@@ -95,7 +96,7 @@ describe('a run that a failure stops', () => {
           expect([model.get(id), ...(isFatal ? ['skipped', 'cancelled'] : [])]).toContain(state);
         }
       }),
-      { numRuns: 100 },
+      { numRuns: runs(30) },
     );
   });
 });
@@ -120,7 +121,7 @@ describe('a run that is carried over', () => {
         const cut = await run(sequential(steps), () => rests.next().value as 'none' | 'soft' | 'hard');
         expect(visible(cut)).toEqual(visible(whole));
       }),
-      { numRuns: 60 },
+      { numRuns: runs(20) },
     );
   });
 });
@@ -136,7 +137,7 @@ describe('a run done again', () => {
       fc.asyncProperty(anySteps(60, { fatal: true }), async (steps) => {
         expect(await run(steps)).toEqual(await run(steps));
       }),
-      { numRuns: 20 },
+      { numRuns: runs(8) },
     );
   });
 });

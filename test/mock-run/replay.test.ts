@@ -9,6 +9,7 @@ import type { MachineState } from '../../src/core/run/machine-state.ts';
 import type { RunPlan } from '../../src/core/run/plan.ts';
 import { planRun } from '../../src/core/run/plan-run.ts';
 import { type RunSnapshot, restoreRun, takeSnapshot } from '../../src/core/run/snapshot.ts';
+import { runs } from '../support/runs.ts';
 import { anySteps, type RandomStep, toPipeline } from './any-pipeline.ts';
 
 interface Turn {
@@ -197,7 +198,7 @@ describe('the log of a run', () => {
         expect(seen).toEqual(commands);
         expect(again.state).toEqual(state);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(60) },
     );
   });
 
@@ -209,7 +210,7 @@ describe('the log of a run', () => {
         expect(new Set(outside.begun).size).toBe(outside.begun.length);
         expect(outside.running.size + outside.waiting.size + outside.deciding.length).toBe(0);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(60) },
     );
   });
 
@@ -232,7 +233,7 @@ describe('the log of a run', () => {
           expect(outside.running.size + outside.waiting.size + outside.deciding.length).toBe(0);
         },
       ),
-      { numRuns: 200 },
+      { numRuns: runs(60) },
     );
   });
 });

@@ -1,24 +1,20 @@
 /** Signing in at a provider of another site, in a real browser, which keeps the rules of cookies. */
 import { symlink } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { buildConsole } from '../../../src/dev/console/build-console.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { clientSecret, startProvider, type TestProvider } from '../../support/openid-provider.ts';
 import { launchBrowser, type OpenPage, openPage } from '../support/browser.ts';
+import { provideConsole } from '../support/built-console.ts';
 
 const site = 'http://capstan.test';
-const root = fileURLToPath(new URL('../../..', import.meta.url));
 
 let provider: TestProvider;
 let api: TestApi;
 let browser: Browser;
 
 beforeAll(async () => {
-  await buildConsole((status, detail) => {
-    if (status === 'failed') throw new Error(detail);
-  }, root);
+  const builtConsole = await provideConsole();
   provider = await startProvider();
   api = await startTestApi({
     OIDC_ISSUER: provider.issuer,
@@ -30,7 +26,7 @@ beforeAll(async () => {
   provider.serve(site, api.url);
   provider.accounts.set('vera', { name: 'Vera Viewer', email: 'vera@example.org', groups: ['viewers'] });
   provider.accounts.set('nora', { name: 'Nora', email: 'nora@example.org', groups: [] });
-  await symlink(`${root}dist/console`, api.consoleFolder);
+  await symlink(builtConsole, api.consoleFolder);
   browser = await launchBrowser(`MAP capstan.test 127.0.0.1:${new URL(api.url).port}`);
 });
 afterAll(async () => {

@@ -4,14 +4,16 @@
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import chromium from '@sparticuz/chromium';
 import { type Browser, type BrowserContext, type Page, chromium as playwright } from 'playwright-core';
 import { expect } from 'vitest';
+import { provideChromium } from './chromium.ts';
 
 export type Theme = 'light' | 'dark';
 
+export type Width = 1280 | 390;
+
 export interface Look {
-  readonly width?: 1280 | 390;
+  readonly width?: Width;
 }
 
 export interface OpenPage {
@@ -25,15 +27,17 @@ export interface OpenPage {
   readonly arrive: (path: RegExp) => Promise<void>;
   /** The system's theme changes under the open page. */
   readonly turnTo: (theme: Theme) => Promise<void>;
-  /** Serious findings of axe, as text. */
-  readonly axe: () => Promise<string[]>;
+  /** The window is drawn to another size, and the page drawn anew. */
+  readonly resizeTo: (width: Width) => Promise<void>;
+  /** Serious findings of axe, as text. @param rules of colours alone: what else is looked at has no theme */
+  readonly axe: (rules?: 'all' | 'colours') => Promise<string[]>;
   readonly close: () => Promise<void>;
 }
 
 /** @param rules where names are found, as `--host-resolver-rules` of Chromium has it */
 export async function launchBrowser(rules?: string): Promise<Browser> {
   const args = ['--no-sandbox', ...(rules === undefined ? [] : [`--host-resolver-rules=${rules}`])];
-  return playwright.launch({ executablePath: await chromium.executablePath(), args });
+  return playwright.launch({ executablePath: await provideChromium(), args });
 }
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -44,10 +48,17 @@ interface AxeFinding {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-async function runAxe(page: Page): Promise<string[]> {
+/** Those of axe that a theme may break. */
+const colourRules = ['color-contrast', 'link-in-text-block'];
+
+async function runAxe(page: Page, rules: 'all' | 'colours'): Promise<string[]> {
   // Through the debugger: the policy of the page allows no script but its own. Once per document: it is half a megabyte.
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axeSource);
-  const found = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
+  const options = {
+    resultTypes: ['violations'],
+    ...(rules === 'all' ? {} : { runOnly: colourRules }),
+  };
+  const found = (await page.evaluate(`axe.run(document, ${JSON.stringify(options)})`)) as {
     violations: AxeFinding[];
   };
   return found.violations
@@ -55,6 +66,15 @@ async function runAxe(page: Page): Promise<string[]> {
     .flatMap(({ id, nodes }) =>
       nodes.slice(0, 5).map(({ html, failureSummary = '' }) => `${id}: ${html} ${failureSummary}`),
     );
+}
+
+function sizeOf(width: Width): { readonly width: number; readonly height: number } {
+  return { width, height: width === 390 ? 844 : 800 };
+}
+
+/** What is drawn listens to keys only after it has been painted. */
+async function waitForPaint(page: Page): Promise<void> {
+  await page.evaluate('new Promise((done) => requestAnimationFrame(() => setTimeout(done)))');
 }
 
 /** @param expected faults of the server that the test asks for */
@@ -66,7 +86,7 @@ export async function openPage(
 ): Promise<OpenPage> {
   const { width = 1280 } = look;
   const context = await browser.newContext({
-    viewport: width === 390 ? { width, height: 844 } : { width, height: 800 },
+    viewport: sizeOf(width),
     colorScheme: 'light',
     reducedMotion: 'reduce',
     locale: 'en-GB',
@@ -86,16 +106,20 @@ export async function openPage(
       await page.goto(`${url}/ui${path}`);
       await page.locator('main').waitFor();
       await page.getByText('Reading …').first().waitFor({ state: 'detached' });
-      // What is drawn listens to keys only after it has been painted.
-      await page.evaluate('new Promise((done) => requestAnimationFrame(() => setTimeout(done)))');
+      await waitForPaint(page);
     },
     arrive: (path) => page.waitForURL((at) => path.test(at.pathname), { waitUntil: 'commit' }),
     turnTo: async (theme) => {
       await page.emulateMedia({ colorScheme: theme });
       await page.locator(`html[data-theme=${theme}]`).waitFor();
     },
+    resizeTo: async (to) => {
+      if (page.viewportSize()?.width === to) return;
+      await page.setViewportSize(sizeOf(to));
+      await waitForPaint(page);
+    },
     expectQuiet: () => expect(said.filter((text) => expected?.test(text) !== true)).toEqual([]),
-    axe: () => runAxe(page),
+    axe: (rules = 'all') => runAxe(page, rules),
     close: () => context.close(),
   };
 }

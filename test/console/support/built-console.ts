@@ -2,15 +2,26 @@
 import { existsSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { inject } from 'vitest';
 import { buildConsole } from '../../../src/dev/console/build-console.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
+const buildLock = 4_027_114;
 
-/** @throws Error with what the build printed */
-export async function provideConsole(packageFolder: string): Promise<void> {
-  await buildConsole((status, detail) => {
-    if (status === 'failed') throw new Error(detail);
-  }, root);
-  const place = join(packageFolder, 'dist', 'console');
-  if (!existsSync(place)) symlinkSync(join(root, 'dist', 'console'), place);
+/** Of several workers one builds, and the others find it built. @returns its folder @throws Error with what the build printed */
+export async function provideConsole(): Promise<string> {
+  const client = new pg.Client({ connectionString: inject('databaseUrl') });
+  await client.connect();
+  try {
+    await client.query('select pg_advisory_lock($1)', [buildLock]);
+    await buildConsole((status, detail) => {
+      if (status === 'failed') throw new Error(detail);
+    }, root);
+    const place = join(inject('packageFolder'), 'dist', 'console');
+    if (!existsSync(place)) symlinkSync(join(root, 'dist', 'console'), place);
+  } finally {
+    await client.end();
+  }
+  return join(root, 'dist', 'console');
 }

@@ -1,23 +1,25 @@
 /** A project with something to look at: a pipeline, its runs in several states, a review, a skill, costs, a schedule. */
-import { inject } from 'vitest';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll } from 'vitest';
 import type { PipelineSubmitted } from '../../../src/contracts/pipeline.ts';
 import type { Run } from '../../../src/contracts/run.ts';
-import { type Capstan, startCapstan } from '../../support/capstan.ts';
-import { answer, echo, type Handler, type Instance, startInstance } from '../../support/fleet.ts';
 import { reviewOf } from '../../support/reviews.ts';
+import type { SharedCapstan } from '../../support/shared-capstan.ts';
 import { waitFor } from '../../support/wait.ts';
+import { type Look, launchBrowser, type OpenPage, openPage, signIn } from './browser.ts';
 import { provideConsole } from './built-console.ts';
+import { shareFleet } from './shared-fleet.ts';
 
 export interface Studio {
-  readonly capstan: Capstan;
+  readonly capstan: SharedCapstan;
   readonly done: string;
   readonly failed: string;
   /** Waits for a person at `sound`. */
   readonly waiting: string;
-  readonly review: string;
+  /** What it asks. */
+  readonly correction: string;
   /** Asked by a step; nobody answers it. */
   readonly question: string;
-  readonly close: () => Promise<void>;
 }
 
 export const reel = `# Cuts, joins and shows
@@ -46,56 +48,25 @@ steps:
 output: { title: "{{ steps.join.output.title }}" }
 `;
 
-const picky: Handler = (exec, response) =>
-  Number.isInteger(exec.input.rate)
-    ? echo(exec, response)
-    : answer(response, 422, {
-        ok: false,
-        error: `rate must be a whole number of Hz, not ${exec.input.rate}`,
-      });
-
-const heartbeatMs = 20_000;
-
-/** As instances do that live longer than a test. */
-function keepAlive({ request }: Capstan, instances: readonly Instance[]): NodeJS.Timeout {
-  const names = ['trim', 'trim', 'join', 'concat', 'thumbnail', 'resample'];
-  return setInterval(() => {
-    for (const [index, { endpoint }] of instances.entries()) {
-      void request('POST', `/v1/capabilities/${names[index]}/heartbeat`, { endpoint }).catch(() => undefined);
-    }
-  }, heartbeatMs);
-}
-
-async function startFleet(capstan: Capstan): Promise<Instance[]> {
-  const rate = { type: 'object', properties: { rate: {} }, required: ['rate'] };
-  const instances = await Promise.all([
-    startInstance(capstan, { name: 'trim' }),
-    startInstance(capstan, {
-      name: 'trim',
-      tags: ['cloud'],
-      cost_model: { type: 'per_call', rate_usd: 0.002 },
-    }),
-    startInstance(capstan, { name: 'join', cost_model: { type: 'per_call', rate_usd: 0.01 } }),
-    startInstance(capstan, { name: 'concat' }),
-    startInstance(capstan, { name: 'thumbnail' }),
-    startInstance(capstan, { name: 'resample', input: rate }),
-  ]);
-  for (const instance of instances) instance.handle = echo;
-  const last = instances.at(-1);
-  if (last !== undefined) last.handle = picky;
-  return instances;
-}
-
-export async function startRunOf(capstan: Capstan, job: object): Promise<string> {
+export async function startRunOf(capstan: SharedCapstan, job: object): Promise<string> {
   const { status, body } = await capstan.request<Run>('POST', '/v1/runs', { pipeline: 'reel', job });
   if (status !== 202) throw new Error(`POST /v1/runs: ${status} ${JSON.stringify(body)}`);
   return body.run_id;
 }
 
+interface Asked {
+  readonly run: string;
+  readonly review: string;
+}
+
+/** A run that waits for a person at `sound`, whose input `resample` refuses. */
+async function askCorrection(capstan: SharedCapstan): Promise<Asked> {
+  const run = await startRunOf(capstan, { clips: ['a', 'b'], title: 'Two', rate: '44.1k' });
+  return { run, review: (await reviewOf(capstan, run, 'sound')).review_id };
+}
+
 /** A run that asks a person and does nothing else. */
-export async function askQuestion(
-  capstan: Capstan,
-): Promise<{ readonly run: string; readonly review: string }> {
+export async function askQuestion(capstan: SharedCapstan): Promise<Asked> {
   const { run_id } = await capstan.submit([{ id: 'publish', review: { title: 'May it be published?' } }]);
   const review = await waitFor(`the question of ${run_id}`, async () => {
     const { body } = await capstan.request<Run>('GET', `/v1/runs/${run_id}`);
@@ -104,37 +75,81 @@ export async function askQuestion(
   return { run: run_id, review };
 }
 
-export async function openStudio(): Promise<Studio> {
-  await provideConsole(inject('packageFolder'));
-  const capstan = await startCapstan();
-  const instances = await startFleet(capstan);
-  const beats = keepAlive(capstan, instances);
-  await capstan.request<PipelineSubmitted>('POST', '/v1/pipelines', reel, {
-    'content-type': 'application/yaml',
-  });
+async function furnish({ request }: SharedCapstan): Promise<void> {
+  const yaml = { 'content-type': 'application/yaml' };
+  await request<PipelineSubmitted>('POST', '/v1/pipelines', reel, yaml);
   const second = reel.replace('"1.0"', '"1.1"').replace('and makes a cover', 'in order');
-  await capstan.request('POST', '/v1/pipelines', second, { 'content-type': 'application/yaml' });
-  await capstan.request('PUT', '/v1/budgets', { scope: 'project', daily_limit_usd: 2 });
+  await request('POST', '/v1/pipelines', second, yaml);
+  await request('PUT', '/v1/budgets', { scope: 'project', daily_limit_usd: 2 });
   const schedule = { name: 'morning', pipeline: 'reel', cron: '0 7 * * 1-5', timezone: 'Europe/Berlin' };
-  await capstan.request('POST', '/v1/schedules', { ...schedule, job: { clips: ['a'] } });
+  await request('POST', '/v1/schedules', { ...schedule, job: { clips: ['a'] } });
+}
+
+/** A project of its own, over the fleet of all. */
+async function openStudio(): Promise<Studio> {
+  await provideConsole();
+  const capstan = await shareFleet();
+  await furnish(capstan);
   const done = await startRunOf(capstan, { clips: ['a', 'b', 'c'], title: 'One', rate: 44_100 });
-  const waiting = await startRunOf(capstan, { clips: ['a', 'b'], title: 'Two', rate: '44.1k' });
   const broken = [{ id: 'one', capability: 'resample', input: { rate: 'x' }, escalate: { enabled: false } }];
   const failed = (await capstan.submit(broken)).run_id;
+  const [correction, question] = await Promise.all([askCorrection(capstan), askQuestion(capstan)]);
   await Promise.all([capstan.ended(done), capstan.ended(failed)]);
-  const { review_id } = await reviewOf(capstan, waiting, 'sound');
-  const question = await askQuestion(capstan);
   return {
     capstan,
     done,
     failed,
-    waiting,
-    review: review_id,
+    waiting: correction.run,
+    correction: correction.review,
     question: question.review,
-    close: async () => {
-      clearInterval(beats);
-      await Promise.all(instances.map((instance) => instance.stop()));
-      await capstan.stop();
+  };
+}
+
+/** Whom a test sends to look at the studio. */
+export interface Visitors {
+  readonly browser: Browser;
+  readonly studio: Studio;
+  /** Somebody with the key of the studio. @param expected errors that the test provokes */
+  readonly visit: (look?: Look, expected?: RegExp | null) => Promise<OpenPage>;
+  readonly visitAs: (key: string, look?: Look, expected?: RegExp | null) => Promise<OpenPage>;
+}
+
+/** One Chromium for all files of a test worker: it ends with that. */
+let launched: Promise<Browser> | null = null;
+
+function shareBrowser(): Promise<Browser> {
+  launched ??= launchBrowser();
+  return launched;
+}
+
+/** A studio of the file that calls it, from before its first test on; `leaveCapstan` is for the file to call. */
+export function useStudio(): Visitors {
+  let opened: readonly [Studio, Browser] | null = null;
+  const find = (): readonly [Studio, Browser] => {
+    if (opened === null) throw new Error('the studio is opened before the first test');
+    return opened;
+  };
+  beforeAll(async () => {
+    opened = await Promise.all([openStudio(), shareBrowser()]);
+  });
+  // Those that a failed test has left.
+  afterAll(async () => {
+    await Promise.all((opened?.[1].contexts() ?? []).map((context) => context.close()));
+  });
+  const visitAs: Visitors['visitAs'] = async (key, look = {}, expected = null) => {
+    const [{ capstan }, browser] = find();
+    const page = await openPage(browser, capstan.url, look, expected);
+    await signIn(page, capstan.url, key);
+    return page;
+  };
+  return {
+    get studio() {
+      return find()[0];
     },
+    get browser() {
+      return find()[1];
+    },
+    visit: (look, expected) => visitAs(find()[0].capstan.key, look, expected),
+    visitAs,
   };
 }

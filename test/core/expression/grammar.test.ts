@@ -7,6 +7,7 @@ import { createGrammar } from '../../../src/core/expression/grammar.ts';
 import { readTemplate } from '../../../src/core/expression/template.ts';
 import { readToken } from '../../../src/core/expression/tokens.ts';
 import { isForbiddenName } from '../../../src/core/forbidden-names.ts';
+import { runs } from '../../support/runs.ts';
 import { createRecogniser, createRuler, type Part, readPhrases } from './ebnf.ts';
 import { expressionOf } from './expression-trees.ts';
 import { printExpression } from './print-expression.ts';
@@ -115,7 +116,7 @@ describe.each(allNames)('the grammar of %s', (dialect) => {
       fc.property(sentencesOf(start, dialect), space, (tokens, between) => {
         expect(errorsOf(start, tokens.join(between), dialect)).toEqual([]);
       }),
-      { numRuns: 400 },
+      { numRuns: runs(100) },
     );
   });
 
@@ -126,7 +127,7 @@ describe.each(allNames)('the grammar of %s', (dialect) => {
         const tokens = splitTokens(printExpression(tree));
         expect([tokens, isSentence('expr', tokens)]).toEqual([tokens, true]);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(120) },
     );
   });
 
@@ -154,8 +155,8 @@ describe.each(allNames)('the grammar of %s', (dialect) => {
         for (const error of errors) expect(error).toBeInstanceOf(ExpressionSyntaxError);
         seen[errors.length === 0 ? 'accepted' : 'refused']++;
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(250) },
     );
-    expect(Math.min(seen.accepted, seen.refused)).toBeGreaterThan(100);
+    expect(Math.min(seen.accepted, seen.refused)).toBeGreaterThan(runs(25));
   });
 });

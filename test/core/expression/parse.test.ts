@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { pipelineDialect, skillDialect } from '../../../src/core/expression/dialect.ts';
 import { compileTemplate } from '../../../src/core/expression/template.ts';
+import { runs } from '../../support/runs.ts';
 import { expressionOf } from './expression-trees.ts';
 import { printExpression } from './print-expression.ts';
 
@@ -18,6 +19,6 @@ it.each([
       const { root } = compileTemplate(`{{ ${printExpression(tree)} }}`, '', dialect);
       expect(root.kind === 'expression' && withoutOffsets(root.expression)).toEqual(withoutOffsets(tree));
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(250) },
   );
 });

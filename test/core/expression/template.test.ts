@@ -4,6 +4,7 @@ import type { Json } from '../../../src/contracts/primitives.ts';
 import { ExpressionSyntaxError } from '../../../src/core/expression/errors.ts';
 import { referencedSteps, references } from '../../../src/core/expression/references.ts';
 import { compileTemplate, readTemplate } from '../../../src/core/expression/template.ts';
+import { runs } from '../../support/runs.ts';
 
 function nested(depth: number): Json {
   return depth === 0 ? '{{ job.a }}' : [nested(depth - 1)];
@@ -151,7 +152,7 @@ describe('compileTemplate', () => {
           }
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(400) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Price, type Settlement, settle, worstCase } from '../../../src/core/money/price.ts';
+import { runs } from '../../support/runs.ts';
 
 const free: Price = { cost_type: 'free', rate_usd: 0 };
 const perCall: Price = { cost_type: 'per_call', rate_usd: 0.25 };
@@ -59,7 +60,7 @@ describe('a price per second', () => {
         const nano = attoUsd / 10n ** 9n + (attoUsd % 10n ** 9n === 0n ? 0n : 1n);
         expect(worstCase(priceOf('per_second', pico), asMs(micro))).toBe(nano);
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(250) },
     );
   });
 });

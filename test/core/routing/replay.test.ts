@@ -4,6 +4,7 @@ import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import { choose } from '../../../src/core/routing/choose.ts';
 import { replayChoice, toInputs } from '../../../src/core/routing/replay.ts';
 import type { InstanceSnapshot, RouteRequest } from '../../../src/core/routing/types.ts';
+import { runs } from '../../support/runs.ts';
 import { alikeFleet, anyFleet, anyRequest } from './a-fleet.ts';
 import { anInstance, aPaid, aRequest } from './a-snapshot.ts';
 
@@ -17,8 +18,8 @@ describe('replayChoice', () => {
       const { best } = choose(fleet, request, seed);
       expect(replayChoice(store(fleet, request, seed))).toBe(best?.instance.endpoint ?? null);
     };
-    fc.assert(fc.property(anyFleet, anyRequest, fc.integer(), property), { numRuns: 500 });
-    fc.assert(fc.property(alikeFleet, anyRequest, fc.integer(), property), { numRuns: 500 });
+    fc.assert(fc.property(anyFleet, anyRequest, fc.integer(), property), { numRuns: runs(100) });
+    fc.assert(fc.property(alikeFleet, anyRequest, fc.integer(), property), { numRuns: runs(100) });
   });
 
   it('knows who would have been better, had it been another request', () => {

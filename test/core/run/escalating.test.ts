@@ -8,6 +8,7 @@ import {
 } from '../../../src/core/run/machine.ts';
 import type { RunPlan } from '../../../src/core/run/plan.ts';
 import type { Wait } from '../../../src/core/run/wait.ts';
+import { runs } from '../../support/runs.ts';
 import { anyPlan, anyTurns, nextTurn, type Turn } from './a-plan.ts';
 
 const anyTrouble = fc.record({
@@ -144,7 +145,7 @@ describe('the run machine with escalating steps', () => {
         for (const [step, end] of run.ended) expect(state.steps[step]).toBe(end);
         if (!run.isHalted()) expect(state.steps.every((step) => step === 'succeeded')).toBe(true);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(60) },
     );
   });
 });

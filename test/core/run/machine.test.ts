@@ -12,6 +12,7 @@ import type { UnitKey } from '../../../src/core/run/machine-state.ts';
 import type { RunPlan } from '../../../src/core/run/plan.ts';
 import type { Wait } from '../../../src/core/run/wait.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';
+import { runs } from '../../support/runs.ts';
 import { anyPlan, anyTrouble, anyTurns, endOf, nextTurn, planOf, type Trouble, type Turn } from './a-plan.ts';
 import { stories } from './machine-stories.ts';
 
@@ -188,7 +189,7 @@ describe('the run machine', () => {
         expect(state.steps).toEqual(plan.steps.map((_, step) => run.ended.get(step) ?? rest));
         if (finish.outcome === 'succeeded') expect(run.ended.size).toBe(plan.steps.length);
       }),
-      { numRuns: 150 },
+      { numRuns: runs(40) },
     );
   });
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { generalizeError } from '../../../src/core/skills/generalize-error.ts';
 import { matchPatterns, readPatterns } from '../../../src/core/skills/pattern.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';
+import { runs } from '../../support/runs.ts';
 
 function match(pattern: string, error: string) {
   const reading = readPatterns([pattern]);
@@ -186,7 +187,7 @@ describe('generalizeError', () => {
         expect(match(pattern, error)).not.toBeNull();
         expect(match(pattern, '')).toBeNull();
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(250) },
     );
   });
 });

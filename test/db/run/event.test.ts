@@ -12,6 +12,7 @@ import {
 } from '../../../src/db/run/event.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';
+import { runs } from '../../support/runs.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const { db } = useDatabase(8);
@@ -138,7 +139,7 @@ describe('readers of the log', () => {
         expect(last).toEqual(['run.queued', ...fed].map((name, at) => `${at + 1} ${name}`));
         expect(fed.toSorted()).toEqual([...moves.keys()].map(String).toSorted());
       }),
-      { numRuns: 15 },
+      { numRuns: runs(6) },
     );
   });
 });

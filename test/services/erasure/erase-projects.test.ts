@@ -28,6 +28,7 @@ import {
   settleAttempt,
 } from '../../support/factories.ts';
 import { fakeWorkflows } from '../../support/run-workflows.ts';
+import { runs } from '../../support/runs.ts';
 import { listTables, tablesNaming } from '../../support/tables.ts';
 import { aFullProject } from './a-full-project.ts';
 
@@ -189,7 +190,7 @@ test('one that dies anywhere goes on, and ends as if it had not', async () => {
       for (const text of [project_id, mark, key_id]) expect(await tablesNaming(db, text)).toEqual([]);
       expect(await money()).toEqual({ ...sums, acts: sums.acts + 1 });
     }),
-    { numRuns: 6 },
+    { numRuns: runs(3) },
   );
 });
 

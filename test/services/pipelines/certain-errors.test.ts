@@ -8,6 +8,7 @@ import { ExpressionError } from '../../../src/core/expression/errors.ts';
 import { evaluateTemplate } from '../../../src/core/expression/evaluate.ts';
 import { createInputForms } from '../../../src/definitions/input-forms.ts';
 import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';
+import { runs } from '../../support/runs.ts';
 import { names, type Schema, someObjectSchema, someSchema } from './some-schemas.ts';
 
 const compiler = createSchemaCompiler();
@@ -130,7 +131,7 @@ it('an error means that no value of the schemas passes', () => {
       }
     },
   );
-  fc.assert(property, { numRuns: 250 });
+  fc.assert(property, { numRuns: runs(100) });
   expect(Math.min(errors, passed)).toBeGreaterThan(5);
 });
 

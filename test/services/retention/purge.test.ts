@@ -22,6 +22,7 @@ import {
   type StoredRun,
   settleAttempt,
 } from '../../support/factories.ts';
+import { runs } from '../../support/runs.ts';
 
 const { db } = useDatabase();
 let folder: string;
@@ -156,7 +157,7 @@ test('open runs, and all that belongs to them, lose no row', async () => {
       expect(await readMoney()).toEqual(money);
       for (const run of runs) await db('run').where({ run_id: run.run_id }).delete();
     }),
-    { numRuns: 25 },
+    { numRuns: runs(8) },
   );
 });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { cronPattern } from '../../../src/contracts/cron-pattern.ts';
 import { readCron } from '../../../src/services/schedules/cron.ts';
+import { runs } from '../../support/runs.ts';
 
 it.each([
   ['*/5 0-6,18-23 1,15 * *', ['*/5 0-6,18-23 1,15 * *']],
@@ -72,7 +73,7 @@ it('takes nothing that the documented pattern forbids', () => {
       fc.pre(isTaken(text));
       expect(text).toMatch(pattern);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(100) },
   );
 });
 
@@ -81,6 +82,6 @@ it('refuses of what the documented pattern allows only ranges in the wrong order
     fc.property(fc.stringMatching(new RegExp(cronPattern, 'u')), (text) => {
       if (!isTaken(text)) expect(() => readCron(text)).toThrow(/ends before it begins|would never start/);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(100) },
   );
 });

@@ -7,6 +7,7 @@ import { applyTemplate, type TemplateResult } from '../../../../src/core/skills/
 import { deriveTemplate } from '../../../../src/core/skills/template/derive-template.ts';
 import { parseTemplate } from '../../../../src/core/skills/template/template.ts';
 import { writeTemplate } from '../../../../src/core/skills/template/write-template.ts';
+import { runs } from '../../../support/runs.ts';
 import { anyJson } from './a-json.ts';
 
 function apply(template: string | null, input: Json, match: Record<string, string> = {}): TemplateResult {
@@ -160,7 +161,7 @@ describe('writeTemplate', () => {
           ? isEqual(result.input, corrected)
           : /stays as it is|names the host/.test(result.reason);
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(250) },
     );
   });
 
@@ -329,7 +330,7 @@ describe('deriveTemplate', () => {
           ? isEqual(result.input, corrected)
           : /stays as it is|names the host/.test(result.reason);
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(250) },
     );
   });
 });

@@ -3,14 +3,16 @@
  * corrects it and lets it be remembered, and the next run corrects itself for nothing. By mouse, by keys alone, and on a
  * phone; without PICTURES=1 only by keys, because whoever has a mouse can do all that keys can.
  */
-import { expect, test } from 'vitest';
-import type { Capstan } from '../../support/capstan.ts';
+import { afterAll, expect, test } from 'vitest';
+import { leaveCapstan } from '../../support/shared-capstan.ts';
 import type { Look, OpenPage } from '../support/browser.ts';
 import { type Hands, withKeys, withMouse } from '../support/hands.ts';
-import { type Learner, openSchool, readRun, type School } from '../support/learning.ts';
+import { type Learner, openLearner, readRun } from '../support/learning.ts';
 import { isTakingPictures, keepPicture } from '../support/pictures.ts';
+import { useStudio } from '../support/studio.ts';
 
-export type VisitAs = (key: string, look?: Look, expected?: RegExp) => Promise<OpenPage>;
+const visitors = useStudio();
+afterAll(leaveCapstan);
 
 interface Way {
   readonly name: 'mouse' | 'keys' | 'phone';
@@ -30,9 +32,9 @@ const ways: readonly Way[] = [
   { name: 'phone', look: { width: 390 } },
 ];
 
-async function openScene(way: Way, { openProject }: School, visitAs: VisitAs): Promise<Scene> {
-  const learner = await openProject(`learning by ${way.name}`);
-  const opened = await visitAs(learner.key, way.look);
+async function openScene(way: Way): Promise<Scene> {
+  const learner = await openLearner(visitors.studio.capstan, `learning by ${way.name}`);
+  const opened = await visitors.visitAs(learner.key, way.look);
   await opened.go('/');
   const hands = way.name === 'keys' ? withKeys(opened.page) : withMouse();
   return { way, opened, hands, learner };
@@ -118,17 +120,8 @@ async function tell(scene: Scene): Promise<void> {
   await opened.close();
 }
 
-export function tellLearningStories(visitAs: VisitAs, capstan: () => Capstan): void {
-  test.each(chosen)(
-    'a run is corrected once, the next corrects itself ($name)',
-    { timeout: 90_000 },
-    async (way) => {
-      const school = await openSchool(capstan());
-      try {
-        await tell(await openScene(way, school, visitAs));
-      } finally {
-        await school.close();
-      }
-    },
-  );
-}
+test.each(chosen)(
+  'a run is corrected once, the next corrects itself ($name)',
+  { timeout: 90_000 },
+  async (way) => tell(await openScene(way)),
+);

@@ -1,0 +1,135 @@
+/** What people decide: a correction, an answer, who of two is taken. */
+import { afterAll, expect, test } from 'vitest';
+import type { Review } from '../../../src/contracts/review.ts';
+import type { Run } from '../../../src/contracts/run.ts';
+import { leaveCapstan, type SharedCapstan } from '../../support/shared-capstan.ts';
+import { waitFor } from '../../support/wait.ts';
+import type { OpenPage } from '../support/browser.ts';
+import { askQuestion, useStudio } from '../support/studio.ts';
+
+const visitors = useStudio();
+afterAll(leaveCapstan);
+
+test('a person corrects an input with the keyboard, and the run goes on', { timeout: 60_000 }, async () => {
+  const { capstan, waiting, correction } = visitors.studio;
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go(`/reviews/${correction}`);
+  await page.getByRole('heading', { name: 'Your decision' }).waitFor();
+  await page.keyboard.press('e');
+  await page.getByRole('button', { name: 'JSON' }).click();
+  await page.getByLabel('Input as JSON').fill('{ "rate": 48000 }');
+  await page.locator('button:enabled', { hasText: 'Decide' }).focus();
+  await page.keyboard.press('Enter');
+  expect((await capstan.ended(waiting)).state).toBe('succeeded');
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('a question is answered on a phone', { timeout: 60_000 }, async () => {
+  const { capstan } = visitors.studio;
+  const { run, review } = await askQuestion(capstan);
+  const opened = await visitors.visit({ width: 390 });
+  const { page } = opened;
+  await opened.go(`/reviews/${review}`);
+  await page.getByLabel('Output as JSON').fill('{ "published": true }');
+  await page.getByRole('button', { name: 'Decide' }).click();
+  expect((await capstan.ended(run)).output).toEqual({ publish: { published: true } });
+  opened.expectQuiet();
+  await opened.close();
+});
+
+interface Person {
+  readonly key: string;
+  readonly key_id: string;
+}
+
+interface Team {
+  readonly ask: SharedCapstan['request'];
+  readonly people: readonly [Person, Person];
+}
+
+/** A project of their own: who has decided goes on to what is asked next, and claims it. */
+async function openTeam({ request }: SharedCapstan): Promise<Team> {
+  const { body: project } = await request<{ project_id: string }>('POST', '/v1/projects', { name: 'team' });
+  const invite = async (name: string): Promise<Person> => {
+    const asked = { name, scopes: ['admin'], projects: [project.project_id] };
+    return (await request<Person>('POST', '/v1/keys', asked)).body;
+  };
+  const people = [await invite('ada'), await invite('ben')] as const;
+  const authorization = `Bearer ${people[0].key}`;
+  const ask: SharedCapstan['request'] = (method, path, sent, headers = {}) =>
+    request(method, path, sent, { ...headers, authorization });
+  return { ask, people: [...people] };
+}
+
+async function askTeam(
+  ask: SharedCapstan['request'],
+): Promise<{ readonly run: string; readonly review: string }> {
+  const steps = [{ id: 'publish', review: { title: 'May it be published?' } }];
+  const definition = { pipeline: 'ask', version: '1', steps };
+  const { body } = await ask<Run>('POST', '/v1/runs', { definition, job: {} });
+  const review = await waitFor('the question', async () => {
+    return (await ask<Run>('GET', `/v1/runs/${body.run_id}`)).body.steps[0]?.review_id;
+  });
+  return { run: body.run_id, review };
+}
+
+/** No decision is let through before every page has sent one: they reach the server at once. */
+async function holdDecisions(pages: readonly OpenPage[]): Promise<void> {
+  let sent = 0;
+  let open: () => void = () => undefined;
+  const areAllSent = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  for (const { page } of pages) {
+    await page.route('**/v1/reviews/*/decision', async (route) => {
+      sent += 1;
+      if (sent === pages.length) open();
+      await areAllSent;
+      await route.continue();
+    });
+  }
+}
+
+async function decide({ page }: OpenPage, output: object): Promise<void> {
+  await page.getByLabel('Output as JSON').fill(JSON.stringify(output));
+  await page.locator('button:enabled', { hasText: 'Decide' }).click();
+}
+
+test('two people decide at once: one is taken, the other sees who was faster, and keeps what they wrote', {
+  timeout: 60_000,
+}, async () => {
+  const { ask, people } = await openTeam(visitors.studio.capstan);
+  const [ada, ben] = people;
+  const { run, review } = await askTeam(ask);
+  const conflict = /status of 409/;
+  const first = await visitors.visitAs(ada.key, {}, conflict);
+  await first.go(`/reviews/${review}`);
+  await first.page.getByText(`by ${ada.key_id}`, { exact: true }).waitFor();
+  const second = await visitors.visitAs(ben.key, {}, conflict);
+  await second.go(`/reviews/${review}`);
+  await second.page.getByRole('alert').getByText(`is claimed by ${ada.key_id}`).waitFor();
+  await first.page.keyboard.press('c');
+  const pages = [first, second];
+  for (const { page } of pages) {
+    await page.getByText(`by ${ada.key_id}`, { exact: true }).waitFor({ state: 'detached' });
+  }
+  await holdDecisions(pages);
+  await Promise.all(pages.map((opened, index) => decide(opened, { published: people[index]?.key_id ?? '' })));
+  const ended = await waitFor('the run to end', async () => {
+    const { body } = await ask<Run>('GET', `/v1/runs/${run}`);
+    return body.finished_at === null ? undefined : body;
+  });
+  const { body: decided } = await ask<Review>('GET', `/v1/reviews/${review}`);
+  const winner = people.findIndex(({ key_id }) => key_id === decided.decided_by);
+  expect(ended.output).toEqual({ publish: { published: decided.decided_by } });
+  const loser = winner === 0 ? second : first;
+  await loser.page.getByText(`Decided by ${decided.decided_by}`).waitFor();
+  const unsent = loser.page.locator('section', { hasText: 'Not sent: what you wrote' });
+  await unsent.getByText(winner === 0 ? ben.key_id : ada.key_id).waitFor();
+  for (const opened of pages) {
+    opened.expectQuiet();
+    await opened.close();
+  }
+});

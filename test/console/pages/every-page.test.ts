@@ -1,0 +1,101 @@
+/** How the pages look, to everyone: at a desk and on a phone, by day and by night. */
+import { afterAll, expect, test } from 'vitest';
+import { leaveCapstan } from '../../support/shared-capstan.ts';
+import type { OpenPage, Theme, Width } from '../support/browser.ts';
+import { keepPicture } from '../support/pictures.ts';
+import { useStudio } from '../support/studio.ts';
+
+const visitors = useStudio();
+afterAll(leaveCapstan);
+
+/** Some say by themselves when they are complete. */
+function listPages(): readonly (readonly [name: string, path: string, complete?: string])[] {
+  const { done, failed, waiting, question } = visitors.studio;
+  return [
+    ['home', '/'],
+    ['runs', '/runs'],
+    ['run', `/runs/${done}`],
+    ['run-step', `/runs/${done}?step=join&tab=decision`],
+    ['run-timeline', `/runs/${done}?view=timeline`],
+    ['run-log', `/runs/${failed}?view=log`],
+    ['run-output', `/runs/${done}?view=output`],
+    ['run-waiting', `/runs/${waiting}`],
+    ['reviews', '/reviews'],
+    ['review', `/reviews/${question}`],
+    ['pipelines', '/pipelines'],
+    ['pipeline', '/pipelines/reel'],
+    ['editor', '/pipelines/new/edit?example=true', 'checked by the server'],
+    ['fleet', '/capabilities'],
+    ['capability-why', '/capabilities/trim?tab=why'],
+    ['skills', '/skills'],
+    ['costs', '/costs'],
+    ['ledger', '/costs/ledger'],
+    ['schedules', '/schedules'],
+    ['settings', '/settings'],
+    ['webhooks', '/settings?tab=webhooks'],
+  ];
+}
+
+/** What somebody would see amiss on a page: findings of axe, and what hangs over the edge of the screen. */
+async function examine({ page, axe }: OpenPage, rules: 'all' | 'colours' = 'all'): Promise<string[]> {
+  const findings = await axe(rules);
+  const wide = Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
+  return wide > 0 ? [...findings, `${wide} px wider than the screen`] : findings;
+}
+
+test("behind a run that goes on stands what today's plan expects of it, for everyone", async () => {
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go(`/runs/${visitors.studio.waiting}?view=timeline`);
+  await page
+    .getByText(
+      /^By today's plan 1 step to come, for 0\.01 USD; (all ends in .* at the earliest|when all ends)/,
+    )
+    .waitFor();
+  await page.getByText("to come, by today's plan", { exact: true }).waitFor();
+  const lanes = page.getByRole('region', { name: 'Timeline' });
+  await lanes.getByText(/by today's plan (next|in .*), for .*, 0\.01 USD/).waitFor();
+  await lanes.getByTitle(/^(next|in .*), for .*, 0\.01 USD/).waitFor();
+  const findings = await examine(opened);
+  await page.getByLabel('Timeline by').selectOption('money');
+  await lanes.getByText('~ 0.01').waitFor();
+  await opened.turnTo('dark');
+  await opened.resizeTo(390);
+  expect([...findings, ...(await examine(opened))]).toEqual([]);
+  opened.expectQuiet();
+  await opened.close();
+});
+
+/** By day at the desk, then by night, then by night on the phone, then by day there: and so on, around. */
+const sights: readonly (readonly [width: Width, theme: Theme])[] = [
+  [1280, 'light'],
+  [1280, 'dark'],
+  [390, 'dark'],
+  [390, 'light'],
+];
+
+/** Each page is loaded once, as the one before it was seen last: every fourth by night on the phone. */
+test('every page is drawn at 1280 and 390 px, light and dark, says nothing wrong, and can be used by everyone', {
+  timeout: 120_000,
+}, async () => {
+  const opened = await visitors.visit();
+  const findings: string[] = [];
+  for (const [index, [name, path, complete]] of listPages().entries()) {
+    await opened.go(path);
+    if (complete !== undefined) await opened.page.getByText(complete).waitFor();
+    const known = new Set<Width>();
+    for (const turn of sights.keys()) {
+      const [width, theme] = sights.at((turn - index) % sights.length) as (typeof sights)[number];
+      await opened.resizeTo(width);
+      await opened.turnTo(theme);
+      const picture = `${name}-${theme}${width === 390 ? '-phone' : ''}`;
+      const found = await examine(opened, known.has(width) ? 'colours' : 'all');
+      findings.push(...found.map((finding) => `${picture}: ${finding}`));
+      await keepPicture(opened.page, picture);
+      known.add(width);
+    }
+  }
+  expect(findings).toEqual([]);
+  opened.expectQuiet();
+  await opened.close();
+});
