@@ -20,7 +20,7 @@ const visitors = useStudio();
 afterAll(leaveCapstan);
 
 test('a pipeline is written, tried with mocks, stored and run without a command line', {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const opened = await visitors.visit();
   const { page } = opened;
@@ -181,7 +181,7 @@ async function playToEnd(film: Locator): Promise<void> {
   const play = (video: Film) => video.play();
   await film.evaluate(play);
   const look = (video: Film) => ({ hasFrame: video.readyState >= 2, ended: video.ended });
-  await expect.poll(() => film.evaluate(look), { timeout: 10_000 }).toEqual({ hasFrame: true, ended: true });
+  await expect.poll(() => film.evaluate(look), { timeout: 60_000 }).toEqual({ hasFrame: true, ended: true });
 }
 
 test('a film of this machine is uploaded where a run asks for one, and plays in what the run gives', async () => {

@@ -42,7 +42,11 @@ test('Temporal that says nothing does not make the answer late: a proxy gives it
 
 test('a database that says nothing does not make the answer late either', async () => {
   const silent = { raw: () => new Promise(() => undefined) } as unknown as Db;
-  const { isReady } = createHealthService({ ownDb: silent, workflows: { isReachable: async () => true } });
+  const { isReady } = createHealthService({
+    ownDb: silent,
+    workflows: { isReachable: async () => true },
+    now,
+  });
   expect(await beforeProxyLeaves(isReady())).toEqual({
     ready: false,
     detail: { database: 'does not answer', temporal: 'ok' },
