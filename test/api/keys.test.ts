@@ -122,11 +122,11 @@ describe('a key that another key made', () => {
       const parent = await make(api.apiKey, { projects: [api.projectId] });
       const body = { name: 'late', scopes: ['admin'], projects: [api.projectId] };
       const [made, gone] = await Promise.all([
-        api.call('/v1/keys', { headers: as(parent.key), body }),
+        api.call('/v1/keys', { headers: as(parent.key), body }).catch(() => null), // cut off, as revoked keys are
         revoke(api.apiKey, parent),
       ]);
       expect(gone).toBe(204);
-      if (made.status !== 201) continue;
+      if (made?.status !== 201) continue;
       expect(await statusOf(((await made.json()) as Made).key)).toBe(401);
     }
   });

@@ -10,7 +10,7 @@ function aResponse(): ServerResponse {
   return new ServerResponse(new IncomingMessage(new Socket()));
 }
 
-test('what a key has open is cut within 5 s of its revocation, and what others have open is not', async () => {
+test('what a key has open is cut within 5 s of its revocation, and not what others have', async () => {
   const [theirs, others] = [aResponse(), aResponse()];
   const open = new Map([
     [theirs, { key: 'revoked' }],
@@ -18,11 +18,15 @@ test('what a key has open is cut within 5 s of its revocation, and what others h
   ]);
   const revoked = new Set<string>();
   const closing = new AbortController();
-  const isValid = async (key: string): Promise<boolean> => !revoked.has(key);
+  let looks = 0;
+  const isValid = async (key: string): Promise<boolean> => {
+    looks += 1;
+    return !revoked.has(key);
+  };
   watchRevocations({ open, closing: closing.signal }, { isValid });
-  await vi.advanceTimersByTimeAsync(61_000);
+  while (looks < 2) await vi.advanceTimersByTimeAsync(1);
   expect([theirs.destroyed, others.destroyed]).toEqual([false, false]);
-  revoked.add('revoked');
+  revoked.add('revoked'); // just after a look
   await vi.advanceTimersByTimeAsync(5_000);
   expect([theirs.destroyed, others.destroyed]).toEqual([true, false]);
 });

@@ -105,5 +105,5 @@ it('lets other work go on while it tries many hostile patterns', async () => {
   const totalMs = spentMs();
   clearInterval(clock);
   expect(totalMs).toBeLessThan(80 * 100);
-  expect(turns).toBeGreaterThan(totalMs / 120 - 3);
+  expect(turns).toBeGreaterThan(totalMs / 60);
 });
