@@ -14,7 +14,7 @@ import { createSchemaValues } from './openapi/schema-values.ts';
 import { createThings, type Things } from './openapi/things.ts';
 import { listViolations } from './openapi/violations.ts';
 
-const requestsEach = runs(6);
+const requestsEach = runs(4);
 const atOnce = 8;
 const timeout = 30_000 + 500 * requestsEach;
 

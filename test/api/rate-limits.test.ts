@@ -64,9 +64,9 @@ test('wrong keys are answered 401 ten times a minute, then 429, while right ones
   expect((await api.call('/v1/pipelines')).status).toBe(200);
 });
 
-test('a thousand requests over the rate leave the process answering', async () => {
+test('three hundred requests over the rate leave the process answering', async () => {
   const headers = { authorization: `Bearer ${await api.createKey({ scopes: ['admin'] })}` };
-  const flood = askAtOnce(1_000, () => api.call('/v1/pipelines', { headers }));
+  const flood = askAtOnce(300, () => api.call('/v1/pipelines', { headers }));
   // how soon is shown by the bench of attacks; here client and server share a process
   for (let at = 0; at < 5; at++) expect((await fetch(`${api.url}/livez`)).status).toBe(200);
   await flood;

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { readSources, type Source } from '../../scripts/structure/source.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 
-const length = 65_536;
+const length = 32_768;
 const characters = [...'a0 /:.-_"\\{[(<=é@%\'`\n\t'];
 
 function patternsOf({ file, tree }: Source): { file: string; pattern: RegExp }[] {

@@ -302,12 +302,12 @@ describe('checkDefinition', () => {
   });
 
   it('stays quick when thousands of names are wrong', () => {
-    const steps = Array.from({ length: 5_000 }, (_, n) =>
+    const steps = Array.from({ length: 2_000 }, (_, n) =>
       aStep({ id: `step_number_${n}`, depends_on: [`stop_nomber_${n}x`] }),
     );
     const spentMs = countProcessorMs();
-    expect(findingsOf(aDefinition({ steps }))).toHaveLength(5_000);
-    expect(spentMs()).toBeLessThan(5_000);
+    expect(findingsOf(aDefinition({ steps }))).toHaveLength(2_000);
+    expect(spentMs()).toBeLessThan(2_000);
   });
 });
 
