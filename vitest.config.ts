@@ -23,8 +23,8 @@ function project(name: string, { include, exclude = [] }: { include: string[]; e
       exclude,
       setupFiles: ['test/support/watch-failures.ts'],
       // Deadlines bound a hang and prove nothing: a machine may be slow, and do something else as well.
-      testTimeout: 180_000,
-      hookTimeout: 180_000,
+      testTimeout: 300_000,
+      hookTimeout: 300_000,
       // Files share a worker and the modules that it has loaded.
       isolate: false,
       execArgv: ['--enable-source-maps'],

@@ -100,7 +100,7 @@ test('started by a package, its capabilities keep the contract and a run of its 
   for (const command of starts) start(command, inject('packageFolder'));
   for (const name of ['shout', 'count-words']) await expectContractKept(name);
   await expectRunSucceeds();
-}, 60_000);
+});
 
 /** The other one is written in Python, and started by either as it is. */
 test('the one written in TypeScript is started by a checkout too', async () => {
@@ -109,7 +109,7 @@ test('the one written in TypeScript is started by a checkout too', async () => {
   await endpointOf('shout');
   await expectContractKept('count-words');
   await expectRunSucceeds();
-}, 60_000);
+});
 
 test('ends with the program that it started', async () => {
   start('capstan capability start shout', inject('packageFolder'));

@@ -71,7 +71,7 @@ describe('worker killed -9 in the middle of a step', () => {
       .select('certainty');
     await db.destroy();
     expect(entries.map(({ certainty }) => certainty)).toEqual(['estimated', 'exact', 'exact']);
-  }, 90_000);
+  });
 
   it('one with retry.max 0 is not sent again and ends as unknown', async () => {
     expect(await capstan.ended(unrepeated.run_id, 60_000)).toMatchObject({
@@ -80,7 +80,7 @@ describe('worker killed -9 in the middle of a step', () => {
       steps: [{ state: 'unknown', error: { code: 'delivery_unknown' } }],
     });
     expect(once.execs).toHaveLength(1);
-  }, 90_000);
+  });
 
   it('a correction is made again, and once', async () => {
     const { run_id } = corrected;
@@ -96,7 +96,7 @@ describe('worker killed -9 in the middle of a step', () => {
     ]);
     const { body } = await capstan.request<StepDetail>('GET', `/v1/runs/${run_id}/steps/a`);
     expect(body.revisions).toHaveLength(1);
-  }, 90_000);
+  });
 });
 
 test('server killed -9 right after it answered: the run is started by the next one, and once', async () => {

@@ -58,7 +58,7 @@ describe.skipIf(program.path === null)(`samples over S3 (${program.reason})`, ()
     };
     await start(concat, capstan.url); // past the API, by its leave
     await start(thumbnail, MEDIA_URL);
-  }, 120_000);
+  });
   afterAll(async () => {
     await Promise.all(instances.map((instance) => instance.stop()));
     await capstan?.stop();
@@ -101,7 +101,7 @@ describe.skipIf(program.path === null)(`samples over S3 (${program.reason})`, ()
         }),
       ),
     );
-  }, 120_000);
+  });
 
   test('a step whose file is in a bucket that is away waits for it', async () => {
     const { body: job } = await capstan.request<{ job_id: string }>('POST', '/v1/jobs', {
@@ -124,7 +124,7 @@ describe.skipIf(program.path === null)(`samples over S3 (${program.reason})`, ()
     });
     await gateway.start();
     expect(await capstan.ended(run.run_id, 60_000)).toMatchObject({ state: 'succeeded' });
-  }, 120_000);
+  });
 
   test('a bucket that is away makes no server unready, and its files are stored when it is back', async () => {
     await gateway.kill();

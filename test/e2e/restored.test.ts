@@ -155,9 +155,7 @@ function callsByKey(): Record<string, number> {
   return counts;
 }
 
-test('every run of the backup goes on; what was called twice was said to be', {
-  timeout: 120_000,
-}, async () => {
+test('every run of the backup goes on; what was called twice was said to be', {}, async () => {
   capstan = await startCapstan(environmentOf(await aNamespace()));
   await startFleet();
   const runs = await submitAll();

@@ -152,7 +152,7 @@ export function createClient(findUrl: () => string, key: string): CapstanClient 
       if (status !== 202) throw new Error(`POST /v1/runs: ${status} ${JSON.stringify(body)}`);
       return body;
     },
-    ended: (runId, timeoutMs = 60_000) =>
+    ended: (runId, timeoutMs = 120_000) =>
       waitFor(
         `run ${runId} to end`,
         async () => {

@@ -12,7 +12,7 @@ function pauseAfter(elapsedMs: number): number {
 export async function waitFor<Value>(
   what: string,
   condition: () => Value | Promise<Value>,
-  deadlineMs = 60_000,
+  deadlineMs = 120_000,
 ): Promise<NonNullable<Value>> {
   const startedAt = performance.now();
   for (;;) {

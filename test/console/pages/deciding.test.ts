@@ -10,7 +10,7 @@ import { askQuestion, useStudio } from '../support/studio.ts';
 const visitors = useStudio();
 afterAll(leaveCapstan);
 
-test('a person corrects an input with the keyboard, and the run goes on', { timeout: 180_000 }, async () => {
+test('a person corrects an input with the keyboard, and the run goes on', async () => {
   const { capstan, waiting, correction } = visitors.studio;
   const opened = await visitors.visit();
   const { page } = opened;
@@ -26,7 +26,7 @@ test('a person corrects an input with the keyboard, and the run goes on', { time
   await opened.close();
 });
 
-test('a question is answered on a phone', { timeout: 180_000 }, async () => {
+test('a question is answered on a phone', async () => {
   const { capstan } = visitors.studio;
   const { run, review } = await askQuestion(capstan);
   const opened = await visitors.visit({ width: 390 });
@@ -97,9 +97,7 @@ async function decide({ page }: OpenPage, output: object): Promise<void> {
   await page.locator('button:enabled', { hasText: 'Decide' }).click();
 }
 
-test('two people decide at once: one is taken, the other sees who was faster, and keeps what they wrote', {
-  timeout: 180_000,
-}, async () => {
+test('two people decide at once: one is taken, the other sees who was faster, and keeps what they wrote', {}, async () => {
   const { ask, people } = await openTeam(visitors.studio.capstan);
   const [ada, ben] = people;
   const { run, review } = await askTeam(ask);

@@ -75,9 +75,7 @@ const sights: readonly (readonly [width: Width, theme: Theme])[] = [
 ];
 
 /** Each page is loaded once, as the one before it was seen last: every fourth by night on the phone. */
-test('every page is drawn at 1280 and 390 px, light and dark, says nothing wrong, and can be used by everyone', {
-  timeout: 120_000,
-}, async () => {
+test('every page is drawn at 1280 and 390 px, light and dark, says nothing wrong, and can be used by everyone', {}, async () => {
   const opened = await visitors.visit();
   const findings: string[] = [];
   for (const [index, [name, path, complete]] of listPages().entries()) {

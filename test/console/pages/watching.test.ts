@@ -147,9 +147,7 @@ test('the page of a revoked key ends within five seconds', async () => {
   await opened.close();
 });
 
-test('a lost stream is told of, and what was missed is there when it is back', {
-  timeout: 180_000,
-}, async () => {
+test('a lost stream is told of, and what was missed is there when it is back', {}, async () => {
   const opened = await visitors.visit({}, /ERR_INTERNET_DISCONNECTED|Failed to load/);
   const { page, context } = opened;
   await opened.go('/runs');

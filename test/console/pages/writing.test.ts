@@ -19,9 +19,7 @@ import { reel, useStudio } from '../support/studio.ts';
 const visitors = useStudio();
 afterAll(leaveCapstan);
 
-test('a pipeline is written, tried with mocks, stored and run without a command line', {
-  timeout: 180_000,
-}, async () => {
+test('a pipeline is written, tried with mocks, stored and run without a command line', {}, async () => {
   const opened = await visitors.visit();
   const { page } = opened;
   await opened.go('/pipelines/new/edit?example=true');
