@@ -17,6 +17,7 @@ import { engineVersion } from '../../src/core/workflow-payloads/engine-version.t
 import type { RunPipelineInput, RunPipelineResult } from '../../src/core/workflow-payloads/run-input.ts';
 import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
 import type { runPipeline } from '../../src/workflows/run-pipeline.ts';
+import { replayHistories } from './replay-histories.ts';
 import { connectTestEnvironment } from './temporal.ts';
 
 export interface ScriptedCall {
@@ -67,8 +68,8 @@ export interface ScriptedRuns {
     extra?: Partial<RunPipelineInput>,
     way?: StartWay,
   ): Promise<ScriptedRun>;
-  /** Replays every history of a run that has ended. @throws Error where the workflow would do something else now */
-  replay(run: ScriptedRun): Promise<void>;
+  /** Replays every history of runs that have ended. @throws Error where the workflow would do something else now */
+  replay(...ended: readonly ScriptedRun[]): Promise<void>;
   /** Stops the worker and starts one with other workflows, which takes over its runs. */
   replaceWorker(workflowBundle: WorkflowBundleOption): Promise<void>;
   stop(): Promise<void>;
@@ -162,12 +163,14 @@ export async function startScriptedRuns(remembered?: number): Promise<ScriptedRu
       };
       return { handle, recorded, ended };
     },
-    replay: async ({ handle: { workflowId } }) => {
-      const workflowBundle = { codePath: inject('workflowBundle') };
-      for await (const { runId } of client.workflow.list({ query: `WorkflowId = "${workflowId}"` })) {
-        const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
-        await Worker.runReplayHistory({ workflowBundle }, history, workflowId);
-      }
+    replay: async (...ended) => {
+      const histories = readHistories(
+        client,
+        ended.map(({ handle }) => handle.workflowId),
+      );
+      const errors = await replayHistories({ codePath: inject('workflowBundle') }, histories);
+      if (errors.length < ended.length) throw new Error(`${errors.length} histories of ${ended.length} runs`);
+      for (const error of errors) if (error !== null) throw error;
     },
     replaceWorker: async (workflowBundle) => {
       await stopWorker();
@@ -178,6 +181,14 @@ export async function startScriptedRuns(remembered?: number): Promise<ScriptedRu
       await environment.teardown();
     },
   };
+}
+
+async function* readHistories(client: Client, workflowIds: readonly string[]) {
+  for (const workflowId of workflowIds) {
+    for await (const { runId } of client.workflow.list({ query: `WorkflowId = "${workflowId}"` })) {
+      yield { workflowId, history: await client.workflow.getHandle(workflowId, runId).fetchHistory() };
+    }
+  }
 }
 
 /** How long each history of a workflow was, the first one first. */

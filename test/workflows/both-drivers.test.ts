@@ -21,7 +21,13 @@ import {
   type Task,
   toPipeline,
 } from '../mock-run/any-pipeline.ts';
-import { type Script, type ScriptedRuns, startScriptedRuns, succeeded } from '../support/scripted-runs.ts';
+import {
+  type Script,
+  type ScriptedRun,
+  type ScriptedRuns,
+  startScriptedRuns,
+  succeeded,
+} from '../support/scripted-runs.ts';
 
 const numRuns = Number(process.env.BOTH_DRIVERS_RUNS ?? 12);
 const seed = Number(process.env.BOTH_DRIVERS_SEED ?? 20_261_122);
@@ -30,6 +36,8 @@ const batch = 12;
 
 let remembering: ScriptedRuns;
 let forgetful: ScriptedRuns;
+/** Of the test under way. */
+const toReplay: ScriptedRun[] = [];
 beforeAll(async () => {
   [remembering, forgetful] = await Promise.all([startScriptedRuns(), startScriptedRuns(0)]);
 });
@@ -172,7 +180,7 @@ async function onTemporal(
   const way = { workflowTaskTimeout: runs === forgetful ? '1 second' : '10 seconds' } as const;
   const run = await runs.start(plan, scriptOf(calls, units), { history_events }, way);
   const outcome = await run.ended();
-  await runs.replay(run);
+  toReplay.push(run);
   const stumbling = new Set(steps.filter(stumblesAtFirst).map(({ id }) => `${id}/0`));
   expect([...calls.sent].filter(([name, times]) => times > (stumbling.has(name) ? 2 : 1))).toEqual([]);
   for (const { step_id, item, state } of run.recorded.changes) units.set(`${step_id}/${item}`, { state });
@@ -210,6 +218,7 @@ async function compare(
     );
     for (const [temporal, mock] of ended) check(temporal, mock);
   }
+  await runs.replay(...toReplay.splice(0));
 }
 
 test('a run that nothing stops ends on both with the same states, outputs and steps left out', async () => {

@@ -4,7 +4,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { StepVerdict } from '../../src/core/run/machine.ts';
 import type { RunPlan } from '../../src/core/run/plan.ts';
 import { aPlan } from '../core/run/a-plan.ts';
-import { type ScriptedRuns, startScriptedRuns, succeeded } from '../support/scripted-runs.ts';
+import {
+  type ScriptedRun,
+  type ScriptedRuns,
+  startScriptedRuns,
+  succeeded,
+} from '../support/scripted-runs.ts';
 
 let runs: ScriptedRuns;
 beforeAll(async () => {
@@ -40,13 +45,19 @@ function start(takesMs: Readonly<Record<string, number>>, verdict: StepVerdict) 
 
 const busy = { a: 150, b: 150, held: 500, record: 50 };
 
-test.each([
+const ways = [
   ['left out, one after the other', { ...busy, d: 50 }, { type: 'skip' }],
   ['left out, the second first', { ...busy, c: 50 }, { type: 'skip' }],
   ['to happen, one after the other', { ...busy, d: 50 }, { type: 'go' }],
   ['to happen, the second first', { ...busy, c: 50 }, { type: 'go' }],
-] as const)('two steps that are due in one turn, %s', async (_, takesMs, verdict) => {
-  const run = await start(takesMs, verdict);
-  expect(await run.ended()).toBe('succeeded');
-  await runs.replay(run);
+] as const;
+
+test('two steps that are due in one turn are asked for again in the same way', async () => {
+  const ended: ScriptedRun[] = [];
+  for (const [what, takesMs, verdict] of ways) {
+    const run = await start(takesMs, verdict);
+    expect([what, await run.ended()]).toEqual([what, 'succeeded']);
+    ended.push(run);
+  }
+  await runs.replay(...ended);
 });

@@ -188,6 +188,7 @@ describe('what a local activity cannot do', () => {
 });
 
 describe('inline steps', () => {
+  const toReplay: ScriptedRun[] = [];
   const inline = (plan: RunPlan, which = (_id: string) => true): RunPlan => ({
     ...plan,
     steps: plan.steps.map((step) => (which(step.id) ? { ...step, inline: true } : step)),
@@ -212,7 +213,7 @@ describe('inline steps', () => {
     expect(await run.ended()).toBe('succeeded');
     expect(unitsOf(run)).toEqual(['a< b<0 c<1 d<1 e<2,3']);
     expect(await count(run)).toEqual({ queued: 0, timers: 0 });
-    await runs.replay(run);
+    toReplay.push(run);
   });
 
   test('beside one that has a queue have one too', async () => {
@@ -221,7 +222,7 @@ describe('inline steps', () => {
     expect(await run.ended()).toBe('succeeded');
     expect(idsOf(run.recorded.calls).slice(0, 2).sort()).toEqual(['a', 'b']);
     expect(unitsOf(run).join(' ')).toMatch(/d</); // once nothing has a queue any more
-    await runs.replay(run);
+    toReplay.push(run);
   });
 
   test('items go together, as many as may be under way', async () => {
@@ -235,7 +236,7 @@ describe('inline steps', () => {
     expect(await run.ended()).toBe('succeeded');
     expect(unitsOf(run)).toEqual(['each1< each2< each3<', 'each4< each5<', 'end<']);
     expect(await count(run)).toEqual({ queued: 0, timers: 0 });
-    await runs.replay(run);
+    toReplay.push(run);
   });
 
   test('that have not begun go with the next batch; one that goes on is awaited in the queue', async () => {
@@ -252,7 +253,7 @@ describe('inline steps', () => {
     expect(run.recorded.calls[0]).toMatchObject({ step_id: 'a', again: true });
     const begun = run.recorded.batches.slice(1).flatMap(({ units }) => units.map(({ step_id }) => step_id));
     expect([...begun, ...idsOf(run.recorded.calls)].sort()).toEqual(['a', 'b', 'c', 'd']);
-    await runs.replay(run);
+    toReplay.push(run);
   });
 
   test('one that follows and does not succeed at once is asked for in the queue, and those after it wait', async () => {
@@ -266,7 +267,7 @@ describe('inline steps', () => {
     expect(await run.ended()).toBe('succeeded');
     expect(run.recorded.calls).toMatchObject([{ step_id: 'c', again: true }]);
     expect(unitsOf(run)).toEqual(['a< b<0 c<1 d<2', 'd<']);
-    await runs.replay(run);
+    toReplay.push(run);
   });
 
   test('of a batch that fails as a whole are asked for in the queue', async () => {
@@ -278,7 +279,7 @@ describe('inline steps', () => {
     });
     expect(await run.ended()).toBe('succeeded');
     expect(run.recorded.calls).toMatchObject([{ step_id: 'a', again: true }, { step_id: 'b' }]);
-    await runs.replay(run);
+    toReplay.push(run);
   });
 
   test('listen for a moment after half a second at a stretch', async () => {
@@ -292,7 +293,7 @@ describe('inline steps', () => {
     });
     expect(await run.ended()).toBe('succeeded');
     expect(await count(run)).toEqual({ queued: 0, timers: 2 });
-    await runs.replay(run);
+    toReplay.push(run);
   });
 
   test('whose wait is over go through the queue', async () => {
@@ -319,6 +320,10 @@ describe('inline steps', () => {
       },
     });
     expect(await run.ended()).toBe('cancelled');
+  });
+
+  test('are asked for again in the same way by a worker that takes them over', async () => {
+    await runs.replay(...toReplay);
   });
 });
 
