@@ -9,7 +9,15 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { instrument, type Mutant } from './instrument.ts';
-import { beginTally, linesVariable, type Plan, planVariable, readLines, type Tally } from './plan.ts';
+import {
+  beginTally,
+  lastTestName,
+  linesVariable,
+  type Plan,
+  planVariable,
+  readLines,
+  type Tally,
+} from './plan.ts';
 import { sampleOf } from './sample.ts';
 
 export const coreFolders = ['core/money', 'core/call', 'core/routing', 'core/ladder', 'core/run'] as const;
@@ -73,8 +81,7 @@ async function watch(child: ReturnType<typeof spawn>, lines: string): Promise<vo
   }
 }
 
-/** @returns the exit code of vitest; null = it was ended */
-async function runTests(plan: Plan, folder: string): Promise<number | null> {
+async function runTests(plan: Plan, folder: string): Promise<void> {
   const planFile = join(folder, 'plan.json');
   const lines = join(folder, 'lines');
   writeFileSync(planFile, JSON.stringify(plan));
@@ -84,12 +91,11 @@ async function runTests(plan: Plan, folder: string): Promise<number | null> {
     ['node_modules/vitest/vitest.mjs', 'run', '--config', 'scripts/mutants/vitest.config.ts', '--root', '.'],
     {
       env: { ...process.env, [planVariable]: planFile, [linesVariable]: lines },
-      stdio: ['ignore', plan.on === null ? 'inherit' : 'ignore', plan.on === null ? 'inherit' : 'ignore'],
+      stdio: 'ignore',
       detached: true,
     },
   );
   await watch(child, lines);
-  return child.exitCode;
 }
 
 async function tryInTests(made: Made, ids: readonly number[], tests: readonly string[]): Promise<Tally> {
@@ -97,23 +103,15 @@ async function tryInTests(made: Made, ids: readonly number[], tests: readonly st
   const tally = beginTally();
   for (;;) {
     const left = ids.filter((id) => !tally.caught.has(id));
-    await runTests({ code: made.code, tests, ids: left, on: null }, folder);
+    await runTests({ code: made.code, tests, ids: left }, folder);
     readLines(tally, join(folder, 'lines'));
-    if (tally.last === null) throw new Error('no test was run');
-    if (tally.last.at === null) break;
-    tally.caught.set(tally.last.at, { test: tally.last.test, how: 'ended' });
-    tally.last = null;
+    const { at, test } = tally.last ?? { at: null, test: 'no test' };
+    if (at === null && test === lastTestName) break;
+    if (at === null) throw new Error(`the tests ended without a mutant, after ${test}`);
+    tally.caught.set(at, { test, how: 'ended' });
   }
   rmSync(folder, { recursive: true });
   return tally;
-}
-
-/** What was worked out while modules were loaded asks for a process of its own. */
-async function tryOnLoad(made: Made, id: number, tests: readonly string[]): Promise<boolean> {
-  const folder = mkdtempSync(join(tmpdir(), 'capstan-mutants-'));
-  const exitCode = await runTests({ code: made.code, tests, ids: [], on: id }, folder);
-  rmSync(folder, { recursive: true });
-  return exitCode !== 0;
 }
 
 export interface CoreOptions {
@@ -139,12 +137,7 @@ export async function tryCoreMutants({ folders, sample, seed }: CoreOptions): Pr
   const tests = listTests(folders);
   const ids = chosen.map(({ id }) => id);
   const tally = await tryInTests(made, ids, tests);
-  const loaded = ids.filter((id) => tally.loaded.has(id) && !tally.caught.has(id));
-  console.log(`${loaded.length} mutants of what is worked out while modules load, one process each`);
-  for (const id of loaded) {
-    const files = tests.filter((file) => tally.metBy.get(id)?.has(file));
-    if (await tryOnLoad(made, id, files)) tally.caught.set(id, { test: 'as modules load', how: 'failed' });
-  }
+  for (const [test, steps] of tally.long) console.log(`left out, since it takes ${steps} steps: ${test}`);
   for (const test of tally.unsteady)
     console.log(`left out, since it ends otherwise the second time: ${test}`);
   return chosen.map((mutant) => {

@@ -8,17 +8,12 @@ export interface Plan {
   readonly tests: readonly string[];
   /** Whoever is still to be caught. */
   readonly ids: readonly number[];
-  /** On from the start, with tests that run once, for what is worked out while modules load; null = each in turn. */
-  readonly on: number | null;
 }
 
 export type Line =
   /** Is being tried now; null = nothing is. */
   | { readonly at: number | null; readonly test: string }
   | { readonly caught: number; readonly test: string; readonly how: 'failed' | 'late' }
-  /** Met while a module was loaded, or a test file read. */
-  | { readonly loaded: readonly number[]; readonly file: string }
-  | { readonly met: readonly number[]; readonly file: string }
   /** Ends otherwise the second time, so it catches no mutant. */
   | { readonly unsteady: string }
   /** Meets mutants so often that no mutant is tried on it. */
@@ -36,27 +31,13 @@ export function readPlan(): Plan {
 
 export interface Tally {
   readonly caught: Map<number, { readonly test: string; readonly how: 'failed' | 'late' | 'ended' }>;
-  readonly loaded: Set<number>;
-  /** Test files that meet a mutant. */
-  readonly metBy: Map<number, Set<string>>;
   readonly unsteady: Set<string>;
   readonly long: Map<string, number>;
   last: { readonly at: number | null; readonly test: string } | null;
 }
 
 export function beginTally(): Tally {
-  return {
-    caught: new Map(),
-    loaded: new Set(),
-    metBy: new Map(),
-    unsteady: new Set(),
-    long: new Map(),
-    last: null,
-  };
-}
-
-function noteMet(tally: Tally, ids: readonly number[], file: string): void {
-  for (const id of ids) tally.metBy.set(id, (tally.metBy.get(id) ?? new Set()).add(file));
+  return { caught: new Map(), unsteady: new Set(), long: new Map(), last: null };
 }
 
 function noteUnsteady({ unsteady, caught }: Tally, test: string): void {
@@ -67,13 +48,8 @@ function noteUnsteady({ unsteady, caught }: Tally, test: string): void {
 function noteLine(tally: Tally, line: Line): void {
   if ('at' in line) tally.last = line;
   else if ('caught' in line) tally.caught.set(line.caught, line);
-  else if ('met' in line) noteMet(tally, line.met, line.file);
   else if ('unsteady' in line) noteUnsteady(tally, line.unsteady);
-  else if ('long' in line) tally.long.set(line.long, line.steps);
-  else {
-    noteMet(tally, line.loaded, line.file);
-    for (const id of line.loaded) tally.loaded.add(id);
-  }
+  else tally.long.set(line.long, line.steps);
 }
 
 /** The last line may be half written, when its process was ended. */

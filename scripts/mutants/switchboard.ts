@@ -9,7 +9,7 @@ export interface Switchboard {
   at(id: number): boolean;
 }
 
-export class TooManySteps extends Error {}
+class TooManySteps extends Error {}
 
 export function createSwitchboard(): Switchboard {
   return {
