@@ -4,7 +4,7 @@ import { planRun } from '../../../src/core/run/plan-run.ts';
 
 function aDefinition(steps: readonly Partial<StepDefinition>[], rest: Partial<PipelineDefinition> = {}) {
   return {
-    name: 'p',
+    pipeline: 'p',
     version: '1.0.0',
     steps: steps.map((step, at) => ({ id: `s${at}`, capability: 'echo', ...step })),
     ...rest,
