@@ -38,6 +38,8 @@ interface Turn {
   readonly durationMs?: number;
   readonly rateUsd?: number;
   readonly isClosed?: boolean;
+  /** Costs what its output says. */
+  readonly isReported?: boolean;
 }
 
 const nobody = {
@@ -70,7 +72,8 @@ function aStage(turns: readonly Turn[], { counted = 0, after = nobody }: Beyond 
       const id = String(asked.length);
       asked.push({ ceilingUsd, timeoutMs, tried: [...tried] });
       if (turn === undefined) return after;
-      const instance = anInstance(id, { cost_type: 'per_second', rate_usd: turn.rateUsd ?? 0 });
+      const settle = turn.isReported === true ? 'reported' : 'computed';
+      const instance = anInstance(id, { cost_type: 'per_second', rate_usd: turn.rateUsd ?? 0, settle });
       const mostMs = enforcedTimeout(instance, route);
       const reserved = worstCase(instance, mostMs);
       return { kind: 'claimed', instance, number: 1, counted, timeoutMs: mostMs, reserved, decision };
@@ -284,4 +287,144 @@ it('ends as cancelled rather than coming back', async () => {
   const signal = new CancelSource();
   signal.abort('cancelled');
   expect(await driveCall(aStage([]).ports, aCall({ signal }))).toEqual({ kind: 'cancelled' });
+});
+
+it('C2: what is left of ceiling and time is what an attempt did not take', async () => {
+  const stage = aStage([
+    { outcome: broken, durationMs: 1_000, rateUsd: 0.1 },
+    { outcome: broken, durationMs: 2_000, rateUsd: 0.2 },
+    { outcome: answered },
+  ]);
+  await driveCall(stage.ports, aCall({}, { ceilingUsd: 2 }));
+  expect(stage.asked.map(({ ceilingUsd, timeoutMs }) => [ceilingUsd, timeoutMs])).toEqual([
+    [2, 10_000],
+    [1.9, 9_000],
+    [1.5, 7_000],
+  ]);
+});
+
+it('C2: no attempt begins when the time is over, and what is left is a whole millisecond at least', async () => {
+  const over = aStage([{ outcome: broken, durationMs: 10_000 }, { outcome: answered }]);
+  expect(await driveCall(over.ports, aCall())).toMatchObject({ kind: 'retry' });
+  expect(over.sent).toEqual(['0']);
+  const almost = aStage([{ outcome: broken, durationMs: 9_999.5 }, { outcome: answered }]);
+  await driveCall(almost.ports, aCall());
+  expect(almost.asked.map(({ timeoutMs }) => timeoutMs)).toEqual([10_000, 1]);
+});
+
+it('C1: asks no fourth instance', async () => {
+  const stage = aStage(Array.from({ length: 5 }, () => ({ outcome: broken })));
+  await driveCall(stage.ports, aCall({ retry: { ...retry, max: 9 } }));
+  expect(stage.sent).toEqual(['0', '1', '2']);
+});
+
+it('costs what an instance reports where that counts, up to what was reserved', async () => {
+  const outcome: CallOutcome = { kind: 'answered', body: { cost_usd: 0.25 } };
+  const costs = [true, false].map(async (isReported) => {
+    const turn = { outcome, durationMs: 1_000, rateUsd: 0.1, isReported };
+    const end = await driveCall(aStage([turn]).ports, aCall());
+    return end.kind === 'succeeded' ? end.attempt?.cost_usd : null;
+  });
+  expect(await Promise.all(costs)).toEqual([0.25, 0.1]);
+});
+
+it('costs by its rate what reports nothing, or failed', async () => {
+  const silent = aStage([{ outcome: answered, durationMs: 1_000, rateUsd: 0.1, isReported: true }]);
+  const failing = aStage([{ outcome: broken, durationMs: 1_000, rateUsd: 0.1, isReported: true }]);
+  await driveCall(silent.ports, aCall());
+  await driveCall(failing.ports, aCall());
+  expect([silent, failing].map(({ settled }) => settled[0]?.amount)).toEqual([100_000_000n, 100_000_000n]);
+});
+
+it('C7: tells of a success before it is stored, and of nothing else', async () => {
+  const told: unknown[] = [];
+  const onAnswered = (end: unknown): void => {
+    told.push(end);
+  };
+  const stage = aStage([{ outcome: answered }]);
+  const settle: typeof stage.ports.settle = async (...given) => {
+    told.push('settled');
+    return stage.ports.settle(...given);
+  };
+  const end = await driveCall({ ...stage.ports, settle }, aCall({ onAnswered }));
+  expect(told).toEqual([end, 'settled']);
+  told.length = 0;
+  await driveCall(
+    aStage([{ outcome: { kind: 'rejected', status: 422, message: 'no' } }]).ports,
+    aCall({ onAnswered }),
+  );
+  expect(told).toEqual([]);
+});
+
+it('C7: sends nothing that follows from an answer which was not stored, and pays nothing for it', async () => {
+  const stage = aStage([{ outcome: answered, rateUsd: 1 }]);
+  const end = await driveCall(stage.ports, aCall({ mayBeSent: Promise.resolve(false) }));
+  expect(end).toMatchObject({ kind: 'retry', error: { message: 'the call was stopped before it was sent' } });
+  expect([stage.sent, stage.settled[0]?.amount]).toEqual([[], 0n]);
+  const stored = aStage([{ outcome: answered }]);
+  await driveCall(stored.ports, aCall({ mayBeSent: Promise.resolve(true) }));
+  expect(stored.sent).toEqual(['0']);
+});
+
+it('counts what failed and what was lost, not what was refused unread', async () => {
+  const delays = ([broken, { kind: 'not_sent', message: 'nobody listens' }] as const).map(async (outcome) => {
+    const stage = aStage([{ outcome }], { counted: 1 });
+    const end = await driveCall(stage.ports, aCall({ round: 3 }));
+    return end.kind === 'retry' ? end.delayMs : null;
+  });
+  expect(await Promise.all(delays)).toEqual([2_000, 1_280]);
+});
+
+it('comes back no earlier than an instance asks, and as usual where it asks for nothing', async () => {
+  const delays = [null, 5_000, 100].map(async (retryAfterMs) => {
+    const stage = aStage([{ outcome: { kind: 'overloaded', status: 429, retryAfterMs } }]);
+    const end = await driveCall(stage.ports, aCall());
+    return end.kind === 'retry' ? end.delayMs : null;
+  });
+  expect(await Promise.all(delays)).toEqual([500, 5_000, 500]);
+});
+
+it('ends as closed when the step has ended meanwhile', async () => {
+  const stage = aStage([], { after: { kind: 'closed' } });
+  expect(await driveCall(stage.ports, aCall())).toEqual({ kind: 'closed' });
+});
+
+it('ends as cancelled after an attempt that was under way', async () => {
+  const signal = new CancelSource();
+  const stage = aStage([{ outcome: broken }]);
+  const deliver: typeof stage.ports.deliver = (...given) => {
+    signal.abort('cancelled');
+    return stage.ports.deliver(...given);
+  };
+  expect(await driveCall({ ...stage.ports, deliver }, aCall({ signal }))).toEqual({ kind: 'cancelled' });
+});
+
+it('C3: ends a delivery when the call is cancelled or the claim is lost, and listens no longer than it lasts', async () => {
+  const signal = new CancelSource();
+  const reasons: unknown[] = [];
+  let lose = (): void => undefined;
+  const watch = async (end: () => void) => {
+    const stage = aStage([{ outcome: answered }]);
+    let seen: unknown;
+    const ports: typeof stage.ports = {
+      ...stage.ports,
+      hold: (claimed, lost) => {
+        lose = lost;
+        return stage.ports.hold(claimed, lost);
+      },
+      deliver: async (request, claimed, source) => {
+        seen = source;
+        end();
+        reasons.push([source.aborted, source.reason]);
+        return stage.ports.deliver(request, claimed, source);
+      },
+    };
+    await driveCall(ports, aCall({ signal }));
+    return seen as CancelSource;
+  };
+  const first = await watch(() => undefined);
+  await watch(() => lose());
+  await watch(() => signal.abort('cancelled'));
+  expect(reasons.map((reason) => (reason as [boolean])[0])).toEqual([false, true, true]);
+  expect(first.aborted).toBe(false);
 });

@@ -185,6 +185,20 @@ describe('judgeOutcome', () => {
     });
   });
 
+  it.each([
+    [{ countedBefore: 4, retryMax: 3 }, 'contact was lost 4 times; retry.max is 3'],
+    [{ countedBefore: 1, retryMax: 0 }, `contact was lost after it was sent; ${once}`],
+  ])('a call that is withheld (%j) says how often contact was lost', (facts, message) => {
+    expect(judgeOutcome({ kind: 'withheld' }, facts).error?.message).toBe(message);
+  });
+
+  it('a call that was stopped before it was sent is made later', () => {
+    expect(judgeOutcome({ kind: 'unsent' }, { countedBefore: 0, retryMax: 0 })).toEqual({
+      ...evidenceOf('unsent'),
+      ...verdict(unread('not_sent'), ['retry', 'connect_failed', 'the call was stopped before it was sent']),
+    });
+  });
+
   it.each(positions)('an abandoned call %s is not held against the capability', (_, facts, column) => {
     const error = 'the worker that made the call stopped';
     expect(judgeOutcome({ kind: 'abandoned' }, facts)).toEqual({

@@ -21,7 +21,7 @@ export const policy = {
 export const refusal = { code: 'input_rejected', message: 'HTTP 422: rate is odd', status: 422 } as const;
 
 /** Takes an integer of at least 8000 as `rate`. */
-const spec = {
+export const rateSpec = {
   schema: {
     type: 'object',
     properties: { rate: { type: 'integer', minimum: 8_000 } },
@@ -89,7 +89,7 @@ function correctionOf(fake: FakePorts, script: Script, original: Json): Correcti
     task: {
       capability: 'transcode',
       repair: 'apply',
-      spec,
+      spec: rateSpec,
       original,
       current: failed.at(-1) ?? original,
       failed: [...failed],

@@ -85,6 +85,36 @@ describe('settle', () => {
     expect(settle(price, settlement, { durationMs: 1_500, reserved, reportedUsd: null })).toEqual(expected);
   });
 
+  it.each([
+    ['0.5 USD', 0.5, 500_000_000n],
+    ['nothing', 0, 0n],
+    ['more than was reserved', 0.61, reserved],
+  ])('believes an instance that says it cost %s, up to the reservation', (_, reportedUsd, amount) => {
+    for (const price of [perCall, perSecond]) {
+      const settled = settle(price, 'answered', { durationMs: 1_500, reserved, reportedUsd });
+      expect(settled).toEqual(exact(amount));
+    }
+  });
+
+  it.each([-1, Number.NaN, Number.POSITIVE_INFINITY, '0.5', null, undefined, {}])(
+    'goes by the rate where an instance says that it cost %s',
+    (reportedUsd) => {
+      const facts = { durationMs: 1_500, reserved, reportedUsd };
+      expect(settle(perCall, 'answered', facts)).toEqual(exact(250_000_000n));
+      expect(settle(perSecond, 'failed', facts)).toEqual(exact(3_000_000n));
+    },
+  );
+
+  it('costs nothing at a rate of 0, whatever the instance says', () => {
+    const facts = { durationMs: 1_500, reserved, reportedUsd: 0.5 };
+    expect(settle({ ...perSecond, rate_usd: 0 }, 'answered', facts)).toEqual(exact(0n));
+  });
+
+  it('a failed call costs nothing at a price per call, whatever the instance says', () => {
+    const facts = { durationMs: 1_500, reserved, reportedUsd: 0.5 };
+    expect(settle(perCall, 'failed', facts)).toEqual(exact(0n));
+  });
+
   it('never costs more than was reserved, and never less than nothing', () => {
     const anyPrice = fc
       .tuple(fc.constantFrom('per_second', 'per_call', 'free'), picoRate)

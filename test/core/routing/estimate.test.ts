@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { enforcedTimeout, priorDuration, worstCaseUsd } from '../../../src/core/routing/estimate.ts';
+import {
+  enforcedTimeout,
+  expectedCost,
+  expectedSuccess,
+  expectedWait,
+  longCallMs,
+  priorDuration,
+  worstCaseUsd,
+} from '../../../src/core/routing/estimate.ts';
 import type { InstanceSnapshot } from '../../../src/core/routing/types.ts';
 import { anInstance } from './a-snapshot.ts';
 
@@ -31,5 +39,48 @@ describe('estimates', () => {
     expect(prices.map((price) => worstCaseUsd(anInstance('a', price), limits))).toEqual([
       ...[30, 1e-9, 0.3, 2e-9, 0],
     ]);
+  });
+
+  it('never leave a call without time, however low its ceiling', () => {
+    const instance = anInstance('a', perSecond(0.3));
+    expect(enforcedTimeout(instance, { timeoutMs: 60_000, ceilingUsd: 0 })).toBe(1);
+    expect(enforcedTimeout(instance, { timeoutMs: 60_000, ceilingUsd: 0.1 })).toBe(333);
+    expect(enforcedTimeout(instance, { timeoutMs: 60_000, ceilingUsd: null })).toBe(60_000);
+  });
+
+  it.each([
+    [0, 10_000],
+    [1, 10_000],
+    [2, 20_000],
+    [3, 20_000],
+    [4, 30_000],
+  ])('wait behind %d calls on two slots for %d ms', (depth, waitMs) => {
+    expect(expectedWait(anInstance('a', { max_concurrency: 2 }), depth, 1)).toBe(waitMs);
+  });
+
+  it('wait as long as others take for one that was never called', () => {
+    expect(expectedWait(anInstance('a', { duration_ms: null }), 0, 7_000)).toBe(7_000);
+  });
+
+  it('take a long call for what is paid by the second', () => {
+    expect([longCallMs(1_000, 100), longCallMs(1_000, null)]).toEqual([1_160, 1_000]);
+    const instance = anInstance('a', { ...perSecond(0.5), duration_ms: 1_000, deviation_ms: 100 });
+    expect(expectedCost(instance, 9_000)).toBeCloseTo(0.58, 12);
+    expect(expectedCost({ ...instance, duration_ms: null, deviation_ms: null }, 9_000)).toBe(4.5);
+    expect(expectedCost(anInstance('a', perCall(0.3)), 9_000)).toBe(0.3);
+    expect(expectedCost(anInstance('a'), 9_000)).toBe(0);
+  });
+
+  it.each([
+    [0, 0, 0.9],
+    [9, 1, 0.9],
+    [90, 1, 0.9],
+    [8, 1, 17 / 19],
+    [0, 1, 9 / 11],
+    [1, 10, 10 / 21],
+    [0, 170, 0.05],
+    [0, 1_000, 0.05],
+  ])('of %d successes and %d failures expect a success of %d', (success_count, failure_count, expected) => {
+    expect(expectedSuccess({ success_count, failure_count })).toBeCloseTo(expected, 12);
   });
 });

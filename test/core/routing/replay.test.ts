@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import { choose } from '../../../src/core/routing/choose.ts';
-import { replayChoice, toInputs } from '../../../src/core/routing/replay.ts';
+import { readInputs, replayChoice, showInputs, toInputs } from '../../../src/core/routing/replay.ts';
 import type { InstanceSnapshot, RouteRequest } from '../../../src/core/routing/types.ts';
 import { runs } from '../../support/runs.ts';
 import { alikeFleet, anyFleet, anyRequest } from './a-fleet.ts';
@@ -30,5 +30,46 @@ describe('replayChoice', () => {
       'http://10.0.0.1/paid',
       'http://10.0.0.1/free',
     ]);
+  });
+});
+
+describe('what a decision was made from', () => {
+  const full: RouteRequest = aRequest({
+    versionRange: '^1',
+    tags: ['local'],
+    ceilingUsd: 2,
+    headroomUsd: 1,
+    ruledOut: new Map([['a', 'already_tried']]),
+    busy: new Set(['b']),
+    trials: new Set(['c']),
+    waiting: 3,
+    failedBefore: new Map([['d', 2]]),
+  });
+
+  it('is read as it was written, with what was learnt of the instances', () => {
+    const { request, seed } = readInputs(store([anInstance('free')], full, 7));
+    expect({ request, seed }).toEqual({ request: full, seed: 7 });
+  });
+
+  it('is empty where nothing was learnt', () => {
+    expect(readInputs(store([], aRequest(), 7)).request).toMatchObject({
+      ruledOut: new Map(),
+      busy: new Set(),
+      trials: new Set(),
+      waiting: 0,
+      failedBefore: new Map(),
+    });
+  });
+
+  it('is shown whole, but for what the day of all projects leaves', () => {
+    const own = store([anInstance('free')], full, 7);
+    expect(showInputs(own)).toBe(own);
+    const shared = store([anInstance('free')], { ...full, hidesHeadroom: true }, 7);
+    const { request, ...others } = shared;
+    expect(request).toMatchObject({ headroom_usd: 1, hides_headroom: true });
+    expect(showInputs(shared)).toEqual({
+      request: { ...(request as object), headroom_usd: null },
+      ...others,
+    });
   });
 });

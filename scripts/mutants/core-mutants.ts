@@ -1,0 +1,147 @@
+/**
+ * Mutants of the pure rules: made in memory, tried in one process without a database. A process that hangs or dies of
+ * a mutant is ended, the mutant counts as caught, and another process goes on.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { instrument, type Mutant } from './instrument.ts';
+import {
+  beginTally,
+  lastTestName,
+  linesVariable,
+  type Plan,
+  planVariable,
+  readLines,
+  type Tally,
+} from './plan.ts';
+import { sampleOf } from './sample.ts';
+
+export const coreFolders = ['core/money', 'core/call', 'core/routing', 'core/ladder', 'core/run'] as const;
+
+/** Beside the tests of the folder itself, the quick ones first; the rest of test/core says nothing of these folders. */
+const furtherTests = [
+  ...coreFolders.map((folder) => `test/${folder}`),
+  'test/core/registry',
+  'test/mock-run',
+];
+const lastTests = ['test/conformance/local.test.ts', 'scripts/mutants/last.test.ts'];
+const hangsAfterMs = 90_000;
+
+export interface Trial extends Mutant {
+  readonly end: 'failed' | 'late' | 'ended' | 'survived';
+  /** The test that caught it. */
+  readonly by: string | null;
+}
+
+interface Made {
+  readonly mutants: readonly Mutant[];
+  readonly code: Readonly<Record<string, string>>;
+}
+
+function listFiles(folder: string, ending: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith(ending))
+    .map((file) => `${folder}/${file}`)
+    .toSorted();
+}
+
+/** All folders are always made, so that a mutant has one number whatever is asked for. */
+function makeMutants(): Made {
+  const mutants: Mutant[] = [];
+  const code: Record<string, string> = {};
+  for (const file of coreFolders.flatMap((folder) => listFiles(`src/${folder}`, '.ts'))) {
+    const made = instrument(file, readFileSync(file, 'utf8'), mutants.length);
+    mutants.push(...made.mutants);
+    code[resolve(file)] = made.code;
+  }
+  return { mutants, code };
+}
+
+function listTests(folders: readonly string[]): string[] {
+  const own = folders.map((folder) => `test/${folder}`);
+  const files = [...own, ...furtherTests].flatMap((folder) => listFiles(folder, '.test.ts'));
+  return [...new Set([...files, ...lastTests])].map((file) => resolve(file));
+}
+
+async function watch(child: ReturnType<typeof spawn>, lines: string): Promise<void> {
+  const ended = once(child, 'exit');
+  let size = 0;
+  let since = performance.now();
+  while (child.exitCode === null && child.signalCode === null) {
+    await Promise.race([ended, pause(1_000)]);
+    const now = statSync(lines).size;
+    if (now !== size) since = performance.now();
+    size = now;
+    if (performance.now() - since > hangsAfterMs && child.pid !== undefined)
+      process.kill(-child.pid, 'SIGKILL');
+  }
+}
+
+async function runTests(plan: Plan, folder: string): Promise<void> {
+  const planFile = join(folder, 'plan.json');
+  const lines = join(folder, 'lines');
+  writeFileSync(planFile, JSON.stringify(plan));
+  writeFileSync(lines, '', { flag: 'a' });
+  const child = spawn(
+    process.execPath,
+    ['node_modules/vitest/vitest.mjs', 'run', '--config', 'scripts/mutants/vitest.config.ts', '--root', '.'],
+    {
+      env: { ...process.env, [planVariable]: planFile, [linesVariable]: lines },
+      stdio: 'ignore',
+      detached: true,
+    },
+  );
+  await watch(child, lines);
+}
+
+async function tryInTests(made: Made, ids: readonly number[], tests: readonly string[]): Promise<Tally> {
+  const folder = mkdtempSync(join(tmpdir(), 'capstan-mutants-'));
+  const tally = beginTally();
+  for (;;) {
+    const left = ids.filter((id) => !tally.caught.has(id));
+    await runTests({ code: made.code, tests, ids: left }, folder);
+    readLines(tally, join(folder, 'lines'));
+    const { at, test } = tally.last ?? { at: null, test: 'no test' };
+    if (at === null && test === lastTestName) break;
+    if (at === null) throw new Error(`the tests ended without a mutant, after ${test}`);
+    tally.caught.set(at, { test, how: 'ended' });
+  }
+  rmSync(folder, { recursive: true });
+  return tally;
+}
+
+export interface CoreOptions {
+  readonly folders: readonly string[];
+  /** Of each folder; null = all. */
+  readonly sample: number | null;
+  readonly seed: number;
+}
+
+function isOf(folder: string, { file }: Mutant): boolean {
+  return file.startsWith(`src/${folder}/`);
+}
+
+export async function tryCoreMutants({ folders, sample, seed }: CoreOptions): Promise<Trial[]> {
+  const made = makeMutants();
+  const chosen = folders.flatMap((folder) =>
+    sampleOf(
+      made.mutants.filter((mutant) => isOf(folder, mutant)),
+      sample,
+      seed,
+    ),
+  );
+  const tests = listTests(folders);
+  const ids = chosen.map(({ id }) => id);
+  const tally = await tryInTests(made, ids, tests);
+  for (const [test, steps] of tally.long) console.log(`left out, since it takes ${steps} steps: ${test}`);
+  for (const test of tally.unsteady)
+    console.log(`left out, since it ends otherwise the second time: ${test}`);
+  return chosen.map((mutant) => {
+    const caught = tally.caught.get(mutant.id);
+    return { ...mutant, end: caught?.how ?? 'survived', by: caught?.test ?? null };
+  });
+}

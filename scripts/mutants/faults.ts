@@ -1,0 +1,415 @@
+/**
+ * Faults that somebody might make by hand, in SQL functions and services, each against a rule that must not be broken.
+ * `npm run test:mutants -- --faults` makes one after the other in a copy; the tests that are named must notice.
+ */
+export interface Fault {
+  readonly name: string;
+  readonly file: string;
+  /** Stands in the file once. */
+  readonly find: string;
+  readonly put: string;
+  readonly tests: readonly string[];
+}
+
+const money: readonly Fault[] = [
+  {
+    name: 'a claim ignores every budget',
+    file: 'src/db/functions/apply-budgets.sql.ts',
+    find: 'where l.wanted > 0 and l.spent',
+    put: 'where l.wanted < 0 and l.spent',
+    tests: ['test/db/money/budget.test.ts'],
+  },
+  {
+    name: 'a claim ignores what others have reserved',
+    file: 'src/db/functions/apply-budgets.sql.ts',
+    find: 'l.spent + l.reserved + l.wanted > l.limit_nano\n',
+    put: 'l.spent + l.wanted > l.limit_nano\n',
+    tests: ['test/db/money/budget.test.ts'],
+  },
+  {
+    name: 'a day of a project has no limit',
+    file: 'src/db/functions/open-budget.sql.ts',
+    find: 'select nullif(p.daily_limit_nano, 0) into v_limit',
+    put: 'select null::bigint into v_limit',
+    tests: ['test/db/money/budget-day.test.ts'],
+  },
+  {
+    name: 'a claim ignores the ceilings of the runs above',
+    file: 'src/db/functions/budget-scopes.sql.ts',
+    find: 'where r.run_id = p_run\n',
+    put: 'where r.run_id = p_run and false\n',
+    tests: ['test/db/run/sub-run.test.ts'],
+  },
+  {
+    name: 'a settlement is written twice',
+    file: 'src/db/functions/settle-ends.sql.ts',
+    find: "when 'dispatched' then true\n",
+    put: "when 'dispatched' then true when 'settled' then true\n",
+    tests: ['test/db/attempt/attempt.test.ts'],
+  },
+  {
+    name: 'a settlement does not give its reservation back',
+    file: 'src/db/functions/charge-budgets.sql.ts',
+    find: 'm.back as moved',
+    put: '0::bigint as moved',
+    tests: ['test/db/money/budget.test.ts'],
+  },
+  {
+    name: 'a claim that came to nothing keeps its reservation',
+    file: 'src/db/functions/claim-slots.sql.ts',
+    find: "if p_is_paid and p_refusal is null and 'claimed' <> any (outcomes) then",
+    put: 'if false then',
+    tests: ['test/db/money/budget.test.ts'],
+  },
+  {
+    name: 'a reservation is missing in the ledger',
+    file: 'src/db/functions/claim-slots.sql.ts',
+    find: "where x.reserved_nano > 0 and outcomes[x.ordinality] = 'claimed';",
+    put: 'where false;',
+    tests: ['test/db/attempt/attempt.test.ts'],
+  },
+  {
+    name: 'a lost call is missing in the ledger',
+    file: 'src/db/functions/lose-attempts.sql.ts',
+    find: 'from lost where reserved_nano > 0',
+    put: 'from lost where false',
+    tests: [
+      'test/db/money/budget.test.ts',
+      'test/db/run/sub-run.test.ts',
+      'test/db/attempt/attempt-race.test.ts',
+    ],
+  },
+  {
+    name: 'a lost call costs nothing',
+    file: 'src/db/functions/lose-attempts.sql.ts',
+    find: 'settled_nano = reserved_nano, ',
+    put: 'settled_nano = 0, ',
+    tests: ['test/db/money/budget.test.ts'],
+  },
+  {
+    name: 'the truth about a lost call is charged besides the estimate',
+    file: 'src/db/functions/settle-ends.sql.ts',
+    find: "e.settled_nano - case when a.state = 'lost' then a.settled_nano else 0 end as cost",
+    put: 'e.settled_nano as cost',
+    tests: ['test/db/money/budget.test.ts'],
+  },
+  {
+    name: 'a call after midnight counts on another day than its admission',
+    file: 'src/db/functions/charge-budgets.sql.ts',
+    find: 'a.budget_window, (a.started_at',
+    put: "(p_now at time zone 'UTC')::date, (a.started_at",
+    tests: ['test/db/money/budget.test.ts'],
+  },
+  {
+    name: 'a claim reserves less than the worst case',
+    file: 'src/services/routing/claim-best.ts',
+    find: 'const reserved = worstCase(instance, timeoutMs);',
+    put: 'const reserved = worstCase(instance, timeoutMs / 2);',
+    tests: ['test/api/money.test.ts'],
+  },
+  {
+    name: 'a claim is made at a price that has changed',
+    file: 'src/db/functions/claim-slots.sql.ts',
+    find: 'or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd then',
+    put: 'then',
+    tests: ['test/db/attempt/attempt.test.ts', 'test/db/money/budget.test.ts'],
+  },
+];
+
+const leases: readonly Fault[] = [
+  {
+    name: 'a lease is never renewed',
+    file: 'src/db/attempt/attempt.ts',
+    find: "set lease_until = clock_timestamp() + ? * interval '1 millisecond'\n",
+    put: "set lease_until = a.lease_until + 0 * ? * interval '1 millisecond'\n",
+    tests: ['test/db/attempt/attempt.test.ts', 'test/db/attempt/attempt-race.test.ts'],
+  },
+  {
+    name: 'leases are renewed once and then no more',
+    file: 'src/services/delivery/lease-renewer.ts',
+    find: '() => schedule(intervalMs),\n',
+    put: '() => undefined,\n',
+    tests: ['test/api/idempotent-calls.test.ts', 'test/api/long-calls.test.ts'],
+  },
+  {
+    name: 'a call is lost before its lease has run out',
+    file: 'src/db/attempt/attempt.ts',
+    find: "lease_until < clock_timestamp() - interval '5 seconds'",
+    put: "lease_until < clock_timestamp() + interval '1 day'",
+    tests: ['test/db/attempt/attempt.test.ts'],
+  },
+  {
+    name: 'a call whose lease has run out is never lost',
+    file: 'src/db/attempt/attempt.ts',
+    find: "where state in ('reserved', 'dispatched') and lease_until < ",
+    put: "where state in ('reserved') and lease_until < ",
+    tests: ['test/db/attempt/attempt.test.ts'],
+  },
+  {
+    name: 'a call is ended by a process that does not hold it',
+    file: 'src/db/functions/settle-ends.sql.ts',
+    find: 'where a.attempt_id = e.attempt_id and a.token = e.token\n',
+    put: 'where a.attempt_id = e.attempt_id\n',
+    tests: ['test/db/attempt/attempt.test.ts'],
+  },
+  {
+    name: 'an Idempotency-Key is taken over while its call may be alive',
+    file: 'src/db/idempotency/idempotency-hold.ts',
+    find: 'and a.lease_until > clock_timestamp())`',
+    put: 'and false)`',
+    tests: ['test/api/idempotent-calls.test.ts'],
+  },
+];
+
+const runs: readonly Fault[] = [
+  {
+    name: 'a closed run is closed again',
+    file: 'src/db/run/run.ts',
+    find: 'where run_id = $1 and finished_at is null returning run_id, cancel_mode',
+    put: 'where run_id = $1 returning run_id, cancel_mode',
+    tests: ['test/db/run/run.test.ts'],
+  },
+  {
+    name: 'a late answer overwrites the end of a step',
+    file: 'src/db/functions/settle-ends.sql.ts',
+    find: "and s.item = e.item and s.state in ('running', 'retrying')\n",
+    put: 'and s.item = e.item\n',
+    tests: ['test/db/run/run.test.ts', 'test/db/attempt/attempt.test.ts'],
+  },
+  {
+    name: 'a step with a result is called again',
+    file: 'src/db/functions/claim-slots.sql.ts',
+    find: "case when s.state = 'succeeded' then 'answered'\n",
+    put: "case when false then 'answered'\n",
+    tests: ['test/db/attempt/attempt.test.ts'],
+  },
+  {
+    name: 'a cancel that was asked for again meanwhile counts as delivered',
+    file: 'src/db/run/run-delivery.ts',
+    find: "where run_id = ? and coalesce(cancel_mode, 'graceful') = ?`",
+    put: 'where run_id = ? and ? is not null`',
+    tests: ['test/services/runs/due-work.test.ts'],
+  },
+  {
+    name: 'a cancel revives as a run that has begun',
+    file: 'src/db/run/run.ts',
+    find: "and state in ('queued', 'paused') and started_at is null returning run_id",
+    put: "and state in ('queued', 'paused', 'cancelling') and started_at is null returning run_id",
+    tests: ['test/db/run/run.test.ts'],
+  },
+  {
+    name: 'two requests with one Idempotency-Key are two runs',
+    file: 'src/services/runs/answer-once.ts',
+    find: 'if (!(await insertAnswer(trx, stored, status, answer as unknown as Json))) throw new KeyTaken();',
+    put: 'await insertAnswer(trx, stored, status, answer as unknown as Json);',
+    tests: ['test/api/runs.test.ts'],
+  },
+  {
+    name: 'the log of a run shows what is behind an open transaction',
+    file: 'src/db/run/event.ts',
+    find: "'xid < coalesce(:before::text::xid8, pg_snapshot_xmin(pg_current_snapshot()))'",
+    put: "'xid < coalesce(:before::text::xid8, pg_snapshot_xmax(pg_current_snapshot()))'",
+    tests: ['test/db/run/event.test.ts'],
+  },
+  {
+    name: 'a run that has ended leaves the runs that it started alone',
+    file: 'src/db/functions/stop-children.sql.ts',
+    find: 'where parent_run_id = p_run_id and (state',
+    put: 'where parent_run_id = p_run_id and false and (state',
+    tests: ['test/db/run/sub-run.test.ts'],
+  },
+];
+
+const instances: readonly Fault[] = [
+  {
+    name: 'an instance has one call more than it takes at once',
+    file: 'src/db/functions/claim-slots.sql.ts',
+    find: 'v_held >= i.max_concurrency',
+    put: 'v_held > i.max_concurrency',
+    tests: ['test/db/attempt/attempt-race.test.ts'],
+  },
+  {
+    name: 'a claim goes through an open breaker',
+    file: 'src/db/functions/claim-slots.sql.ts',
+    find: ' or i.breaker_until > clock_timestamp()\n',
+    put: '\n',
+    tests: ['test/db/instance/instance-breaker.test.ts', 'test/db/attempt/attempt.test.ts'],
+  },
+  {
+    name: 'a claim goes to an instance that is down',
+    file: 'src/db/functions/claim-slots.sql.ts',
+    find: "if i.state not in ('up', 'suspect') or",
+    put: 'if',
+    tests: ['test/db/attempt/attempt.test.ts', 'test/db/money/budget.test.ts'],
+  },
+  {
+    name: 'an evicted instance stays in the fleet',
+    file: 'src/services/routing/fleet/fleet-view.ts',
+    find: '(row.down_since_ms !== null && nowMs - row.down_since_ms > evictedAfterMs)',
+    put: 'false',
+    tests: ['test/services/routing/fleet/fleet-poller.test.ts'],
+  },
+  {
+    name: 'a heartbeat revives a deregistered instance',
+    file: 'src/services/registry/take-heartbeat.ts',
+    find: "if (row.state === 'deregistered') return { row, revived: false };",
+    put: '',
+    tests: ['test/services/registry/registry-service.test.ts'],
+  },
+  {
+    name: 'an unknown instance is adopted under the name of another capability',
+    file: 'src/services/registry/adopt-instance.ts',
+    find: 'if (spec.value.name !== name) throw',
+    put: 'if (false) throw',
+    tests: ['test/services/registry/adoption.test.ts'],
+  },
+];
+
+const ladders: readonly Fault[] = [
+  {
+    name: 'the history of an escalation is truncated',
+    file: 'src/services/escalation/ladder/store-progress.ts',
+    find: 'escalation_history: history.map(toWireAttempt)',
+    put: 'escalation_history: history.slice(0, 2).map(toWireAttempt)',
+    tests: ['test/services/escalation/job-ladder.test.ts'],
+  },
+  {
+    name: 'what a history holds may be altered',
+    file: 'src/db/functions/refuse-shrinking.sql.ts',
+    find: 'is distinct from e.element',
+    put: 'is null',
+    tests: ['test/db/escalation/escalation.test.ts'],
+  },
+  {
+    name: 'advice is not stored',
+    file: 'src/services/escalation/ladder/store-progress.ts',
+    find: 'escalation_advice: next.advice.map(toWireAdvice)',
+    put: 'escalation_advice: []',
+    tests: ['test/services/escalation/job-ladder.test.ts'],
+  },
+  {
+    name: 'no person is asked at the end of a ladder',
+    file: 'src/services/escalation/ladder/store-progress.ts',
+    find: "const asks = outcome.kind === 'stopped' && mayAsk(",
+    put: "const asks = outcome.kind === 'goes_on' && mayAsk(",
+    tests: ['test/services/escalation/no-models.test.ts'],
+  },
+];
+
+const skills: readonly Fault[] = [
+  {
+    name: 'a failure does not lower the confidence in a skill',
+    file: 'src/db/skill/skill-use.ts',
+    find: 'failure_count = s.failure_count + c.failures',
+    put: 'failure_count = s.failure_count',
+    tests: ['test/db/skill/skill.test.ts'],
+  },
+  {
+    name: 'a flagged skill is used as an instruction',
+    file: 'src/services/skills/skill-view.ts',
+    find: 'flagged: row.flagged_at !== null',
+    put: 'flagged: false',
+    tests: ['test/services/skills/match-skills.test.ts', 'test/services/skills/skill-uses.test.ts'],
+  },
+];
+
+const access: readonly Fault[] = [
+  {
+    name: 'a key works in a project that it does not hold',
+    file: 'src/services/access/caller.ts',
+    find: 'if (project_id !== undefined && holder.projects.includes(project_id)) return',
+    put: 'if (project_id !== undefined) return',
+    tests: ['test/api/authentication.test.ts'],
+  },
+  {
+    name: 'a revoked key works',
+    file: 'src/db/access/api-key.ts',
+    find: '.revoked_at is null and',
+    put: '.key_id is not null and',
+    tests: ['test/api/keys.test.ts'],
+  },
+  {
+    name: 'a key without the scope may call a route',
+    file: 'src/services/access/caller.ts',
+    find: 'if (!opensRoute(holder, scope)) throw refuseScope(holder, scope);',
+    put: '',
+    tests: ['test/api/cache.test.ts'],
+  },
+  {
+    name: 'a call reads a file of another project',
+    file: 'src/services/jobs/own-media.ts',
+    find: 'const foreign = unknown.find((jobId) => !found.has(jobId));',
+    put: "const foreign = unknown.find((jobId) => found.has(''));",
+    tests: ['test/services/steps/foreign-media.test.ts'],
+  },
+  {
+    name: 'a project that is being erased takes new work',
+    file: 'src/db/functions/refuse-erased.sql.ts',
+    find: 'if v_since is not null then',
+    put: 'if false then',
+    tests: ['test/services/erasure/erase-projects.test.ts'],
+  },
+];
+
+const upkeep: readonly Fault[] = [
+  {
+    name: 'a run is deleted though one below it has just ended',
+    file: 'src/db/retention/ended-families.ts',
+    find: ' or r.finished_at >= :endedBefore\n',
+    put: '\n',
+    tests: ['test/services/retention/purge.test.ts'],
+  },
+  {
+    name: 'a run is deleted while a call of it is open',
+    file: 'src/db/retention/ended-families.ts',
+    find: "and a.state in ('reserved', 'dispatched'))\n",
+    put: "and a.state in ('reserved'))\n",
+    tests: ['test/services/retention/purge.test.ts'],
+  },
+  {
+    name: 'a webhook counts as delivered before it was taken',
+    file: 'src/services/webhooks/deliver-webhooks.ts',
+    find: 'return { delivery_id, status, error, againInMs: error === null ? null : canComeAgain };',
+    put: 'return { delivery_id, status, error: null, againInMs: error === null ? null : canComeAgain && null };',
+    tests: ['test/api/webhooks.test.ts'],
+  },
+  {
+    name: 'the end of a sub-run counts as told before it was',
+    file: 'src/db/run/run-delivery.ts',
+    find: 'parent_workflow_id is not null and parent_told_at is null and finished_at is not null`',
+    put: 'parent_workflow_id is not null and parent_told_at is null and finished_at is null`',
+    tests: ['test/services/runs/due-work.test.ts'],
+  },
+  {
+    name: 'the result of another project answers a call',
+    file: 'src/db/cache/cached-result.ts',
+    find: 'where c.project_id = $1 and c.key = any',
+    put: 'where $1::text is not null and c.key = any',
+    tests: ['test/db/cache/cached-result.test.ts', 'test/services/cache/cached-calls.test.ts'],
+  },
+  {
+    name: 'the result of a step that has not succeeded answers a call',
+    file: 'src/db/cache/cached-result.ts',
+    find: " and s.state = 'succeeded'\n",
+    put: '\n',
+    tests: ['test/db/cache/cached-result.test.ts'],
+  },
+  {
+    name: 'a result answers a call that asks for a fresher one',
+    file: 'src/db/cache/cached-result.ts',
+    find: "and c.stored_at > now - $3::float8 * interval '1 millisecond'",
+    put: "and c.stored_at > now - ($3::float8 + 1e12) * interval '1 millisecond'",
+    tests: ['test/db/cache/cached-result.test.ts'],
+  },
+];
+
+export const faults: readonly Fault[] = [
+  ...money,
+  ...leases,
+  ...runs,
+  ...instances,
+  ...ladders,
+  ...skills,
+  ...access,
+  ...upkeep,
+];

@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type CorrectionTask,
+  findCorrectionFault,
+  findCorrections,
+  proposeCorrections,
+} from '../../../src/core/ladder/correction.ts';
+import type { RankedSkill } from '../../../src/core/skills/match.ts';
+import { aSkill } from '../skills/a-skill.ts';
+import { rateSpec } from './fake-ports.ts';
+
+function aTask(task: Partial<CorrectionTask> = {}): CorrectionTask {
+  return {
+    capability: 'transcode',
+    repair: 'apply',
+    spec: rateSpec,
+    original: { rate: '44100' },
+    current: { rate: '44100' },
+    failed: [],
+    ...task,
+  };
+}
+
+function aTemplate(id: string, template: string | undefined): RankedSkill {
+  return { skill: aSkill({ id, template }), groups: {} };
+}
+
+function setRate(id: string, rate: number): RankedSkill {
+  return aTemplate(id, JSON.stringify([{ op: 'replace', path: '/rate', value: rate }]));
+}
+
+const repaired = { input: { rate: 44_100 }, source: 'repair' };
+
+describe('a corrected input', () => {
+  it('may be executed when it is valid, new and touches nothing protected', () => {
+    expect(findCorrectionFault(aTask({ failed: [{ rate: 8_000 }] }), { rate: 9_000 })).toBeNull();
+  });
+
+  it('is refused with each finding of the schema', () => {
+    const find = () =>
+      ['', '/rate'].map((pointer) => ({ pointer, keyword: 'x', params: {}, message: 'is wrong' }));
+    expect(findCorrectionFault(aTask({ spec: { schema: {}, find } }), { rate: 9_000 })).toEqual({
+      code: 'input_invalid',
+      message: 'the corrected input does not match the input schema: / is wrong; /rate is wrong',
+    });
+  });
+
+  it('is refused when it has failed before, whatever else has', () => {
+    const task = aTask({ failed: [{ rate: 8_000 }, { rate: 9_000 }] });
+    expect(findCorrectionFault(task, { rate: 9_000 })).toEqual({
+      code: 'tried',
+      message: 'this input has failed before',
+    });
+    expect(findCorrectionFault(task, { rate: 9_000 }, true)).toBeNull();
+  });
+
+  it('is refused when it leads elsewhere, unless a person decided so', () => {
+    const task = aTask({ spec: null, original: { from: 'http://one/a', rate: 1 } });
+    const input = { from: 'http://other/a', rate: 1 };
+    expect(findCorrectionFault(task, input)).toEqual({
+      code: 'change_refused',
+      message: 'the corrected input is refused: /from is a URL or media reference, which stays as it is',
+    });
+    expect(findCorrectionFault(task, input, true)).toBeNull();
+    expect(
+      findCorrectionFault(aTask({ spec: null, original: 'http://one/a' }), 'http://other/a')?.message,
+    ).toBe('the corrected input is refused: / is a URL or media reference, which stays as it is');
+  });
+
+  it('is taken as valid where nobody has said what is taken', () => {
+    expect(findCorrectionFault(aTask({ spec: null }), { rate: 1 })).toBeNull();
+  });
+});
+
+describe('what level 0 tries', () => {
+  it('is the repair, then the templates in their order, each input once', () => {
+    const skills = [setRate('one', 44_100), setRate('two', 9_000), setRate('three', 9_000)];
+    expect(findCorrections(aTask(), skills)).toEqual([repaired, { input: { rate: 9_000 }, source: 'two' }]);
+  });
+
+  it.each(['off', 'propose'] as const)('is no repair where the pipeline says %s', (repair) => {
+    expect(findCorrections(aTask({ repair }), [])).toEqual([]);
+  });
+
+  it('is no repair while nobody has said what is taken', () => {
+    expect(findCorrections(aTask({ spec: null }), [])).toEqual([]);
+  });
+
+  it('is four at most, the first ones', () => {
+    const skills = [1, 2, 3, 4, 5].map((n) => setRate(`s${n}`, 8_000 + n));
+    expect(findCorrections(aTask(), skills).map(({ source }) => source)).toEqual([
+      'repair',
+      's1',
+      's2',
+      's3',
+    ]);
+  });
+
+  it('is nothing that is invalid, has failed before or does not apply', () => {
+    const skills = [
+      setRate('low', 1),
+      setRate('tried', 8_000),
+      aTemplate('elsewhere', '[{"op":"replace","path":"/speed","value":1}]'),
+      aTemplate('text', 'say it again'),
+      aTemplate('merge', '{"rate":8001}'),
+      aTemplate('broken', '[{'),
+      aTemplate('none', undefined),
+    ];
+    expect(findCorrections(aTask({ repair: 'off', failed: [{ rate: 8_000 }] }), skills)).toEqual([]);
+  });
+});
+
+describe('what a person may choose from', () => {
+  const proposal = {
+    input: { rate: 44_100 },
+    patch: [expect.objectContaining({ path: '/rate', value: 44_100 })],
+    source: 'repair',
+    note: expect.stringMatching(/./),
+  };
+
+  it.each(['apply', 'propose'] as const)('is each valid repair, where the pipeline says %s', (repair) => {
+    const [one, ...others] = proposeCorrections(aTask({ repair }));
+    expect(one).toMatchObject({ ...proposal, patch: expect.any(Array) });
+    expect(one?.patch.at(-1)).toMatchObject({ path: '/rate', value: 44_100 });
+    expect(others).toEqual([]);
+  });
+
+  it('is also one that has failed before', () => {
+    expect(proposeCorrections(aTask({ failed: [{ rate: 44_100 }] }))).toMatchObject([
+      { input: { rate: 44_100 } },
+    ]);
+  });
+
+  it('is nothing where the pipeline wants none, or nobody has said what is taken', () => {
+    expect(proposeCorrections(aTask({ repair: 'off' }))).toEqual([]);
+    expect(proposeCorrections(aTask({ spec: null }))).toEqual([]);
+  });
+
+  it('is nothing that is still invalid', () => {
+    expect(proposeCorrections(aTask({ current: { rate: '7' }, original: { rate: '7' } }))).toEqual([]);
+  });
+});

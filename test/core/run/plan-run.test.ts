@@ -1,0 +1,52 @@
+import { expect, it, test } from 'vitest';
+import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
+import { planRun } from '../../../src/core/run/plan-run.ts';
+
+function aDefinition(steps: readonly Partial<StepDefinition>[], rest: Partial<PipelineDefinition> = {}) {
+  return {
+    pipeline: 'p',
+    version: '1.0.0',
+    steps: steps.map((step, at) => ({ id: `s${at}`, capability: 'echo', ...step })),
+    ...rest,
+  } as PipelineDefinition;
+}
+
+function planOne(step: Partial<StepDefinition>, rest: Partial<PipelineDefinition> = {}) {
+  return planRun(aDefinition([step], rest)).steps[0];
+}
+
+const plain = planOne({});
+
+test('a step without rules has its name, its edges and its time alone', () => {
+  expect(planRun(aDefinition([{}, { depends_on: ['s0'] }]))).toEqual({
+    max_in_flight: 200,
+    steps: [
+      { id: 's0', capability: 'echo', dependencies: [], total_timeout_ms: expect.any(Number) },
+      { id: 's1', capability: 'echo', dependencies: [0], total_timeout_ms: expect.any(Number) },
+    ],
+  });
+});
+
+it.each<[string, Partial<StepDefinition>, object]>([
+  ['run_if', { run_if: 'any_failed' }, { run_if: 'any_failed' }],
+  ['run_if, said as it is by default', { run_if: 'all_succeeded' }, {}],
+  ['when', { when: '1 == 1' }, { decides: true }],
+  ['for_each', { for_each: { items: '{{ job.items }}' } as never }, { decides: true, each: {} }],
+  [
+    'for_each with its limits',
+    { for_each: { items: '{{ job.items }}', max_parallel: 3, tolerate: 2 } as never },
+    { decides: true, each: { max_parallel: 3, tolerate: 2 } },
+  ],
+  ['on_error: continue', { on_error: 'continue' }, { continues: true }],
+  ['on_error: fail', { on_error: 'fail' } as never, {}],
+  ['dispatch: inline', { dispatch: 'inline' } as never, { inline: true }],
+  ['dispatch: queued', { dispatch: 'queued' } as never, {}],
+])('a step with %s says so', (_, step, more) => {
+  expect(planOne(step)).toEqual({ ...plain, ...more });
+});
+
+test('results that are there already are named by their places', () => {
+  const definition = aDefinition([{}, {}, {}]);
+  expect(planRun(definition, { reused: ['s2', 's0'] }).reused).toEqual([0, 2]);
+  expect(planRun(definition, { reused: [] })).not.toHaveProperty('reused');
+});
