@@ -11,10 +11,6 @@ export default defineConfig({
         find: 'capstan/capability',
         replacement: fileURLToPath(new URL('../../src/capability/index.ts', import.meta.url)),
       },
-      {
-        find: './schema-thread-entry.ts',
-        replacement: fileURLToPath(new URL('../../test/support/schema-thread-entry.ts', import.meta.url)),
-      },
     ],
     isolate: false,
     maxWorkers: 1,

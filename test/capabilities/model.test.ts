@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
+import { dirname } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { readModelSettings } from '../../capabilities/model/configuration.ts';
 import { defineModel } from '../../capabilities/model/define-model.ts';
 import { startCapability } from '../../src/capability/bootstrap/start-capability.ts';
@@ -9,6 +9,7 @@ import { checkCapability } from '../../src/capability/conformance/check-capabili
 import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
 import { startFakeRouter } from '../capability/support/fake-router.ts';
 import { aFolder } from '../capability/support/folders.ts';
+import { findCompiled } from '../support/compiled.ts';
 import { key, type ModelLevel, priced, schema, startModelLevel, user } from './model-level.ts';
 
 let level: ModelLevel;
@@ -240,7 +241,7 @@ describe('an instance', () => {
 
   it('starts from its folder', async () => {
     for (const [name, value] of Object.entries(level.environment())) vi.stubEnv(name, value);
-    const source = fileURLToPath(new URL('../../capabilities/model', import.meta.url));
+    const source = dirname(findCompiled(inject('packageFolder'), 'capabilities/model/index.ts'));
     const options = { source, cacheDir: await aFolder(), env: { PORT: '0' }, print: () => {} };
     const started = await startCapability(options).finally(() => vi.unstubAllEnvs());
     const { body } = await ask(user('a'), { text: 'from a folder' }, started);

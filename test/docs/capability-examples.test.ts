@@ -1,7 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startCapability } from '../../src/capability/bootstrap/start-capability.ts';
 import { checkCapability } from '../../src/capability/conformance/check-capability.ts';
@@ -50,8 +51,11 @@ test('the TypeScript example keeps the contract and counts words', async () => {
   const media = join(folder, 'media');
   await mkdir(join(media, 'job_1'), { recursive: true });
   await writeFile(join(media, 'job_1', 'poem.txt'), 'the sea\n  the sun\n');
+  const source = join(folder, 'word-count');
+  await build({ entryPoints: [`${root}${example}/index.ts`], outdir: source, format: 'esm' });
+  await cp(`${root}${example}/package.json`, join(source, 'package.json'));
   const instance = await startCapability({
-    source: `${root}${example}`,
+    source,
     cacheDir: join(folder, 'cache'),
     env: { PORT: '0', MEDIA_URL: `file://${media}` },
     print: () => undefined,

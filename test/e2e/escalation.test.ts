@@ -24,7 +24,7 @@ const picky: Handler = (exec, response) =>
 beforeAll(async () => {
   capstan = await shareCapstan();
   resample = await startInstance(capstan, {
-    name: 'resample',
+    name: 'rerate',
     input: { type: 'object', properties: { rate: {} }, required: ['rate'] },
   });
   free = await startInstance(capstan, { name: 'free' });
@@ -41,7 +41,7 @@ afterAll(async () => {
 function bad(id: string, rate: string, extra: object = {}) {
   return {
     id,
-    capability: 'resample',
+    capability: 'rerate',
     input: { rate },
     ...extra,
   };

@@ -21,8 +21,20 @@ test('a step without rules has its name, its edges and its time alone', () => {
   expect(planRun(aDefinition([{}, { depends_on: ['s0'] }]))).toEqual({
     max_in_flight: 200,
     steps: [
-      { id: 's0', capability: 'echo', dependencies: [], total_timeout_ms: expect.any(Number) },
-      { id: 's1', capability: 'echo', dependencies: [0], total_timeout_ms: expect.any(Number) },
+      {
+        id: 's0',
+        capability: 'echo',
+        dependencies: [],
+        escalates: true,
+        total_timeout_ms: expect.any(Number),
+      },
+      {
+        id: 's1',
+        capability: 'echo',
+        dependencies: [0],
+        escalates: true,
+        total_timeout_ms: expect.any(Number),
+      },
     ],
   });
 });

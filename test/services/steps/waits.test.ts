@@ -309,8 +309,12 @@ describe.concurrent('a step whose capability nobody offers', () => {
 
   it('comes back, and neither waits nor fails, while one is registered that is down', async () => {
     await world.register({ name: 'asleep' });
-    await db('instance').where({ name: 'asleep' }).update({ state: 'down', down_since: db.fn.now() });
-    await waitFor('the router to know', () => world.statesOf('asleep')[0] === 'down');
+    // Again as long as it takes: the answer to its registration may make it healthy once more.
+    await waitFor('the router to know', async () => {
+      const changed = { state: 'down', down_since: db.fn.now() };
+      await db('instance').where({ name: 'asleep' }).whereNot({ state: 'down' }).update(changed);
+      return world.statesOf('asleep')[0] === 'down';
+    });
     const run = await aRunOf({ capability: 'asleep', wait_for_capability: '1h' });
     const end = await world.newWorker().execute(run, 'a');
     expect(end).toMatchObject({ kind: 'retry', error: { code: 'no_instance' } });
