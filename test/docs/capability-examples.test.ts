@@ -1,12 +1,14 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { build } from 'esbuild';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { pathToFileURL } from 'node:url';
+import { transform } from 'esbuild';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { startCapability } from '../../src/capability/bootstrap/start-capability.ts';
 import { checkCapability } from '../../src/capability/conformance/check-capability.ts';
 import { choosePort } from '../../src/dev/ports.ts';
+import { findCompiled } from '../support/compiled.ts';
 import { waitFor } from '../support/wait.ts';
 import { listCodeBlocks, readDocument, root } from './documents.ts';
 
@@ -52,7 +54,11 @@ test('the TypeScript example keeps the contract and counts words', async () => {
   await mkdir(join(media, 'job_1'), { recursive: true });
   await writeFile(join(media, 'job_1', 'poem.txt'), 'the sea\n  the sun\n');
   const source = join(folder, 'word-count');
-  await build({ entryPoints: [`${root}${example}/index.ts`], outdir: source, format: 'esm' });
+  const sdk = pathToFileURL(findCompiled(inject('packageFolder'), 'src/capability/index.ts')).href;
+  const text = readDocument(`${example}/index.ts`).replace("'capstan/capability'", JSON.stringify(sdk));
+  await mkdir(source);
+  await symlink(`${root}node_modules`, join(source, 'node_modules')); // zod
+  await writeFile(join(source, 'index.js'), (await transform(text, { loader: 'ts' })).code);
   await cp(`${root}${example}/package.json`, join(source, 'package.json'));
   const instance = await startCapability({
     source,
