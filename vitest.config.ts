@@ -38,7 +38,7 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     sequence: { sequencer: LongestFirst },
     // Most tests of whole processes wait for them while others compute.
-    maxWorkers: Number(process.env.CAPSTAN_TEST_WORKERS ?? 4),
+    maxWorkers: Number(process.env.CAPSTAN_TEST_WORKERS ?? 3),
     reporters: report === undefined ? ['default'] : ['default', ['json', { outputFile: report }]],
     projects: [
       project('suite', { include: ['{test,capabilities}/**/*.test.ts'], exclude: long }),

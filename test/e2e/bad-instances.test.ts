@@ -98,9 +98,11 @@ test('an input that the spec refuses is not sent', async () => {
     name: 'strict',
     input: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] },
   });
-  const { run_id } = await capstan.submit([
-    { id: 'a', capability: 'strict', escalate: { enabled: false }, input: { n: 'five' } },
-  ]);
+  // Of the job: a constant would be refused at submission, as soon as the schema is known there.
+  const { run_id } = await capstan.submit(
+    [{ id: 'a', capability: 'strict', escalate: { enabled: false }, input: { n: '{{ job.n }}' } }],
+    { n: 'five' },
+  );
   const run = await capstan.ended(run_id);
   expect(run.steps[0]?.error).toMatchObject({
     code: 'input_invalid',

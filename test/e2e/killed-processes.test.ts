@@ -40,9 +40,11 @@ describe('worker killed -9 in the middle of a step', () => {
       { id: 'b', capability: 'work', input: { n: '{{ steps.a.output.n }}' } },
     ]);
     unrepeated = await capstan.submit([{ id: 'a', capability: 'once', retry: { max: 0 }, input: {} }]);
-    corrected = await capstan.submit([
-      { id: 'a', capability: 'strict', input: { n: '5' }, escalate: { repair: 'apply' } },
-    ]);
+    // Of the job: a constant would be refused at submission, as soon as the schema is known there.
+    corrected = await capstan.submit(
+      [{ id: 'a', capability: 'strict', input: { n: '{{ job.n }}' }, escalate: { repair: 'apply' } }],
+      { n: '5' },
+    );
     lost = await waitFor('the call to arrive', () => hosted.execs[0]);
     await waitFor('the other call to arrive', () => once.execs[0]);
     await waitFor('the corrected call to arrive', () => strict.execs[0]);

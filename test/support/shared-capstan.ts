@@ -89,7 +89,7 @@ async function expectNothingOpen({ databaseUrl }: Capstan): Promise<void> {
     open = await findLeftovers(db);
     return open.length === 0;
   };
-  await waitFor('all to be closed', isClosed, 30_000)
+  await waitFor('all to be closed', isClosed)
     .catch(({ message }) => {
       throw new Error(`${message}: ${open.join('; ')}`);
     })
