@@ -14,6 +14,7 @@ import { mkdtemp, open, readFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
+import { median } from '../bench/engine/statistics.ts';
 
 interface Condition {
   readonly times: number;
@@ -104,14 +105,6 @@ function describeRun({ condition, seconds, exitCode, report, logFile }: Run): st
   const verdict = exitCode === 0 ? 'green' : `FAILED, exit code ${exitCode}, output in ${logFile}`;
   const failures = report === null ? [] : findFailures(report).map((line) => `\n    ${line}`);
   return `${condition.padEnd(34)} ${describeTime(seconds).padStart(12)}  ${tests.padEnd(24)} ${verdict}${failures.join('')}`;
-}
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((one, other) => one - other);
-  const middle = Math.floor(sorted.length / 2);
-  return sorted.length % 2 === 1
-    ? (sorted[middle] ?? 0)
-    : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
 }
 
 function describeMedians(runs: readonly Run[]): string[] {

@@ -1,7 +1,6 @@
 /**
- * Tests import the sources as Node runs them: from the package that compile-package.ts makes, by Node's own loader.
- * Vitest's loader takes ten times as long for the same modules, in each worker. Tests and their support are still
- * transformed by vitest.
+ * Tests import the sources as Node runs them: from the package that compile-package.ts makes, by Node's own loader,
+ * which takes less processor time in each worker than vitest's. Tests and their support are still transformed by vitest.
  */
 import { dirname, relative, resolve } from 'node:path';
 import type { Plugin } from 'vitest/config';

@@ -81,7 +81,7 @@ export async function leaveCapstan(): Promise<void> {
   if (hasTestFailed()) await lasting.discard();
 }
 
-/** Maintenance ends what a file leaves open. */
+/** What a file leaves open is made good by maintenance, or its fault. */
 async function expectNothingOpen({ databaseUrl }: Capstan): Promise<void> {
   const db = connectDatabase(databaseUrl, 1);
   let open: readonly string[] = [];
@@ -89,7 +89,7 @@ async function expectNothingOpen({ databaseUrl }: Capstan): Promise<void> {
     open = await findLeftovers(db);
     return open.length === 0;
   };
-  await waitFor('all to be closed', isClosed, 30_000)
+  await waitFor('all to be closed', isClosed)
     .catch(({ message }) => {
       throw new Error(`${message}: ${open.join('; ')}`);
     })
@@ -98,7 +98,7 @@ async function expectNothingOpen({ databaseUrl }: Capstan): Promise<void> {
 
 /**
  * From before the first test of the file or block to after the last, with a project of its own. After each test what
- * was killed is started again, and what was added is killed. A Capstan with open work is not handed on.
+ * was killed is started again, and what was added is killed; the file leaves no run behind that has not ended.
  */
 export function useMortalCapstan(): MortalCapstan {
   const shared = {} as MortalCapstan;
@@ -114,10 +114,9 @@ export function useMortalCapstan(): MortalCapstan {
   afterEach(() => capstan.makeWhole());
   afterAll(async () => {
     if (hasTestFailed()) return mortal.discard();
-    // Whether work ends is for the file's own tests to say; the next file starts with nothing open.
     await expectNothingOpen(capstan).catch(async (error) => {
-      console.error(error.message);
       await mortal.discard();
+      throw error;
     });
   });
   return shared;

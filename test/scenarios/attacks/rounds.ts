@@ -18,7 +18,7 @@ export interface RoundFigures {
 /** `/livez` answers within this, whatever is sent. */
 export const livezMs = 300;
 /** What a process may be larger by: pages with one object left in them stay with the process. */
-const growthMib = 96;
+const growthMib = 64;
 const growthDescriptors = 20;
 
 export function isAsLarge(before: ProcessSize, after: ProcessSize): boolean {
