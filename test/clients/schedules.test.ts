@@ -39,7 +39,7 @@ function anOrder(order: Partial<ScheduleOrder> = {}): ScheduleOrder {
 async function nextTimes(order: Partial<ScheduleOrder>): Promise<readonly Date[]> {
   const whole = anOrder(order);
   await schedules.put(whole);
-  const times = await schedules.nextTimes(whole, 5_000);
+  const times = await schedules.nextTimes(whole, 60_000);
   await schedules.remove(whole);
   return times ?? [];
 }
