@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { findDifferences } from '../../src/mock-run/check-expectation.ts';
 import type { LocalResult } from '../../src/mock-run/run-locally.ts';
-import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { type ConformanceCase, isRefusal } from './case.ts';
 import { allCases } from './cases/all-cases.ts';
 import { playCase, seeRefusal } from './temporal-case.ts';
@@ -16,7 +16,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await db?.destroy();
-  await leaveCapstan();
 });
 
 async function check(one: ConformanceCase, suffix: string): Promise<void> {

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CapabilityDetail } from '../../src/contracts/capability.ts';
 import type { RunSummary } from '../../src/contracts/run.ts';
 import { choosePort } from '../../src/dev/ports.ts';
-import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { writeStackFile } from '../support/stack-file.ts';
 import { waitFor } from '../support/wait.ts';
 import { listCodeBlocks, readDocument, root } from './documents.ts';
@@ -23,7 +23,6 @@ beforeAll(async () => {
   for (const name of ['README.md', 'bin', 'docs']) await symlink(`${root}${name}`, join(folder, name));
 });
 afterAll(async () => {
-  await leaveCapstan();
   await rm(folder, { recursive: true, force: true });
 });
 

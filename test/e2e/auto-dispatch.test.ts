@@ -5,7 +5,7 @@ import type { Run } from '../../src/contracts/run.ts';
 import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type Instance, startInstance } from '../support/fleet.ts';
-import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { connectTestEnvironment } from '../support/temporal.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -24,7 +24,6 @@ afterAll(async () => {
   await temporal?.teardown();
   await db?.destroy();
   await instance?.stop();
-  await leaveCapstan();
 });
 
 const steps = ['a', 'b', 'c', 'd', 'e'].map((id, at, ids) => ({

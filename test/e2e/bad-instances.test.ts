@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Problem } from '../../src/contracts/problem.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
-import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 
 let capstan: SharedCapstan;
 let instance: Instance;
@@ -12,7 +12,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await instance?.stop();
-  await leaveCapstan();
 });
 
 const html: Handler = (_exec, response) => {

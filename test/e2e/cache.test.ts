@@ -4,7 +4,7 @@ import type { CostSummary } from '../../src/contracts/money.ts';
 import type { Plan } from '../../src/contracts/plan.ts';
 import type { Run, StepDetail } from '../../src/contracts/run.ts';
 import { answer, type Instance, startInstance } from '../support/fleet.ts';
-import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
 let capstan: SharedCapstan;
@@ -28,7 +28,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await instance?.stop();
-  await leaveCapstan();
 });
 
 function send(reference: string, init: RequestInit = {}): Promise<Response> {

@@ -5,7 +5,7 @@ import type { Review } from '../../src/contracts/review.ts';
 import type { Run, StepDetail } from '../../src/contracts/run.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
 import { decide, reviewOf } from '../support/reviews.ts';
-import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
 let capstan: SharedCapstan;
@@ -35,7 +35,6 @@ beforeEach(() => {
 });
 afterAll(async () => {
   await Promise.all([resample?.stop(), free?.stop()]);
-  await leaveCapstan();
 });
 
 function bad(id: string, rate: string, extra: object = {}) {

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { CapabilityDetail } from '../../src/contracts/capability.ts';
 import type { StepDetail } from '../../src/contracts/run.ts';
 import { answer, startInstance } from '../support/fleet.ts';
-import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
 let capstan: SharedCapstan;
@@ -10,7 +10,6 @@ let capstan: SharedCapstan;
 beforeAll(async () => {
   capstan = await shareCapstan();
 });
-afterAll(leaveCapstan);
 
 const paid = { cost_model: { type: 'per_call', rate_usd: 0.02 }, tags: ['hosted'] };
 

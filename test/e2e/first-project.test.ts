@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import type { CapabilityDetail } from '../../src/contracts/capability.ts';
 import { readDocument, root } from '../docs/documents.ts';
-import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { writeStackFile } from '../support/stack-file.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -30,7 +30,6 @@ afterEach(async () => {
   }
 });
 afterAll(async () => {
-  await leaveCapstan();
   await rm(folder, { recursive: true, force: true });
 });
 

@@ -4,7 +4,7 @@ import type { Run } from '../../src/contracts/run.ts';
 import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
-import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { connectTestEnvironment } from '../support/temporal.ts';
 
 let capstan: SharedCapstan;
@@ -27,7 +27,6 @@ afterAll(async () => {
   await temporal?.teardown();
   await db?.destroy();
   await instance?.stop();
-  await leaveCapstan();
 });
 
 const ids = ['a', 'b', 'c', 'd', 'e'];

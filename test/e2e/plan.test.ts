@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Plan } from '../../src/contracts/plan.ts';
 import { type Instance, startInstance } from '../support/fleet.ts';
-import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
 let capstan: SharedCapstan;
@@ -18,7 +18,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await Promise.all((instances ?? []).map((instance) => instance.stop()));
-  await leaveCapstan();
 });
 
 const steps = [

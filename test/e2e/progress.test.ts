@@ -4,7 +4,7 @@ import { defineCapability } from '../../src/capability/index.ts';
 import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
 import type { EventPage } from '../../src/contracts/event.ts';
 import { serve } from '../capability/support/capabilities.ts';
-import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
 let capstan: SharedCapstan;
@@ -31,7 +31,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await instance?.stop();
-  await leaveCapstan();
 });
 
 async function submit(): Promise<string> {

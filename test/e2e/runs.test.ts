@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, inject, it, test } from 'vitest';
 import type { StepDetail } from '../../src/contracts/run.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
-import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
 let capstan: SharedCapstan;
@@ -20,7 +20,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await Promise.all([worker, ...others].map((instance) => instance?.stop()));
-  await leaveCapstan();
 });
 
 test('a chain passes outputs on and the run has an output', async () => {
@@ -48,7 +47,7 @@ test('the worker runs the bundle that WORKFLOW_BUNDLE names', async () => {
   worker.handle = echo;
   const { run_id } = await capstan.submit([{ id: 'a', capability: 'echo', input: {} }]);
   expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded' });
-  expect(capstan.logs()).toContain(`"workflow_bundle":${JSON.stringify(inject('workflowBundle'))}`);
+  expect(await capstan.logs()).toContain(`"workflow_bundle":${JSON.stringify(inject('workflowBundle'))}`);
 });
 
 test('steps without mutual dependency run at the same time', async () => {

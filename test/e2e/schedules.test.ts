@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Run, RunSummary } from '../../src/contracts/run.ts';
 import type { Schedule } from '../../src/contracts/schedule.ts';
 import { answer, type Exec, type Instance, startInstance } from '../support/fleet.ts';
-import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
 let capstan: SharedCapstan;
@@ -19,7 +19,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await instance?.stop();
-  await leaveCapstan();
 });
 
 /** At a time that does not come during a test. */

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Run } from '../../src/contracts/run.ts';
 import { type Instance, startInstance } from '../support/fleet.ts';
-import { leaveCapstan, type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
 let capstan: SharedCapstan;
@@ -14,7 +14,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await instance?.stop();
-  await leaveCapstan();
 });
 
 const traceId = 'c'.repeat(32);
@@ -42,11 +41,8 @@ test('a direct call does too, and its line in the log names the trace', async ()
   const path = '/v1/capabilities/trace.off/exec';
   await capstan.request('POST', path, { input: {} }, { traceparent });
   expect(instance.execs.at(-1)?.headers.traceparent).toBe(traceparent);
-  const line = await waitFor('the line', () =>
-    capstan
-      .logs()
-      .split('\n')
-      .find((text) => text.includes(traceId) && text.includes('/exec')),
+  const line = await waitFor('the line', async () =>
+    (await capstan.logs()).split('\n').find((text) => text.includes(traceId) && text.includes('/exec')),
   );
   expect(JSON.parse(line)).toMatchObject({ msg: 'request', trace_id: traceId });
   await capstan.request('POST', path, { input: {} });

@@ -9,12 +9,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { inject } from 'vitest';
 import { type EventPage, type RunEvent, terminalEvents } from '../../src/contracts/event.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import { prepareDatabase } from '../../src/services/setup.ts';
 import { findCompiled } from './compiled.ts';
 import { createTestDatabase } from './database.ts';
+import { placeOf } from './places.ts';
 import { waitFor } from './wait.ts';
 
 interface Program {
@@ -36,7 +36,7 @@ interface ProgramOptions {
 }
 
 function startProgram({ file, readyMessage, environment, log, ...others }: ProgramOptions): Program {
-  const { packageFolder = inject('packageFolder'), endsWithUs } = others;
+  const { packageFolder = placeOf('packageFolder'), endsWithUs } = others;
   const find = (source: string): string => findCompiled(packageFolder, source);
   const tie = endsWithUs ? ['--import', find('test/support/tied-process.ts')] : [];
   const child = spawn(process.execPath, [...tie, find(file)], {
@@ -189,7 +189,7 @@ export async function startCapstan(settings: NodeJS.ProcessEnv = {}, endsWithUs 
   const taskQueue = `test-${randomBytes(6).toString('hex')}`;
   const environment = {
     DATABASE_URL: database.url,
-    TEMPORAL_ADDRESS: inject('temporalAddress'),
+    TEMPORAL_ADDRESS: placeOf('temporalAddress'),
     MEDIA_URL: `file://${join(folder, 'media')}`,
     TASK_QUEUE: taskQueue,
     PORT: '0',

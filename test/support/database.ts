@@ -4,10 +4,11 @@
  */
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, beforeAll, inject } from 'vitest';
+import { afterAll, beforeAll } from 'vitest';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { hasTestFailed } from './failures.ts';
+import { placeOf } from './places.ts';
 
 const template = 'capstan_template';
 const templateLock = 4_027_113;
@@ -19,7 +20,7 @@ export interface TestDatabase {
 }
 
 async function withServer<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: inject('databaseUrl') });
+  const client = new pg.Client({ connectionString: placeOf('databaseUrl') });
   await client.connect();
   try {
     return await work(client);
@@ -29,7 +30,7 @@ async function withServer<T>(work: (client: pg.Client) => Promise<T>): Promise<T
 }
 
 function databaseUrl(name: string): string {
-  const url = new URL(inject('databaseUrl'));
+  const url = new URL(placeOf('databaseUrl'));
   url.pathname = `/${name}`;
   return url.href;
 }

@@ -17,22 +17,13 @@ import { startWatchdog } from '../../src/dev/supervisor/watchdog.ts';
 import { startTemporal } from '../../src/dev/temporal/server.ts';
 import { findCacheDir, findTemporal } from '../../src/dev/temporal/source.ts';
 import { builtBundleName, loadWorkflowBundle } from '../../src/runtime/bundle-workflows.ts';
+import { startFleet } from '../console/support/shared-fleet.ts';
 import { compilePackage } from './compile-package.ts';
 import { findCompiled } from './compiled.ts';
 import { packageVariable } from './compiled-sources.ts';
+import { startLender } from './lend-capstan.ts';
 import { findMemoryDisk } from './memory-disk.ts';
-
-declare module 'vitest' {
-  export interface ProvidedContext {
-    /** Maintenance database of a Postgres on which tests may create databases. */
-    databaseUrl: string;
-    temporalAddress: string;
-    /** Folder of the compiled package. */
-    packageFolder: string;
-    /** File of the bundle that workers run. */
-    workflowBundle: string;
-  }
-}
+import { keepPlace } from './places.ts';
 
 interface Place {
   readonly supervisor: Supervisor;
@@ -109,18 +100,20 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const dataDir = createTemporaryFolder('capstan-test-', findMemoryDisk());
   const removeScratch = setupScratch();
   const supervisor = createSupervisor({ report, temporaryFolder: dataDir });
-  const stop = (): Promise<void> => supervisor.stop().then(removeScratch);
-  const place = { supervisor, report, dataDir, cacheDir: findCacheDir(process.env, homedir()) };
+  const lender = await startLender(startFleet);
+  const stop = (): Promise<void> => lender.close().then(supervisor.stop).then(removeScratch);
+  const tools = { supervisor, report, dataDir, cacheDir: findCacheDir(process.env, homedir()) };
   try {
     const [databaseUrl, temporalAddress, { packageFolder, workflowBundle }] = await Promise.all([
-      setupPostgres(place),
-      setupTemporal(place),
-      setupPackage(place, project),
+      setupPostgres(tools),
+      setupTemporal(tools),
+      setupPackage(tools, project),
     ]);
-    project.provide('databaseUrl', databaseUrl);
-    project.provide('temporalAddress', temporalAddress);
-    project.provide('packageFolder', packageFolder);
-    project.provide('workflowBundle', workflowBundle);
+    const places = { databaseUrl, temporalAddress, packageFolder, workflowBundle, lender: lender.url };
+    for (const [part, place] of Object.entries(places) as [keyof typeof places, string][]) {
+      keepPlace(part, place);
+      project.provide(part, place);
+    }
   } catch (error) {
     await stop();
     throw error;

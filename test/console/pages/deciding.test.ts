@@ -1,14 +1,13 @@
 /** What people decide: a correction, an answer, who of two is taken. */
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Review } from '../../../src/contracts/review.ts';
 import type { Run } from '../../../src/contracts/run.ts';
-import { leaveCapstan, type SharedCapstan } from '../../support/shared-capstan.ts';
+import type { SharedCapstan } from '../../support/shared-capstan.ts';
 import { waitFor } from '../../support/wait.ts';
 import type { OpenPage } from '../support/browser.ts';
 import { askQuestion, useStudio } from '../support/studio.ts';
 
 const visitors = useStudio();
-afterAll(leaveCapstan);
 
 test('a person corrects an input with the keyboard, and the run goes on', async () => {
   const { capstan, waiting, correction } = visitors.studio;

@@ -1,12 +1,10 @@
 /** How the pages look, to everyone: at a desk and on a phone, by day and by night. */
-import { afterAll, expect, test } from 'vitest';
-import { leaveCapstan } from '../../support/shared-capstan.ts';
+import { expect, test } from 'vitest';
 import type { OpenPage, Theme, Width } from '../support/browser.ts';
 import { keepPicture } from '../support/pictures.ts';
 import { useStudio } from '../support/studio.ts';
 
 const visitors = useStudio();
-afterAll(leaveCapstan);
 
 /** Some say by themselves when they are complete. */
 function listPages(): readonly (readonly [name: string, path: string, complete?: string])[] {

@@ -3,8 +3,7 @@
  * corrects it and lets it be remembered, and the next run corrects itself for nothing. By mouse, by keys alone, and on a
  * phone; without PICTURES=1 only by keys, because whoever has a mouse can do all that keys can.
  */
-import { afterAll, expect, test } from 'vitest';
-import { leaveCapstan } from '../../support/shared-capstan.ts';
+import { expect, test } from 'vitest';
 import type { Look, OpenPage } from '../support/browser.ts';
 import { type Hands, withKeys, withMouse } from '../support/hands.ts';
 import { type Learner, openLearner, readRun } from '../support/learning.ts';
@@ -12,7 +11,6 @@ import { isTakingPictures, keepPicture } from '../support/pictures.ts';
 import { useStudio } from '../support/studio.ts';
 
 const visitors = useStudio();
-afterAll(leaveCapstan);
 
 interface Way {
   readonly name: 'mouse' | 'keys' | 'phone';

@@ -1,13 +1,11 @@
 /** Who is let in, and what somebody sees of runs that go on. In a real browser, against the real server, worker and database. */
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { formatUsd } from '../../../console/src/shared/money.ts';
 import type { LoginLink } from '../../../src/contracts/session.ts';
-import { leaveCapstan } from '../../support/shared-capstan.ts';
 import { openPage } from '../support/browser.ts';
 import { startRunOf, useStudio } from '../support/studio.ts';
 
 const visitors = useStudio();
-afterAll(leaveCapstan);
 
 test('a link signs in once, and its code is gone from the address', async () => {
   const { url, request } = visitors.studio.capstan;

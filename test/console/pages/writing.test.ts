@@ -6,18 +6,16 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { runWithMocks } from '../../../src/cli/input/mock-run.ts';
 import type { Job } from '../../../src/contracts/media.ts';
 import type { Run } from '../../../src/contracts/run.ts';
 import { aShell } from '../../cli/support/shell.ts';
-import { leaveCapstan } from '../../support/shared-capstan.ts';
 import type { OpenPage } from '../support/browser.ts';
 import { makeFilm } from '../support/ffmpeg.ts';
 import { reel, useStudio } from '../support/studio.ts';
 
 const visitors = useStudio();
-afterAll(leaveCapstan);
 
 test('a pipeline is written, tried with mocks, stored and run without a command line', {}, async () => {
   const opened = await visitors.visit();

@@ -1,7 +1,8 @@
 /**
- * The instances that projects of the console's tests call, started once for all files of a test worker: the name of a
- * capability belongs to the project that has registered it first, so one project registers all.
+ * The instances that projects of the console's tests call, started once for all of them: the name of a capability
+ * belongs to the project that has registered it first.
  */
+import type { CapstanClient } from '../../support/capstan.ts';
 import {
   answer,
   echo,
@@ -10,6 +11,8 @@ import {
   type InstanceOptions,
   startInstance,
 } from '../../support/fleet.ts';
+import { borrowFleet } from '../../support/lend-capstan.ts';
+import { placeOf } from '../../support/places.ts';
 import { type SharedCapstan, shareCapstan } from '../../support/shared-capstan.ts';
 
 const picky: Handler = (exec, response) =>
@@ -52,7 +55,7 @@ const members: readonly (InstanceOptions & { readonly handle?: Handler })[] = [
   },
 ];
 
-async function startMember(capstan: SharedCapstan, index: number): Promise<Instance> {
+async function startMember(capstan: CapstanClient, index: number): Promise<Instance> {
   const { handle = echo, ...options } = members[index] as (typeof members)[number];
   const instance = await startInstance(capstan, options);
   instance.handle = handle;
@@ -61,33 +64,30 @@ async function startMember(capstan: SharedCapstan, index: number): Promise<Insta
 
 const heartbeatMs = 20_000;
 
-/** As instances do that live longer than a test. */
-function keepAlive({ request }: SharedCapstan, instances: readonly Instance[]): void {
+/** As instances do that live longer than a test. @returns ends it */
+function keepAlive({ request }: CapstanClient, instances: readonly Instance[]): () => void {
   const beat = (): void => {
     for (const [index, { endpoint }] of instances.entries()) {
       const path = `/v1/capabilities/${members[index]?.name}/heartbeat`;
       void request('POST', path, { endpoint }).catch(() => undefined);
     }
   };
-  setInterval(beat, heartbeatMs).unref();
+  const timer = setInterval(beat, heartbeatMs);
+  return () => clearInterval(timer);
 }
 
-/** Of a Capstan that may be another one after a failed test. */
-const fleets = new Map<string, Promise<void>>();
-
-async function startFleet(): Promise<void> {
-  const owner = await shareCapstan();
-  keepAlive(owner, await Promise.all(members.map((_, index) => startMember(owner, index))));
+/** By whoever lends the Capstan of all tests, once. @returns stops it */
+export async function startFleet(capstan: CapstanClient): Promise<() => Promise<void>> {
+  const instances = await Promise.all(members.map((_, index) => startMember(capstan, index)));
+  const rest = keepAlive(capstan, instances);
+  return async () => {
+    rest();
+    await Promise.all(instances.map((instance) => instance.stop()));
+  };
 }
 
 /** A project that calls them. */
 export async function shareFleet(): Promise<SharedCapstan> {
-  const capstan = await shareCapstan();
-  const fleet = fleets.get(capstan.url) ?? startFleet();
-  fleets.set(capstan.url, fleet);
-  await fleet.catch((error) => {
-    fleets.delete(capstan.url);
-    throw error;
-  });
-  return capstan;
+  await borrowFleet(placeOf('lender'));
+  return shareCapstan();
 }

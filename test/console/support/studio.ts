@@ -122,7 +122,7 @@ function shareBrowser(): Promise<Browser> {
   return launched;
 }
 
-/** A studio of the file that calls it, from before its first test on; `leaveCapstan` is for the file to call. */
+/** A studio of the file that calls it, from before its first test on. */
 export function useStudio(): Visitors {
   let opened: readonly [Studio, Browser] | null = null;
   const find = (): readonly [Studio, Browser] => {

@@ -1,0 +1,76 @@
+/**
+ * One Capstan for all files of a test run that need no settings of their own, started when the first of them asks: an
+ * idle server and its worker take a fourteenth of a processor, with what they ask of the database.
+ */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type Capstan, startCapstan } from './capstan.ts';
+
+/** What a test worker is told of it. */
+export type LentCapstan = Pick<Capstan, 'url' | 'key' | 'databaseUrl' | 'mediaUrl'>;
+
+export interface Lender {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** A cancel is heard with the next sign of life. */
+const settings = { HEARTBEAT_INTERVAL_MS: '500' };
+
+/** @returns stops it */
+type Start = (capstan: Capstan) => Promise<() => Promise<void>>;
+
+/** @param startFleet starts and registers what the console's tests call */
+export async function startLender(startFleet: Start): Promise<Lender> {
+  let started: Promise<Capstan> | null = null;
+  let fleet: ReturnType<Start> | null = null;
+  const answers: Readonly<Record<string, (capstan: Capstan) => Promise<string>>> = {
+    '/': async ({ url, key, databaseUrl, mediaUrl }) => JSON.stringify({ url, key, databaseUrl, mediaUrl }),
+    '/logs': async ({ logs }) => logs(),
+    '/fleet': async (capstan) => {
+      fleet ??= startFleet(capstan);
+      await fleet;
+      return '';
+    },
+  };
+  const server = createServer(({ url = '/' }, response) => {
+    started ??= startCapstan(settings, true);
+    started
+      .then((capstan) => answers[url]?.(capstan))
+      .then(
+        (text) => response.end(text),
+        (error) => response.writeHead(500).end(String(error)),
+      );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: async () => {
+      server.close();
+      server.closeAllConnections();
+      const parts = [fleet, started?.then(({ stop }) => stop)];
+      for (const part of await Promise.allSettled(parts))
+        if (part.status === 'fulfilled') await part.value?.();
+    },
+  };
+}
+
+async function ask(lender: string, path: string): Promise<string> {
+  const answer = await fetch(lender + path);
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(text);
+  return text;
+}
+
+export async function borrowCapstan(lender: string): Promise<LentCapstan> {
+  return JSON.parse(await ask(lender, '/')) as LentCapstan;
+}
+
+/** All that its processes have printed. */
+export function readLentLogs(lender: string): Promise<string> {
+  return ask(lender, '/logs');
+}
+
+export async function borrowFleet(lender: string): Promise<void> {
+  await ask(lender, '/fleet');
+}
