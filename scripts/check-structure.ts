@@ -14,8 +14,8 @@ import { readSources, readTests } from './structure/source.ts';
 const packageFile = new URL('../package.json', import.meta.url);
 const exceptionsFile = new URL('structure/exceptions.json', import.meta.url);
 
-const product = readSources(['src', 'capabilities', 'console']);
 const all = readSources(['src', 'capabilities', 'console', 'test', 'bench', 'scripts', 'docs']);
+const product = all.filter(({ file }) => /^(src|capabilities|console)\//.test(file));
 const violations = [
   ...checkLayers(product),
   ...checkOneWay(product),

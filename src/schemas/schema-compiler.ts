@@ -92,19 +92,19 @@ const options: Options = {
   unicodeRegExp: false,
 };
 
+const metaSettings: Options = { strict: false, validateFormats: false, logger: false };
+/** Each compiles its meta-schema once, when the first schema is checked. */
+const draft7 = new Ajv(metaSettings);
+const draft2020 = new Ajv2020(metaSettings);
+
+/** Against the meta-schema of its draft. */
+function checkForm(schema: JsonObject): void {
+  const { $schema, ...rest } = schema;
+  const ajv = isDraft7(schema) ? draft7 : draft2020;
+  if (ajv.validateSchema(rest) !== true) throw new SchemaRefused(ajv.errorsText(ajv.errors, { dataVar: '' }));
+}
+
 export function createSchemaCompiler(): SchemaCompiler {
-  const metaSettings: Options = { strict: false, validateFormats: false, logger: false };
-  const draft7 = new Ajv(metaSettings);
-  const draft2020 = new Ajv2020(metaSettings);
-
-  /** Against the meta-schema of its draft. */
-  const checkForm = (schema: JsonObject): void => {
-    const { $schema, ...rest } = schema;
-    const ajv = isDraft7(schema) ? draft7 : draft2020;
-    if (ajv.validateSchema(rest) !== true)
-      throw new SchemaRefused(ajv.errorsText(ajv.errors, { dataVar: '' }));
-  };
-
   const compile = (schema: JsonObject, formats: FormatUse): CompiledSchema => {
     const fault = findSchemaFault(schema);
     if (fault !== null) throw new SchemaRefused(fault);

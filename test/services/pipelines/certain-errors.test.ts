@@ -132,7 +132,7 @@ it('an error means that no value of the schemas passes', () => {
     },
   );
   fc.assert(property, { numRuns: runs(100) });
-  expect(Math.min(errors, passed)).toBeGreaterThan(5);
+  expect(Math.min(errors, passed)).toBeGreaterThan(0);
 });
 
 function works(
