@@ -940,7 +940,7 @@ begin
   perform 1 from instance i where i.instance_id in (select x.instance_id from unnest(p_claims) x)
     order by i.instance_id for no key update;
   foreach c in array p_claims loop
-    if not c.is_first then
+    if not c.is_first and not c.begins_step then
       perform lose_attempts(array(select a.attempt_id from attempt a
         where a.key = c.key and a.state in ('reserved', 'dispatched')));
     end if;

@@ -1,6 +1,7 @@
 /**
  * Claims one after the other, with keys, steps and money locked: for money that not all of them can have, and for claims of
- * one key, where each supersedes the one before. It locks all instances first, by id (L5).
+ * one key, where each supersedes the one before, but for one that would begin a step that has begun. It locks all
+ * instances first, by id (L5).
  */
 export const claimOneByOne = `
 create function claim_one_by_one(p_claims claim_request[], p_now timestamptz, p_is_reserved boolean)
@@ -11,7 +12,7 @@ begin
   perform 1 from instance i where i.instance_id in (select x.instance_id from unnest(p_claims) x)
     order by i.instance_id for no key update;
   foreach c in array p_claims loop
-    if not c.is_first then
+    if not c.is_first and not c.begins_step then
       perform lose_attempts(array(select a.attempt_id from attempt a
         where a.key = c.key and a.state in ('reserved', 'dispatched')));
     end if;

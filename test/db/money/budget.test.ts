@@ -163,6 +163,15 @@ describe('claims in one batch', () => {
     expect(await budgetsAround(run)).toMatchObject({ reserved: '0', spent: '2', project: { reserved: '0' } });
   });
 
+  it('that begin steps which have begun take no call from who makes it, also where money is short', async () => {
+    const run = await aBudgetedRun({ run: 10n });
+    const first = steps(run, [4n, 4n], { begins_step: true });
+    expect(await outcomesOf(first)).toEqual(['claimed', 'claimed']);
+    expect(await outcomesOf(steps(run, [4n, 4n], { begins_step: true }))).toEqual(['closed', 'closed']);
+    expect(await budgetsAround(run)).toMatchObject({ reserved: '8', spent: '0' });
+    for (const claim of first) expect(await settleAttempt(db, anEnd(claim, { settled_nano: 4n }))).toBe(true);
+  });
+
   it('of one key supersede each other, and each reservation is charged', async () => {
     const run = await aBudgetedRun({ project: 10n });
     expect(await outcomesOf([aPaidClaim(run, 4n), aPaidClaim(run, 5n)])).toEqual(['claimed', 'claimed']);
