@@ -10,15 +10,15 @@ import type { LadderService } from '../services/escalation/ladder/ladder-service
 import type { StopRequest } from '../services/escalation/ladder/stop-ladder.ts';
 import { whileBeating } from './while-beating.ts';
 
-type Transition = Omit<AdvanceRequest, 'signal'>;
+type Transition = Omit<AdvanceRequest, 'signal' | 'again'>;
 
 export function createLadderActivities(
   ladder: Omit<LadderService, 'openForStep'>,
   heartbeatIntervalMs: number,
 ) {
   const advance = (request: Transition): Promise<LadderPosition> =>
-    whileBeating(heartbeatIntervalMs, async (signal) =>
-      answer(await ladder.advance({ ...request, signal }), signal),
+    whileBeating(heartbeatIntervalMs, async (signal, { info }) =>
+      answer(await ladder.advance({ ...request, signal, again: info.attempt > 1 }), signal),
     );
   return {
     /** Executes the job or step at the ladder's level, and stores what became of it. */

@@ -30,7 +30,7 @@ export interface LadderWorld {
   /** What the models were shown so far. */
   readonly shown: () => readonly Shown[];
   /** How models answer from now on: JSON, or what the provider does. */
-  answer(script: (shown: Shown) => object): void;
+  answer(script: (shown: Shown) => object | Promise<object>): void;
   /** A project of its own; `call` speaks as its admin. */
   readonly newProject: () => Promise<string>;
   readonly call: (projectId: string, path: string, options?: CallOptions) => Promise<Response>;
@@ -39,6 +39,8 @@ export interface LadderWorld {
   readonly repeatStep: (runId: string) => Promise<FailedRun>;
   /** Makes one transition. */
   readonly advance: (place: Pick<Advanced, 'escalation_id' | 'transition'>) => Promise<Advanced>;
+  /** Makes one that another worker was given before. */
+  readonly advanceAgain: LadderWorld['advance'];
   /** Makes transitions until the ladder ends or asks a person. */
   readonly climb: (place: Advanced) => Promise<Advanced>;
   readonly decided: (reviewId: string) => Promise<Advanced>;
@@ -129,7 +131,7 @@ export async function startLadderWorld(models: Readonly<Record<string, number>>)
   };
   const instances: RunningInstance[] = [];
   for (const model of Object.entries(models)) instances.push(await startModel(api, provider, model));
-  const worker = await startWorker(api);
+  const [worker, other] = await Promise.all([startWorker(api), startWorker(api)]);
   const { executeStep, escalations } = worker.services;
   const shown = (): readonly Shown[] => provider.requests.map(({ body }) => readShown(body));
 
@@ -155,9 +157,16 @@ export async function startLadderWorld(models: Readonly<Record<string, number>>)
     capability,
     shown,
     advance,
+    advanceAgain: ({ escalation_id, transition }) =>
+      other.services.escalations.advance({
+        escalation_id,
+        transition,
+        signal: new CancelSource(),
+        again: true,
+      }),
     answer: (script) =>
-      provider.answer(({ body }) => {
-        const given = script(readShown(body));
+      provider.answer(async ({ body }) => {
+        const given = await script(readShown(body));
         return isReply(given) ? (given as ModelReply) : { text: JSON.stringify(given) };
       }),
     call,
@@ -195,7 +204,7 @@ export async function startLadderWorld(models: Readonly<Record<string, number>>)
     escalation: async (projectId, id) =>
       (await (await call(projectId, `/v1/escalations/${id}`)).json()) as Escalation,
     close: async () => {
-      await worker.close();
+      await Promise.all([worker.close(), other.close()]);
       await Promise.all(instances.map((instance) => instance.stop()));
       await Promise.all([provider.close(), capability.stop(), api.close()]);
     },

@@ -171,13 +171,13 @@ export async function renewLeases(
   return new Set(rows.map(({ attempt_id }) => attempt_id));
 }
 
-/** Whether some process makes the call of a key: its attempt is open, and its lease runs. */
-export async function isHeld(db: Db, key: string): Promise<boolean> {
+/** Whether some process makes the call of one of these keys: its attempt is open, and its lease runs. */
+export async function isHeld(db: Db, keys: readonly string[]): Promise<boolean> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
-    `select from attempt where key = ? and state in ('reserved', 'dispatched') and lease_until > clock_timestamp()`,
-    [key],
+    `select from attempt where key = any(?) and state in ('reserved', 'dispatched') and lease_until > clock_timestamp()`,
+    [[...keys]],
   );
-  return rowCount === 1;
+  return rowCount > 0;
 }
 
 /** Takes a call away from the process that makes it, which hears so when it renews its lease. */

@@ -17,7 +17,7 @@ export async function waitForHolder(db: Db, key: StepKey, control: StepControl):
   const name = callKeyOf(key);
   const { signal } = control;
   const deadline = performance.now() + control.remainingMs;
-  while (await isHeld(db, name)) {
+  while (await isHeld(db, [name])) {
     if (signal.reason === 'cancelled') await loseOpenAttempt(db, name);
     if (signal.aborted || performance.now() > deadline) break;
     await pause(pauseMs, undefined, { signal: toAbortSignal(signal) }).catch(() => undefined);

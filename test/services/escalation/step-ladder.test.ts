@@ -12,6 +12,7 @@ import { registerInstance } from '../../support/direct-calls.ts';
 import { aRun } from '../../support/factories.ts';
 import { answer } from '../../support/fleet.ts';
 import { type LadderWorld, startLadderWorld, transcode } from '../../support/ladders.ts';
+import { waitFor } from '../../support/wait.ts';
 
 let world: LadderWorld;
 let project: string;
@@ -135,6 +136,62 @@ test('a transition that is told again happens once: one skill, one charge, one l
   expect(await count('skill', { project_id: project })).toBe(1);
   expect(await count('event', { type: 'step.escalated', run_id })).toBe(place.transition);
 });
+
+/** What a test lets go on. */
+function aGate(): { readonly opened: Promise<void>; readonly open: () => void } {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
+
+/** Whether somebody has asked who holds a call. */
+async function looksForHolder(): Promise<boolean> {
+  const { rowCount } = await world.api.db.raw<{ rowCount: number }>(
+    `select from pg_stat_activity where datname = current_database() and query like 'select from attempt where key = any%'`,
+  );
+  return rowCount > 0;
+}
+
+test.each([
+  ['its advisor', 'advise'],
+  ['its step', 'execute'],
+])(
+  'a transition that is given out again while %s is called waits for that call, and pays for it once',
+  async (_, command) => {
+    const { capability, provider } = world;
+    const { handle } = capability;
+    world.answer(({ kind }) => (kind === 'advise' ? advice('round the rate down to even') : halve));
+    const { place: opened, run_id } = await world.failStep({ project_id: project, input: { rate: 44_301 } });
+    let place = await world.advance(opened); // level 0 has no template
+    if (place.command.type !== command) place = await world.advance(place);
+    const before = [provider.requests.length, capability.execs.length] as const;
+    const gate = aGate();
+    if (command === 'advise') {
+      const rounded = gate.opened.then(() => advice('round the rate down to even'));
+      world.answer(({ kind }) => (kind === 'advise' ? rounded : halve));
+    } else {
+      capability.handle = (exec, response) => gate.opened.then(() => handle(exec, response));
+    }
+    const first = world.advance(place);
+    const isAsked = () =>
+      command === 'advise' ? provider.requests.length > before[0] : capability.execs.length > before[1];
+    await waitFor('the call', isAsked);
+    const second = world.advanceAgain(place);
+    await waitFor('the second to look', looksForHolder);
+    gate.open();
+    const [told, same] = await Promise.all([first, second]);
+    capability.handle = handle;
+    expect(told.transition).toBe(place.transition + 1);
+    expect(same).toEqual(told);
+    const calls = [provider.requests.length - before[0], capability.execs.length - before[1]];
+    expect(calls).toEqual(command === 'advise' ? [1, 0] : [1, 1]);
+    expect(await count('attempt', { project_id: project, state: 'lost' })).toBe(0);
+    await world.climb(told);
+    expect(await count('step', { run_id, state: 'succeeded' })).toBe(1);
+  },
+);
 
 function rowOf({ escalation_id }: Advanced) {
   return world.api.db('escalation').where({ escalation_id }).first('*') as Promise<EscalationRow>;

@@ -1,7 +1,8 @@
 /**
  * One transition of a ladder: do what the row says is to be done now, outside of a transaction, and store what came of
  * it. A transition that was stored already, or that somebody else stores first, answers where the ladder stands; so a
- * worker that is killed at any point repeats it and nothing happens twice.
+ * worker that is killed at any point repeats it and nothing happens twice; and whoever repeats it waits for the call of
+ * a worker that lives.
  */
 import type { CancelSignal } from '../../../core/cancellation.ts';
 import { makeTransition, transientDelayMs } from '../../../core/ladder/drive.ts';
@@ -13,12 +14,15 @@ import { type Advanced, readPosition } from './ladder-position.ts';
 import { withinStep } from './observe-ladder.ts';
 import { MoneyCame, storeProgress } from './store-progress.ts';
 import { readLadder } from './stored-ladder.ts';
+import { waitForMaker } from './wait-for-maker.ts';
 
 export interface AdvanceRequest {
   readonly escalation_id: string;
   /** That is to be made: how many were stored before it. */
   readonly transition: number;
   readonly signal: CancelSignal;
+  /** It was given to somebody before, who may still be at it. */
+  readonly again?: boolean;
 }
 
 /** The limit was raised while a call was refused: the same transition again after this. */
@@ -36,10 +40,14 @@ export async function requireEscalation(
 
 export async function advance(
   dependencies: TransitionDependencies,
-  { escalation_id, transition, signal }: AdvanceRequest,
+  { escalation_id, transition, signal, again = false }: AdvanceRequest,
 ): Promise<Advanced> {
   const { db } = dependencies;
-  const row = await requireEscalation(dependencies, escalation_id);
+  let row = await requireEscalation(dependencies, escalation_id);
+  if (again && row.transition === transition && row.state === 'running') {
+    await waitForMaker(db, row, signal);
+    row = await requireEscalation(dependencies, escalation_id);
+  }
   if (row.transition !== transition || row.state !== 'running') return readPosition(db, row);
   const source = { row, ladder: readLadder(row), now: await readUnixTime(db), signal };
   const { ports, readTask } = createLadderPorts(dependencies, source);

@@ -70,11 +70,16 @@ export function createLadderPorts(
   return { ports, readTask: () => known };
 }
 
+/** Of the calls of models that the transition of this row makes. */
+export function modelKeyOf({ escalation_id, transition }: EscalationRow): string {
+  return `${escalation_id}.${transition}`;
+}
+
 function callOf(row: EscalationRow, { command }: Ladder, signal: CancelSignal): ModelCall {
   return {
     projectId: row.project_id,
     runId: row.run_id,
-    key: `${row.escalation_id}.${row.transition}`,
+    key: modelKeyOf(row),
     leftUsd: leftOf(row),
     round: 'transients' in command ? command.transients + 1 : 1,
     signal,
