@@ -35,6 +35,8 @@ export interface Trial extends Mutant {
   readonly end: 'failed' | 'late' | 'ended' | 'survived';
   /** The test that caught it. */
   readonly by: string | null;
+  /** Whether any test comes by it. */
+  readonly isMet: boolean;
 }
 
 interface Made {
@@ -142,6 +144,11 @@ export async function tryCoreMutants({ folders, sample, seed }: CoreOptions): Pr
     console.log(`left out, since it ends otherwise the second time: ${test}`);
   return chosen.map((mutant) => {
     const caught = tally.caught.get(mutant.id);
-    return { ...mutant, end: caught?.how ?? 'survived', by: caught?.test ?? null };
+    return {
+      ...mutant,
+      end: caught?.how ?? 'survived',
+      by: caught?.test ?? null,
+      isMet: tally.met.has(mutant.id),
+    };
   });
 }

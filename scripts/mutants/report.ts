@@ -39,7 +39,7 @@ export function describeScores(scores: readonly Score[]): string {
 export function describeSurvivors(trials: readonly Trial[]): string {
   return trials
     .filter(({ end }) => end === 'survived')
-    .map(({ file, line, label }) => `survived ${file}:${line} ${label}`)
+    .map(({ file, line, label, isMet }) => `${isMet ? 'survived' : 'not met '} ${file}:${line} ${label}`)
     .join('\n');
 }
 

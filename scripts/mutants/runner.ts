@@ -15,12 +15,11 @@ import { createSwitchboard, type Switchboard } from './switchboard.ts';
 /** How many times as long as the test itself, and how much more, before a mutant counts as one that hangs. */
 const patience = { times: 20, steps: 20_000 };
 /** Counted, not timed: another machine leaves out the same tests. */
-const mostSteps = 150_000;
+const mostSteps = 2_000_000;
 const lookEveryMs = 200;
 
 interface Repeated {
   readonly name: string;
-  readonly file: string;
   readonly run: () => unknown;
   readonly met: readonly number[];
   readonly steps: number;
@@ -38,8 +37,13 @@ function createSession() {
     board,
     pending: new Set(plan.ids),
     repeated: [] as Repeated[],
-    /** Test files whose reading meets a mutant. */
-    loadedBy: new Map<number, Set<string>>(),
+    /** What each test took the first time. */
+    first: new Map<string, Pick<Repeated, 'steps' | 'ms'>>(),
+    met: new Set<number>(),
+    /** Test files that meet a mutant only the first time: as they are read, or where an answer is kept from then on. */
+    metAnew: new Map<number, Set<string>>(),
+    /** Of a file that is read anew without a mutant, the tests that pass. */
+    steadyAnew: new Map<string, ReadonlySet<string>>(),
     tell(line: Line): void {
       writeSync(out, `${JSON.stringify(line)}\n`);
     },
@@ -91,8 +95,8 @@ function limitSteps(board: Switchboard, steps: number): void {
   board.mostSteps = steps;
 }
 
-/** Once more, so that it is known what it meets and takes. */
-async function repeat({ board, tell, repeated }: Session, test: RunnerTestCase): Promise<void> {
+/** Once more, so that it is known what it meets and takes. @returns what it met */
+async function repeat({ board, tell, repeated }: Session, test: RunnerTestCase): Promise<Set<number>> {
   const run = TestRunner.getTestFn(test);
   const name = nameOf(test);
   board.met.clear();
@@ -100,10 +104,11 @@ async function repeat({ board, tell, repeated }: Session, test: RunnerTestCase):
   const began = performance.now();
   const end = await endOf(board, run, 60_000);
   const { steps } = board;
-  const met = [...board.met];
+  const met = new Set(board.met);
   if (end !== 'passed') tell({ unsteady: name });
   else if (steps > mostSteps) tell({ long: name, steps });
-  else repeated.push({ name, file: test.file.filepath, run, met, steps, ms: performance.now() - began });
+  else repeated.push({ name, run, met: [...met], steps, ms: performance.now() - began });
+  return end === 'passed' ? met : new Set();
 }
 
 async function tryMutants({ board, pending, tell }: Session, test: Repeated): Promise<void> {
@@ -145,44 +150,63 @@ async function readAnew(runner: TestRunner, filepath: string): Promise<readonly 
   return file === undefined || file.result?.state === 'fail' ? null : listCases(file);
 }
 
+/** Tests of a file that pass when it is read anew; one that does not says nothing of a mutant. */
+async function listSteadyAnew(runner: MutantRunner, file: string): Promise<ReadonlySet<string>> {
+  const { board, steadyAnew } = runner.session;
+  const known = steadyAnew.get(file);
+  if (known !== undefined) return known;
+  limitSteps(board, Number.POSITIVE_INFINITY);
+  const tests = await readAnew(runner, file);
+  if (tests === null) throw new Error(`cannot be read a second time: ${file}`);
+  const steady = new Set<string>();
+  for (const test of tests)
+    if ((await endOf(board, TestRunner.getTestFn(test), 60_000)) === 'passed') steady.add(nameOf(test));
+  steadyAnew.set(file, steady);
+  return steady;
+}
+
 /** Whoever was met by a module that is loaded once is met by every test behind it. */
-async function tryOnLoad(runner: MutantRunner, id: number): Promise<void> {
-  const { board, repeated, loadedBy, tell } = runner.session;
-  const byName = new Map(repeated.map((one) => [one.name, one]));
-  for (const file of loadedBy.get(id) ?? []) {
+async function tryAnew(runner: MutantRunner, id: number): Promise<void> {
+  const { board, first, metAnew, tell } = runner.session;
+  for (const file of metAnew.get(id) ?? []) {
     const reading = `${relative(process.cwd(), file)} > as it is read`;
+    const steady = await listSteadyAnew(runner, file);
     tell({ at: id, test: reading });
     limitSteps(board, mostSteps * patience.times);
     board.on = id;
     const tests = await readAnew(runner, file);
     if (tests === null) return tell({ caught: id, test: reading, how: 'failed' });
     for (const test of tests) {
-      const known = byName.get(nameOf(test));
-      if (known === undefined) continue;
-      limitSteps(board, known.steps * patience.times + patience.steps);
-      const end = await endOf(board, TestRunner.getTestFn(test), known.ms * patience.times);
-      if (end !== 'passed') return tell({ caught: id, test: known.name, how: end });
+      const name = nameOf(test);
+      const { steps, ms } = first.get(name) ?? { steps: mostSteps + 1, ms: 0 };
+      if (steps > mostSteps || !steady.has(name)) continue;
+      limitSteps(board, steps * patience.times + patience.steps);
+      const end = await endOf(board, TestRunner.getTestFn(test), ms * patience.times);
+      if (end !== 'passed') return tell({ caught: id, test: name, how: end });
     }
+    board.on = null;
   }
 }
 
 async function tryAll(runner: MutantRunner): Promise<void> {
-  const { board, repeated, pending, loadedBy, tell } = runner.session;
+  const { board, met, repeated, pending, metAnew, tell } = runner.session;
+  tell({ met: [...met] });
   for (const one of repeated.sort((a, b) => a.steps - b.steps)) await tryMutants(runner.session, one);
-  for (const id of loadedBy.keys()) {
-    if (pending.has(id)) await tryOnLoad(runner, id);
+  for (const id of metAnew.keys()) {
+    if (pending.has(id)) await tryAnew(runner, id);
     board.on = null;
   }
   limitSteps(board, Number.POSITIVE_INFINITY);
   tell({ at: null, test: lastTestName });
 }
 
-function noteLoaded({ board, loadedBy }: Session, file: string): void {
-  for (const id of board.met) loadedBy.set(id, (loadedBy.get(id) ?? new Set()).add(file));
+function noteAnew({ metAnew }: Session, ids: readonly number[], file: string): void {
+  for (const id of ids) metAnew.set(id, (metAnew.get(id) ?? new Set()).add(file));
 }
 
 export default class MutantRunner extends TestRunner {
   readonly session = openSession();
+  private isLast = false;
 
   override onCollectStart(file: Parameters<TestRunner['onCollectStart']>[0]): void {
     this.session.board.met.clear();
@@ -190,10 +214,24 @@ export default class MutantRunner extends TestRunner {
   }
 
   async runTask(test: RunnerTestCase): Promise<void> {
-    noteLoaded(this.session, test.file.filepath);
+    const { session } = this;
+    const { board, first, met } = session;
+    limitSteps(board, Number.POSITIVE_INFINITY);
+    const began = performance.now();
     await TestRunner.getTestFn(test)();
-    await repeat(this.session, test);
-    this.session.board.met.clear();
-    if (test.name === lastTestName) await tryAll(this);
+    first.set(nameOf(test), { steps: board.steps, ms: performance.now() - began });
+    const metFirst = new Set(board.met);
+    const metAgain = await repeat(session, test);
+    const onlyFirst = [...metFirst].filter((id) => !metAgain.has(id));
+    noteAnew(session, onlyFirst, test.file.filepath);
+    for (const id of metFirst) met.add(id);
+    board.met.clear();
+    this.isLast = test.name === lastTestName;
+  }
+
+  /** Outside of a test, where test files may be read. */
+  override async onAfterRunFiles(): Promise<void> {
+    if (this.isLast) await tryAll(this);
+    super.onAfterRunFiles();
   }
 }
