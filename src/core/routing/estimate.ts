@@ -43,8 +43,7 @@ export function expectedSuccess({
   failure_count,
 }: Pick<InstanceSnapshot, 'success_count' | 'failure_count'>): number {
   if (success_count >= 9 * failure_count) return 0.9;
-  const mean = (success_count + 9) / (success_count + failure_count + 10);
-  return mean > 0.05 ? mean : 0.05;
+  return Math.max(0.05, (success_count + 9) / (success_count + failure_count + 10));
 }
 
 type Price = Pick<InstanceSnapshot, 'cost_type' | 'rate_usd'>;

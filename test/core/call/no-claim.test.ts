@@ -154,6 +154,16 @@ describe('a call that no instance took', () => {
     const none = explainNoClaim(aLastChoice([], { choice, refusals: findings }));
     expect(inShort(none)).toBe('no_instance later 9000');
   });
+
+  it('is not refused for good while one of another spec rests', () => {
+    const fleet = [
+      anInstance('one', { spec_digest: 'd1' }),
+      anInstance('two', { spec_digest: 'd2', breaker_until_ms: now + 9_000 }),
+    ];
+    const choice = choose(fleet, aRequest({ ruledOut: new Map([['one', 'input_invalid']]) }), 1);
+    const none = explainNoClaim(aLastChoice([], { choice, refusals: findings }));
+    expect(inShort(none)).toBe('no_instance later 9000');
+  });
 });
 
 describe('whether to wait for a slot or an instance', () => {

@@ -332,6 +332,32 @@ describe('choose', () => {
     for (const id of ids) expect(winners.filter((one) => one === id).length).toBeGreaterThan(150);
     expect(draw().map((best) => best?.instance.instance_id)).toEqual(winners);
   });
+
+  it('shows equal instances by their ids, behind the winner', () => {
+    const fleet = ['d', 'b', 'a', 'c'].map((id) => remote(id));
+    for (let seed = 0; seed < 10; seed++) {
+      const [winner, ...others] = orderOf(fleet, standard, seed).split(' ');
+      expect(others).toEqual(['a', 'b', 'c', 'd'].filter((id) => id !== winner));
+    }
+  });
+
+  it('shows whoever has the least wait of a tie, also where 20 others cost less', () => {
+    const slow = Array.from({ length: 20 }, (_, at) =>
+      aPaid(`slow${at}`, 0.1 + at / 1e6, { duration_ms: 9_000 }),
+    );
+    const soon = ['soon2', 'soon1', 'soon3'].map((id) => aPaid(id, 0.100_5));
+    const winners = new Set<string>();
+    for (let seed = 0; seed < 10; seed++) {
+      for (const fleet of [[...slow, ...soon], [...soon, ...slow].toReversed()]) {
+        const shown = choose(fleet, batch, seed).shown.map(idOf);
+        const [winner] = shown as [string];
+        winners.add(winner);
+        const kept = slow.slice(0, winner === 'soon1' ? 19 : 18).map(({ instance_id }) => instance_id);
+        expect(shown).toEqual([winner, ...kept, ...(winner === 'soon1' ? [] : ['soon1'])]);
+      }
+    }
+    expect([...winners].toSorted()).toEqual(['soon1', 'soon2', 'soon3']);
+  });
 });
 
 function shuffled(fleets: fc.Arbitrary<InstanceSnapshot[]>) {

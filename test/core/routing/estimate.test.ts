@@ -21,7 +21,9 @@ function perCall(rate_usd: number): Price {
 
 describe('estimates', () => {
   it('assume the median duration of the others, and 30 s when there is none', () => {
-    const known = [9_000, null, 2_000, 4_000].map((duration_ms) => ({ duration_ms }));
+    const known = [9_000, null, null, 2_000, 4_000, 1_000, 5_000, null].map((duration_ms) => ({
+      duration_ms,
+    }));
     expect([priorDuration(known), priorDuration([{ duration_ms: null }])]).toEqual([4_000, 30_000]);
   });
 
