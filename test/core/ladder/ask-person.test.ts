@@ -37,9 +37,23 @@ describe('a ladder that stopped', () => {
     expect(followStop(stopped, last)).toMatchObject(consequence);
   });
 
+  it('says when it asks again', () => {
+    expect(followStop(stopped, asked())).toMatchObject({
+      reason:
+        'the escalation of transcode needs a person: no model is there to ask; the last decision did not help',
+    });
+  });
+
   it('fails at once where its pipeline says so, and is cancelled where nobody wants it', () => {
     const fails = { ...stopped, policy: { repair: 'propose', on_exhausted: 'fail' } } as const;
-    expect(followStop(fails, null)).toMatchObject({ kind: 'end', state: 'failed' });
+    expect(followStop(fails, null)).toMatchObject({
+      kind: 'end',
+      state: 'failed',
+      error: {
+        code: 'ladder_exhausted',
+        message: expect.stringMatching(/rate is odd; on_exhausted is fail, so that nobody is asked$/),
+      },
+    });
     expect(followStop({ ...fails, reason: 'cancelled' }, null)).toMatchObject({
       kind: 'end',
       state: 'cancelled',
