@@ -1,13 +1,18 @@
 /** What the process that makes mutants tells the one that runs tests, and what it hears from there, a line each. */
 import { readFileSync } from 'node:fs';
 
+export interface MutantPlace {
+  readonly id: number;
+  readonly file: string;
+}
+
 export interface Plan {
   /** Source with its mutants inside, by absolute path. */
   readonly code: Readonly<Record<string, string>>;
   /** Test files in the order in which they run. */
   readonly tests: readonly string[];
   /** Whoever is still to be caught. */
-  readonly ids: readonly number[];
+  readonly left: readonly MutantPlace[];
 }
 
 export type Line =
