@@ -143,6 +143,13 @@ describe('a call that no instance took', () => {
     expect(none.error.details).toMatchObject({ scope: 'run', run_id: 'run_1', minimum_usd: 2 });
   });
 
+  it('shows no figures of the day of all projects', () => {
+    const choice = { ...aLastChoice(['over_budget']).choice, minimumUsd: 2 };
+    const shortage = { ...aShortage, scope: 'global' } as const;
+    const { error } = explainNoClaim(aLastChoice([], { choice, shortage }));
+    expect(error.message).toBe('the budget of the day of all projects has no room for 2 USD');
+  });
+
   it('counts a minimum that is not known as nothing', () => {
     const spent = { ...aShortage, spent: 5n * usd };
     const none = explainNoClaim(aLastChoice(['over_budget'], { shortage: spent }));

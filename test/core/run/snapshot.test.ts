@@ -193,6 +193,37 @@ describe('a run that goes on from a snapshot', () => {
     expect(carried.state).toMatchObject({ reviews: 1, inFlight: 1 });
   });
 
+  it('begins the items of a step that was decided and had not begun', () => {
+    const plan = planWith(['a'], { a: { decides: true, each: {} } });
+    const state = play(startRun(plan), [
+      { type: 'history_grew', pressure: 'hard' },
+      { type: 'decided', steps: [0], verdicts: [{ type: 'go', items: 2 }] },
+    ]);
+    expect(takeSnapshot(state)).toMatchObject({ steps: 'p', fans: [{ step: 0, items: 'p2', next: 0 }] });
+    const carried = carry(plan, state);
+    expect(carried.commands).toEqual([
+      { type: 'execute', step: 0, item: 1 },
+      { type: 'execute', step: 0, item: 2 },
+    ]);
+    expect(carried.state.steps).toEqual(['running']);
+  });
+
+  it.each([
+    ['has items to begin', { items: 'wp', next: 1, isStopping: false }, [0]],
+    ['has begun all its items', { items: 'w', next: 1, isStopping: false }, []],
+    ['begins no others', { items: 'wp', next: 1, isStopping: true }, []],
+  ])('knows whether a step %s', (_, fan, open) => {
+    const plan = planWith(['a'], { a: { decides: true, each: {} } });
+    const { state } = restoreRun(plan, {
+      steps: 'r',
+      fans: [{ step: 0, failed: 0, firstFailure: null, ...fan }],
+      waits: [{ step: 0, item: 1, wait: pause }],
+      woken: [],
+      isPaused: true,
+    });
+    expect([...state.openFans]).toEqual(open);
+  });
+
   it('stays paused', () => {
     const plan = aPlan(['a', 'b a']);
     const state = play(startRun(plan), [{ type: 'paused' }, ended(0, 'succeeded')]);
