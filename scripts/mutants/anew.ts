@@ -24,6 +24,8 @@ interface FreshFile {
   readonly file: string;
   /** By name, what each of its tests takes that passes. */
   readonly tests: ReadonlyMap<string, Pick<Repeated, 'steps' | 'ms'>>;
+  /** Of all its tests together. */
+  readonly steps: number;
   /** Mutants that only fresh modules meet there. */
   readonly met: ReadonlySet<number>;
 }
@@ -44,7 +46,7 @@ function createReader(runner: TestRunner): Reader {
 }
 
 async function readFresh(
-  { board, long, repeated, met: all }: Session,
+  { board, long, repeated, unsteady, met: all }: Session,
   read: Reader,
   file: string,
 ): Promise<FreshFile> {
@@ -62,11 +64,13 @@ async function readFresh(
     const end = await endWithout(board, TestRunner.getTestFn(test));
     const took = { steps: board.steps, ms: performance.now() - began };
     if (end === 'passed' && took.steps <= mostSteps) tests.set(name, took);
-    for (const id of board.met) if (again.get(name)?.has(id) !== true) met.add(id);
+    const known = unsteady.has(name) ? undefined : again.get(name);
+    for (const id of board.met) if (known?.has(id) !== true) met.add(id);
     for (const id of board.met) all.add(id);
   }
   for (const id of met) all.add(id);
-  return { file, tests, met };
+  const steps = [...tests.values()].reduce((sum, one) => sum + one.steps, 0);
+  return { file, tests, steps, met };
 }
 
 /** 0 for the tests of the very file, 1 for those of its folder. */
@@ -107,7 +111,9 @@ export async function tryAnew(session: Session, runner: TestRunner): Promise<voi
   for (const [id, place] of session.pending) {
     const near = fresh
       .filter(({ met }) => met.has(id))
-      .toSorted((a, b) => distanceOf(a.file, place.file) - distanceOf(b.file, place.file))
+      .toSorted(
+        (a, b) => distanceOf(a.file, place.file) - distanceOf(b.file, place.file) || a.steps - b.steps,
+      )
       .slice(0, mostFiles);
     for (const one of near) if (await tryOn(session, read, { ...one, id })) break;
     session.board.on = null;

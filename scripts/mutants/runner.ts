@@ -33,7 +33,7 @@ async function repeat({ board, tell, repeated, long }: Session, test: RunnerTest
   repeated.push({ name, run, met: [...board.met], steps, ms: performance.now() - began });
 }
 
-async function tryMutants({ board, pending, tell }: Session, test: Repeated): Promise<void> {
+async function tryMutants({ board, pending, unsteady, tell }: Session, test: Repeated): Promise<void> {
   const caught = [];
   const met = test.met.flatMap((id) => pending.get(id) ?? []);
   for (const mutant of met) {
@@ -49,6 +49,7 @@ async function tryMutants({ board, pending, tell }: Session, test: Repeated): Pr
   board.on = null;
   tell({ at: null, test: test.name });
   if (met.length === 0 || (await endWithout(board, test.run)) === 'passed') return;
+  unsteady.add(test.name);
   tell({ unsteady: test.name });
   for (const mutant of caught) pending.set(mutant.id, mutant);
 }

@@ -31,6 +31,8 @@ function createSession() {
     board,
     pending: new Map(plan.left.map((mutant) => [mutant.id, mutant])),
     repeated: [] as Repeated[],
+    /** Tests that end otherwise after mutants were tried on them. */
+    unsteady: new Set<string>(),
     /** Tests that meet mutants too often. */
     long: new Set<string>(),
     met: new Set<number>(),
