@@ -174,6 +174,15 @@ describe('the escalation ladder', () => {
     expect(play(start, script)).toEqual(said);
   });
 
+  it('goes up to the highest model, three advices a level, three transient failures, where nothing else is said', () => {
+    expect(aLadder().rules).toEqual({
+      max_level: 4,
+      lowest_level: 0,
+      max_advices_per_level: 3,
+      max_transients: 3,
+    });
+  });
+
   it('keeps attempts and advice as they came, nothing else', () => {
     const state = tell(aStepLadder(), ['no_template g', 'transient', 'advised fix 1', 'transient', 'real h']);
     expect({ history: state.history, advice: state.advice }).toEqual({

@@ -167,6 +167,19 @@ describe('explainChoice', () => {
     expect(explain(story).reason).toBe(reason);
   });
 
+  it.each([
+    ['lost_claim', 'taken by others a moment ago'],
+    ['wrong_version', 'of another version'],
+    ['tag_mismatch', 'without the tags'],
+    ['draining', 'deregistered'],
+    ['quarantined', 'quarantined'],
+    ['input_invalid', 'that refuse the input'],
+  ] as const)('calls an instance with the verdict %s %s', (verdict, words) => {
+    const choice = { ...choose([], aRequest(), 1), verdicts: new Map([[verdict, 3]]) };
+    const { reason } = explainChoice('dec_1', aRequest(), choice, false);
+    expect(reason).toBe(`no instance of upscale is possible: 3 ${words}`);
+  });
+
   it('shows every candidate with its figures, and what was left out with its verdict', () => {
     expect(explain({ fleet: [full, gone, paid] })).toMatchObject({
       decision_id: 'dec_1',

@@ -7,6 +7,7 @@ it.each([
   ['>=1 <3', '2.5.1', true],
   ['1.x', '1.0.0', true],
   ['=v1.2.3', '1.2.3', true],
+  ['>=1.2.3beta', '1.2.3', true],
   ['^1.2.0', 'nightly', false],
   ['nightly', 'nightly', true],
   ['nightly', '1.0.0', false],

@@ -95,6 +95,22 @@ describe('a run that is repeated', () => {
     );
   });
 
+  it('does again what depends on it by several ways, also on something that is kept', () => {
+    const ways: Record<string, string[]> = { send: ['join'], join: ['cut', 'each'], each: ['tone'] };
+    const steps = ['send', 'join', 'each', 'cut', 'tone'].map((id) => ({
+      id,
+      capability: 'x',
+      depends_on: ways[id] ?? [],
+    }));
+    const definition = { ...definitionOf(), steps };
+    expect(reasonsOf({ definition, before: definition, states: { tone: 'failed' } })).toEqual({
+      tone: 'it did not succeed before: failed',
+      each: 'it depends on tone, which happens again',
+      join: 'it depends on each, which happens again',
+      send: 'it depends on join, which happens again',
+    });
+  });
+
   it('knows no value inside of a text, or of nothing', () => {
     const definition = definitionOf({
       cut: { input: { a: '{{ job.name.length ?? 0 }}', b: '{{ job.none.b ?? 0 }}' } },

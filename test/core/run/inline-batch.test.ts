@@ -70,6 +70,15 @@ describe('units that are executed together', () => {
     expect(inlineFollowers(state, [1], 8)).toEqual([]);
   });
 
+  it.each([
+    ...(['succeeded', 'failed', 'unknown', 'skipped', 'reused'] as const).map((end) => [end, true] as const),
+    ...(['pending', 'deciding', 'running', 'waiting'] as const).map((end) => [end, false] as const),
+  ])('end a run beside a step that is %s: %s', (end, isLast) => {
+    const { state } = startRun(allInline(['x', 'a']));
+    state.steps[0] = end;
+    expect(areLast(state, new Set([1]))).toBe(isLast);
+  });
+
   it('end a run when all others have ended, none of them has items and the run goes well', () => {
     const plan = allInline(['x', 'a x', 'b a']);
     const state = withEnded(plan, 'x');

@@ -377,7 +377,7 @@ export const stories: [string, RunPlan, script: string[], said: string[], states
   ],
   [
     'a wake of a step that does not wait is forgotten',
-    aPlan(['a']),
+    aPlan(['a'], 1),
     ['a decided', 'a waits', 'a decided', 'a waits'],
     ['+a', '', '?a', '^a', '?a'],
     'waiting',

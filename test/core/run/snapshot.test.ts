@@ -58,6 +58,13 @@ describe('a snapshot', () => {
     });
   });
 
+  it('has a letter of its own for each state', () => {
+    const { state } = startRun(aPlan(Array.from({ length: 11 }, (_, at) => `s${at}`)));
+    const all = ['pending', 'deciding', 'running', 'escalating', 'waiting', 'succeeded', 'failed'] as const;
+    state.steps.splice(0, 11, ...all, 'unknown', 'skipped', 'cancelled', 'reused');
+    expect(takeSnapshot(state).steps).toBe('pdrewsfukco');
+  });
+
   it('holds what waits and what was woken', () => {
     const state = play(startRun(aPlan(['a', 'b', 'c'])), [
       { type: 'history_grew', pressure: 'hard' },
@@ -137,7 +144,7 @@ describe('a run that goes on from a snapshot', () => {
     ]);
   });
 
-  it('judges failures as they were', () => {
+  it.each(['failed', 'unknown'] as const)('judges as it was what has %s', (end) => {
     const plan = planWith(['a', 'b', 'c a b', 'd c'], {
       a: { continues: true },
       c: { run_if: 'any_failed' },
@@ -146,7 +153,7 @@ describe('a run that goes on from a snapshot', () => {
     const state = play(startRun(plan), [
       { type: 'history_grew', pressure: 'hard' },
       waiting(1, pause),
-      ended(0, 'failed'),
+      ended(0, end),
     ]);
     const carried = carry(plan, state);
     applyEvent(carried.state, { type: 'step_woken', step: 1, item: 0 });

@@ -31,7 +31,7 @@ describe('what a run decides', () => {
       { capability: 'x', capability_version: '^1' },
       { capability: 'y', run_if: 'all_done', depends_on: ['s0'] },
     ]);
-    expect(listOpenRoutes(definition)).toEqual([
+    expect(listOpenRoutes(definition)).toStrictEqual([
       { capability: 'x' },
       { capability: 'x', tags: ['local'] },
       { capability: 'x', capability_version: '^1' },
@@ -78,11 +78,25 @@ describe('what a run decides', () => {
     });
   });
 
+  it('is another thing for each version and each list of tags', () => {
+    const definition = aPipeline([
+      { capability: 'x', capability_version: '^1' },
+      { capability: 'x', capability_version: '^2' },
+      { capability: 'x', tags: ['gpu'] },
+      { capability: 'x', tags: ['local'] },
+    ]);
+    expect(listOpenRoutes(definition)).toHaveLength(4);
+  });
+
   it('leaves in the queue what it did not decide', () => {
     const definition = aPipeline(Array.from({ length: 300 }, (_, n) => ({ capability: `x${n}` })));
     expect(listOpenRoutes(definition)).toHaveLength(200);
     expect(inlineOf(definition, shortOf(definition)).filter((inline) => inline)).toHaveLength(200);
     expect(inlineOf(definition, [])).not.toContain(true);
+    expect(createDispatchOf(definition, [])(definition.steps[0] as StepDefinition)).toEqual({
+      how: 'queued',
+      code: 'unknown',
+    });
   });
 
   it('says what it saw and what would have been enough', () => {
