@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type AskedReview, followStop, mayAsk } from '../../../src/core/ladder/ask-person.ts';
-import { reviewDueMs } from '../../../src/core/ladder/limits.ts';
+import { ladderMs, reviewDueMs } from '../../../src/core/ladder/limits.ts';
 
 const stopped = {
   reason: 'no_advisor',
@@ -68,6 +68,10 @@ describe('a ladder that stopped', () => {
   it('of a job by itself always asks', () => {
     expect(followStop({ ...stopped, policy: null }, null)).toMatchObject({ kind: 'ask' });
   });
+});
+
+it('a ladder works by itself for half an hour', () => {
+  expect(ladderMs).toBe(1_800_000);
 });
 
 it('whoever pays for speed is answered within the hour, others within a day', () => {

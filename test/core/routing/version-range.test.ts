@@ -15,6 +15,11 @@ it.each([
   expect(isInRange(readRange(range), version)).toBe(isIn);
 });
 
+test('several ranges are kept beside each other', () => {
+  const ranges = ['^5.1.0', '^6.1.0'].map(readRange);
+  expect(['^5.1.0', '^6.1.0'].map(readRange).map((range, at) => range === ranges[at])).toEqual([true, true]);
+});
+
 test('a range is read once, and each of its answers worked out once', () => {
   const range = readRange('^7.1.0');
   expect(readRange('^7.1.0')).toBe(range);
