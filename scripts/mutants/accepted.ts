@@ -1,13 +1,13 @@
 /**
  * Mutants that may survive, each with the reason: nothing behaves otherwise, or nothing that a test should hold to. One
- * that is caught after all, or whose text is no more, has to leave the list.
+ * that is caught after all, or whose line is no more, has to leave the list.
  */
 import { readFileSync } from 'node:fs';
 import type { Trial } from './core-mutants.ts';
 
 interface AcceptedGroup {
   readonly reason: string;
-  /** Keys of mutants. */
+  /** `file | line of source | mutant`: it stays the same while other lines come and go. */
   readonly mutants: readonly string[];
 }
 
@@ -21,19 +21,30 @@ export interface Judged {
   readonly groups: readonly (AcceptedGroup & { readonly survivors: number })[];
 }
 
+/** Names a mutant as the list does. */
+function createNaming(): (trial: Trial) => string {
+  const sources = new Map<string, readonly string[]>();
+  return ({ file: source, line, label }) => {
+    const lines = sources.get(source) ?? readFileSync(source, 'utf8').split('\n');
+    sources.set(source, lines);
+    return `${source} | ${lines[line - 1]?.trim()} | ${label}`;
+  };
+}
+
 export function judgeSurvivors(trials: readonly Trial[], wholeFolders: readonly string[]): Judged {
   const groups = JSON.parse(readFileSync(file, 'utf8')) as readonly AcceptedGroup[];
-  const accepted = groups.flatMap(({ mutants }) => mutants);
+  const nameOf = createNaming();
+  const accepted = new Set(groups.flatMap(({ mutants }) => mutants));
   const survivors = trials.filter(({ end }) => end === 'survived');
-  const keys = new Set(survivors.map(({ key }) => key));
+  const names = survivors.map(nameOf);
   return {
-    missed: survivors.filter(({ key }) => !accepted.includes(key)),
-    idle: accepted.filter(
-      (key) => !keys.has(key) && wholeFolders.some((folder) => key.startsWith(`src/${folder}/`)),
+    missed: survivors.filter((trial) => !accepted.has(nameOf(trial))),
+    idle: [...accepted].filter(
+      (name) => !names.includes(name) && wholeFolders.some((folder) => name.startsWith(`src/${folder}/`)),
     ),
     groups: groups.map((group) => ({
       ...group,
-      survivors: group.mutants.filter((key) => keys.has(key)).length,
+      survivors: names.filter((name) => group.mutants.includes(name)).length,
     })),
   };
 }
