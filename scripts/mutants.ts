@@ -2,13 +2,15 @@
  * `npm run test:mutants`: whether tests notice what is wrong. `--core`: small mutants of the pure rules; `--faults`:
  * faults made by hand in SQL functions and services. `--only core/money,PART OF A NAME`, `--sample N` mutants of each
  * folder (`--seed N`), `--json FILE` writes what became of each mutant, `--beside FILE` compares with such a file. Exit
- * code 1 when a folder is below its least score, a mutant is missed that was caught then, or a fault is missed.
+ * code 1 when a folder is below its least score, a survivor is not in accepted.json or stands there in vain, a mutant is
+ * missed that was caught then, or a fault is missed.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { judgeSurvivors } from './mutants/accepted.ts';
 import { coreFolders, type Trial, tryCoreMutants } from './mutants/core-mutants.ts';
 import { playFaults } from './mutants/play-faults.ts';
-import { compareTrials, describeScores, describeSurvivors, scoresOf } from './mutants/report.ts';
+import { compareTrials, describeJudged, describeScores, scoresOf } from './mutants/report.ts';
 
 const { values } = parseArgs({
   options: {
@@ -32,7 +34,8 @@ async function testCore(): Promise<boolean> {
   const trials = await tryCoreMutants({ folders, sample, seed: Number(values.seed) });
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(trials, null, 1)}\n`);
   const scores = scoresOf(trials);
-  console.log(describeSurvivors(trials));
+  const judged = judgeSurvivors(trials, sample === null ? folders : []);
+  console.log(describeJudged(judged));
   console.log(describeScores(scores));
   const missed =
     values.beside === undefined
@@ -42,7 +45,8 @@ async function testCore(): Promise<boolean> {
     console.log(`caught in ${values.beside} and missed now: ${missed.length}`);
     for (const trial of missed) console.error(`  ${trial.file}:${trial.line} ${trial.label}`);
   }
-  return missed.length === 0 && scores.every(({ isEnough }) => isEnough);
+  const isJudged = judged.missed.length === 0 && judged.idle.length === 0;
+  return isJudged && missed.length === 0 && scores.every(({ isEnough }) => isEnough);
 }
 
 async function testFaults(): Promise<boolean> {

@@ -35,6 +35,8 @@ export interface Trial extends Mutant {
   readonly end: 'failed' | 'late' | 'ended' | 'survived';
   /** The test that caught it. */
   readonly by: string | null;
+  /** Whether any test comes by it. */
+  readonly isMet: boolean;
 }
 
 interface Made {
@@ -98,12 +100,12 @@ async function runTests(plan: Plan, folder: string): Promise<void> {
   await watch(child, lines);
 }
 
-async function tryInTests(made: Made, ids: readonly number[], tests: readonly string[]): Promise<Tally> {
+async function tryInTests(made: Made, chosen: readonly Mutant[], tests: readonly string[]): Promise<Tally> {
   const folder = mkdtempSync(join(tmpdir(), 'capstan-mutants-'));
   const tally = beginTally();
   for (;;) {
-    const left = ids.filter((id) => !tally.caught.has(id));
-    await runTests({ code: made.code, tests, ids: left }, folder);
+    const left = chosen.flatMap(({ id, file }) => (tally.caught.has(id) ? [] : [{ id, file }]));
+    await runTests({ code: made.code, tests, left }, folder);
     readLines(tally, join(folder, 'lines'));
     const { at, test } = tally.last ?? { at: null, test: 'no test' };
     if (at === null && test === lastTestName) break;
@@ -135,13 +137,17 @@ export async function tryCoreMutants({ folders, sample, seed }: CoreOptions): Pr
     ),
   );
   const tests = listTests(folders);
-  const ids = chosen.map(({ id }) => id);
-  const tally = await tryInTests(made, ids, tests);
+  const tally = await tryInTests(made, chosen, tests);
   for (const [test, steps] of tally.long) console.log(`left out, since it takes ${steps} steps: ${test}`);
   for (const test of tally.unsteady)
     console.log(`left out, since it ends otherwise the second time: ${test}`);
   return chosen.map((mutant) => {
     const caught = tally.caught.get(mutant.id);
-    return { ...mutant, end: caught?.how ?? 'survived', by: caught?.test ?? null };
+    return {
+      ...mutant,
+      end: caught?.how ?? 'survived',
+      by: caught?.test ?? null,
+      isMet: tally.met.has(mutant.id),
+    };
   });
 }

@@ -1,13 +1,18 @@
 /** What the process that makes mutants tells the one that runs tests, and what it hears from there, a line each. */
 import { readFileSync } from 'node:fs';
 
+export interface MutantPlace {
+  readonly id: number;
+  readonly file: string;
+}
+
 export interface Plan {
   /** Source with its mutants inside, by absolute path. */
   readonly code: Readonly<Record<string, string>>;
   /** Test files in the order in which they run. */
   readonly tests: readonly string[];
   /** Whoever is still to be caught. */
-  readonly ids: readonly number[];
+  readonly left: readonly MutantPlace[];
 }
 
 export type Line =
@@ -17,7 +22,9 @@ export type Line =
   /** Ends otherwise the second time, so it catches no mutant. */
   | { readonly unsteady: string }
   /** Meets mutants so often that no mutant is tried on it. */
-  | { readonly long: string; readonly steps: number };
+  | { readonly long: string; readonly steps: number }
+  /** All that any test meets. */
+  | { readonly met: readonly number[] };
 
 /** Of last.test.ts, after which all tests are known. */
 export const lastTestName = 'the mutants are tried';
@@ -33,11 +40,12 @@ export interface Tally {
   readonly caught: Map<number, { readonly test: string; readonly how: 'failed' | 'late' | 'ended' }>;
   readonly unsteady: Set<string>;
   readonly long: Map<string, number>;
+  readonly met: Set<number>;
   last: { readonly at: number | null; readonly test: string } | null;
 }
 
 export function beginTally(): Tally {
-  return { caught: new Map(), unsteady: new Set(), long: new Map(), last: null };
+  return { caught: new Map(), unsteady: new Set(), long: new Map(), met: new Set(), last: null };
 }
 
 function noteUnsteady({ unsteady, caught }: Tally, test: string): void {
@@ -49,6 +57,7 @@ function noteLine(tally: Tally, line: Line): void {
   if ('at' in line) tally.last = line;
   else if ('caught' in line) tally.caught.set(line.caught, line);
   else if ('unsteady' in line) noteUnsteady(tally, line.unsteady);
+  else if ('met' in line) for (const id of line.met) tally.met.add(id);
   else tally.long.set(line.long, line.steps);
 }
 

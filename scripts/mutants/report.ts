@@ -1,4 +1,5 @@
 /** What became of the mutants, by folder, and beside what became of them before. */
+import type { Judged } from './accepted.ts';
 import type { Trial } from './core-mutants.ts';
 
 /** Percent, of each folder. */
@@ -36,11 +37,16 @@ export function describeScores(scores: readonly Score[]): string {
   );
 }
 
-export function describeSurvivors(trials: readonly Trial[]): string {
-  return trials
-    .filter(({ end }) => end === 'survived')
-    .map(({ file, line, label }) => `survived ${file}:${line} ${label}`)
-    .join('\n');
+export function describeJudged({ missed, idle, groups }: Judged): string {
+  return [
+    ...groups
+      .filter(({ survivors }) => survivors > 0)
+      .map((one) => `accepted ${one.survivors}: ${one.reason}`),
+    ...idle.map((key) => `accepted in vain: ${key}`),
+    ...missed.map(
+      ({ file, line, label, isMet }) => `${isMet ? 'survived' : 'not met '} ${file}:${line} ${label}`,
+    ),
+  ].join('\n');
 }
 
 /** Those that were caught before and are missed now; mutants of a text that is no more are not compared. */

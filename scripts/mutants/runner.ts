@@ -1,199 +1,82 @@
 /**
  * Runs each test as it is, and at the end, once more for each mutant that it meets and that is still to be caught: the
  * tests that take few steps first. What this rests upon: a test of a pure rule may be repeated, also after the others.
- * One that ends otherwise the second time is left out, and named. What is worked out while modules load is looked at
- * last: then test files are read anew for each mutant.
+ * One that ends otherwise the second time is left out, and named. What only fresh modules meet comes last: anew.ts.
  */
-import { openSync, writeSync } from 'node:fs';
-import { relative } from 'node:path';
-import { configureGlobal } from 'fast-check';
-import { type RunnerTask, type RunnerTestCase, TestRunner, vi } from 'vitest';
-import { collectTests } from 'vitest/internal/browser';
-import { type Line, lastTestName, linesVariable, readPlan } from './plan.ts';
-import { createSwitchboard, type Switchboard } from './switchboard.ts';
-
-/** How many times as long as the test itself, and how much more, before a mutant counts as one that hangs. */
-const patience = { times: 20, steps: 20_000 };
-/** Counted, not timed: another machine leaves out the same tests. */
-const mostSteps = 150_000;
-const lookEveryMs = 200;
-
-interface Repeated {
-  readonly name: string;
-  readonly file: string;
-  readonly run: () => unknown;
-  readonly met: readonly number[];
-  readonly steps: number;
-  readonly ms: number;
-}
-
-function createSession() {
-  const plan = readPlan();
-  const board = createSwitchboard();
-  globalThis.$mutants = board;
-  // The same inputs for each mutant; a counterexample is found, and needs no smaller one.
-  configureGlobal({ seed: 1, endOnFailure: true });
-  const out = openSync(String(process.env[linesVariable]), 'a');
-  return {
-    board,
-    pending: new Set(plan.ids),
-    repeated: [] as Repeated[],
-    /** Test files whose reading meets a mutant. */
-    loadedBy: new Map<number, Set<string>>(),
-    tell(line: Line): void {
-      writeSync(out, `${JSON.stringify(line)}\n`);
-    },
-  };
-}
-
-type Session = ReturnType<typeof createSession>;
-
-declare global {
-  var $mutantSession: Session | undefined;
-}
-
-/** One for all test files: they share a worker. */
-function openSession(): Session {
-  globalThis.$mutantSession ??= createSession();
-  return globalThis.$mutantSession;
-}
-
-function nameOf(test: RunnerTestCase): string {
-  return `${relative(process.cwd(), test.file.filepath)} > ${test.name}`;
-}
-
-/** Late is what has done nothing for a while, and taken long. */
-async function endOf(
-  board: Switchboard,
-  run: () => unknown,
-  ms: number,
-): Promise<'passed' | 'failed' | 'late'> {
-  let timer: NodeJS.Timeout | undefined;
-  const began = performance.now();
-  const late = new Promise<'late'>((resolve) => {
-    let seen = { steps: board.steps, times: 0 };
-    timer = setInterval(() => {
-      seen = { steps: board.steps, times: seen.steps === board.steps ? seen.times + 1 : 0 };
-      if (seen.times > 1 && performance.now() - began > ms) resolve('late');
-    }, lookEveryMs);
-  });
-  try {
-    return await Promise.race([Promise.resolve(run()).then(() => 'passed' as const), late]);
-  } catch {
-    return 'failed';
-  } finally {
-    clearInterval(timer);
-  }
-}
-
-function limitSteps(board: Switchboard, steps: number): void {
-  board.steps = 0;
-  board.mostSteps = steps;
-}
+import { type RunnerTestCase, TestRunner } from 'vitest';
+import { tryAnew } from './anew.ts';
+import { lastTestName } from './plan.ts';
+import {
+  endWith,
+  endWithout,
+  limitSteps,
+  mostSteps,
+  nameOf,
+  openSession,
+  type Repeated,
+  type Session,
+} from './session.ts';
 
 /** Once more, so that it is known what it meets and takes. */
-async function repeat({ board, tell, repeated }: Session, test: RunnerTestCase): Promise<void> {
+async function repeat({ board, tell, repeated, long }: Session, test: RunnerTestCase): Promise<void> {
   const run = TestRunner.getTestFn(test);
   const name = nameOf(test);
   board.met.clear();
-  limitSteps(board, Number.POSITIVE_INFINITY);
   const began = performance.now();
-  const end = await endOf(board, run, 60_000);
+  const end = await endWithout(board, run);
   const { steps } = board;
-  const met = [...board.met];
-  if (end !== 'passed') tell({ unsteady: name });
-  else if (steps > mostSteps) tell({ long: name, steps });
-  else repeated.push({ name, file: test.file.filepath, run, met, steps, ms: performance.now() - began });
+  if (end !== 'passed') return tell({ unsteady: name });
+  if (steps > mostSteps) {
+    long.add(name);
+    return tell({ long: name, steps });
+  }
+  repeated.push({ name, run, met: [...board.met], steps, ms: performance.now() - began });
 }
 
-async function tryMutants({ board, pending, tell }: Session, test: Repeated): Promise<void> {
-  const met = test.met.filter((id) => pending.has(id));
-  const caught: number[] = [];
-  for (const id of met) {
+async function tryMutants({ board, pending, unsteady, tell }: Session, test: Repeated): Promise<void> {
+  const caught = [];
+  const met = test.met.flatMap((id) => pending.get(id) ?? []);
+  for (const mutant of met) {
+    const { id } = mutant;
     tell({ at: id, test: test.name });
-    limitSteps(board, test.steps * patience.times + patience.steps);
     board.on = id;
-    const end = await endOf(board, test.run, test.ms * patience.times);
-    if (end !== 'passed') {
-      tell({ caught: id, test: test.name, how: end });
-      pending.delete(id);
-      caught.push(id);
-    }
+    const end = await endWith(board, test.run, test);
+    if (end === 'passed') continue;
+    tell({ caught: id, test: test.name, how: end });
+    pending.delete(id);
+    caught.push(mutant);
   }
   board.on = null;
-  limitSteps(board, Number.POSITIVE_INFINITY);
   tell({ at: null, test: test.name });
-  if (met.length === 0 || (await endOf(board, test.run, 60_000)) === 'passed') return;
+  if (met.length === 0 || (await endWithout(board, test.run)) === 'passed') return;
+  unsteady.add(test.name);
   tell({ unsteady: test.name });
-  for (const id of caught) pending.add(id);
-}
-
-function listCases(task: RunnerTask): RunnerTestCase[] {
-  return task.type === 'test' ? [task] : task.tasks.flatMap(listCases);
-}
-
-/** Reads a test file and all that it imports anew. @returns null when that failed */
-async function readAnew(runner: TestRunner, filepath: string): Promise<readonly RunnerTestCase[] | null> {
-  vi.resetModules();
-  const { config, pool } = runner;
-  const quiet = {
-    config,
-    pool,
-    importFile: (path: string) => runner.importFile(path, 'collect'),
-  };
-  const [file] = await collectTests([filepath], quiet);
-  return file === undefined || file.result?.state === 'fail' ? null : listCases(file);
-}
-
-/** Whoever was met by a module that is loaded once is met by every test behind it. */
-async function tryOnLoad(runner: MutantRunner, id: number): Promise<void> {
-  const { board, repeated, loadedBy, tell } = runner.session;
-  const byName = new Map(repeated.map((one) => [one.name, one]));
-  for (const file of loadedBy.get(id) ?? []) {
-    const reading = `${relative(process.cwd(), file)} > as it is read`;
-    tell({ at: id, test: reading });
-    limitSteps(board, mostSteps * patience.times);
-    board.on = id;
-    const tests = await readAnew(runner, file);
-    if (tests === null) return tell({ caught: id, test: reading, how: 'failed' });
-    for (const test of tests) {
-      const known = byName.get(nameOf(test));
-      if (known === undefined) continue;
-      limitSteps(board, known.steps * patience.times + patience.steps);
-      const end = await endOf(board, TestRunner.getTestFn(test), known.ms * patience.times);
-      if (end !== 'passed') return tell({ caught: id, test: known.name, how: end });
-    }
-  }
+  for (const mutant of caught) pending.set(mutant.id, mutant);
 }
 
 async function tryAll(runner: MutantRunner): Promise<void> {
-  const { board, repeated, pending, loadedBy, tell } = runner.session;
-  for (const one of repeated.sort((a, b) => a.steps - b.steps)) await tryMutants(runner.session, one);
-  for (const id of loadedBy.keys()) {
-    if (pending.has(id)) await tryOnLoad(runner, id);
-    board.on = null;
-  }
-  limitSteps(board, Number.POSITIVE_INFINITY);
-  tell({ at: null, test: lastTestName });
-}
-
-function noteLoaded({ board, loadedBy }: Session, file: string): void {
-  for (const id of board.met) loadedBy.set(id, (loadedBy.get(id) ?? new Set()).add(file));
+  const { session } = runner;
+  for (const one of session.repeated.sort((a, b) => a.steps - b.steps)) await tryMutants(session, one);
+  await tryAnew(session, runner);
+  limitSteps(session.board);
+  session.tell({ at: null, test: lastTestName });
 }
 
 export default class MutantRunner extends TestRunner {
   readonly session = openSession();
-
-  override onCollectStart(file: Parameters<TestRunner['onCollectStart']>[0]): void {
-    this.session.board.met.clear();
-    super.onCollectStart(file);
-  }
+  private isLast = false;
 
   async runTask(test: RunnerTestCase): Promise<void> {
-    noteLoaded(this.session, test.file.filepath);
+    limitSteps(this.session.board);
     await TestRunner.getTestFn(test)();
     await repeat(this.session, test);
-    this.session.board.met.clear();
-    if (test.name === lastTestName) await tryAll(this);
+    this.session.files.add(test.file.filepath);
+    this.isLast = test.name === lastTestName;
+  }
+
+  /** Outside of a test: only there may files be read. */
+  override async onAfterRunFiles(): Promise<void> {
+    if (this.isLast) await tryAll(this);
+    super.onAfterRunFiles();
   }
 }

@@ -13,14 +13,9 @@ export function findAnswerFault(value: unknown, depth = 0): string | null {
   }
   if (typeof value !== 'object' || value === null) return null;
   if (depth >= deepest) return `nests deeper than the ${deepest} levels that are allowed`;
-  if (Array.isArray(value)) return findIn(value, depth);
   if (Object.hasOwn(value, '__proto__')) return 'holds the key __proto__, which is not allowed';
-  return findIn(Object.values(value), depth);
-}
-
-function findIn(values: readonly unknown[], depth: number): string | null {
-  for (const value of values) {
-    const fault = findAnswerFault(value, depth + 1);
+  for (const inner of Object.values(value)) {
+    const fault = findAnswerFault(inner, depth + 1);
     if (fault !== null) return fault;
   }
   return null;

@@ -14,7 +14,6 @@
  */
 
 import type { Decision } from '../../contracts/decision.ts';
-import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure } from '../../contracts/primitives.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../cancellation.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
@@ -162,13 +161,12 @@ function notSent(kind: 'withheld' | 'unsent') {
 function endOf(
   { number, instance: { endpoint } }: ClaimedCall,
   { outcome, verdict, durationMs }: Delivery,
-  decision: Decision,
+  decision: Decision & { readonly settled_usd: number },
 ): CallEnd | null {
   switch (verdict.next) {
     case 'succeeded': {
-      const cost_usd = decision.settled_usd ?? 0;
       const output = outcome.kind === 'answered' ? outcome.body : null;
-      const attempt = { number, endpoint, cost_usd, duration_ms: durationMs, decision };
+      const attempt = { number, endpoint, cost_usd: decision.settled_usd, duration_ms: durationMs, decision };
       return { kind: 'succeeded', output, attempt };
     }
     case 'failed':
@@ -210,14 +208,10 @@ function comeBack(
   const delayMs = verdict.counted
     ? backoffMs(retry, Math.max(1, counted), random())
     : backoffMs(uncountedDelay, round, random());
-  const asked = outcome.kind === 'overloaded' ? (outcome.retryAfterMs ?? 0) : 0;
-  const nobodyLeft = {
-    code: 'no_instance' satisfies ErrorCode,
-    message: 'no instance is left to try',
-  };
+  const asked = (outcome.kind === 'overloaded' ? outcome.retryAfterMs : null) ?? 0;
   return {
     kind: 'retry',
-    error: verdict.error ?? nobodyLeft,
+    error: verdict.error as Failure,
     decision,
     delayMs: Math.max(delayMs, Math.min(asked, longestRetryAfterMs)),
   };

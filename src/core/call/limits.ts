@@ -14,8 +14,7 @@ export const longestRetryAfterMs = 60_000;
 export const shortestWaitMs = 500;
 
 /** Spaces waits that no count bounds: an instance that comes back is noticed within seconds. */
-export const uncountedDelay: RetrySettings = {
-  max: 0,
+export const uncountedDelay: Omit<RetrySettings, 'max'> = {
   initialMs: 500,
   factor: 1.6,
   maxDelayMs: 10_000,

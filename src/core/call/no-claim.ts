@@ -41,7 +41,7 @@ export function explainNoClaim({ choice, reason, refusals, shortage, nowMs }: La
     if (verdicts.has('over_budget') && shortage !== null) return explainShortage(shortage, minimumUsd ?? 0);
     if (verdicts.has('over_ceiling')) return never('ceiling_too_low', reason, { minimum_usd: minimumUsd });
   }
-  const restMs = reopensAtMs === null ? 0 : reopensAtMs - nowMs;
+  const restMs = (reopensAtMs ?? nowMs) - nowMs;
   return later('no_instance', reason, Math.max(shortestWaitMs, restMs));
 }
 

@@ -13,7 +13,7 @@ export const defaultRetry: RetrySettings = { max: 3, initialMs: 1_000, factor: 2
  * @param failures counted failures so far, at least 1
  * @param random 0 … 1
  */
-export function backoffMs(settings: RetrySettings, failures: number, random: number): number {
+export function backoffMs(settings: Omit<RetrySettings, 'max'>, failures: number, random: number): number {
   const delay = Math.min(settings.initialMs * settings.factor ** (failures - 1), settings.maxDelayMs);
   return Math.min(Math.round(delay * (0.8 + 0.4 * random)), settings.maxDelayMs);
 }

@@ -13,7 +13,7 @@ export type FailureClass = 'transient' | 'real' | 'malformed' | 'config' | 'budg
 export interface FailureFacts {
   readonly code: ErrorCode;
   /** HTTP status that the instance answered, where it did. */
-  readonly status?: number;
+  readonly status?: number | undefined;
   /** The call went to a model of the ladder, not to the step's own capability. */
   readonly from_model?: boolean;
 }
@@ -31,14 +31,14 @@ const classByCode: Partial<Record<ErrorCode, FailureClass>> = {
 };
 
 /** What a model's refusal with this status means where it is not about the input. Refusals that pass are none. */
-const classByModelStatus: Readonly<Record<number, FailureClass>> = {
-  401: 'config',
-  403: 'config',
-  404: 'config',
-};
+const classByModelStatus: ReadonlyMap<number | undefined, FailureClass> = new Map([
+  [401, 'config'],
+  [403, 'config'],
+  [404, 'config'],
+]);
 
-export function classifyFailure({ code, status = 422, from_model }: FailureFacts): FailureClass {
-  if (code === 'input_rejected') return (from_model && classByModelStatus[status]) || 'real';
+export function classifyFailure({ code, status, from_model }: FailureFacts): FailureClass {
+  if (code === 'input_rejected') return (from_model && classByModelStatus.get(status)) || 'real';
   if (code === 'output_invalid' && from_model) return 'malformed';
   return classByCode[code] ?? (errorTable[code].retryable ? 'transient' : 'real');
 }
@@ -66,5 +66,5 @@ export function refusalOf({ code, details }: Failure): BudgetRefusal | undefined
 }
 
 function factsOf({ code, status }: Failure): FailureFacts {
-  return { code: code as ErrorCode, ...(status === undefined ? {} : { status }) };
+  return { code: code as ErrorCode, status };
 }

@@ -105,17 +105,13 @@ export function findCorrections(
   return found.slice(0, mostCorrections);
 }
 
-function toProposal({ operations, description }: RepairProposal, current: Json): ReviewProposal | undefined {
-  const input = applyRepair(current, operations);
-  if (input === undefined) return undefined;
+function toProposal({ operations, description }: RepairProposal, current: Json): ReviewProposal {
+  const input = applyRepair(current, operations) as Json;
   const patch = operations as unknown as readonly JsonObject[];
   return { input, patch: [...patch], source: repairSource, note: description };
 }
 
 /** Valid inputs for a person to choose from: repairs, whatever the policy applies itself. */
 export function proposeCorrections(task: CorrectionTask): ReviewProposal[] {
-  return findRepairs(task)
-    .proposals.map((proposal) => toProposal(proposal, task.current))
-    .filter((proposal) => proposal !== undefined)
-    .filter(({ input }) => findCorrectionFault(task, input, true) === null);
+  return findRepairs(task).proposals.map((proposal) => toProposal(proposal, task.current));
 }

@@ -21,7 +21,7 @@ export interface DecisionContext {
 
 export type DecisionOutcome =
   /** `raiseUsd`: with a new limit for its model calls. */
-  | { readonly kind: 'goes_on'; readonly next: Ladder; readonly raiseUsd?: number }
+  | { readonly kind: 'goes_on'; readonly next: Ladder; readonly raiseUsd?: number | undefined }
   | { readonly kind: 'skipped' }
   | { readonly kind: 'answered'; readonly output: Json }
   | { readonly kind: 'failed'; readonly error: Failure };
@@ -79,5 +79,5 @@ async function retry(
     return runInput(ladder, context, { input: await context.readCurrent(), remember: false });
   }
   const next = restartLadder(ladder, Math.min(context.level, topLevel));
-  return raiseUsd === undefined ? { kind: 'goes_on', next } : { kind: 'goes_on', next, raiseUsd };
+  return { kind: 'goes_on', next, raiseUsd };
 }

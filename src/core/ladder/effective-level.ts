@@ -3,7 +3,7 @@
  * was often, so that a client that runs the specification's loop (advisor = failing level + 1, then level 0)
  * climbs for a repeated error, and stops.
  */
-import { humanLevel, topLevel } from './labels.ts';
+import { humanLevel } from './labels.ts';
 
 /** Entries of a history after which only a person helps. */
 const maxEntries = 12;
@@ -20,5 +20,5 @@ export interface AdviceRequest {
 export function effectiveLevel({ from_level, fingerprint, history }: AdviceRequest): number {
   if (history.length > maxEntries) return humanLevel;
   const times = history.filter((seen) => seen === fingerprint).length;
-  return times > topLevel ? humanLevel : Math.min(Math.max(from_level, times, 1), humanLevel);
+  return Math.min(Math.max(from_level, times, 1), humanLevel);
 }

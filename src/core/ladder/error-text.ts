@@ -16,13 +16,13 @@ function widthOf(codePoint: number): number {
 }
 
 function isPairAt(text: string, at: number): boolean {
-  return (text.codePointAt(at) ?? 0) > 0xffff;
+  return (text.codePointAt(at) as number) > 0xffff;
 }
 
 function headEnd(text: string, limit: number): number {
   let end = 0;
   for (let left = limit; end < text.length; end += isPairAt(text, end) ? 2 : 1) {
-    left -= widthOf(text.codePointAt(end) ?? 0);
+    left -= widthOf(text.codePointAt(end) as number);
     if (left < 0) break;
   }
   return end;
@@ -33,7 +33,7 @@ function tailStart(text: string, limit: number): number {
   let left = limit;
   while (start > 0) {
     const at = start > 1 && isPairAt(text, start - 2) ? start - 2 : start - 1;
-    left -= widthOf(text.codePointAt(at) ?? 0);
+    left -= widthOf(text.codePointAt(at) as number);
     if (left < 0) break;
     start = at;
   }

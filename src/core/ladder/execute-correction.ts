@@ -110,39 +110,37 @@ async function executeModel(ports: CorrectionPorts, level: number): Promise<Leve
   }
   const { answer, model, skills } = await ports.ask(level);
   if (answer.kind === 'interrupted') return endExecution(level, { ...answer, delayMs: interruptionMs });
-  const refused = refuse(ports, answer);
+  const checked = check(ports, answer);
   const used = answer.kind === 'input' ? answer.used : [];
-  if (refused !== null || answer.kind !== 'input') {
-    return endExecution(level, refused ?? { kind: 'unavailable' }, { model, skills, used });
-  }
-  const { end, input } = await ports.run({ input: answer.input, source: labelOf(level), choice: 0 });
+  if ('end' in checked) return endExecution(level, checked.end, { model, skills, used });
+  const { end, input } = await ports.run({ input: checked.input, source: labelOf(level), choice: 0 });
   return endExecution(level, end, { model, skills, used, input });
 }
 
-/** Why an answer is not executed; null when it is. */
-function refuse(
+/** The input that is executed, or how it ends without that. */
+function check(
   { task, error: lastError }: Pick<CorrectionPorts, 'task' | 'error'>,
   answer: Exclude<CorrectionAnswer, { kind: 'interrupted' }>,
-): ExecutionEnd | null {
+): { readonly input: Json } | { readonly end: ExecutionEnd } {
   switch (answer.kind) {
     case 'unavailable':
     case 'failed':
-      return answer;
+      return { end: answer };
     case 'malformed': {
       const error = { code: 'output_invalid', message: answer.message };
-      return { kind: 'failed', class: 'malformed', error };
+      return { end: { kind: 'failed', class: 'malformed', error } };
     }
     case 'gave_up': {
       const message = `the executor gave up: ${answer.reason}`;
-      return { kind: 'gave_up', error: { code: 'gave_up', message } };
+      return { end: { kind: 'gave_up', error: { code: 'gave_up', message } } };
     }
     case 'input': {
       const fault = findCorrectionFault(task, answer.input);
-      if (fault === null) return null;
+      if (fault === null) return answer;
       // An input that has failed before fails the same way: it is not paid for again (L11).
       const message = fault.code === 'tried' ? (lastError ?? fault.message) : fault.message;
       const code = fault.code === 'tried' ? 'input_rejected' : fault.code;
-      return { kind: 'failed', class: 'real', error: { code, message } };
+      return { end: { kind: 'failed', class: 'real', error: { code, message } } };
     }
   }
 }

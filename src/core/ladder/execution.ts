@@ -53,9 +53,8 @@ export function toLadderEvent(
     case 'gave_up':
       return { type: end.kind, ...failedAt(end.error, context) };
     case 'failed': {
-      const refusal = refusalOf(end.error);
-      const failed = { type: 'failed', class: end.class, ...failedAt(end.error, context) } as const;
-      return refusal === undefined ? failed : { ...failed, refusal };
+      const { class: failureClass, error } = end;
+      return { type: 'failed', class: failureClass, ...failedAt(error, context), refusal: refusalOf(error) };
     }
   }
 }

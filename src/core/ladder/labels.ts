@@ -19,7 +19,7 @@ export function labelOf(level: number): string {
 /** Null for a capability that is no level's model. */
 export function levelOfModel(capability: string): number | null {
   const level = rungs.findIndex((rung) => rung.capability === capability);
-  return level < 0 ? null : level;
+  return level === -1 ? null : level;
 }
 
 /** The capability of a level's model; null for level 0 and a person. */

@@ -117,7 +117,7 @@ export type LadderEvent =
   | ({
       readonly type: 'failed';
       readonly class: FailureClass;
-      readonly refusal?: BudgetRefusal;
+      readonly refusal?: BudgetRefusal | undefined;
     } & Failed)
   /** Level 0 had nothing to apply. */
   | ({ readonly type: 'no_template' } & Failed)

@@ -10,8 +10,8 @@ export function toNanoUsd(usd: number): bigint {
 
 /** The least integer that is not below `value × 10^digits`, for a finite value of at least 0. */
 export function scaleUp(value: number, digits: number): bigint {
-  const [mantissa = '', exponent = '0'] = String(value).split('e');
-  const [integer = '', fraction = ''] = mantissa.split('.');
+  const [mantissa, exponent = '0'] = String(value).split('e') as [string, string?];
+  const [integer, fraction = ''] = mantissa.split('.') as [string, string?];
   const significand = BigInt(integer + fraction);
   const shift = digits + Number(exponent) - fraction.length;
   if (shift >= 0) return significand * 10n ** BigInt(shift);
@@ -21,7 +21,7 @@ export function scaleUp(value: number, digits: number): bigint {
 
 function toDecimal(nano: bigint): string {
   const sign = nano < 0n ? '-' : '';
-  const digits = (nano < 0n ? -nano : nano).toString().padStart(10, '0');
+  const digits = nano.toString().replace('-', '').padStart(10, '0');
   return `${sign}${digits.slice(0, -9)}.${digits.slice(-9)}`;
 }
 

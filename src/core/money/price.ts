@@ -19,7 +19,6 @@ function perSecond(rateUsd: number, durationMs: number): bigint {
 
 /** The most that a call may cost: its price when it takes all the time it is allowed. */
 export function worstCase({ cost_type, rate_usd }: Price, timeoutMs: number): bigint {
-  if (rate_usd === 0) return 0n;
   return cost_type === 'per_call' ? toNanoUsd(rate_usd) : perSecond(rate_usd, timeoutMs);
 }
 

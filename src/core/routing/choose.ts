@@ -43,7 +43,7 @@ function exclude(draft: Draft, instance: InstanceSnapshot, verdict: Verdict): vo
   draft.verdicts.set(verdict, (draft.verdicts.get(verdict) ?? 0) + 1);
   if (draft.excluded.length < shownCandidates) draft.excluded.push({ instance, verdict });
   if (verdict === 'breaker_open') {
-    draft.reopensAtMs = least(draft.reopensAtMs, instance.breaker_until_ms ?? 0);
+    draft.reopensAtMs = least(draft.reopensAtMs, instance.breaker_until_ms as number);
   }
 }
 

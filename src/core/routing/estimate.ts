@@ -14,7 +14,7 @@ export function priorDuration(instances: readonly Pick<InstanceSnapshot, 'durati
 export function expectedWait(instance: InstanceSnapshot, depth: number, priorMs: number): number {
   const durationMs = instance.duration_ms ?? priorMs;
   const { max_concurrency } = instance;
-  return depth < max_concurrency ? durationMs : durationMs * (1 + Math.floor(depth / max_concurrency));
+  return durationMs * (1 + Math.floor(depth / max_concurrency));
 }
 
 /** A long call, about the 90th percentile. */
@@ -42,9 +42,8 @@ export function expectedSuccess({
   success_count,
   failure_count,
 }: Pick<InstanceSnapshot, 'success_count' | 'failure_count'>): number {
-  if (success_count >= 9 * failure_count) return 0.9;
   const mean = (success_count + 9) / (success_count + failure_count + 10);
-  return mean > 0.05 ? mean : 0.05;
+  return Math.min(0.9, Math.max(0.05, mean));
 }
 
 type Price = Pick<InstanceSnapshot, 'cost_type' | 'rate_usd'>;
@@ -62,7 +61,6 @@ export function enforcedTimeout({ cost_type, rate_usd }: Price, { ceilingUsd, ti
  * rule out what cannot fit; the claim counts again in integers.
  */
 export function worstCaseUsd(instance: Price, limits: Limits): number {
-  if (instance.rate_usd === 0) return 0;
   const nano =
     instance.cost_type === 'per_call'
       ? instance.rate_usd * 1e9

@@ -20,5 +20,5 @@ export function weightOfTimeout(
   priorMs: number,
 ): number {
   const fairMs = duration_ms === null ? Math.min(longMs, slowCall * priorMs) : slowCall * duration_ms;
-  return timeoutMs >= fairMs ? 1 : timeoutMs / fairMs;
+  return Math.min(1, timeoutMs / fairMs);
 }

@@ -119,7 +119,7 @@ function findDifference(
 ): string | undefined {
   const templates = [step.when, step.items, step.input].filter((template) => template !== null);
   for (const { root, segments } of templates.flatMap(references)) {
-    if ((root !== 'job' && root !== 'run') || roots[root] === before[root]) continue;
+    if (root !== 'job' && root !== 'run') continue;
     const path = upToEach(segments);
     if (textAt(roots[root], path) !== textAt(before[root], path)) return formatPath(root, path);
   }
@@ -134,10 +134,10 @@ function upToEach(segments: readonly Segment[]): readonly PathPart[] {
 }
 
 function textAt(root: JsonObject, path: readonly PathPart[]): string | undefined {
-  let value: Json | undefined = root;
+  let value: Json = root;
   for (const place of path) {
     if (value === null || typeof value !== 'object' || !Object.hasOwn(value, place)) return undefined;
-    value = (value as Readonly<Record<PathPart, Json>>)[place];
+    value = (value as Readonly<Record<PathPart, Json>>)[place] as Json;
   }
-  return value === undefined ? undefined : canonicalJson(value);
+  return canonicalJson(value);
 }

@@ -74,10 +74,9 @@ const hasEnded: ReadonlySet<MachineStepState> = new Set([
 
 /** Whether the run has succeeded when some steps, none of them with items, have. */
 export function areLast(state: MachineState, members: ReadonlySet<number>): boolean {
-  const { phase, fans, openFans, undecided, deciding, successors, steps } = state;
+  const { phase, fans, successors, steps } = state;
   const isOver = (step: number): boolean => members.has(step) || hasEnded.has(steps[step] ?? 'pending');
-  const isBusy = openFans.size + undecided.length + deciding > 0;
-  if (phase !== 'running' || isBusy || [...members].some((step) => fans.has(step))) return false;
+  if (phase !== 'running' || [...members].some((step) => fans.has(step))) return false;
   // Few pass the first, which costs what the members' edges cost.
   return (
     [...members].every((step) => successors[step]?.every(isOver)) && steps.every((_, step) => isOver(step))

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Decision } from '../../../src/contracts/decision.ts';
 import { type CallPorts, driveCall } from '../../../src/core/call/drive-call.ts';
-import { longestRetryAfterMs, maxInstances, shortestWaitMs } from '../../../src/core/call/limits.ts';
+import { maxInstances, shortestWaitMs } from '../../../src/core/call/limits.ts';
 import type { CallOutcome } from '../../../src/core/call/outcome.ts';
 import type { RetrySettings } from '../../../src/core/call/retry-policy.ts';
 import type { ClaimEnd, ClaimedCall, RoutedCall } from '../../../src/core/call/types.ts';
@@ -62,7 +62,7 @@ function aStage(turns: readonly Turn[], { counted = 0, after = nobody }: Beyond 
   let now = 0;
   const asked: { ceilingUsd: number | null; timeoutMs: number; tried: string[] }[] = [];
   const sent: string[] = [];
-  const settled: { id: string; amount: bigint; reserved: bigint }[] = [];
+  const settled: { id: string; amount: bigint; reserved: bigint; counted: number; durationMs: number }[] = [];
   let held = 0;
   const turnOf = ({ instance }: ClaimedCall): Turn => turns[Number(instance.instance_id)] as Turn;
   const ports: CallPorts<RoutedCall, ClaimedCall> = {
@@ -91,9 +91,10 @@ function aStage(turns: readonly Turn[], { counted = 0, after = nobody }: Beyond 
       now += durationMs;
       return { outcome: turn.outcome, durationMs };
     },
-    settle: async (_, claimed, { delivery: { amount } }) => {
+    settle: async (_, claimed, { delivery: { amount, counted, durationMs } }) => {
       expect(held).toBe(1);
-      settled.push({ id: claimed.instance.instance_id, amount, reserved: claimed.reserved });
+      const { instance, reserved } = claimed;
+      settled.push({ id: instance.instance_id, amount, reserved, counted, durationMs });
       return turnOf(claimed).isClosed !== true;
     },
     transientTexts: ['rate limit'],
@@ -182,7 +183,8 @@ it('C4: settles without sending what earlier attempts have used up', async () =>
   const stage = aStage([{ outcome: answered }], { counted: 4 });
   const end = await driveCall(stage.ports, aCall());
   expect(end).toMatchObject({ kind: 'failed', isRecorded: true, error: { code: 'contact_lost' } });
-  expect([stage.sent, stage.settled.length]).toEqual([[], 1]);
+  expect(stage.sent).toEqual([]);
+  expect(stage.settled).toMatchObject([{ counted: 4, durationMs: 0 }]);
 });
 
 it('C5: hands back what time may cure, spaced by its round when nothing was counted', async () => {
@@ -268,7 +270,7 @@ it('comes back as late as the instance asks, within bounds', async () => {
   const stage = aStage([{ outcome: busy }]);
   expect(await driveCall(stage.ports, aCall())).toMatchObject({
     kind: 'retry',
-    delayMs: longestRetryAfterMs,
+    delayMs: 60_000,
   });
 });
 
@@ -310,6 +312,9 @@ it('C2: no attempt begins when the time is over, and what is left is a whole mil
   const almost = aStage([{ outcome: broken, durationMs: 9_999.5 }, { outcome: answered }]);
   await driveCall(almost.ports, aCall());
   expect(almost.asked.map(({ timeoutMs }) => timeoutMs)).toEqual([10_000, 1]);
+  const early = aStage([{ outcome: broken, durationMs: 7_999.5 }, { outcome: answered }]);
+  await driveCall(early.ports, aCall());
+  expect(early.asked.map(({ timeoutMs }) => timeoutMs)).toEqual([10_000, 2_001]);
 });
 
 it('C1: asks no fourth instance', async () => {
@@ -370,9 +375,12 @@ it('counts what failed and what was lost, not what was refused unread', async ()
   const delays = ([broken, { kind: 'not_sent', message: 'nobody listens' }] as const).map(async (outcome) => {
     const stage = aStage([{ outcome }], { counted: 1 });
     const end = await driveCall(stage.ports, aCall({ round: 3 }));
-    return end.kind === 'retry' ? end.delayMs : null;
+    return [stage.settled[0]?.counted, end.kind === 'retry' ? end.delayMs : null];
   });
-  expect(await Promise.all(delays)).toEqual([2_000, 1_280]);
+  expect(await Promise.all(delays)).toEqual([
+    [2, 2_000],
+    [1, 1_280],
+  ]);
 });
 
 it('comes back no earlier than an instance asks, and as usual where it asks for nothing', async () => {
@@ -382,6 +390,12 @@ it('comes back no earlier than an instance asks, and as usual where it asks for 
     return end.kind === 'retry' ? end.delayMs : null;
   });
   expect(await Promise.all(delays)).toEqual([500, 5_000, 500]);
+});
+
+it('comes back at once where neither the retries nor the instance ask for a pause', async () => {
+  const stage = aStage([{ outcome: lost }]);
+  const end = await driveCall(stage.ports, aCall({ retry: { ...retry, initialMs: 0 } }));
+  expect(end).toMatchObject({ kind: 'retry', delayMs: 0 });
 });
 
 it('ends as closed when the step has ended meanwhile', async () => {

@@ -37,3 +37,8 @@ it.each([{ error_code: 'budget' }, 'model_config', null, [{ error_code: 'model_c
     expect(errorCodeOf({ code: 'ladder_exhausted', message: 'm', details })).toBeUndefined();
   },
 );
+
+it('takes nothing but text for an error code', () => {
+  const details = { error_code: 7 };
+  expect(errorCodeOf({ code: 'capability_failed', message: 'm', status: 502, details })).toBeUndefined();
+});

@@ -143,6 +143,13 @@ describe('a call that no instance took', () => {
     expect(none.error.details).toMatchObject({ scope: 'run', run_id: 'run_1', minimum_usd: 2 });
   });
 
+  it('shows no figures of the day of all projects', () => {
+    const choice = { ...aLastChoice(['over_budget']).choice, minimumUsd: 2 };
+    const shortage = { ...aShortage, scope: 'global' } as const;
+    const { error } = explainNoClaim(aLastChoice([], { choice, shortage }));
+    expect(error.message).toBe('the budget of the day of all projects has no room for 2 USD');
+  });
+
   it('counts a minimum that is not known as nothing', () => {
     const spent = { ...aShortage, spent: 5n * usd };
     const none = explainNoClaim(aLastChoice(['over_budget'], { shortage: spent }));
@@ -151,6 +158,16 @@ describe('a call that no instance took', () => {
 
   it('comes again when the first breaker lets a call through, whatever else speaks against it', () => {
     const choice = choose([anInstance('one', { breaker_until_ms: now + 9_000 })], aRequest(), 1);
+    const none = explainNoClaim(aLastChoice([], { choice, refusals: findings }));
+    expect(inShort(none)).toBe('no_instance later 9000');
+  });
+
+  it('is not refused for good while one of another spec rests', () => {
+    const fleet = [
+      anInstance('one', { spec_digest: 'd1' }),
+      anInstance('two', { spec_digest: 'd2', breaker_until_ms: now + 9_000 }),
+    ];
+    const choice = choose(fleet, aRequest({ ruledOut: new Map([['one', 'input_invalid']]) }), 1);
     const none = explainNoClaim(aLastChoice([], { choice, refusals: findings }));
     expect(inShort(none)).toBe('no_instance later 9000');
   });

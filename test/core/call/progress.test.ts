@@ -13,7 +13,7 @@ it.each([
     { progress: 0.5, message: '' },
   ],
 ])('reads %j', (line, progress) => {
-  expect(readProgress(line)).toEqual(progress);
+  expect(readProgress(line)).toStrictEqual(progress);
 });
 
 it('keeps 200 characters of a message', () => {

@@ -10,6 +10,10 @@ const anySettings = fc.record({
 });
 const unit = fc.double({ min: 0, max: 1, noNaN: true });
 
+it('three failures are tried again where nothing else is said', () => {
+  expect(defaultRetry.max).toBe(3);
+});
+
 describe('backoffMs', () => {
   it.each([
     [1, 1_000],

@@ -21,7 +21,7 @@ it.each([
 
 test('a step that is out of time says how much it had, and what was seen last', () => {
   const last = { code: 'overloaded', message: 'HTTP 503' };
-  expect(outOfTime(last, 5_000)).toEqual({
+  expect(outOfTime(last, 5_000)).toStrictEqual({
     code: 'step_timeout',
     message: 'not done within 5000 ms; last: HTTP 503',
     details: { code: 'overloaded' },

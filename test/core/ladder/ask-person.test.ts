@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type AskedReview, followStop, mayAsk } from '../../../src/core/ladder/ask-person.ts';
-import { reviewDueMs } from '../../../src/core/ladder/limits.ts';
+import { ladderMs, reviewDueMs } from '../../../src/core/ladder/limits.ts';
 
 const stopped = {
   reason: 'no_advisor',
@@ -37,9 +37,23 @@ describe('a ladder that stopped', () => {
     expect(followStop(stopped, last)).toMatchObject(consequence);
   });
 
+  it('says when it asks again', () => {
+    expect(followStop(stopped, asked())).toMatchObject({
+      reason:
+        'the escalation of transcode needs a person: no model is there to ask; the last decision did not help',
+    });
+  });
+
   it('fails at once where its pipeline says so, and is cancelled where nobody wants it', () => {
     const fails = { ...stopped, policy: { repair: 'propose', on_exhausted: 'fail' } } as const;
-    expect(followStop(fails, null)).toMatchObject({ kind: 'end', state: 'failed' });
+    expect(followStop(fails, null)).toMatchObject({
+      kind: 'end',
+      state: 'failed',
+      error: {
+        code: 'ladder_exhausted',
+        message: expect.stringMatching(/rate is odd; on_exhausted is fail, so that nobody is asked$/),
+      },
+    });
     expect(followStop({ ...fails, reason: 'cancelled' }, null)).toMatchObject({
       kind: 'end',
       state: 'cancelled',
@@ -54,6 +68,10 @@ describe('a ladder that stopped', () => {
   it('of a job by itself always asks', () => {
     expect(followStop({ ...stopped, policy: null }, null)).toMatchObject({ kind: 'ask' });
   });
+});
+
+it('a ladder works by itself for half an hour', () => {
+  expect(ladderMs).toBe(1_800_000);
 });
 
 it('whoever pays for speed is answered within the hour, others within a day', () => {

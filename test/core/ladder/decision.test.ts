@@ -42,6 +42,16 @@ it.each<[ReviewDecision, DecisionContext, object]>([
       },
     },
   ],
+  [
+    { action: 'advise' },
+    ofStep,
+    {
+      next: {
+        advice: [{ from_level: 5, instructions: '', suggested_executor_level: 1 }],
+        command: { type: 'execute', level: 1 },
+      },
+    },
+  ],
 ])('%j goes on', async (decision, context, outcome) => {
   expect(await followDecision(aFailedStep(), decision, context)).toMatchObject({
     kind: 'goes_on',
@@ -59,6 +69,10 @@ it.each<[ReviewDecision, object]>([
     { action: 'reject', note: 'no' },
     { kind: 'failed', error: { code: 'review_rejected', message: 'a person rejected it in a review: no' } },
   ],
+  ...(['keep', 'narrow', 'merge', 'retire'] as const).map((action): [ReviewDecision, object] => [
+    { action },
+    { kind: 'failed', error: { code: 'review_rejected', message: 'a person rejected it in a review' } },
+  ]),
   [
     { action: 'cancel' },
     { kind: 'failed', error: { code: 'escalation_cancelled', message: 'a person cancelled the escalation' } },

@@ -3,18 +3,33 @@ import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/contracts/primitives.ts';
 import {
   interruptLadder,
+  type LadderPorts,
   type LadderTransition,
   makeTransition,
   transientDelayMs,
 } from '../../../src/core/ladder/drive.ts';
 import type { CorrectionAnswer } from '../../../src/core/ladder/execute-correction.ts';
-import type { ExecutionEnd } from '../../../src/core/ladder/execution.ts';
-import { type Ladder, restartLadder } from '../../../src/core/ladder/ladder.ts';
+import { type ExecutionEnd, endExecution } from '../../../src/core/ladder/execution.ts';
+import { applyEvent, type Ladder, newLadder, restartLadder } from '../../../src/core/ladder/ladder.ts';
 import { applyLadder } from '../../../src/core/ladder/machine.ts';
+import type { RankedSkill } from '../../../src/core/skills/match.ts';
 import { aSkill } from '../skills/a-skill.ts';
+import { aLadder } from './a-ladder.ts';
 import { aFailedStep, createFakePorts, type FakePorts, refusal, type Script } from './fake-ports.ts';
 
 const solved: ExecutionEnd = { kind: 'succeeded' };
+const refusedAt = {
+  type: 'failed',
+  class: 'real',
+  attempted_at: 1,
+  error: 'rate is odd',
+  fingerprint: 'odd',
+} as const;
+
+function aTemplate(rate: number): RankedSkill {
+  const template = JSON.stringify([{ op: 'replace', path: '/rate', value: rate }]);
+  return { skill: aSkill({ id: `skl_${rate}`, template }), groups: {} };
+}
 
 /** Makes transitions until the ladder ends or asks; at most so many as L1 allows with retries. */
 async function drive(ports: FakePorts, from: Ladder): Promise<LadderTransition> {
@@ -63,9 +78,97 @@ describe('level 0', () => {
   it('without anything to apply is no attempt, and with nobody to ask a person is next', async () => {
     const ports = createFakePorts();
     const { next, outcome } = await drive(ports, aFailedStep());
-    expect(next.history).toHaveLength(1);
+    expect([next.history.length, next.advice]).toEqual([1, []]);
     expect(outcome).toEqual({ kind: 'stopped', reason: 'no_advisor', error: 'rate is odd' });
     expect(ports.told).toEqual(['advise 1', 'advise 2', 'advise 3', 'advise 4', 'ask 4']);
+  });
+});
+
+/** Level 0 has nothing to apply, and the first model advises; what follows is at the level that it names. */
+function advised(level?: number): Ladder {
+  const suggested = level === undefined ? {} : { suggested_executor_level: level };
+  const said = { attempted_at: 1, error: 'none', fingerprint: 'none' };
+  const asking = applyEvent(aFailedStep(), { type: 'no_template', ...said });
+  return applyEvent(asking, { type: 'advised', instructions: 'round it', ...suggested });
+}
+
+describe('a transition', () => {
+  it('keeps what a model advises, and why', async () => {
+    const given = { instructions: 'round it', reasoning: 'it is odd', suggested_executor_level: 2 };
+    const ports = createFakePorts({ advise: () => ({ kind: 'advised', ...given }) });
+    const asking = applyLadder(aFailedStep(), { type: 'unavailable' });
+    const made = await makeTransition(ports, { ...aFailedStep(), ...applyLadder(asking, refusedAt) });
+    expect(made).toMatchObject({
+      outcome: { kind: 'goes_on' },
+      event: { kind: 'advised', level: 2, outcome: 'advised' },
+      next: {
+        advice: [{ ...given, from_level: 2, label: 'capable model', fingerprint: 'odd' }],
+        command: { type: 'execute', level: 2 },
+      },
+    });
+  });
+
+  it('is made again after a second when nobody waited for the advice', async () => {
+    const ports = createFakePorts({ advise: () => ({ kind: 'interrupted' }) });
+    const asking = { ...aFailedStep(), ...applyLadder(advised(), refusedAt) };
+    expect(await makeTransition(ports, asking)).toEqual({ delay_ms: 1_000 });
+  });
+
+  it.each([
+    ['teaches', [], true, null],
+    ['teaches nothing where a template of a skill has made it', [45_000], false, 'skl_45000'],
+  ] as const)('that ends after an advice %s', async (_, rates, teaches, solved_by) => {
+    const templates = rates.map((rate) => aTemplate(rate));
+    const ports = createFakePorts({ templates, ask: () => answered({ rate: 9_000 }), run: () => solved });
+    const { outcome, execution } = await drive(ports, advised(templates.length === 0 ? 1 : undefined));
+    const lesson = { advice: { instructions: 'round it' }, attempt: { error: 'rate is odd' } };
+    expect(outcome).toMatchObject({ kind: 'succeeded', lesson, teaches });
+    expect(execution?.solved_by).toBe(solved_by);
+  });
+
+  it('adds each input that failed to the history, at its level', async () => {
+    const ports = createFakePorts({ templates: [aTemplate(45_000), aTemplate(46_000)] });
+    const made = (await makeTransition(ports, aFailedStep())) as LadderTransition;
+    expect(made.event).toEqual({ kind: 'executed', level: 0, outcome: 'failed' });
+    const failed = { level: 0, label: 'static template', attempted_at: 2_000, error: 'rate is odd' };
+    expect(made.next.history.slice(1)).toMatchObject([failed, failed]);
+  });
+
+  it('of a ladder that has ended changes nothing', async () => {
+    const ended = applyEvent(aFailedStep(), { type: 'succeeded' });
+    const made = await makeTransition(createFakePorts(), ended);
+    expect(made).toMatchObject({ next: ended, outcome: { kind: 'succeeded', lesson: null, teaches: false } });
+  });
+});
+
+describe('a job by itself', () => {
+  function portsOf(end: ExecutionEnd, skills: readonly RankedSkill[] = []): LadderPorts {
+    const execute = async (level: number) => endExecution(level, end, { skills });
+    return { ...createFakePorts(), work: { kind: 'job', execute } };
+  }
+  const job = newLadder(aLadder({ start_level: 1 }));
+
+  it('is executed as a whole', async () => {
+    const made = await makeTransition(portsOf({ kind: 'succeeded', result: 7 }, [aTemplate(1)]), job);
+    expect(made).toMatchObject({
+      outcome: { kind: 'succeeded', lesson: null, teaches: false },
+      event: { kind: 'executed', level: 1, outcome: 'succeeded' },
+      execution: { level: 1, end: { result: 7 } },
+      next: { seen_skills: [] },
+    });
+  });
+
+  it('is begun again after an interruption', async () => {
+    const made = await makeTransition(portsOf({ kind: 'interrupted', delayMs: 70 }), job);
+    expect(made).toEqual({ delay_ms: 70 });
+  });
+
+  it('asks for advice when its level gave up', async () => {
+    const error = { code: 'gave_up', message: 'too hard' };
+    const made = await makeTransition(portsOf({ kind: 'gave_up', error }), job);
+    expect(made).toMatchObject({
+      next: { history: [{ level: 1, error: 'too hard' }], command: { type: 'advise', from_level: 2 } },
+    });
   });
 });
 
@@ -225,7 +328,11 @@ describe('what had no money', () => {
     const decided = decide(aFailedStep(), { rate: 9_000 });
     const { next, outcome } = await drive(ports, decided);
     expect(outcome).toMatchObject({ kind: 'stopped', reason: 'budget' });
-    expect(next).toMatchObject({ decided: decided.decided, history: decided.history });
+    expect(next).toMatchObject({
+      decided: decided.decided,
+      history: decided.history,
+      command: { type: 'stop', reason: 'budget', error: 'the run has no room', refusal: details },
+    });
     expect((await drive(ports, restartLadder(next, 4))).outcome).toMatchObject({
       kind: 'succeeded',
       teaches: true,
@@ -237,10 +344,12 @@ describe('what had no money', () => {
 describe('what a person decided', () => {
   it('is executed before anything else, also if it has failed before (L12)', async () => {
     const ports = createFakePorts({ run: () => solved });
-    const { outcome, next, execution } = await drive(ports, decide(aFailedStep(), { rate: 44_101 }));
+    const made = await drive(ports, decide(aFailedStep(), { rate: 44_101 }));
+    const { outcome, next, execution, event } = made;
     expect(ports.told).toEqual(['run {"rate":44101} by review:rev_1']);
     expect(outcome).toEqual({ kind: 'succeeded', lesson: null, teaches: true });
-    expect([next.decided, execution?.level]).toEqual([null, 5]);
+    expect([next.decided, execution?.level, execution?.input]).toEqual([null, 5, { rate: 44_101 }]);
+    expect(event).toEqual({ kind: 'executed', level: 5, outcome: 'succeeded', review_id: 'rev_1' });
   });
 
   it.each<[string, Json, ExecutionEnd, string[]]>([
@@ -268,7 +377,10 @@ describe('what a person decided', () => {
 it('a ladder that needs a person asks at once, and executes nothing (L8)', async () => {
   const ports = createFakePorts();
   const made = await makeTransition(ports, aFailedStep({ needs_person: true as never }));
-  expect(made).toMatchObject({ outcome: { kind: 'stopped', reason: 'exhausted', error: 'rate is odd' } });
+  expect(made).toMatchObject({
+    outcome: { kind: 'stopped', reason: 'exhausted', error: 'rate is odd' },
+    event: { kind: 'asked', level: 5, label: 'human' },
+  });
   expect(ports.told).toEqual([]);
 });
 
@@ -278,9 +390,14 @@ it.each([
 ] as const)('a ladder that is %s stops for %s, whether or not a person has decided', (type, reason) => {
   const ladder = aFailedStep();
   const outcome = { kind: 'stopped', reason, error: 'rate is odd' };
-  expect(interruptLadder(ladder, type)).toMatchObject({ outcome });
+  expect(interruptLadder(ladder, type)).toMatchObject({
+    outcome,
+    next: { command: { type: 'stop', reason } },
+  });
   const decided = interruptLadder(decide(ladder, { rate: 9_000 }), type);
   expect([decided.outcome, decided.next.decided]).toEqual([outcome, null]);
+  const fresh = interruptLadder({ ...decide(ladder, { rate: 9_000 }), history: [] }, type);
+  expect(fresh.outcome).toEqual({ kind: 'stopped', reason, error: null });
 });
 
 it('only a command that failed for a reason of time is waited with', () => {
@@ -292,5 +409,9 @@ it('only a command that failed for a reason of time is waited with', () => {
     error: 'later',
     fingerprint: 'f',
   });
-  expect([transientDelayMs(ladder, 0.5), transientDelayMs(again, 0.5)]).toEqual([0, 1_000]);
+  const asking = applyLadder(advised(), refusedAt);
+  const askingAgain = applyLadder(asking, { ...refusedAt, class: 'transient' });
+  const stopped = applyLadder(ladder, { type: 'timed_out' });
+  const delays = [ladder, again, asking, askingAgain, stopped].map((one) => transientDelayMs(one, 0.5));
+  expect(delays).toEqual([0, 1_000, 0, 1_000, 0]);
 });

@@ -16,6 +16,8 @@ describe('the ends of a text', () => {
     ['\uffffbcdef\uffff', 3, ['\uffff', '\uffff']],
     ['🎬bcdef🎬', 4, ['🎬', '🎬']],
     ['🎬bcdef🎬', 3, ['', '']],
+    ['\u{10000}bcdef\u{10000}', 4, ['\u{10000}', '\u{10000}']],
+    ['\u{10000}bcdef\u{10000}', 3, ['', '']],
     ['a🎬cdefg🎬b', 5, ['a🎬', '🎬b']],
     ['a🎬cdefg🎬b', 4, ['a', 'b']],
   ])('of %j, %d bytes each, are whole characters', (text, limit, ends) => {

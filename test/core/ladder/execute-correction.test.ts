@@ -86,18 +86,18 @@ describe('level 0', () => {
 
   it('ends with the last failure, and names those before it', async () => {
     const other = { code: 'input_rejected', message: 'HTTP 422: too low', status: 422 };
-    const templates = [aTemplate('one', 8_000), aTemplate('two', 9_000)];
+    const templates = [aTemplate('one', 8_000), aTemplate('two', 9_000), aTemplate('three', 9_500)];
     const last: ExecutionEnd = { kind: 'failed', class: 'real', error: other };
-    const { ports } = aCorrection({ templates, ends: [refused, last] });
+    const { ports } = aCorrection({ templates, ends: [refused, refused, last] });
     expect(await executeCorrection(ports, 0)).toEqual({
       end: last,
       level: 0,
       model: null,
       skills: templates,
-      used: ['one', 'two'],
+      used: ['one', 'two', 'three'],
       solved_by: null,
-      failed_before: [refusal],
-      input: { rate: 9_000 },
+      failed_before: [refusal, refusal],
+      input: { rate: 9_500 },
     });
   });
 

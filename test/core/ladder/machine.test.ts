@@ -144,6 +144,24 @@ const stories: [rule: string, start: LadderState, script: string[], said: string
     ['execute 0', 'stop cancelled', 'stop cancelled'],
   ],
   [
+    'what has ended stays as it ended',
+    aLadder(),
+    ['succeeded', 'cancel_requested', 'timed_out', 'unavailable', 'real'],
+    ['execute 0', ...Array<string>(5).fill('succeed 0')],
+  ],
+  [
+    'and what has stopped as it stopped',
+    aLadder(),
+    ['cancel_requested', 'timed_out', 'unavailable', 'config', 'real'],
+    ['execute 0', ...Array<string>(5).fill('stop cancelled')],
+  ],
+  [
+    'an advisor does not give up',
+    aLadder(),
+    ['real', 'gave_up', 'no_template'],
+    ['execute 0', 'advise 1', 'advise 1', 'advise 1'],
+  ],
+  [
     'an event that answers another command changes nothing',
     aLadder(),
     ['advised a', 'real', 'succeeded'],
@@ -154,6 +172,15 @@ const stories: [rule: string, start: LadderState, script: string[], said: string
 describe('the escalation ladder', () => {
   it.each(stories)('%s', (_, start, script, said) => {
     expect(play(start, script)).toEqual(said);
+  });
+
+  it('goes up to the highest model, three advices a level, three transient failures, where nothing else is said', () => {
+    expect(aLadder().rules).toEqual({
+      max_level: 4,
+      lowest_level: 0,
+      max_advices_per_level: 3,
+      max_transients: 3,
+    });
   });
 
   it('keeps attempts and advice as they came, nothing else', () => {
@@ -207,6 +234,25 @@ describe('the escalation ladder', () => {
     expect(command).toMatchObject({
       lesson: { advice: { instructions: 'b', from_level: 2 }, attempt: { fingerprint: 'g', level: 1 } },
     });
+  });
+
+  it('teaches the last of many advices, with what it answered and not with what came after', () => {
+    const script = ['real f', 'advised a 1', 'real g', 'advised b 1', 'real h', 'advised c 1', 'real i'];
+    const { command } = tell(aLadder(), [...script, ...Array<string>(3).fill('unavailable'), 'succeeded']);
+    expect(command).toMatchObject({
+      type: 'succeed',
+      level: 4,
+      lesson: { advice: { instructions: 'c' }, attempt: { fingerprint: 'h' } },
+    });
+  });
+
+  it('teaches an advice that answers no failure of the history with the last one', () => {
+    const { history } = tell(aLadder(), ['real f', 'advised a 1', 'real g', 'advised b 1', 'real h']);
+    const advice = [
+      { from_level: 1, label: 'fast model', instructions: 'z', reasoning: 'because', fingerprint: 'none' },
+    ];
+    const { command } = tell(aLadder({ history, advice }), ['succeeded']);
+    expect(command).toMatchObject({ lesson: { advice: advice[0], attempt: { fingerprint: 'h' } } });
   });
 
   it('teaches nothing when no advice was needed', () => {
@@ -265,7 +311,7 @@ describe('whatever a ladder is told', () => {
           (at, event) => JSON.parse(JSON.stringify(applyLadder(at, event))) as LadderState,
           start,
         );
-        expect(stored).toEqual(state);
+        expect(stored).toStrictEqual(state);
       }),
     );
   });

@@ -46,6 +46,7 @@ describe('a price per second', () => {
   it.each([
     ['16.1 ms at 1 USD', 1, 16.1, 16_100_000n],
     ['1 ms at the smallest rate is rounded up', 1e-12, 1, 1n],
+    ['a nanosecond at the smallest rate', 1e-12, 1e-6, 1n],
     ['1,000 s at the smallest rate', 1e-12, 1_000_000, 1n],
     ['3 s at 0.3 nano-USD', 3e-10, 3_000, 1n],
     ['a day at the highest rate', 10_000, 86_400_000, 864_000_000_000_000_000n],

@@ -33,13 +33,25 @@ describe('recordOutcome', () => {
     ['half of ten calls may fail', times(5, 'ok', 'fault'), 10, []],
     ['more than half may not', [...times(5, 'fault', 'ok'), 'fault'], 10, [10]],
     ['nine calls are too few to tell', [...times(4, 'fault', 'ok'), 'fault'], 10, []],
+    ['ten are enough', [...times(3, 'fault', 'fault', 'ok'), 'fault'], 10, [9]],
     ['all faults of 30 s count', early, 10, [10]],
+    ['in whichever second they were seen', early, 2_900, [10]],
     ['older ones do not', early, 3_000, []],
     ['after it tripped it begins anew', times(9, 'fault'), 10, [4]],
   ];
 
   it.each(stories)('%s', (_, outcomes, stepMs, trips) => {
     expect(tripsOf(outcomes, stepMs)).toEqual(trips);
+  });
+
+  it('adds up what was seen within one second', () => {
+    const seen = [0, 1_000, 2_000, 2_999].map((atMs) => ({ ok: atMs < 2_000, isRefused: false, atMs }));
+    const { window } = seen.reduce((last, one) => recordOutcome(last.window, one), { window: noFaults });
+    expect(window.seconds).toEqual([
+      { second: 0, calls: 1, faults: 0 },
+      { second: 1, calls: 1, faults: 0 },
+      { second: 2, calls: 2, faults: 2 },
+    ]);
   });
 
   it('counts what says less by how much it says', () => {

@@ -31,6 +31,7 @@ describe('whether a call is short enough to do without a queue', () => {
       { ...known, duration_ms: 84.01, deviation_ms: 10 },
       { ...known, success_count: 4 },
       { duration_ms: null },
+      { duration_ms: 0.3, success_count: 3, failure_count: 2 },
     ].map((speed) => chooseDispatch([anInstance('a', speed)], anyone));
     expect(answers).toEqual([
       { how: 'inline', code: 'short', calls: 20, p90_ms: 13.2 },
@@ -38,6 +39,7 @@ describe('whether a call is short enough to do without a queue', () => {
       { how: 'queued', code: 'slow', calls: 20, p90_ms: 100.1 },
       { how: 'queued', code: 'unknown', calls: 4, p90_ms: 13.2 },
       { how: 'queued', code: 'unknown', calls: 0 },
+      { how: 'inline', code: 'short', calls: 5, p90_ms: 0.3 },
     ]);
     expect(chooseDispatch([], anyone)).toEqual({ how: 'queued', code: 'unknown', calls: 0 });
   });

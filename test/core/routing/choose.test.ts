@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { choose } from '../../../src/core/routing/choose.ts';
+import { tieHash } from '../../../src/core/routing/tie.ts';
 import type { InstanceSnapshot, RouteRequest } from '../../../src/core/routing/types.ts';
 import { alikeFleet, anyFleet, anyRequest } from './a-fleet.ts';
 import { anInstance, aPaid, aRequest, now } from './a-snapshot.ts';
@@ -289,7 +290,9 @@ describe('choose', () => {
 
   it('counts what it leaves out, with the least price that would do and the first breaker to close', () => {
     const fleet = [
-      ...Array.from({ length: 30 }, (_, at) => anInstance(`down${at}`, { state: 'down' })),
+      ...Array.from({ length: 30 }, (_, at) =>
+        anInstance(`down${at}`, { state: 'down', breaker_until_ms: now + 1 }),
+      ),
       ...[aPaid('dear', 3), aPaid('less', 2), aPaid('cheap', 0.5)],
       ...[3, 2].map((after) => anInstance(`open${after}`, { breaker_until_ms: now + after })),
     ];
@@ -331,6 +334,69 @@ describe('choose', () => {
     const winners = draw().map((best) => best?.instance.instance_id);
     for (const id of ids) expect(winners.filter((one) => one === id).length).toBeGreaterThan(150);
     expect(draw().map((best) => best?.instance.instance_id)).toEqual(winners);
+  });
+
+  it('lets the least number of seed and id win among equals, and the least id where two have the same', () => {
+    const ids = ['one', 'two', 'three', 'four', 'b-12345678', 'a-12345678'];
+    const numbers = new Set<string>();
+    for (let seed = 0; seed < 40; seed++) {
+      const [least] = ids.toSorted((a, b) => tieHash(seed, a) - tieHash(seed, b) || (a < b ? -1 : 1));
+      for (const fleet of [ids, ids.toReversed()]) {
+        expect(
+          choose(
+            fleet.map((id) => remote(id)),
+            standard,
+            seed,
+          ).best?.instance.instance_id,
+        ).toBe(least);
+      }
+      numbers.add(String(least));
+    }
+    expect([...numbers]).toContain('a-12345678');
+  });
+
+  it('ties with the least score alone, not with one that is tied with it', () => {
+    const fleet = [
+      aPaid('middle', 0.1),
+      aPaid('dear', 0.100_9, { duration_ms: 100 }),
+      aPaid('cheap', 0.099_5),
+    ];
+    for (const known of [fleet, fleet.toReversed()]) {
+      for (let seed = 0; seed < 10; seed++) expect(orderOf(known, batch, seed)).toMatch(/^(middle|cheap) /);
+    }
+  });
+
+  it('says what a price would need: the time that is expected, or what the longest call reserves', () => {
+    const one = anInstance('a', perSecond(0.05, { deviation_ms: 10 }));
+    expect(choose([one], aRequest({ ceilingUsd: 0.5 }), 1).minimumUsd).toBeCloseTo(0.5008, 12);
+    const short = aRequest({ headroomUsd: 0.04, timeoutMs: 1_000 });
+    expect(choose([one], short, 1).minimumUsd).toBe(0.05);
+  });
+
+  it('shows equal instances by their ids, behind the winner', () => {
+    const fleet = ['d', 'b', 'a', 'c'].map((id) => remote(id));
+    for (let seed = 0; seed < 10; seed++) {
+      const [winner, ...others] = orderOf(fleet, standard, seed).split(' ');
+      expect(others).toEqual(['a', 'b', 'c', 'd'].filter((id) => id !== winner));
+    }
+  });
+
+  it('shows whoever has the least wait of a tie, also where 20 others cost less', () => {
+    const slow = Array.from({ length: 20 }, (_, at) =>
+      aPaid(`slow${at}`, 0.1 + at / 1e6, { duration_ms: 9_000 }),
+    );
+    const soon = ['soon2', 'soon1', 'soon3'].map((id) => aPaid(id, 0.100_5));
+    const winners = new Set<string>();
+    for (let seed = 0; seed < 10; seed++) {
+      for (const fleet of [[...slow, ...soon], [...soon, ...slow].toReversed()]) {
+        const shown = choose(fleet, batch, seed).shown.map(idOf);
+        const [winner] = shown as [string];
+        winners.add(winner);
+        const kept = slow.slice(0, winner === 'soon1' ? 19 : 18).map(({ instance_id }) => instance_id);
+        expect(shown).toEqual([winner, ...kept, ...(winner === 'soon1' ? [] : ['soon1'])]);
+      }
+    }
+    expect([...winners].toSorted()).toEqual(['soon1', 'soon2', 'soon3']);
   });
 });
 

@@ -21,7 +21,9 @@ function perCall(rate_usd: number): Price {
 
 describe('estimates', () => {
   it('assume the median duration of the others, and 30 s when there is none', () => {
-    const known = [9_000, null, 2_000, 4_000].map((duration_ms) => ({ duration_ms }));
+    const known = [9_000, null, null, 2_000, 5_000, 1_000, 4_000, null].map((duration_ms) => ({
+      duration_ms,
+    }));
     expect([priorDuration(known), priorDuration([{ duration_ms: null }])]).toEqual([4_000, 30_000]);
   });
 
@@ -75,6 +77,7 @@ describe('estimates', () => {
     [0, 0, 0.9],
     [9, 1, 0.9],
     [90, 1, 0.9],
+    [95, 10, 0.9],
     [8, 1, 17 / 19],
     [0, 1, 9 / 11],
     [1, 10, 10 / 21],

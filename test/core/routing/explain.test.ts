@@ -110,6 +110,22 @@ const reasons: [rule: string, Story, reason: string][] = [
     `the only possible instance of upscale is full; ${at('full')} is waited for ` +
       '(free, done in about 20 s); not possible: 1 down; 57 other calls wait in line',
   ],
+  [
+    'one other waits as well',
+    { fleet: [full], request: aRequest({ waiting: 1 }), chosen: false },
+    `the only possible instance of upscale is full; ${at('full')} is waited for ` +
+      '(free, done in about 20 s); 1 other call waits in line',
+  ],
+  [
+    'somebody was faster',
+    { fleet: [anInstance('a'), paid], chosen: false },
+    `${at('a')} was the best choice, but did not take the call`,
+  ],
+  [
+    'a call takes minutes',
+    { fleet: [anInstance('a', { state: 'suspect', duration_ms: 900_000 })] },
+    `${at('a')} is the last resort (free, done in about 900 s): its heartbeat is late, and no other can take the call`,
+  ],
   ['nobody is possible', { fleet: [gone] }, 'no instance of upscale is possible: 1 down'],
   ['nobody is known', { fleet: [] }, 'no instance of upscale is registered'],
   [
@@ -123,8 +139,23 @@ const reasons: [rule: string, Story, reason: string][] = [
     'no instance of upscale is possible: 1 over the budget; the cheapest needs 0.123 USD, and 0 USD is allowed',
   ],
   [
+    'the day of all projects, whose figures nobody is shown, leaves too little',
+    { fleet: [paid], request: aRequest({ headroomUsd: 0.05, hidesHeadroom: true, ceilingUsd: 1 }) },
+    'no instance of upscale is possible: 1 over the budget; the cheapest needs 0.123 USD, and the day of all projects has less left',
+  ],
+  [
+    'a ceiling is as low as what that day leaves',
+    { fleet: [paid], request: aRequest({ headroomUsd: 0.1, hidesHeadroom: true, ceilingUsd: 0.1 }) },
+    'no instance of upscale is possible: 1 over the ceiling; the cheapest needs 0.123 USD, and 0.1 USD is allowed',
+  ],
+  [
+    'a ceiling is below what that day leaves',
+    { fleet: [paid], request: aRequest({ headroomUsd: 3, hidesHeadroom: true, ceilingUsd: 0.1 }) },
+    'no instance of upscale is possible: 1 over the ceiling; the cheapest needs 0.123 USD, and 0.1 USD is allowed',
+  ],
+  [
     'everybody failed too often',
-    { fleet: [4_000, 3_000].map((after) => anInstance(`o${after}`, { breaker_until_ms: now + after })) },
+    { fleet: [4_000, 2_999.5].map((after) => anInstance(`o${after}`, { breaker_until_ms: now + after })) },
     'no instance of upscale is possible: 2 resting after failures; the first that rests is tried again in 3000 ms',
   ],
 ];
@@ -134,6 +165,19 @@ const left = { tier: null, cost_usd: null, wait_ms: null, score: null };
 describe('explainChoice', () => {
   it.each(reasons)('says why: %s', (_, story, reason) => {
     expect(explain(story).reason).toBe(reason);
+  });
+
+  it.each([
+    ['lost_claim', 'taken by others a moment ago'],
+    ['wrong_version', 'of another version'],
+    ['tag_mismatch', 'without the tags'],
+    ['draining', 'deregistered'],
+    ['quarantined', 'quarantined'],
+    ['input_invalid', 'that refuse the input'],
+  ] as const)('calls an instance with the verdict %s %s', (verdict, words) => {
+    const choice = { ...choose([], aRequest(), 1), verdicts: new Map([[verdict, 3]]) };
+    const { reason } = explainChoice('dec_1', aRequest(), choice, false);
+    expect(reason).toBe(`no instance of upscale is possible: 3 ${words}`);
   });
 
   it('shows every candidate with its figures, and what was left out with its verdict', () => {

@@ -32,5 +32,9 @@ describe('what a call may cost', () => {
     const gone = aPaid('gone', 0.1, { state: 'deregistered' });
     expect(findPriceRange([resting, gone], aRequest())).toEqual({ leastUsd: 0.2, mostNano: 200_000_000n });
     expect(findPriceRange([gone], aRequest())).toBeNull();
+    expect(findPriceRange([aPaid('dear', 0.5)], aRequest({ headroomUsd: 0.1 }))).toEqual({
+      leastUsd: 0.5,
+      mostNano: 500_000_000n,
+    });
   });
 });

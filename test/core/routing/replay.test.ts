@@ -51,6 +51,24 @@ describe('what a decision was made from', () => {
     expect({ request, seed }).toEqual({ request: full, seed: 7 });
   });
 
+  it('holds of an instance whatever is chosen by', () => {
+    const instance = aPaid('paid', 0.05, {
+      version: '2.0.0',
+      tags: ['gpu'],
+      is_local: true,
+      held: 1,
+      max_concurrency: 3,
+      reported_extra: 2,
+      duration_ms: 7,
+      deviation_ms: 3,
+      success_count: 5,
+      failure_count: 4,
+      breaker_until_ms: 9,
+    });
+    const { name: _, spec_digest: __, settle: ___, ...read } = instance;
+    expect(readInputs(store([instance], aRequest(), 7)).instances).toEqual([read]);
+  });
+
   it('is empty where nothing was learnt', () => {
     expect(readInputs(store([], aRequest(), 7)).request).toMatchObject({
       ruledOut: new Map(),

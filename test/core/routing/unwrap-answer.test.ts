@@ -19,6 +19,13 @@ describe('unwrapAnswer', () => {
     expect(unwrapAnswer({ output }, wrapped)).toEqual({ ok: true, output: wrapped });
   });
 
+  it('finds nothing declared in a list of branches that is none', () => {
+    expect(unwrapAnswer({ output: { anyOf: { ok: true } } }, wrapped)).toEqual({
+      ok: true,
+      output: wrapped.output,
+    });
+  });
+
   it('takes a direct answer as it is', () => {
     const direct = { output_path: 'media://job/a.wav', output: 1 };
     expect(unwrapAnswer({ output: plain }, direct)).toEqual({ ok: true, output: direct });

@@ -7,11 +7,17 @@ it.each([
   ['>=1 <3', '2.5.1', true],
   ['1.x', '1.0.0', true],
   ['=v1.2.3', '1.2.3', true],
+  ['>=1.2.3beta', '1.2.3', true],
   ['^1.2.0', 'nightly', false],
   ['nightly', 'nightly', true],
   ['nightly', '1.0.0', false],
 ])('range %j, version %j: %s', (range, version, isIn) => {
   expect(isInRange(readRange(range), version)).toBe(isIn);
+});
+
+test('several ranges are kept beside each other', () => {
+  const ranges = ['^5.1.0', '^6.1.0'].map(readRange);
+  expect(['^5.1.0', '^6.1.0'].map(readRange).map((range, at) => range === ranges[at])).toEqual([true, true]);
 });
 
 test('a range is read once, and each of its answers worked out once', () => {

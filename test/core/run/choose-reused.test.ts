@@ -24,6 +24,10 @@ function definitionOf(changed: Partial<Record<string, Partial<StepDefinition>>> 
 const job: JsonObject = { clips: [{ name: 'a', size: 1 }], loud: true };
 const all = ['cut', 'tone', 'each', 'join', 'send'];
 
+function rootsOf(job: JsonObject): Repetition['roots'] {
+  return { job, run: { job_id: 'job_1', version: '1' } };
+}
+
 function choose({
   states = {},
   definition = definitionOf(),
@@ -42,7 +46,7 @@ function choose({
     compiled: compileDefinition(definition),
     before,
     roots: { job: otherJob, run },
-    rootsBefore: { job, run: { job_id: 'job_1', version: '1' } },
+    rootsBefore: rootsOf(job),
     from: null,
     onlyFailed: true,
     missing: new Map(),
@@ -58,7 +62,8 @@ function reasonsOf(...args: Parameters<typeof choose>) {
 describe('a run that is repeated', () => {
   it('keeps nothing unless that is asked for', () => {
     const { reused, executed } = choose({ onlyFailed: false });
-    expect([reused, executed.map(({ id }) => id)]).toEqual([[], all]);
+    const reason = 'every step happens again, unless from or only_failed is given';
+    expect([reused, executed]).toEqual([[], all.map((id) => ({ id, reason }))]);
   });
 
   it('keeps every result when nothing differs, also of a step that was kept before', () => {
@@ -71,6 +76,50 @@ describe('a run that is repeated', () => {
       join: 'it depends on cut, which happens again',
       send: 'it depends on join, which happens again',
     });
+  });
+
+  it('names the first of several reasons: its own, then what it depends on in their order', () => {
+    expect(reasonsOf({ states: { cut: 'failed', tone: 'failed', send: 'skipped' } })).toEqual({
+      cut: 'it did not succeed before: failed',
+      tone: 'it did not succeed before: failed',
+      join: 'it depends on cut, which happens again',
+      send: 'it did not succeed before: skipped',
+    });
+  });
+
+  it('does the same again in whatever order the steps stand', () => {
+    const { steps, ...others } = definitionOf();
+    const definition = { ...others, steps: steps.toReversed() };
+    expect(reasonsOf({ definition, states: { cut: 'failed' } })).toEqual(
+      reasonsOf({ states: { cut: 'failed' } }),
+    );
+  });
+
+  it('does again what depends on it by several ways, also on something that is kept', () => {
+    const ways: Record<string, string[]> = { send: ['join'], join: ['cut', 'each'], each: ['tone'] };
+    const steps = ['send', 'join', 'each', 'cut', 'tone'].map((id) => ({
+      id,
+      capability: 'x',
+      depends_on: ways[id] ?? [],
+    }));
+    const definition = { ...definitionOf(), steps };
+    expect(reasonsOf({ definition, before: definition, states: { tone: 'failed' } })).toEqual({
+      tone: 'it did not succeed before: failed',
+      each: 'it depends on tone, which happens again',
+      join: 'it depends on each, which happens again',
+      send: 'it depends on join, which happens again',
+    });
+  });
+
+  it('knows no value inside of a text, or of nothing', () => {
+    const definition = definitionOf({
+      cut: { input: { a: '{{ job.name.length ?? 0 }}', b: '{{ job.none.b ?? 0 }}' } },
+    });
+    const before = definition;
+    const other = { ...job, name: 'longer', none: null };
+    expect(
+      choose({ definition, before, job: other, rootsBefore: rootsOf({ ...other, name: 'short' }) }).executed,
+    ).toEqual([]);
   });
 
   it.each<[string, StepState | undefined, string]>([
@@ -88,7 +137,11 @@ describe('a run that is repeated', () => {
     const { id, capability, input } = first as StepDefinition;
     const before = { ...definitionOf(), steps: [{ input, capability, id }, ...others] };
     expect(choose({ before }).executed).toEqual([]);
-    expect(Object.keys(reasonsOf({ definition: reordered }))).toEqual(['tone', 'join', 'send']);
+    expect(reasonsOf({ definition: reordered })).toEqual({
+      tone: 'its definition is another one',
+      join: 'it depends on tone, which happens again',
+      send: 'it depends on join, which happens again',
+    });
   });
 
   it.each<[string, JsonObject, Record<string, string>]>([

@@ -127,6 +127,68 @@ describe('the ports of a driven run', () => {
     expect(run.state.steps).toEqual(['cancelled', 'cancelled', 'cancelled']);
   });
 
+  it('are asked to stop the ladders when a step fails', async () => {
+    let stopLadder: (end: UnitEnd) => void = () => undefined;
+    const error = { code: 'contact_lost', message: 'gone' };
+    const run = begun(aPlan(['a', 'b']), {
+      ...without,
+      executeStep: async ({ step: { id } }) =>
+        id === 'a' ? { state: 'escalated' } : { state: 'failed', error },
+      escalateStep: () =>
+        new Promise((resolve) => {
+          stopLadder = resolve;
+        }),
+      cancelEscalations: () => stopLadder({ state: 'cancelled', error }),
+      cancelRunning: () => expect.unreachable(),
+    });
+    expect(await run.ended).toMatchObject({ outcome: 'failed', error: { message: 'step b: gone' } });
+    expect(run.state.steps).toEqual(['cancelled', 'failed']);
+  });
+
+  it('are told once, when nothing is under way, that a long run goes on in a history of its own', async () => {
+    let pressure: 'none' | 'hard' = 'none';
+    const moved = new Promise<void>((resolve) => {
+      const { run, begin } = driveRun(aPlan(['a', 'b a']));
+      begin({
+        ...without,
+        executeStep: async ({ step: { id } }) => {
+          if (id === 'b') expect.unreachable();
+          pressure = 'hard';
+          return done;
+        },
+        historyPressure: () => pressure,
+        continueAsNew: () => {
+          expect(run.state.steps).toEqual(['succeeded', 'pending']);
+          resolve();
+        },
+        cancelRunning: () => expect.unreachable(),
+      });
+    });
+    await moved;
+  });
+
+  it('begin nothing in a run that begins paused', async () => {
+    const { run, begin } = driveRun(aPlan(['a']), { isPaused: true });
+    const ran: string[] = [];
+    begin({
+      ...without,
+      executeStep: async ({ step: { id } }) => {
+        ran.push(id);
+        return done;
+      },
+      cancelRunning: () => expect.unreachable(),
+    });
+    expect(ran).toEqual([]);
+    run.send({ type: 'resumed' });
+    expect(await run.ended).toMatchObject({ outcome: 'succeeded' });
+    expect(ran).toEqual(['a']);
+  });
+
+  it('must be there before anything is sent', () => {
+    const { run } = driveRun(aPlan(['a']));
+    expect(() => run.send({ type: 'paused' })).toThrow('paused was sent to a run that has not begun');
+  });
+
   it('may end a run that is over at once', async () => {
     const run = begun(aPlan([]), {
       ...without,

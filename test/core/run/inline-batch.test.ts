@@ -34,6 +34,63 @@ function followersOf(plan: RunPlan, most = 8): string {
     .join(' ');
 }
 
+/** The steps that are named have succeeded; the others are as they are then. */
+function withEnded(plan: RunPlan, ...ids: string[]): MachineState {
+  const { state } = startRun(plan);
+  for (const id of ids) {
+    const step = plan.steps.findIndex((one) => one.id === id);
+    applyEvent(state, { type: 'step_ended', step, item: 0, state: 'succeeded' });
+  }
+  return state;
+}
+
+const many: Partial<PlannedStep> = { decides: true, each: {} };
+
+describe('units that are executed together', () => {
+  it('are alone when nothing else is under way or waits', () => {
+    const { state } = startRun(aPlan(['a', 'b']));
+    expect([isAlone(state, 2), isAlone(state, 1)]).toEqual([true, false]);
+    const wait = { awaiting: 'time', until: 1, ref: null } as const;
+    applyEvent(state, { type: 'step_waiting', step: 0, item: 0, wait });
+    expect(isAlone(state, 1)).toBe(false);
+  });
+
+  it('are followed by what looks back at steps that have succeeded before', () => {
+    const state = withEnded(allInline(['x', 'a x', 'y x a']), 'x');
+    expect(inlineFollowers(state, [1], 8)).toEqual([{ step: 2, after: [1] }]);
+  });
+
+  it('are followed by nothing while an item has no room', () => {
+    const plan = marked({ ...allInline(['f', 'a', 'b a']), max_in_flight: 2 }, ({ id }) =>
+      id === 'f' ? many : {},
+    );
+    const { state } = startRun(plan);
+    expect(inlineFollowers(state, [1], 8)).toEqual([{ step: 2, after: [1] }]);
+    applyEvent(state, { type: 'decided', steps: [0], verdicts: [{ type: 'go', items: 2 }] });
+    expect(inlineFollowers(state, [1], 8)).toEqual([]);
+  });
+
+  it.each([
+    ...(['succeeded', 'failed', 'unknown', 'skipped', 'reused'] as const).map((end) => [end, true] as const),
+    ...(['pending', 'deciding', 'running', 'waiting'] as const).map((end) => [end, false] as const),
+  ])('end a run beside a step that is %s: %s', (end, isLast) => {
+    const { state } = startRun(allInline(['x', 'a']));
+    state.steps[0] = end;
+    expect(areLast(state, new Set([1]))).toBe(isLast);
+  });
+
+  it('end a run when all others have ended, none of them has items and the run goes well', () => {
+    const plan = allInline(['x', 'a x', 'b a']);
+    const state = withEnded(plan, 'x');
+    expect([[1, 2], [1], [2]].map((steps) => areLast(state, new Set(steps)))).toEqual([true, false, false]);
+    applyEvent(state, { type: 'cancel_requested' });
+    expect(areLast(state, new Set([1, 2]))).toBe(false);
+    const items = startRun(marked(aPlan(['f', 'a']), ({ id }) => (id === 'f' ? many : {}))).state;
+    applyEvent(items, { type: 'decided', steps: [0], verdicts: [{ type: 'go', items: 2 }] });
+    expect(areLast(items, new Set([0, 1]))).toBe(false);
+  });
+});
+
 describe('followers of inline steps', () => {
   it.each([
     ['a chain', ['a', 'b a', 'c b', 'd c'], 'b<a c<b d<c'],

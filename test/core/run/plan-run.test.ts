@@ -54,7 +54,7 @@ it.each<[string, Partial<StepDefinition>, object]>([
   ['dispatch: inline', { dispatch: 'inline' } as never, { inline: true }],
   ['dispatch: queued', { dispatch: 'queued' } as never, {}],
 ])('a step with %s says so', (_, step, more) => {
-  expect(planOne(step)).toEqual({ ...plain, ...more });
+  expect(planOne(step)).toStrictEqual({ ...plain, ...more });
 });
 
 test('results that are there already are named by their places', () => {

@@ -58,6 +58,13 @@ describe('a snapshot', () => {
     });
   });
 
+  it('has a letter of its own for each state', () => {
+    const { state } = startRun(aPlan(Array.from({ length: 11 }, (_, at) => `s${at}`)));
+    const all = ['pending', 'deciding', 'running', 'escalating', 'waiting', 'succeeded', 'failed'] as const;
+    state.steps.splice(0, 11, ...all, 'unknown', 'skipped', 'cancelled', 'reused');
+    expect(takeSnapshot(state).steps).toBe('pdrewsfukco');
+  });
+
   it('holds what waits and what was woken', () => {
     const state = play(startRun(aPlan(['a', 'b', 'c'])), [
       { type: 'history_grew', pressure: 'hard' },
@@ -137,7 +144,7 @@ describe('a run that goes on from a snapshot', () => {
     ]);
   });
 
-  it('judges failures as they were', () => {
+  it.each(['failed', 'unknown'] as const)('judges as it was what has %s', (end) => {
     const plan = planWith(['a', 'b', 'c a b', 'd c'], {
       a: { continues: true },
       c: { run_if: 'any_failed' },
@@ -146,7 +153,7 @@ describe('a run that goes on from a snapshot', () => {
     const state = play(startRun(plan), [
       { type: 'history_grew', pressure: 'hard' },
       waiting(1, pause),
-      ended(0, 'failed'),
+      ended(0, end),
     ]);
     const carried = carry(plan, state);
     applyEvent(carried.state, { type: 'step_woken', step: 1, item: 0 });
@@ -191,6 +198,37 @@ describe('a run that goes on from a snapshot', () => {
       { type: 'resume', step: 1, item: 0, wait: pause },
     ]);
     expect(carried.state).toMatchObject({ reviews: 1, inFlight: 1 });
+  });
+
+  it('begins the items of a step that was decided and had not begun', () => {
+    const plan = planWith(['a'], { a: { decides: true, each: {} } });
+    const state = play(startRun(plan), [
+      { type: 'history_grew', pressure: 'hard' },
+      { type: 'decided', steps: [0], verdicts: [{ type: 'go', items: 2 }] },
+    ]);
+    expect(takeSnapshot(state)).toMatchObject({ steps: 'p', fans: [{ step: 0, items: 'p2', next: 0 }] });
+    const carried = carry(plan, state);
+    expect(carried.commands).toEqual([
+      { type: 'execute', step: 0, item: 1 },
+      { type: 'execute', step: 0, item: 2 },
+    ]);
+    expect(carried.state.steps).toEqual(['running']);
+  });
+
+  it.each([
+    ['has items to begin', { items: 'wp', next: 1, isStopping: false }, [0]],
+    ['has begun all its items', { items: 'w', next: 1, isStopping: false }, []],
+    ['begins no others', { items: 'wp', next: 1, isStopping: true }, []],
+  ])('knows whether a step %s', (_, fan, open) => {
+    const plan = planWith(['a'], { a: { decides: true, each: {} } });
+    const { state } = restoreRun(plan, {
+      steps: 'r',
+      fans: [{ step: 0, failed: 0, firstFailure: null, ...fan }],
+      waits: [{ step: 0, item: 1, wait: pause }],
+      woken: [],
+      isPaused: true,
+    });
+    expect([...state.openFans]).toEqual(open);
   });
 
   it('stays paused', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { DecidedRoute } from '../../../src/contracts/dispatch.ts';
+import type { DecidedRoute, DispatchChoice } from '../../../src/contracts/dispatch.ts';
 import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
 import { planRun } from '../../../src/core/run/plan-run.ts';
 import { createDispatchOf, explainDispatch, listOpenRoutes } from '../../../src/core/run/step-dispatch.ts';
@@ -31,7 +31,7 @@ describe('what a run decides', () => {
       { capability: 'x', capability_version: '^1' },
       { capability: 'y', run_if: 'all_done', depends_on: ['s0'] },
     ]);
-    expect(listOpenRoutes(definition)).toEqual([
+    expect(listOpenRoutes(definition)).toStrictEqual([
       { capability: 'x' },
       { capability: 'x', tags: ['local'] },
       { capability: 'x', capability_version: '^1' },
@@ -78,16 +78,46 @@ describe('what a run decides', () => {
     });
   });
 
+  it('is another thing for each version and each list of tags', () => {
+    const definition = aPipeline([
+      { capability: 'x', capability_version: '^1' },
+      { capability: 'x', capability_version: '^2' },
+      { capability: 'x', tags: ['gpu'] },
+      { capability: 'x', tags: ['local'] },
+    ]);
+    expect(listOpenRoutes(definition)).toHaveLength(4);
+  });
+
   it('leaves in the queue what it did not decide', () => {
     const definition = aPipeline(Array.from({ length: 300 }, (_, n) => ({ capability: `x${n}` })));
     expect(listOpenRoutes(definition)).toHaveLength(200);
     expect(inlineOf(definition, shortOf(definition)).filter((inline) => inline)).toHaveLength(200);
     expect(inlineOf(definition, [])).not.toContain(true);
+    expect(createDispatchOf(definition, [])(definition.steps[0] as StepDefinition)).toEqual({
+      how: 'queued',
+      code: 'unknown',
+    });
   });
 
   it('says what it saw and what would have been enough', () => {
     const { message } = explainDispatch({ how: 'queued', code: 'slow', calls: 12, p90_ms: 340.2 });
     expect(message).toBe('9 of 10 calls take up to 340.2 ms; up to 100 ms is short');
-    expect(explainDispatch({ how: 'queued', code: 'unknown', calls: 3 }).message).toContain('3 calls');
+    const unknown =
+      'calls are known that its instances have answered; 5 are needed to tell whether it is short';
+    const others: [DispatchChoice, string][] = [
+      [{ how: 'queued', code: 'unknown', calls: 3 }, `3 ${unknown}`],
+      [{ how: 'queued', code: 'unknown' }, `0 ${unknown}`],
+      [
+        { how: 'inline', code: 'short', calls: 12, p90_ms: 13.2 },
+        '9 of 10 calls take at most 13.2 ms, as far as 12 calls show; up to 100 ms is short',
+      ],
+      [{ how: 'inline', code: 'asked' }, 'the definition says so'],
+      [
+        { how: 'queued', code: 'at_most_once' },
+        'retry.max is 0, and what is not queued may be delivered again',
+      ],
+    ];
+    for (const [choice, text] of others)
+      expect(explainDispatch(choice)).toEqual({ ...choice, message: text });
   });
 });

@@ -37,7 +37,8 @@ function woken(item: number, step = 0): RunMachineEvent {
 describe('what waits', () => {
   it('is counted when it waits for a person, until it goes on', () => {
     const begun = startRun(aPlan(['a', 'b']));
-    expect(play(begun, [waiting(0, review), waiting(0, pause, 1)])).toMatchObject({
+    expect(play(begun, [waiting(0, review)]).reviews).toBe(1);
+    expect(play(begun, [waiting(0, pause, 1)])).toMatchObject({
       reviews: 1,
       inFlight: 0,
     });
@@ -101,6 +102,13 @@ describe('an item that waits', () => {
       { type: 'resume', step: 0, item: 1, wait: pause },
     ]);
   });
+});
+
+it('items that are woken come back in their order, whatever another one begins to wait for', () => {
+  const { state } = startRun(fanPlan(1));
+  play({ state, commands: [] }, [beginItems(4), waiting(1, pause), waiting(2, pause), woken(1), woken(2)]);
+  play({ state, commands: [] }, [waiting(3, subRun)]);
+  expect(state.fans.get(0)?.blocked).toEqual(['0/1', '0/2']);
 });
 
 describe('a wake', () => {
