@@ -1,7 +1,8 @@
 /**
  * Calls of steps that take results of equal calls: a result that is kept ends the step; else one makes the call and all
  * others wait for it, in this process in memory, for those of other processes by one look at the database. Who leads
- * and comes to nothing makes room for the next; who has waited twice in vain makes the call on its own.
+ * and comes to nothing makes room for the next; who has waited twice in vain makes the call on its own. A database that
+ * is not there says nothing of a result: the error goes up for all who wait, so that none of them pays for that reason.
  */
 
 import type { CancelSignal } from '../../core/cancellation.ts';
@@ -13,6 +14,7 @@ import {
   lookUpResult,
   releaseLead,
 } from '../../db/cache/cached-result.ts';
+import { isUnavailable } from '../../errors/is-unavailable.ts';
 import { type KeepDependencies, keepResult } from './keep-result.ts';
 import { type CallKeys, type KeyDependencies, keyCall } from './keyed-call.ts';
 import { createSharedFlights, type Flight, type SharedFlights } from './shared-flights.ts';
@@ -60,7 +62,7 @@ export function createCachedCalls(dependencies: CacheDependencies): CachedCalls 
   };
 }
 
-/** What cannot be read is no reason to keep a call from being made. */
+/** What cannot be read is no reason to keep a call from being made, unless the database will be there in a moment. */
 async function readKeys(
   dependencies: CacheDependencies,
   { context, step, key, input }: StepCall,
@@ -70,6 +72,7 @@ async function readKeys(
   try {
     return await keyCall(dependencies, call);
   } catch (error) {
+    if (isUnavailable(error)) throw error;
     dependencies.logger.warn({ err: error, ...key }, 'a call is made: its key could not be read');
     return null;
   }
@@ -135,6 +138,9 @@ async function fly<End extends { readonly kind: string }>(
     if (found === 'lead') return await lead(workings, passage, own);
     flight.end(found);
     return await takeFrom(workings, passage, found);
+  } catch (error) {
+    if (isUnavailable(error)) flight.fail(error);
+    throw error;
   } finally {
     flight.end(null);
   }
@@ -164,11 +170,16 @@ async function lead<End extends { readonly kind: string }>(
   let kept: CachedResultRow | null = null;
   try {
     const end = await call(passage.clock.leftMs());
-    if (isSucceeded(end)) kept = await keepResult(dependencies, passage, end);
+    if (isSucceeded(end)) {
+      kept = await keepResult(dependencies, passage, end).catch((error: unknown) => {
+        flight.fail(error);
+        return null;
+      });
+    }
     return end;
   } finally {
     if (kept === null) await release(dependencies, passage);
-    flight.end(kept);
+    else flight.end(kept);
   }
 }
 

@@ -5,6 +5,7 @@ import { toNanoUsd } from '../../core/money/nano-usd.ts';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import { type CachedResultRow, storeResult } from '../../db/cache/cached-result.ts';
 import type { Db } from '../../db/connect.ts';
+import { isUnavailable } from '../../errors/is-unavailable.ts';
 import { attemptIdOf } from '../ids.ts';
 import type { MediaLibrary } from '../media/media-library.ts';
 import type { FleetPoller } from '../routing/fleet/fleet-poller.ts';
@@ -18,7 +19,7 @@ export interface KeepDependencies {
   readonly logger: Logger;
 }
 
-/** The step has succeeded, whatever becomes of this. @returns null when nothing is kept */
+/** The step has succeeded, whatever becomes of this. @returns null when nothing is kept @throws where the database is away */
 export async function keepResult(
   dependencies: KeepDependencies,
   passage: Passage,
@@ -33,6 +34,7 @@ export async function keepResult(
     return await store(dependencies, passage, { attempt, output, instance, key });
   } catch (error) {
     dependencies.logger.warn({ err: error, ...passage.stepCall.key }, 'a result was not kept');
+    if (isUnavailable(error)) throw error;
     return null;
   }
 }

@@ -43,15 +43,21 @@ const longestTimerMs = 2_147_483_647;
 
 /** Null when the time is over before, or the call is cancelled. */
 export function within<Result>(waited: Promise<Result>, { signal, leftMs }: Clock): Promise<Result | null> {
-  return new Promise((resolve) => {
-    const end = (result: Result | null): void => {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
       clearTimeout(timer);
       stopListening();
+    };
+    const end = (result: Result | null): void => {
+      stop();
       resolve(result);
     };
     const timer = setTimeout(() => end(null), Math.min(Math.max(0, leftMs()), longestTimerMs));
     let stopListening = (): void => undefined;
     stopListening = onCancel(signal, () => end(null));
-    waited.then(end, () => end(null));
+    waited.then(end, (error) => {
+      stop();
+      reject(error);
+    });
   });
 }

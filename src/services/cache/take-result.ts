@@ -7,6 +7,7 @@ import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { type CachedResultRow, dropResult } from '../../db/cache/cached-result.ts';
 import { endCachedStep } from '../../db/cache/cached-step.ts';
 import type { Db } from '../../db/connect.ts';
+import { isUnavailable } from '../../errors/is-unavailable.ts';
 import { decisionIdOf, newId } from '../ids.ts';
 import type { MediaLibrary } from '../media/media-library.ts';
 import type { StepResults } from '../run-data/step-results.ts';
@@ -58,7 +59,7 @@ export async function takeResult(
   return { kind: 'succeeded', output, attempt: { number, endpoint, cost_usd: 0, duration_ms, decision } };
 }
 
-/** A store that fails, or is full, says nothing of the result. */
+/** A store that fails, or is full, says nothing of the result; the database will be there in a moment. */
 async function place(
   { media, logger }: TakeDependencies,
   { keys, stepCall }: Passage,
@@ -67,6 +68,7 @@ async function place(
   try {
     return (await placeResult(media, result, keys.places)) ?? 'changed';
   } catch (error) {
+    if (isUnavailable(error)) throw error;
     logger.warn(
       { err: error, ...stepCall.key },
       'a call is made: the files of its result could not be placed',

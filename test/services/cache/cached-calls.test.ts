@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import { CancelSource } from '../../../src/core/cancellation.ts';
+import type { StepEnd } from '../../../src/services/steps/execute-step.ts';
 import { aProject, aRun, type RunOverrides } from '../../support/factories.ts';
 import { answer, echo, type Instance } from '../../support/fleet.ts';
 import { stepsOf, useSteps, type Worker } from '../../support/steps.ts';
@@ -168,6 +169,76 @@ describe('a leader that comes to nothing', () => {
     source.abort('cancelled');
     expect(await led).toEqual({ kind: 'cancelled' });
     expect(await waiting).toMatchObject({ kind: 'succeeded', attempt: { cost_usd: 0.25 } });
+  });
+});
+
+describe('a database that is not there for a moment', () => {
+  /** Ends as many of the statements that wait for a lock, or fewer when all is over before; the others have it then. */
+  async function endThoseThatWait(lock: string, most: number, begin: () => readonly Promise<StepEnd>[]) {
+    const holder = await db.transaction();
+    await holder.raw(`lock table ${lock}`);
+    let isOver = false;
+    const ending = Promise.allSettled(begin()).finally(() => {
+      isOver = true;
+    });
+    const ended = new Set<string>();
+    await waitFor('statements to be ended', async () => {
+      const { rows } = await db.raw(
+        `select pid || ' ' || query_start as statement, pg_cancel_backend(pid) from pg_stat_activity
+         where wait_event_type = 'Lock' and datname = current_database()`,
+      );
+      for (const { statement } of rows) ended.add(statement);
+      return isOver || ended.size >= most;
+    });
+    await holder.rollback();
+    return ending;
+  }
+
+  it.each([
+    ['looked up', 'cached_result in access exclusive mode'],
+    ['claimed', 'instance in exclusive mode'],
+  ])('keeps equal calls from being %s: none is made, all come again, and one is made', async (_, lock) => {
+    const runs = await Promise.all(Array.from({ length: 5 }, () => aCachedRun()));
+    const worker = aWorker();
+    for (const { run_id } of runs) await worker.decide({ run_id, step_ids: ['a'] });
+    const ends = await endThoseThatWait(lock, 2, () => runs.map((run) => worker.execute(run, 'a')));
+    for (const end of ends) expect(end).toMatchObject({ status: 'rejected', reason: { code: '57014' } });
+    expect(instance.execs).toHaveLength(0);
+    await Promise.all(runs.map((run) => worker.execute(run, { step_id: 'a', round: 2 })));
+    expect(instance.execs).toHaveLength(1);
+  });
+
+  it('keeps a result from being kept: who waits for it comes again instead of paying too', async () => {
+    const runs = await Promise.all(Array.from({ length: 3 }, () => aCachedRun()));
+    const worker = aWorker();
+    let answerNow = (): void => undefined;
+    instance.handle = (exec, response) => {
+      answerNow = () => void echo(exec, response);
+    };
+    const executing = runs.map((run) => worker.execute(run, 'a'));
+    await waitFor('the call', () => instance.execs.length > 0);
+    const ends = await endThoseThatWait('cached_result in access exclusive mode', 2, () => {
+      answerNow();
+      return executing;
+    });
+    expect(ends.map((end) => (end.status === 'rejected' ? end.reason.code : end.value.kind)).sort()).toEqual([
+      '57014',
+      '57014',
+      'succeeded',
+    ]);
+    expect(instance.execs).toHaveLength(1);
+  });
+
+  it('keeps a key from being read: the call is not made without', async () => {
+    const { job_id } = await aRun(db, { project_id: world.projectId() });
+    const reference = await put(`media://${job_id}/in.txt`, 'hello');
+    const run = await aCachedRun({ input: { text: reference } });
+    const worker = aWorker();
+    await worker.decide({ run_id: run.run_id, step_ids: ['a'] });
+    const [end] = await endThoseThatWait('job in access exclusive mode', 1, () => [worker.execute(run, 'a')]);
+    expect(end).toMatchObject({ status: 'rejected', reason: { code: '57014' } });
+    expect(instance.execs).toHaveLength(0);
+    expect(await worker.execute(run, { step_id: 'a', round: 2 })).toMatchObject({ kind: 'succeeded' });
   });
 });
 
