@@ -1,11 +1,23 @@
-/** What tests are given: the database of scripts/mutants/play-faults.ts. Those that it runs ask for nothing else. */
+/**
+ * What tests are given: the servers of scripts/mutants/play-faults.ts, and the sources as they are in the copy,
+ * compiled for this run alone. Those that it runs ask for no workflows.
+ */
+import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import type {} from '../../test/support/global-setup.ts';
+import { compilePackage } from '../../test/support/compile-package.ts';
+import { packageVariable } from '../../test/support/compiled-sources.ts';
+import type {} from '../../test/support/places.ts';
 
-export function setup({ provide }: TestProject): void {
+export const temporalVariable = 'TEST_TEMPORAL_ADDRESS';
+
+export async function setup({ provide, vitest }: TestProject): Promise<void> {
+  const { root } = vitest.config;
+  const packageFolder = join(root, 'package');
+  await compilePackage(root, packageFolder);
+  process.env[packageVariable] = packageFolder;
   process.env.RATE_LIMITS = 'off';
   provide('databaseUrl', String(process.env.TEST_DATABASE_URL));
-  provide('temporalAddress', '');
-  provide('packageFolder', '');
+  provide('temporalAddress', String(process.env[temporalVariable]));
+  provide('packageFolder', packageFolder);
   provide('workflowBundle', '');
 }

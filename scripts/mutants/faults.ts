@@ -105,7 +105,7 @@ const money: readonly Fault[] = [
     file: 'src/services/routing/claim-best.ts',
     find: 'const reserved = worstCase(instance, timeoutMs);',
     put: 'const reserved = worstCase(instance, timeoutMs / 2);',
-    tests: ['test/api/money.test.ts'],
+    tests: ['test/api/calls.test.ts'],
   },
   {
     name: 'a claim is made at a price that has changed',
@@ -188,7 +188,7 @@ const runs: readonly Fault[] = [
     file: 'src/db/run/run-delivery.ts',
     find: "where run_id = ? and coalesce(cancel_mode, 'graceful') = ?`",
     put: 'where run_id = ? and ? is not null`',
-    tests: ['test/services/runs/due-work.test.ts'],
+    tests: ['test/db/run/run.test.ts'],
   },
   {
     name: 'a cancel revives as a run that has begun',
@@ -250,11 +250,11 @@ const instances: readonly Fault[] = [
     tests: ['test/services/routing/fleet/fleet-poller.test.ts'],
   },
   {
-    name: 'a heartbeat revives a deregistered instance',
-    file: 'src/services/registry/take-heartbeat.ts',
-    find: "if (row.state === 'deregistered') return { row, revived: false };",
+    name: 'an instance that was taken out comes back by itself',
+    file: 'src/core/registry/transitions.ts',
+    find: "  if (facts.state === 'deregistered') return null;\n",
     put: '',
-    tests: ['test/services/registry/registry-service.test.ts'],
+    tests: ['test/core/registry/transitions.test.ts'],
   },
   {
     name: 'an unknown instance is adopted under the name of another capability',

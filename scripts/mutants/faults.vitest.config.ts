@@ -1,20 +1,17 @@
-/** Tests over a database that is there already, one file after the other. */
+/** Tests over a database that is there already, and over sources that are compiled as those of `npm test` are. */
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { compiledFiles, compiledSources } from '../../test/support/compiled-sources.ts';
 
 export default defineConfig({
+  plugins: [compiledSources(fileURLToPath(new URL('../..', import.meta.url)))],
   test: {
     globalSetup: ['scripts/mutants/faults-setup.ts'],
     setupFiles: ['test/support/watch-failures.ts'],
-    alias: [
-      {
-        find: 'capstan/capability',
-        replacement: fileURLToPath(new URL('../../src/capability/index.ts', import.meta.url)),
-      },
-    ],
     isolate: false,
-    maxWorkers: 1,
+    maxWorkers: 2,
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    server: { deps: { external: [compiledFiles] } },
   },
 });

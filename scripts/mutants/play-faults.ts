@@ -1,10 +1,19 @@
 /**
- * Makes one fault after the other in a copy of the checkout and runs the tests that must notice, over one Postgres that
- * is there for all of them. All those tests must pass before, so that a failure means the fault.
+ * Makes one fault after the other in a copy of the checkout and runs the tests that must notice, over one Postgres
+ * and one Temporal that are there for all of them. All those tests must pass before, so that a failure means the fault.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import pg from 'pg';
@@ -13,8 +22,11 @@ import { choosePort } from '../../src/dev/ports.ts';
 import { startPostgres } from '../../src/dev/postgres/server.ts';
 import { createPartReport } from '../../src/dev/progress.ts';
 import { createSupervisor } from '../../src/dev/supervisor/supervisor.ts';
-import { findCacheDir } from '../../src/dev/temporal/source.ts';
+import { startTemporal } from '../../src/dev/temporal/server.ts';
+import { findCacheDir, findTemporal } from '../../src/dev/temporal/source.ts';
+import { findMemoryDisk } from '../../test/support/memory-disk.ts';
 import { type Fault, faults } from './faults.ts';
+import { temporalVariable } from './faults-setup.ts';
 
 export interface PlayedFault extends Pick<Fault, 'name' | 'file'> {
   /** The test that has noticed; null = none has. */
@@ -23,14 +35,19 @@ export interface PlayedFault extends Pick<Fault, 'name' | 'file'> {
   readonly trouble: string | null;
 }
 
-interface Stage {
-  readonly copy: string;
+interface Servers {
   readonly databaseUrl: string;
+  readonly temporalAddress: string;
+}
+
+interface Stage extends Servers {
+  readonly copy: string;
 }
 
 interface Outcome {
+  /** Tests, by what they claim or by an error on the way to it. */
   readonly failed: readonly string[];
-  /** Files that did not come to their tests. */
+  /** What was not compiled, migrated or set up, so that no test of it was run. */
   readonly broken: readonly string[];
 }
 
@@ -63,30 +80,43 @@ async function dropDatabases(databaseUrl: string): Promise<void> {
   await client.end();
 }
 
-async function runTests({ copy, databaseUrl }: Stage, tests: readonly string[]): Promise<Outcome> {
-  await dropDatabases(databaseUrl);
+function readReport({ testResults }: Report): Outcome {
+  const outcome = { failed: [] as string[], broken: [] as string[] };
+  for (const { name, status, message, assertionResults } of testResults) {
+    const failed = assertionResults.filter((test) => test.status === 'failed');
+    for (const { fullName } of failed) outcome.failed.push(`${basename(name)}: ${fullName}`);
+    if (status === 'failed' && failed.length === 0)
+      outcome.broken.push(`${basename(name)}: ${message.split('\n')[0]}`);
+  }
+  return outcome;
+}
+
+function environmentOf(copy: string, { databaseUrl, temporalAddress }: Servers): Record<string, string> {
+  const TMPDIR = join(copy, 'scratch');
+  mkdirSync(TMPDIR, { recursive: true });
+  return { TMPDIR, TEST_DATABASE_URL: databaseUrl, [temporalVariable]: temporalAddress };
+}
+
+async function runTests(
+  { copy, ...servers }: Stage,
+  tests: readonly string[],
+  bail: number,
+): Promise<Outcome> {
+  await dropDatabases(servers.databaseUrl);
   const report = join(copy, 'report.json');
   rmSync(report, { force: true });
   const child = spawn(
     process.execPath,
     [
       ...['node_modules/vitest/vitest.mjs', 'run', '--config', 'scripts/mutants/faults.vitest.config.ts'],
-      ...['--root', '.', '--bail', '1', '--reporter=json', `--outputFile=${report}`, ...tests],
+      ...['--root', '.', `--bail=${bail}`, '--reporter=json', `--outputFile=${report}`, ...tests],
     ],
-    { cwd: copy, env: { ...process.env, TEST_DATABASE_URL: databaseUrl }, stdio: 'ignore' },
+    { cwd: copy, env: { ...process.env, ...environmentOf(copy, servers) }, stdio: 'ignore' },
   );
   await once(child, 'exit');
-  const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as Report;
-  return {
-    failed: testResults.flatMap(({ name, assertionResults }) =>
-      assertionResults
-        .filter(({ status }) => status === 'failed')
-        .map(({ fullName }) => `${basename(name)}: ${fullName}`),
-    ),
-    broken: testResults
-      .filter(({ status, assertionResults }) => status === 'failed' && assertionResults.length === 0)
-      .map(({ name, message }) => `${basename(name)}: ${message.split('\n')[0]}`),
-  };
+  if (!existsSync(report))
+    return { failed: [], broken: ['the sources are not compiled, or vitest does not start'] };
+  return readReport(JSON.parse(readFileSync(report, 'utf8')) as Report);
 }
 
 async function playOne(stage: Stage, { name, file, find, put, tests }: Fault): Promise<PlayedFault> {
@@ -102,7 +132,7 @@ async function playOne(stage: Stage, { name, file, find, put, tests }: Fault): P
     text.replace(find, () => put),
   );
   try {
-    const { failed, broken } = await runTests(stage, tests);
+    const { failed, broken } = await runTests(stage, tests, 1);
     const trouble = failed.length === 0 && broken.length > 0 ? `no test was run: ${broken[0]}` : null;
     return { name, file, by: failed[0] ?? null, trouble };
   } finally {
@@ -110,18 +140,38 @@ async function playOne(stage: Stage, { name, file, find, put, tests }: Fault): P
   }
 }
 
-async function withPostgres<T>(work: (databaseUrl: string) => Promise<T>): Promise<T> {
-  const dataDir = createTemporaryFolder('capstan-faults-data-');
+/** Both are there for all faults: starting them takes longer than most tests. */
+async function withServers<T>(work: (servers: Servers) => Promise<T>): Promise<T> {
+  const dataDir = createTemporaryFolder('capstan-faults-data-', findMemoryDisk());
   const report = (): void => undefined;
   const supervisor = createSupervisor({ report, temporaryFolder: dataDir });
+  const environment = process.env;
+  const cacheDir = findCacheDir(environment, homedir());
+  const common = { dataDir, ephemeral: true };
   try {
-    const cacheDir = findCacheDir(process.env, homedir());
-    const options = { dataDir, port: await choosePort([]), ephemeral: true, cacheDir };
-    const { url } = await startPostgres(supervisor, options, createPartReport(report, 'Postgres'));
-    return await work(url);
+    const { path: program } = await findTemporal(
+      { cacheDir, environment },
+      createPartReport(report, 'Temporal'),
+    );
+    const [databasePort, port, uiPort] = await choosePorts();
+    const [{ url: databaseUrl }, temporalAddress] = await Promise.all([
+      startPostgres(
+        supervisor,
+        { ...common, port: databasePort, cacheDir },
+        createPartReport(report, 'Postgres'),
+      ),
+      startTemporal(supervisor, { ...common, port, uiPort, environment, program }),
+    ]);
+    return await work({ databaseUrl, temporalAddress });
   } finally {
     await supervisor.stop();
   }
+}
+
+async function choosePorts(): Promise<readonly [number, number, number]> {
+  const one = await choosePort([]);
+  const two = await choosePort([], new Set([one]));
+  return [one, two, await choosePort([], new Set([one, two]))];
 }
 
 function tell({ name, by, trouble }: PlayedFault): void {
@@ -135,9 +185,9 @@ export async function playFaults(only: readonly string[] | null): Promise<readon
   const chosen = faults.filter(({ name }) => only === null || only.some((part) => name.includes(part)));
   const copy = copyCheckout();
   try {
-    return await withPostgres(async (databaseUrl) => {
-      const stage = { copy, databaseUrl };
-      const before = await runTests(stage, [...new Set(chosen.flatMap(({ tests }) => tests))]);
+    return await withServers(async (servers) => {
+      const stage = { copy, ...servers };
+      const before = await runTests(stage, [...new Set(chosen.flatMap(({ tests }) => tests))], 0);
       const unsound = [...before.failed, ...before.broken];
       if (unsound.length > 0) throw new Error(`without any fault these fail:\n${unsound.join('\n')}`);
       const played: PlayedFault[] = [];

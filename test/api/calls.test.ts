@@ -261,6 +261,14 @@ describe('money', () => {
     expect(asked[2]).toContain('the day of all projects');
   });
 
+  test('a price per second is reserved for as long as the call may take', async () => {
+    const cost_model = { type: 'per_second', rate_usd: 0.5 };
+    await register({ name: 'metered', cost_model, tags: ['hosted'] });
+    const { body } = await exec('metered', { body: { input: {}, timeout_ms: 8_000 } });
+    expect(body.routing?.reserved_usd).toBe(4);
+    expect((await lastAttempt('metered'))?.reserved_nano).toBe('4000000000');
+  });
+
   test('a budget that calls under way hold is 429 with Retry-After', async () => {
     const { headers } = await aLimitedProject(api, 0.5);
     const held = await register({ name: 'held', ...perCall(0.3) });

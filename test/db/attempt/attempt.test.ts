@@ -234,6 +234,20 @@ describe('a claim is refused', () => {
     },
   );
 
+  it('with gone at a price that is another one by now', async () => {
+    const [run, instance] = [await aRun(db), await anInstance(db, { cost_type: 'per_call', rate_usd: 1 })];
+    for (const before of [{ rate_usd: 2 }, { cost_type: 'per_second' as const }]) {
+      expect(await claimAttempt(db, aClaim(run, instance, before))).toEqual(refused('gone'));
+    }
+    expect(await claimAttempt(db, aClaim(run, instance))).toEqual(claimed);
+  });
+
+  it('with gone while the breaker of its instance is open', async () => {
+    const breaker_until = new Date(Date.now() + 60_000);
+    const [run, instance] = [await aRun(db), await anInstance(db, { breaker_until })];
+    expect(await claimAttempt(db, aClaim(run, instance))).toEqual(refused('gone'));
+  });
+
   it('with full while all slots are held, or one when it must be idle', async () => {
     const [run, instance] = [await aRun(db), await anInstance(db, { max_concurrency: 2 })];
     const claim = (step_id: string, must_be_idle: boolean) =>

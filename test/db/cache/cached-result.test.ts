@@ -137,6 +137,20 @@ it('a result is as old as whoever asks allows, and as whoever has made it', asyn
   expect(await lookUpResult(db, { ...(await anEqual(second)), ttl_ms: 3_600_000 })).toEqual({ kind: 'lead' });
 });
 
+it('a result of another project answers nobody, also under the same key', async () => {
+  const lookup = await aLookup();
+  await kept(lookup);
+  const strange = { ...(await aLookup()), keys: lookup.keys };
+  expect(await lookUpResult(db, strange)).toEqual({ kind: 'lead' });
+});
+
+it('what a step gave that did not succeed in the end answers nobody', async () => {
+  const lookup = await aLookup();
+  await kept(lookup);
+  await db('step').where({ run_id: lookup.run.run_id }).update({ state: 'cancelled' });
+  expect((await lookUpResult(db, await anEqual(lookup))).kind).not.toBe('hit');
+});
+
 it('what an instance of another spec has answered is kept under its own key', async () => {
   const lookup = await aLookup();
   await lookUpResult(db, lookup);

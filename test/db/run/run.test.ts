@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { countReruns, finishRun, openRun, type RunEnd } from '../../../src/db/run/run.ts';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
+import { listUndeliveredCancels, markCancelDelivered } from '../../../src/db/run/run-delivery.ts';
 import { endStep, readStepOutput } from '../../../src/db/step/step.ts';
 import { keepWaiting } from '../../../src/db/step/step-open.ts';
 import { useDatabase } from '../../support/database.ts';
@@ -197,4 +198,16 @@ describe('endStep', () => {
     expect(await newEvents()).toEqual([]);
     expect(await readStepOutput(db, run.run_id, 'a')).toEqual({ path: 'media://out.mp4' });
   });
+});
+
+it('a cancel that became a harder one while it was delivered is delivered again', async () => {
+  const { run } = await aRunningRun();
+  const ask = (mode: 'graceful' | 'terminate') => requestCancel(db, run, { reason: null, mode });
+  await ask('graceful');
+  await ask('terminate');
+  await markCancelDelivered(db, run.run_id, 'graceful');
+  await db('run').where({ run_id: run.run_id }).update({ start_delivered_at: db.fn.now() });
+  expect(await listUndeliveredCancels(db, 10)).toContain(run.run_id);
+  await markCancelDelivered(db, run.run_id, 'terminate');
+  expect(await listUndeliveredCancels(db, 10)).not.toContain(run.run_id);
 });

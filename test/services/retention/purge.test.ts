@@ -100,6 +100,18 @@ test('what ended long ago goes with all that is its own, and nothing that ended 
   expect(await purgeLater()).not.toMatchObject({ run: 1 });
 });
 
+test('a run stays as long as one that it started, which ended later', async () => {
+  const parent = await aCharged();
+  const origin = { parent_run_id: parent.run_id, parent_step_id: 'a', parent_item: 0 };
+  const child = await aCharged(origin);
+  await Promise.all([end(parent, 91), end(child, 89)]);
+  const before = await Promise.all([rowsOf(parent.run_id), rowsOf(child.run_id)]);
+  await purgeLater();
+  expect(await Promise.all([rowsOf(parent.run_id), rowsOf(child.run_id)])).toEqual(before);
+  await end(child, 91);
+  expect(await purgeLater()).toMatchObject({ run: 2 });
+});
+
 test('the ledger tells of a call whose run has been deleted', async () => {
   const run = await aCharged();
   await end(run, 100);

@@ -94,6 +94,18 @@ describe('candidates', () => {
     expect(fleet.of('nobody').instances).toEqual([]);
   });
 
+  it('leaves out who has been down for a quarter of an hour', async () => {
+    const down = (minutes: number) => ({
+      state: 'down',
+      down_since: db.raw(`now() - interval '${minutes} minutes'`),
+    });
+    const late = await insertInstance('fallen', down(14));
+    await insertInstance('fallen', down(16));
+    const fleet = aPoller();
+    await fleet.refresh();
+    expect(fleet.of('fallen').instances.map(({ instance_id }) => instance_id)).toEqual([late]);
+  });
+
   it('forgets a reported queue after 90 s, though the row does not change', async () => {
     const at = db.raw(`now() - interval '89 seconds'`);
     await insertInstance('queued', { queue_depth: 4, queue_depth_at: at });
