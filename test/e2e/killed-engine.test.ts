@@ -21,11 +21,12 @@ import {
 } from '../support/hash-chain.ts';
 import { findViolations } from '../support/invariants.ts';
 import { countExecutions, findLeftovers } from '../support/leftovers.ts';
+import { runs } from '../support/runs.ts';
 import { waitFor } from '../support/wait.ts';
 
 const priceUsd = 0.01;
 const priceNano = 10_000_000;
-const jobs = Array.from({ length: Number(process.env.RUNS ?? 10) }, (_, n) => hashJob(n));
+const jobs = Array.from({ length: runs(10) }, (_, n) => hashJob(n));
 const wanted = jobs.reduce((sum, job) => sum + succeedingCalls(job), 0);
 
 let capstan: Capstan;

@@ -1,6 +1,6 @@
 /**
  * Two instances, of which the preferred one is killed in mid-call, hangs, or is ten times slower than known: every run
- * succeeds, and no attempt goes twice to one instance. `npm run faults:failover` makes 20 runs of each (RUNS), prints how soon
+ * succeeds, and no attempt goes twice to one instance. `npm run faults:failover` makes 20 runs of each (FAULT_RUNS), prints how soon
  * the other one begins, and holds that against a bar of one second.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,8 +10,8 @@ import { echo, type Handler, type Instance, startInstance } from '../support/fle
 import { useMortalCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
-const isMeasured = process.env.RUNS !== undefined;
-const runs = Number(process.env.RUNS ?? 3);
+const isMeasured = process.env.FAULT_RUNS !== undefined;
+const runs = Number(process.env.FAULT_RUNS ?? 3);
 const usualMs = 100;
 const paid = { cost_model: { type: 'per_call', rate_usd: 0.02 }, tags: ['hosted'] };
 const step = { id: 'a', input: {}, timeout: '500ms', retry: { max: 3 } };

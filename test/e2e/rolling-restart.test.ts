@@ -5,6 +5,7 @@ import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type AddedWorker, type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, type Instance, startInstance } from '../support/fleet.ts';
 import { countExecutions, findLeftovers } from '../support/leftovers.ts';
+import { runs as timesAsMany } from '../support/runs.ts';
 import { waitFor } from '../support/wait.ts';
 
 let capstan: Capstan;
@@ -109,7 +110,7 @@ async function retire(worker: Pick<AddedWorker, 'kill'>, next: number): Promise<
   await gone;
 }
 
-const runsOfEach = Number(process.env.RUNS ?? 8);
+const runsOfEach = timesAsMany(8);
 
 test('runs under way do not notice that both workers are replaced, and replaced again', async () => {
   const callsBefore = gate.execs.length;

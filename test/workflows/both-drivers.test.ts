@@ -2,7 +2,7 @@
  * Random pipelines with conditions, rules, items, waits, failures and retries, with a queue and without, driven by the
  * workflow on a real Temporal and by the mock run in virtual time: they end equal, step by step and item by item, also
  * across histories, nothing is called more often than it has to be, and every history of the workflow replays.
- * BOTH_DRIVERS_RUNS and BOTH_DRIVERS_SEED: how many, and which. The long form: `BOTH_DRIVERS_RUNS=300`.
+ * The long form: `RUNS=25`.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApplicationFailure } from '@temporalio/common';
@@ -21,6 +21,7 @@ import {
   type Task,
   toPipeline,
 } from '../mock-run/any-pipeline.ts';
+import { seed as askedSeed, runs } from '../support/runs.ts';
 import {
   type Script,
   type ScriptedRun,
@@ -29,8 +30,8 @@ import {
   succeeded,
 } from '../support/scripted-runs.ts';
 
-const numRuns = Number(process.env.BOTH_DRIVERS_RUNS ?? 12);
-const seed = Number(process.env.BOTH_DRIVERS_SEED ?? 20_261_122);
+const numRuns = runs(12);
+const seed = askedSeed ?? 20_261_122;
 /** As many at once as the workers of one process take well. */
 const batch = 12;
 
