@@ -27,6 +27,13 @@ const money: readonly Fault[] = [
     tests: ['test/db/money/budget.test.ts'],
   },
   {
+    name: 'a batch that is given out twice loses its calls where money is short',
+    file: 'src/db/functions/claim-one-by-one.sql.ts',
+    find: 'if not c.is_first and not c.begins_step then',
+    put: 'if not c.is_first then',
+    tests: ['test/db/money/budget.test.ts'],
+  },
+  {
     name: 'a day of a project has no limit',
     file: 'src/db/functions/open-budget.sql.ts',
     find: 'select nullif(p.daily_limit_nano, 0) into v_limit',
@@ -129,7 +136,7 @@ const leases: readonly Fault[] = [
     file: 'src/services/delivery/lease-renewer.ts',
     find: '() => schedule(intervalMs),\n',
     put: '() => undefined,\n',
-    tests: ['test/api/idempotent-calls.test.ts', 'test/api/long-calls.test.ts'],
+    tests: ['test/services/delivery/lease-renewer.test.ts'],
   },
   {
     name: 'a call is lost before its lease has run out',
@@ -266,6 +273,13 @@ const instances: readonly Fault[] = [
 ];
 
 const ladders: readonly Fault[] = [
+  {
+    name: 'a transition that is given out again makes its call beside the first one',
+    file: 'src/services/escalation/ladder/advance.ts',
+    find: 'if (again && ',
+    put: 'if (!again && ',
+    tests: ['test/services/escalation/step-ladder.test.ts'],
+  },
   {
     name: 'the history of an escalation is truncated',
     file: 'src/services/escalation/ladder/store-progress.ts',
