@@ -1,6 +1,6 @@
 /**
- * When two calls are the same call. C1: another project, capability, version, spec, value of the input, or byte of a file
- * that it names makes another key. C2: names of files make none, neither of those that are read nor of those that are
+ * When two calls are the same call. C1: another project, capability, version, spec, set of tags, value of the input, or
+ * byte of a file that it names makes another key. C2: names of files make none, neither of those that are read nor of those that are
  * written; of a path to write to its extension counts, because capabilities choose a format by it. C3: paths that are the
  * same in one input are the same in the other, as far as something is written there.
  */
@@ -35,6 +35,8 @@ export interface KeyedCall {
   readonly projectId: string;
   readonly scope: CacheScope;
   readonly capability: string;
+  /** That an instance must have, in any order. */
+  readonly tags: readonly string[];
   readonly input: JsonObject;
   readonly places: MediaPlaces;
   /** SHA-256 of each file that is read, by its reference. */
@@ -49,7 +51,7 @@ export interface KeyedSpec {
 
 /** The text whose digest is the key. */
 export function cacheKeyText(call: KeyedCall, spec: KeyedSpec): string {
-  const { projectId, scope, capability, input, places, digests } = call;
+  const { projectId, scope, capability, tags, input, places, digests } = call;
   const files = Object.entries(places.sources).map(([pointer, reference]) => {
     const digest = digests.get(reference);
     if (digest === undefined) throw new RangeError(`no digest of ${reference}`);
@@ -59,6 +61,7 @@ export function cacheKeyText(call: KeyedCall, spec: KeyedSpec): string {
     project: projectId,
     scope,
     capability,
+    tags: [...new Set(tags)].sort(),
     major: majorOf(spec.version),
     spec: spec.digest,
     input: withoutFiles(input, '', places),

@@ -60,7 +60,7 @@ export async function keyCall(dependencies: KeyDependencies, call: CallToKey): P
     return null;
   const digests = await readDigests(dependencies.media, Object.values(places.sources));
   if (digests === null) return null;
-  const keyed = { projectId, scope: scopeOf(policy, run), capability, input, places, digests };
+  const keyed = { projectId, scope: scopeOf(policy, run), capability, tags, input, places, digests };
   const keys = specs.map((spec) => [spec.digest, sha256(cacheKeyText(keyed, spec))] as const);
   return { keys: new Map(keys), places, digests };
 }

@@ -11,7 +11,7 @@ const spec = { version: '1.4.2', digest: 'spec' };
 function keyOf(
   input: JsonObject,
   bytes: Readonly<Record<string, string>> = {},
-  change: Partial<Pick<KeyedCall, 'projectId' | 'scope' | 'capability'>> & Partial<typeof spec> = {},
+  change: Partial<Pick<KeyedCall, 'projectId' | 'scope' | 'capability' | 'tags'>> & Partial<typeof spec> = {},
 ): string {
   const { version = spec.version, digest = spec.digest, ...rest } = change;
   const places = findMediaPlaces(input);
@@ -23,6 +23,7 @@ function keyOf(
     projectId: 'prj',
     scope: ['project'] as const,
     capability: 'concat',
+    tags: ['gpu'],
     input,
     places,
     digests,
@@ -88,10 +89,11 @@ describe('the key of a call', () => {
     );
   });
 
-  it('is another for every project, scope, capability, version and spec (C1)', () => {
+  it('is another for every project, scope, capability, set of tags, version and spec (C1)', () => {
     const changes = fc.oneof(
       fc.record({ projectId: fc.constantFrom('prj2', 'prj3') }),
       fc.record({ capability: fc.constantFrom('mix', 'concat2') }),
+      fc.record({ tags: fc.constantFrom([], ['eu'], ['eu', 'gpu']) }),
       fc.record({ version: fc.constantFrom('2.0.0', '0.1.0', 'nightly') }),
       fc.record({ digest: fc.constantFrom('spec2', 'spec3') }),
       fc.record({ scope: fc.constantFrom(['pipeline', 'p'] as const, ['run', 'r'] as const) }),
@@ -101,6 +103,15 @@ describe('the key of a call', () => {
         expect(keyOf(input, {}, change)).not.toBe(keyOf(input));
       }),
     );
+  });
+
+  it('is the same for the same tags, in whatever order and however often they are named', () => {
+    const keys = [
+      ['eu', 'gpu'],
+      ['gpu', 'eu'],
+      ['eu', 'gpu', 'eu'],
+    ].map((tags) => keyOf({}, {}, { tags }));
+    expect(new Set(keys).size).toBe(1);
   });
 
   it.each([

@@ -348,6 +348,17 @@ it('a capability that does not say that it is deterministic is called, unless th
   expect(whim.execs).toHaveLength(3);
 });
 
+it('a step that insists on tags takes no result of an instance that another step’s tags allowed', async () => {
+  const name = 'placed';
+  const spec = { name, deterministic: true };
+  const eu = await world.register({ ...spec, tags: ['eu'] });
+  const us = await world.register({ ...spec, tags: ['us'] });
+  const execute = async (tags: string[]) =>
+    aWorker().execute(await aCachedRun({ capability: name, tags }), 'a');
+  for (const tags of [['eu'], ['us'], ['us'], ['eu']]) await execute(tags);
+  expect([eu.execs.length, us.execs.length]).toEqual([1, 1]);
+});
+
 it('a result goes with the run that made it', async () => {
   const first = await aCachedRun();
   await aWorker().execute(first, 'a');
