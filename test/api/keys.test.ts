@@ -170,6 +170,19 @@ describe('rotating a key', () => {
     expect(await statusOf(made.key)).toBe(401);
   });
 
+  test('is not for the former secret, which leaves nothing that outlives it', async () => {
+    const old = await make(api.apiKey, { projects: [api.projectId] });
+    await rotate(api.apiKey, old, 60);
+    expect((await rotate(old.key, old)).status).toBe(403);
+    const link = await api.call('/v1/login-links', { method: 'POST', headers: as(old.key) });
+    expect(link.status).toBe(403);
+    const opened = await api.call('/v1/session', { body: { key: old.key }, headers: { authorization: '' } });
+    expect(opened.ok).toBe(true);
+    const [session] = await api.db('session').where({ key_id: old.key_id });
+    const { former_until } = await api.db('api_key').where({ key_id: old.key_id }).first();
+    expect(session.expires_at).toEqual(former_until);
+  });
+
   test('lets a revocation during the overlap end both secrets', async () => {
     const old = await make(api.apiKey, { projects: [api.projectId] });
     const rotatedAt = Date.now();

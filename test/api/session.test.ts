@@ -249,6 +249,16 @@ describe('a cookie', () => {
     await waitFor('the stream to be cut', () => isCut);
   });
 
+  test('does not renew its key', async () => {
+    const body = { name: 'short', scopes: ['admin'], projects: [api.projectId] };
+    const [, { key, key_id }] = await readJson<{ key: string; key_id: string }>(
+      api.call('/v1/keys', { body }),
+    );
+    const asked = { body: {}, headers: ownPage };
+    const refused = await withCookie(await signIn(key), `/v1/keys/${key_id}/rotate`, asked);
+    expect(refused.status).toBe(403);
+  });
+
   test('that is long over is forgotten', async () => {
     await signIn();
     await api.db('session').update({ created_at: new Date(Date.now() - 25 * 3_600_000) });

@@ -18,6 +18,8 @@ export interface NewSession {
   readonly secret_sha256: Buffer;
   readonly keyId: string;
   readonly hours: number;
+  /** By the secret before a rotation: it ends with that. */
+  readonly isByFormer?: boolean;
   /** Of a person. */
   readonly provider?: {
     readonly signIn: Buffer;
@@ -31,15 +33,16 @@ export interface NewSession {
 /** It ends after `hours`, or with its key. False when the sign-in has opened one before; nothing was written. */
 export async function insertSession(
   db: Db,
-  { session_id, secret_sha256, keyId, hours, provider }: NewSession,
+  { session_id, secret_sha256, keyId, hours, isByFormer = false, provider }: NewSession,
 ): Promise<boolean> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `insert into session
        (secret_sha256, session_id, key_id, expires_at, sign_in_sha256, provider_sid, tokens, is_renewed)
-     select ?, ?, key_id, least(now() + make_interval(hours => ?), expires_at), ?, ?, ?, ?
+     select ?, ?, key_id, least(now() + make_interval(hours => ?), expires_at, case when ? then former_until end),
+       ?, ?, ?, ?
      from api_key where key_id = ? on conflict (sign_in_sha256) do nothing`,
     [
-      ...[secret_sha256, session_id, hours],
+      ...[secret_sha256, session_id, hours, isByFormer],
       ...[provider?.signIn ?? null, provider?.sid ?? null, provider?.tokens ?? null],
       ...[provider?.isRenewed ?? false, keyId],
     ],

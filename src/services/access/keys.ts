@@ -107,13 +107,21 @@ export function revokeKey(db: Db, caller: Caller, keyId: string): Promise<readon
   });
 }
 
-/** @throws AppError `not_found` when the key is not the caller or below it, or does not work any more, or is a person */
+/**
+ * A key renews itself by its present secret alone: whoever has only a session of it, or a secret that was to end, would
+ * have it for good.
+ *
+ * @throws AppError `forbidden` then, `not_found` when the key is not the caller or below it, or does not work any more, or is
+ * a person
+ */
 export async function rotateKey(
   db: Db,
   { caller, environment }: { readonly caller: Caller; readonly environment: string },
   { keyId, overlapS }: { readonly keyId: string; readonly overlapS: number },
 ): Promise<KeyCreated> {
   if (isPersonId(keyId)) throw new AppError('not_found', `${keyId} is a person, who has no secret here`);
+  if (keyId === caller.key_id && caller.shown !== undefined)
+    throw new AppError('forbidden', `${keyId} is renewed by its present secret, not by a ${caller.shown}`);
   const fresh = generateSecret(environment, keyId);
   await db.transaction(async (trx) => {
     await lockKeys(trx);

@@ -17,13 +17,17 @@ export interface KeyHolder {
   readonly projects: readonly string[];
   /** Absent: a key, whose scopes are the same everywhere. */
   readonly byProject?: ReadonlyMap<string, ReadonlySet<KeyScope>>;
+  /** What was shown for it; absent: the key's present secret. */
+  readonly shown?: 'former secret' | 'session';
 }
 
 /** Null when there is no project left in which the person may do something. */
 export function toHolder({ grants, every_project, ...row }: SessionHolder): KeyHolder | null {
   const { key_id, scopes } = row;
-  if (grants === null) return { key_id, scopes: new Set(scopes), projects: row.projects };
+  if (grants === null) return { key_id, scopes: new Set(scopes), projects: row.projects, shown: 'session' };
   const byProject = scopesByProject(grants, every_project ?? []);
   const projects = [...byProject.keys()];
-  return projects.length === 0 ? null : { key_id, scopes: new Set(scopes), projects, byProject };
+  return projects.length === 0
+    ? null
+    : { key_id, scopes: new Set(scopes), projects, byProject, shown: 'session' };
 }

@@ -1,6 +1,7 @@
 /**
  * Browsers that have signed in. S1: a session acts as its key, never as more. S2: it ends after 12 hours, and with its
- * key: revoked, expired, or its secret renewed and the former one over. S3: what opens one (a key, or a code of one use
+ * key: revoked, expired, or its secret renewed and the former one over, which it also does that the former one has opened;
+ * one of those makes no links. S3: what opens one (a key, or a code of one use
  * and 10 minutes) is not kept by it, and the database holds digests alone.
  */
 import { hash } from 'node:crypto';
@@ -37,7 +38,7 @@ export function digestOf(secret: string): Buffer {
   return hash('sha256', secret, 'buffer');
 }
 
-type Opener = Pick<KeyHolder, 'key_id' | 'projects'>;
+type Opener = Pick<KeyHolder, 'key_id' | 'projects' | 'shown'>;
 
 async function findOpener(trx: Db, request: SessionRequest): Promise<Opener | null> {
   return request.code === undefined ? verifyKey(trx, request.key) : useLoginCode(trx, digestOf(request.code));
@@ -58,6 +59,7 @@ export function openSession(db: Db, request: SessionRequest): Promise<string | n
       secret_sha256: digestOf(secret),
       keyId: opener.key_id,
       hours: sessionHours,
+      isByFormer: opener.shown === 'former secret',
     });
     await insertAudits(trx, auditOf(opener, 'session.opened'));
     return secret;
@@ -76,11 +78,16 @@ export function closeSession(db: Db, secret: string): Promise<EndedSession | nul
 /**
  * The code stands in the fragment, which browsers send to nobody, so it is in no log.
  *
- * @throws AppError `forbidden` for a person
+ * @throws AppError `forbidden` for a person, and for the secret before a rotation
  */
 export async function createLoginLink(db: Db, caller: Caller, publicUrl: string): Promise<LoginLink> {
   if (isPersonId(caller.key_id))
     throw new AppError('forbidden', `${caller.key_id} signs in at the provider; links are made with a key`);
+  if (caller.shown === 'former secret')
+    throw new AppError(
+      'forbidden',
+      `the former secret of ${caller.key_id} makes no links; its present one does`,
+    );
   return db.transaction(async (trx) => {
     const code = randomSecret();
     const expires_at = await insertLoginCode(trx, {
