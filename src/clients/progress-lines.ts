@@ -2,13 +2,15 @@
  * An answer to `/exec` that comes line by line (`application/x-ndjson`): lines of progress are told and forgotten, what
  * is left is the ordinary answer. As its head has been sent by then, a failure says its status in the answer itself.
  */
-import { type CallProgress, readProgress } from '../core/call/progress.ts';
+import { type CallProgress, isProgressLine, readProgress } from '../core/call/progress.ts';
 import { isPlainObject } from '../core/json-type.ts';
 import { largeTextBytes } from '../core/turns.ts';
 import type { InstanceAnswer, InstanceAnswerHead, LineFilter } from './send-request.ts';
 
 /** A longer line is no progress. */
 const longestLine = 4_096;
+/** Reading them takes 30 ms of a processor for each mebibyte: whoever tells more is cut off. */
+const mostToldBytes = 64 * 1_048_576;
 const newline = 10;
 const nothing = Buffer.alloc(0);
 
@@ -16,22 +18,31 @@ export function isProgressive({ status, headers }: InstanceAnswerHead): boolean 
   return status === 200 && /^application\/x-ndjson\b/i.test(String(headers['content-type'] ?? ''));
 }
 
-function parseLine(line: Buffer): CallProgress | null {
+/** Null when it is part of the answer. */
+function parseLine(line: Buffer): Readonly<Record<string, unknown>> | null {
   try {
-    return readProgress(JSON.parse(line.toString('utf8')));
+    const value: unknown = JSON.parse(line.toString('utf8'));
+    return isProgressLine(value) ? value : null;
   } catch {
     return null;
   }
 }
 
-export function createProgressLines(tell: (progress: CallProgress) => void): LineFilter {
+/** @param mostBytes of lines of progress */
+export function createProgressLines(
+  tell: (progress: CallProgress) => void,
+  mostBytes = mostToldBytes,
+): LineFilter {
   let pending = nothing;
   let isLong = false;
+  let toldBytes = 0;
   const endLine = (line: Buffer): Buffer => {
-    const progress = isLong || line.length > longestLine ? null : parseLine(line);
+    const told = isLong || line.length > longestLine ? null : parseLine(line);
     isLong = false;
-    if (progress === null) return line;
-    tell(progress);
+    if (told === null) return line;
+    toldBytes += line.length;
+    const progress = readProgress(told);
+    if (progress !== null) tell(progress);
     return nothing;
   };
   return {
@@ -50,7 +61,7 @@ export function createProgressLines(tell: (progress: CallProgress) => void): Lin
         pending = nothing;
         isLong = true;
       }
-      return Buffer.concat(kept);
+      return toldBytes > mostBytes ? null : Buffer.concat(kept);
     },
     rest: () => endLine(pending),
   };

@@ -18,8 +18,8 @@ export type InstanceAnswerHead = Omit<InstanceAnswer, 'body'>;
 
 /** Takes out what an answer tells on its way. */
 export interface LineFilter {
-  /** @returns what stays */
-  take(chunk: Buffer): Buffer;
+  /** @returns what stays; null when more was told than anybody listens to */
+  take(chunk: Buffer): Buffer | null;
   /** After the last chunk. */
   rest(): Buffer;
 }
@@ -105,8 +105,8 @@ class WholeReader implements Dispatcher.DispatchHandler {
 
   onResponseData(controller: Dispatcher.DispatchController, data: Buffer): void {
     const chunk = this.#lines === null ? data : this.#lines.take(data);
-    this.#size += chunk.length;
-    if (this.#size > this.#limit) this.#refuse(controller);
+    this.#size += chunk?.length ?? 0;
+    if (chunk === null || this.#size > this.#limit) this.#refuse(controller);
     else this.#chunks.push(chunk);
   }
 

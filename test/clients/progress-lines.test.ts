@@ -8,7 +8,7 @@ import { countProcessorMs } from '../support/processor-time.ts';
 function read(pieces: readonly Buffer[]) {
   const told: CallProgress[] = [];
   const lines = createProgressLines((progress) => told.push(progress));
-  const kept = [...pieces.map((piece) => lines.take(piece)), lines.rest()];
+  const kept = [...pieces.map((piece) => lines.take(piece) ?? Buffer.from('cut')), lines.rest()];
   return { told, kept: Buffer.concat(kept).toString() };
 }
 
@@ -29,12 +29,28 @@ test('however it is cut, progress is told and the answer stays', () => {
   );
 });
 
+test.each(['{"progress":2}', '{"progress":"1","message":"half"}', '{"progress":null,"eta_s":4}'])(
+  '%s tells nothing and harms nobody',
+  (line) => {
+    expect(read([Buffer.from(`${line}\n{"ok":true}`)])).toEqual({ told: [], kept: '{"ok":true}' });
+  },
+);
+
+test('what a line says besides its progress is left out', () => {
+  const { told, kept } = read([Buffer.from('{"progress":0.5,"message":1,"eta_s":4}\n')]);
+  expect([told, kept]).toEqual([[{ progress: 0.5 }], '']);
+});
+
+test('whoever tells more than anybody listens to is cut off', () => {
+  const lines = createProgressLines(() => undefined, 1_000);
+  const line = Buffer.from('{"progress":0.5}\n');
+  const taken = Array.from({ length: 100 }, () => lines.take(line));
+  expect(taken.indexOf(null)).toBe(Math.floor(1_000 / line.length));
+  expect(taken.at(-1)).toBeNull();
+});
+
 test.each([
-  '{"progress":2}',
-  '{"progress":-0.1}',
-  '{"progress":"1"}',
-  '{"progress":0.5,"output":1}',
-  '{"progress":0.5,"message":1}',
+  '{"ok":true,"progress":0.5}',
   '[0.5]',
   'progress',
   `{"progress":0.5,"message":"${'x'.repeat(5_000)}"}`,

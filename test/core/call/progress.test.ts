@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { readProgress } from '../../../src/core/call/progress.ts';
+import { isProgressLine, readProgress } from '../../../src/core/call/progress.ts';
 
 it.each([
   [{ progress: 0 }, { progress: 0 }],
@@ -12,6 +12,8 @@ it.each([
     { progress: 0.5, message: '' },
     { progress: 0.5, message: '' },
   ],
+  [{ progress: 0.5, message: 7 }, { progress: 0.5 }],
+  [{ progress: 0.5, message: null, eta_s: 3 }, { progress: 0.5 }],
 ])('reads %j', (line, progress) => {
   expect(readProgress(line)).toStrictEqual(progress);
 });
@@ -24,6 +26,13 @@ it('shows no control character, and no half of a character', () => {
   expect(readProgress({ progress: 0, message: 'a\u001b[2J\nb\ud800' })?.message).toBe('a [2J b\ufffd');
 });
 
+it.each([{ progress: '0.5' }, { progress: -0.1 }, { progress: 1.1 }, { progress: Number.NaN }])(
+  'cannot use %j, which is a line of progress all the same',
+  (line) => {
+    expect([isProgressLine(line), readProgress(line)]).toEqual([true, null]);
+  },
+);
+
 it.each([
   null,
   0.5,
@@ -31,13 +40,8 @@ it.each([
   [],
   [{ progress: 0.5 }],
   {},
-  { progress: '0.5' },
-  { progress: -0.1 },
-  { progress: 1.1 },
-  { progress: Number.NaN },
-  { progress: 0.5, message: 7 },
-  { progress: 0.5, message: null },
-  { progress: 0.5, output: 1 },
+  { ok: true, progress: 0.5 },
+  { ok: false, error: 'busy', progress: 2 },
 ])('takes %j for no line of progress', (line) => {
-  expect(readProgress(line)).toBeNull();
+  expect(isProgressLine(line)).toBe(false);
 });
