@@ -2,7 +2,7 @@
  * A server that is not ready is left out within a second, and one that is only busy is not: two checks must fail, of two
  * seconds each. Where none seems ready, all are asked: a late answer is better than none, and a server without its
  * database says so itself. What met one that died is tried at another where that cannot happen twice: reads, and
- * requests with an `Idempotency-Key`.
+ * requests with an `Idempotency-Key` to routes that honour it.
  */
 import type { ClusterPlace } from './place.ts';
 import { nodeAddresses } from './temporal-nodes.ts';
@@ -47,7 +47,9 @@ backend servers
   option http-buffer-request
   retries 3
   retry-on conn-failure empty-response response-timeout 503
-  http-request disable-l7-retry unless METH_GET or { req.hdr(idempotency-key) -m found }
+  # What honours the header, and so happens once however often it is sent.
+  acl keyed path_reg ^/v1/(runs|runs/bulk|runs/[^/]+/rerun|capabilities/[^/]+/exec|reviews/[^/]+/decision)$
+  http-request disable-l7-retry unless METH_GET or keyed { req.hdr(idempotency-key) -m found }
   default-server check inter 500ms fastinter 200ms fall 2 rise 1
 ${listServers(parts)}
 frontend temporal

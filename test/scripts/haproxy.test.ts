@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { haproxyConfiguration } from '../../scripts/cluster/haproxy-configuration.ts';
 import { type ClusterPorts, chooseClusterPorts } from '../../scripts/cluster/ports.ts';
+import { declaredRoutes } from '../../scripts/docs/declared-routes.ts';
 import { findCacheDir, findOnPath } from '../../src/dev/temporal/source.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -60,6 +61,15 @@ async function answersFrom(which: readonly number[]): Promise<void> {
     return JSON.stringify(seen) === JSON.stringify(expected);
   });
 }
+
+test('what may be sent twice is what honours a key', () => {
+  const text = haproxyConfiguration({ ports: { servers: [] } as never, servers: 0 });
+  const keyed = new RegExp(/acl keyed path_reg (.*)$/m.exec(text)?.[1] ?? 'no rule');
+  for (const { method, path, headers } of declaredRoutes()) {
+    const isKeyed = method === 'POST' && keyed.test(path.replaceAll(/\{\w+\}/g, 'some'));
+    expect([method, path, isKeyed]).toEqual([method, path, 'idempotency-key' in headers.shape]);
+  }
+});
 
 describe.skipIf(program === null)('HAProxy before two servers', () => {
   beforeEach(async () => {
