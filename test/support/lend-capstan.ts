@@ -1,6 +1,6 @@
 /**
- * One Capstan for all files of a test run that need no settings of their own, started when the first of them asks: an
- * idle server and its worker take a fourteenth of a processor, with what they ask of the database.
+ * One Capstan for all files of a test run that need no settings of their own, started when the first of them asks. A
+ * server and its worker take processor time also while nothing runs, so there is not one for each test worker.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
