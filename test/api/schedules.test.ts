@@ -28,7 +28,8 @@ function get(id: string) {
 function delivered(id: string): Promise<Schedule> {
   return waitFor(`Temporal to be told of ${id}`, async () => {
     const [, schedule] = await get(id);
-    return schedule.delivered ? schedule : undefined;
+    const isShown = schedule.paused || schedule.next_at.length > 0; // a view asks Temporal for two seconds, not longer
+    return schedule.delivered && isShown ? schedule : undefined;
   });
 }
 
