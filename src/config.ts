@@ -32,6 +32,23 @@ interface Heartbeats {
   readonly HEARTBEAT_TIMEOUT_MS: number;
 }
 
+interface Addresses {
+  readonly CAPSTAN_MODE: 'development' | 'production';
+  readonly PUBLIC_URL?: string | undefined;
+}
+
+/** Links, and the cookie of browsers, which is bound to https, are made with it. */
+function checkPublicUrl({ CAPSTAN_MODE, PUBLIC_URL }: Addresses, context: z.RefinementCtx): void {
+  const needed = 'the address at which clients reach the API, as https://capstan.example.com';
+  const isUrl = PUBLIC_URL !== undefined && /^https?:\/\//.test(PUBLIC_URL) && URL.canParse(PUBLIC_URL);
+  const message =
+    PUBLIC_URL === undefined
+      ? `is not set; production mode needs ${needed}`
+      : `${PUBLIC_URL} is not ${needed}`;
+  if (!isUrl && (PUBLIC_URL !== undefined || CAPSTAN_MODE === 'production'))
+    context.addIssue({ code: 'custom', path: ['PUBLIC_URL'], message });
+}
+
 /** One that is lost must not cost a step its worker, so two fit into the timeout. */
 function checkHeartbeats(
   { HEARTBEAT_INTERVAL_MS: given = 0, HEARTBEAT_TIMEOUT_MS: timeout }: Heartbeats,
@@ -47,12 +64,18 @@ export const ConfigSchema = z
   .object({
     DATABASE_URL: z.string().meta({ description: 'Postgres connection URL.' }),
     DATABASE_POOL: integer(20, 2, 200).meta({ description: 'Connections per process.' }),
+    DATABASE_HISTORY_POOL: integer(8, 1, 100).meta({
+      description:
+        'Further connections of a server for lists, sums and exports of what has been, so that calls never wait for them.',
+    }),
     API_KEY_FILE: z.string().optional().meta({
       description: 'Where the first start leaves an admin key (mode 0600); none is made without it.',
     }),
     HOST: z.string().default('127.0.0.1').meta({ description: 'Address the API listens on.' }),
     PORT: integer(7400, 0, 65_535).meta({ description: 'Port the API listens on; 0 picks a free one.' }),
-    PUBLIC_URL: z.string().optional().meta({ description: 'Base URL of the API as clients see it.' }),
+    PUBLIC_URL: z.string().optional().meta({
+      description: 'Base URL of the API as clients see it. Production mode needs it.',
+    }),
     MEDIA_URL: z.string().default('file://.capstan/media').meta({
       description:
         'Media store: file://DIR, or s3://BUCKET/PREFIX?region=…&endpoint=…&path_style=true with keys where AWS’ SDK looks for them (AWS_ACCESS_KEY_ID, profiles, roles).',
@@ -130,8 +153,22 @@ export const ConfigSchema = z
     RATE_HEARTBEATS_PER_S: integer(100, 1, 1_000_000).meta({
       description: 'Registrations, heartbeats and deregistrations of a key, twenty times as many at once.',
     }),
+    RATE_SESSIONS_PER_MIN: integer(30, 1, 1_000_000).meta({
+      description: 'Sessions of browsers that a key opens.',
+    }),
     RATE_WRONG_KEYS_PER_MIN: integer(10, 1, 1_000_000).meta({
       description: 'Wrong keys from one address that are answered 401; further ones are answered 429.',
+    }),
+    REQUESTS_AT_ONCE: integer(1_000, 1, 1_000_000).meta({
+      description:
+        'Requests of a key that a process keeps open at once, long calls and `Prefer: wait` among them; further ones are answered 429.',
+    }),
+    STREAMS_AT_ONCE: integer(200, 1, 1_000_000).meta({
+      description: 'Streams of events of a key that a process keeps open at once, counted by themselves.',
+    }),
+    BODIES_BYTES: integer(67_108_864, 1_048_576, 17_179_869_184).meta({
+      description:
+        'Memory for bodies that are being received, all together; a key or an address may take a quarter of it, or one body of the largest size.',
     }),
     INSTANCES_PER_PROJECT: integer(1_000, 1, 100_000).meta({
       description: 'Instances that a project may have registered at once; every process keeps all in memory.',
@@ -226,7 +263,8 @@ export const ConfigSchema = z
     }),
     MAINTENANCE_MS: integer(1_000, 50, 60_000).meta({ description: 'Pause between two maintenance rounds.' }),
   })
-  .superRefine(checkHeartbeats);
+  .superRefine(checkHeartbeats)
+  .superRefine(checkPublicUrl);
 
 export type Config = z.infer<typeof ConfigSchema>;
 

@@ -59,3 +59,25 @@ describe('HEARTBEAT_INTERVAL_MS', () => {
     );
   });
 });
+
+describe('PUBLIC_URL', () => {
+  const production = { ...environment, CAPSTAN_MODE: 'production' };
+
+  it('must be said in production mode, where links and cookies are made with it', () => {
+    expect(() => readConfig(production)).toThrow(
+      /is not set; production mode needs the address at which clients reach the API, as https:[\s\S]*at PUBLIC_URL/,
+    );
+    const PUBLIC_URL = 'https://capstan.example.com';
+    expect(readConfig({ ...production, PUBLIC_URL })).toMatchObject({ PUBLIC_URL });
+    expect(readConfig(environment).PUBLIC_URL).toBeUndefined();
+  });
+
+  it.each(['', 'capstan.example.com', 'ftp://capstan.example.com', 'https://'])(
+    'is not "%s"',
+    (PUBLIC_URL) => {
+      expect(() => readConfig({ ...environment, PUBLIC_URL })).toThrow(
+        /is not the address[\s\S]*at PUBLIC_URL/,
+      );
+    },
+  );
+});

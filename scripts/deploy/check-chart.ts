@@ -41,7 +41,7 @@ const refused = [
   { given: [], asked: 'existingSecret' },
   { given: ['--set', 'database.existingSecret=secret'], asked: 'existingClaim' },
   { given: [...whole, '--set', 'oidc.issuer=http://id.example.com'], asked: 'oidc/issuer' },
-  { given: oidc, asked: 'publicUrl' },
+  { given: whole, asked: 'publicUrl' },
   { given: returning, asked: 'oidc.groups' },
   { given: grouped, asked: 'oidc.clientId' },
   { given: [...grouped, '--set', 'oidc.clientId=capstan'], asked: 'oidc.existingSecret' },

@@ -73,7 +73,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   api: {
     imports: ['contracts', 'core', 'definitions', 'errors', 'services'],
     types: ['config'],
-    packages: ['@koa/router', 'koa', 'lru-cache', 'node:', 'pino', 'zod', 'zod-openapi'],
+    packages: ['@koa/router', 'koa', 'lru-cache', 'node:', 'p-limit', 'pino', 'zod', 'zod-openapi'],
   },
   config: { imports: ['clients', 'core', 'errors'], packages: ['zod'] },
   runtime: {

@@ -3,10 +3,10 @@ import type { Readable } from 'node:stream';
 import type { z } from 'zod';
 
 /**
- * Whose limits apply: those of an ordinary request; those of one that carries a job or another input, which may hold as
+ * Whose limits apply: those of one that holds a few short fields; those of an ordinary request; those of one that carries a job or another input, which may hold as
  * much wherever it is sent; or those of a pipeline definition.
  */
-export type BodySize = 'request' | 'data' | 'definition';
+export type BodySize = 'small' | 'request' | 'data' | 'definition';
 
 export interface JsonBody<S extends z.ZodType = z.ZodType> {
   readonly kind: 'json';

@@ -9,6 +9,7 @@ import type { RateConfig } from './rate-limits.ts';
 export type ApiConfig = RateConfig &
   Pick<
     Config,
+    | 'BODIES_BYTES'
     | 'BODY_LIMIT_BYTES'
     | 'DEFINITION_LIMIT_BYTES'
     | 'MEDIA_LIMIT_BYTES'
@@ -26,6 +27,8 @@ const stringBytes = 262_144;
 export function bodyLimits(config: ApiConfig, size: BodySize): BodyLimits {
   const wide = { depth: 100, keys: mostValues, values: mostValues, stringBytes };
   switch (size) {
+    case 'small':
+      return { bytes: 4_096, depth: 8, keys: 32, values: 64, stringBytes: 4_096 };
     case 'request':
       return { bytes: config.BODY_LIMIT_BYTES, depth: 64, keys: 1_000, values: 10_000, stringBytes };
     case 'data':

@@ -10,7 +10,7 @@ import { authenticate } from './middleware/authenticate.ts';
 import { type ApiMiddleware, type RequestState, sentPath } from './middleware/request-state.ts';
 import type { RateLimits } from './rate-limits.ts';
 import { createReadBody, type ReadBody } from './read-body.ts';
-import type { Route } from './route.ts';
+import type { Answer, RawCall, Route } from './route.ts';
 import { sendAnswer } from './send-answer.ts';
 
 export interface MountOptions {
@@ -63,10 +63,13 @@ async function within(answer: Promise<unknown>, ms: number): Promise<void> {
 function answer(route: Route, readBody: ReadBody, { limits, closing }: MountOptions): ApiMiddleware {
   return async (ctx) => {
     const { req, state } = ctx;
-    const { bytes, body } = await readBody(req, route.body);
+    const address = req.socket.remoteAddress ?? '';
+    const keyId = state.caller?.key_id;
+    if (keyId === undefined && route.body.kind === 'json') limits.sawOpenBody(address);
+    const { bytes, body } = await readBody(req, route.body, keyId ?? address);
     if (route.isLong) allowSilence(req.socket);
     else if (closing.aborted) state.gone.abort('gone');
-    const ready = await route.handle({
+    const call: RawCall = {
       params: ctx.params,
       query: queryOf(route, ctx),
       headers: req.headers,
@@ -79,10 +82,21 @@ function answer(route: Route, readBody: ReadBody, { limits, closing }: MountOpti
       requestHeaders: req.headers,
       signal: state.gone,
       setHeader: (name, value) => ctx.set(name, value),
-      sawWrongKey: () => limits.sawWrongKey(req.socket.remoteAddress ?? ''),
-    });
-    await sendAnswer(ctx, ready);
+      sawWrongKey: () => limits.sawWrongKey(address),
+      opensSession: (opener) => limits.ask('session', opener),
+    };
+    const isOfHistory = route.opens === 'history' && keyId !== undefined;
+    await sendAnswer(
+      ctx,
+      await (isOfHistory ? limits.inLine(keyId, () => readIfWanted(route, call)) : route.handle(call)),
+    );
   };
+}
+
+/** @throws AppError `unavailable` when the client went away while it stood in line */
+function readIfWanted(route: Route, call: RawCall): Promise<Answer> {
+  if (call.signal.aborted) throw new AppError('unavailable', 'nobody waits for the answer any more');
+  return route.handle(call);
 }
 
 /** Without `project_id`, which authentication has read. */

@@ -1,5 +1,5 @@
 /**
- * Receives a body of a known size class: media type first, then size while it arrives, then characters, then one
+ * Receives a body of a known size class: media type first, then size and the sender's share of memory while it arrives, then characters, then one
  * linear scan, and only then `JSON.parse`. Large bodies take turns.
  */
 import { isUtf8 } from 'node:buffer';
@@ -8,6 +8,7 @@ import { setImmediate } from 'node:timers/promises';
 import { findJsonFault } from '../core/json-scan.ts';
 import { createTurns, largeTextBytes, type Turns } from '../core/turns.ts';
 import { AppError } from '../errors/app-error.ts';
+import { type BodyBudget, createBodyBudget, type HeldBody } from './body-budget.ts';
 import type { BodyKind, JsonBody, ReceivedStream, ReceivedText } from './body-kind.ts';
 import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits } from './limits.ts';
 
@@ -47,17 +48,18 @@ interface BodyReading {
   readonly request: IncomingMessage;
   readonly limits: BodyLimits;
   readonly takeTurn: Turns;
+  readonly held: HeldBody;
 }
 
 /** While a large body is checked, and what its handler does at once, no other one is. */
-async function receive({ request, limits, takeTurn }: BodyReading): Promise<Buffer> {
-  const { chunks, size } = await receiveChunks(request, limits.bytes);
+async function receive({ request, limits, takeTurn, held }: BodyReading): Promise<Buffer> {
+  const { chunks, size } = await receiveChunks(request, limits.bytes, held);
   if (size >= largeTextBytes) await takeTurn();
   return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
 }
 
 /** By events: an iterator over the stream takes several times as long for a small body. */
-function receiveChunks(request: IncomingMessage, limit: number): Promise<ReceivedChunks> {
+function receiveChunks(request: IncomingMessage, limit: number, held: HeldBody): Promise<ReceivedChunks> {
   return new Promise((resolve, reject) => {
     const { bodyTimeoutMs } = httpLimits;
     const chunks: Buffer[] = [];
@@ -73,8 +75,9 @@ function receiveChunks(request: IncomingMessage, limit: number): Promise<Receive
     };
     const onData = (chunk: Buffer): void => {
       size += chunk.length;
-      if (size > limit) refuse(refuseSize(limit));
-      else chunks.push(chunk);
+      const refusal = size > limit ? refuseSize(limit) : held.take(chunk.length);
+      if (refusal === null) chunks.push(chunk);
+      else refuse(refusal);
     };
     const onEnd = (): void => {
       end();
@@ -146,17 +149,40 @@ function takeStream(request: IncomingMessage): ReceivedBody {
   return { bytes: nothing, body };
 }
 
-/** @throws AppError `unsupported_media_type`, `body_too_large`, `malformed_json`, `json_too_deep`, `proto_key` */
-export type ReadBody = (request: IncomingMessage, kind: BodyKind) => Promise<ReceivedBody>;
+/**
+ * @param sender whose share of memory the body takes: the id of a key, or an address
+ * @throws AppError `unsupported_media_type`, `body_too_large`, `malformed_json`, `json_too_deep`, `proto_key`,
+ * `request_timeout`, `rate_limited`, `unavailable`
+ */
+export type ReadBody = (request: IncomingMessage, kind: BodyKind, sender: string) => Promise<ReceivedBody>;
+
+function createBudget({ BODIES_BYTES, BODY_LIMIT_BYTES, DEFINITION_LIMIT_BYTES }: ApiConfig): BodyBudget {
+  // A body of the largest size fits, and as much again for the pieces that it comes in.
+  const senderBytes = Math.max(BODIES_BYTES / 4, 2 * BODY_LIMIT_BYTES, 2 * DEFINITION_LIMIT_BYTES);
+  return createBodyBudget({ processBytes: Math.max(BODIES_BYTES, senderBytes), senderBytes });
+}
 
 export function createReadBody(config: ApiConfig): ReadBody {
   const takeTurn = createTurns(setImmediate); // of all large bodies
-  return async (request, kind) => {
+  const budget = createBudget(config);
+  const reading = async <T>(sender: string, read: (held: HeldBody) => Promise<T>): Promise<T> => {
+    const held = budget.open(sender);
+    try {
+      return await read(held);
+    } finally {
+      held.release();
+    }
+  };
+  return async (request, kind, sender) => {
     switch (kind.kind) {
-      case 'json':
-        return readJsonBody({ request, limits: bodyLimits(config, kind.size), takeTurn }, kind);
-      case 'definition':
-        return readDefinitionBody({ request, limits: bodyLimits(config, 'definition'), takeTurn });
+      case 'json': {
+        const limits = bodyLimits(config, kind.size);
+        return reading(sender, (held) => readJsonBody({ request, limits, takeTurn, held }, kind));
+      }
+      case 'definition': {
+        const limits = bodyLimits(config, 'definition');
+        return reading(sender, (held) => readDefinitionBody({ request, limits, takeTurn, held }));
+      }
       case 'stream':
         return takeStream(request);
       case 'none':

@@ -11,7 +11,7 @@ import type { ErrorCode } from '../contracts/errors.ts';
 import type { CancelSignal } from '../core/cancellation.ts';
 import type { Caller } from '../services/access/caller.ts';
 import type { BodyKind, BodyOf, NoBody } from './body-kind.ts';
-import type { RateKind } from './rate-limits.ts';
+import type { OpenKind, RateKind } from './rate-limits.ts';
 import { Nothing, type RawInput, validateInput } from './validation.ts';
 
 /**
@@ -73,6 +73,8 @@ export interface RawCall extends RawInput {
   readonly setHeader: (name: string, value: string) => void;
   /** Counts against the address that sent one in a body. @throws AppError `rate_limited` */
   readonly sawWrongKey: () => void;
+  /** Counts a session against the key that opens it. @throws AppError `rate_limited` */
+  readonly opensSession: (keyId: string) => void;
 }
 
 type Call<P, Q, H, B, A extends Auth> = Omit<RawCall, 'params' | 'query' | 'headers' | 'body' | 'caller'> & {
@@ -99,6 +101,8 @@ interface RouteFacts {
   readonly isLong?: boolean;
   /** Which of a key's rates it counts against; `request` by default. */
   readonly rate?: RateKind;
+  /** As what it is counted among the open requests of its key; `request` by default. */
+  readonly opens?: OpenKind;
   /** Its answer is `unavailable` when it takes longer, authentication included. */
   readonly withinMs?: number;
   /** Codes beyond those that follow from authentication, parameters and body. */

@@ -30,8 +30,17 @@ export const Limits = z
     idempotency_hours: Count,
     /** The rates of a key, in each process; null: none. */
     rates: z
-      .strictObject({ request: Rate, start: Rate, escalation: Rate, heartbeat: Rate, wrong_key: Rate })
+      .strictObject({
+        request: Rate,
+        start: Rate,
+        escalation: Rate,
+        heartbeat: Rate,
+        session: Rate,
+        wrong_key: Rate,
+      })
       .nullable(),
+    /** Of a key in each process; null: as many as it likes. */
+    open_at_once: z.strictObject({ requests: Count, streams: Count }).nullable(),
   })
   .meta({ id: 'Limits' });
 export type Limits = z.infer<typeof Limits>;

@@ -3,18 +3,26 @@ import { z } from 'zod';
 import { KeyScope } from './access.ts';
 import { Instant, ListQuery, listOf } from './primitives.ts';
 
-/** Body of `POST /v1/session`: a key, or the code of a login link. */
+/**
+ * Body of `POST /v1/session`: a key, or the code of a login link. `replace`: the code may sign in a browser that is
+ * signed in as somebody else.
+ */
 export const SessionRequest = z
   .union([
     z.strictObject({ key: z.string().max(256), code: z.undefined().optional() }),
-    z.strictObject({ code: z.string().max(256), key: z.undefined().optional() }),
+    z.strictObject({
+      code: z.string().max(256),
+      key: z.undefined().optional(),
+      replace: z.boolean().optional(),
+    }),
   ])
   .meta({
     id: 'SessionRequest',
     override: {
       type: 'object',
-      properties: { key: { type: 'string' }, code: { type: 'string' } },
-      description: 'Either key, or the code of a login link.',
+      properties: { key: { type: 'string' }, code: { type: 'string' }, replace: { type: 'boolean' } },
+      description:
+        'Either key, or the code of a login link. With replace, the code signs in a browser that is signed in as another key; without it that is refused (409).',
     },
   });
 export type SessionRequest = z.infer<typeof SessionRequest>;

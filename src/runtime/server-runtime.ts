@@ -48,6 +48,8 @@ interface Base {
   readonly media: MediaParts;
   readonly outbox: Outbox;
   readonly healthDb: Db;
+  /** For lists, sums and exports of what has been: calls never wait for them. */
+  readonly historyDb: Db;
   /** The API's address, known once it listens. */
   readonly webhookSender: WebhookSender;
   readonly publicUrl: () => string;
@@ -62,7 +64,7 @@ function linksTo({ TEMPORAL_UI_URL }: Config, { namespace }: Temporal, consoleUr
 function createRunServices({ config, logger, foundation, ...base }: Base) {
   const { temporal, outbox, consoleUrl } = base;
   const { library: media, direct: directMedia } = base.media;
-  const { db, contexts, results, vetter } = foundation;
+  const { db, vetter } = foundation;
   const { fleet, validator } = base.router;
   const events = createEventFeed({ db, logger });
   const readRunFrames = createRunFrames(db);
@@ -71,12 +73,11 @@ function createRunServices({ config, logger, foundation, ...base }: Base) {
   const { pipelines } = intake;
   const { schedules } = temporal;
   const runs = createRunService({
-    db,
+    ...foundation,
+    historyDb: base.historyDb,
     delivery: outbox.runs,
     feed: events,
     web: linksTo(config, temporal, consoleUrl),
-    contexts,
-    results,
     submitRun: createSubmitRun(intake),
     submitRuns: createSubmitRuns(intake),
     reruns: createRerunRun({ ...intake, media }),
@@ -101,7 +102,8 @@ function createRunServices({ config, logger, foundation, ...base }: Base) {
 }
 
 /** Routed calls that no run makes, and the ladder's questions and answers. */
-function createCallServices({ config, logger, foundation, router, temporal, outbox, consoleUrl }: Base) {
+function createCallServices({ config, logger, foundation, router, temporal, outbox, ...base }: Base) {
+  const { historyDb, consoleUrl } = base;
   const { db, contexts, vetter } = foundation;
   const { fleet, validator, callCapability } = router;
   const calls = createCallService({ db, fleet, callCapability, logger });
@@ -121,7 +123,7 @@ function createCallServices({ config, logger, foundation, router, temporal, outb
   return {
     services: {
       calls,
-      decisions: createDecisionService({ db, fleet, validator }),
+      decisions: createDecisionService({ db, historyDb, fleet, validator }),
       inputChecks: createInputChecks({ db, fleet, validator }),
       escalations,
       reviews: createReviewService({ db, checkDecision, delivery: outbox.reviews }),
@@ -139,19 +141,20 @@ function createOfficeServices({
   webhookSender: sender,
   temporal: { workflows },
   healthDb,
+  historyDb,
   publicUrl,
 }: Base) {
   const keyEnvironment = config.CAPSTAN_MODE === 'production' ? 'live' : 'dev';
   return {
     access: createAccessService(db, { keyEnvironment, publicUrl }),
     erasures: createErasureService(db),
-    audit: createAuditService(db),
+    audit: createAuditService(historyDb),
     registry,
     publishers: createPublisherService(db),
     skills: createSkillService(db),
     cache: createCacheService(db),
     webhooks: createWebhookService({ db, policy, sender }),
-    money: createMoneyService(db),
+    money: createMoneyService(db, historyDb),
     health: createHealthService({ ownDb: healthDb, workflows, now: () => performance.now() }),
   };
 }
@@ -169,6 +172,14 @@ async function awaitTemporal(temporal: Temporal, logger: Logger): Promise<void> 
   const words = 'Temporal does not answer: runs are taken, and begin when it does';
   const warn = (err: unknown): void => logger.warn({ err, address: readTemporalAddress() }, words);
   await temporal.answers().catch(warn);
+}
+
+/** Connections for what must not wait behind requests, and for what requests must not wait behind. */
+function connectAside({ DATABASE_URL, DATABASE_HISTORY_POOL }: Config): Pick<Base, 'healthDb' | 'historyDb'> {
+  return {
+    healthDb: connectDatabase(DATABASE_URL, 1, databaseMs),
+    historyDb: connectDatabase(DATABASE_URL, DATABASE_HISTORY_POOL),
+  };
 }
 
 /** The services behind the API. */
@@ -189,8 +200,8 @@ export async function createServerRuntime(
   const signIn = await createSignIn(config, { db, logger, publicUrl });
   const parts = { ...temporal, ...telemetry, ...tools, media: media.library, signIn };
   const keeping = createKeeping(config, parts);
-  const healthDb = connectDatabase(config.DATABASE_URL, 1, databaseMs);
-  const base = { config, foundation, router, temporal, media, healthDb, ...tools, publicUrl, consoleUrl };
+  const dbs = connectAside(config);
+  const base = { config, foundation, router, temporal, media, ...dbs, ...tools, publicUrl, consoleUrl };
   const runs = createRunServices(base);
   const calls = createCallServices(base);
   await router.start();
@@ -207,7 +218,7 @@ export async function createServerRuntime(
       await outbox.settled();
       await router.close();
       await temporal.close();
-      await healthDb.destroy();
+      await Promise.all(Object.values(dbs).map((aside) => aside.destroy()));
       await foundation.close();
     },
   };

@@ -290,3 +290,38 @@ describe('project_id in the address', () => {
     expect((await api.db('job').where({ job_id }).first()).project_id).toBe(api.projectId);
   });
 });
+
+describe('a link, in a browser that is signed in', () => {
+  async function another(): Promise<{ name: string; link: string; cookie: string }> {
+    const body = { name: 'another', scopes: ['admin'], projects: [api.projectId] };
+    const [, made] = await readJson<{ key: string }>(api.call('/v1/keys', { body }));
+    const headers = { authorization: `Bearer ${made.key}` };
+    const [, { url }] = await readJson<{ url: string }>(
+      api.call('/v1/login-links', { method: 'POST', headers }),
+    );
+    return { name: 'another', link: new URL(url).hash.slice(1), cookie: await signIn(made.key) };
+  }
+  const nameOf = async (cookie: string) =>
+    (await readJson<BrowserSession>(withCookie(cookie, '/v1/session')))[1].name;
+
+  test('as another key asks first: who is signed in, and whose link it is; then it works', async () => {
+    const cookie = await signIn();
+    const { link, name } = await another();
+    const [status, problem] = await readJson(open({ code: link }, { cookie }));
+    expect([status, problem]).toMatchObject([
+      409,
+      { code: 'state_conflict', present: { name: await nameOf(cookie) }, link: { name } },
+    ]);
+    expect(await nameOf(cookie)).not.toBe(name);
+    const replaced = await open({ code: link, replace: true }, { cookie });
+    expect([replaced.status, await nameOf(cookieOf(replaced))]).toEqual([204, name]);
+  });
+
+  test('as the same key, or whose session is over, does not ask', async () => {
+    const { link, cookie } = await another();
+    expect((await open({ code: link }, { cookie })).status).toBe(204);
+    const gone = await signIn();
+    expect((await withCookie(gone, '/v1/session', { method: 'DELETE', headers: ownPage })).status).toBe(204);
+    expect((await open({ code: (await another()).link }, { cookie: gone })).status).toBe(204);
+  });
+});

@@ -109,11 +109,12 @@ create table attempt (
 );
 CREATE INDEX attempt_by_escalation ON public.attempt USING btree (key text_pattern_ops) WHERE (key ~~ 'esc\_%'::text);
 CREATE INDEX attempt_by_key ON public.attempt USING btree (key);
+CREATE INDEX attempt_by_project ON public.attempt USING btree (project_id, attempt_id);
 CREATE INDEX attempt_by_run ON public.attempt USING btree (run_id, step_id, item) WHERE (run_id IS NOT NULL);
 CREATE INDEX attempt_cached ON public.attempt USING btree (project_id, started_at) INCLUDE (saved_nano) WHERE (state = 'cached'::text);
 CREATE INDEX attempt_open_by_instance ON public.attempt USING btree (instance_id, lease_until) WHERE (state = ANY (ARRAY['reserved'::text, 'dispatched'::text]));
 CREATE UNIQUE INDEX attempt_open_by_key ON public.attempt USING btree (key) WHERE (state = ANY (ARRAY['reserved'::text, 'dispatched'::text]));
-CREATE INDEX attempt_paid ON public.attempt USING btree (budget_window) WHERE (reserved_nano > 0);
+CREATE INDEX attempt_paid ON public.attempt USING btree (finished_at) WHERE (reserved_nano > 0);
 
 create table attempt_choice (
   attempt_id text not null,
@@ -770,7 +771,7 @@ create table webhook_delivery (
   constraint webhook_delivery_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhook(webhook_id) ON DELETE CASCADE
 );
 CREATE INDEX webhook_delivery_created_at ON public.webhook_delivery USING btree (created_at);
-CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (next_try_at) WHERE (state = 'pending'::text);
+CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (webhook_id, next_try_at) WHERE (state = 'pending'::text);
 CREATE INDEX webhook_delivery_listed ON public.webhook_delivery USING btree (webhook_id, created_at DESC, delivery_id DESC);
 
 CREATE OR REPLACE FUNCTION public.apply_budgets(p_scopes text[], p_windows date[], p_moved bigint[], p_spent bigint[], p_wanted bigint[], p_is_lone boolean)

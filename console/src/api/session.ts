@@ -10,7 +10,12 @@ export const sessionQuery = queryOptions({
   retry: false,
 });
 
-export function signIn(proof: { readonly key: string } | { readonly code: string }): Promise<unknown> {
+export type BrowserProof =
+  | { readonly key: string }
+  /** `replace`: also where the browser is signed in as another key. */
+  | { readonly code: string; readonly replace?: boolean };
+
+export function signIn(proof: BrowserProof): Promise<unknown> {
   return askPlainly('/v1/session', { method: 'POST', body: proof });
 }
 

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from 'koa';
 import { AppError } from '../../errors/app-error.ts';
 import type { AccessService } from '../../services/access/access-service.ts';
@@ -45,7 +45,9 @@ export function authenticate({ access, config, limits }: Gate, scope: KeyRouteSc
       limits.sawWrongKey(ctx.req.socket.remoteAddress ?? '');
       throw refuse(ctx, invalid, 'the key is unknown, expired or revoked');
     }
-    limits.ask(ctx.state.route?.rate ?? 'request', holder.key_id);
+    const { rate = 'request', opens = 'request' } = ctx.state.route ?? {};
+    limits.ask(rate, holder.key_id);
+    whenOver(ctx.res, limits.enter(opens, holder.key_id));
     const caller = selectProject(holder, requestedProject(ctx));
     if (scope !== 'any') requireScope(caller, scope);
     ctx.state.caller = caller;
@@ -53,6 +55,11 @@ export function authenticate({ access, config, limits }: Gate, scope: KeyRouteSc
     ctx.set('Cache-Control', 'no-store');
     return next();
   };
+}
+
+function whenOver(response: ServerResponse, leave: () => void): void {
+  if (response.closed) leave();
+  else response.once('close', leave);
 }
 
 function isReading({ method }: Context): boolean {

@@ -19,6 +19,7 @@ export function auditRoutes({ audit }: Pick<Services, 'audit'>): Route[] {
         'JSON pages by default. With `Accept: application/x-ndjson` everything that matches, oldest first, an entry a line, as one stream; one that is cut off breaks the connection.',
       auth: 'key',
       scope: 'admin',
+      opens: 'history',
       query: AuditQuery,
       headers: z.object({ accept: z.string().max(1_000).optional() }),
       responses: { 200: { content: lines, schema: AuditList } },

@@ -125,6 +125,7 @@ function listDecisions({ decisions }: Pick<Services, 'decisions'>): Route {
     description: 'Of the week before `until` unless `since` says otherwise; those of a run, whenever.',
     auth: 'key',
     scope: 'capability:read',
+    opens: 'history',
     query: DecisionQuery,
     responses: { 200: DecisionList },
     handle: async ({ caller, query }) => ({

@@ -75,6 +75,7 @@ function showCostSeries({ money }: Pick<Services, 'money'>): Route {
       'By when each call was admitted, in days or hours of the project’s time zone; what is reserved is not counted.',
     auth: 'key',
     scope: 'cost:read',
+    opens: 'history',
     query: CostSeriesQuery,
     responses: { 200: CostSeries },
     handle: async ({ caller, query, isProjectChosen }) => {
@@ -94,6 +95,7 @@ function listLedger({ money }: Pick<Services, 'money'>): Route {
       'JSON pages by default. With `format=csv` or `Accept: text/csv` everything that matches, as one stream; one that is cut off breaks the connection.',
     auth: 'key',
     scope: 'cost:read',
+    opens: 'history',
     query: LedgerQuery,
     headers: z.object({ accept: z.string().max(1_000).optional() }),
     responses: { 200: { content: 'text/csv', schema: LedgerPage } },

@@ -32,6 +32,7 @@ export function runEventRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
         'JSON pages by default. With `Accept: text/event-stream` the log is sent as it grows and ends after the last event.',
       auth: 'key',
       scope: 'run:read',
+      opens: 'stream',
       params: RunPath,
       query: EventQuery,
       headers: z.object({

@@ -52,6 +52,7 @@ export function runsSummaryRoute({ runs }: Pick<Services, 'runs'>): Route {
     description: 'By the time at which they were made: the last day in 48 buckets by default.',
     auth: 'key',
     scope: 'run:read',
+    opens: 'history',
     query: RunsSummaryQuery,
     responses: { 200: RunsSummary },
     handle: async ({ caller, query }) => ({

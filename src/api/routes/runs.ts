@@ -155,6 +155,7 @@ function listRuns({ runs }: Pick<Services, 'runs'>): Route {
     summary: 'List runs, newest first',
     auth: 'key',
     scope: 'run:read',
+    opens: 'history',
     query: RunQuery,
     responses: { 200: RunList },
     handle: async ({ caller, query }) => ({ status: 200, body: await runs.list(caller.project_id, query) }),

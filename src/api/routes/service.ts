@@ -17,18 +17,20 @@ function show({ stringBytes, ...limits }: BodyLimits) {
 }
 
 function showRates(config: ApiConfig): NonNullable<Limits['rates']> {
-  const { request, start, escalation, heartbeat, wrong_key } = ratesOf(config);
+  const { request, start, escalation, heartbeat, session, wrong_key } = ratesOf(config);
   const showRate = ({ perSecond, burst }: TokenRate) => ({ per_second: perSecond, burst });
   return {
     request: showRate(request),
     start: showRate(start),
     escalation: showRate(escalation),
     heartbeat: showRate(heartbeat),
+    session: showRate(session),
     wrong_key: showRate(wrong_key),
   };
 }
 
 function showLimits(config: ApiConfig): Limits {
+  const isLimited = config.RATE_LIMITS === 'on';
   return {
     request: show(bodyLimits(config, 'request')),
     data: show(bodyLimits(config, 'data')),
@@ -41,7 +43,8 @@ function showLimits(config: ApiConfig): Limits {
     open_runs: config.OPEN_RUNS_PER_PROJECT,
     pipeline_steps: mostSteps,
     idempotency_hours: 24,
-    rates: config.RATE_LIMITS === 'off' ? null : showRates(config),
+    rates: isLimited ? showRates(config) : null,
+    open_at_once: isLimited ? { requests: config.REQUESTS_AT_ONCE, streams: config.STREAMS_AT_ONCE } : null,
   };
 }
 

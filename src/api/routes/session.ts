@@ -28,14 +28,15 @@ function openSession({ access }: SessionServices, config: ApiConfig): Route {
     tag: 'session',
     summary: 'Sign a browser in, by a key or the code of a login link',
     description:
-      'The answer sets a cookie that acts as the key for 12 hours, at most as long as the key works. With it, everything but GET and HEAD needs `X-Capstan-Console: 1` and comes from a page of this server.',
+      'The answer sets a cookie that acts as the key for 12 hours, at most as long as the key works. A browser that is signed in as another key is asked first: without `replace`, its code is answered 409, with `present` and `link` saying who is meant, and stays good. With it, everything but GET and HEAD needs `X-Capstan-Console: 1` and comes from a page of this server.',
     auth: 'open',
-    body: json(SessionRequest),
+    body: json(SessionRequest, 'small'),
     responses: { 204: 'empty' },
-    errors: ['unauthenticated', 'csrf_refused', 'rate_limited', 'unavailable'],
-    handle: async ({ body, requestHeaders, sawWrongKey, setHeader }) => {
+    errors: ['unauthenticated', 'csrf_refused', 'state_conflict', 'rate_limited', 'unavailable'],
+    handle: async ({ body, requestHeaders, sawWrongKey, opensSession, setHeader }) => {
       refuseForeignPage(requestHeaders, config.PUBLIC_URL);
-      const secret = await access.openSession(body);
+      const present = cookie.read(requestHeaders.cookie);
+      const secret = await access.openSession(body, { present, admit: opensSession });
       if (secret === null) {
         sawWrongKey();
         throw new AppError(

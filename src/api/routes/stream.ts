@@ -49,6 +49,7 @@ export function streamRoutes({ streams }: Pick<Services, 'streams'>): Route[] {
         'Server-sent events `run`, `review`, `instance` and `budget`, each object at most four times a second; `step`: every event of the runs `run_id`; `reset`: something may have been missed, so read again. Its `id`, sent back as `Last-Event-ID` or `after` within an hour, also with other topics, goes on from there. Topics that the key may not read (`run:read`, `capability:read`, `cost:read`) are left out.',
       auth: 'key',
       scope: 'any',
+      opens: 'stream',
       query: z.strictObject({ topics: Topics, run_id: RunIds, after: Position }),
       headers: z.object({ 'last-event-id': Position }),
       responses: { 200: { content: 'text/event-stream' } },

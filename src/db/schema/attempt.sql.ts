@@ -43,5 +43,6 @@ create index attempt_by_escalation on attempt (key text_pattern_ops)
   where key like 'esc\\_%'; -- what an escalation cost
 create index attempt_cached on attempt (project_id, started_at) include (saved_nano)
   where state = 'cached'; -- what was saved
-create index attempt_paid on attempt (budget_window) where reserved_nano > 0; -- maintenance: sums of days
+create index attempt_by_project on attempt (project_id, attempt_id); -- decisions and costs of a time: ids begin with it
+create index attempt_paid on attempt (finished_at) where reserved_nano > 0; -- maintenance: sums of what has ended since
 `;

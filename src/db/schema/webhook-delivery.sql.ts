@@ -16,7 +16,8 @@ create table webhook_delivery (
   unique (webhook_id, event, subject),
   check ((state = 'pending') = (finished_at is null) and (state = 'pending') = (next_try_at is not null))
 );
-create index webhook_delivery_due on webhook_delivery (next_try_at) where state = 'pending'; -- maintenance
+create index webhook_delivery_due on webhook_delivery (webhook_id, next_try_at)
+  where state = 'pending'; -- maintenance: some of each webhook
 create index webhook_delivery_listed on webhook_delivery (webhook_id, created_at desc, delivery_id desc); -- its log
 create index webhook_delivery_created_at on webhook_delivery (created_at); -- purge
 `;

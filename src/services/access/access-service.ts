@@ -31,6 +31,7 @@ import {
   digestOf,
   isSessionText,
   openSession,
+  type SessionOpening,
 } from './sessions.ts';
 import { verifyKey } from './verify-key.ts';
 
@@ -93,8 +94,12 @@ export function createAccessService(db: Db, settings: Partial<AccessSettings> = 
       return isValid;
     },
 
-    /** @returns its secret; null when what should open it is wrong, used or over */
-    openSession: (request: SessionRequest): Promise<string | null> => openSession(db, request),
+    /**
+     * @returns its secret; null when what should open it is wrong, used or over
+     * @throws AppError `state_conflict` where a code would replace the session of another key unasked
+     */
+    openSession: (request: SessionRequest, opening?: SessionOpening): Promise<string | null> =>
+      openSession(db, request, opening),
 
     /** @returns what has ended; null: it was over */
     closeSession: async (secret: string): Promise<EndedSession | null> => {

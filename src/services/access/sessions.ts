@@ -6,6 +6,7 @@
  */
 import { hash } from 'node:crypto';
 import { loginCodeMinutes, sessionHours } from '../../contracts/bounds.ts';
+import type { Json } from '../../contracts/primitives.ts';
 import type { LoginLink, SessionRequest } from '../../contracts/session.ts';
 import { findLiveKey } from '../../db/access/api-key.ts';
 import { insertAudits } from '../../db/access/audit.ts';
@@ -14,6 +15,7 @@ import { listProjects } from '../../db/access/project.ts';
 import {
   deleteSession,
   type EndedSession,
+  findSessionHolder,
   insertLoginCode,
   insertSession,
   useLoginCode,
@@ -48,11 +50,46 @@ function auditOf({ key_id, projects }: Opener, action: string) {
   return projects.map((project_id) => ({ actor: key_id, action, subject: key_id, project_id, data: {} }));
 }
 
-/** @returns the secret of the new session; null when what should open it is wrong, used or over */
-export function openSession(db: Db, request: SessionRequest): Promise<string | null> {
+export interface SessionOpening {
+  /** The session that the browser has, by its secret. */
+  readonly present?: string | null;
+  /** Told of the key before anything is written; what it throws is thrown, and a code stays unused. */
+  readonly admit?: (keyId: string) => void;
+}
+
+async function nameOf(db: Db, keyId: string): Promise<Json> {
+  return { key_id: keyId, name: (await findLiveKey(db, keyId))?.name ?? keyId };
+}
+
+/**
+ * Whoever makes a link may send it to somebody who is signed in, and would have them work as another key unnoticed.
+ *
+ * @throws AppError `state_conflict`, which says who is signed in and whose link it is
+ */
+async function refuseReplacing(trx: Db, opener: Opener, present: string): Promise<void> {
+  if (!isSessionText(present)) return;
+  const holder = await findSessionHolder(trx, digestOf(present));
+  if (holder === null || holder.key_id === opener.key_id) return;
+  const details = { present: await nameOf(trx, holder.key_id), link: await nameOf(trx, opener.key_id) };
+  const message = `the browser is signed in as ${holder.key_id}, the link signs it in as ${opener.key_id}; send replace: true to do so`;
+  throw new AppError('state_conflict', message, { details });
+}
+
+/**
+ * @returns the secret of the new session; null when what should open it is wrong, used or over
+ * @throws AppError `state_conflict` where a code would replace the session of another key unasked
+ */
+export function openSession(
+  db: Db,
+  request: SessionRequest,
+  { present = null, admit = () => undefined }: SessionOpening = {},
+): Promise<string | null> {
   return db.transaction(async (trx) => {
     const opener = await findOpener(trx, request);
     if (opener === null) return null;
+    const mayReplace = request.code === undefined || request.replace === true;
+    if (present !== null && !mayReplace) await refuseReplacing(trx, opener, present);
+    admit(opener.key_id);
     const secret = `ses_${randomSecret()}`;
     await insertSession(trx, {
       session_id: newId('session'),

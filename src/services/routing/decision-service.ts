@@ -41,12 +41,14 @@ export interface DecisionService {
 }
 
 export interface DecisionDependencies extends CapabilityLookup {
+  /** For lists. */
+  readonly historyDb: Db;
   readonly fleet: Pick<FleetPoller, 'of' | 'nowMs'>;
   readonly validator: Pick<SchemaValidator, 'validateInput'>;
 }
 
 export function createDecisionService(dependencies: DecisionDependencies): DecisionService {
-  const { db, fleet, validator } = dependencies;
+  const { db, historyDb, fleet, validator } = dependencies;
   return {
     preview: async (projectId, { capability, input, ...wish }) => {
       await requireCapability(dependencies, capability, '/capability');
@@ -71,7 +73,7 @@ export function createDecisionService(dependencies: DecisionDependencies): Decis
       return toDetail(row);
     },
 
-    list: (projectId, query) => listPage(db, projectId, query),
+    list: (projectId, query) => listPage(historyDb, projectId, query),
   };
 }
 

@@ -36,6 +36,8 @@ export interface RunQuery {
 }
 
 export interface RunDependencies extends StepPageDependencies, BeginDependencies {
+  /** For lists and sums, whose reading takes as long as they are large. */
+  readonly historyDb: Db;
   readonly delivery: RunDelivery;
   readonly feed: EventFeed;
   readonly web: WebLinks;
@@ -53,9 +55,9 @@ async function listSummaries(
 }
 
 export function createRunService(dependencies: RunDependencies) {
-  const { db, delivery, feed, web } = dependencies;
+  const { db, historyDb, delivery, feed, web } = dependencies;
   const pages = createStepPages(dependencies);
-  const countSteps = createStepCounter(db);
+  const countSteps = createStepCounter(historyDb);
 
   const require = async ({ project_id, run_id }: RunKey): Promise<RunDetailRow> => {
     const row = await readRun(db, project_id, run_id);
@@ -71,7 +73,8 @@ export function createRunService(dependencies: RunDependencies) {
     ...createBeginRun(dependencies),
     ...createRunControl({ db, delivery, get, readState }),
 
-    list: (projectId: string, query: RunQuery) => listSummaries({ db, countSteps }, projectId, query),
+    list: (projectId: string, query: RunQuery) =>
+      listSummaries({ db: historyDb, countSteps }, projectId, query),
 
     /** @throws AppError `not_found` */
     get,
@@ -91,7 +94,7 @@ export function createRunService(dependencies: RunDependencies) {
     timeline: async (key: RunKey, cursor: string | undefined) =>
       readTimeline(db, await requirePictured(db, key), cursor),
 
-    summary: (projectId: string, query: RunsSummaryQuery) => readRunsSummary(db, projectId, query),
+    summary: (projectId: string, query: RunsSummaryQuery) => readRunsSummary(historyDb, projectId, query),
 
     requireRun,
 

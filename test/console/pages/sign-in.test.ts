@@ -75,3 +75,24 @@ test('says why nobody was signed in, and offers to begin again', async () => {
   await page.getByRole('alert').getByText('You were not signed in.').waitFor();
   await close();
 });
+
+test('a link of another key asks before it signs somebody in who is signed in', async () => {
+  const linkOf = async (name: string): Promise<string> => {
+    const body = { name, scopes: ['admin'], projects: [api.projectId] };
+    const { key } = (await (await api.call('/v1/keys', { body })).json()) as { key: string };
+    const headers = { authorization: `Bearer ${key}` };
+    const link = await api.call('/v1/login-links', { method: 'POST', headers });
+    return `${site}/ui/login${new URL(((await link.json()) as { url: string }).url).hash}`;
+  };
+  const { page, arrive } = await openPage(browser, site, {}, /401|409|503|Cross-Origin-Opener-Policy/);
+  await page.goto(await linkOf('mine'));
+  await arrive(/^\/ui\/$/);
+  await page.getByText('Signed in as mine').waitFor();
+  await page.goto(await linkOf('theirs'));
+  await page.getByText('You are signed in as mine').waitFor();
+  await page.getByRole('button', { name: 'Stay mine' }).click();
+  await page.getByText('Signed in as mine').waitFor();
+  await page.goto(await linkOf('theirs'));
+  await page.getByRole('button', { name: 'Sign in as theirs' }).click();
+  await page.getByText('Signed in as theirs').waitFor();
+});

@@ -76,7 +76,7 @@ async function createPlanner(db: Db): Promise<Planner> {
   return {
     projectId,
     plans,
-    decisions: createDecisionService({ db, fleet, validator }),
+    decisions: createDecisionService({ db, historyDb: db, fleet, validator }),
     add: async (name, over) => {
       const row = await anInstance(db, { name, duration_ms: 1_000, ...over } as Over);
       await fleet.refresh();

@@ -6,6 +6,26 @@ export function readCode(hash: string): string | null {
   return /^[\w.~-]{8,256}$/.test(code) ? code : null;
 }
 
+/** A link that would sign the browser in as somebody else than it is. */
+export interface SessionReplacement {
+  readonly present: string;
+  readonly link: string;
+}
+
+function nameIn(facts: unknown): string | null {
+  const name = typeof facts === 'object' && facts !== null && 'name' in facts ? facts.name : null;
+  return typeof name === 'string' ? name : null;
+}
+
+/** Of the answer to its code; null: it was refused for another reason. */
+export function findReplacement(status: number | null, problem: object): SessionReplacement | null {
+  const [present, link] = [
+    nameIn('present' in problem && problem.present),
+    nameIn('link' in problem && problem.link),
+  ];
+  return status === 409 && present !== null && link !== null ? { present, link } : null;
+}
+
 /** Where to go after signing in: a place of this page, and nowhere else. */
 export function readNext(kept: string | null): string {
   return kept?.startsWith('/') === true && !kept.startsWith('//') && !kept.startsWith('/login') ? kept : '/';

@@ -1,25 +1,51 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, type ReactElement, useEffect, useRef, useState } from 'react';
-import { offerQuery, signIn } from '../../api/session.ts';
+import { AnswerError } from '../../api/problem-error.ts';
+import { type BrowserProof, offerQuery, signIn } from '../../api/session.ts';
 import { Button, fieldClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
-import { explainRefusal, isBackFromProvider, readCode, readNext } from './model.ts';
+import {
+  explainRefusal,
+  findReplacement,
+  isBackFromProvider,
+  readCode,
+  readNext,
+  type SessionReplacement,
+} from './model.ts';
+
+interface AskedFirst extends SessionReplacement {
+  readonly code: string;
+}
+
+/** One attempt after the other: what it came to, and whether a link waits for an answer. */
+function useAttempts() {
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const [asked, setAsked] = useState<AskedFirst | null>(null);
+  const enter = useEnter();
+
+  const refuse = (proof: BrowserProof, refusal: unknown): void => {
+    const isOfLink = 'code' in proof && refusal instanceof AnswerError;
+    const replacement = isOfLink ? findReplacement(refusal.status, refusal.problem) : null;
+    if (isOfLink && replacement !== null) setAsked({ ...replacement, code: proof.code });
+    else setError(refusal);
+  };
+  const tryProof = async (proof: BrowserProof): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    setAsked(null);
+    await signIn(proof).then(enter, (refusal: unknown) => refuse(proof, refusal));
+    setBusy(false);
+  };
+  return { error, isBusy, asked, enter, tryProof };
+}
 
 /** At the provider; by the code of a link, which stands behind `#` and so in no log; or by a key, which is not kept. */
 export function LoginPage(): ReactElement {
-  const [error, setError] = useState<unknown>(null);
-  const [isBusy, setBusy] = useState(false);
-  const enter = useEnter();
+  const { error, isBusy, asked, enter, tryProof } = useAttempts();
   const tried = useRef(false);
   const refusal = explainRefusal(location.search);
-
-  const tryProof = async (proof: Parameters<typeof signIn>[0]): Promise<void> => {
-    setBusy(true);
-    setError(null);
-    await signIn(proof).then(enter, setError);
-    setBusy(false);
-  };
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: a code works once, so it is tried once
   useEffect(() => {
@@ -43,6 +69,10 @@ export function LoginPage(): ReactElement {
     if (key !== '') void tryProof({ key });
   };
 
+  if (asked !== null) {
+    const replace = (): void => void tryProof({ code: asked.code, replace: true });
+    return <AskFirst {...asked} onReplace={replace} onStay={() => void enter()} />;
+  }
   return (
     <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center gap-5 px-5 py-10">
       <div>
@@ -74,6 +104,28 @@ export function LoginPage(): ReactElement {
           The page does not keep it: the browser gets a cookie that ends after 12 hours.
         </p>
       </form>
+    </main>
+  );
+}
+
+interface AskFirstProps extends SessionReplacement {
+  readonly onReplace: () => void;
+  readonly onStay: () => void;
+}
+
+/** A link that somebody else has made would have one work in their place without noticing. */
+function AskFirst({ present, link, onReplace, onStay }: AskFirstProps): ReactElement {
+  return (
+    <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center gap-5 px-5 py-10">
+      <h1>Sign in as somebody else?</h1>
+      <p>
+        You are signed in as <strong>{present}</strong>. This link signs you in as <strong>{link}</strong>.
+        What you do then is done with that key, in its projects. If you did not make the link yourself, stay.
+      </p>
+      <Button look="primary" onClick={onStay}>
+        Stay {present}
+      </Button>
+      <Button onClick={onReplace}>Sign in as {link}</Button>
     </main>
   );
 }

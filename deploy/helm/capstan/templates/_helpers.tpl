@@ -70,10 +70,8 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
   value: 0.0.0.0
 - name: PORT
   value: {{ .Values.server.port | quote }}
-{{- if .Values.publicUrl }}
 - name: PUBLIC_URL
-  value: {{ .Values.publicUrl | quote }}
-{{- end }}
+  value: {{ required "publicUrl must say at which address clients reach the API, as https://capstan.example.com" .Values.publicUrl | quote }}
 - name: CAPSTAN_MODE
   value: production
 - name: ALLOWED_CIDRS
@@ -106,9 +104,6 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- define "capstan.oidc" -}}
 {{- with .Values.oidc }}
 {{- if .issuer }}
-{{- if not $.Values.publicUrl }}
-{{- fail "oidc.issuer is set: publicUrl must say where the provider sends people back to" }}
-{{- end }}
 {{- if not .groups }}
 {{- fail "oidc.issuer is set: oidc.groups must say what at least one group may do, or nobody could sign in" }}
 {{- end }}
