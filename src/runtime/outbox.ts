@@ -101,6 +101,7 @@ const sumsMs = 60_000;
 export function createKeeping(config: Config, tools: KeepingTools) {
   const { db, workflows, logger, media, registry, outbox, webhookSender, metrics, signIn } = tools;
   const sumsDb = connectDatabase(config.DATABASE_URL, 1, sumsMs);
+  const webhooks = createWebhookDelivery({ db, sender: webhookSender });
   const work = {
     db,
     delivery: outbox.runs,
@@ -113,7 +114,7 @@ export function createKeeping(config: Config, tools: KeepingTools) {
     ...createRestarts(tools),
     watchCapabilities: createWatchCapabilities(db),
     budgets: createBudgetKeeper({ db, sumsDb, logger, metrics }),
-    webhooks: createWebhookDelivery({ db, sender: webhookSender }),
+    webhooks,
     media,
     purgeOld: createPurgeDuty(config, { db, media, logger }),
     eraseProjects: createEraseProjects({ db, workflows, schedules: tools.schedules, media, logger }),
@@ -132,6 +133,7 @@ export function createKeeping(config: Config, tools: KeepingTools) {
     start: maintenance.start,
     stop: async (): Promise<void> => {
       await maintenance.stop();
+      await webhooks.stop();
       await sumsDb.destroy();
     },
   };

@@ -20,22 +20,60 @@ export interface WebhookDeliveryRow {
 }
 
 export type DueDelivery = Pick<WebhookDeliveryRow, 'delivery_id' | 'event' | 'payload' | 'attempts'> &
-  Pick<WebhookRow, 'webhook_id' | 'url' | 'secret'>;
+  Pick<WebhookRow, 'webhook_id' | 'project_id' | 'url' | 'secret'>;
 
-/** Nobody else takes them for `leaseMs`. */
+/** How many deliveries may be taken. */
+export interface DeliveryRoom {
+  readonly all: number;
+  readonly ofWebhook: number;
+  readonly ofProject: number;
+  /** Where it is less than that, by webhook and project. */
+  readonly left: {
+    readonly webhooks: ReadonlyMap<string, number>;
+    readonly projects: ReadonlyMap<string, number>;
+  };
+}
+
+/**
+ * Takes what is due: the oldest of each webhook, in turns by project, so that nobody waits behind what others have due.
+ * Nobody else takes them for `leaseMs`.
+ */
 export async function takeDueDeliveries(
   db: Db,
-  { limit, leaseMs }: { readonly limit: number; readonly leaseMs: number },
+  { room, leaseMs }: { readonly room: DeliveryRoom; readonly leaseMs: number },
 ): Promise<readonly DueDelivery[]> {
   const { rows } = await db.raw<{ rows: DueDelivery[] }>(
-    `with due as (
-       select delivery_id from webhook_delivery where state = 'pending' and next_try_at <= clock_timestamp()
-       order by next_try_at limit ? for update skip locked
+    `with recursive told as (
+       (select webhook_id from webhook_delivery where state = 'pending' order by webhook_id limit 1)
+       union all
+       select (select d.webhook_id from webhook_delivery d where d.state = 'pending' and d.webhook_id > t.webhook_id
+         order by d.webhook_id limit 1)
+       from told t where t.webhook_id is not null
+     ), due as (
+       select d.delivery_id, d.next_try_at, w.project_id,
+         row_number() over (partition by w.webhook_id order by d.next_try_at) as turn
+       from told join webhook w using (webhook_id) cross join lateral (
+         select delivery_id, next_try_at from webhook_delivery
+         where webhook_id = w.webhook_id and state = 'pending' and next_try_at <= clock_timestamp()
+         order by next_try_at limit coalesce((:webhooks::jsonb ->> w.webhook_id)::int, :ofWebhook)) d
+     ), fair as (
+       select delivery_id, project_id, row_number() over (partition by project_id order by turn, next_try_at) as turn
+       from due
+     ), chosen as (
+       select delivery_id from fair
+       where turn <= coalesce((:projects::jsonb ->> project_id)::int, :ofProject) order by turn limit :all
      )
-     update webhook_delivery d set next_try_at = clock_timestamp() + ? * interval '1 millisecond'
-     from due, webhook w where d.delivery_id = due.delivery_id and w.webhook_id = d.webhook_id
-     returning d.delivery_id, d.event, d.payload, d.attempts, w.webhook_id, w.url, w.secret`,
-    [limit, leaseMs],
+     update webhook_delivery d set next_try_at = clock_timestamp() + :leaseMs * interval '1 millisecond'
+     from chosen, webhook w
+     where d.delivery_id = chosen.delivery_id and w.webhook_id = d.webhook_id
+       and d.state = 'pending' and d.next_try_at <= clock_timestamp()
+     returning d.delivery_id, d.event, d.payload, d.attempts, w.webhook_id, w.project_id, w.url, w.secret`,
+    {
+      ...room,
+      leaseMs,
+      webhooks: JSON.stringify(Object.fromEntries(room.left.webhooks)),
+      projects: JSON.stringify(Object.fromEntries(room.left.projects)),
+    },
   );
   return rows;
 }

@@ -3,6 +3,7 @@ import type { WebhookSender } from '../../clients/webhook-sender.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   type DeliveryEnd,
+  type DeliveryRoom,
   type DueDelivery,
   endDelivery,
   takeDueDeliveries,
@@ -24,7 +25,11 @@ const pauses = [
   6 * hours,
   12 * hours,
 ];
-const atOnce = 20;
+/**
+ * Deliveries under way at once: of all, of a webhook, of the webhooks of a project. A receiver that says nothing keeps
+ * each of its own for ten seconds.
+ */
+const most = { all: 256, ofWebhook: 8, ofProject: 16 } as const;
 const leaseMs = minutes;
 
 export interface WebhookDeliveryDependencies {
@@ -46,18 +51,104 @@ export async function tell(
   return { delivery_id, status, error, againInMs: error === null ? null : canComeAgain };
 }
 
-export function createWebhookDelivery({ db, sender }: WebhookDeliveryDependencies) {
+/** Adds to what is counted under a name; what is 0 is forgotten. */
+function count(counts: Map<string, number>, name: string, by: number): void {
+  const sum = (counts.get(name) ?? 0) + by;
+  if (sum > 0) counts.set(name, sum);
+  else counts.delete(name);
+}
+
+/** What is under way: no receiver has more than its share, and one that does not answer is asked one thing at a time. */
+function createShares() {
+  const webhooks = new Map<string, number>();
+  const projects = new Map<string, number>();
+  const silent = new Set<string>();
+  let all = 0;
   return {
-    /** @returns how many were told or tried */
-    deliverDue: async (): Promise<number> => {
-      await findHappenings(db);
-      const due = await takeDueDeliveries(db, { limit: atOnce, leaseMs });
-      await Promise.all(
-        due.map(async (one) => endDelivery(db, await tell(sender, one, pauses[one.attempts] ?? null))),
-      );
-      return due.length;
+    room: (): DeliveryRoom => ({
+      all: most.all - all,
+      ofWebhook: most.ofWebhook,
+      ofProject: most.ofProject,
+      left: {
+        webhooks: new Map(
+          [...new Set([...silent, ...webhooks.keys()])].map((id) => [
+            id,
+            Math.max(0, (silent.has(id) ? 1 : most.ofWebhook) - (webhooks.get(id) ?? 0)),
+          ]),
+        ),
+        projects: new Map([...projects].map(([id, busy]) => [id, Math.max(0, most.ofProject - busy)])),
+      },
+    }),
+    add: ({ webhook_id, project_id }: DueDelivery, by: 1 | -1): void => {
+      count(webhooks, webhook_id, by);
+      count(projects, project_id, by);
+      all += by;
+    },
+    note: (webhookId: string, hasAnswered: boolean): void => {
+      if (hasAnswered) silent.delete(webhookId);
+      else silent.add(webhookId);
     },
   };
 }
 
-export type WebhookDuty = ReturnType<typeof createWebhookDelivery>;
+/** Runs `work` one at a time; who asks meanwhile gets the answer of the one under way, and it is done once more after it. */
+function createCoalesced(work: () => Promise<number>): () => Promise<number> {
+  let underWay: Promise<number> | null = null;
+  let isAskedAgain = false;
+  const ask = (): Promise<number> => {
+    isAskedAgain = underWay !== null;
+    underWay ??= work().finally(() => {
+      underWay = null;
+      if (isAskedAgain) void ask().catch(() => undefined); // the next round does it
+    });
+    return underWay;
+  };
+  return ask;
+}
+
+async function deliver({ db, sender }: WebhookDeliveryDependencies, one: DueDelivery): Promise<DeliveryEnd> {
+  const end = await tell(sender, one, pauses[one.attempts] ?? null);
+  await endDelivery(db, end);
+  return end;
+}
+
+export function createWebhookDelivery(dependencies: WebhookDeliveryDependencies) {
+  const { db } = dependencies;
+  const shares = createShares();
+  const underWay = new Set<Promise<void>>();
+  let isStopped = false;
+
+  const takeDue = createCoalesced(async () => {
+    const due = isStopped ? [] : await takeDueDeliveries(db, { room: shares.room(), leaseMs });
+    for (const one of due) {
+      shares.add(one, 1);
+      const leave = (): void => {
+        shares.add(one, -1);
+        underWay.delete(task);
+        void takeDue().catch(() => undefined); // the next round takes it
+      };
+      const task = deliver(dependencies, one)
+        .then(({ status }) => shares.note(one.webhook_id, status !== null))
+        .then(leave, leave); // what could not be written is due again after the lease
+      underWay.add(task);
+    }
+    return due.length;
+  });
+
+  return {
+    /** Begins to tell what is due; as one ends, the next begins. @returns how many have begun */
+    deliverDue: async (): Promise<number> => {
+      await findHappenings(db);
+      return takeDue();
+    },
+
+    /** Begins nothing more. @returns when what is under way has ended */
+    stop: async (): Promise<void> => {
+      isStopped = true;
+      await takeDue().catch(() => undefined);
+      await Promise.all(underWay);
+    },
+  };
+}
+
+export type WebhookDuty = Pick<ReturnType<typeof createWebhookDelivery>, 'deliverDue'>;
