@@ -221,6 +221,25 @@ export const alerts: readonly Alert[] = [
     calm: [{ series: 'capstan_repairs_total{kind="leases"}', values: '7+0x40' }],
   },
   {
+    name: 'CapstanDutyFails',
+    query: 'sum by (duty) (increase(capstan_maintenance_failures_total[30m]))',
+    is: '>',
+    threshold: 3,
+    severity: 'ticket',
+    summary:
+      'Maintenance cannot do {{ $labels.duty }}: it failed {{ $value | humanize }} times in half an hour.',
+    means:
+      'The duty is tried again, and until it succeeds its work is not done. `budgets`: nothing proves that the budgets say what the calls have cost. `retention`, `old_…`: tables grow. `webhooks`, `deliveries`: nobody is told.',
+    look: 'The log line `maintenance will try again` of the server that holds maintenance: `duty` and `err`.',
+    act: 'Mend what the line names: mostly a database or a media store that does not answer, or a statement that takes too long.',
+    example: {
+      input: [{ series: 'capstan_maintenance_failures_total{duty="budgets"}', values: '0+1x40' }],
+      labels: { duty: 'budgets' },
+      says: 'Maintenance cannot do budgets: it failed 30 times in half an hour.',
+    },
+    calm: [{ series: 'capstan_maintenance_failures_total{duty="budgets"}', values: '0+0x20 2+0x20' }],
+  },
+  {
     name: 'CapstanBudgetDrift',
     query: 'sum(increase(capstan_budget_drift_nano_usd_total[1h]))',
     is: '>',

@@ -193,7 +193,10 @@ export const dashboardRows: readonly Row[] = [
       {
         title: 'Repairs',
         unit: 'short',
-        lines: [['sum by (kind) (increase(capstan_repairs_total[1h]))', '{{kind}}']],
+        lines: [
+          ['sum by (kind) (increase(capstan_repairs_total[1h]))', '{{kind}}'],
+          ['sum by (duty) (increase(capstan_maintenance_failures_total[1h]))', '{{duty}} failed'],
+        ],
       },
       {
         title: 'Holders of maintenance',

@@ -179,6 +179,11 @@ const engine = {
     help: 'What maintenance repaired because a part had died or was away; 0 in steady state.',
     labels: ['kind'],
   },
+  maintenance_failures_total: {
+    type: 'counter',
+    help: 'Duties of maintenance that failed; each is tried again.',
+    labels: ['duty'],
+  },
   maintenance_holder: { type: 'gauge', help: '1 in the process that holds maintenance.', labels: [] },
   deliveries_oldest_seconds: {
     type: 'gauge',

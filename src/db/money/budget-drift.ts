@@ -1,8 +1,8 @@
 /**
  * Whether the budgets that are in use say what the attempts say. A claim or settlement changes both in one transaction
  * and one statement reads both, so calls under way never look like drift. In use are the days from the day before
- * yesterday on (yesterday, in every time zone) and runs that have not ended. The calls of days are millions: each is read
- * and added up once, and only the sums are shared out to budgets.
+ * yesterday on (yesterday, in every time zone) and runs that have not ended. The calls of days are millions: what has
+ * ended is added up once and its sums are kept (`addEnded`), so that a look reads the calls of the last minutes alone.
  */
 import type { Db } from '../connect.ts';
 
@@ -15,21 +15,80 @@ export interface Drift {
   readonly spent_nano: string;
 }
 
+/** Sums of the calls that had ended at a time. A late correction of one of them makes them wrong: then they are made anew. */
+export interface EndedSums {
+  /** As Postgres writes it, with microseconds. */
+  readonly until: string;
+  readonly rows: readonly EndedSum[];
+}
+
+interface EndedSum {
+  readonly project_id: string;
+  readonly capability: string;
+  /** YYYY-MM-DD, as `utc_day`. */
+  readonly budget_window: string;
+  readonly utc_day: string;
+  /** bigint as text */
+  readonly spent_nano: string;
+}
+
 /** An expression, not a subquery, so that the plan knows how few days these are. */
 const firstDay = `((now() at time zone 'UTC')::date - 2)`;
 const open = `a.state in ('reserved', 'dispatched')`;
 const sums = `coalesce(sum(a.reserved_nano) filter (where ${open}), 0)::bigint as reserved_nano,
   coalesce(sum(a.settled_nano) filter (where not ${open}), 0)::bigint as spent_nano`;
 
+const paid = `a.reserved_nano > 0 and a.budget_window >= ${firstDay} - 1`;
+/** A call ends after it was admitted, and a day begins up to 14 hours before that of UTC. */
+const firstEnd = `(${firstDay} - 2)::timestamptz`;
+
+/** An end is seen within this time after the clock that it carries: no transaction lives longer. */
+const settlingMinutes = 10;
+
+function keyOf({ project_id, capability, budget_window, utc_day }: EndedSum): string {
+  return JSON.stringify([project_id, capability, budget_window, utc_day]);
+}
+
+/** Sums of all calls that have ended by now, but for the last minutes. @param known what need not be read again */
+export async function addEnded(db: Db, known: EndedSums | null): Promise<EndedSums> {
+  const { rows } = await db.raw<{ rows: { until: string; sums: EndedSum[] }[] }>(
+    `with span as materialized (
+       select coalesce(:since::timestamptz, ${firstEnd}) as since,
+         clock_timestamp() - interval '${settlingMinutes} minutes' as until
+     ), sums as (
+       select a.project_id, a.capability, a.budget_window::text, (a.started_at at time zone 'UTC')::date::text as utc_day,
+         sum(a.settled_nano)::text as spent_nano
+       from attempt a, span where ${paid} and a.finished_at > span.since and a.finished_at <= span.until
+         and not ${open} group by 1, 2, 3, 4
+     )
+     select until::text, (select coalesce(json_agg(sums), '[]') from sums) as sums from span`,
+    { since: known?.until ?? null },
+  );
+  const [{ until, sums }] = rows as [{ until: string; sums: EndedSum[] }];
+  const all = new Map((known?.rows ?? []).map((row) => [keyOf(row), row]));
+  for (const row of sums) {
+    const before = all.get(keyOf(row))?.spent_nano ?? '0';
+    all.set(keyOf(row), { ...row, spent_nano: String(BigInt(before) + BigInt(row.spent_nano)) });
+  }
+  return { until, rows: [...all.values()] };
+}
+
 /** With the run itself; the search is only for one that has started others. */
 const runsBelow = `case when (select true from run c where c.parent_run_id = r.run_id limit 1)
   then with_runs_below(r.run_id) else array[r.run_id] end`;
 
-export async function findDrift(db: Db): Promise<readonly Drift[]> {
+/** @param ended what need not be read; without it all of these days are */
+export async function findDrift(db: Db, ended: EndedSums | null = null): Promise<readonly Drift[]> {
   const { rows } = await db.raw<{ rows: Drift[] }>(
     `with charged as (
        select a.project_id, a.capability, a.budget_window, (a.started_at at time zone 'UTC')::date as utc_day, ${sums}
-       from attempt a where a.reserved_nano > 0 and a.budget_window >= ${firstDay} - 1 group by 1, 2, 3, 4
+       from attempt a where ${paid} and (a.finished_at is null or a.finished_at > coalesce(:until::timestamptz, ${firstEnd}))
+       group by 1, 2, 3, 4
+       union all
+       select project_id, capability, budget_window, utc_day, 0, spent_nano
+       from json_to_recordset(:ended::json)
+         as e (project_id text, capability text, budget_window date, utc_day date, spent_nano bigint)
+       where budget_window >= ${firstDay} - 1
      ), due as (
        select s.scope, s.window_start, sum(c.reserved_nano)::bigint as reserved_nano, sum(c.spent_nano)::bigint as spent_nano
        from charged c cross join lateral budget_scopes(c.project_id, c.capability, null, c.budget_window, c.utc_day) s
@@ -50,6 +109,7 @@ export async function findDrift(db: Db): Promise<readonly Drift[]> {
          coalesce(d.spent_nano, 0) - coalesce(k.spent_nano, 0) as spent_nano
        from due d full join kept k using (scope, window_start)
      ) difference where reserved_nano <> 0 or spent_nano <> 0 order by scope collate "C", window_start`,
+    { until: ended?.until ?? null, ended: JSON.stringify(ended?.rows ?? []) },
   );
   return rows;
 }

@@ -59,7 +59,10 @@ export function createMaintenance({
         if (repaired > 0 && !isRoutine) logger.info({ duty: name, repaired }, 'repaired');
         if (isRepair) metrics.add('repairs_total', { kind: kindOf(name) }, repaired);
       })
-      .catch((error: unknown) => logger.warn({ err: error, duty: name }, 'maintenance will try again'))
+      .catch((error: unknown) => {
+        metrics.add('maintenance_failures_total', { duty: kindOf(name) });
+        logger.warn({ err: error, duty: name }, 'maintenance will try again');
+      })
       .finally(() => {
         underWay.delete(name);
         const ended = performance.now();
@@ -85,8 +88,9 @@ export function createMaintenance({
   return {
     isHolder: () => lock !== null && !isStopped,
     start: () => {
-      for (const { name, isRepair } of duties) {
-        if (isRepair === true) metrics.add('repairs_total', { kind: kindOf(name) }, 0); // seen before the first
+      for (const { name, isRepair } of [...duties, ...promptDuties]) {
+        metrics.add('maintenance_failures_total', { duty: kindOf(name) }, 0); // seen before the first
+        if (isRepair === true) metrics.add('repairs_total', { kind: kindOf(name) }, 0);
       }
       schedule();
       ticker = setInterval(() => {

@@ -4,7 +4,7 @@ import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { type Metrics, noMetrics } from '../../core/telemetry/metrics.ts';
 import type { Db } from '../../db/connect.ts';
 import { takeNewMarks } from '../../db/money/budget.ts';
-import { correctDrift } from '../../db/money/budget-drift.ts';
+import { addEnded, correctDrift, type EndedSums, findDrift } from '../../db/money/budget-drift.ts';
 
 export interface BudgetKeeper {
   /** Logs each mark (50, 80, 100 %) that spending has passed, once. */
@@ -29,10 +29,32 @@ interface KeeperDependencies {
   readonly logger: Logger;
   /** Default: nothing is counted. */
   readonly metrics?: Metrics;
+  /** Milliseconds of a clock that never goes back. */
+  readonly now?: () => number;
 }
+
+const dayMs = 86_400_000;
+const corrected = 'a budget differed from its attempts and was corrected';
 
 function sizeOf(nano: string): number {
   return Math.abs(Number(nano));
+}
+
+/** By kept sums, which are made anew each day: then a call of these days that was changed since is seen too. */
+function createDriftLook(db: Db, now: () => number) {
+  let ended: EndedSums | null = null;
+  let endedSince = 0;
+  return {
+    mayDiffer: async (): Promise<boolean> => {
+      if (now() - endedSince > dayMs) ended = null;
+      if (ended === null) endedSince = now();
+      ended = await addEnded(db, ended);
+      return (await findDrift(db, ended)).length > 0;
+    },
+    forget: (): void => {
+      ended = null;
+    },
+  };
 }
 
 export function createBudgetKeeper({
@@ -40,7 +62,9 @@ export function createBudgetKeeper({
   sumsDb = db,
   logger,
   metrics = noMetrics,
+  now = () => performance.now(),
 }: KeeperDependencies): BudgetKeeper {
+  const look = createDriftLook(sumsDb, now);
   return {
     announceMarks: async () => {
       for (const { scope, day, percents, limit_nano, spent_nano } of await takeNewMarks(db)) {
@@ -59,14 +83,13 @@ export function createBudgetKeeper({
     },
 
     reconcile: async () => {
+      if (!(await look.mayDiffer())) return 0;
+      look.forget();
       const drift = await correctDrift(sumsDb);
       for (const { scope, day, reserved_nano, spent_nano } of drift) {
         metrics.add('budget_drift_nano_usd_total', {}, sizeOf(reserved_nano) + sizeOf(spent_nano));
         const missing = { reserved_usd: toUsd(reserved_nano), spent_usd: toUsd(spent_nano) };
-        logger.error(
-          { scope, ...dayOf(day), missing },
-          'a budget differed from its attempts and was corrected',
-        );
+        logger.error({ scope, ...dayOf(day), missing }, corrected);
       }
       return drift.length;
     },

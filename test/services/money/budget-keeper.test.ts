@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { setProjectLimit } from '../../../src/db/money/budget.ts';
 import { findDrift } from '../../../src/db/money/budget-drift.ts';
+import { finishRun } from '../../../src/db/run/run.ts';
 import { createBudgetKeeper } from '../../../src/services/money/budget-keeper.ts';
 import { budgetsOf } from '../../support/budgets.ts';
 import { useDatabase } from '../../support/database.ts';
@@ -19,13 +20,16 @@ import {
 const { db } = useDatabase();
 
 /** A keeper and what it logged since it was last asked. */
-function aKeeper() {
+function aKeeper(now?: () => number) {
   const lines: Record<string, unknown>[] = [];
   const logger = pino(
     { base: null, timestamp: false },
     { write: (line: string) => void lines.push(JSON.parse(line)) },
   );
-  return { keeper: createBudgetKeeper({ db, logger }), told: () => lines.splice(0) };
+  return {
+    keeper: createBudgetKeeper({ db, logger, ...(now === undefined ? {} : { now }) }),
+    told: () => lines.splice(0),
+  };
 }
 
 async function spend(run: StoredRun, step_id: string, nano: bigint): Promise<void> {
@@ -159,12 +163,77 @@ describe('reconciling', () => {
     await trx.raw('set local enable_seqscan = off');
     trx.on('query', ({ sql }: { sql: string }) => void plans.push(sql));
     await findDrift(trx);
-    const { rows } = await trx.raw(`explain ${plans[0]}`);
+    const { rows } = await trx.raw(`explain (generic_plan) ${plans[0]}`);
     await trx.rollback();
     const plan = rows.map((row: Record<string, string>) => row['QUERY PLAN']).join('\n');
     for (const index of ['attempt_paid', 'budget_by_day', 'run_open', 'attempt_by_run', 'budget_pkey']) {
       expect(plan).toContain(index);
     }
     expect(plan).not.toContain('Seq Scan');
+  });
+
+  describe('keeps the sums of what ended long ago', () => {
+    const day = 86_400_000;
+
+    /** Two calls for 3 and 4 nano that ended an hour ago. */
+    async function anHourAgo() {
+      const { project_id } = await aProject(db);
+      const run = await aRun(db, { project_id });
+      await spend(run, 'a', 3n);
+      await spend(run, 'b', 4n);
+      await finishRun(db, {
+        run_id: run.run_id,
+        state: 'succeeded',
+        output: null,
+        error: null,
+        step_ids: [],
+      });
+      await db('attempt')
+        .where({ project_id })
+        .update({ finished_at: db.raw(`finished_at - interval '1 hour'`) });
+      return { project_id, scope: `project:${project_id}`, a: { project_id, step_id: 'a' } };
+    }
+
+    it('and does not read them again for a day', async () => {
+      const { a, scope } = await anHourAgo();
+      let clock = 0;
+      const { keeper, told } = aKeeper(() => clock);
+      expect(await keeper.reconcile()).toBe(0);
+      await db('attempt').where(a).update({ settled_nano: 2 }); // by hand
+      clock = day;
+      expect(await keeper.reconcile()).toBe(0);
+      clock = day + 1;
+      expect(await keeper.reconcile()).toBe(3);
+      expect(told()).toContainEqual(
+        expect.objectContaining({ scope, missing: { reserved_usd: 0, spent_usd: -1e-9 } }),
+      );
+    });
+
+    it('sees a budget that differs from them', async () => {
+      const { scope } = await anHourAgo();
+      const { keeper, told } = aKeeper();
+      expect(await keeper.reconcile()).toBe(0);
+      await db('budget').where({ scope }).increment('spent_nano', 5);
+      expect(await keeper.reconcile()).toBe(1);
+      expect(told()).toMatchObject([{ scope, missing: { spent_usd: -5e-9 } }]);
+      expect(await keeper.reconcile()).toBe(0);
+    });
+
+    it('adds what ends later, and corrects nothing when one of them is settled anew', async () => {
+      const { project_id, a } = await anHourAgo();
+      const { keeper, told } = aKeeper();
+      expect(await keeper.reconcile()).toBe(0);
+      await spend(await aRun(db, { project_id }), 'later', 7n);
+      expect(await keeper.reconcile()).toBe(0);
+      await db.transaction(async (trx) => {
+        await trx('attempt').where(a).update({ settled_nano: 1 });
+        const scopes = ['global', `project:${project_id}`, `capability:${project_id}:concat`];
+        await trx('budget')
+          .whereIn('scope', scopes)
+          .whereRaw(`window_start > '-infinity'`)
+          .decrement('spent_nano', 2);
+      });
+      expect([await keeper.reconcile(), told()]).toEqual([0, []]);
+    });
   });
 });
