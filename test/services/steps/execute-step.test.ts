@@ -10,6 +10,7 @@ import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { insertEscalation } from '../../../src/db/escalation/escalation.ts';
 import { storeStepRevision } from '../../../src/db/step/step-revision.ts';
 import { newId } from '../../../src/services/ids.ts';
+import { toAnswer } from '../../../src/services/run-data/answers-ahead.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../../src/services/run-data/step-results.ts';
 import {
@@ -31,6 +32,7 @@ let database: TestDatabase;
 let db: Db;
 let router: Awaited<ReturnType<typeof createRouterRuntime>>;
 let instance: Instance;
+let counted: Instance;
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -38,22 +40,25 @@ beforeAll(async () => {
   const config = ConfigSchema.parse({ DATABASE_URL: database.url, LOG_LEVEL: 'silent' });
   router = await createRouterRuntime(config, pino({ level: 'silent' }));
   const { project_id } = await aProject(db);
-  instance = await startInstance(
-    {
-      request: async <Body>(_method: string, _path: string, body: unknown) => {
-        const answered = await router.registry.register(project_id, Registration.parse(body));
-        return { status: 201, headers: new Headers(), body: answered as unknown as Body };
-      },
+  const registry = {
+    request: async <Body>(_method: string, _path: string, body: unknown) => {
+      const answered = await router.registry.register(project_id, Registration.parse(body));
+      return { status: 201, headers: new Headers(), body: answered as unknown as Body };
     },
-    { name: 'even', output: { type: 'object', properties: { n: { type: 'integer' } } } },
+  };
+  const numbers = { type: 'object', properties: { n: { type: 'integer' } } };
+  instance = await startInstance(registry, { name: 'even', output: numbers });
+  counted = await startInstance(registry, { name: 'counted', input: numbers });
+  await waitFor('the router to know them', () =>
+    ['even', 'counted'].every((name) => router.fleet.of(name).instances.length > 0),
   );
-  await waitFor('the router to know it', () => router.fleet.of('even').instances.length > 0);
 });
 beforeEach(() => {
   instance.handle = (_exec, response) => answer(response, 422, { ok: false, error: 'n must be even' });
 });
 afterAll(async () => {
   await instance?.stop();
+  await counted?.stop();
   await router?.close();
   await db?.destroy();
   await database?.drop();
@@ -269,4 +274,21 @@ test('a plain step asks the database for its run once, and else only for its cla
   }
   db.off('query', note);
   expect(asked).toEqual([expect.stringContaining('run.started')]);
+});
+
+test.each([
+  [true, 'failed', 'failed'],
+  [false, 'retry', undefined],
+])('no instance takes what it follows; that was stored: %s', async (isStored, kind, state) => {
+  const steps = [
+    { id: 'b', capability: 'even' },
+    { id: 'a', capability: 'counted', input: { n: '{{ steps.b.output.n }}' } },
+  ];
+  const run = await aRun(db, { definition: { steps } });
+  const answers = new Map([['b', toAnswer({ n: 'three' }, 0)]]);
+  const end = await stepsWith(killed).executeStep(
+    { run_id: run.run_id, step_id: 'a', revision: 0, inline: true },
+    { ...control(1), ahead: { answers, areStored: Promise.resolve(isStored) } },
+  );
+  expect([end.kind, await stateOf(run.run_id)]).toEqual([kind, state]);
 });
