@@ -126,12 +126,18 @@ export interface NewResult extends Omit<CacheLookup, 'keys'> {
   readonly attempt_id: string;
   readonly places: JsonObject;
   readonly files: JsonObject;
+  /** Only what an instance of the project itself has answered is kept. */
+  readonly is_of_own_alone?: boolean;
 }
 
-/** Whoever led is told by the row; a result of somebody who was taken for gone is a result all the same. */
-export async function storeResult(db: Db, result: NewResult): Promise<void> {
+/**
+ * Whoever led is told by the row; a result of somebody who was taken for gone is a result all the same.
+ *
+ * @returns false when it was to be kept of own instances alone, and another project's has answered
+ */
+export async function storeResult(db: Db, result: NewResult): Promise<boolean> {
   const { project_id, step, ttl_ms, led_key, key, ...rest } = result;
-  await runPrepared(db, {
+  const rows = await runPrepared(db, {
     name: 'store_result',
     text: `with clock as materialized (select clock_timestamp() as now), left_over as (
        delete from cached_result where project_id = $1 and key = decode($3, 'hex') and $3 <> $2
@@ -141,15 +147,20 @@ export async function storeResult(db: Db, result: NewResult): Promise<void> {
        files, led_at, stored_at, expires_at)
      select $1, decode($2, 'hex'), $4, $5, $6, $7, $8, $9, $10, $11, now, now,
        now + $12::float8 * interval '1 millisecond' from clock
+     where not $13::boolean or exists (select from attempt a join instance i using (instance_id)
+       where a.attempt_id = $9 and i.owner_project = $1)
      on conflict (project_id, key) do update set run_id = excluded.run_id, step_id = excluded.step_id,
        item = excluded.item, pipeline = excluded.pipeline, capability = excluded.capability,
        attempt_id = excluded.attempt_id, places = excluded.places, files = excluded.files,
-       led_at = excluded.led_at, stored_at = excluded.stored_at, expires_at = excluded.expires_at`,
+       led_at = excluded.led_at, stored_at = excluded.stored_at, expires_at = excluded.expires_at
+     returning 1`,
     values: [
       ...[project_id, key, led_key, step.run_id, step.step_id, step.item, rest.pipeline, rest.capability],
       ...[rest.attempt_id, JSON.stringify(rest.places), JSON.stringify(rest.files), ttl_ms],
+      rest.is_of_own_alone ?? false,
     ],
   });
+  return rows.length === 1;
 }
 
 /** The leader has no result: the next one may come. */

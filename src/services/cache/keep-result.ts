@@ -56,7 +56,10 @@ async function store(
   const { keys: all, ...asked } = lookup;
   const attempt_id = attemptIdOf(attempt.decision.decision_id);
   const places = keys.places as unknown as JsonObject;
-  await storeResult(db, { ...asked, led_key: all[0] ?? key, key, attempt_id, places, files });
+  // Whoever registers an instance gives it its tags: in a result that a step's tags vouch for they are the project's own.
+  const is_of_own_alone = (stepCall.step.definition.tags ?? []).length > 0;
+  const result = { ...asked, led_key: all[0] ?? key, key, attempt_id, places, files, is_of_own_alone };
+  if (!(await storeResult(db, result))) return null;
   const { run_id, step_id, item } = stepCall.key;
   const { instance_id, endpoint } = instance;
   const cost_nano = toNanoUsd(attempt.cost_usd).toString();

@@ -359,6 +359,17 @@ it('a step that insists on tags takes no result of an instance that another step
   expect([eu.execs.length, us.execs.length]).toEqual([1, 1]);
 });
 
+it('what an instance of another project has answered is not kept where tags are insisted upon, and is else', async () => {
+  const name = 'foreign';
+  const foreign = await world.register({ name, deterministic: true, tags: ['eu'] });
+  const { project_id } = await aProject(db);
+  await db('instance').where({ name }).update({ owner_project: project_id });
+  const execute = async (tags: string[]) =>
+    aWorker().execute(await aCachedRun({ capability: name, tags }), 'a');
+  for (const tags of [['eu'], ['eu'], [], []]) await execute(tags);
+  expect(foreign.execs).toHaveLength(3);
+});
+
 it('a result goes with the run that made it', async () => {
   const first = await aCachedRun();
   await aWorker().execute(first, 'a');
