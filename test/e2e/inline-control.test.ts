@@ -206,28 +206,40 @@ test('short steps that turn slow go on where they were begun, whichever worker t
   await checkRows();
 });
 
-test('a run given to another worker while its batch goes on, because the first one slept: nothing is called twice', async () => {
-  const steps = [
-    step('a', { input: { who: 'asleep' } }),
-    step('b', { depends_on: ['a'], input: { who: 'asleep', hold: true } }),
-    step('c', { depends_on: ['b'], input: { who: 'asleep' } }),
-  ];
-  await capstan.killWorker('SIGTERM');
-  const sleeper = another;
-  const takeCall = instance.handle;
-  instance.handle = (exec, response) => {
-    void takeCall(exec, response);
-    if (exec.input.hold === true) sleeper.send('SIGSTOP'); // before its batch is over
-  };
-  const run = await capstan.submit(steps);
-  await waitFor('the call', () => held.length > 0);
-  await capstan.startWorker();
-  await waitFor('the run to be with the other one', async () =>
-    (await readEvents(run)).some((event) => event.workflowTaskTimedOutEventAttributes != null),
-  );
-  for (const { answer } of held) answer();
-  sleeper.send('SIGCONT');
-  expect(await capstan.ended(run.run_id)).toMatchObject({ state: 'succeeded' });
-  expect(callsOf('asleep')).toHaveLength(3);
-  await checkRows();
-});
+const chain = (who: string) => [
+  step('a', { input: { who } }),
+  step('b', { depends_on: ['a'], input: { who, hold: true } }),
+  step('c', { depends_on: ['b'], input: { who } }),
+];
+const pair = (who: string) => sideBySide(2, { who, hold: true });
+
+test.each([
+  ['asleep', { steps: chain, holds: 1, calls: 3, options: {} }],
+  // Enough for both calls, and not for both of them twice: then claims go one by one.
+  ['asleep, with little money', { steps: pair, holds: 2, calls: 2, options: { budget_ceiling_usd: 0.3 } }],
+])(
+  'a run given to another worker while its batch goes on, because the first one was %s: nothing is called twice',
+  async (who, given) => {
+    await capstan.killWorker('SIGTERM');
+    const sleeper = another;
+    const takeCall = instance.handle;
+    const holdsOf = () => callsOf(who).filter(({ input }) => input.hold === true);
+    instance.handle = (exec, response) => {
+      void takeCall(exec, response);
+      if (exec.input.hold === true && holdsOf().length === given.holds) sleeper.send('SIGSTOP'); // before its batch is over
+    };
+    const before = held.length;
+    const run = await capstan.submit(given.steps(who), {}, given.options);
+    await waitFor('the calls', () => held.length === before + given.holds);
+    await capstan.startWorker();
+    await waitFor('the run to be with the other one', async () =>
+      (await readEvents(run)).some((event) => event.workflowTaskTimedOutEventAttributes != null),
+    );
+    for (const { answer } of held) answer();
+    sleeper.send('SIGCONT');
+    expect(await capstan.ended(run.run_id)).toMatchObject({ state: 'succeeded' });
+    expect(callsOf(who)).toHaveLength(given.calls);
+    instance.handle = takeCall;
+    await checkRows();
+  },
+);

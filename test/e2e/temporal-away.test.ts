@@ -5,9 +5,11 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import type { Schedule } from '../../src/contracts/schedule.ts';
-import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
+import { ladderWorkflowId, runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, echo, type Instance, startInstance } from '../support/fleet.ts';
+import { readShown, startModelLevels } from '../support/model-levels.ts';
+import { startModelServer } from '../support/model-server.ts';
 import { decide, reviewOf } from '../support/reviews.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { connectTestEnvironment } from '../support/temporal.ts';
@@ -76,37 +78,73 @@ test('a server that starts without Temporal takes runs, which begin when it answ
   expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', output: { a: { rate: 7 } } });
 });
 
-/** Whether Temporal has given its only activity out once more, and has heard of that. */
-async function hasComeAgain({ client }: TestWorkflowEnvironment, run: Run): Promise<boolean> {
-  const { raw } = await client.workflow.getHandle(runWorkflowId(run)).describe();
-  const [activity] = raw.pendingActivities ?? [];
-  if (activity?.lastHeartbeatTime == null || activity.lastStartedTime == null) return false;
-  const isHeard = tsToMs(activity.lastHeartbeatTime) > tsToMs(activity.lastStartedTime);
-  return (activity.attempt ?? 1) > 1 && isHeard;
+/** The only activity of a workflow, as Temporal sees it past the proxy. */
+async function activityOf({ client }: TestWorkflowEnvironment, workflowId: string) {
+  const { raw } = await client.workflow.getHandle(workflowId).describe();
+  return raw.pendingActivities?.[0];
 }
 
-test('a call outlives an outage that is longer than its heartbeats last: it is neither cut nor sent again', async () => {
-  const render = await startInstance(capstan, {
-    name: 'render',
-    cost_model: { type: 'per_call', rate_usd: 0.5 },
-  });
-  const answers: (() => void)[] = [];
-  render.handle = (exec, response) => void answers.push(() => void echo(exec, response));
-  const direct = await connectTestEnvironment();
-  const run = await capstan.submit([{ id: 'a', capability: 'render', input: { n: 1 } }]);
-  await waitFor('the call', () => answers.length > 0);
+/** Cuts the way to Temporal until it has given the activity up, and restores it until it has given it out once more. */
+async function outlastHeartbeats(direct: TestWorkflowEnvironment, workflowId: string): Promise<void> {
   await temporal.cut();
   await waitFor('Temporal to give it up', async () => {
-    const { raw } = await direct.client.workflow.getHandle(runWorkflowId(run)).describe();
-    return (raw.pendingActivities?.[0]?.attempt ?? 1) > 1;
+    const activity = await activityOf(direct, workflowId);
+    return (activity?.attempt ?? 1) > 1;
   });
   await temporal.restore();
-  await waitFor('it to come again', () => hasComeAgain(direct, run));
+  await waitFor('it to come again', async () => {
+    const {
+      lastHeartbeatTime: heard,
+      lastStartedTime: started,
+      attempt,
+    } = (await activityOf(direct, workflowId)) ?? {};
+    return (attempt ?? 1) > 1 && heard != null && started != null && tsToMs(heard) > tsToMs(started);
+  });
+}
+
+test.each([
+  ['', {}],
+  [', also where it must not be sent twice', { retry: { max: 0 } }],
+])(
+  'a call outlives an outage that is longer than its heartbeats last: it is neither cut nor sent again%s',
+  async (_, settings) => {
+    const render = await startInstance(capstan, {
+      name: 'render',
+      cost_model: { type: 'per_call', rate_usd: 0.5 },
+    });
+    const answers: (() => void)[] = [];
+    render.handle = (exec, response) => void answers.push(() => void echo(exec, response));
+    const direct = await connectTestEnvironment();
+    const run = await capstan.submit([{ id: 'a', capability: 'render', input: { n: 1 }, ...settings }]);
+    await waitFor('the call', () => answers.length > 0);
+    await outlastHeartbeats(direct, runWorkflowId(run));
+    for (const tell of answers) tell();
+    expect(await capstan.ended(run.run_id)).toMatchObject({ state: 'succeeded', cost_usd: 0.5 });
+    expect(render.execs).toMatchObject([{ answered: true, closed: false }]);
+    await render.stop();
+    await direct.teardown();
+  },
+);
+
+test('so does a model that a ladder has asked: it is asked once, and paid once', async () => {
+  const provider = await startModelServer();
+  const models = await startModelLevels(capstan, provider, { fast: 0.01 });
+  const answers: (() => void)[] = [];
+  provider.answer(({ body }) => {
+    const advice = { instructions: 'say 44100', reasoning: 'it is a word', suggested_executor_level: 1 };
+    const patch = [{ op: 'replace', path: '/rate', value: 44_100 }];
+    if (readShown(body).kind !== 'advise') return { text: JSON.stringify({ patch, used_skills: [] }) };
+    return new Promise((resolve) => void answers.push(() => resolve({ text: JSON.stringify(advice) })));
+  });
+  const direct = await connectTestEnvironment();
+  const run = await capstan.submit([{ id: 'a', capability: 'resample', input: { rate: 'forty-four' } }]);
+  await waitFor('the question', () => answers.length > 0);
+  await outlastHeartbeats(direct, ladderWorkflowId(run, { step_id: 'a', item: 0, round: 1 }));
   for (const tell of answers) tell();
-  expect(await capstan.ended(run.run_id)).toMatchObject({ state: 'succeeded', cost_usd: 0.5 });
-  expect(render.execs).toMatchObject([{ answered: true, closed: false }]);
-  await render.stop();
-  await direct.teardown();
+  expect(await capstan.ended(run.run_id)).toMatchObject({ state: 'succeeded', cost_usd: 0.02 });
+  expect(answers).toHaveLength(1);
+  expect(provider.requests.filter(({ isAborted }) => isAborted)).toEqual([]);
+  await Promise.all([models.stop(), provider.close(), direct.teardown()]);
 });
 
 test('a schedule is taken, and works when Temporal is back', async () => {
