@@ -35,8 +35,9 @@ test.runIf(process.platform === 'linux')(
     expect(
       Object.fromEntries(figures.map(({ name, answers }) => [name, [...answers.keys()].sort()])),
     ).toEqual({
-      '12 times 8 MiB of empty lists': ['400'],
-      '12 times 8 MiB of allowed values': ['422'],
+      // What is over the key's share of memory for bodies is refused unread.
+      '12 times 8 MiB of empty lists': expect.arrayContaining(['400']),
+      '12 times 8 MiB of allowed values': expect.arrayContaining(['422']),
       'long strings against every format': ['200', '400', '422'],
       '200 HEADs on a stream of events': ['200'],
       // A slow machine takes them no faster than they are allowed.

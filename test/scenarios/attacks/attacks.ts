@@ -1,5 +1,9 @@
 /** What one key can send to exhaust a server: each attack ends, and says how it was answered. */
+import { setMaxListeners } from 'node:events';
+import { request as httpRequest } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
+import { startInstance } from '../../support/fleet.ts';
 
 export interface Target {
   /** Of the API. */
@@ -124,5 +128,103 @@ const stoppedPostgres: Attack = {
     }
   },
 };
+
+/** Sends the first bytes of a body, and then nothing. @returns the status, or `none` when there was no answer in a while */
+function sendSlowly(
+  { url, key }: Target,
+  path: string,
+  { bytes, isKeyed }: { bytes: number; isKeyed: boolean },
+) {
+  const { hostname, port } = new URL(url);
+  const head = { 'content-type': 'application/json', 'content-length': String(bytes + 1_000) };
+  const headers = { ...head, ...(isKeyed ? { authorization: `Bearer ${key}` } : {}) };
+  const request = httpRequest({ hostname, port, path, method: 'POST', headers, agent: false });
+  const answer = new Promise<string>((resolve) => {
+    request.once('response', ({ statusCode }) => resolve(String(statusCode)));
+    request.once('error', () => resolve('cut'));
+  });
+  request.write(Buffer.alloc(bytes, ' '));
+  return { answer, cut: () => void request.destroy() };
+}
+
+/** Long enough for all of them to have sent what they send. */
+const slowMs = 5_000;
+
+const slowBodies: Attack = {
+  name: '1,100 slow sign-ins, 64 slow plans',
+  play: async (target) => {
+    const slow = [
+      ...list(1_100, () => sendSlowly(target, '/v1/session', { bytes: mebibyte - 8_000, isKeyed: false })),
+      ...list(64, () => sendSlowly(target, '/v1/plan', { bytes: 8 * mebibyte - 8_000, isKeyed: true })),
+    ];
+    await sleep(slowMs);
+    const beside = await send(target, '/v1/limits');
+    for (const { cut } of slow) cut();
+    const answers = await count(slow.map(({ answer }) => answer));
+    return new Map([...answers, [`beside them ${beside}`, 1]]);
+  },
+};
+
+const readers: Attack = {
+  name: '20 readers of all decisions, again',
+  play: async (target) => {
+    const read = async (): Promise<string[]> => {
+      const answers: string[] = [];
+      for (let times = 0; times < 10; times++)
+        answers.push(await send(target, '/v1/decisions?since=1970-01-01T00:00:00Z&limit=1'));
+      return answers;
+    };
+    const all = await Promise.all(list(20, read));
+    return count(all.flat().map((answer) => Promise.resolve(answer)));
+  },
+};
+
+const streams: Attack = {
+  name: '2,100 streams of one key',
+  play: async ({ url, key }) => {
+    const control = new AbortController();
+    setMaxListeners(0, control.signal);
+    const headers = { authorization: `Bearer ${key}` };
+    const open = async (): Promise<string> => {
+      const answer = await fetch(`${url}/v1/stream`, { headers, signal: control.signal });
+      return String(answer.status);
+    };
+    const opened = await count(list(2_100, () => open().catch((error: Error) => error.name)));
+    const beside = await fetch(`${url}/readyz`);
+    control.abort();
+    return new Map([...opened, [`beside them ${beside.status}`, 1]]);
+  },
+};
+
+const progress: Attack = {
+  name: 'progress without end',
+  play: async (target) => {
+    const { url, key } = target;
+    const line = `${JSON.stringify({ progress: 0.5 })}\n`.repeat(4_000);
+    const request = async <Body>(method: string, path: string, body: unknown) => {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+      const answer = await fetch(url + path, { method, headers, body: JSON.stringify(body) });
+      return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Body };
+    };
+    const instance = await startInstance({ request }, { name: 'endless' });
+    instance.handle = (_, response) => {
+      response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+      const write = (): void => {
+        if (!response.destroyed && response.write(line)) setImmediate(write);
+      };
+      response.on('drain', write);
+      write();
+    };
+    const call = { method: 'POST', body: JSON.stringify({ input: {}, timeout_ms: 30_000 }) };
+    try {
+      return await count(list(3, () => send(target, '/v1/capabilities/endless/exec', call)));
+    } finally {
+      await instance.stop();
+    }
+  },
+};
+
+/** Those whose bar is time or memory while they go on: `npm run bench:attacks` plays them too. */
+export const longAttacks: readonly Attack[] = [slowBodies, readers, streams, progress];
 
 export const attacks: readonly Attack[] = [emptyLists, fullBodies, longTexts, heads, stoppedPostgres, flood];

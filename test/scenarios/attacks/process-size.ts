@@ -41,3 +41,15 @@ export async function measureKept(
   } while (!isEnough(least) && performance.now() < deadline);
   return least;
 }
+
+/** Looks at a process ten times a second. @returns ends that, and says the most that it had */
+export function watchPeak(pid: number): () => number {
+  let peakMib = measureProcess(pid).residentMib;
+  const look = setInterval(() => {
+    peakMib = Math.max(peakMib, measureProcess(pid).residentMib);
+  }, 100);
+  return () => {
+    clearInterval(look);
+    return peakMib;
+  };
+}

@@ -1,12 +1,14 @@
 /** Attacks in rounds, with `/livez` and the size of the process beside them. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answers, type Attack, attacks, type Target } from './attacks.ts';
-import { measureKept, type ProcessSize } from './process-size.ts';
+import { measureKept, type ProcessSize, watchPeak } from './process-size.ts';
 import { type LivezFigures, watchLivez } from './watch-livez.ts';
 
 export interface AttackFigures extends LivezFigures {
   readonly name: string;
   readonly answers: Answers;
+  /** The most that the process had while it was played. */
+  readonly peakMib: number;
 }
 
 export interface RoundFigures {
@@ -34,14 +36,15 @@ const refillMs = 5_000;
 
 async function playAll(
   target: Target,
-  livez: ReturnType<typeof watchLivez>,
+  { livez, pid }: { readonly livez: ReturnType<typeof watchLivez>; readonly pid: number },
   some: readonly Attack[],
 ): Promise<AttackFigures[]> {
   const figures: AttackFigures[] = [];
   for (const { name, play } of some) {
     await livez.read();
+    const readPeakMib = watchPeak(pid);
     const answers = await play(target);
-    figures.push({ name, answers, ...(await livez.read()) });
+    figures.push({ name, answers, peakMib: readPeakMib(), ...(await livez.read()) });
   }
   return figures;
 }
@@ -57,7 +60,7 @@ export async function playRounds(
 ): Promise<RoundFigures> {
   const livez = watchLivez(target.url, pid);
   try {
-    await playAll(target, livez, some);
+    await playAll(target, { livez, pid }, some);
     await sleep(refillMs);
     let refilledAt = performance.now();
     const before = await measureKept(pid, () => false, settleMs);
@@ -65,7 +68,7 @@ export async function playRounds(
     const figures: AttackFigures[] = [];
     const playOne = async () => {
       await sleep(refilledAt - performance.now());
-      figures.push(...(await playAll(target, livez, some)));
+      figures.push(...(await playAll(target, { livez, pid }, some)));
       refilledAt = performance.now() + refillMs;
     };
     for (let round = 0; round < rounds; round++) await playOne();
