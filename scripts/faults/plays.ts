@@ -1,12 +1,13 @@
 /** Who plays each fault of the table. */
 import type { Stage } from './play.ts';
-import { pauseWorker, sendServersAway, sendTemporalAway } from './rows/away.ts';
+import { outlastHeartbeats, pauseWorker, sendServersAway, sendTemporalAway } from './rows/away.ts';
 import { cancelRuns } from './rows/cancels.ts';
 import { blackholeInstances, killInstances, refuseEverything } from './rows/instances.ts';
 import { killEverythingInTurn, killServers, killWorkers, restartPostgres } from './rows/killed-parts.ts';
 import { answerMegabytes, runLargeDags } from './rows/large.ts';
 import { loseAnswers } from './rows/lost-answers.ts';
 import { endServersUnderLoad, restartInTurn } from './rows/orderly.ts';
+import { silenceWebhook } from './rows/webhooks.ts';
 import type { FaultName } from './table.ts';
 import type { Verdict } from './verdict.ts';
 
@@ -16,6 +17,7 @@ export const plays: Readonly<Record<FaultName, (stage: Stage) => Promise<Verdict
   'postgres-restarted': restartPostgres,
   'answers-lost': loseAnswers,
   'temporal-away': sendTemporalAway,
+  'temporal-silent': outlastHeartbeats,
   'instance-killed': killInstances,
   'instance-blackholed': blackholeInstances,
   'api-away': sendServersAway,
@@ -26,5 +28,6 @@ export const plays: Readonly<Record<FaultName, (stage: Stage) => Promise<Verdict
   'rolling-restart': restartInTurn,
   sigterm: endServersUnderLoad,
   'everyone-503': refuseEverything,
+  'webhook-silent': silenceWebhook,
   'parts-in-turn': killEverythingInTurn,
 };

@@ -37,6 +37,12 @@ const rows = {
     long: '1,000 submissions in 10 min',
     expected: 'all taken at the first try, all complete after it is back',
   },
+  'temporal-silent': {
+    fault: 'both Temporal nodes are frozen for longer than a heartbeat lasts, under long calls',
+    short: '20 calls, 5 s beyond the heartbeats',
+    long: '200 calls, 60 s beyond the heartbeats',
+    expected: 'no call is cut, none is made twice',
+  },
   'instance-killed': {
     fault: 'an instance dies in the middle of a call, another one is healthy',
     short: '3 times',
@@ -97,6 +103,12 @@ const rows = {
     short: '30 runs, 20 s',
     long: '200 runs, 5 min',
     expected: 'every run completes; one trial per instance and window of its breaker; all done within 60 s',
+  },
+  'webhook-silent': {
+    fault: "a webhook's receiver takes connections and says nothing, beside one that answers",
+    short: '60 runs',
+    long: '600 runs',
+    expected: 'the one that answers hears of every run within 5 s of its end',
   },
   'parts-in-turn': {
     fault:

@@ -1,7 +1,8 @@
 /** Parts that are silent for a while: frozen, since what has ended would be started again at once. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { waitFor } from '../../../test/support/wait.ts';
-import { playUnderLoad, type Stage } from '../play.ts';
+import { chainOf } from '../dag.ts';
+import { playUnderLoad, type Round, type Stage } from '../play.ts';
 import { atLeast, atMost, joinVerdicts, type Verdict } from '../verdict.ts';
 import { startHeartbeats } from './heartbeats.ts';
 
@@ -36,6 +37,36 @@ export function sendTemporalAway(stage: Stage): Promise<Verdict> {
             atMost('calls meanwhile', fleet.lines.length, 0),
           ]);
         }),
+    },
+  );
+}
+
+/** Temporal gives every step out once more, and whoever gets one finds that its call goes on. */
+export function outlastHeartbeats(stage: Stage): Promise<Verdict> {
+  const { heartbeatTimeoutMs, isLong } = stage;
+  const count = isLong ? 200 : 20;
+  const awayMs = heartbeatTimeoutMs + (isLong ? 60_000 : 5_000);
+  const callMs = awayMs + 10_000;
+  const begun = ({ fleet }: Round) => fleet.lines.filter(({ kind }) => kind === 'begin');
+  return playUnderLoad(
+    stage,
+    {
+      name: 'temporal-silent',
+      count,
+      pace: 20,
+      dag: chainOf(1),
+      fleet: { minMs: callMs, maxMs: callMs + 2_000 },
+    },
+    {
+      disturb: async (round) => {
+        await waitFor('all calls to be under way', () => begun(round).length >= count, 60_000);
+        await whileFrozen(stage, temporalNodes, () => sleep(awayMs));
+        return { figures: { 'seconds away': awayMs / 1_000 }, breaches: [] };
+      },
+      audit: async (round) => {
+        const again = begun(round).filter(({ number }) => number > 1);
+        return atMost('calls made again', again.length, 0);
+      },
     },
   );
 }
