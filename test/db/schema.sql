@@ -397,6 +397,7 @@ create table media_object (
   content_type text not null,
   state text not null,
   token bytea,
+  has_come boolean not null default false,
   upload_id text,
   created_at timestamp with time zone not null default now(),
   constraint media_object_check CHECK (((state = 'announced'::text) OR (etag IS NOT NULL))),

@@ -14,7 +14,14 @@ import type {
 } from '../../clients/media/media-store.ts';
 import { formatMediaReference, type MediaPath } from '../../contracts/media.ts';
 import type { Db } from '../../db/connect.ts';
-import { findFacts, forgetFacts, forgetJob, keepFacts, listFacts } from '../../db/media/media-object.ts';
+import {
+  findFacts,
+  forgetFacts,
+  forgetJob,
+  isAwaited,
+  keepFacts,
+  listFacts,
+} from '../../db/media/media-object.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { RequireRoom } from './require-room.ts';
 import { settleUploads } from './settle-uploads.ts';
@@ -142,10 +149,16 @@ async function head(shelf: Shelf, path: MediaPath): Promise<DescribedObject | nu
   return object === null ? null : describe(shelf, path, object);
 }
 
+/** What came past us is seen before it goes, or its announcement would count as if it were still to come. */
+async function lookBeforeItGoes(shelf: Shelf, path: MediaPath): Promise<void> {
+  if (shelf.store.direct !== undefined && (await isAwaited(shelf.db, path))) await head(shelf, path);
+}
+
 async function put(shelf: Shelf, path: MediaPath, upload: PutOptions & { readonly body: Readable }) {
   const { body, ...options } = upload;
   const room = await shelf.requireRoom(path, 0);
   const limitBytes = Math.min(options.limitBytes, room);
+  await lookBeforeItGoes(shelf, path);
   const stored = await shelf.store
     .put(path, body, { ...options, limitBytes })
     .catch(async (error: unknown) => {
@@ -161,11 +174,14 @@ async function copy(shelf: Shelf, from: MediaPath, target: { to: MediaPath; sha2
   const source = await shelf.store.head(from);
   if (source === null) return null;
   await shelf.requireRoom(target.to, source.size);
+  await lookBeforeItGoes(shelf, target.to);
   const copied = await shelf.store.copy(from, target.to, target.sha256);
   return copied === null ? null : keepWritten(shelf, target.to, copied);
 }
 
-async function remove({ store, db, known }: Shelf, path: MediaPath, etag?: string): Promise<boolean> {
+async function remove(shelf: Shelf, path: MediaPath, etag?: string): Promise<boolean> {
+  const { store, db, known } = shelf;
+  await lookBeforeItGoes(shelf, path);
   const removed = await store.delete(path, etag);
   if (etag !== undefined && !removed) return false;
   known.delete(formatMediaReference(path));
