@@ -36,11 +36,15 @@ export async function findFacts(db: Db, { job_id, file }: MediaPlace): Promise<O
   return rows[0] === undefined ? null : toFacts(rows[0]);
 }
 
-/** By file. */
-export async function listFacts(db: Db, jobId: string): Promise<ReadonlyMap<string, ObjectFacts>> {
+/** Of these files, by file. */
+export async function listFacts(
+  db: Db,
+  jobId: string,
+  files: readonly string[],
+): Promise<ReadonlyMap<string, ObjectFacts>> {
   const { rows } = await db.raw<{ rows: (FactsRow & { file: string })[] }>(
-    `select file, ${factsColumns} from media_object where job_id = ? and state = 'stored'`,
-    [jobId],
+    `select file, ${factsColumns} from media_object where job_id = ? and file = any (?) and state = 'stored'`,
+    [jobId, [...files]],
   );
   return new Map(rows.map(({ file, ...row }) => [file, toFacts(row)]));
 }

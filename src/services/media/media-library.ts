@@ -36,6 +36,11 @@ export interface ListedMedia {
   readonly object: Pick<DescribedObject, 'size' | 'content_type' | 'sha256'>;
 }
 
+export interface MediaList {
+  readonly files: readonly ListedMedia[];
+  readonly hasMore: boolean;
+}
+
 export interface MediaLibrary {
   /** @throws AppError of `MediaStore.put`, `media_quota`, `not_found` when the job is gone; nothing is left of it then */
   put(path: MediaPath, body: Readable, options: PutOptions): Promise<DescribedObject>;
@@ -53,7 +58,8 @@ export interface MediaLibrary {
    * goes. May be repeated. @returns how many files
    */
   deleteJob(jobId: string): Promise<number>;
-  list(jobId: string): Promise<readonly ListedMedia[]>;
+  /** By name; some of them where there are more than a thousand. */
+  list(jobId: string): Promise<MediaList>;
   /** For how long after it was announced a file may come past us; 0: never. */
   readonly directUploadMs: number;
   /** Of the store's and of what was announced, each whatever the other does. @returns how many uploads that never ended were removed */
@@ -68,6 +74,7 @@ export interface LibraryDependencies {
 
 const mostKnown = 10_000;
 const headsAtOnce = 16;
+const mostListed = 1_000;
 
 interface Shelf extends LibraryDependencies {
   /** States of files whose row this process has written. */
@@ -203,9 +210,10 @@ async function sweep(shelf: Shelf, olderThanMs: number): Promise<number> {
 }
 
 /** What is known is not asked for again; what is not, is read. */
-async function list(shelf: Shelf, jobId: string): Promise<readonly ListedMedia[]> {
-  const files = await shelf.store.list(jobId);
-  const known = files.length === 0 ? new Map() : await listFacts(shelf.db, jobId);
+async function list(shelf: Shelf, jobId: string): Promise<MediaList> {
+  const { files, hasMore } = await shelf.store.list(jobId, mostListed);
+  const names = files.map(({ file }) => file);
+  const known = names.length === 0 ? new Map() : await listFacts(shelf.db, jobId, names);
   const listed: ListedMedia[] = [];
   for (let at = 0; at < files.length; at += headsAtOnce) {
     const found = await Promise.all(
@@ -216,7 +224,7 @@ async function list(shelf: Shelf, jobId: string): Promise<readonly ListedMedia[]
     );
     for (const { file, object } of found) if (object !== null) listed.push({ file, object });
   }
-  return listed;
+  return { files: listed, hasMore };
 }
 
 export function createMediaLibrary(dependencies: LibraryDependencies): MediaLibrary {
