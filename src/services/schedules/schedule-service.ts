@@ -23,6 +23,7 @@ import {
 } from './change-schedule.ts';
 import { checkSchedule, type ScheduleCheck } from './check-schedule.ts';
 import type { ScheduleDelivery } from './deliver-schedule.ts';
+import { createNextTimes } from './next-times.ts';
 import { showSchedule } from './show-schedule.ts';
 import { startSchedule } from './start-schedule.ts';
 
@@ -43,11 +44,12 @@ function createScheduleRows({ db, schedules, delivery }: ScheduleDependencies) {
     await delivery.deliverSoon(key.schedule_id);
     return view(await require(key));
   };
+  const listed = { nextTimes: createNextTimes(schedules) };
   const list = async (projectId: string, { limit, cursor }: PageRequest) => {
     const after = cursor === undefined ? null : decodeCursor(cursor);
     const rows = await listSchedules(db, projectId, { after, limit: limit + 1 });
     const page = toPage(rows, limit, { key: ({ name }) => name, item: (row) => row });
-    return { ...page, items: await Promise.all(page.items.map(view)) };
+    return { ...page, items: await Promise.all(page.items.map((row) => showSchedule(db, listed, row))) };
   };
   return { require, view, tell, list };
 }
