@@ -64,7 +64,8 @@ export function createScheduleService(dependencies: ScheduleDependencies) {
     create: async ({ project_id, key_id }: ScheduleActor, request: ScheduleRequest): Promise<Schedule> => {
       await checkSchedule(dependencies, project_id, request);
       const schedule_id = newId('schedule');
-      const key = { project_id, schedule_id, workflow_id: scheduleWorkflowId(request.pipeline, schedule_id) };
+      const workflow_id = scheduleWorkflowId(request.pipeline, schedule_id);
+      const key = { project_id, schedule_id, workflow_id, created_by: key_id };
       await db.transaction(async (trx) => {
         const row = await insertSchedule(trx, key, request);
         if (row === undefined) throw scheduleNameTaken(request.name);
