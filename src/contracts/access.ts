@@ -97,6 +97,27 @@ export type RotationRequest = z.infer<typeof RotationRequest>;
 export const KeyCreated = z.strictObject({ key_id: z.string(), key: z.string() }).meta({ id: 'KeyCreated' });
 export type KeyCreated = z.infer<typeof KeyCreated>;
 
+/** What a revocation ended, and what it did not. */
+export const KeyRevoked = z
+  .strictObject({
+    key_ids: z.array(z.string()).meta({ description: 'That worked until now: the key and those it made.' }),
+    going_on: z
+      .strictObject({
+        webhooks: z.array(
+          z.strictObject({ webhook_id: z.string(), project_id: z.string(), url: z.string() }),
+        ),
+        schedules: z.array(
+          z.strictObject({ schedule_id: z.string(), project_id: z.string(), name: z.string() }),
+        ),
+      })
+      .meta({
+        description:
+          'What these keys have made in the projects of the calling key, and what goes on without them until it is deleted; the first thousand of each.',
+      }),
+  })
+  .meta({ id: 'KeyRevoked' });
+export type KeyRevoked = z.infer<typeof KeyRevoked>;
+
 export const Key = z
   .strictObject({
     key_id: z.string(),

@@ -91,7 +91,8 @@ export const Job = z
     job_id: z.string(),
     job: JsonObject,
     runs: z.array(z.strictObject({ run_id: z.string(), state: z.string() })),
-    artifacts: z.array(MediaObject),
+    artifacts: z.array(MediaObject).meta({ description: 'By name; at most a thousand.' }),
+    has_more_artifacts: z.boolean().meta({ description: 'There are others, which may stand between these.' }),
     created_at: Instant,
   })
   .meta({ id: 'Job' });

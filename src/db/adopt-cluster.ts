@@ -9,14 +9,15 @@ import type { Db } from './connect.ts';
 /** What the transactions of this cluster have not reached. */
 const ahead = 'pg_snapshot_xmax(pg_current_snapshot())';
 
-async function readClusterId(db: Db): Promise<string | null> {
-  const allowed = `select has_function_privilege('pg_control_system()', 'execute') as may_read`;
-  const { rows } = await db.raw<{ rows: [{ may_read: boolean }] }>(allowed);
-  if (!rows[0].may_read) return null;
-  const answer = await db.raw<{ rows: [{ id: string }] }>(
-    'select system_identifier::text as id from pg_control_system()',
+/**
+ * Whether the row that we wrote is the one that stands there. It says by which transaction it was written, and so does its
+ * tuple: whatever copies rows writes them by a transaction of its own. A file copy of a cluster keeps both, and its counter.
+ */
+async function isKnown(db: Db): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: { is_own: boolean }[] }>(
+    `select written_by::text::numeric % 4294967296 = xmin::text::numeric as is_own from cluster`,
   );
-  return answer.rows[0].id;
+  return rows[0]?.is_own === true;
 }
 
 /** What was brought below the numbers of this cluster. */
@@ -48,16 +49,16 @@ async function lowerEvents(trx: Db): Promise<number> {
 
 /** Does nothing on the cluster that it knows. @returns null then */
 export async function adoptCluster(db: Db): Promise<Adoption | null> {
-  const id = await readClusterId(db);
-  const known: { system_identifier: string | null } | undefined = await db('cluster').first();
-  if (id !== null && known?.system_identifier === id) return null;
+  if (await isKnown(db)) return null;
   return db.transaction(async (trx) => {
     const events = await lowerEvents(trx);
     // Their trigger gives them this transaction, so that every router reads them once more.
     const { rowCount: instances } = await trx.raw<{ rowCount: number }>(
       `update instance set changed_xid = changed_xid where changed_xid >= ${ahead}`,
     );
-    await trx('cluster').insert({ system_identifier: id, is_only: true }).onConflict('is_only').merge();
+    await trx.raw(
+      'insert into cluster (is_only) values (true) on conflict (is_only) do update set written_by = excluded.written_by',
+    );
     return { events, instances };
   });
 }

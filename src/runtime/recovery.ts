@@ -31,7 +31,7 @@ const statementMs = 60_000;
 /** The database first, then what Temporal lacks. */
 export async function recoverFromRestore(
   config: Config,
-  { restartsAll, onFound }: RecoveryOptions,
+  { restartsAll, keyActs, onFound }: RecoveryOptions,
 ): Promise<WholeRecovery> {
   const other_cluster = await migrate(config.DATABASE_URL);
   const db = connectDatabase(config.DATABASE_URL, config.DATABASE_POOL, statementMs);
@@ -53,7 +53,7 @@ export async function recoverFromRestore(
         registerSearchAttributes,
         pause: sleep,
       },
-      { restartsAll, onFound: (findings) => onFound({ other_cluster, ...findings }) },
+      { restartsAll, keyActs, onFound: (findings) => onFound({ other_cluster, ...findings }) },
     );
     await outbox.settled();
     return { other_cluster, ...report };

@@ -8,7 +8,7 @@ import {
   openLabels,
 } from '../core/telemetry/metric-table.ts';
 import type { Metrics } from '../core/telemetry/metrics.ts';
-import { createNameLimit } from '../core/telemetry/name-limit.ts';
+import { createNameLimit, type NameLimit } from '../core/telemetry/name-limit.ts';
 
 export interface Prometheus extends Metrics {
   /** All of it as text, after what is to be refreshed was. */
@@ -45,17 +45,65 @@ function clear(gauge: Gauge, name: MetricName): void {
   if (metricTable[name].labels.length === 0) gauge.remove();
 }
 
-function createWithin(): (name: MetricName, labels: Labels) => Labels {
-  const limits = new Map([...openLabels].map((label) => [label, createNameLimit(mostNames)]));
-  const open = (name: MetricName) => metricTable[name].labels.filter((label) => limits.has(label));
-  const openOf = new Map(names.map((name) => [name, open(name)]));
-  return (name, labels) => {
-    const limited = { ...labels };
-    for (const label of openOf.get(name) ?? []) {
-      limited[label] = limits.get(label)?.(labels[label] ?? '') ?? 'other';
-    }
-    return limited;
+interface NameLimits {
+  /** @param round of which names give no place to each other */
+  within(name: MetricName, labels: Labels, round: object): Labels;
+  /** Uses those names first that are known: they keep their places before new ones come. */
+  keepKnown(name: MetricName, all: readonly Labels[], round: object): void;
+}
+
+function createLimits(collectors: ReadonlyMap<MetricName, Collector>): NameLimits {
+  const open = [...openLabels];
+  const limits = new Map<string, NameLimit>();
+  for (const label of open) {
+    const having = names.filter((name) => (metricTable[name].labels as readonly string[]).includes(label));
+    const endSeries = (ended: string): void => {
+      for (const name of having)
+        void foldSeries(collectors.get(name) as Collector, label, {
+          ended,
+          isBack: () => limits.get(label)?.has(ended) === true,
+        });
+    };
+    limits.set(label, createNameLimit(mostNames, endSeries));
+  }
+  const openOf = new Map(
+    names.map((name) => [name, metricTable[name].labels.filter((label) => limits.has(label))]),
+  );
+  return {
+    within: (name, labels, round) => {
+      const limited = { ...labels };
+      for (const label of openOf.get(name) ?? [])
+        limited[label] = limits.get(label)?.use(labels[label] ?? '', round) ?? 'other';
+      return limited;
+    },
+    keepKnown: (name, all, round) => {
+      for (const label of openOf.get(name) ?? []) {
+        const limit = limits.get(label);
+        for (const { [label]: value = '' } of all) if (limit?.has(value)) limit.use(value, round);
+      }
+    },
   };
+}
+
+interface EndedName {
+  readonly ended: string;
+  readonly isBack: () => boolean;
+}
+
+/** The series of a name end. What a counter has counted under it goes on under `other`, so that sums do not fall. */
+async function foldSeries(collector: Collector, label: string, { ended, isBack }: EndedName): Promise<void> {
+  const { values } = await collector.get();
+  if (isBack()) return;
+  const seen = new Set<string>();
+  for (const { labels, value } of values) {
+    const { le: _, ...own } = labels as Record<string, string>;
+    if (own[label] !== ended) continue;
+    const key = JSON.stringify(own);
+    if (seen.has(key)) continue;
+    seen.add(key);
+    collector.remove(own);
+    if (collector instanceof Counter) collector.inc({ ...own, [label]: 'other' }, value);
+  }
 }
 
 /** Adds up what has equal labels: open names beyond the limit do. */
@@ -76,18 +124,24 @@ export function createPrometheus(onFault: (error: unknown) => void): Prometheus 
   collectDefaultMetrics({ register: registry });
   const collectors = new Map(names.map((name) => [name, createCollector(registry, name)]));
   const of = <Kind extends Collector>(name: MetricName): Kind => collectors.get(name) as Kind;
-  const within = createWithin();
+  const { within, keepKnown } = createLimits(collectors);
   const refreshes: (() => void | Promise<void>)[] = [];
   for (const name of names) if ('of' in metricTable[name]) clear(of<Gauge>(name), name);
   return {
     isOn: true,
-    add: (name, labels, by = 1) => of<Counter>(name).inc(within(name, labels), by),
-    observe: (name, labels, value) => of<Histogram>(name).observe(within(name, labels), value),
-    set: (name, labels, value) => of<Gauge>(name).set(within(name, labels), value),
+    add: (name, labels, by = 1) => of<Counter>(name).inc(within(name, labels, {}), by),
+    observe: (name, labels, value) => of<Histogram>(name).observe(within(name, labels, {}), value),
+    set: (name, labels, value) => of<Gauge>(name).set(within(name, labels, {}), value),
     replace: (name, samples) => {
       const gauge = of<Gauge>(name);
       clear(gauge, name);
-      const limited = samples.map(({ labels, value }) => ({ labels: within(name, labels), value }));
+      const round = {};
+      keepKnown(
+        name,
+        samples.map(({ labels }) => labels),
+        round,
+      );
+      const limited = samples.map(({ labels, value }) => ({ labels: within(name, labels, round), value }));
       for (const { labels, value } of sumUp(limited)) gauge.set(labels, value);
     },
     onScrape: (refresh) => void refreshes.push(refresh),

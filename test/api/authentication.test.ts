@@ -109,7 +109,7 @@ describe('a revoked key', () => {
   test('is refused at once by the process that revoked it', async () => {
     const body = { name: 'gone', scopes: ['admin'], projects: [api.projectId] };
     const { key, key_id } = (await (await api.call('/v1/keys', { body })).json()) as Record<string, string>;
-    expect((await api.call(`/v1/keys/${key_id}`, { method: 'DELETE' })).status).toBe(204);
+    expect((await api.call(`/v1/keys/${key_id}`, { method: 'DELETE' })).status).toBe(200);
     expect((await api.call('/v1/pipelines', { headers: { authorization: `Bearer ${key}` } })).status).toBe(
       401,
     );

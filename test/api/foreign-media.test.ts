@@ -1,5 +1,6 @@
 /** What names a file of another project is refused when it is submitted, as if the file were missing. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { purge } from '../../src/services/retention/purge.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { execOn, registerInstance } from '../support/direct-calls.ts';
 import type { Instance } from '../support/fleet.ts';
@@ -64,6 +65,18 @@ test.each([
   expect((await submit(path, bodyOf(own)))[0]).toBe(taken);
 });
 
+test.each([
+  ['a list in a text', (path: string) => ({ text: `a=${path}, b` }), '/job/text'],
+  ['a key', (path: string) => ({ by: { [path]: 1 } }), null],
+])('%s', async (_, jobOf, pointer) => {
+  const body = (path: string) => ({ pipeline: 'reads', job: { path: own, ...jobOf(path) } });
+  const [status, code, at] = await submit('/v1/runs', body(foreign));
+  expect([status, code]).toEqual([422, 'media_unknown']);
+  if (pointer !== null) expect(at).toBe(pointer);
+  expect((await submit('/v1/runs', body(own)))[0]).toBe(202);
+  expect((await submit('/v1/runs', body('media://job/a')))[0]).toBe(202);
+});
+
 test('one of many runs', async () => {
   const runs = [own, foreign].map((path) => ({ pipeline: 'reads', job: { path } }));
   const [, { items }] = await readJson<{ items: { status: number }[] }>(
@@ -94,6 +107,65 @@ test('a direct call, before it is sent', async () => {
   expect([status, body.code, body.errors?.[0]?.pointer]).toEqual([422, 'media_unknown', '/input/path']);
   expect(reader.execs.length).toBe(before);
   expect((await execOn(api, 'reader', { body: { input: { path: own } } })).status).toBe(200);
+});
+
+function aSignal<Value>() {
+  let resolve: (value: Value) => void = () => undefined;
+  const promise = new Promise<Value>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}
+
+/** @returns an input that names a file of a job which is going, and what ends that */
+async function aLeavingJob() {
+  const newJob = (job: object) => readJson<{ job_id: string }>(api.call('/v1/jobs', { body: { job } }));
+  const [, { job_id }] = await newJob({});
+  const path = `media://${job_id}/a.txt`;
+  const [, naming] = await newJob({ path });
+  expect((await submit('/v1/runs', { pipeline: 'reads', job_id: naming.job_id }))[0]).toBe(202);
+  await api.db('run').update({ state: 'succeeded', finished_at: new Date() });
+  await api
+    .db('job')
+    .whereNot({ job_id })
+    .update({ created_at: new Date('2999-01-01') });
+  const going = aSignal<void>();
+  const files = aSignal<number>();
+  const deleteJob = (jobId: string): Promise<number> => {
+    if (jobId === job_id) going.resolve();
+    return jobId === job_id ? files.promise : Promise.resolve(0);
+  };
+  const retention = { runDays: 1, choiceDays: null, bookDays: null };
+  const now = new Date(Date.now() + 2 * 86_400_000);
+  const purging = purge({ db: api.db, media: { deleteJob }, retention, now });
+  await going.promise;
+  const end = (): Promise<unknown> => {
+    files.resolve(1);
+    return purging;
+  };
+  return { path, job_id, naming: naming.job_id, end };
+}
+
+test("a file of a job that is being purged, which was the project's", async () => {
+  const { path, job_id, naming, end } = await aLeavingJob();
+  expect(await submit('/v1/runs', { pipeline: 'reads', job: { path } })).toEqual([
+    422,
+    'media_unknown',
+    '/job/path',
+  ]);
+  const definition = aDefinition({ path });
+  expect(await submit('/v1/runs', { definition })).toEqual([
+    422,
+    'media_unknown',
+    '/definition/steps/0/input/path',
+  ]);
+  expect((await submit('/v1/runs', { pipeline: 'reads', job_id }))[0]).toBe(404);
+  expect(await submit('/v1/runs', { pipeline: 'reads', job_id: naming })).toEqual([
+    422,
+    'media_unknown',
+    '/job/path',
+  ]);
+  await end();
 });
 
 test('a run once more with another job', async () => {

@@ -61,6 +61,42 @@ function idOf(key: string): string {
   return `key_${key.split('_')[2]}`;
 }
 
+const everyScope = ['admin', 'run:read', 'run:write', 'pipeline:write'];
+
+test('a revocation names what the key, and those it made, have set up and what goes on', async () => {
+  const maker = await make(api.apiKey, { projects: [api.projectId], scopes: everyScope });
+  const below = await make(maker.key, { projects: [api.projectId], scopes: everyScope });
+  const other = await make(api.apiKey, { projects: [api.projectId], scopes: everyScope });
+  const pipeline = { pipeline: 'kept', version: '1', steps: [{ id: 'a', capability: 'c', input: {} }] };
+  await api.call('/v1/pipelines', { body: pipeline });
+  const webhook = { url: 'https://example.com/told', events: ['run.ended'] };
+  const named = (name: string) => ({ name, pipeline: 'kept', cron: '0 3 * * *' });
+  const [, hook] = await readJson<{ webhook_id: string }>(
+    api.call('/v1/webhooks', { body: webhook, headers: as(maker.key) }),
+  );
+  const [, mine] = await readJson<{ schedule_id: string }>(
+    api.call('/v1/schedules', { body: named('goes-on'), headers: as(below.key) }),
+  );
+  await api.call('/v1/schedules', { body: named('of-another'), headers: as(other.key) });
+  const revocation = () => readJson(api.call(`/v1/keys/${maker.key_id}`, { method: 'DELETE' }));
+  const going_on = {
+    webhooks: [{ webhook_id: hook.webhook_id, project_id: api.projectId, url: webhook.url }],
+    schedules: [
+      {
+        schedule_id: mine.schedule_id,
+        project_id: api.projectId,
+        name: 'goes-on',
+      },
+    ],
+  };
+  const [status, body] = await revocation();
+  expect([status, body]).toEqual([
+    200,
+    { key_ids: expect.arrayContaining([maker.key_id, below.key_id]), going_on },
+  ]);
+  expect(await revocation()).toEqual([200, { key_ids: [], going_on }]);
+});
+
 describe('keys that share a project', () => {
   test('are listed and revoked by each other, also when one of them holds more', async () => {
     const [owner, leaked] = [
@@ -71,7 +107,7 @@ describe('keys that share a project', () => {
     const seen = (await listedBy(owner.key)).find(({ key_id }) => key_id === leaked.key_id);
     expect(seen).toMatchObject({ projects: [api.projectId], created_by: idOf(api.apiKey) });
     expect(seen?.projects).not.toContain(second);
-    expect(await revoke(owner.key, leaked)).toBe(204);
+    expect(await revoke(owner.key, leaked)).toBe(200);
     expect(await statusOf(leaked.key)).toBe(401);
   });
 
@@ -89,7 +125,7 @@ describe('a key that another key made', () => {
     const child = await make(parent.key, { projects: [api.projectId] });
     const grandchild = await make(child.key, { projects: [api.projectId], scopes: ['run:read'] });
     expect(await statusOf(grandchild.key, '/v1/limits')).toBe(200);
-    expect(await revoke(api.apiKey, parent)).toBe(204);
+    expect(await revoke(api.apiKey, parent)).toBe(200);
     expect([await statusOf(child.key), await statusOf(grandchild.key, '/v1/limits')]).toEqual([401, 401]);
   });
 
@@ -125,7 +161,7 @@ describe('a key that another key made', () => {
         api.call('/v1/keys', { headers: as(parent.key), body }).catch(() => null), // cut off, as revoked keys are
         revoke(api.apiKey, parent),
       ]);
-      expect(gone).toBe(204);
+      expect(gone).toBe(200);
       if (made?.status !== 201) continue;
       expect(await statusOf(((await made.json()) as Made).key)).toBe(401);
     }
@@ -166,7 +202,7 @@ describe('rotating a key', () => {
     const old = await make(api.apiKey, { projects: [api.projectId] });
     const [, made] = await readJson<Made>(rotate(old.key, old, 0));
     expect([await statusOf(old.key), await statusOf(made.key)]).toEqual([401, 200]);
-    expect(await revoke(api.apiKey, made)).toBe(204);
+    expect(await revoke(api.apiKey, made)).toBe(200);
     expect(await statusOf(made.key)).toBe(401);
   });
 
@@ -189,7 +225,7 @@ describe('rotating a key', () => {
     const [, made] = await readJson<Made>(rotate(api.apiKey, old));
     const { former_until } = await api.db('api_key').where({ key_id: old.key_id }).first();
     expect(former_until.getTime()).toBeGreaterThanOrEqual(rotatedAt + 86_400_000);
-    expect(await revoke(api.apiKey, made)).toBe(204);
+    expect(await revoke(api.apiKey, made)).toBe(200);
     expect([await statusOf(old.key), await statusOf(made.key)]).toEqual([401, 401]);
   });
 
@@ -200,7 +236,7 @@ describe('rotating a key', () => {
     ];
     expect((await rotate(one.key, other)).status).toBe(404);
     expect((await rotate(one.key, { key_id: 'key_missing', key: '' })).status).toBe(404);
-    expect(await revoke(api.apiKey, one)).toBe(204);
+    expect(await revoke(api.apiKey, one)).toBe(200);
     expect((await rotate(api.apiKey, one)).status).toBe(404);
   });
 });

@@ -2,6 +2,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { adoptCluster } from '../../src/db/adopt-cluster.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { pollInstances } from '../../src/db/instance/instance-changes.ts';
 import { migrate } from '../../src/db/migrate.ts';
@@ -93,6 +94,17 @@ async function writeRuns(): Promise<string[]> {
   await Promise.all([first.commit(), second.commit()]);
   return runs;
 }
+
+test('a start on the cluster that it knows locks nothing and reads no event, whatever the role may read', async () => {
+  expect(await adoptCluster(db)).toBeNull();
+  await db.raw('vacuum (full, freeze) cluster');
+  const asked: string[] = [];
+  const note = ({ sql }: { readonly sql: string }): unknown => asked.push(sql);
+  db.on('query', note);
+  expect(await adoptCluster(db)).toBeNull();
+  db.off('query', note);
+  expect(asked.filter((sql) => /event|lock table|pg_control/.test(sql))).toEqual([]);
+});
 
 test('a dump restored into another cluster shows the same logs, and new events after them', async () => {
   await migrate(restoredUrl);

@@ -188,7 +188,7 @@ create table capability_spec (
 );
 
 create table cluster (
-  system_identifier text,
+  written_by xid8 not null default pg_current_xact_id(),
   is_only boolean not null default true,
   constraint cluster_is_only_check CHECK (is_only),
   constraint cluster_pkey PRIMARY KEY (is_only)
@@ -358,6 +358,14 @@ create table job (
 CREATE INDEX job_by_project ON public.job USING btree (project_id);
 CREATE TRIGGER job_refuse_erased BEFORE INSERT ON public.job FOR EACH ROW EXECUTE FUNCTION refuse_erased();
 
+create table leaving_job (
+  job_id text not null,
+  project_id text not null,
+  constraint leaving_job_pkey PRIMARY KEY (job_id),
+  constraint leaving_job_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id)
+);
+CREATE INDEX leaving_job_by_project ON public.leaving_job USING btree (project_id);
+
 create table ledger_entry (
   entry_id bigint not null generated always as identity,
   attempt_id text not null,
@@ -398,6 +406,7 @@ create table media_object (
   content_type text not null,
   state text not null,
   token bytea,
+  has_come boolean not null default false,
   upload_id text,
   created_at timestamp with time zone not null default now(),
   constraint media_object_check CHECK (((state = 'announced'::text) OR (etag IS NOT NULL))),
@@ -588,6 +597,7 @@ create table schedule (
   workflow_id text not null,
   name text not null,
   body json not null,
+  created_by text not null,
   version integer not null default 1,
   delivered_version integer not null default 0,
   payload_key text not null default ''::text,

@@ -4,6 +4,7 @@ import {
   KeyCreated,
   KeyList,
   KeyRequest,
+  KeyRevoked,
   Project,
   ProjectList,
   ProjectRequest,
@@ -125,15 +126,12 @@ function revokeKey({ access }: Pick<Services, 'access'>): Route {
     tag: 'access',
     summary: 'Revoke a key and all keys that it made, everywhere within 5 seconds',
     description:
-      'Any that shares a project with the calling key; one with the scope `operator` needs an operator.',
+      'Any that shares a project with the calling key; one with the scope `operator` needs an operator. Webhooks and schedules that these keys have made go on, and are named.',
     auth: 'key',
     scope: 'admin',
     params: KeyPath,
-    responses: { 204: 'empty' },
-    handle: async ({ caller, params }) => {
-      await access.revokeKey(caller, params.id);
-      return { status: 204 };
-    },
+    responses: { 200: KeyRevoked },
+    handle: async ({ caller, params }) => ({ status: 200, body: await access.revokeKey(caller, params.id) }),
   });
 }
 

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { KeyCreated, KeyList, Scope } from '../../contracts/access.ts';
+import { KeyCreated, KeyList, KeyRevoked, Scope } from '../../contracts/access.ts';
 import { jsonBody } from '../client/api-client.ts';
 import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
 import { UsageError } from '../errors.ts';
@@ -75,8 +75,18 @@ async function rotate(
 async function revoke(keyId: string, options: CommonOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
   const text = await client.remove(`/v1/keys/${encodeURIComponent(keyId)}`);
-  if (!json) return print.line(`revoked ${keyId}`);
-  if (text !== '') print.json(text);
+  if (json) return print.json(text);
+  const { key_ids, going_on } = KeyRevoked.parse(JSON.parse(text));
+  print.line(`revoked ${[keyId, ...key_ids.filter((id) => id !== keyId)].join(', ')}`);
+  const left = [
+    ...going_on.webhooks.map(({ webhook_id, project_id, url }) => `  ${webhook_id}  ${project_id}  ${url}`),
+    ...going_on.schedules.map(
+      ({ schedule_id, project_id, name }) => `  ${schedule_id}  ${project_id}  ${name}`,
+    ),
+  ];
+  if (left.length === 0) return;
+  print.remark('what they made goes on until you delete it:');
+  for (const line of left) print.remark(line);
 }
 
 function addCreate(keys: Command, shell: Shell): void {

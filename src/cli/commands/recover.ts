@@ -1,4 +1,6 @@
+import { open } from 'node:fs/promises';
 import type { Command } from 'commander';
+import { UsageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { createPrinter } from '../render/print.ts';
 import { describeFindings, describeRecovery, isWhole } from '../render/recovery-lines.ts';
@@ -6,8 +8,17 @@ import type { Shell } from '../shell.ts';
 
 interface RecoverFlags {
   readonly restartAll: boolean;
+  readonly audit?: string;
   readonly envFile?: string;
   readonly json: boolean;
+}
+
+/** Of a file that may be large. @throws UsageError when there is none */
+async function readLines(file: string): Promise<AsyncIterable<string>> {
+  const handle = await open(file).catch((thrown: unknown) => {
+    throw new UsageError(`${file} cannot be read: ${thrown instanceof Error ? thrown.message : thrown}`);
+  });
+  return handle.readLines();
 }
 
 async function runRecover(flags: RecoverFlags, shell: Shell): Promise<void> {
@@ -20,6 +31,7 @@ async function runRecover(flags: RecoverFlags, shell: Shell): Promise<void> {
   try {
     const report = await runRecovery(settings, {
       restartsAll: flags.restartAll,
+      auditLines: flags.audit === undefined ? undefined : await readLines(flags.audit),
       onFound: (found) => {
         for (const line of describeFindings(found)) (flags.json ? print.remark : print.line)(line);
       },
@@ -42,6 +54,10 @@ export function registerRecoverCommand(program: Command, shell: Shell): void {
       '--restart-all',
       'delete the workflows of all open runs in Temporal first: for a Temporal that is newer than the database',
       false,
+    )
+    .option(
+      '--audit <file>',
+      'the audit log that was kept elsewhere, from `audit export` or the logs of servers: name the keys that were made, revoked or rotated after the backup, and revoke those again',
     )
     .option('--env-file <file>', 'variables for what the environment leaves open')
     .option(

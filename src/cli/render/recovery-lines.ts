@@ -35,8 +35,28 @@ function describeCalls({ interrupted_calls: calls, open_calls }: WholeFindings):
   ];
 }
 
+function listKeys(what: string, ids: readonly string[]): string[] {
+  return ids.length === 0 ? [] : [`${what}:`, ...ids.map((id) => `  ${id}`)];
+}
+
+/** All that are known: the audit log of the database does not name them. */
+function describeKeys({ lost_acts: acts }: WholeFindings): string[] {
+  if (acts === null)
+    return [
+      'keys that were revoked or rotated after the backup work again as they did; --audit FILE names them from an audit log that was kept elsewhere',
+    ];
+  return [
+    ...listKeys('keys that were revoked after the backup, and are revoked again', acts.revoked),
+    ...listKeys(
+      'keys whose former secret works again, because they were rotated after the backup',
+      acts.rotated,
+    ),
+    ...listKeys('keys that were made after the backup, and are gone', acts.made),
+  ];
+}
+
 export function describeFindings(found: WholeFindings): string[] {
-  return [...describeDatabase(found), ...describeCalls(found)];
+  return [...describeDatabase(found), ...describeCalls(found), ...describeKeys(found)];
 }
 
 function listRuns(ids: readonly string[]): string[] {
@@ -68,6 +88,7 @@ export function describeRecovery(report: WholeRecovery): string[] {
     ...(fault === null ? [] : [`search attributes could not be registered: ${fault}`]),
     ...(names.length === 0 ? [] : [`search attributes added to Temporal: ${names.join(', ')}`]),
     `started again: ${report.restarted_runs} runs, ${report.restarted_ladders} ladders, ${report.restored_schedules} schedules; ${report.running_runs} runs go on in Temporal`,
+    `ended: ${report.ended_sessions} sessions and ${report.ended_login_links} login links of the backup; ${report.revoked_keys.length} keys were revoked again`,
     ...(report.undelivered_starts === 0
       ? []
       : [`${report.undelivered_starts} runs had not been started yet; a server starts them`]),

@@ -3,11 +3,12 @@
  * An upload is written to `~incoming` and renamed into place, so it is visible whole or not at all. Names outside
  * the media grammar (sidecars, uploads under way) are never objects.
  */
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import {
   type FileHandle,
   link,
   lstat,
+  opendir,
   open as openHandle,
   readdir,
   rename,
@@ -22,29 +23,18 @@ import { AppError } from '../../errors/app-error.ts';
 import { createFileDigests, type FileDigests, identityOf } from './file-digests.ts';
 import { announceFile, describeFile, sidecarOf } from './file-metadata.ts';
 import { findFolder, hasCode, makeFolder, nullWhenMissing, openFile } from './guarded-files.ts';
-import { alreadyThere, digestMismatch, fileAndFolder, requireMediaPath, tooLarge } from './media-faults.ts';
+import { alreadyThere, digestMismatch, fileAndFolder, requireMediaPath } from './media-faults.ts';
 import type {
   ByteSpan,
   CopyOrder,
   DescribedObject,
+  ListedFiles,
   MediaStore,
   OpenObject,
   PutOptions,
   StoredObject,
 } from './media-store.ts';
-
-/** Writes all of `body` and leaves it open on failure, so that a server can still answer on its connection. */
-async function receive(body: Readable, handle: FileHandle, limitBytes: number): Promise<string> {
-  const hash = createHash('sha256');
-  let size = 0;
-  for await (const chunk of body.iterator({ destroyOnReturn: false })) {
-    size += chunk.length;
-    if (size > limitBytes) throw tooLarge(limitBytes);
-    hash.update(chunk);
-    await handle.appendFile(chunk);
-  }
-  return hash.digest('hex');
-}
+import { receive } from './spool.ts';
 
 interface Store {
   readonly root: string;
@@ -154,7 +144,7 @@ async function put({ root }: Store, path: MediaPath, upload: FileUpload): Promis
   const incoming = join(incomingOf(root), randomUUID());
   const handle = await openHandle(incoming, 'wx');
   try {
-    const sha256 = await receive(upload.body, handle, upload.limitBytes);
+    const { sha256 } = await receive(upload.body, handle, upload.limitBytes);
     if (upload.expected !== undefined && upload.expected !== sha256)
       throw digestMismatch(path, { seen: sha256, expected: upload.expected });
     const facts = { content_type: upload.contentType, sha256 };
@@ -188,32 +178,43 @@ async function remove(root: string, path: MediaPath, etag: string | undefined): 
   return true;
 }
 
-async function listNames(root: string, folder: string): Promise<readonly string[]> {
-  if ((await findFolder(root, folder)) === null) return [];
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(nullWhenMissing);
-  return (entries ?? [])
-    .filter((entry) => entry.isFile())
-    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/'))
-    .sort();
+/** Names of plain files, as the folder has them; read as far as they are taken. */
+async function* walk(root: string, folder: string): AsyncGenerator<string> {
+  if ((await findFolder(root, folder)) === null) return;
+  const entries = await opendir(folder, { recursive: true }).catch(nullWhenMissing);
+  if (entries === null) return;
+  for await (const entry of entries)
+    if (entry.isFile()) yield relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/');
 }
 
-async function list(root: string, jobId: string): Promise<readonly { file: string; etag: string }[]> {
-  const folder = dirname(locate(root, { job_id: jobId, file: 'x' }));
-  const listed: { file: string; etag: string }[] = [];
-  for (const file of await listNames(root, folder)) {
+function folderOf(root: string, jobId: string): string {
+  return dirname(locate(root, { job_id: jobId, file: 'x' }));
+}
+
+/** What is not shown is neither read nor opened: a job may have any number of files. */
+async function list(root: string, jobId: string, most: number): Promise<ListedFiles> {
+  const folder = folderOf(root, jobId);
+  const files: { file: string; etag: string }[] = [];
+  for await (const file of walk(root, folder)) {
     if (parseMediaPath(`${jobId}/${file}`) === null) continue;
+    if (files.length === most) return { files: files.sort(byName), hasMore: true };
     const handle = await openFile(root, join(folder, file));
     if (handle === null) continue;
-    listed.push({ file, etag: identityOf(await handle.stat({ bigint: true })) });
+    files.push({ file, etag: identityOf(await handle.stat({ bigint: true })) });
     await handle.close();
   }
-  return listed;
+  return { files: files.sort(byName), hasMore: false };
+}
+
+function byName(a: { readonly file: string }, b: { readonly file: string }): number {
+  return a.file < b.file ? -1 : 1;
 }
 
 async function removeJob(root: string, jobId: string): Promise<number> {
-  const folder = dirname(locate(root, { job_id: jobId, file: 'x' }));
+  const folder = folderOf(root, jobId);
+  let removed = 0;
+  for await (const file of walk(root, folder)) if (parseMediaPath(`${jobId}/${file}`) !== null) removed++;
   if ((await findFolder(root, folder)) === null) return 0;
-  const removed = (await list(root, jobId)).length;
   await rm(folder, { recursive: true, force: true }); // sidecars and links too, not what those lead to
   return removed;
 }
@@ -257,7 +258,7 @@ export function createFileMediaStore(directory: string): MediaStore {
     open: async (path) => open(store, path),
     delete: (path, etag) => remove(root, path, etag),
     deleteJob: (jobId) => removeJob(root, jobId),
-    list: (jobId) => list(root, jobId),
+    list: (jobId, most) => list(root, jobId, most),
     sweep: (olderThanMs) => sweep(root, olderThanMs),
     probe: () => probe(root),
   };

@@ -54,6 +54,11 @@ export interface CopyOrder {
   readonly sha256: string;
 }
 
+export interface ListedFiles {
+  readonly files: readonly { readonly file: string; readonly etag: string }[];
+  readonly hasMore: boolean;
+}
+
 export interface MediaStore {
   /** What it is, for people. */
   readonly name: string;
@@ -75,8 +80,8 @@ export interface MediaStore {
   delete(path: MediaPath, etag?: string): Promise<boolean>;
   /** Deletes all objects of a job. @returns how many */
   deleteJob(jobId: string): Promise<number>;
-  /** By name. */
-  list(jobId: string): Promise<readonly { readonly file: string; readonly etag: string }[]>;
+  /** Some of them where there are more than `most`; by name. */
+  list(jobId: string, most: number): Promise<ListedFiles>;
   /** Removes what uploads have left that broke off with their process. @returns how many */
   sweep(olderThanMs: number): Promise<number>;
   /** Writes, reads and deletes a small object. @throws AppError that says what does not work */

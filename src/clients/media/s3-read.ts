@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream';
 import { formatMediaReference, type MediaPath } from '../../contracts/media.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { ByteSpan, OpenObject, StoredObject } from './media-store.ts';
+import type { ByteSpan, ListedFiles, OpenObject, StoredObject } from './media-store.ts';
 import type { Bucket } from './s3-bucket.ts';
 import { isConditionFailed, isMissing } from './s3-faults.ts';
 import { requireEtag } from './s3-upload.ts';
@@ -76,18 +76,28 @@ export async function openObject(bucket: Bucket, path: MediaPath): Promise<OpenO
   };
 }
 
-/** All objects below a job, by name; names outside of the media grammar are none. */
-export async function listObjects(bucket: Bucket, jobId: string): Promise<{ file: string; etag: string }[]> {
+/** Objects below a job, by name, a page after the other; names outside of the media grammar are none. */
+export async function* walkObjects(
+  bucket: Bucket,
+  jobId: string,
+): AsyncGenerator<{ readonly file: string; readonly etag: string }> {
   const { paginateListObjectsV2 } = bucket.packages.s3;
-  const listed: { file: string; etag: string }[] = [];
   for await (const { Contents = [] } of paginateListObjectsV2(
     { client: bucket.client },
     bucket.below(jobId),
   )) {
     for (const { Key = '', ETag } of Contents) {
       const path = bucket.pathOf(Key);
-      if (path !== null) listed.push({ file: path.file, etag: requireEtag(ETag) });
+      if (path !== null) yield { file: path.file, etag: requireEtag(ETag) };
     }
   }
-  return listed.sort((a, b) => (a.file < b.file ? -1 : 1));
+}
+
+export async function listObjects(bucket: Bucket, jobId: string, most: number): Promise<ListedFiles> {
+  const files: { file: string; etag: string }[] = [];
+  for await (const object of walkObjects(bucket, jobId)) {
+    if (files.length === most) return { files, hasMore: true };
+    files.push(object);
+  }
+  return { files: files.sort((a, b) => (a.file < b.file ? -1 : 1)), hasMore: false };
 }

@@ -8,7 +8,7 @@ import type { MediaPath } from '../../contracts/media.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Bucket } from './s3-bucket.ts';
 import { isConditionFailed, isMissing, readFault } from './s3-faults.ts';
-import { headObject, listObjects } from './s3-read.ts';
+import { headObject, walkObjects } from './s3-read.ts';
 
 async function removeState(bucket: Bucket, path: MediaPath, etag: string): Promise<boolean> {
   const { DeleteObjectCommand } = bucket.packages.s3;
@@ -45,7 +45,8 @@ const batch = 1_000;
 
 export async function removeJob(bucket: Bucket, jobId: string): Promise<number> {
   const { DeleteObjectsCommand } = bucket.packages.s3;
-  const files = await listObjects(bucket, jobId);
+  const files: { readonly file: string }[] = [];
+  for await (const object of walkObjects(bucket, jobId)) files.push(object);
   const { Bucket } = bucket.below();
   for (let at = 0; at < files.length; at += batch) {
     const Objects = files

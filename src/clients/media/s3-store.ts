@@ -14,22 +14,23 @@ import { parseS3Url } from './s3-location.ts';
 import { loadS3Packages } from './s3-packages.ts';
 import { headObject, listObjects, openObject } from './s3-read.ts';
 import { removeJob, removeObject, sweepUploads } from './s3-removal.ts';
-import { upload } from './s3-upload.ts';
+import { mostHeldBytes, type UploadWay, upload } from './s3-upload.ts';
 import { createUploadGate } from './upload-gate.ts';
 
 /** By way of this process, which is how its digest is known. */
 async function copy(
-  bucket: Bucket,
+  way: UploadWay,
   from: MediaPath,
   { to, sha256 }: CopyOrder,
 ): Promise<DescribedObject | null> {
+  const { bucket } = way;
   bucket.at(to); // or throws
   const opened = await openObject(bucket, from);
   if (opened === null || (opened.object.sha256 ?? sha256) !== sha256) return null;
   const { size, content_type: contentType } = opened.object;
   const body = await opened.read();
   try {
-    return await upload(bucket, to, { body, contentType, limitBytes: size, expected: sha256 });
+    return await upload(way, to, { body, contentType, limitBytes: size, expected: sha256 });
   } catch (error) {
     if (error instanceof AppError && error.code === 'digest_mismatch') return null;
     throw error;
@@ -38,42 +39,44 @@ async function copy(
   }
 }
 
+/** Of probes that go on beside this one, or were killed. */
+const probedFiles = 1_000;
+
 /** The bucket may be there and its keys right, and still not all of this be allowed. */
-async function probe(bucket: Bucket): Promise<void> {
+async function probe(way: UploadWay): Promise<void> {
+  const { bucket } = way;
   const { s3 } = bucket.packages;
   await bucket.client.send(new s3.HeadBucketCommand({ Bucket: bucket.below().Bucket }));
   const path = { job_id: 'capstan-probe', file: randomUUID() };
-  const { sha256 } = await upload(bucket, path, {
+  const { sha256 } = await upload(way, path, {
     body: Readable.from([Buffer.from('probe')]),
     contentType: 'text/plain',
     limitBytes: 5,
   });
-  const seen = (await listObjects(bucket, path.job_id)).some(({ file }) => file === path.file);
+  const { files } = await listObjects(bucket, path.job_id, probedFiles);
+  const seen = files.some(({ file }) => file === path.file);
   await removeObject(bucket, path, undefined);
   if (!seen) throw digestMismatch(path, { seen: 'nothing', expected: sha256 });
 }
 
-/** Each holds up to three parts in memory. */
-const uploadsAtOnce = 32;
 /** Shorter than a connection may be silent. */
 const waitMs = 20_000;
 
 function createS3Store(bucket: Bucket): MediaStore {
   const { reach } = bucket;
-  const gate = createUploadGate({ most: uploadsAtOnce, waitMs });
+  const way: UploadWay = { bucket, gate: createUploadGate({ mostBytes: mostHeldBytes, waitMs }) };
   return {
     name: bucket.name,
-    put: (path, body, options) =>
-      gate.pass(() => reach(() => upload(bucket, path, { body, ...options }), path)),
-    copy: (from, to, sha256) => gate.pass(() => reach(() => copy(bucket, from, { to, sha256 }), to)),
+    put: (path, body, options) => upload(way, path, { body, ...options }),
+    copy: (from, to, sha256) => reach(() => copy(way, from, { to, sha256 }), to),
     exists: (path) => reach(async () => (await headObject(bucket, path)) !== null),
     head: (path) => reach(() => headObject(bucket, path)),
     open: (path) => reach(() => openObject(bucket, path)),
     delete: (path, etag) => reach(() => removeObject(bucket, path, etag)),
     deleteJob: (jobId) => reach(() => removeJob(bucket, jobId)),
-    list: (jobId) => reach(() => listObjects(bucket, jobId)),
+    list: (jobId, most) => reach(() => listObjects(bucket, jobId, most)),
     sweep: (olderThanMs) => reach(() => sweepUploads(bucket, olderThanMs)),
-    probe: () => reach(() => probe(bucket)),
+    probe: () => reach(() => probe(way)),
     direct: createDirectAccess(bucket),
   };
 }

@@ -1,82 +1,96 @@
-/** Bytes that pass through this process into a bucket, hashed on the way. */
-import { createHash, type Hash } from 'node:crypto';
-import { Readable } from 'node:stream';
+/**
+ * Bytes that pass through this process into a bucket. All of a body is here before any of it is sent, so a bucket sees what
+ * is right and complete alone, and memory is held for as long as the bucket takes, never for as long as a sender does.
+ */
+import type { Readable } from 'node:stream';
 import type { MediaPath } from '../../contracts/media.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { alreadyThere, digestMismatch, tooLarge } from './media-faults.ts';
+import { alreadyThere, digestMismatch } from './media-faults.ts';
 import type { DescribedObject, PutOptions } from './media-store.ts';
 import type { Bucket } from './s3-bucket.ts';
 import { isConditionFailed } from './s3-faults.ts';
+import { type Spooled, spool } from './spool.ts';
+import type { UploadGate } from './upload-gate.ts';
 
 /** A part is held in memory until it is sent. */
 const partBytes = 8 * 1_048_576;
 /** S3 takes no more. */
 const mostParts = 10_000;
-/** Parts in memory at once. */
+/** Parts on their way at once; one more is being read. */
 const partsAtOnce = 2;
 
-interface Meter {
-  readonly hash: Hash;
-  bytes: number;
-  /** Of a body that cannot be stored; lib-storage may hide it behind what follows from it. */
-  fault: unknown;
+/** What uploads of a process may hold together. */
+export const mostHeldBytes = 64 * 1_048_576;
+
+export interface UploadWay {
+  readonly bucket: Bucket;
+  readonly gate: UploadGate;
 }
 
 interface S3Upload extends PutOptions {
   readonly body: Readable;
 }
 
-function requireExpected(path: MediaPath, { hash }: Meter, expected: string | undefined): void {
-  if (expected === undefined) return;
-  const seen = hash.copy().digest('hex');
-  if (seen !== expected) throw digestMismatch(path, { seen, expected });
-}
-
-/** Judged before the last piece goes out, and left open on failure, so that a server can still answer its sender. */
-async function* measure(path: MediaPath, { body, limitBytes, expected }: S3Upload, meter: Meter) {
+/** An upload that fails is aborted: of it nothing stays, or parts that the sweep finds. */
+async function send({ bucket }: UploadWay, path: MediaPath, { file, ...given }: SpooledUpload) {
+  const { Upload } = bucket.packages.storage;
+  const body = file.read();
+  const sending = new Upload({
+    client: bucket.client,
+    partSize: partSizeOf(file),
+    queueSize: partsAtOnce,
+    params: {
+      ...bucket.at(path),
+      ContentType: given.contentType,
+      Body: body,
+      ...(given.ifAbsent === true ? { IfNoneMatch: '*' } : {}),
+    },
+  });
   try {
-    for await (const chunk of body.iterator({ destroyOnReturn: false })) {
-      const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk);
-      meter.bytes += bytes.length;
-      if (meter.bytes > limitBytes) throw tooLarge(limitBytes);
-      meter.hash.update(bytes);
-      yield bytes;
-    }
-    requireExpected(path, meter, expected);
+    return await sending.done();
   } catch (error) {
-    meter.fault = error;
-    throw error;
+    throw given.ifAbsent === true && isConditionFailed(error) ? alreadyThere(path) : error;
+  } finally {
+    body.destroy();
   }
 }
 
-/** An upload that fails is aborted: of it nothing stays, or parts that the sweep finds. */
-export async function upload(bucket: Bucket, path: MediaPath, given: S3Upload): Promise<DescribedObject> {
-  const { contentType, limitBytes, ifAbsent } = given;
-  const meter: Meter = { hash: createHash('sha256'), bytes: 0, fault: undefined };
-  const target = bucket.at(path);
-  const { Upload } = bucket.packages.storage;
-  const sending = new Upload({
-    client: bucket.client,
-    partSize: Math.max(partBytes, Number.isFinite(limitBytes) ? Math.ceil(limitBytes / mostParts) : 0),
-    queueSize: partsAtOnce,
-    params: {
-      ...target,
-      ContentType: contentType,
-      Body: Readable.from(measure(path, given, meter)),
-      ...(ifAbsent === true ? { IfNoneMatch: '*' } : {}),
-    },
-  });
-  const done = await sending.done().catch((error: unknown) => {
-    if (meter.fault !== undefined) throw meter.fault;
-    throw ifAbsent === true && isConditionFailed(error) ? alreadyThere(path) : error;
-  });
-  return {
-    size: meter.bytes,
-    content_type: contentType,
-    sha256: meter.hash.digest('hex'),
-    etag: requireEtag(done.ETag),
-    modified_at: new Date(),
-  };
+interface SpooledUpload extends PutOptions {
+  readonly file: Spooled;
+}
+
+function partSizeOf({ size }: Spooled): number {
+  return Math.max(partBytes, Math.ceil(size / mostParts));
+}
+
+function heldBy(file: Spooled): number {
+  return Math.min(file.size, (partsAtOnce + 1) * partSizeOf(file));
+}
+
+/** @throws AppError of `MediaStore.put` */
+export async function upload(
+  way: UploadWay,
+  path: MediaPath,
+  { body, ...given }: S3Upload,
+): Promise<DescribedObject> {
+  way.bucket.at(path); // or throws, before anything is read
+  const file = await spool(body, given.limitBytes);
+  try {
+    const { size, sha256 } = file;
+    if (given.expected !== undefined && sha256 !== given.expected)
+      throw digestMismatch(path, { seen: sha256, expected: given.expected });
+    const reach = () => way.bucket.reach(() => send(way, path, { file, ...given }), path);
+    const done = await way.gate.pass(heldBy(file), reach);
+    return {
+      size,
+      content_type: given.contentType,
+      sha256,
+      etag: requireEtag(done.ETag),
+      modified_at: new Date(),
+    };
+  } finally {
+    await file.close();
+  }
 }
 
 export function requireEtag(etag: string | undefined): string {

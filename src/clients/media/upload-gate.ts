@@ -1,39 +1,76 @@
-/** How many uploads pass through this process at once: each holds some parts of its file in memory. */
+/** How many bytes of uploads this process holds in memory while it sends them. */
 import { AppError } from '../../errors/app-error.ts';
 
 export interface UploadGate {
-  /** @throws AppError `unavailable` when no upload before it ends in time */
-  pass<Result>(upload: () => Promise<Result>): Promise<Result>;
+  /** Now, of those that are being sent. */
+  readonly heldBytes: () => number;
+  /**
+   * @param bytes what it holds; one that holds more than all may goes by itself
+   * @throws AppError `unavailable` when there is no room for it in time
+   */
+  pass<Result>(bytes: number, upload: () => Promise<Result>): Promise<Result>;
 }
 
-/** @param waitMs how long one waits for its turn, with its body unread */
-export function createUploadGate({ most, waitMs }: { most: number; waitMs: number }): UploadGate {
-  const waiting: (() => void)[] = [];
-  let inside = 0;
-  const enter = (): Promise<void> =>
+interface WaitingUpload {
+  readonly bytes: number;
+  readonly begin: () => void;
+}
+
+function noRoom(seen: string): AppError {
+  return new AppError('unavailable', `uploads into the media store ${seen} more`, { retryAfterS: 5 });
+}
+
+interface GateLimits {
+  readonly mostBytes: number;
+  /** How long one waits for its turn; they go in their order. */
+  readonly waitMs: number;
+}
+
+function createRoom({ mostBytes, waitMs }: GateLimits) {
+  const waiting: WaitingUpload[] = [];
+  let held = 0;
+  const admit = (): void => {
+    for (let next = waiting[0]; next !== undefined && held + next.bytes <= mostBytes; next = waiting[0]) {
+      waiting.shift();
+      held += next.bytes;
+      next.begin();
+    }
+  };
+  const enter = (bytes: number): Promise<void> =>
     new Promise((resolve, reject) => {
-      const refuse = (): void => {
-        waiting.splice(waiting.indexOf(begin), 1);
-        const message = `${most} uploads into the media store are under way here, as many as are allowed, and none has ended within ${waitMs} ms`;
-        reject(new AppError('unavailable', message, { retryAfterS: 5 }));
-      };
-      const timer = setTimeout(refuse, waitMs);
+      const timer = setTimeout(() => {
+        waiting.splice(waiting.indexOf(own), 1);
+        reject(
+          noRoom(`hold ${held} of ${mostBytes} bytes here, and within ${waitMs} ms had no room for ${bytes}`),
+        );
+        admit();
+      }, waitMs);
       const begin = (): void => {
         clearTimeout(timer);
-        inside++;
         resolve();
       };
-      if (inside < most) begin();
-      else waiting.push(begin);
+      const own: WaitingUpload = { bytes, begin };
+      waiting.push(own);
+      admit();
     });
+  const leave = (bytes: number): void => {
+    held -= bytes;
+    admit();
+  };
+  return { enter, leave, heldBytes: () => held };
+}
+
+export function createUploadGate(limits: GateLimits): UploadGate {
+  const { enter, leave, heldBytes } = createRoom(limits);
   return {
-    pass: async (upload) => {
-      await enter();
+    heldBytes,
+    pass: async (bytes, upload) => {
+      const own = Math.min(bytes, limits.mostBytes);
+      await enter(own);
       try {
         return await upload();
       } finally {
-        inside--;
-        waiting.shift()?.();
+        leave(own);
       }
     },
   };

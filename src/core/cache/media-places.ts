@@ -5,6 +5,7 @@
 import { parseMediaReference } from '../../contracts/media.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { extendPointer } from '../json-pointer.ts';
+import { mentionsMedia } from '../media-jobs.ts';
 import { outputPathKey } from '../output-path.ts';
 
 /** References by JSON Pointer into the input. */
@@ -13,11 +14,6 @@ export interface MediaPlaces {
   readonly sources: Readonly<Record<string, string>>;
   /** Where files are to be written: all that stands at `output_path`. */
   readonly targets: Readonly<Record<string, string>>;
-}
-
-/** Whether a text names a file, as a whole or in passing. */
-export function mentionsMedia(text: string): boolean {
-  return /media:\/\//i.test(text);
 }
 
 /** Whether a text names a file in a way that is no reference as a whole. */

@@ -4,7 +4,8 @@
  */
 import { parseMediaReference } from '../../contracts/media.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import { hidesMedia, type MediaPlaces, mentionsMedia } from './media-places.ts';
+import { mentionsMedia } from '../media-jobs.ts';
+import { hidesMedia, type MediaPlaces } from './media-places.ts';
 
 /** A call that was made, and what came of it. */
 export interface KeptResult {

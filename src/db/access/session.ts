@@ -129,6 +129,14 @@ export async function endSessionsOf(trx: Db, keyId: string, overlapS: number): P
     );
 }
 
+/** All of them, whoever they are of. @returns how many */
+export async function deleteAllSessions(db: Db): Promise<{ sessions: number; login_links: number }> {
+  return db.transaction(async (trx) => ({
+    sessions: await trx('session').delete(),
+    login_links: await trx('login_code').delete(),
+  }));
+}
+
 /** Of those that are over for longer than anybody asks. @returns how many */
 export async function purgeSessions(db: Db): Promise<number> {
   const sessions = await purgeOld(db, { table: 'session', hours: 24 });

@@ -36,11 +36,15 @@ export async function findFacts(db: Db, { job_id, file }: MediaPlace): Promise<O
   return rows[0] === undefined ? null : toFacts(rows[0]);
 }
 
-/** By file. */
-export async function listFacts(db: Db, jobId: string): Promise<ReadonlyMap<string, ObjectFacts>> {
+/** Of these files, by file. */
+export async function listFacts(
+  db: Db,
+  jobId: string,
+  files: readonly string[],
+): Promise<ReadonlyMap<string, ObjectFacts>> {
   const { rows } = await db.raw<{ rows: (FactsRow & { file: string })[] }>(
-    `select file, ${factsColumns} from media_object where job_id = ? and state = 'stored'`,
-    [jobId],
+    `select file, ${factsColumns} from media_object where job_id = ? and file = any (?) and state = 'stored'`,
+    [jobId, [...files]],
   );
   return new Map(rows.map(({ file, ...row }) => [file, toFacts(row)]));
 }
@@ -50,10 +54,14 @@ function hasLostJob(thrown: unknown): boolean {
   return hasSqlState(thrown, 'foreign_key_violation');
 }
 
-/** @returns false: there is no such job (any more), of which nothing is kept */
+/** Uploads that announced these bytes have come with them. @returns false: there is no such job (any more), of which nothing is kept */
 export async function keepFacts(db: Db, { job_id, file }: MediaPlace, facts: ObjectFacts): Promise<boolean> {
   const kept = db.raw<{ rowCount: number }>(
-    `insert into media_object (project_id, job_id, file, size, sha256, etag, content_type, state)
+    `with come as (
+       update media_object set has_come = true
+       where job_id = :job_id and file = :file and state = 'announced' and sha256 = decode(:sha256, 'hex') and not has_come
+     )
+     insert into media_object (project_id, job_id, file, size, sha256, etag, content_type, state)
      select project_id, job_id, :file, :size, decode(:sha256, 'hex'), :etag, :content_type, 'stored'
        from job where job_id = :job_id
      on conflict (job_id, file) where state = 'stored' do update set size = excluded.size, sha256 = excluded.sha256,
@@ -68,6 +76,16 @@ export async function keepFacts(db: Db, { job_id, file }: MediaPlace, facts: Obj
       throw error;
     },
   );
+}
+
+/** Whether an upload was announced for this place and has not been seen there. */
+export async function isAwaited(db: Db, { job_id, file }: MediaPlace): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: [{ is_awaited: boolean }] }>(
+    `select exists (select from media_object
+       where job_id = :job_id and file = :file and state = 'announced' and not has_come) as is_awaited`,
+    { job_id, file },
+  );
+  return rows[0].is_awaited;
 }
 
 /** @param etag only of this state of it */
@@ -86,7 +104,7 @@ export async function forgetJob(db: Db, jobId: string): Promise<void> {
 
 /**
  * The bytes of the project that owns the job. Of a place count those of the largest file that stands there or was announced
- * for it: there will be one.
+ * for it and has not come yet: there will be one.
  *
  * @param at a place that is about to be written, which does not count; it may be no job's
  */
@@ -94,7 +112,7 @@ export async function sumBytes(db: Db, { job_id, file }: MediaPlace): Promise<nu
   const { rows } = await db.raw<{ rows: [{ bytes: string }] }>(
     `with own as (select project_id from job where job_id = :job_id),
        announced as (select job_id, file, max(size) as size from media_object
-         where project_id = (select project_id from own) and state = 'announced'
+         where project_id = (select project_id from own) and state = 'announced' and not has_come
            and not (job_id = :job_id and file = :file) group by job_id, file)
      select coalesce((select sum(size) from media_object
          where project_id = (select project_id from own) and state = 'stored'), 0)

@@ -48,6 +48,7 @@ import { eventTable } from '../schema/event.sql.ts';
 import { idempotencyTable } from '../schema/idempotency.sql.ts';
 import { instanceTable } from '../schema/instance.sql.ts';
 import { jobTable } from '../schema/job.sql.ts';
+import { leavingJobTable } from '../schema/leaving-job.sql.ts';
 import { ledgerEntryTable } from '../schema/ledger-entry.sql.ts';
 import { loginCodeTable } from '../schema/login-code.sql.ts';
 import { mediaObjectTable } from '../schema/media-object.sql.ts';
@@ -87,6 +88,7 @@ const tables = [
   pipelineVersionTable,
   pipelineAliasTable,
   jobTable,
+  leavingJobTable,
   mediaObjectTable,
   runTable,
   stepTable,

@@ -1,6 +1,7 @@
 /** Makes the parts of parted tables before anything falls into them, and drops those that have had their time. */
 
 import type { Db } from '../connect.ts';
+import { hasSqlState } from '../sql-state.ts';
 import { type PartedTable, partedTables, partNamed, partsBetween, type TablePart } from './table-parts.ts';
 
 /** What happens when nothing has made parts for as long as this is kept in the default part, and stays there. */
@@ -9,11 +10,22 @@ const aheadMs = 35 * 86_400_000;
 const lockKey = 7_236_150_445;
 
 /** Waits behind others for a moment only, because what comes next waits behind it. */
-function withLocks<Result>(db: Db, work: (trx: Db) => Promise<Result>): Promise<Result> {
+async function withLocks<Result>(db: Db, wait: string, work: (trx: Db) => Promise<Result>): Promise<Result> {
   return db.transaction(async (trx) => {
-    await trx.raw("set local lock_timeout = '3s'");
+    await trx.raw(`set local lock_timeout = '${wait}'`);
     await trx.raw('select pg_advisory_xact_lock(?)', [lockKey]);
     return work(trx);
+  });
+}
+
+/** Every claim writes into the table meanwhile. What is not free now is dropped another time. */
+const dropWait = '100ms';
+
+/** @returns null: others hold it, a dump for one */
+async function unlessHeld<Result>(work: Promise<Result>): Promise<Result | null> {
+  return work.catch((error: unknown) => {
+    if (hasSqlState(error, 'lock_not_available')) return null;
+    throw error;
   });
 }
 
@@ -51,14 +63,21 @@ export async function addParts(db: Db, now = new Date()): Promise<number> {
       return wanted.filter(({ name }) => !known.has(name));
     };
     if ((await findMissing(db)).length === 0) continue;
-    await withLocks(db, async (trx) => {
+    await withLocks(db, '3s', async (trx) => {
       for (const part of await findMissing(trx)) added += await addPart(trx, table, part);
     });
   }
   return added;
 }
 
-/** Drops a part with all that is in it. */
-export async function dropPart(db: Db, { name }: TablePart): Promise<void> {
-  await withLocks(db, (trx) => trx.raw('drop table if exists ??', [name]));
+/** Drops a part with all that is in it. False while others hold it. */
+export async function dropPart(db: Db, { name }: TablePart): Promise<boolean> {
+  const dropping = withLocks(db, dropWait, (trx) => trx.raw('drop table if exists ??', [name]));
+  return (await unlessHeld(dropping)) !== null;
+}
+
+/** False while others hold it: it could not be dropped, and all that is told of it would be told again. */
+export async function isFree(db: Db, { name }: TablePart): Promise<boolean> {
+  const locking = withLocks(db, dropWait, (trx) => trx.raw('lock table ?? in access exclusive mode', [name]));
+  return (await unlessHeld(locking)) !== null;
 }

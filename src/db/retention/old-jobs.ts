@@ -1,10 +1,11 @@
 /**
  * Jobs that no run is left of, and whose files nobody is going to read: none that a run under way, a stored pipeline or a
- * schedule names. A job is also kept while it is in use by itself: for as long after a file came into it, or was announced,
- * as after its own beginning. Files stand in no table's foreign keys, so this looks for their names.
+ * schedule names (named-jobs.ts). A job is also kept while it is in use by itself: for as long after a file came into it,
+ * or was announced, as after its own beginning.
  */
 import type { Db } from '../connect.ts';
 import { lineOf } from './deleted-batch.ts';
+import { listNames } from './named-jobs.ts';
 
 export interface JobPage {
   readonly createdBefore: Date;
@@ -23,13 +24,18 @@ export interface JobSelection extends JobPage {
 /** A file that was announced may come past us, so that nobody would know of it. */
 const hasYoungFile = `exists (select from media_object o where o.job_id = j.job_id and o.created_at >= :createdBefore)`;
 
+export interface OwnedJob {
+  readonly job_id: string;
+  readonly project_id: string;
+}
+
 /** Not locked yet, nor looked at for who names them. */
 export async function listRunlessJobs(
   db: Db,
   { createdBefore, upTo, after, limit, isTrial }: JobSelection,
-): Promise<readonly string[]> {
-  const { rows } = await db.raw<{ rows: { job_id: string }[] }>(
-    `select job_id from job j
+): Promise<readonly OwnedJob[]> {
+  const { rows } = await db.raw<{ rows: OwnedJob[] }>(
+    `select job_id, project_id from job j
      where job_id > :after and job_id < :upTo and created_at < :createdBefore
        and not exists (select from run r where r.job_id = j.job_id
          and (not :isTrial or r.finished_at is null or r.finished_at >= :createdBefore))
@@ -37,27 +43,7 @@ export async function listRunlessJobs(
      order by job_id limit :limit`,
     { createdBefore, upTo, after, limit, isTrial },
   );
-  return rows.map(({ job_id }) => job_id);
-}
-
-/** Ids of jobs whose files are named where something may still read them, in the projects of these jobs. */
-async function listNamed(db: Db, jobIds: readonly string[]): Promise<ReadonlySet<string>> {
-  const { rows } = await db.raw<{ rows: { job_id: string }[] }>(
-    `with project as (select distinct project_id from job where job_id = any (?)),
-     open as (
-       select r.run_id, r.job_id, r.digest from project p join run r using (project_id) where r.finished_at is null
-     ), text as (
-       select j.body::text as body from open join job j using (job_id)
-       union all select d.body::text from (select distinct digest from open) o join definition d using (digest)
-       union all select s.output::text from open o join step s using (run_id) where s.output is not null
-       union all select d.body::text from project p join pipeline_version v using (project_id) join definition d using (digest)
-       union all select s.body::text from project p join schedule s using (project_id) where s.deleted_at is null
-     )
-     select distinct found.match[1] as job_id
-     from text cross join lateral regexp_matches(body, 'media://(job_[0-9a-f-]+)', 'g') found (match)`,
-    [[...jobIds]],
-  );
-  return new Set(rows.map(({ job_id }) => job_id));
+  return rows;
 }
 
 /** Jobs that runs or files have come to since. Read after the locks: what was committed before them is seen. */
@@ -74,18 +60,38 @@ async function listUsed(
   return new Set(rows.map(({ job_id }) => job_id));
 }
 
-/** Keeps new runs and files from these jobs until the transaction ends. @returns those that may go */
+/** What was found of names before: those of them, and the moment from which on there may be others. */
+export interface KnownNames {
+  readonly named: ReadonlySet<string>;
+  readonly since: Date;
+}
+
+/**
+ * Keeps new runs, new names (db/run/job.ts) and new files from these jobs until the transaction ends.
+ *
+ * @param known by project @returns those that may go
+ */
 export async function lockUnneededJobs(
   trx: Db,
-  jobIds: readonly string[],
-  selection: Pick<JobSelection, 'isTrial' | 'createdBefore'>,
+  jobs: readonly OwnedJob[],
+  {
+    known,
+    ...selection
+  }: Pick<JobSelection, 'isTrial' | 'createdBefore'> & { readonly known: ReadonlyMap<string, KnownNames> },
 ): Promise<readonly string[]> {
-  const { rows } = await trx.raw<{ rows: { job_id: string }[] }>(
-    'select job_id from job where job_id = any (?) order by job_id for update skip locked',
-    [[...jobIds]],
+  const { rows } = await trx.raw<{ rows: OwnedJob[] }>(
+    'select job_id, project_id from job where job_id = any (?) order by job_id for update skip locked',
+    [jobs.map(({ job_id }) => job_id)],
   );
-  const locked = rows.map(({ job_id }) => job_id);
-  const [named, used] = [await listNamed(trx, locked), await listUsed(trx, locked, selection)];
+  const named = new Set<string>();
+  for (const projectId of new Set(rows.map(({ project_id }) => project_id))) {
+    const names = known.get(projectId);
+    if (names === undefined) continue;
+    for (const id of names.named) named.add(id);
+    for (const id of (await listNames(trx, { projectId, since: names.since })) ?? []) named.add(id);
+  }
+  const locked = rows.filter(({ project_id }) => known.has(project_id)).map(({ job_id }) => job_id);
+  const used = await listUsed(trx, locked, selection);
   return locked.filter((id) => !named.has(id) && !used.has(id));
 }
 
@@ -97,6 +103,38 @@ export async function listJobLines(trx: Db, jobIds: readonly string[]): Promise<
     { jobIds: [...jobIds] },
   );
   return rows.map(({ line }) => line);
+}
+
+/** Deletes the rows of jobs whose files are still to go, which is noted. @returns how many */
+export async function leaveJobs(trx: Db, jobIds: readonly string[]): Promise<number> {
+  const bindings = { jobIds: [...jobIds] };
+  await trx.raw('delete from media_object where job_id = any (:jobIds)', bindings);
+  const { rowCount } = await trx.raw<{ rowCount: number }>(
+    `with gone as (delete from job where job_id = any (:jobIds) returning job_id, project_id)
+     insert into leaving_job (job_id, project_id) select job_id, project_id from gone`,
+    bindings,
+  );
+  return rowCount;
+}
+
+/** Jobs whose files are to go, by id. @param projectId of this one alone */
+export async function listLeavingJobs(
+  db: Db,
+  { after, limit, projectId = null }: { after: string; limit: number; projectId?: string | null },
+): Promise<readonly string[]> {
+  const { rows } = await db.raw<{ rows: { job_id: string }[] }>(
+    `select job_id from leaving_job
+     where job_id > :after and project_id = coalesce(:projectId, project_id) order by job_id limit :limit`,
+    { after, limit, projectId },
+  );
+  return rows.map(({ job_id }) => job_id);
+}
+
+/** Their files are gone. */
+export async function forgetLeavingJobs(db: Db, jobIds: readonly string[]): Promise<void> {
+  await db('leaving_job')
+    .whereIn('job_id', [...jobIds])
+    .delete();
 }
 
 export async function deleteJobs(trx: Db, jobIds: readonly string[]): Promise<number> {

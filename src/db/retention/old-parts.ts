@@ -21,14 +21,6 @@ export async function countPart(db: Db, { name }: TablePart): Promise<number> {
   return rows[0].count;
 }
 
-/** @throws while others hold it, a dump for one: it could not be dropped, and all that is told of it would be told again */
-export async function requireFree(db: Db, { name }: TablePart): Promise<void> {
-  await db.transaction(async (trx) => {
-    await trx.raw("set local lock_timeout = '3s'");
-    await trx.raw('lock table ?? in access exclusive mode', [name]);
-  });
-}
-
 /** The order in which rows are read. */
 const keys = {
   attempt_choice: { column: 'attempt_id', least: '' },

@@ -47,6 +47,24 @@ export async function listOwnedJobs(
   return rows.map(({ job_id }) => job_id);
 }
 
+/**
+ * Keeps jobs, and so their files, from being deleted until the transaction ends. Whoever deletes them takes a lock that is
+ * in the way of this one, and looks for names after it (db/retention/old-jobs.ts).
+ *
+ * @returns those of them that are there
+ */
+export async function holdJobs(
+  trx: Db,
+  projectId: string,
+  jobIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const { rows } = await trx.raw<{ rows: { job_id: string }[] }>(
+    'select job_id from job where job_id = any (?) and project_id = ? order by job_id for key share',
+    [[...jobIds], projectId],
+  );
+  return new Set(rows.map(({ job_id }) => job_id));
+}
+
 /** Newest first. */
 export async function listRunsOfJob(
   db: Db,

@@ -14,6 +14,7 @@ export interface ScheduleRow {
   /** The id of the key by which Temporal holds it encrypted; '' = by none. */
   readonly payload_key: string;
   readonly deleted_at: Date | null;
+  readonly created_by: string;
   readonly created_at: Date;
   readonly updated_at: Date;
 }
@@ -31,13 +32,18 @@ interface Page {
 /** @returns undefined when the project has one of that name */
 export async function insertSchedule(
   db: Db,
-  { project_id, schedule_id, workflow_id }: ScheduleKey & Pick<ScheduleRow, 'workflow_id'>,
+  {
+    project_id,
+    schedule_id,
+    workflow_id,
+    created_by,
+  }: ScheduleKey & Pick<ScheduleRow, 'workflow_id' | 'created_by'>,
   body: ScheduleRequest,
 ): Promise<ScheduleRow | undefined> {
   const { rows } = await db.raw<{ rows: ScheduleRow[] }>(
-    `insert into schedule (schedule_id, project_id, workflow_id, name, body) values (?, ?, ?, ?, ?)
+    `insert into schedule (schedule_id, project_id, workflow_id, created_by, name, body) values (?, ?, ?, ?, ?, ?)
      on conflict (project_id, name) where deleted_at is null do nothing returning *`,
-    [schedule_id, project_id, workflow_id, body.name, JSON.stringify(body)],
+    [schedule_id, project_id, workflow_id, created_by, body.name, JSON.stringify(body)],
   );
   return rows[0];
 }

@@ -18,6 +18,7 @@ create table media_object (
   content_type text not null,
   state text not null check (state in ('announced', 'stored')),
   token bytea unique, -- SHA-256 of what allows the upload; of a stored one: by which it came, if by one
+  has_come boolean not null default false, -- of an announced one: a file with its digest was seen there, and counts in its place
   upload_id text, -- the store's name for an upload in parts
   created_at timestamptz not null default now(),
   check (state = 'announced' or etag is not null),

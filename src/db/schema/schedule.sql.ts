@@ -6,6 +6,7 @@ create table schedule (
   workflow_id text not null, -- its name in Temporal, which stays
   name text not null,
   body json not null, -- as it was asked for
+  created_by text not null, -- the key or person
   version int not null default 1, -- grows with every change
   delivered_version int not null default 0, -- that Temporal has taken
   payload_key text not null default '', -- the id of the key by which that is encrypted there; '' = by none

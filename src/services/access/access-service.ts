@@ -8,6 +8,7 @@ import { LRUCache } from 'lru-cache';
 import type {
   KeyCreated,
   KeyRequest,
+  KeyRevoked,
   Project,
   ProjectRequest,
   RotationRequest,
@@ -142,8 +143,10 @@ export function createAccessService(db: Db, settings: Partial<AccessSettings> = 
     },
 
     /** With all keys that came from it. @throws AppError `not_found`, `forbidden` */
-    revokeKey: async (caller: Caller, keyId: string): Promise<void> => {
-      forget(await revokeKey(db, caller, keyId));
+    revokeKey: async (caller: Caller, keyId: string): Promise<KeyRevoked> => {
+      const revoked = await revokeKey(db, caller, keyId);
+      forget(revoked.key_ids);
+      return revoked;
     },
 
     /** The former secret works for `overlap_s` more. @throws AppError `not_found` */

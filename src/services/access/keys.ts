@@ -4,10 +4,11 @@
  * one that may do what concerns all projects, by such a one only. K4: its secret is renewed by itself and by the keys
  * above it only, because who renews it knows the new one.
  */
-import type { Key, KeyCreated, KeyRequest } from '../../contracts/access.ts';
+import type { Key, KeyCreated, KeyRequest, KeyRevoked } from '../../contracts/access.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { findKeyOf, findLiveKey, insertKey, type KeyRow } from '../../db/access/api-key.ts';
 import { insertAudits } from '../../db/access/audit.ts';
+import { listGoingOn } from '../../db/access/going-on.ts';
 import { lockKeys, replaceSecret, revokeWithKeysBelow } from '../../db/access/key-lineage.ts';
 import { endSessionsOf, findHolder } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
@@ -83,13 +84,15 @@ export async function createKey(
   return { key_id: parts.key_id, key };
 }
 
+const shownGoingOn = 1_000;
+
 /**
  * Revokes a key and all below it. Revoking again changes nothing.
  *
- * @returns the keys that it revoked
+ * @returns the keys that it revoked, and what they leave
  * @throws AppError `not_found` when the caller shares no project with it, `forbidden` for an operator's key
  */
-export function revokeKey(db: Db, caller: Caller, keyId: string): Promise<readonly string[]> {
+export function revokeKey(db: Db, caller: Caller, keyId: string): Promise<KeyRevoked> {
   return db.transaction(async (trx) => {
     await lockKeys(trx);
     const row = await findKeyOf(trx, keyId, caller.projects);
@@ -103,7 +106,14 @@ export function revokeKey(db: Db, caller: Caller, keyId: string): Promise<readon
       return projects.map((project_id) => ({ ...entry, project_id }));
     });
     if (entries.length > 0) await insertAudits(trx, entries);
-    return revoked.map(({ key_id }) => key_id);
+    const { webhooks, schedules } = await listGoingOn(trx, keyId, {
+      projects: caller.projects,
+      most: shownGoingOn,
+    });
+    return {
+      key_ids: revoked.map(({ key_id }) => key_id),
+      going_on: { webhooks: [...webhooks], schedules: [...schedules] },
+    };
   });
 }
 

@@ -13,7 +13,7 @@ import {
   plainTables,
 } from '../../db/erasure/erased-rows.ts';
 import { finishErasure } from '../../db/erasure/erasure.ts';
-import { deleteJobs } from '../../db/retention/old-jobs.ts';
+import { deleteJobs, forgetLeavingJobs, listLeavingJobs } from '../../db/retention/old-jobs.ts';
 import type { RowCounts } from '../../db/retention/run-parts.ts';
 import { count, type ErasurePass } from './erasure-pass.ts';
 
@@ -22,10 +22,25 @@ const rowsAtOnce = 1_000;
 /** The clocks of the database and of the store may differ. */
 const skewMs = 300_000;
 
+/** Retention has let them go, and their files are still there. */
+async function eraseLeavingFiles(pass: ErasurePass): Promise<void> {
+  const { db, media, erasure } = pass;
+  while (!pass.isOver()) {
+    const page = { after: '', limit: jobsAtOnce, projectId: erasure.project_id };
+    const ids = await listLeavingJobs(db, page);
+    if (ids.length === 0) return;
+    let media_file = 0;
+    for (const id of ids) media_file += await media.deleteJob(id);
+    await forgetLeavingJobs(db, ids);
+    await count(pass, { media_file });
+  }
+}
+
 /** Files go before the row of their job (E3). */
 export async function eraseJobs(pass: ErasurePass): Promise<boolean> {
   const { db, media, erasure } = pass;
   const { project_id } = erasure;
+  await eraseLeavingFiles(pass);
   const ms = media.directUploadMs === 0 ? 0 : media.directUploadMs + skewMs;
   while (!pass.isOver()) {
     const ids = await listErasableJobs(db, project_id, { ms, limit: jobsAtOnce });

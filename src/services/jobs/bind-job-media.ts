@@ -14,10 +14,15 @@ export function bindJobMedia(job: JsonObject, jobId: string): JsonObject {
 }
 
 function bind(value: Json, jobId: string): Json {
-  if (typeof value === 'string') {
-    return value.startsWith(own) ? `media://${jobId}/${value.slice(own.length)}` : value;
-  }
+  if (typeof value === 'string') return bindText(value, jobId);
   if (Array.isArray(value)) return value.map((item) => bind(item as Json, jobId));
   if (value === null || typeof value !== 'object') return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, bind(item as Json, jobId)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [bindText(key, jobId), bind(item as Json, jobId)]),
+  );
+}
+
+/** In the middle of a text too, and in a key. */
+function bindText(text: string, jobId: string): string {
+  return text.replaceAll(own, `media://${jobId}/`);
 }

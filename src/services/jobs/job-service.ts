@@ -33,14 +33,24 @@ export function createJobService({ db, media, ownMedia }: JobServiceDependencies
     get: async (projectId: string, jobId: string): Promise<Job> => {
       const found = await findJob(db, { project_id: projectId, job_id: jobId });
       if (found === null) throw new AppError('not_found', `no job ${jobId}`);
-      const [runs, files] = await Promise.all([listRunsOfJob(db, jobId, shownRuns), media.list(jobId)]);
+      const [runs, { files, hasMore }] = await Promise.all([
+        listRunsOfJob(db, jobId, shownRuns),
+        media.list(jobId),
+      ]);
       const artifacts = files.map(({ file, object: { size, content_type, sha256 } }) => ({
         reference: formatMediaReference({ job_id: jobId, file }),
         size,
         content_type,
         sha256,
       }));
-      return { job_id: jobId, job: found.body, runs, artifacts, created_at: found.created_at.toISOString() };
+      return {
+        job_id: jobId,
+        job: found.body,
+        runs,
+        artifacts,
+        has_more_artifacts: hasMore,
+        created_at: found.created_at.toISOString(),
+      };
     },
 
     exists: (projectId: string, jobId: string): Promise<boolean> =>

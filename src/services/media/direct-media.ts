@@ -29,7 +29,7 @@ import { announcedHours } from './settle-uploads.ts';
 export interface DirectMedia {
   /** @throws AppError `body_too_large`, `media_quota` */
   announce(projectId: string, path: MediaPath, upload: UploadRequest): Promise<UploadTicket>;
-  /** Takes an announced file as a whole. @throws AppError `not_found`, `digest_mismatch`, `body_too_large` */
+  /** Takes an announced file as a whole; one that has come is not written again. @throws AppError `not_found`, `digest_mismatch`, `body_too_large` */
   receive(token: string, body: Readable): Promise<StoredUpload>;
   /**
    * Makes a file of its parts; may be repeated. What it has made and is not what was announced it deletes, and nothing else.
@@ -98,13 +98,17 @@ async function allow({ store, passesBy }: DirectMediaDependencies, { path, uploa
   return { ticket, upload_id };
 }
 
-async function find({ db }: DirectMediaDependencies, token: string): Promise<FoundUpload> {
-  const found = await findUpload(db, hashOf(token), announcedHours);
-  if (found !== null) return found;
-  throw new AppError(
+function noUpload(): AppError {
+  return new AppError(
     'not_found',
     `no upload was announced with this address within ${announcedHours} h, or its file was refused or replaced`,
   );
+}
+
+async function find({ db }: DirectMediaDependencies, token: string): Promise<FoundUpload> {
+  const found = await findUpload(db, hashOf(token), announcedHours);
+  if (found === null) throw noUpload();
+  return found;
 }
 
 function pathOf({ job_id, file }: FoundUpload): MediaPath {
@@ -147,6 +151,14 @@ async function complete(dependencies: DirectMediaDependencies, token: string): P
   throw digestMismatch(path, { seen: object.sha256, expected: upload.sha256 });
 }
 
+/** Of a file that has come: its upload writes no more, so that what replaced it since, past us too, stays. */
+async function answerAgain({ library }: DirectMediaDependencies, upload: FoundUpload): Promise<StoredUpload> {
+  const path = pathOf(upload);
+  const object = await library.head(path);
+  if (object === null || object.etag !== upload.etag) throw noUpload();
+  return { path, object };
+}
+
 async function receive(
   dependencies: DirectMediaDependencies,
   token: string,
@@ -156,6 +168,7 @@ async function receive(
   const upload = await find(dependencies, token);
   const { size: limitBytes, sha256: expected, content_type: contentType } = upload;
   const path = pathOf(upload);
+  if (upload.is_stored) return answerAgain(dependencies, upload);
   const object = await library.put(path, body, { contentType, limitBytes, expected });
   await endUpload(db, hashOf(token), { ...path, etag: object.etag });
   return { path, object };

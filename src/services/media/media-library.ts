@@ -14,7 +14,14 @@ import type {
 } from '../../clients/media/media-store.ts';
 import { formatMediaReference, type MediaPath } from '../../contracts/media.ts';
 import type { Db } from '../../db/connect.ts';
-import { findFacts, forgetFacts, forgetJob, keepFacts, listFacts } from '../../db/media/media-object.ts';
+import {
+  findFacts,
+  forgetFacts,
+  forgetJob,
+  isAwaited,
+  keepFacts,
+  listFacts,
+} from '../../db/media/media-object.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { RequireRoom } from './require-room.ts';
 import { settleUploads } from './settle-uploads.ts';
@@ -27,6 +34,11 @@ export interface OpenMedia extends OpenObject {
 export interface ListedMedia {
   readonly file: string;
   readonly object: Pick<DescribedObject, 'size' | 'content_type' | 'sha256'>;
+}
+
+export interface MediaList {
+  readonly files: readonly ListedMedia[];
+  readonly hasMore: boolean;
 }
 
 export interface MediaLibrary {
@@ -46,7 +58,8 @@ export interface MediaLibrary {
    * goes. May be repeated. @returns how many files
    */
   deleteJob(jobId: string): Promise<number>;
-  list(jobId: string): Promise<readonly ListedMedia[]>;
+  /** By name; some of them where there are more than a thousand. */
+  list(jobId: string): Promise<MediaList>;
   /** For how long after it was announced a file may come past us; 0: never. */
   readonly directUploadMs: number;
   /** Of the store's and of what was announced, each whatever the other does. @returns how many uploads that never ended were removed */
@@ -61,6 +74,7 @@ export interface LibraryDependencies {
 
 const mostKnown = 10_000;
 const headsAtOnce = 16;
+const mostListed = 1_000;
 
 interface Shelf extends LibraryDependencies {
   /** States of files whose row this process has written. */
@@ -142,10 +156,16 @@ async function head(shelf: Shelf, path: MediaPath): Promise<DescribedObject | nu
   return object === null ? null : describe(shelf, path, object);
 }
 
+/** What came past us is seen before it goes, or its announcement would count as if it were still to come. */
+async function lookBeforeItGoes(shelf: Shelf, path: MediaPath): Promise<void> {
+  if (shelf.store.direct !== undefined && (await isAwaited(shelf.db, path))) await head(shelf, path);
+}
+
 async function put(shelf: Shelf, path: MediaPath, upload: PutOptions & { readonly body: Readable }) {
   const { body, ...options } = upload;
   const room = await shelf.requireRoom(path, 0);
   const limitBytes = Math.min(options.limitBytes, room);
+  await lookBeforeItGoes(shelf, path);
   const stored = await shelf.store
     .put(path, body, { ...options, limitBytes })
     .catch(async (error: unknown) => {
@@ -161,11 +181,14 @@ async function copy(shelf: Shelf, from: MediaPath, target: { to: MediaPath; sha2
   const source = await shelf.store.head(from);
   if (source === null) return null;
   await shelf.requireRoom(target.to, source.size);
+  await lookBeforeItGoes(shelf, target.to);
   const copied = await shelf.store.copy(from, target.to, target.sha256);
   return copied === null ? null : keepWritten(shelf, target.to, copied);
 }
 
-async function remove({ store, db, known }: Shelf, path: MediaPath, etag?: string): Promise<boolean> {
+async function remove(shelf: Shelf, path: MediaPath, etag?: string): Promise<boolean> {
+  const { store, db, known } = shelf;
+  await lookBeforeItGoes(shelf, path);
   const removed = await store.delete(path, etag);
   if (etag !== undefined && !removed) return false;
   known.delete(formatMediaReference(path));
@@ -187,9 +210,10 @@ async function sweep(shelf: Shelf, olderThanMs: number): Promise<number> {
 }
 
 /** What is known is not asked for again; what is not, is read. */
-async function list(shelf: Shelf, jobId: string): Promise<readonly ListedMedia[]> {
-  const files = await shelf.store.list(jobId);
-  const known = files.length === 0 ? new Map() : await listFacts(shelf.db, jobId);
+async function list(shelf: Shelf, jobId: string): Promise<MediaList> {
+  const { files, hasMore } = await shelf.store.list(jobId, mostListed);
+  const names = files.map(({ file }) => file);
+  const known = names.length === 0 ? new Map() : await listFacts(shelf.db, jobId, names);
   const listed: ListedMedia[] = [];
   for (let at = 0; at < files.length; at += headsAtOnce) {
     const found = await Promise.all(
@@ -200,7 +224,7 @@ async function list(shelf: Shelf, jobId: string): Promise<readonly ListedMedia[]
     );
     for (const { file, object } of found) if (object !== null) listed.push({ file, object });
   }
-  return listed;
+  return { files: listed, hasMore };
 }
 
 export function createMediaLibrary(dependencies: LibraryDependencies): MediaLibrary {

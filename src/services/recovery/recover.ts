@@ -7,8 +7,10 @@
  */
 import type { Logger } from 'pino';
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
+import { deleteAllSessions } from '../../db/access/session.ts';
 import { loseExpiredAttempts } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
+import type { KeyAct, LostKeyActs } from '../../db/recovery/restored-keys.ts';
 import {
   type InterruptedCall,
   listInterruptedCalls,
@@ -19,6 +21,7 @@ import {
 import { readDelivery } from '../../db/run/run-delivery.ts';
 import type { RestartForgotten } from '../delivery/restart-forgotten.ts';
 import { createRestartForgottenRuns } from '../runs/restart-forgotten-runs.ts';
+import { findLostActs, revokeAgain } from './lost-acts.ts';
 import { pageOpenRuns } from './open-runs.ts';
 import { type RestartAllDependencies, restartAllRuns } from './restart-all-runs.ts';
 
@@ -28,6 +31,8 @@ export interface RecoveryFindings extends Omit<RestoredState, 'last_at'> {
   readonly last_at: string | null;
   /** Calls that were under way at that moment, which may happen twice; the first thousand of `open_calls`. */
   readonly interrupted_calls: readonly InterruptedCall[];
+  /** What was done to keys after the backup; null: no audit log was given, so nobody knows. */
+  readonly lost_acts: LostKeyActs | null;
 }
 
 interface RunCounts {
@@ -41,6 +46,11 @@ interface RunCounts {
 }
 
 export interface RecoveryReport extends RecoveryFindings, RunCounts {
+  /** Whoever was signed in, or held a link, at the moment of the backup is not any more. */
+  readonly ended_sessions: number;
+  readonly ended_login_links: number;
+  /** Keys that worked again, with the keys below them. */
+  readonly revoked_keys: readonly string[];
   /** Names that Temporal did not have. */
   readonly search_attributes: readonly string[];
   /** Why they could not be registered; null: they could. */
@@ -59,16 +69,19 @@ export interface RecoverDependencies extends RestartAllDependencies {
 
 export interface RecoverOptions<Findings = RecoveryFindings> {
   readonly restartsAll: boolean;
+  /** From an audit log that was kept elsewhere. */
+  readonly keyActs?: readonly KeyAct[] | undefined;
   /** Told before anything is changed. */
   readonly onFound: (findings: Findings) => void;
 }
 
 const mostCalls = 1_000;
 
-async function readFindings(db: Db): Promise<RecoveryFindings> {
+async function readFindings(db: Db, keyActs: readonly KeyAct[] | undefined): Promise<RecoveryFindings> {
   const { last_at, ...state } = await readRestoredState(db);
   const interrupted_calls = await listInterruptedCalls(db, mostCalls);
-  return { ...state, last_at: last_at?.toISOString() ?? null, interrupted_calls };
+  const lost_acts = keyActs === undefined ? null : await findLostActs(db, keyActs);
+  return { ...state, last_at: last_at?.toISOString() ?? null, interrupted_calls, lost_acts };
 }
 
 async function hasEndedInTemporal({ db, workflows }: RecoverDependencies, run: OpenRun): Promise<boolean> {
@@ -111,14 +124,22 @@ async function register({ registerSearchAttributes }: RecoverDependencies) {
   }
 }
 
-/** May be repeated, also beside servers and workers. */
+/** What a restore has opened again: sessions and links of the backup, and keys that were revoked since. */
+async function closeAccess(db: Db, { lost_acts }: RecoveryFindings) {
+  const revoked_keys = lost_acts === null ? [] : await revokeAgain(db, lost_acts.revoked);
+  const { sessions, login_links } = await deleteAllSessions(db);
+  return { revoked_keys, ended_sessions: sessions, ended_login_links: login_links };
+}
+
+/** May be repeated, also beside servers and workers; everybody signs in again then. */
 export async function recover(
   dependencies: RecoverDependencies,
-  { restartsAll, onFound }: RecoverOptions,
+  { restartsAll, keyActs, onFound }: RecoverOptions,
 ): Promise<RecoveryReport> {
   const { db } = dependencies;
-  const findings = await readFindings(db);
+  const findings = await readFindings(db, keyActs);
   onFound(findings);
+  const closed = await closeAccess(db, findings);
   const registered = await register(dependencies);
   while ((await loseExpiredAttempts(db)) > 0);
   const runs = restartsAll
@@ -126,6 +147,7 @@ export async function recover(
     : await restartRuns(dependencies);
   return {
     ...findings,
+    ...closed,
     ...registered,
     ...runs,
     restarted_ladders: await dependencies.restartLadders(0),

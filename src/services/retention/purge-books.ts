@@ -1,7 +1,7 @@
 /** The oldest entries of the ledger and the audit log. The ledger lies in months, which go as a whole. */
 import { type Book, countOld, listBookLines, purgeBook } from '../../db/retention/old-books.ts';
 import { listOldParts } from '../../db/retention/old-parts.ts';
-import { purgePart } from './purge-part.ts';
+import { purgeParts } from './purge-part.ts';
 import { count, type PurgePass } from './purge-pass.ts';
 import { takeTurns } from './take-turns.ts';
 
@@ -16,8 +16,7 @@ export async function purgeBooks(pass: PurgePass, before: Date): Promise<void> {
 }
 
 async function purgeMonths(pass: PurgePass, before: Date): Promise<void> {
-  const months = await listOldParts(pass.db, 'ledger_entry', before);
-  await takeTurns(months.map((month) => () => purgePart(pass, 'ledger_entry', month)));
+  await purgeParts(pass, 'ledger_entry', await listOldParts(pass.db, 'ledger_entry', before));
 }
 
 async function purgeEntries(pass: PurgePass, book: Book, before: Date): Promise<void> {

@@ -1,8 +1,8 @@
 /** What choices were made from: by whole weeks where no open run has a choice in one, else one by one. */
-import { leastId } from '../../db/parts/table-parts.ts';
+import { leastId, type TablePart } from '../../db/parts/table-parts.ts';
 import { hasOpenChoices, listOldParts, purgeChoices } from '../../db/retention/old-parts.ts';
 import { deleteTold } from './delete-told.ts';
-import { purgePart } from './purge-part.ts';
+import { purgeParts } from './purge-part.ts';
 import { count, type PurgePass } from './purge-pass.ts';
 import { takeTurns } from './take-turns.ts';
 
@@ -15,11 +15,9 @@ export function purgeOldChoices(pass: PurgePass, before: Date): Promise<void> {
 async function purgeWeeks(pass: PurgePass, before: Date): Promise<void> {
   const { db, isTrial } = pass;
   const weeks = isTrial ? [] : await listOldParts(db, 'attempt_choice', before);
-  await takeTurns(
-    weeks.map((week) => async () => {
-      if (!(await hasOpenChoices(db, week))) await purgePart(pass, 'attempt_choice', week);
-    }),
-  );
+  const free: TablePart[] = [];
+  for (const week of weeks) if (!(await hasOpenChoices(db, week))) free.push(week);
+  await purgeParts(pass, 'attempt_choice', free);
 }
 
 async function purgeOneByOne(pass: PurgePass, before: Date): Promise<void> {

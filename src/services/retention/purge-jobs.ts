@@ -1,51 +1,133 @@
-/** Jobs that no run is left of, with their files: the files first (P3), so that what was begun is found again. */
-import { deleteJobs, listJobLines, listRunlessJobs, lockUnneededJobs } from '../../db/retention/old-jobs.ts';
+/**
+ * Jobs that no run is left of, with their files. Rows go in a short transaction, with a mark that stays until the store has
+ * deleted the files (P3): no transaction waits for a store, what was begun is found again, and nothing new names the job.
+ */
+import { listNames, readClock } from '../../db/retention/named-jobs.ts';
+import {
+  forgetLeavingJobs,
+  type KnownNames,
+  leaveJobs,
+  listJobLines,
+  listLeavingJobs,
+  listRunlessJobs,
+  lockUnneededJobs,
+  type OwnedJob,
+} from '../../db/retention/old-jobs.ts';
 import { boundsOfIds } from '../ids.ts';
-import { count, type PurgeCounts, type PurgePass } from './purge-pass.ts';
+import { count, type PurgePass } from './purge-pass.ts';
 
-/** Their rows are held while their files go, one after the other of a job. */
+/** Whose files go at once. */
 const jobsAtOnce = 50;
+/** A transaction that has begun before is over by then. */
+const longestTransactionMs = 60_000;
+/** What came since is read again while jobs are locked, so it should not be much. */
+const mostAgeMs = 2 * longestTransactionMs;
+
+type Names = Map<string, KnownNames>;
 
 /** @throws what kept the files of a job, when all other jobs were tried; at once where it kept those of all at once */
 export async function purgeJobs(pass: PurgePass, createdBefore: Date): Promise<void> {
   const { db, isTrial } = pass;
   const upTo = boundsOfIds('job', createdBefore, createdBefore)[1];
-  const faults: unknown[] = [];
-  let after = '';
+  const names: Names = new Map();
+  const { faults, isAway } = await finishAll(pass);
+  let after = isAway ? undefined : '';
   // A batch of runs leaves twenty batches of jobs.
-  for (let batch = 0; batch < pass.mostBatches * 20 && !pass.isStopping(); batch++) {
+  for (let batch = 0; after !== undefined && batch < pass.mostBatches * 20 && !pass.isStopping(); batch++) {
     const limit = jobsAtOnce;
-    const jobIds = await listRunlessJobs(db, { createdBefore, upTo, after, limit, isTrial });
-    const last = jobIds.at(-1);
-    if (last === undefined) break;
-    const { counts, kept } = await purgeSome(pass, jobIds, createdBefore);
-    count(pass.counts, counts);
+    const jobs: readonly OwnedJob[] = await listRunlessJobs(db, {
+      createdBefore,
+      upTo,
+      after,
+      limit,
+      isTrial,
+    });
+    faults.push(...(await readAllNames(pass, names, jobs)));
+    const going = await letGo(pass, { jobs, createdBefore, names });
+    const kept = isTrial ? [] : await deleteFiles(pass, going);
     faults.push(...kept);
-    if (jobIds.length < limit || (kept.length > 0 && counts.job === 0)) break;
-    after = last;
+    const isOver = jobs.length < limit || (kept.length > 0 && kept.length === going.length);
+    after = isOver ? undefined : jobs.at(-1)?.job_id;
   }
   if (faults.length > 0) throw faults[0];
 }
 
-interface PurgedJobs {
-  readonly counts: PurgeCounts;
-  /** Why files could not be deleted. */
-  readonly kept: readonly unknown[];
+/** Files of jobs that went before. @throws what kept some, when all were tried, or as many at once as are */
+export async function finishLeavingJobs(pass: PurgePass): Promise<void> {
+  const { faults } = await finishAll(pass);
+  if (faults.length > 0) throw faults[0];
 }
 
-function purgeSome(
-  { db, media, exportTo, isTrial }: PurgePass,
-  jobIds: readonly string[],
-  createdBefore: Date,
-): Promise<PurgedJobs> {
-  return db.transaction(async (trx): Promise<PurgedJobs> => {
-    const going = await lockUnneededJobs(trx, jobIds, { isTrial, createdBefore });
-    if (isTrial || going.length === 0) return { counts: { job: going.length }, kept: [] };
-    if (exportTo !== null) await exportTo.write(await listJobLines(trx, going));
-    const ends = await Promise.allSettled(going.map((jobId) => media.deleteJob(jobId)));
-    const gone = going.filter((_, n) => ends[n]?.status === 'fulfilled');
-    const media_file = ends.reduce((sum, end) => sum + (end.status === 'fulfilled' ? end.value : 0), 0);
-    const kept = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
-    return { counts: { job: await deleteJobs(trx, gone), media_file }, kept };
+/** `isAway`: of as many at once as are tried none could be deleted, so no more jobs should go. */
+async function finishAll(pass: PurgePass): Promise<{ faults: unknown[]; isAway: boolean }> {
+  const { db, isTrial, isStopping } = pass;
+  const faults: unknown[] = [];
+  let after: string | undefined = isTrial ? undefined : '';
+  while (after !== undefined && !isStopping()) {
+    const going: readonly string[] = await listLeavingJobs(db, { after, limit: jobsAtOnce });
+    const kept = await deleteFiles(pass, going);
+    faults.push(...kept);
+    if (kept.length === jobsAtOnce) return { faults, isAway: true };
+    after = going.length < jobsAtOnce ? undefined : going.at(-1);
+  }
+  return { faults, isAway: false };
+}
+
+/** @returns why files could not be deleted */
+async function deleteFiles({ db, media, counts }: PurgePass, jobIds: readonly string[]): Promise<unknown[]> {
+  if (jobIds.length === 0) return [];
+  const ends = await Promise.allSettled(jobIds.map((jobId) => media.deleteJob(jobId)));
+  await forgetLeavingJobs(
+    db,
+    jobIds.filter((_, n) => ends[n]?.status === 'fulfilled'),
+  );
+  const media_file = ends.reduce((sum, end) => sum + (end.status === 'fulfilled' ? end.value : 0), 0);
+  count(counts, { media_file });
+  return ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
+}
+
+/** Of the projects of these jobs, in pages and without a lock. @returns why those of a project are not known: its jobs stay */
+async function readAllNames(
+  { db, isStopping }: PurgePass,
+  names: Names,
+  jobs: readonly OwnedJob[],
+): Promise<unknown[]> {
+  const faults: unknown[] = [];
+  for (const projectId of new Set(jobs.map(({ project_id }) => project_id))) {
+    const now = await readClock(db);
+    const before = names.get(projectId);
+    if (before !== undefined && now.getTime() - before.since.getTime() < mostAgeMs) continue;
+    names.delete(projectId);
+    try {
+      const found = await listNames(db, { projectId, since: before?.since ?? null }, isStopping);
+      const since = new Date(now.getTime() - longestTransactionMs);
+      if (found !== null)
+        names.set(projectId, { named: new Set([...(before?.named ?? []), ...found]), since });
+    } catch (fault) {
+      faults.push(fault);
+    }
+  }
+  return faults;
+}
+
+interface OldJobs {
+  readonly jobs: readonly OwnedJob[];
+  readonly createdBefore: Date;
+  readonly names: Names;
+}
+
+/** @returns those whose rows went, or would go */
+function letGo(
+  { db, exportTo, isTrial, counts }: PurgePass,
+  { jobs, createdBefore, names }: OldJobs,
+): Promise<readonly string[]> {
+  return db.transaction(async (trx) => {
+    const going = await lockUnneededJobs(trx, jobs, { isTrial, createdBefore, known: names });
+    if (!isTrial && going.length > 0) {
+      if (exportTo !== null) await exportTo.write(await listJobLines(trx, going));
+      await leaveJobs(trx, going);
+    }
+    count(counts, { job: going.length });
+    return going;
   });
 }

@@ -7,7 +7,6 @@ import { countRunRows, deleteRuns, listRunLines, type RowCounts } from '../../db
 import { boundsOfIds } from '../ids.ts';
 import { type FamilySlice, sliceFamilies } from './family-slices.ts';
 import { count, type PurgePass } from './purge-pass.ts';
-import { takeTurns } from './take-turns.ts';
 
 /** Each may have many runs. */
 const familiesAtOnce = 100;
@@ -62,9 +61,8 @@ export async function dropEmptyLogs(
   endedBefore: Date,
 ): Promise<void> {
   const weeks = isTrial ? [] : await listOldParts(db, 'event', endedBefore);
-  await takeTurns(
-    weeks.map((week) => async () => {
-      if (!isStopping() && !(await hasRuns(db, week))) await dropPart(db, week);
-    }),
-  );
+  for (const week of weeks) {
+    if (isStopping()) return;
+    if (!(await hasRuns(db, week)) && !(await dropPart(db, week))) return; // held, and so are the others, most likely
+  }
 }

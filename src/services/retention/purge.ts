@@ -4,13 +4,14 @@
  *
  * P1 A run that has not ended, one below or above it, and one that it repeats lose no row.
  * P2 Budgets of days, the ledger and the audit log do not change when runs go.
- * P3 Files go before the row of their job: what was begun is found again.
+ * P3 No transaction is open while files are deleted. The row of their job has gone by then, with a mark that stays until they
+ *    are deleted: what was begun is found again, and nothing new names them.
  * P4 With an export, nothing is deleted that is not on the disk there.
  * P5 What cannot go keeps nothing else from going.
  */
 import { purgeBooks } from './purge-books.ts';
 import { purgeOldChoices } from './purge-choices.ts';
-import { purgeJobs } from './purge-jobs.ts';
+import { finishLeavingJobs, purgeJobs } from './purge-jobs.ts';
 import { purgeLooseRows } from './purge-loose-rows.ts';
 import type { PurgeCounts, PurgePass } from './purge-pass.ts';
 import { dropEmptyLogs, purgeRuns } from './purge-runs.ts';
@@ -41,7 +42,7 @@ export async function purge({ retention, now = new Date(), ...options }: PurgeOp
   const before = (days: number): Date => new Date(now.getTime() - days * dayMs);
   const { runDays, choiceDays, bookDays } = retention;
   const works = [
-    ...(runDays === null ? [] : worksOfRuns(pass, before(runDays))),
+    ...(runDays === null ? [() => finishLeavingJobs(pass)] : worksOfRuns(pass, before(runDays))),
     ...(choiceDays === null ? [] : [() => purgeOldChoices(pass, before(choiceDays))]),
     ...(bookDays === null ? [] : [() => purgeBooks(pass, before(bookDays))]),
   ];

@@ -6,6 +6,7 @@
  * begun may go on.
  */
 import type { Db } from '../../db/connect.ts';
+import { holdJobs } from '../../db/run/job.ts';
 import { type InsertedRuns, insertRuns, lockOpenRuns, type NewRun } from '../../db/run/run.ts';
 import { countAdmissions, hasKeyAbove, lockAdmission } from '../../db/run/run-admission.ts';
 import { AppError } from '../../errors/app-error.ts';
@@ -91,6 +92,23 @@ function findRefusals(
   return new Map(left.map(({ run_id }) => [run_id, refusal]));
 }
 
+/** Files that a run names stay from here on: until the transaction ends by a lock, and then for the run's sake. */
+async function holdNeeded(
+  trx: Db,
+  projectId: string,
+  runs: readonly PreparedRun[],
+): Promise<ReadonlyMap<PreparedRun, AppError>> {
+  const jobIds = new Set(runs.flatMap(({ needed }) => [...needed.keys()]));
+  const refused = new Map<PreparedRun, AppError>();
+  if (jobIds.size === 0) return refused;
+  const held = await holdJobs(trx, projectId, [...jobIds]);
+  for (const run of runs) {
+    const lacking = [...run.needed].find(([jobId]) => !held.has(jobId));
+    if (lacking !== undefined) refused.set(run, lacking[1]());
+  }
+  return refused;
+}
+
 /**
  * @param runs of one project, in their order
  * @throws AppError `state_conflict` when a step, or a schedule at its time, has started a run before
@@ -102,17 +120,23 @@ export async function insertAdmittedRuns(
 ): Promise<readonly AdmissionResult[]> {
   const { project_id: projectId, mostOpen } = intake;
   if (runs.length > 1) await lockOpenRuns(trx, projectId);
+  const lacking = await holdNeeded(trx, projectId, runs);
+  const refused: (AppError | undefined)[] = runs.map((run) => lacking.get(run));
   const prepared: PreparedRun[] = [];
   for (const run of runs) prepared.push(await joinRunAbove(trx, run));
-  const admissions = await lockAdmissions(trx, projectId, prepared);
-  const results = prepared.map((run) => admitOne(run, admissions));
+  const admissions = await lockAdmissions(
+    trx,
+    projectId,
+    prepared.filter((_, index) => refused[index] === undefined),
+  );
+  const results = prepared.map((run, index) => refused[index] ?? admitOne(run, admissions));
   const taken = prepared.filter((_, index) => !(results[index] instanceof AppError));
   const unstored = new Map(
     taken.flatMap(({ isStored, known }) => (isStored ? [] : [[known.digest, known.definition] as const])),
   );
   for (const definition of unstored.values()) await storeDefinition(trx, definition);
   const jobs = taken.flatMap(({ job: { isNew, job_id, body } }) =>
-    isNew ? [{ job_id, project_id: projectId, body: body ?? {} }] : [],
+    isNew ? [{ job_id, project_id: projectId, body }] : [],
   );
   const rows = results.filter((row): row is NewRun => !(row instanceof AppError));
   if (rows.length === 0) return results;

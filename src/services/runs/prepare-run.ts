@@ -1,10 +1,11 @@
 /** From what is asked for to the row of a run, checked; nothing is written. */
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
 import type { RunRequest } from '../../contracts/run.ts';
+import { findMediaJobs, type MediaMention } from '../../core/media-jobs.ts';
 import { noTelemetry, type Telemetry } from '../../core/telemetry/telemetry.ts';
 import { formatTraceParent } from '../../core/telemetry/trace-context.ts';
 import type { Db } from '../../db/connect.ts';
-import { findJob, jobExists } from '../../db/run/job.ts';
+import { findJob } from '../../db/run/job.ts';
 import type { NewRun, RunOrigin } from '../../db/run/run.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
@@ -15,8 +16,7 @@ import { choiceOf, type KnownDefinition, type KnownDefinitions } from './known-d
 
 export interface RunJob {
   readonly job_id: string;
-  /** Null = not read, because nothing looks at it. */
-  readonly body: JsonObject | null;
+  readonly body: JsonObject;
   readonly isNew: boolean;
 }
 
@@ -30,11 +30,15 @@ export interface RunOrder {
   readonly budget_ceiling_usd: number | null | undefined;
   readonly labels: Readonly<Record<string, string>> | undefined;
   readonly rerun_of?: string;
+  /** Of a repetition that takes results over: whose files those name. */
+  readonly reusedJobs?: ReadonlyMap<string, MediaMention>;
   readonly origin?: RunOrigin;
 }
 
 export interface PreparedRun extends Pick<RunOrder, 'known' | 'isStored' | 'job'> {
   readonly row: NewRun;
+  /** Jobs that have to be there when the run is written, its own and those whose files it names; and what is answered if not. */
+  readonly needed: ReadonlyMap<string, () => AppError>;
 }
 
 /** Whether a definition can run as things are now. @throws AppError `definition_invalid` with all findings */
@@ -63,33 +67,49 @@ export function newJob(job: JsonObject): RunJob {
   return { job_id, body: bindJobMedia(job, job_id), isNew: true };
 }
 
-function looksAtJob({ hasJobSchema, definition }: KnownDefinition): boolean {
-  return hasJobSchema || definition.concurrency !== undefined;
+/** A job that is there. @throws AppError `not_found` */
+async function findRunJob(db: Db, projectId: string, jobId: string): Promise<RunJob> {
+  const found = await findJob(db, { project_id: projectId, job_id: jobId });
+  if (found === null) throw noSuchJob(jobId);
+  return { job_id: jobId, body: found.body, isNew: false };
 }
 
-/** A job that is there. @throws AppError `not_found` */
-async function findRunJob(db: Db, projectId: string, jobId: string, known: KnownDefinition): Promise<RunJob> {
-  const key = { project_id: projectId, job_id: jobId };
-  const found = looksAtJob(known)
-    ? await findJob(db, key)
-    : (await jobExists(db, key))
-      ? { body: null }
-      : null;
-  if (found === null) throw new AppError('not_found', `there is no job ${jobId}`);
-  return { job_id: jobId, body: found.body, isNew: false };
+interface NamingJob {
+  readonly job_id: string;
+  /** Null: it is not known yet. */
+  readonly body: JsonObject | null;
 }
 
 /** @throws AppError `media_unknown` */
 export async function requireOwnMedia(
   ownMedia: OwnMedia,
   projectId: string,
-  { known, job }: { readonly known: KnownDefinition; readonly job: Pick<RunJob, 'job_id' | 'body'> | null },
+  { known, job }: { readonly known: KnownDefinition; readonly job: NamingJob | null },
 ): Promise<void> {
   const written = await ownMedia.judge(projectId, known.mediaJobs);
   if (written !== null) throw refuseForeign(written, '/definition');
   if (job === null || job.body === null) return;
   const given = await ownMedia.findForeign(projectId, job.body, job.job_id);
   if (given !== null) throw refuseForeign(given, '/job');
+}
+
+/** Why a run cannot be without each job that must be there with it. */
+function listNeeded({ known, job, reusedJobs }: RunOrder): PreparedRun['needed'] {
+  const needed = new Map<string, () => AppError>();
+  const need = (mentions: ReadonlyMap<string, MediaMention>, pointer: string): void => {
+    for (const [jobId, mention] of mentions) needed.set(jobId, () => refuseForeign(mention, pointer));
+  };
+  need(known.mediaJobs, '/definition');
+  // A repetition may take over the results of all steps that read what is gone.
+  if (reusedJobs === undefined) need(findMediaJobs(job.body), '/job');
+  if (reusedJobs !== undefined) need(reusedJobs, '/from');
+  needed.delete(job.job_id);
+  if (!job.isNew) needed.set(job.job_id, () => noSuchJob(job.job_id));
+  return needed;
+}
+
+function noSuchJob(jobId: string): AppError {
+  return new AppError('not_found', `there is no job ${jobId}`);
 }
 
 /** @throws AppError `job_invalid` when the job does not give the key */
@@ -100,7 +120,7 @@ function readConcurrency(
   const { concurrency, pipeline, version } = known.definition;
   if (concurrency === undefined) return {};
   const { job_id, body } = job;
-  const key = known.concurrencyKey(body ?? {}, { id: runId, job_id, attempt: 1, pipeline, version });
+  const key = known.concurrencyKey(body, { id: runId, job_id, attempt: 1, pipeline, version });
   return key === null ? {} : { concurrency_key: key, concurrency_limit: concurrency.limit };
 }
 
@@ -123,7 +143,7 @@ export async function prepareRun(
 ): Promise<PreparedRun> {
   const { known, job } = order;
   const { definition, digest } = known;
-  if (job.body !== null) known.checkJob(job.body);
+  known.checkJob(job.body);
   await requireOwnMedia(ownMedia, projectId, { known, job: job.isNew ? job : null });
   const { specs } = await checkForRun(projectId, { definition, digest });
   const run_id = newId('run');
@@ -149,7 +169,7 @@ export async function prepareRun(
     ...order.origin,
     ...placeInTrace(telemetry, run_id),
   };
-  return { row, known, isStored: order.isStored, job };
+  return { row, known, isStored: order.isStored, job, needed: listNeeded(order) };
 }
 
 /** What a request asks for. @throws AppError `not_found`, `definition_invalid` */
@@ -166,7 +186,7 @@ export async function readRequest(
   return {
     known,
     isStored: definition === undefined,
-    job: job_id === undefined ? newJob(job) : await findRunJob(db, projectId, job_id, known),
+    job: job_id === undefined ? newJob(job) : await findRunJob(db, projectId, job_id),
     priority: request.priority,
     budget_ceiling_usd: request.budget_ceiling_usd,
     labels: request.labels,

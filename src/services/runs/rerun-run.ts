@@ -6,14 +6,15 @@ import { parseMediaReference } from '../../contracts/media.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import { type RerunPreview, type RerunRequest, type Run, terminalRunStates } from '../../contracts/run.ts';
 import { compileDefinition } from '../../core/definition/compile/compile-definition.ts';
+import { findMediaJobs, type MediaMention } from '../../core/media-jobs.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
 import { chooseReused, type Repetition, type ReuseChoice } from '../../core/run/choose-reused.ts';
 import type { Db } from '../../db/connect.ts';
-import type { RunKey } from '../../db/run/run-control.ts';
 import {
   copySteps,
   keepRepeated,
   listMentionedMedia,
+  type MentionedMedia,
   type RepeatedRun,
   readRepeatedRun,
   readStepStates,
@@ -44,6 +45,8 @@ interface Rerun {
   readonly known: KnownDefinition;
   readonly job: RunJob;
   readonly choice: ReuseChoice;
+  /** Whose files the results name that it takes over. */
+  readonly reusedJobs: ReadonlyMap<string, MediaMention>;
 }
 
 const headsAtOnce = 32;
@@ -74,11 +77,10 @@ function requireSteps(from: readonly string[], known: KnownDefinition): void {
 
 /** The first file that is gone, by step whose result names it. */
 async function findMissing(
-  { db, media, ownMedia }: Pick<RerunDependencies, 'db' | 'media' | 'ownMedia'>,
-  { run_id: runId, project_id }: RunKey,
-  stepIds: readonly string[],
+  { media, ownMedia }: Pick<RerunDependencies, 'media' | 'ownMedia'>,
+  projectId: string,
+  mentioned: readonly MentionedMedia[],
 ): Promise<ReadonlyMap<string, string>> {
-  const mentioned = await listMentionedMedia(db, runId, stepIds);
   const missing = new Map<string, string>();
   for (let at = 0; at < mentioned.length; at += headsAtOnce) {
     await Promise.all(
@@ -86,7 +88,7 @@ async function findMissing(
         const path = parseMediaReference(reference);
         if (path === null) return;
         // Of a file that is not the project's not even this is told.
-        const isForeign = (await ownMedia.findForeign(project_id, reference)) !== null;
+        const isForeign = (await ownMedia.findForeign(projectId, reference)) !== null;
         if (isForeign || !(await media.exists(path))) missing.set(step_id, reference);
       }),
     );
@@ -99,11 +101,15 @@ async function choose(
   dependencies: RerunDependencies,
   before: RepeatedRun,
   repetition: Omit<Repetition, 'missing'>,
-): Promise<ReuseChoice> {
+): Promise<Pick<Rerun, 'choice' | 'reusedJobs'>> {
   const first = chooseReused({ ...repetition, missing: new Map() });
-  if (first.reused.length === 0) return first;
-  const missing = await findMissing(dependencies, before, first.reused);
-  return missing.size === 0 ? first : chooseReused({ ...repetition, missing });
+  if (first.reused.length === 0) return { choice: first, reusedJobs: new Map() };
+  const mentioned = await listMentionedMedia(dependencies.db, before.run_id, first.reused);
+  const missing = await findMissing(dependencies, before.project_id, mentioned);
+  const choice = missing.size === 0 ? first : chooseReused({ ...repetition, missing });
+  const taken = new Set(choice.reused);
+  const references = mentioned.filter(({ step_id }) => taken.has(step_id)).map(({ reference }) => reference);
+  return { choice, reusedJobs: findMediaJobs(references) };
 }
 
 async function plan(dependencies: RerunDependencies, order: RerunOrder): Promise<Rerun> {
@@ -117,20 +123,20 @@ async function plan(dependencies: RerunDependencies, order: RerunOrder): Promise
   if (from !== null) requireSteps(from, known);
   const job: RunJob =
     otherJob === undefined ? { job_id: before.job_id, body: before.job, isNew: false } : newJob(otherJob);
-  const choice = await choose(dependencies, before, {
+  const chosen = await choose(dependencies, before, {
     compiled: compileDefinition(known.definition),
     before: before.definition,
-    roots: { job: job.body ?? {}, run: { job_id: job.job_id, version: known.definition.version } },
+    roots: { job: job.body, run: { job_id: job.job_id, version: known.definition.version } },
     rootsBefore: { job: before.job, run: { job_id: before.job_id, version: before.definition.version } },
     from,
     onlyFailed: only_failed,
     states: await readStepStates(db, before.run_id),
   });
-  return { before, known, job, choice };
+  return { before, known, job, ...chosen };
 }
 
 async function start(dependencies: RerunDependencies, order: RerunOrder, keep: KeepAnswer): Promise<Run> {
-  const { before, known, job, choice } = await plan(dependencies, order);
+  const { before, known, job, choice, reusedJobs } = await plan(dependencies, order);
   const { run_id: from, state, priority, budget_ceiling_usd: ceiling, labels } = before;
   if (!terminalRunStates.has(state)) {
     throw new AppError('state_conflict', `run ${from} is ${state}; only one that has ended can be repeated`);
@@ -142,6 +148,7 @@ async function start(dependencies: RerunDependencies, order: RerunOrder, keep: K
     priority,
     labels,
     rerun_of: from,
+    ...(choice.reused.length === 0 ? {} : { reusedJobs }),
     budget_ceiling_usd: ceiling === null ? null : Number(ceiling),
   });
   const run = newRunView(prepared.row, known.definition, choice.reused);

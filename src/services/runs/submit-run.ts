@@ -58,8 +58,8 @@ function toStart({ known, row }: PreparedRun): RunToStart {
 }
 
 /** Nothing is written but the run and its job, which needs no transaction around it. */
-function isOneStatement({ isStored, row }: PreparedRun, idempotency: Idempotency | null): boolean {
-  return isStored && idempotency === null && row.concurrency_key === undefined;
+function isOneStatement({ isStored, row, needed }: PreparedRun, idempotency: Idempotency | null): boolean {
+  return isStored && idempotency === null && row.concurrency_key === undefined && needed.size === 0;
 }
 
 export function createSubmitRun(dependencies: PrepareDependencies): SubmitRun {

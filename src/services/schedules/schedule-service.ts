@@ -23,6 +23,7 @@ import {
 } from './change-schedule.ts';
 import { checkSchedule, type ScheduleCheck } from './check-schedule.ts';
 import type { ScheduleDelivery } from './deliver-schedule.ts';
+import { createNextTimes } from './next-times.ts';
 import { showSchedule } from './show-schedule.ts';
 import { startSchedule } from './start-schedule.ts';
 
@@ -43,11 +44,12 @@ function createScheduleRows({ db, schedules, delivery }: ScheduleDependencies) {
     await delivery.deliverSoon(key.schedule_id);
     return view(await require(key));
   };
+  const listed = { nextTimes: createNextTimes(schedules) };
   const list = async (projectId: string, { limit, cursor }: PageRequest) => {
     const after = cursor === undefined ? null : decodeCursor(cursor);
     const rows = await listSchedules(db, projectId, { after, limit: limit + 1 });
     const page = toPage(rows, limit, { key: ({ name }) => name, item: (row) => row });
-    return { ...page, items: await Promise.all(page.items.map(view)) };
+    return { ...page, items: await Promise.all(page.items.map((row) => showSchedule(db, listed, row))) };
   };
   return { require, view, tell, list };
 }
@@ -62,7 +64,8 @@ export function createScheduleService(dependencies: ScheduleDependencies) {
     create: async ({ project_id, key_id }: ScheduleActor, request: ScheduleRequest): Promise<Schedule> => {
       await checkSchedule(dependencies, project_id, request);
       const schedule_id = newId('schedule');
-      const key = { project_id, schedule_id, workflow_id: scheduleWorkflowId(request.pipeline, schedule_id) };
+      const workflow_id = scheduleWorkflowId(request.pipeline, schedule_id);
+      const key = { project_id, schedule_id, workflow_id, created_by: key_id };
       await db.transaction(async (trx) => {
         const row = await insertSchedule(trx, key, request);
         if (row === undefined) throw scheduleNameTaken(request.name);

@@ -14,6 +14,10 @@ function aRecovery(report: Partial<WholeRecovery> = {}): WholeRecovery {
     open_reviews: 1,
     pending_webhooks: 0,
     interrupted_calls: [],
+    lost_acts: { made: [], revoked: [], rotated: [] },
+    ended_sessions: 2,
+    ended_login_links: 1,
+    revoked_keys: [],
     search_attributes: [],
     search_attributes_fault: null,
     restarted_runs: 3,
@@ -41,17 +45,30 @@ it('names every call that it knows, and how many more there were', () => {
   ]);
 });
 
+it('names keys to which something was done after the backup, or says that it does not know', () => {
+  const lost_acts = { made: ['key_a'], revoked: ['key_b', 'key_c'], rotated: [] };
+  expect(describeFindings(aRecovery({ lost_acts })).slice(2)).toEqual([
+    'keys that were revoked after the backup, and are revoked again:',
+    '  key_b',
+    '  key_c',
+    'keys that were made after the backup, and are gone:',
+    '  key_a',
+  ]);
+  expect(describeFindings(aRecovery({ lost_acts: null })).at(-1)).toContain('--audit FILE');
+});
+
 it('is whole when no run was left behind, and names those that were', () => {
   expect(isWhole(aRecovery())).toBe(true);
   expect(describeRecovery(aRecovery())).toEqual([
     'started again: 3 runs, 0 ladders, 1 schedules; 0 runs go on in Temporal',
+    'ended: 2 sessions and 1 login links of the backup; 0 keys were revoked again',
   ]);
   const runs = Array.from({ length: 22 }, (_, n) => `run_${n}`);
   for (const left of [aRecovery({ ended_in_temporal: runs }), aRecovery({ undeleted_runs: runs })]) {
     expect(isWhole(left)).toBe(false);
     const lines = describeRecovery(left);
-    expect(lines[1]).toMatch(/^22 runs /);
-    expect(lines.slice(3)).toEqual([...runs.slice(0, 20).map((id) => `  ${id}`), '  and 2 more']);
+    expect(lines[2]).toMatch(/^22 runs /);
+    expect(lines.slice(4)).toEqual([...runs.slice(0, 20).map((id) => `  ${id}`), '  and 2 more']);
   }
 });
 
@@ -59,5 +76,6 @@ it('says why search attributes are not registered, and what was done all the sam
   expect(describeRecovery(aRecovery({ search_attributes_fault: 'not with this key' }))).toEqual([
     'search attributes could not be registered: not with this key',
     'started again: 3 runs, 0 ladders, 1 schedules; 0 runs go on in Temporal',
+    'ended: 2 sessions and 1 login links of the backup; 0 keys were revoked again',
   ]);
 });

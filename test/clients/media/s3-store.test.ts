@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createMediaStore } from '../../../src/clients/media/create-media-store.ts';
@@ -67,26 +69,36 @@ describe.skipIf(program.path === null)(`S3 media store (${program.reason})`, () 
     expect(await leftovers()).toEqual([]);
   });
 
-  it('lets 32 uploads in at once: each holds parts of its file in memory', async () => {
+  it('holds next to nothing for 64 senders that stop just before their end', async () => {
+    const senders = 64;
+    const chunkBytes = 262_144;
+    const chunks: WeakRef<Buffer>[] = [];
+    let silent = 0;
     const ends: (() => void)[] = [];
     const body = (): Readable =>
       Readable.from(
         (async function* () {
-          yield Buffer.from('begun');
+          for (let n = 0; n < 31; n++) {
+            const chunk = Buffer.alloc(chunkBytes, n);
+            chunks.push(new WeakRef(chunk));
+            yield chunk;
+          }
+          silent++;
           await new Promise<void>((resolve) => ends.push(resolve));
         })(),
+        { highWaterMark: 1 },
       );
-    const given = { contentType: 'video/mp4', limitBytes: 100 };
-    const stored = Array.from({ length: 33 }, (_, n) =>
+    const given = { contentType: 'video/mp4', limitBytes: 31 * chunkBytes };
+    const stored = Array.from({ length: senders }, (_, n) =>
       store.put({ job_id: 'job_1', file: `file-${n}` }, body(), given),
     );
-    await waitFor('32 uploads', () => ends.length >= 32);
-    await store.head(clip);
-    expect(ends).toHaveLength(32);
-    ends[0]?.();
-    await waitFor('the next upload', () => ends.length === 33);
+    await waitFor('all senders to fall silent', () => silent === senders);
+    await collectGarbage();
+    const held = chunks.filter((chunk) => chunk.deref() !== undefined).length * chunkBytes;
+    expect(chunks).toHaveLength(31 * senders);
+    expect(held).toBeLessThanOrEqual(64 * 1_048_576);
     for (const end of ends) end();
-    expect(await Promise.all(stored)).toHaveLength(33);
+    expect(new Set((await Promise.all(stored)).map(({ size }) => size))).toEqual(new Set([31 * chunkBytes]));
   });
 
   it('refuses a name that is a file and a folder at once, where the server does', async () => {
@@ -142,6 +154,14 @@ describe.skipIf(program.path === null)(`S3 media store (${program.reason})`, () 
     expect(await store.sweep(0)).toBe(0);
   });
 });
+
+/** A reference that was read is kept until the turn of the loop ends. */
+async function collectGarbage(): Promise<void> {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  await new Promise(setImmediate);
+  collect();
+}
 
 function* chunksOf(bytes: Buffer): Generator<Buffer> {
   for (let at = 0; at < bytes.length; at += 1_000_000) yield bytes.subarray(at, at + 1_000_000);

@@ -170,10 +170,12 @@ export function describeMediaStore({ store, leftovers }: StoreUnderTest): void {
       await put(store(), clip, 'a');
       const other = await put(store(), { job_id: 'job_1', file: 'parts/b.wav' }, 'bb');
       await put(store(), { job_id: 'job_10', file: 'foreign' }, 'c');
-      const listed = await store().list('job_1');
+      const { files: listed } = await store().list('job_1', 2);
       expect(listed.map(({ file }) => file)).toEqual(['clip.mp4', 'parts/b.wav']);
       expect(listed[1]?.etag).toBe(other.etag);
-      expect(await store().list('job_none')).toEqual([]);
+      const { files, hasMore } = await store().list('job_1', 1);
+      expect([files.length, hasMore]).toEqual([1, true]);
+      expect(await store().list('job_none', 10)).toEqual({ files: [], hasMore: false });
     });
   });
 
@@ -222,8 +224,8 @@ export function describeMediaStore({ store, leftovers }: StoreUnderTest): void {
       await put(store(), { job_id: 'job_10', file: 'stays' }, 'c');
       expect(await store().deleteJob('job_1')).toBe(2);
       expect(await store().deleteJob('job_1')).toBe(0);
-      expect(await store().list('job_1')).toEqual([]);
-      expect((await store().list('job_10')).map(({ file }) => file)).toEqual(['stays']);
+      expect(await store().list('job_1', 10)).toEqual({ files: [], hasMore: false });
+      expect((await store().list('job_10', 10)).files.map(({ file }) => file)).toEqual(['stays']);
     });
   });
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { addParts, dropPart, listParts } from '../../../src/db/parts/keep-parts.ts';
+import { addParts, dropPart, isFree, listParts } from '../../../src/db/parts/keep-parts.ts';
 import { partedTables, partsBetween } from '../../../src/db/parts/table-parts.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';
@@ -73,6 +73,25 @@ test('a part that is dropped takes its rows with it, and no others', async () =>
   await dropPart(db, part);
   expect(await placesOf(oldId)).toEqual([]);
   expect(await placesOf(run_id)).toHaveLength(1);
+});
+
+test('a part that others hold is dropped another time, and nothing waits for it longer than a moment', async () => {
+  const far = new Date(Date.now() - 50 * weekMs);
+  await addParts(db, far);
+  const [part] = partsBetween('event', far, far);
+  if (part === undefined) throw new Error('no part');
+  const reader = await db.transaction();
+  await reader.raw('select 1 from ?? limit 1', [part.name]);
+  const asked: string[] = [];
+  const note = ({ sql }: { readonly sql: string }): unknown => asked.push(sql);
+  db.on('query', note);
+  expect([await isFree(db, part), await dropPart(db, part)]).toEqual([false, false]);
+  db.off('query', note);
+  expect(asked.filter((sql) => sql.includes('lock_timeout'))).toEqual(
+    Array(2).fill("set local lock_timeout = '100ms'"),
+  );
+  await reader.commit();
+  expect([await isFree(db, part), await dropPart(db, part)]).toEqual([true, true]);
 });
 
 test('entries of the ledger refuse to be changed in every part', async () => {

@@ -172,10 +172,12 @@ async function fillOffice({ db, mark }: World, project_id: string, other: string
   await db('webhook_delivery').insert(delivery);
   const schedule_id = newId('schedule');
   const body = { name: mark, pipeline: mark };
+  await db('leaving_job').insert({ job_id: newId('job'), project_id });
   await db('schedule').insert({
     schedule_id,
     project_id,
     workflow_id: `${mark}/${schedule_id}`,
+    created_by: mark,
     name: mark,
     body,
   });

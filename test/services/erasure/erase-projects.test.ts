@@ -266,7 +266,14 @@ test('a call that was written behind the place that was looked at is found befor
 
 test('a schedule that is being told to Temporal is waited for, and told to nobody again', async () => {
   const project_id = await erasing();
-  const row = { schedule_id: newId('schedule'), project_id, workflow_id: 'w', name: 'n', body: {} };
+  const row = {
+    schedule_id: newId('schedule'),
+    project_id,
+    workflow_id: 'w',
+    created_by: 'k',
+    name: 'n',
+    body: {},
+  };
   await db.raw('alter table schedule disable trigger schedule_refuse_erased');
   await db('schedule').insert({ ...row, version: 2, delivered_version: 1 });
   await db.raw('alter table schedule enable trigger schedule_refuse_erased');

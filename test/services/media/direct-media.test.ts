@@ -176,7 +176,36 @@ describe('an upload that is completed', () => {
   });
 });
 
+describe('an upload whose file has come', () => {
+  it('is answered again without being written, and only as long as its file stands there', async () => {
+    const { service, store } = media({});
+    const path = aPlace('clip.mp4');
+    const token = tokenOf(await service.announce(project_id, path, announced('good')));
+    const first = await service.receive(token, bodyOf('good'));
+    expect(await service.receive(token, bodyOf('good'))).toEqual(first);
+    await store.put(path, bodyOf('newer'), given); // as an instance does that has the folder
+    await expect(service.receive(token, bodyOf('good'))).rejects.toMatchObject({ code: 'not_found' });
+    expect(await read(store, path)).toBe('newer');
+    await expect(service.complete(token)).rejects.toMatchObject({ code: 'not_found' });
+  });
+});
+
 describe('what was announced counts', () => {
+  it('no more when its file came to a bucket and was deleted or replaced since', async () => {
+    const { service, library, store } = media({ bytesPerProject: 20, direct: completesNothing });
+    const sendPast = async (file: string, letter: string): Promise<void> => {
+      await service.announce(project_id, aPlace(file), announced(letter.repeat(15)));
+      await store.put(aPlace(file), bodyOf(letter.repeat(15)), given);
+    };
+    await sendPast('a', 'a');
+    expect(await library.delete(aPlace('a'))).toBe(true);
+    await sendPast('b', 'b');
+    await library.put(aPlace('b'), bodyOf('12345'), given);
+    await library.put(aPlace('c'), bodyOf('x'.repeat(15)), given);
+    const more = library.put(aPlace('d'), bodyOf('y'), given);
+    await expect(more).rejects.toMatchObject({ code: 'media_quota', details: { stored_bytes: 20 } });
+  });
+
   it('no more when it has come', async () => {
     const { service, library } = media({ bytesPerProject: 20 });
     for (const letter of 'abcdefghij') {

@@ -77,7 +77,7 @@ describe('what is known of a file', () => {
     const path = { job_id: await aJob(), file: 'a.txt' };
     await library.put(path, bodyOf('hello'), given);
     expect(await library.head(path)).toMatchObject({ sha256: sha256('hello'), size: 5 });
-    expect(await library.list(path.job_id)).toEqual([
+    expect((await library.list(path.job_id)).files).toEqual([
       {
         file: 'a.txt',
         object: expect.objectContaining({ sha256: sha256('hello'), content_type: 'text/plain' }),
@@ -133,7 +133,7 @@ describe('what is known of a file', () => {
     await expect(db('job').where({ job_id }).delete()).rejects.toThrow('media_object');
     expect(await library.deleteJob(job_id)).toBe(2);
     expect(await library.deleteJob(job_id)).toBe(0);
-    expect([await rowsOf(job_id), await library.list(job_id)]).toEqual([[], []]);
+    expect([await rowsOf(job_id), (await library.list(job_id)).files]).toEqual([[], []]);
     await db('job').where({ job_id }).delete();
   });
 });

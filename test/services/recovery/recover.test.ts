@@ -1,13 +1,17 @@
 import { pino } from 'pino';
 import { beforeEach, expect, test } from 'vitest';
 import type { RunWorkflows } from '../../../src/clients/temporal/run-workflows.ts';
+import { insertKey } from '../../../src/db/access/api-key.ts';
+import { insertLoginCode, insertSession } from '../../../src/db/access/session.ts';
+import { generateKey } from '../../../src/services/access/key-text.ts';
+import { readKeyActs } from '../../../src/services/recovery/lost-acts.ts';
 import {
   type RecoverDependencies,
   type RecoveryFindings,
   recover,
 } from '../../../src/services/recovery/recover.ts';
 import { useDatabase } from '../../support/database.ts';
-import { aClaim, anInstance, aRun, claimAttempt } from '../../support/factories.ts';
+import { aClaim, anInstance, aProject, aRun, claimAttempt } from '../../support/factories.ts';
 import { fakeWorkflows } from '../../support/run-workflows.ts';
 
 const { db } = useDatabase();
@@ -46,6 +50,61 @@ function aRecovery(temporal: Partial<RunWorkflows> = {}, ports: Partial<RecoverD
     recover(dependencies, { restartsAll, onFound: (findings) => void found.push(findings) });
   return { dependencies, run, started, found };
 }
+
+test('sessions and links of the backup end; keys that an audit log names as revoked since are revoked again', async () => {
+  const { project_id } = await aProject(db);
+  const key = async (name: string, created_by: string | null = null): Promise<string> => {
+    const { key: _, ...parts } = generateKey('test');
+    const expires_at = null;
+    await insertKey(db, {
+      ...parts,
+      name,
+      scopes: ['admin'],
+      projects: [project_id],
+      created_by,
+      expires_at,
+    });
+    return parts.key_id;
+  };
+  const [kept, revoked, rotated, turned] = [await key('a'), await key('b'), await key('c'), await key('d')];
+  const below = await key('e', revoked);
+  const id = { session_id: 'ses_1', secret_sha256: Buffer.alloc(32, 1), keyId: kept, hours: 1 };
+  await insertSession(db, id);
+  await insertLoginCode(db, { code_sha256: Buffer.alloc(32, 2), keyId: kept, minutes: 5 });
+  const known = { project_id, actor: kept, action: 'key.rotated', subject: turned, data: {} };
+  const [{ entry }] = await db('audit').insert(known).returning('entry');
+  const entries = [
+    { entry_id: entry, action: 'key.rotated', subject: turned },
+    { entry_id: '900', action: 'key.revoked', subject: revoked },
+    { entry_id: '901', action: 'key.rotated', subject: rotated },
+    { entry_id: '902', action: 'key.created', subject: 'key_new' },
+    { entry_id: '903', action: 'key.created', subject: 'key_short' },
+    { entry_id: '904', action: 'key.revoked', subject: 'key_short' },
+    { entry_id: '905', action: 'skill.retired', subject: 'skill_1' },
+  ];
+  const lines = entries.map((one, n) =>
+    n % 2 === 0 ? JSON.stringify(one) : JSON.stringify({ level: 30, audit: one, msg: 'audit' }),
+  );
+  const keyActs = await readKeyActs(['no JSON', ...lines, '{"msg":"listening"}']);
+  const { dependencies } = aRecovery();
+  const found: RecoveryFindings[] = [];
+  const report = await recover(dependencies, {
+    restartsAll: false,
+    keyActs,
+    onFound: (findings) => void found.push(findings),
+  });
+  const lost_acts = { made: ['key_new'], revoked: [revoked], rotated: [rotated] };
+  expect(found).toMatchObject([{ lost_acts }]);
+  expect(report).toMatchObject({ lost_acts, ended_sessions: 1, ended_login_links: 1 });
+  expect(new Set(report.revoked_keys)).toEqual(new Set([revoked, below]));
+  expect([await db('session'), await db('login_code')]).toEqual([[], []]);
+  const working = await db('api_key').whereNull('revoked_at').orderBy('name').pluck('key_id');
+  expect(working).toEqual([kept, rotated, turned]);
+  expect(await db('audit').where({ actor: 'recover' }).orderBy('subject').pluck('subject')).toEqual(
+    [revoked, below].sort(),
+  );
+  await expect(readKeyActs(['{"msg":"listening"}'])).rejects.toMatchObject({ code: 'request_invalid' });
+});
 
 test('runs that have ended in Temporal alone are named and left; with restart-all they start anew', async () => {
   const [forgotten, running, ended] = [await aStartedRun(), await aStartedRun(), await aStartedRun()];

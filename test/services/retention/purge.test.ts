@@ -194,13 +194,13 @@ test('files go with the last run of their job, unless something that may still r
   await Promise.all([end(gone, 91), end(shared, 91), end(young, 10)]);
   const open = await aRun(db, { project_id, job: { logo: `media://${shared.job_id}/in/a.txt` } });
   expect(await purgeLater()).toMatchObject({ run: 2, job: 1, media_file: 1 });
-  expect(await media.list(gone.job_id)).toEqual([]);
-  expect(await media.list(shared.job_id)).toHaveLength(1);
-  expect(await media.list(young.job_id)).toHaveLength(1);
+  expect((await media.list(gone.job_id)).files).toEqual([]);
+  expect((await media.list(shared.job_id)).files).toHaveLength(1);
+  expect((await media.list(young.job_id)).files).toHaveLength(1);
   await end(open, 95);
   await purgeLater();
   await purgeLater();
-  expect(await media.list(shared.job_id)).toEqual([]);
+  expect((await media.list(shared.job_id)).files).toEqual([]);
 });
 
 test('a backlog goes in batches, each committed by itself, and what is stopped is continued', async () => {
@@ -362,13 +362,53 @@ test('one that is being repeated at that moment stays, and a repetition that com
   expect(await purgeLater()).toMatchObject({ run: 1 });
 });
 
-test('a job whose files could not be deleted is found again', async () => {
+test('files whose job is gone are found again, also when nothing else is purged any more', async () => {
   const run = await aCharged();
   await end(run, 91);
+  const media = await openMedia();
+  const body = Readable.from([Buffer.from('a')]);
+  await media.put({ job_id: run.job_id, file: 'a' }, body, { contentType: 'text/plain', limitBytes: 10 });
+  await db('media_object')
+    .where({ job_id: run.job_id })
+    .update({ created_at: new Date(0) });
   const broken = { deleteJob: () => Promise.reject(new Error('the store is away')) };
   await expect(purgeLater({ media: broken })).rejects.toThrow('the store is away');
-  expect(await db('job').where({ job_id: run.job_id })).toHaveLength(1);
-  expect(await purgeLater()).toMatchObject({ job: 1 });
+  expect(await db('job').where({ job_id: run.job_id })).toEqual([]);
+  expect(await db('leaving_job').pluck('job_id')).toEqual([run.job_id]);
+  const never = { runDays: null, choiceDays: null, bookDays: null };
+  expect(await purgeLater({ retention: never })).toEqual({ media_file: 1 });
+  expect(await db('leaving_job')).toEqual([]);
+});
+
+test('files are deleted while no transaction is open, and their job is gone by then', async () => {
+  const run = await aCharged();
+  await end(run, 91);
+  const seen: unknown[] = [];
+  const deleteJob = async (jobId: string): Promise<number> => {
+    const open = db('pg_stat_activity')
+      .whereRaw('datname = current_database() and backend_xid is not null')
+      .pluck('query');
+    seen.push(await open, await db('job').where({ job_id: jobId }));
+    return 0;
+  };
+  await purgeLater({ media: { deleteJob } });
+  expect(seen).toEqual([[], []]);
+});
+
+test('a store that is away lets no more jobs go than are tried at once', async () => {
+  const body = await aRun(db, { project_id });
+  await end(body, 91);
+  await db.raw(
+    `insert into job (job_id, project_id, body, created_at)
+     select replace(?, right(?, 4), lpad(n::text, 4, '0')), ?, '{}', to_timestamp(0) from generate_series(1, 120) n`,
+    [body.job_id, body.job_id, project_id],
+  );
+  const broken = { deleteJob: () => Promise.reject(new Error('the store is away')) };
+  for (const _pass of [1, 2])
+    await expect(purgeLater({ media: broken })).rejects.toThrow('the store is away');
+  expect(await db('leaving_job').count()).toEqual([{ count: '50' }]);
+  expect(await purgeLater()).toMatchObject({ job: 71 });
+  expect(await db('leaving_job')).toEqual([]);
 });
 
 test('a job whose files cannot be deleted keeps no other job', async () => {
@@ -380,8 +420,10 @@ test('a job whose files cannot be deleted keeps no other job', async () => {
     jobId === stuck ? Promise.reject(new Error('may not be deleted')) : library.deleteJob(jobId);
   await expect(purgeLater({ media: { deleteJob } })).rejects.toThrow('may not be deleted');
   const ids = runs.map(({ job_id }) => job_id);
-  expect(await db('job').whereIn('job_id', ids).pluck('job_id')).toEqual([stuck]);
-  expect(await purgeLater()).toMatchObject({ job: 1 });
+  expect(await db('job').whereIn('job_id', ids)).toEqual([]);
+  expect(await db('leaving_job').pluck('job_id')).toEqual([stuck]);
+  await purgeLater();
+  expect(await db('leaving_job')).toEqual([]);
 });
 
 test('what cannot go keeps nothing else from going, and is told', async () => {
@@ -408,7 +450,7 @@ test('a job stays while something came into it, or was announced, within the tim
       .update({ created_at: new Date(later.getTime() - days * dayMs) });
   await writtenAgo(89);
   await purgeLater();
-  expect(await media.list(job_id)).toHaveLength(1);
+  expect((await media.list(job_id)).files).toHaveLength(1);
   await writtenAgo(91);
   const upload = {
     job_id,

@@ -35,7 +35,7 @@ async function aSchedule(body: object = {}): Promise<ScheduleKey> {
   const { project_id } = await aProject(db);
   const schedule_id = newId('schedule');
   const key = { project_id, schedule_id, workflow_id: `trailer/${schedule_id}` };
-  await insertSchedule(db, key, aBody(body));
+  await insertSchedule(db, { ...key, created_by: 'key_1' }, aBody(body));
   return key;
 }
 
@@ -183,8 +183,8 @@ it('tells all that stand under another key, however many', async () => {
   await aDelivery({}, 'k1').delivery.deliverOverdue();
   await db('schedule').delete();
   await db.raw(
-    `insert into schedule (schedule_id, project_id, workflow_id, name, body, delivered_version, payload_key)
-     select 'sch_' || n, ?, 'trailer/sch_' || n, 'n' || n, ?, 1, 'k0' from generate_series(1, ?) n`,
+    `insert into schedule (schedule_id, project_id, workflow_id, created_by, name, body, delivered_version, payload_key)
+     select 'sch_' || n, ?, 'trailer/sch_' || n, 'key_1', 'n' || n, ?, 1, 'k0' from generate_series(1, ?) n`,
     [project_id, JSON.stringify(aBody()), many],
   );
   const { told, delivery } = aDelivery({}, 'k1');

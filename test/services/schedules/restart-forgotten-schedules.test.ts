@@ -13,7 +13,8 @@ test('a schedule that Temporal has forgotten is told again, one that it knows or
   const add = async (name: string, delivered_version: number) => {
     const schedule_id = newId('schedule');
     const body = { name, pipeline: 'p', cron: '0 0 * * *' };
-    await insertSchedule(db, { project_id, schedule_id, workflow_id: `p/${schedule_id}` }, body as never);
+    const key = { project_id, schedule_id, workflow_id: `p/${schedule_id}`, created_by: 'key_1' };
+    await insertSchedule(db, key, body as never);
     await db('schedule').where({ schedule_id }).update({ delivered_version });
     return schedule_id;
   };

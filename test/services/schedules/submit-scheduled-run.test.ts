@@ -54,7 +54,11 @@ async function aSchedule(body: object = {}, definition: Partial<PipelineDefiniti
   const { project_id } = await aProject(db);
   await aVersion(project_id, definition);
   const key: ScheduleKey = { project_id, schedule_id: newId('schedule') };
-  await insertSchedule(db, { ...key, workflow_id: `trailer/${key.schedule_id}` }, aBody(body));
+  await insertSchedule(
+    db,
+    { ...key, workflow_id: `trailer/${key.schedule_id}`, created_by: 'key_1' },
+    aBody(body),
+  );
   return key;
 }
 

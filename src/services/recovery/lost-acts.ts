@@ -1,0 +1,71 @@
+/**
+ * What was done to keys after the backup, which the restored database does not know: a key that was revoked then works again,
+ * and so does a secret that was replaced. The audit log that was kept elsewhere says so: its export, or the lines of the log
+ * of servers, in which each entry stands.
+ */
+import { z } from 'zod';
+import { insertAudits } from '../../db/access/audit.ts';
+import { lockKeys, revokeWithKeysBelow } from '../../db/access/key-lineage.ts';
+import type { Db } from '../../db/connect.ts';
+import { compareKeys, type KeyAct, type LostKeyActs } from '../../db/recovery/restored-keys.ts';
+import { AppError } from '../../errors/app-error.ts';
+
+const Entry = z.object({
+  entry_id: z.string(),
+  action: z.enum(['key.created', 'key.revoked', 'key.rotated']),
+  subject: z.string(),
+});
+const AnyEntry = z.object({ entry_id: z.string(), action: z.string(), subject: z.string() });
+const LogLine = z.object({ audit: AnyEntry });
+
+function parseLine(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return null; // a process may write other lines into its log
+  }
+}
+
+/** @throws AppError `request_invalid` when no line is an entry: it is another file */
+export async function readKeyActs(lines: AsyncIterable<string> | Iterable<string>): Promise<KeyAct[]> {
+  const acts: KeyAct[] = [];
+  let entries = 0;
+  for await (const line of lines) {
+    const value = parseLine(line);
+    const logged = LogLine.safeParse(value);
+    const entry = AnyEntry.safeParse(logged.success ? logged.data.audit : value);
+    if (!entry.success) continue;
+    entries++;
+    const act = Entry.safeParse(entry.data);
+    if (act.success) acts.push(act.data);
+  }
+  if (entries > 0) return acts;
+  throw new AppError('request_invalid', 'no line of the audit file is an entry of the audit log');
+}
+
+export function findLostActs(db: Db, acts: readonly KeyAct[]): Promise<LostKeyActs> {
+  return compareKeys(db, acts);
+}
+
+/** With the keys below them. @returns those that worked until then */
+export function revokeAgain(db: Db, keyIds: readonly string[]): Promise<readonly string[]> {
+  return db.transaction(async (trx) => {
+    await lockKeys(trx);
+    const all: string[] = [];
+    for (const keyId of keyIds) {
+      const revoked = await revokeWithKeysBelow(trx, keyId);
+      const entries = revoked.flatMap(({ key_id, projects }) =>
+        projects.map((project_id) => ({
+          project_id,
+          actor: 'recover',
+          action: 'key.revoked',
+          subject: key_id,
+          data: { revoked_with: keyId },
+        })),
+      );
+      if (entries.length > 0) await insertAudits(trx, entries);
+      all.push(...revoked.map(({ key_id }) => key_id));
+    }
+    return all;
+  });
+}

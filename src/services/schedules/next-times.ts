@@ -1,0 +1,59 @@
+/**
+ * The next starts of schedules as lists show them. Temporal is asked about each by itself, so few are asked about at once in
+ * a process, whoever lists, and an answer holds for some seconds: until then only a change of the schedule, which makes it
+ * another version, could give another one.
+ */
+import { LRUCache } from 'lru-cache';
+import type { TemporalSchedules } from '../../clients/temporal/schedules.ts';
+import type { ScheduleRow } from '../../db/schedule/schedule.ts';
+
+/** As `TemporalSchedules.nextTimes`. */
+export type NextTimes = (row: ScheduleRow, ms: number) => Promise<readonly Date[] | null>;
+
+const askedAtOnce = 8;
+const mostKept = 10_000;
+const keptMs = 10_000;
+
+export interface NextTimesOptions {
+  readonly now?: () => number;
+}
+
+export function createNextTimes(
+  schedules: Pick<TemporalSchedules, 'nextTimes'>,
+  { now = Date.now }: NextTimesOptions = {},
+): NextTimes {
+  const kept = new LRUCache<string, { readonly at: number; readonly times: Promise<readonly Date[] | null> }>(
+    { max: mostKept },
+  );
+  const waiting: (() => void)[] = [];
+  let asked = 0;
+
+  /** Fails when its turn does not come in time. */
+  const ask: NextTimes = async (row, ms) => {
+    const began = now();
+    if (asked >= askedAtOnce) await new Promise<void>((resolve) => waiting.push(resolve));
+    asked += 1;
+    try {
+      const left = ms - (now() - began);
+      if (left <= 0) throw new Error('Temporal was not asked in time');
+      return await schedules.nextTimes(row, left);
+    } finally {
+      asked -= 1;
+      waiting.shift()?.();
+    }
+  };
+
+  return async (row, ms) => {
+    const key = `${row.schedule_id} ${row.version}`;
+    const found = kept.get(key);
+    if (found !== undefined && now() - found.at < keptMs) {
+      const times = await found.times;
+      return times?.filter((time) => time.getTime() > now()) ?? null;
+    }
+    const times = ask(row, ms);
+    kept.set(key, { at: now(), times });
+    const isWrong = (): unknown => kept.get(key)?.times === times && kept.delete(key);
+    times.then((answer) => answer === null && isWrong(), isWrong); // asked again by the next
+    return times;
+  };
+}
