@@ -299,6 +299,8 @@ export const RerunRequest = z
     job: JsonObject.optional(),
     /** Another version of the pipeline; steps that differ happen again. */
     version: VersionText.optional(),
+    /** The most that the new run may cost; null = no ceiling, absent = that of the run that it repeats. */
+    budget_ceiling_usd: Usd.nullable().optional(),
     /** Only say which steps would happen again. */
     preview: z.boolean().optional(),
   })

@@ -4,8 +4,8 @@
  */
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
-import { lowestCeiling } from '../core/definition/compile/step-route.ts';
 import { parseDuration } from '../core/duration.ts';
+import { lowestCeiling } from '../core/routing/estimate.ts';
 import type { HistoryPressure } from '../core/run/machine-state.ts';
 import { findPipeline } from './find-pipeline.ts';
 import type { LocalOutcome, MockWorld, SubRun, SubRunOrder } from './local-context.ts';

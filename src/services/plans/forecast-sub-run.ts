@@ -1,7 +1,7 @@
 /** A step that is a run of another pipeline: planned like any run, its job the step's input. */
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
-import { lowestCeiling } from '../../core/definition/compile/step-route.ts';
 import { resolveStepSettings } from '../../core/definition/compile/step-settings.ts';
+import { lowestCeiling } from '../../core/routing/estimate.ts';
 import { findDepthFault } from '../../core/run/sub-run.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';

@@ -88,6 +88,11 @@ describe('what is done to a run', () => {
 });
 
 describe('a rerun', () => {
+  test.each(['--budget', '--ceiling'])('takes another ceiling by %s', async (option) => {
+    const { asked } = await capstan(['rerun', 'run_1', '--only-failed', option, '0.3'], run);
+    expect(asked).toEqual(['POST /v1/runs/run_1/rerun {"only_failed":true,"budget_ceiling_usd":0.3}']);
+  });
+
   test('says how many results are kept', async () => {
     const again: Run = {
       ...run,

@@ -38,6 +38,7 @@ describe('what a decision was made from', () => {
     versionRange: '^1',
     tags: ['local'],
     ceilingUsd: 2,
+    runCeilingUsd: 3,
     headroomUsd: 1,
     ruledOut: new Map([['a', 'already_tried']]),
     busy: new Set(['b']),
