@@ -73,6 +73,20 @@ export function worstCaseUsd(instance: Price, limits: Limits): number {
   return Math.ceil(nano * (1 - 1e-15)) / 1e9;
 }
 
+/**
+ * What a success is likely to cost, USD. Where an instance says itself what its calls cost, its price is an upper bound,
+ * and the average of its calls so far is nearer to the truth, if it is known.
+ */
+export function likelyCost(
+  instance: Price & Pick<InstanceSnapshot, 'settle' | 'mean_cost_usd'>,
+  limits: Limits,
+  costUsd: number,
+): number {
+  const { settle, mean_cost_usd } = instance;
+  if (settle !== 'reported' || mean_cost_usd === null) return costUsd;
+  return Math.min(mean_cost_usd, worstCaseUsd(instance, limits));
+}
+
 /** What a call reserves, USD; the claim counts again in integers. @param costUsd what is expected */
 export function reservedUsd(instance: Price, limits: Limits, costUsd: number): number {
   const worstUsd = worstCaseUsd(instance, limits);

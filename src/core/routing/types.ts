@@ -26,6 +26,8 @@ export interface InstanceSnapshot {
   readonly duration_ms: number | null;
   /** Moving average of the distance from that average. */
   readonly deviation_ms: number | null;
+  /** Moving average of what its successful calls cost, USD; null before the first. */
+  readonly mean_cost_usd: number | null;
   readonly success_count: number;
   readonly failure_count: number;
   /** When its breaker lets one call through again, by the database's clock; null = closed. */

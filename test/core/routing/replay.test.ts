@@ -66,7 +66,7 @@ describe('what a decision was made from', () => {
       failure_count: 4,
       breaker_until_ms: 9,
     });
-    const { name: _, spec_digest: __, settle: ___, ...read } = instance;
+    const { name: _, spec_digest: __, settle: ___, mean_cost_usd: ____, ...read } = instance;
     expect(readInputs(store([instance], aRequest(), 7)).instances).toEqual([read]);
   });
 
