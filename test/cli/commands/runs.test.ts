@@ -87,6 +87,13 @@ describe('what is done to a run', () => {
   });
 });
 
+test('a run says which file of its job no option uploads', async () => {
+  const job = { clip: 'media://job/typo.mp4', output_path: 'media://job/out.mp4' };
+  const { stderr } = await capstan(['run', 'p', '--job', JSON.stringify(job)], run);
+  expect(stderr).toContain('note: the job names media://job/typo.mp4, and no --file uploads it\n');
+  expect(stderr).not.toContain('out.mp4');
+});
+
 describe('a rerun', () => {
   test.each(['--budget', '--ceiling'])('takes another ceiling by %s', async (option) => {
     const { asked } = await capstan(['rerun', 'run_1', '--only-failed', option, '0.3'], run);
