@@ -34,7 +34,9 @@ const SubmitHeaders = KeyHeaders.extend({
 const RunQuery = ListQuery.extend({
   pipeline: PipelineName.optional(),
   state: RunState.optional(),
-  awaiting: Awaiting.optional().meta({ description: 'What one of its steps waits for.' }),
+  awaiting: Awaiting.optional().meta({
+    description: 'What one of its steps, or of the runs below it, waits for.',
+  }),
   q: z
     .string()
     .min(1)
@@ -76,6 +78,7 @@ export function runRoutes(services: Pick<Services, 'runs'>, config: ApiConfig): 
 
 function submitRun({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route {
   return route({
+    operation: 'start_run',
     method: 'POST',
     path: '/v1/runs',
     tag: 'runs',
@@ -121,6 +124,7 @@ function submitRun({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route {
 
 function submitRuns({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route {
   return route({
+    operation: 'start_runs',
     method: 'POST',
     path: '/v1/runs/bulk',
     tag: 'runs',
@@ -149,6 +153,7 @@ function submitRuns({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route 
 
 function listRuns({ runs }: Pick<Services, 'runs'>): Route {
   return route({
+    operation: 'list_runs',
     method: 'GET',
     path: '/v1/runs',
     tag: 'runs',
@@ -163,6 +168,7 @@ function listRuns({ runs }: Pick<Services, 'runs'>): Route {
 
 function showRun({ runs }: Pick<Services, 'runs'>): Route {
   return route({
+    operation: 'get_run',
     method: 'GET',
     path: '/v1/runs/{id}',
     tag: 'runs',
@@ -180,6 +186,7 @@ function showRun({ runs }: Pick<Services, 'runs'>): Route {
 
 function showStep({ runs }: Pick<Services, 'runs'>): Route {
   return route({
+    operation: 'get_step',
     method: 'GET',
     path: '/v1/runs/{id}/steps/{step}',
     tag: 'runs',
@@ -200,6 +207,7 @@ function showStep({ runs }: Pick<Services, 'runs'>): Route {
 
 function listItems({ runs }: Pick<Services, 'runs'>): Route {
   return route({
+    operation: 'list_items',
     method: 'GET',
     path: '/v1/runs/{id}/steps/{step}/items',
     tag: 'runs',
