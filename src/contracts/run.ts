@@ -167,7 +167,7 @@ const runFields = {
   created_at: Instant,
   started_at: Instant.nullable(),
   finished_at: Instant.nullable(),
-  /** What some of its steps wait for, each once. */
+  /** What some of its steps, and of the runs below it, wait for, each once. */
   awaiting: z.array(Awaiting).optional(),
   follows: RunFollows.optional(),
 };

@@ -5,6 +5,7 @@ import {
   awaitingOfRun,
   followsOfRun,
   type RunStandingColumns,
+  runsWithin,
   type StepCountColumns,
   stepsOfRun,
 } from './run-standing.ts';
@@ -56,9 +57,7 @@ export async function listRunStandings(
      left join lateral (
        select sum(settled_nano) as cost_nano,
          sum(reserved_nano) filter (where state in ('reserved', 'dispatched')) as reserved_nano
-       from attempt where attempt.run_id = any (
-         case when (select true from run b where b.parent_run_id = r.run_id limit 1) then with_runs_below(r.run_id)
-           else array[r.run_id] end)
+       from attempt where attempt.run_id = any (${runsWithin})
      ) a on true
      where r.run_id = any (?)`,
     [[...runIds]],

@@ -9,6 +9,7 @@ import {
   awaitingOfRun,
   followsOfRun,
   type RunStandingColumns,
+  runsWithin,
   type StepCountColumns,
   stepsOfRun,
 } from './run-standing.ts';
@@ -63,12 +64,10 @@ const columns = `r.run_id, r.project_id, r.job_id, r.pipeline, r.version, r.stat
 const money = `left join lateral (
     select sum(settled_nano) as cost_nano,
       sum(reserved_nano) filter (where state in ('reserved', 'dispatched')) as reserved_nano
-    from attempt where attempt.run_id = any (
-      case when (select true from run c where c.parent_run_id = r.run_id limit 1) then with_runs_below(r.run_id)
-        else array[r.run_id] end)
+    from attempt where attempt.run_id = any (${runsWithin})
   ) a on true`;
 
-const awaitsIt = `r.finished_at is null and exists (select from step s where s.run_id = r.run_id
+const awaitsIt = `r.finished_at is null and exists (select from step s where s.run_id = any (${runsWithin})
   and s.state in ('waiting', 'in_review', 'retrying') and ${awaitedByStep} = :awaiting)`;
 
 const mentions = `(r.pipeline ilike '%' || :q || '%' or r.run_id ilike :q || '%' or exists (
