@@ -57,6 +57,16 @@ const runRules = [
   notBoth('job', 'job_id'),
 ];
 
+/** `name=value`, as a name and a value. */
+export const LabelFilter = z
+  .string()
+  .max(321)
+  .regex(/^[^=]{1,64}=/, { error: 'a label filter has the form key=value' })
+  .transform((text): readonly [name: string, value: string] => {
+    const at = text.indexOf('=');
+    return [text.slice(0, at), text.slice(at + 1)];
+  });
+
 /** Body of `POST /v1/runs`: a stored pipeline by name, or a definition; a job or the id of one. */
 export const RunRequest = z
   .strictObject({

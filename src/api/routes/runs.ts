@@ -5,6 +5,7 @@ import {
   Awaiting,
   BulkAnswer,
   BulkRequest,
+  LabelFilter,
   Run,
   RunList,
   RunRequest,
@@ -43,11 +44,7 @@ const RunQuery = ListQuery.extend({
     .max(128)
     .optional()
     .meta({ description: "Part of the pipeline's name or of a label's value, or the begin of the run's id" }),
-  label: z
-    .string()
-    .max(321)
-    .regex(/^[^=]{1,64}=/, { error: 'a label filter has the form key=value' })
-    .optional(),
+  label: LabelFilter.optional(),
   since: Instant.optional(),
   until: Instant.optional(),
   parent: z

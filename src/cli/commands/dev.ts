@@ -1,12 +1,13 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Stack } from '../../dev/stack.ts';
 import { createApiClient } from '../client/api-client.ts';
+import { dataFolder } from '../client/connection.ts';
 import { linkToConsole } from '../client/console-link.ts';
 import { stackSignal, untilAborted } from '../client/stack-signal.ts';
 import { collectText } from '../input/option-values.ts';
 
 interface DevOptions {
-  readonly data: string;
+  readonly data?: string;
   readonly port?: number;
   readonly ephemeral: boolean;
   readonly samples: boolean;
@@ -47,7 +48,7 @@ async function runDev(options: DevOptions): Promise<void> {
   const printer = createPrinter(options.json ? process.stderr : process.stdout);
   try {
     const stack = await startStack({
-      dataDir: options.data,
+      dataDir: dataFolder(options.data, process.env),
       ephemeral: options.ephemeral,
       samples: options.samples,
       watch: options.watch ?? [],
@@ -75,10 +76,10 @@ export function registerDevCommand(program: Command): void {
   program
     .command('dev')
     .description('start everything on this machine: Postgres, Temporal, server, worker, sample capabilities')
-    .option('--data <dir>', 'folder that keeps all data', '.capstan')
+    .option('--data <dir>', 'folder that keeps all data (default: CAPSTAN_DATA, else .capstan)')
     .option(
       '--port <number>',
-      'port of the API (default: the last one, or 7400; a free one if taken)',
+      'port of the API; 0: any free one (default: the last one, or 7400; a free one if taken)',
       parsePort,
     )
     .option('--ephemeral', 'keep the data in a temporary folder and remove it at the end', false)
