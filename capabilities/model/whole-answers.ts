@@ -3,7 +3,9 @@
  * read as a stream of one event, so that there is one way to an answer.
  */
 
-type Json = Readonly<Record<string, unknown>>;
+interface Completion {
+  readonly choices: readonly { readonly message?: unknown }[];
+}
 
 /** As a provider is given it. @throws Error that names what came instead of a stream */
 export async function fetchStream(...request: Parameters<typeof fetch>): Promise<Response> {
@@ -33,7 +35,7 @@ function toChunk(text: string): string {
   return JSON.stringify({ ...completion, object: 'chat.completion.chunk', choices });
 }
 
-function readCompletion(text: string): (Json & { readonly choices: readonly Json[] }) | null {
+function readCompletion(text: string): Completion | null {
   try {
     const value = JSON.parse(text);
     return Array.isArray(value?.choices) ? value : null;
