@@ -234,6 +234,8 @@ describe('runs', () => {
       );
     expect(await list('lm_1')).toEqual([run.run_id]);
     expect(await list('ada &')).toEqual([run.run_id]);
+    expect(await list('customer=Ada & Co')).toEqual([run.run_id]);
+    expect(await list('customer=Bob')).toEqual([]);
     expect(await list(run.run_id.slice(0, -2))).toEqual([run.run_id]);
     expect(await list('%')).toEqual([]);
     expect(await list('nothing')).toEqual([]);

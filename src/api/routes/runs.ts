@@ -43,7 +43,9 @@ const RunQuery = ListQuery.extend({
     .min(1)
     .max(128)
     .optional()
-    .meta({ description: "Part of the pipeline's name or of a label's value, or the begin of the run's id" }),
+    .meta({
+      description: "Part of the pipeline's name or of a label as `name=value`, or the begin of the run's id",
+    }),
   label: LabelFilter.optional(),
   since: Instant.optional(),
   until: Instant.optional(),

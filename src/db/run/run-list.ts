@@ -42,7 +42,7 @@ export interface RunFilter {
   readonly state?: RunState | undefined;
   /** Only those under way of which a step waits for it. */
   readonly awaiting?: Awaiting | undefined;
-  /** Part of the pipeline's name, of a label's value, or the begin of the id. */
+  /** Part of the pipeline's name, of a label as `name=value`, or the begin of the id. */
   readonly q?: string | undefined;
   /** none: only those that no step has started. */
   readonly parent?: 'none' | undefined;
@@ -71,7 +71,7 @@ const awaitsIt = `r.finished_at is null and exists (select from step s where s.r
   and s.state in ('waiting', 'in_review', 'retrying') and ${awaitedByStep} = :awaiting)`;
 
 const mentions = `(r.pipeline ilike '%' || :q || '%' or r.run_id ilike :q || '%' or exists (
-  select from jsonb_each_text(r.labels) l where l.value ilike '%' || :q || '%'))`;
+  select from jsonb_each_text(r.labels) l where l.key || '=' || l.value ilike '%' || :q || '%'))`;
 
 export type RunListRow = RunRow & StepCountColumns;
 
