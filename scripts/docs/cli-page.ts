@@ -41,6 +41,10 @@ const exitCodeTable = formatTable(
     [exitCodes.failed, 'the run failed, the definition has errors, or the API refused the request'],
     [exitCodes.unknown, 'the outcome is not known: no contact, or no longer waited for'],
     [exitCodes.cancelled, 'the run was cancelled'],
+    [
+      exitCodes.missingPart,
+      'an optional part that the command needs is not installed; the message says how to bring it',
+    ],
     [exitCodes.interrupted, 'interrupted by Ctrl-C'],
   ],
 );

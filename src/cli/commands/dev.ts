@@ -4,6 +4,7 @@ import { createApiClient } from '../client/api-client.ts';
 import { dataFolder } from '../client/connection.ts';
 import { linkToConsole } from '../client/console-link.ts';
 import { stackSignal, untilAborted } from '../client/stack-signal.ts';
+import { describeError } from '../errors.ts';
 import { collectText } from '../input/option-values.ts';
 
 interface DevOptions {
@@ -64,8 +65,9 @@ async function runDev(options: DevOptions): Promise<void> {
   } catch (error) {
     if (signal.aborted) return;
     printer.close();
+    const { exitCode } = describeError(error);
     console.error(error instanceof Error ? error.message : String(error));
-    process.exitCode = 1;
+    process.exitCode = exitCode;
   } finally {
     printer.close();
   }
