@@ -43,6 +43,7 @@ function createInstance(random: Random, at: number): Loaded {
     reported_extra: random.below(10) === 0 ? 1 : 0,
     duration_ms: random.below(20) === 0 ? null : 1_000 + 20_000 * random.uniform(),
     deviation_ms: 500 * random.uniform(),
+    mean_cost_usd: null,
     success_count: random.below(50),
     failure_count: random.below(3),
     breaker_until_ms: null,

@@ -97,6 +97,7 @@ function createServer({ speed, usd }: Kind, id: string, isPricedBySecond: boolea
       reported_extra: 0,
       duration_ms: null,
       deviation_ms: null,
+      mean_cost_usd: null,
       success_count: 0,
       failure_count: 0,
       breaker_until_ms: null,

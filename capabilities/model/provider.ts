@@ -2,6 +2,7 @@ import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModel } from 'ai';
 import type { ModelSettings } from './configuration.ts';
+import { fetchStream } from './whole-answers.ts';
 
 const anthropicUrl = 'https://api.anthropic.com/v1';
 
@@ -16,6 +17,7 @@ export function createLanguageModel(settings: ModelSettings): LanguageModel {
     baseURL: MODEL_BASE_URL ?? '',
     ...(apiKey === undefined ? {} : { apiKey }),
     includeUsage: true,
+    fetch: fetchStream,
     supportsStructuredOutputs: settings.MODEL_STRUCTURED_OUTPUT === 'json_schema',
     transformRequestBody: ({ max_tokens, ...body }) => ({ ...body, [MODEL_TOKEN_LIMIT_FIELD]: max_tokens }),
   });

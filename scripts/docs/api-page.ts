@@ -37,8 +37,8 @@ gives at \`/v1/openapi.json\`; \`/docs\` shows it to people. The JSON Schema of 
 \`/v1/schemas/pipeline.json\`.
 
 A key goes into \`Authorization: Bearer <key>\` or \`X-API-Key: <key>\`; \`X-Project-ID\` selects one of its projects, else
-the first is taken. The scope \`admin\` includes every other. Lists answer \`{items, next_cursor}\`; \`limit\` is at most
-200. Times are RFC 3339, money is USD. Every answer carries \`X-Request-Id\`. Errors: [errors](errors.md).
+the first is taken. The scope \`admin\` includes every other. Lists answer \`{items, next_cursor}\`, but \`GET /skills\`
+answers a bare array; \`limit\` is at most 200. Times are RFC 3339, money is USD. Every answer carries \`X-Request-Id\`. Errors: [errors](errors.md).
 `;
 
 export function createApiPage(): Page {

@@ -29,8 +29,8 @@ function helpOf(command: Command): string {
 
 const introduction = `
 In a checkout, \`capstan\` is \`node bin/capstan.mjs\`. Commands that talk to a Capstan find it by \`--url\` and \`--key\`,
-else \`CAPSTAN_URL\`, \`CAPSTAN_API_KEY\` and \`CAPSTAN_PROJECT\`, else the stack that runs from \`.capstan\` (or the folder
-of \`--data\`). \`@latest\` stands for the newest run, \`-\` for standard input. \`--json\` prints the API's own JSON.
+else \`CAPSTAN_URL\`, \`CAPSTAN_API_KEY\` and \`CAPSTAN_PROJECT\`, else the stack that runs from the folder of
+\`--data\`, \`CAPSTAN_DATA\` or \`.capstan\`. These options may also stand before the command. \`@latest\` stands for the newest run, \`-\` for standard input. \`--json\` prints the API's own JSON.
 \`NO_COLOR\` is respected.
 `;
 
@@ -41,6 +41,10 @@ const exitCodeTable = formatTable(
     [exitCodes.failed, 'the run failed, the definition has errors, or the API refused the request'],
     [exitCodes.unknown, 'the outcome is not known: no contact, or no longer waited for'],
     [exitCodes.cancelled, 'the run was cancelled'],
+    [
+      exitCodes.missingPart,
+      'an optional part that the command needs is not installed; the message says how to bring it',
+    ],
     [exitCodes.interrupted, 'interrupted by Ctrl-C'],
   ],
 );

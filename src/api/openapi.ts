@@ -113,7 +113,7 @@ function toOperation(route: Route): ZodOpenApiOperationObject {
   const body = requestBody(route.body);
   const access = scope === null ? [] : [scope === 'any' ? 'Any key.' : `Scope: \`${scope}\`.`];
   return {
-    operationId: `${route.method.toLowerCase()}_${route.path.replace(/[^A-Za-z0-9]+/g, '_').replace(/^_|_$/g, '')}`,
+    operationId: route.operation,
     tags: [route.tag],
     summary: route.summary,
     description: [...(route.description === undefined ? [] : [route.description]), ...access].join('\n\n'),
@@ -142,25 +142,37 @@ function toPaths(routes: readonly Route[]): ZodOpenApiPathsObject {
   return paths;
 }
 
+/** Of a list that has so many places and no more: some generators take no boolean for a schema. */
+function countPlaces({ jsonSchema }: { readonly jsonSchema: { [key: string]: unknown } }): void {
+  const { prefixItems, items } = jsonSchema;
+  if (!Array.isArray(prefixItems) || (items !== undefined && items !== false)) return;
+  delete jsonSchema.items;
+  jsonSchema.minItems = prefixItems.length;
+  jsonSchema.maxItems = prefixItems.length;
+}
+
 /** @param serverUrl where clients reach the API; relative to the document when left out */
 export function createOpenApi(routes: readonly Route[], serverUrl = '/'): ReturnType<typeof createDocument> {
-  return createDocument({
-    openapi: '3.1.0',
-    info: {
-      title: 'Capstan',
-      version: '1',
-      description:
-        'Durable pipelines with a cost-aware capability router. Every error is `application/problem+json`. Send a key as `Authorization: Bearer` or `X-API-Key`; `X-Project-ID` selects one of its projects.',
-      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
-    },
-    servers: [{ url: serverUrl }],
-    paths: toPaths(routes),
-    components: {
-      securitySchemes: {
-        bearer: { type: 'http', scheme: 'bearer' },
-        api_key: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
-        session: { type: 'apiKey', in: 'cookie', name: 'capstan_session' },
+  return createDocument(
+    {
+      openapi: '3.1.0',
+      info: {
+        title: 'Capstan',
+        version: '1',
+        description:
+          'Durable pipelines with a cost-aware capability router. Every error is `application/problem+json`. Send a key as `Authorization: Bearer` or `X-API-Key`; `X-Project-ID` selects one of its projects.',
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      servers: [{ url: serverUrl }],
+      paths: toPaths(routes),
+      components: {
+        securitySchemes: {
+          bearer: { type: 'http', scheme: 'bearer' },
+          api_key: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
+          session: { type: 'apiKey', in: 'cookie', name: 'capstan_session' },
+        },
       },
     },
-  });
+    { override: countPlaces },
+  );
 }

@@ -88,6 +88,8 @@ type Call<P, Q, H, B, A extends Auth> = Omit<RawCall, 'params' | 'query' | 'head
 export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 interface RouteFacts {
+  /** Its `operationId`: the name that generators give the method. Verb first, of one route alone. */
+  readonly operation: string;
   readonly method: Method;
   /** With `{name}` for a segment and `{+name}` for the rest of the path. */
   readonly path: string;

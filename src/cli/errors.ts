@@ -1,5 +1,6 @@
 /** What can go wrong in a command, and how each is told: lines for stderr and an exit code. */
 import type { ProblemItem } from '../contracts/problem.ts';
+import { MissingPartError } from '../errors/missing-part.ts';
 import { exitCodes } from './exit-codes.ts';
 
 /** The API answered with problem+json. `code` is not closed: a newer server may know more codes. */
@@ -52,6 +53,12 @@ function describeProblem(problem: ProblemAnswer): string[] {
   return lines;
 }
 
+/** Also of what failed because of it. */
+function findMissingPart(thrown: unknown): MissingPartError | null {
+  if (!(thrown instanceof Error)) return null;
+  return thrown instanceof MissingPartError ? thrown : findMissingPart(thrown.cause);
+}
+
 export function describeError(thrown: unknown): ErrorReport {
   if (thrown instanceof ProblemError) {
     return { lines: describeProblem(thrown.problem), exitCode: exitCodes.failed };
@@ -59,6 +66,10 @@ export function describeError(thrown: unknown): ErrorReport {
   if (thrown instanceof UnreachableError) return { lines: [thrown.message], exitCode: exitCodes.unknown };
   if (thrown instanceof UsageError) {
     return { lines: [`error usage: ${thrown.message}`], exitCode: exitCodes.failed };
+  }
+  const missing = findMissingPart(thrown);
+  if (missing !== null) {
+    return { lines: [`error missing_part: ${missing.message}`], exitCode: exitCodes.missingPart };
   }
   const message = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
   return { lines: [`error internal: ${message}`], exitCode: exitCodes.failed };

@@ -8,6 +8,8 @@ export const exitCodes = {
   /** The outcome is not known: no contact with Capstan, or no longer waited for. */
   unknown: 2,
   cancelled: 3,
+  /** A part that the command needs is not installed. */
+  missingPart: 4,
   interrupted: 130,
   brokenPipe: 141,
 } as const;

@@ -37,8 +37,29 @@ function report(thrown: unknown, { stderr, environment, exitWith }: Shell): void
   exitWith(exitCode);
 }
 
-/** @param words the arguments after `capstan` */
-export async function runCapstan(words: readonly string[], shell: Shell): Promise<void> {
+/** Options of every command that talks to the API, which may stand before its name too. */
+const leadingOptions: ReadonlySet<string> = new Set(['--url', '--key', '--project', '--data']);
+
+function moveBehind(words: readonly string[]): readonly string[] {
+  let at = 0;
+  while (at < words.length) {
+    const [name = '', value] = (words[at] ?? '').split('=', 2);
+    if (!leadingOptions.has(name)) break;
+    at += value === undefined ? 2 : 1;
+  }
+  const [command, ...rest] = words.slice(at);
+  return command === undefined || at === 0 ? words : [command, ...addOptions(rest, words.slice(0, at))];
+}
+
+/** Before `--`, behind which nothing is an option. */
+function addOptions(words: readonly string[], options: readonly string[]): readonly string[] {
+  const end = words.indexOf('--');
+  return end < 0 ? [...words, ...options] : [...words.slice(0, end), ...options, ...words.slice(end)];
+}
+
+/** @param given the arguments after `capstan` */
+export async function runCapstan(given: readonly string[], shell: Shell): Promise<void> {
+  const words = moveBehind(given);
   try {
     const program = createProgram(shell);
     await registerCommands(program, shell, words[0]);

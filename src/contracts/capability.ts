@@ -141,6 +141,8 @@ export const Instance = z
     duration_ms: z.number().nullable(),
     /** Share of its recent calls that succeeded, with 9 of 10 assumed before the first. */
     success_rate: z.number(),
+    /** What that share is of: how many of its calls, of which older ones count for less. */
+    recent_calls: z.strictObject({ succeeded: z.number(), failed: z.number() }),
     breaker: Breaker,
     settle: z.enum(['computed', 'reported']),
     spec_digest: z.string().nullable(),

@@ -66,7 +66,11 @@ export const errorTable = {
     false,
     'The job is not a JSON object of an allowed size, or does not match the job_schema of its pipeline.',
   ),
-  media_unknown: row(422, false, 'A media reference names a job that this project does not have.'),
+  media_unknown: row(
+    422,
+    false,
+    'A media reference names a job that this project does not have, or a file that is not there.',
+  ),
   concurrency_limit: row(
     429,
     true,

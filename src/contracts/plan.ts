@@ -37,8 +37,9 @@ export const PlanDefinitionRequest = z
 export type PlanDefinitionRequest = z.infer<typeof PlanDefinitionRequest>;
 
 /**
- * USD, if no input has to be corrected: with the cheapest instances, and of what surely happens; with the chosen ones, as
- * long as such calls took so far; with every delivery that the retries allow lost, and paid for with all it reserved.
+ * USD, if no input has to be corrected. min: with the cheapest instances, of what surely happens; calls of instances that
+ * report their cost count nothing. expected: with the chosen ones, for as long as such calls took, or what they cost, so far.
+ * worst: with every delivery that the retries allow lost, and paid for with all it reserved; of a run below at most its ceiling.
  */
 export const PlannedCost = z
   .strictObject({ min: z.number(), expected: z.number(), worst: z.number() })
@@ -79,6 +80,8 @@ export const Plan = z
     critical_path: z.strictObject({ steps: z.array(StepId), duration_ms: z.number() }),
     /** Capabilities that it needs and nobody has registered. */
     missing: z.array(z.string()),
+    /** The ceiling that the run would have, USD; null = none. */
+    budget_ceiling_usd: Usd.nullable(),
     /** Whether the worst case fits under the run's ceiling, with as many items as a step may have where their number is not known. */
     within_ceiling: z.boolean(),
     findings: z.array(Finding),

@@ -44,12 +44,13 @@ export const ReviewPayload = z
     job_type: z.string().optional(),
     /** What the person is asked about: a step's last input, or a job's prompt and context. */
     input: Json.optional(),
+    /** Of an escalated step: what its own call failed of. What was seen last, if it differs, is `details.last_error`. */
     error: z.string().optional(),
     validation_errors: z.array(z.strictObject({ pointer: z.string(), message: z.string() })).optional(),
     proposals: z.array(ReviewProposal).optional(),
     history: z.array(EscalationAttempt).optional(),
     advice: z.array(EscalationAdvice).optional(),
-    /** JSON Schema of the input. */
+    /** JSON Schema: of the answer in a review of kind step, of the input in others. */
     schema: JsonObject.optional(),
     /** What the step says about its own review. */
     allow_output: z.boolean().optional(),

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { PipelineDefinition, stepKindFields } from './pipeline.ts';
 import { Instant, Json, PipelineName, StepId } from './primitives.ts';
-import { RunState } from './run.ts';
+import { LabelFilter, RunState } from './run.ts';
 
 export const RunGraph = z
   .strictObject({
@@ -60,6 +60,7 @@ export const RunsSummaryQuery = z.strictObject({
   /** Now by default. */
   until: Instant.optional(),
   pipeline: PipelineName.optional(),
+  label: LabelFilter.optional(),
   buckets: z.coerce.number().int().min(1).max(500).default(48),
 });
 export type RunsSummaryQuery = z.infer<typeof RunsSummaryQuery>;

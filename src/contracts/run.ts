@@ -57,6 +57,16 @@ const runRules = [
   notBoth('job', 'job_id'),
 ];
 
+/** `name=value`, as a name and a value. */
+export const LabelFilter = z
+  .string()
+  .max(321)
+  .regex(/^[^=]{1,64}=/, { error: 'a label filter has the form key=value' })
+  .transform((text): readonly [name: string, value: string] => {
+    const at = text.indexOf('=');
+    return [text.slice(0, at), text.slice(at + 1)];
+  });
+
 /** Body of `POST /v1/runs`: a stored pipeline by name, or a definition; a job or the id of one. */
 export const RunRequest = z
   .strictObject({
@@ -167,7 +177,7 @@ const runFields = {
   created_at: Instant,
   started_at: Instant.nullable(),
   finished_at: Instant.nullable(),
-  /** What some of its steps wait for, each once. */
+  /** What some of its steps, and of the runs below it, wait for, each once. */
   awaiting: z.array(Awaiting).optional(),
   follows: RunFollows.optional(),
 };
@@ -299,6 +309,8 @@ export const RerunRequest = z
     job: JsonObject.optional(),
     /** Another version of the pipeline; steps that differ happen again. */
     version: VersionText.optional(),
+    /** The most that the new run may cost; null = no ceiling, absent = that of the run that it repeats. */
+    budget_ceiling_usd: Usd.nullable().optional(),
     /** Only say which steps would happen again. */
     preview: z.boolean().optional(),
   })

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Instance } from './capability.ts';
 import type { RunEvent } from './event.ts';
 import type { Budget } from './money.ts';
-import { PipelineName } from './primitives.ts';
+import { Failure, PipelineName } from './primitives.ts';
 import { Review, ReviewStanding } from './review.ts';
 import { Awaiting, RunFollows, RunState, StepCounts } from './run.ts';
 
@@ -19,6 +19,7 @@ export const RunFrame = z
     /** What some of its steps wait for, each once. */
     awaiting: z.array(Awaiting),
     follows: RunFollows.optional(),
+    error: Failure.optional(),
     cost_usd: z.number(),
     reserved_usd: z.number(),
     steps: StepCounts,

@@ -9,8 +9,7 @@ import { type CallOutcome, kindOfStatus, outputInvalid } from '../core/call/outc
 import { type Chosen, type Missed, searchInstance } from '../core/call/search-instance.ts';
 import type { ClaimEnd, ClaimedCall, RoutedCall } from '../core/call/types.ts';
 import type { CancelSignal } from '../core/cancellation.ts';
-import { worstCase } from '../core/money/price.ts';
-import { enforcedTimeout } from '../core/routing/estimate.ts';
+import { enforcedTimeout, reservationOf } from '../core/routing/estimate.ts';
 import { explainChoice } from '../core/routing/explain.ts';
 import type { RankedInstance } from '../core/routing/types.ts';
 import type { LocalContext } from './local-context.ts';
@@ -99,7 +98,7 @@ function take(
   const { held, max_concurrency } = best.instance;
   if (held >= max_concurrency || (best.tier === 0 && held > 0)) return { kind: 'full' };
   const timeoutMs = enforcedTimeout(instance, request);
-  const reserved = worstCase(instance, timeoutMs);
+  const reserved = reservationOf(instance, request, best.costUsd);
   const shortage = budget.reserve(reserved);
   if (shortage !== null) return { kind: 'over_budget', shortage };
   world.fleet.take(instance.instance_id);

@@ -17,6 +17,8 @@ export interface SubRun {
   readonly runId: string;
   /** Null while it is under way. */
   end(): Pick<EndedRun, 'outcome' | 'error' | 'output'> | null;
+  /** What it has cost so far, with the runs below it. */
+  spentNano(): bigint;
   cancel(): void;
 }
 

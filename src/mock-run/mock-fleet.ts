@@ -148,6 +148,7 @@ function toSnapshot(name: string, position: number, mock: MockInstance & MockCap
     reported_extra: 0,
     duration_ms: mock.duration === undefined ? null : parseDuration(mock.duration),
     deviation_ms: null,
+    mean_cost_usd: null,
     success_count: 0,
     failure_count: 0,
     breaker_until_ms: null,

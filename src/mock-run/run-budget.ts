@@ -3,9 +3,9 @@
  * run and in those above it.
  */
 
-import { lowestCeiling } from '../core/definition/compile/step-route.ts';
 import { fromNanoUsd, toNanoUsd } from '../core/money/nano-usd.ts';
 import { hasRoomFor, type Shortage } from '../core/money/shortage.ts';
+import { lowestCeiling } from '../core/routing/estimate.ts';
 
 export interface RunBudget {
   /** @returns why not; null = it is reserved */

@@ -4,8 +4,9 @@
  */
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
-import { lowestCeiling } from '../core/definition/compile/step-route.ts';
 import { parseDuration } from '../core/duration.ts';
+import { toNanoUsd } from '../core/money/nano-usd.ts';
+import { lowestCeiling } from '../core/routing/estimate.ts';
 import type { HistoryPressure } from '../core/run/machine-state.ts';
 import { findPipeline } from './find-pipeline.ts';
 import type { LocalOutcome, MockWorld, SubRun, SubRunOrder } from './local-context.ts';
@@ -113,6 +114,7 @@ function createWorld(
       return {
         runId: run.context.runId,
         end: run.end,
+        spentNano: () => toNanoUsd(run.context.budget.spentUsd()),
         cancel: () => run.send({ type: 'cancel_requested' }),
       };
     },

@@ -58,6 +58,7 @@ export function createSubRunUnits(context: LocalContext, results: UnitResults): 
       }
       const sub = known.get(keyOfUnit(unit)) ?? start(unit, reference, job);
       const ended = sub.end();
+      unit.costNano = sub.spentNano();
       return ended === null
         ? results.wait(unit, { awaiting: 'run', until: null, ref: sub.runId })
         : take(unit, reference, sub.runId, ended);

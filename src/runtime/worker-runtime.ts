@@ -36,7 +36,7 @@ export async function createWorkerRuntime(config: Config, logger: Logger, teleme
   const escalations = createLadderService({ ...steps, fleet, validator, executeRevision });
   const running = createRunServices({ db, contexts, results, telemetry });
   const { going, ...executing } = createStepServices(
-    { ...steps, openForStep: escalations.openForStep, submitSubRun: createSubmitSubRun(intake) },
+    { ...steps, media, openForStep: escalations.openForStep, submitSubRun: createSubmitSubRun(intake) },
     running.closeRun,
   );
   await router.start();

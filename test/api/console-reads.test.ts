@@ -154,6 +154,12 @@ describe('runs', () => {
     expect([status, buckets.length]).toEqual([200, 4]);
     expect(buckets.slice(0, 3).every(({ by_state }) => Object.keys(by_state).length === 0)).toBe(true);
     expect(buckets[3]).toMatchObject({ by_state: { queued: 1, failed: 1 }, cost_usd: 0.4 });
+    await api
+      .db('run')
+      .where({ run_id: runs[1]?.run_id })
+      .update({ labels: { batch: '7' } });
+    const [, labelled] = await get<RunsSummary>('/v1/runs/summary?label=batch%3D7&buckets=1', own);
+    expect(labelled.buckets[0]?.by_state).toEqual({ queued: 1 });
     const [, none] = await get<RunsSummary>('/v1/runs/summary?pipeline=none&buckets=1', own);
     expect(none.buckets[0]?.by_state).toEqual({});
     const wrong = '/v1/runs/summary?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z';
@@ -228,6 +234,8 @@ describe('runs', () => {
       );
     expect(await list('lm_1')).toEqual([run.run_id]);
     expect(await list('ada &')).toEqual([run.run_id]);
+    expect(await list('customer=Ada & Co')).toEqual([run.run_id]);
+    expect(await list('customer=Bob')).toEqual([]);
     expect(await list(run.run_id.slice(0, -2))).toEqual([run.run_id]);
     expect(await list('%')).toEqual([]);
     expect(await list('nothing')).toEqual([]);

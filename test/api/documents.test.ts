@@ -167,12 +167,26 @@ describe('the OpenAPI document', () => {
   test('names every parameter of a path, and has one name for each operation', () => {
     const ids = operations().map(({ operation }) => operation.operationId);
     expect(new Set(ids).size).toBe(ids.length);
+    expect(ids.filter((id) => !/^[a-z]+(_[a-z0-9]+)*$/.test(id))).toEqual([]);
+    expect(ids).toEqual(expect.arrayContaining(['start_run', 'get_step', 'exec_capability', 'list_runs']));
     for (const { path, operation } of operations()) {
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
       const declared = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path');
       expect(declared.map(({ name }) => name)).toEqual(inPath);
       expect(declared.every(({ required }) => required === true)).toBe(true);
     }
+  });
+
+  test('has no boolean where a schema of items stands: a list of so many places says how many', () => {
+    const withBoolean: string[] = [];
+    const walk = (value: unknown, at: string): void => {
+      if (typeof value !== 'object' || value === null) return;
+      if ('items' in value && typeof value.items === 'boolean') withBoolean.push(at);
+      for (const [key, child] of Object.entries(value)) walk(child, `${at}/${key}`);
+    };
+    walk(document, '');
+    expect(withBoolean).toEqual([]);
+    expect(JSON.stringify(document.components.schemas.CostSeries)).toContain('"minItems":2,"maxItems":2');
   });
 
   test('refers only to schemas that it holds', () => {

@@ -67,6 +67,16 @@ async function countRuns(): Promise<number> {
 }
 
 describe('a rerun', () => {
+  test('may have another ceiling than the run that it repeats, or none', async () => {
+    const old = await anEndedRun();
+    const [status, run] = await rerun(old, { only_failed: true, budget_ceiling_usd: 5 });
+    expect([status, run.budget_ceiling_usd]).toEqual([202, 5]);
+    const [, free] = await rerun(old, { budget_ceiling_usd: null });
+    expect(free.budget_ceiling_usd).toBeNull();
+    const [, shown] = await readJson<Run>(api.call(`/v1/runs/${run.run_id}`));
+    expect(shown.budget_ceiling_usd).toBe(5);
+  });
+
   test('of what failed takes the results of the rest over by value, with their items', async () => {
     const old = await anEndedRun();
     const [status, run] = await rerun(old, { only_failed: true });

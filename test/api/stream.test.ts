@@ -93,6 +93,15 @@ describe('a run', () => {
   });
 });
 
+test('a run that fails is told with its error', async () => {
+  const stream = await open('topics=runs');
+  const { run_id } = await aRun(api.db, { project_id: api.projectId });
+  const error = { code: 'step_failed', message: 'step a: it broke' };
+  await finishRun(api.db, { run_id, state: 'failed', output: null, error, step_ids: [] });
+  const failed = await stream.next('run', (seen) => seen.run_id === run_id && seen.state === 'failed');
+  expect(failed.error).toEqual(error);
+});
+
 test('an instance is told when its calls or its row change', async () => {
   const stream = await open('topics=instances');
   const run = await aRun(api.db, { project_id: api.projectId });

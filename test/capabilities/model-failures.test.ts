@@ -31,7 +31,17 @@ describe('a provider that fails', () => {
     [{ status: 500 }, 502, /^model_unavailable: the provider answered 500: as the test asked/],
     [{ status: 400, body: { error: { message: 'context too long' } } }, 422, /^model_rejected: .*too long/],
     [{ garbage: 'data: {"a": <html>\n\n' }, 502, /^model_unavailable: /],
-    [{ garbage: '<html>not here</html>', contentType: 'text/html' }, 502, /^model_unavailable: /],
+    [
+      { garbage: '<html>not here</html>', contentType: 'text/html; charset=utf-8' },
+      502,
+      /^model_unavailable: asked for a stream of events, got text\/html; charset=utf-8$/,
+    ],
+    [
+      { garbage: '{"error":{"message":"no memory"}}', contentType: 'application/json' },
+      502,
+      /^model_unavailable: no memory$/,
+    ],
+    [{ garbage: '{"choices": [', contentType: 'application/json' }, 502, /^model_unavailable: /],
     [
       { garbage: `data: {"error":{"message":"crashed with ${key}"}}\n\n` },
       502,

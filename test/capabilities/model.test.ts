@@ -10,6 +10,7 @@ import type { RunningInstance } from '../../src/capability/lifecycle/start-insta
 import { startFakeRouter } from '../capability/support/fake-router.ts';
 import { aFolder } from '../capability/support/folders.ts';
 import { findCompiled } from '../support/compiled.ts';
+import { chatCompletion } from '../support/model-wire.ts';
 import { key, type ModelLevel, priced, schema, startModelLevel, user } from './model-level.ts';
 
 let level: ModelLevel;
@@ -41,6 +42,16 @@ describe('an answer', () => {
         },
       },
     ]);
+  });
+
+  it('may come whole, from a provider that does not stream', async () => {
+    const whole = chatCompletion('small', { text: 'hello' });
+    const reply = { garbage: JSON.stringify(whole), contentType: 'application/json; charset=utf-8' };
+    const streamed = await ask(user('hi'), { text: 'hello' });
+    expect((await ask(user('hi'), reply)).body).toEqual(streamed.body);
+    const cut = JSON.stringify(chatCompletion('small', { text: 'hel', finish: 'length' }));
+    const { body } = await ask(user('hi'), { garbage: cut, contentType: 'application/json' });
+    expect(body).toMatchObject({ output: { text: 'hel', finish_reason: 'length' } });
   });
 
   it('is asked for once, streamed, with the parameters of the input', async () => {

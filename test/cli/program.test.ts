@@ -120,3 +120,25 @@ it('suggests the command that was meant', async () => {
   const seen = await capstan(['submitt']);
   expect(seen).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('Did you mean submit?') });
 });
+
+it.each([
+  [['--url', 'URL', '--key', 'k', 'ls', '--state', 'failed']],
+  [['--url=URL', 'ls', '--key', 'k', '--state', 'failed']],
+])('takes options of the connection before the command too: %j', async (words) => {
+  const paths: (string | undefined)[] = [];
+  const url = await serve((request, response) => {
+    paths.push(request.url);
+    response.end('{ "items": [], "next_cursor": null }');
+  });
+  const seen = await capstan(words.map((word) => word.replace('URL', url)));
+  expect([paths, seen.exitCode]).toEqual([['/v1/runs?state=failed&limit=20'], 0]);
+});
+
+it('refuses an option before the command that the command does not know', async () => {
+  const seen = await capstan(['--data', 'x', 'init', '/nowhere']);
+  expect(seen).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("unknown option '--data'") });
+});
+
+it('says that a port may be any free one', async () => {
+  expect((await capstan(['dev', '--help'])).stdout.replaceAll(/\s+/g, ' ')).toContain('0: any free one');
+});

@@ -318,6 +318,7 @@ create table instance (
   queue_depth_at timestamp with time zone,
   duration_ms double precision,
   deviation_ms double precision,
+  mean_cost_usd double precision,
   success_count double precision not null default 0,
   failure_count double precision not null default 0,
   spec_digest text,

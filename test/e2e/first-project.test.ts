@@ -74,7 +74,11 @@ test('init writes a project, refuses to replace its files, and does with --force
     stderr: expect.stringContaining('\n  pipeline.yaml'),
   });
   expect(await readFile(pipeline, 'utf8')).toBe('mine');
+  const ignored = join(folder, '.gitignore');
+  expect(await readFile(ignored, 'utf8')).toContain('\n.capstan/\n');
+  await writeFile(ignored, 'mine');
   await run('capstan init . --force');
+  expect(await readFile(ignored, 'utf8')).toBe('mine');
   expect(await readFile(pipeline, 'utf8')).toBe(readDocument('templates/init/pipeline.yaml'));
 });
 

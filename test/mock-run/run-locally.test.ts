@@ -98,6 +98,23 @@ describe('the budget of a run', () => {
   });
 });
 
+describe('a step that is a run of another pipeline', () => {
+  it('costs what that run does', async () => {
+    const below = { ...pipeline([a]), pipeline: 'below' };
+    const { steps, cost_usd } = await runLocally(
+      pipeline([a, { id: 'b', pipeline: 'below@1', input: {} }]),
+      {},
+      { capabilities: { x: { cost_model: { type: 'per_call', rate_usd: 0.1 } } } },
+      { pipelines: [below] },
+    );
+    expect(steps.map((step) => [step.id, step.cost_usd])).toEqual([
+      ['a', 0.1],
+      ['b', 0.1],
+    ]);
+    expect(cost_usd).toBe(0.2);
+  });
+});
+
 describe('mocks that do not say enough', () => {
   it('name the capability that has none, and those that have', async () => {
     await expect(run([{ id: 'a', capability: 'y' }], { capabilities: { x: {} } })).rejects.toThrow(

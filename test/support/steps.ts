@@ -138,6 +138,7 @@ export function useSteps(): StepWorld {
         submitSubRun,
         openForStep: escalates,
         throughCache: cache.throughCache,
+        media,
       });
       return {
         subRuns,

@@ -23,8 +23,8 @@ function putInstance(instances: readonly Instance[], changed: Instance): Instanc
 }
 
 /** What a frame tells of any run; one that no longer follows another says so by its silence. */
-function standingOf({ state, cost_usd, reserved_usd, awaiting, follows }: RunFrame) {
-  return { state, cost_usd, reserved_usd, awaiting, follows };
+function standingOf({ state, cost_usd, reserved_usd, awaiting, follows, error }: RunFrame) {
+  return { state, cost_usd, reserved_usd, awaiting, follows, error };
 }
 
 function applyRun(queries: QueryClient, frame: RunFrame): void {

@@ -31,6 +31,7 @@ export function accessRoutes(services: Pick<Services, 'access' | 'erasures'>): R
 
 function createProject({ access }: Pick<Services, 'access'>): Route {
   return route({
+    operation: 'create_project',
     method: 'POST',
     path: '/v1/projects',
     tag: 'access',
@@ -45,6 +46,7 @@ function createProject({ access }: Pick<Services, 'access'>): Route {
 
 function listProjects({ access }: Pick<Services, 'access'>): Route {
   return route({
+    operation: 'list_projects',
     method: 'GET',
     path: '/v1/projects',
     tag: 'access',
@@ -59,6 +61,7 @@ function listProjects({ access }: Pick<Services, 'access'>): Route {
 
 function eraseProject({ erasures }: Pick<Services, 'erasures'>): Route {
   return route({
+    operation: 'erase_project',
     method: 'DELETE',
     path: '/v1/projects/{id}',
     tag: 'access',
@@ -76,6 +79,7 @@ function eraseProject({ erasures }: Pick<Services, 'erasures'>): Route {
 
 function showErasure({ erasures }: Pick<Services, 'erasures'>): Route {
   return route({
+    operation: 'get_erasure',
     method: 'GET',
     path: '/v1/projects/{id}/erasure',
     tag: 'access',
@@ -91,6 +95,7 @@ function showErasure({ erasures }: Pick<Services, 'erasures'>): Route {
 
 function createKey({ access }: Pick<Services, 'access'>): Route {
   return route({
+    operation: 'create_key',
     method: 'POST',
     path: '/v1/keys',
     tag: 'access',
@@ -107,6 +112,7 @@ function createKey({ access }: Pick<Services, 'access'>): Route {
 
 function listKeys({ access }: Pick<Services, 'access'>): Route {
   return route({
+    operation: 'list_keys',
     method: 'GET',
     path: '/v1/keys',
     tag: 'access',
@@ -121,6 +127,7 @@ function listKeys({ access }: Pick<Services, 'access'>): Route {
 
 function revokeKey({ access }: Pick<Services, 'access'>): Route {
   return route({
+    operation: 'revoke_key',
     method: 'DELETE',
     path: '/v1/keys/{id}',
     tag: 'access',
@@ -137,6 +144,7 @@ function revokeKey({ access }: Pick<Services, 'access'>): Route {
 
 function rotateKey({ access }: Pick<Services, 'access'>): Route {
   return route({
+    operation: 'rotate_key',
     method: 'POST',
     path: '/v1/keys/{id}/rotate',
     tag: 'access',

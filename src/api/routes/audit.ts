@@ -10,6 +10,7 @@ const lines = 'application/x-ndjson';
 export function auditRoutes({ audit }: Pick<Services, 'audit'>): Route[] {
   return [
     route({
+      operation: 'list_audit',
       method: 'GET',
       path: '/v1/audit',
       tag: 'access',

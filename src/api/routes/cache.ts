@@ -5,6 +5,7 @@ import { type Route, route } from '../route.ts';
 export function cacheRoutes({ cache }: Pick<Services, 'cache'>): Route[] {
   return [
     route({
+      operation: 'list_cached',
       method: 'GET',
       path: '/v1/cache',
       tag: 'runs',
@@ -16,6 +17,7 @@ export function cacheRoutes({ cache }: Pick<Services, 'cache'>): Route[] {
       handle: async ({ caller, query }) => ({ status: 200, body: await cache.list(caller, query) }),
     }),
     route({
+      operation: 'forget_cached',
       method: 'DELETE',
       path: '/v1/cache',
       tag: 'runs',

@@ -40,6 +40,7 @@ export function callRoutes(services: Pick<Services, 'calls' | 'decisions' | 'inp
 
 function execCapability({ calls }: Pick<Services, 'calls'>): Route {
   return route({
+    operation: 'exec_capability',
     method: 'POST',
     path: '/v1/capabilities/{name}/exec',
     tag: 'calls',
@@ -78,6 +79,7 @@ function execCapability({ calls }: Pick<Services, 'calls'>): Route {
 
 function checkInput({ inputChecks }: Pick<Services, 'inputChecks'>): Route {
   return route({
+    operation: 'check_input',
     method: 'POST',
     path: '/v1/capabilities/{name}/check',
     tag: 'calls',
@@ -98,6 +100,7 @@ function checkInput({ inputChecks }: Pick<Services, 'inputChecks'>): Route {
 
 function previewRoute({ decisions }: Pick<Services, 'decisions'>): Route {
   return route({
+    operation: 'preview_route',
     method: 'POST',
     path: '/v1/route',
     tag: 'calls',
@@ -118,6 +121,7 @@ function previewRoute({ decisions }: Pick<Services, 'decisions'>): Route {
 
 function listDecisions({ decisions }: Pick<Services, 'decisions'>): Route {
   return route({
+    operation: 'list_decisions',
     method: 'GET',
     path: '/v1/decisions',
     tag: 'calls',
@@ -137,6 +141,7 @@ function listDecisions({ decisions }: Pick<Services, 'decisions'>): Route {
 
 function showDecision({ decisions }: Pick<Services, 'decisions'>): Route {
   return route({
+    operation: 'get_decision',
     method: 'GET',
     path: '/v1/decisions/{id}',
     tag: 'calls',

@@ -28,6 +28,7 @@ export function capabilityRoutes(services: Pick<Services, 'registry'>): Route[] 
 
 function registerInstance({ registry }: Pick<Services, 'registry'>): Route {
   return route({
+    operation: 'register_instance',
     method: 'POST',
     path: '/v1/capabilities',
     tag: 'capabilities',
@@ -49,6 +50,7 @@ function registerInstance({ registry }: Pick<Services, 'registry'>): Route {
 
 function listCapabilities({ registry }: Pick<Services, 'registry'>): Route {
   return route({
+    operation: 'list_capabilities',
     method: 'GET',
     path: '/v1/capabilities',
     tag: 'capabilities',
@@ -63,6 +65,7 @@ function listCapabilities({ registry }: Pick<Services, 'registry'>): Route {
 
 function showCapability({ registry }: Pick<Services, 'registry'>): Route {
   return route({
+    operation: 'get_capability',
     method: 'GET',
     path: '/v1/capabilities/{name}',
     tag: 'capabilities',
@@ -77,6 +80,7 @@ function showCapability({ registry }: Pick<Services, 'registry'>): Route {
 
 function heartbeat({ registry }: Pick<Services, 'registry'>): Route {
   return route({
+    operation: 'send_heartbeat',
     method: 'POST',
     path: '/v1/capabilities/{name}/heartbeat',
     tag: 'capabilities',
@@ -98,6 +102,7 @@ function heartbeat({ registry }: Pick<Services, 'registry'>): Route {
 
 function removeInstance({ registry }: Pick<Services, 'registry'>): Route {
   return route({
+    operation: 'deregister_instance',
     method: 'DELETE',
     path: '/v1/capabilities/{name}',
     tag: 'capabilities',

@@ -9,8 +9,9 @@ import { type Answer, type Route, route } from '../route.ts';
 const FilePath = z.object({ file: z.string() });
 const headers = z.object({ 'accept-encoding': z.string().optional() });
 
-function leadToConsole(path: string): Route {
+function leadToConsole(path: string, operation: string): Route {
   return route({
+    operation,
     method: 'GET',
     path,
     tag: 'console',
@@ -24,8 +25,9 @@ function leadToConsole(path: string): Route {
 /** @param files undefined: this server has no console */
 export function consoleRoutes(files?: ConsoleFiles): Route[] {
   return [
-    leadToConsole('/'),
+    leadToConsole('/', 'go_to_console'),
     route({
+      operation: 'get_console',
       method: 'GET',
       path: '/ui/',
       tag: 'console',
@@ -35,8 +37,9 @@ export function consoleRoutes(files?: ConsoleFiles): Route[] {
       responses: { 200: { content: 'text/html' }, 503: { content: 'text/html' } },
       handle: async (call) => showPage(files, call.headers['accept-encoding']),
     }),
-    leadToConsole('/ui'), // behind /ui/, which it would take too
+    leadToConsole('/ui', 'open_console'), // behind /ui/, which it would take too
     route({
+      operation: 'get_console_file',
       method: 'GET',
       path: '/ui/{+file}',
       tag: 'console',

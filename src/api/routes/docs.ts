@@ -17,6 +17,7 @@ function readSwaggerFile(name: keyof typeof swaggerFiles): Promise<Buffer> {
 }
 
 interface Page {
+  readonly operation: string;
   readonly path: string;
   readonly summary: string;
   /** Its media type, without the charset. */
@@ -24,8 +25,9 @@ interface Page {
   readonly text: string;
 }
 
-function textRoute({ path, summary, content, text }: Page): Route {
+function textRoute({ operation, path, summary, content, text }: Page): Route {
   return route({
+    operation,
     method: 'GET',
     path,
     tag: 'docs',
@@ -38,6 +40,7 @@ function textRoute({ path, summary, content, text }: Page): Route {
 
 function swaggerRoute(name: keyof typeof swaggerFiles): Route {
   return route({
+    operation: `get_${name.replaceAll(/[^a-z0-9]/g, '_')}`,
     method: 'GET',
     path: `/docs/${name}`,
     tag: 'docs',
@@ -54,14 +57,22 @@ function swaggerRoute(name: keyof typeof swaggerFiles): Route {
 
 export function docsRoutes(): Route[] {
   return [
-    textRoute({ path: '/docs', summary: 'The API for people', content: 'text/html', text: apiPage }),
     textRoute({
+      operation: 'get_api_page',
+      path: '/docs',
+      summary: 'The API for people',
+      content: 'text/html',
+      text: apiPage,
+    }),
+    textRoute({
+      operation: 'get_errors_page',
       path: '/docs/errors',
       summary: 'Every error code and its meaning',
       content: 'text/html',
       text: errorsPage,
     }),
     textRoute({
+      operation: 'get_api_page_script',
       path: '/docs/init.js',
       summary: 'Part of the API page: its start',
       content: 'text/javascript',

@@ -11,6 +11,7 @@ export function documentRoutes(documented: readonly Route[], config: ApiConfig):
   let openApi: JsonObject | undefined;
   const routes: Route[] = [
     route({
+      operation: 'get_openapi',
       method: 'GET',
       path: '/v1/openapi.json',
       tag: 'service',
@@ -23,6 +24,7 @@ export function documentRoutes(documented: readonly Route[], config: ApiConfig):
       },
     }),
     route({
+      operation: 'get_pipeline_schema',
       method: 'GET',
       path: '/v1/schemas/pipeline.json',
       tag: 'service',

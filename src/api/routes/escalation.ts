@@ -25,6 +25,7 @@ export function escalationRoutes(services: Pick<Services, 'escalations'>): Route
 
 function executeOnce({ escalations }: Pick<Services, 'escalations'>): Route {
   return route({
+    operation: 'execute_level',
     method: 'POST',
     path: '/execute',
     tag: 'escalation',
@@ -47,6 +48,7 @@ function executeOnce({ escalations }: Pick<Services, 'escalations'>): Route {
 
 function adviseOnce({ escalations }: Pick<Services, 'escalations'>): Route {
   return route({
+    operation: 'advise',
     method: 'POST',
     path: '/advise',
     tag: 'escalation',
@@ -66,6 +68,7 @@ function adviseOnce({ escalations }: Pick<Services, 'escalations'>): Route {
 
 function createEscalation({ escalations }: Pick<Services, 'escalations'>): Route {
   return route({
+    operation: 'start_escalation',
     method: 'POST',
     path: '/v1/escalations',
     tag: 'escalation',
@@ -83,6 +86,7 @@ function createEscalation({ escalations }: Pick<Services, 'escalations'>): Route
 
 function showEscalation({ escalations }: Pick<Services, 'escalations'>): Route {
   return route({
+    operation: 'get_escalation',
     method: 'GET',
     path: '/v1/escalations/{id}',
     tag: 'escalation',

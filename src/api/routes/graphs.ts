@@ -34,6 +34,7 @@ function draw(definition: PipelineDefinition): string {
 export function graphRoutes({ pipelines }: Pick<Services, 'pipelines'>): Route[] {
   return [
     route({
+      operation: 'draw_pipeline',
       method: 'GET',
       path: '/v1/pipelines/{name}/graph.svg',
       tag: 'pipelines',
@@ -48,6 +49,7 @@ export function graphRoutes({ pipelines }: Pick<Services, 'pipelines'>): Route[]
       },
     }),
     route({
+      operation: 'draw_pipeline_version',
       method: 'GET',
       path: '/v1/pipelines/{name}/versions/{version}/graph.svg',
       tag: 'pipelines',

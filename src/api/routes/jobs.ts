@@ -7,6 +7,7 @@ import { JobPath } from './parameters.ts';
 export function jobRoutes({ jobs }: Pick<Services, 'jobs'>): Route[] {
   return [
     route({
+      operation: 'create_job',
       method: 'POST',
       path: '/v1/jobs',
       tag: 'jobs',
@@ -22,6 +23,7 @@ export function jobRoutes({ jobs }: Pick<Services, 'jobs'>): Route[] {
       },
     }),
     route({
+      operation: 'get_job',
       method: 'GET',
       path: '/v1/jobs/{id}',
       tag: 'jobs',

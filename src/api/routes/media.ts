@@ -74,6 +74,7 @@ export function mediaRoutes(
 
 function storeFile({ files, media }: MediaAccess, limitBytes: number): Route {
   return route({
+    operation: 'store_file',
     method: 'PUT',
     path,
     tag: 'media',
@@ -105,6 +106,7 @@ function storeFile({ files, media }: MediaAccess, limitBytes: number): Route {
 
 function showFile({ files }: MediaAccess): Route {
   return route({
+    operation: 'head_file',
     method: 'HEAD',
     path,
     tag: 'media',
@@ -163,6 +165,7 @@ async function answerElsewhere({ object, close }: OpenFile, address: string) {
 
 function readFile({ files, directMedia }: MediaAccess): Route {
   return route({
+    operation: 'read_file',
     method: 'GET',
     path,
     tag: 'media',
@@ -208,6 +211,7 @@ function attachmentOf(sentPath: string): string {
 
 function deleteFile({ files, media }: MediaAccess): Route {
   return route({
+    operation: 'delete_file',
     method: 'DELETE',
     path,
     tag: 'media',

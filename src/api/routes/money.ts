@@ -47,6 +47,7 @@ function requireChosenProject({ projects, alsoIn = [] }: Caller, isChosen: boole
 
 function sumCosts({ money }: Pick<Services, 'money'>): Route {
   return route({
+    operation: 'get_costs',
     method: 'GET',
     path: '/v1/costs',
     tag: 'money',
@@ -67,6 +68,7 @@ function sumCosts({ money }: Pick<Services, 'money'>): Route {
 
 function showCostSeries({ money }: Pick<Services, 'money'>): Route {
   return route({
+    operation: 'get_cost_series',
     method: 'GET',
     path: '/v1/costs/series',
     tag: 'money',
@@ -87,6 +89,7 @@ function showCostSeries({ money }: Pick<Services, 'money'>): Route {
 
 function listLedger({ money }: Pick<Services, 'money'>): Route {
   return route({
+    operation: 'list_ledger',
     method: 'GET',
     path: '/v1/ledger',
     tag: 'money',
@@ -121,6 +124,7 @@ function listLedger({ money }: Pick<Services, 'money'>): Route {
 
 function listBudgets({ money }: Pick<Services, 'money'>): Route {
   return route({
+    operation: 'get_budgets',
     method: 'GET',
     path: '/v1/budgets',
     tag: 'money',
@@ -135,6 +139,7 @@ function listBudgets({ money }: Pick<Services, 'money'>): Route {
 
 function setBudget({ money }: Pick<Services, 'money'>): Route {
   return route({
+    operation: 'set_budgets',
     method: 'PUT',
     path: '/v1/budgets',
     tag: 'money',

@@ -30,6 +30,7 @@ export function pipelineRoutes(services: Pick<Services, 'pipelines' | 'aliases'>
 
 function storePipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
   return route({
+    operation: 'store_pipeline',
     method: 'POST',
     path: '/v1/pipelines',
     tag: 'pipelines',
@@ -50,6 +51,7 @@ function storePipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
 
 function validatePipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
   return route({
+    operation: 'validate_pipeline',
     method: 'POST',
     path: '/v1/pipelines/validate',
     tag: 'pipelines',
@@ -72,6 +74,7 @@ function validatePipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
 
 function listPipelines({ pipelines }: Pick<Services, 'pipelines'>): Route {
   return route({
+    operation: 'list_pipelines',
     method: 'GET',
     path: '/v1/pipelines',
     tag: 'pipelines',
@@ -89,6 +92,7 @@ function listPipelines({ pipelines }: Pick<Services, 'pipelines'>): Route {
 
 function showPipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
   return route({
+    operation: 'get_pipeline',
     method: 'GET',
     path: '/v1/pipelines/{name}',
     tag: 'pipelines',
@@ -106,6 +110,7 @@ function showPipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
 
 function listVersions({ pipelines }: Pick<Services, 'pipelines'>): Route {
   return route({
+    operation: 'list_pipeline_versions',
     method: 'GET',
     path: '/v1/pipelines/{name}/versions',
     tag: 'pipelines',
@@ -124,6 +129,7 @@ function listVersions({ pipelines }: Pick<Services, 'pipelines'>): Route {
 
 function showVersion({ pipelines }: Pick<Services, 'pipelines'>): Route {
   return route({
+    operation: 'get_pipeline_version',
     method: 'GET',
     path: '/v1/pipelines/{name}/versions/{version}',
     tag: 'pipelines',
@@ -141,6 +147,7 @@ function showVersion({ pipelines }: Pick<Services, 'pipelines'>): Route {
 
 function listAliases({ aliases }: Pick<Services, 'aliases'>): Route {
   return route({
+    operation: 'list_aliases',
     method: 'GET',
     path: '/v1/pipelines/{name}/aliases',
     tag: 'pipelines',
@@ -158,6 +165,7 @@ function listAliases({ aliases }: Pick<Services, 'aliases'>): Route {
 
 function setAlias({ aliases }: Pick<Services, 'aliases'>): Route {
   return route({
+    operation: 'set_alias',
     method: 'PUT',
     path: '/v1/pipelines/{name}/aliases/{alias}',
     tag: 'pipelines',

@@ -8,6 +8,7 @@ import { CapabilityPath } from './parameters.ts';
 export function publisherRoutes({ publishers }: Pick<Services, 'publishers'>): Route[] {
   return [
     route({
+      operation: 'list_publishers',
       method: 'GET',
       path: '/v1/publishers',
       tag: 'capabilities',
@@ -19,6 +20,7 @@ export function publisherRoutes({ publishers }: Pick<Services, 'publishers'>): R
       handle: async ({ query }) => ({ status: 200, body: await publishers.list(query) }),
     }),
     route({
+      operation: 'set_publisher',
       method: 'PUT',
       path: '/v1/publishers/{name}',
       tag: 'capabilities',

@@ -31,6 +31,7 @@ function answer(review: Review) {
 
 function listReviews({ reviews }: Pick<Services, 'reviews'>): Route {
   return route({
+    operation: 'list_reviews',
     method: 'GET',
     path: '/v1/reviews',
     tag: 'reviews',
@@ -50,6 +51,7 @@ function listReviews({ reviews }: Pick<Services, 'reviews'>): Route {
 
 function decideReview({ reviews }: Pick<Services, 'reviews'>): Route {
   return route({
+    operation: 'decide_review',
     method: 'POST',
     path: '/v1/reviews/{id}/decision',
     tag: 'reviews',
@@ -97,6 +99,7 @@ export function reviewRoutes(services: Pick<Services, 'reviews'>): Route[] {
 
 function showReview({ reviews }: Pick<Services, 'reviews'>): Route {
   return route({
+    operation: 'get_review',
     method: 'GET',
     path: '/v1/reviews/{id}',
     tag: 'reviews',
@@ -111,6 +114,7 @@ function showReview({ reviews }: Pick<Services, 'reviews'>): Route {
 
 function claimReview({ reviews }: Pick<Services, 'reviews'>): Route {
   return route({
+    operation: 'claim_review',
     method: 'POST',
     path: '/v1/reviews/{id}/claim',
     tag: 'reviews',
@@ -127,6 +131,7 @@ function claimReview({ reviews }: Pick<Services, 'reviews'>): Route {
 
 function releaseReview({ reviews }: Pick<Services, 'reviews'>): Route {
   return route({
+    operation: 'release_review',
     method: 'POST',
     path: '/v1/reviews/{id}/release',
     tag: 'reviews',

@@ -27,6 +27,7 @@ function holdRun(
   about: { readonly summary: string; readonly description?: string },
 ): Route {
   return route({
+    operation: `${act}_run`,
     method: 'POST',
     path: `/v1/runs/{id}/${act}`,
     tag: 'runs',
@@ -45,6 +46,7 @@ function holdRun(
 
 function cancelRun({ runs }: Runs): Route {
   return route({
+    operation: 'cancel_run',
     method: 'POST',
     path: '/v1/runs/{id}/cancel',
     tag: 'runs',
@@ -66,6 +68,7 @@ function cancelRun({ runs }: Runs): Route {
 
 function repeatRun({ runs }: Runs): Route {
   return route({
+    operation: 'rerun_run',
     method: 'POST',
     path: '/v1/runs/{id}/rerun',
     tag: 'runs',
@@ -105,6 +108,7 @@ function repeatRun({ runs }: Runs): Route {
 
 function setRunBudget({ runs }: Runs): Route {
   return route({
+    operation: 'set_run_budget',
     method: 'POST',
     path: '/v1/runs/{id}/budget',
     tag: 'runs',

@@ -24,6 +24,7 @@ function wantsStream(accept: string | undefined): boolean {
 export function runEventRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
   return [
     route({
+      operation: 'list_run_events',
       method: 'GET',
       path: '/v1/runs/{id}/events',
       tag: 'runs',

@@ -9,6 +9,7 @@ import { RunPath } from './parameters.ts';
 export function runPictureRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
   return [
     route({
+      operation: 'get_run_graph',
       method: 'GET',
       path: '/v1/runs/{id}/graph',
       tag: 'runs',
@@ -23,6 +24,7 @@ export function runPictureRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
       }),
     }),
     route({
+      operation: 'get_run_timeline',
       method: 'GET',
       path: '/v1/runs/{id}/timeline',
       tag: 'runs',
@@ -45,6 +47,7 @@ export function runPictureRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
 /** Before the route of one run, whose id it would be. */
 export function runsSummaryRoute({ runs }: Pick<Services, 'runs'>): Route {
   return route({
+    operation: 'get_runs_summary',
     method: 'GET',
     path: '/v1/runs/summary',
     tag: 'runs',

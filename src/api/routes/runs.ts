@@ -5,6 +5,7 @@ import {
   Awaiting,
   BulkAnswer,
   BulkRequest,
+  LabelFilter,
   Run,
   RunList,
   RunRequest,
@@ -34,18 +35,13 @@ const SubmitHeaders = KeyHeaders.extend({
 const RunQuery = ListQuery.extend({
   pipeline: PipelineName.optional(),
   state: RunState.optional(),
-  awaiting: Awaiting.optional().meta({ description: 'What one of its steps waits for.' }),
-  q: z
-    .string()
-    .min(1)
-    .max(128)
-    .optional()
-    .meta({ description: "Part of the pipeline's name or of a label's value, or the begin of the run's id" }),
-  label: z
-    .string()
-    .max(321)
-    .regex(/^[^=]{1,64}=/, { error: 'a label filter has the form key=value' })
-    .optional(),
+  awaiting: Awaiting.optional().meta({
+    description: 'What one of its steps, or of the runs below it, waits for.',
+  }),
+  q: z.string().min(1).max(128).optional().meta({
+    description: "Part of the pipeline's name or of a label as `name=value`, or the begin of the run's id",
+  }),
+  label: LabelFilter.optional(),
   since: Instant.optional(),
   until: Instant.optional(),
   parent: z
@@ -76,6 +72,7 @@ export function runRoutes(services: Pick<Services, 'runs'>, config: ApiConfig): 
 
 function submitRun({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route {
   return route({
+    operation: 'start_run',
     method: 'POST',
     path: '/v1/runs',
     tag: 'runs',
@@ -121,6 +118,7 @@ function submitRun({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route {
 
 function submitRuns({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route {
   return route({
+    operation: 'start_runs',
     method: 'POST',
     path: '/v1/runs/bulk',
     tag: 'runs',
@@ -149,6 +147,7 @@ function submitRuns({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route 
 
 function listRuns({ runs }: Pick<Services, 'runs'>): Route {
   return route({
+    operation: 'list_runs',
     method: 'GET',
     path: '/v1/runs',
     tag: 'runs',
@@ -164,6 +163,7 @@ function listRuns({ runs }: Pick<Services, 'runs'>): Route {
 
 function showRun({ runs }: Pick<Services, 'runs'>): Route {
   return route({
+    operation: 'get_run',
     method: 'GET',
     path: '/v1/runs/{id}',
     tag: 'runs',
@@ -181,6 +181,7 @@ function showRun({ runs }: Pick<Services, 'runs'>): Route {
 
 function showStep({ runs }: Pick<Services, 'runs'>): Route {
   return route({
+    operation: 'get_step',
     method: 'GET',
     path: '/v1/runs/{id}/steps/{step}',
     tag: 'runs',
@@ -201,6 +202,7 @@ function showStep({ runs }: Pick<Services, 'runs'>): Route {
 
 function listItems({ runs }: Pick<Services, 'runs'>): Route {
   return route({
+    operation: 'list_items',
     method: 'GET',
     path: '/v1/runs/{id}/steps/{step}/items',
     tag: 'runs',

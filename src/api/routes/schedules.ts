@@ -22,6 +22,7 @@ export function scheduleRoutes(services: Schedules): Route[] {
 
 function createSchedule({ schedules }: Schedules): Route {
   return route({
+    operation: 'create_schedule',
     method: 'POST',
     path: '/v1/schedules',
     tag: 'schedules',
@@ -46,6 +47,7 @@ function createSchedule({ schedules }: Schedules): Route {
 
 function listSchedules({ schedules }: Schedules): Route {
   return route({
+    operation: 'list_schedules',
     method: 'GET',
     path: '/v1/schedules',
     tag: 'schedules',
@@ -63,6 +65,7 @@ function listSchedules({ schedules }: Schedules): Route {
 
 function showSchedule({ schedules }: Schedules): Route {
   return route({
+    operation: 'get_schedule',
     method: 'GET',
     path: '/v1/schedules/{id}',
     tag: 'schedules',
@@ -80,6 +83,7 @@ function showSchedule({ schedules }: Schedules): Route {
 
 function replaceSchedule({ schedules }: Schedules): Route {
   return route({
+    operation: 'replace_schedule',
     method: 'PUT',
     path: '/v1/schedules/{id}',
     tag: 'schedules',
@@ -99,6 +103,7 @@ function replaceSchedule({ schedules }: Schedules): Route {
 
 function deleteSchedule({ schedules }: Schedules): Route {
   return route({
+    operation: 'delete_schedule',
     method: 'DELETE',
     path: '/v1/schedules/{id}',
     tag: 'schedules',
@@ -116,6 +121,7 @@ function deleteSchedule({ schedules }: Schedules): Route {
 
 function switchSchedule({ schedules }: Schedules, act: 'pause' | 'resume', summary: string): Route {
   return route({
+    operation: `${act}_schedule`,
     method: 'POST',
     path: `/v1/schedules/{id}/${act}`,
     tag: 'schedules',
@@ -133,6 +139,7 @@ function switchSchedule({ schedules }: Schedules, act: 'pause' | 'resume', summa
 
 function triggerSchedule({ schedules }: Schedules): Route {
   return route({
+    operation: 'trigger_schedule',
     method: 'POST',
     path: '/v1/schedules/{id}/trigger',
     tag: 'schedules',

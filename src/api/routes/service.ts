@@ -54,6 +54,7 @@ export function serviceRoutes(
 ): Route[] {
   return [
     route({
+      operation: 'get_liveness',
       method: 'GET',
       path: '/livez',
       tag: 'service',
@@ -62,21 +63,9 @@ export function serviceRoutes(
       responses: { 200: Alive },
       handle: () => ({ status: 200, body: { status: 'ok' } }),
     }),
+    showReadiness(health, closing),
     route({
-      method: 'GET',
-      path: '/readyz',
-      tag: 'service',
-      summary:
-        'Whether the process should get requests: its database answers, and it is not closing; Temporal is a detail',
-      auth: 'open',
-      responses: { 200: Readiness, 503: Readiness },
-      handle: async () => {
-        if (closing.aborted) return { status: 503, body: { ready: false, detail: { server: 'closing' } } };
-        const readiness = await health.isReady();
-        return { status: readiness.ready ? 200 : 503, body: readiness };
-      },
-    }),
-    route({
+      operation: 'get_limits',
       method: 'GET',
       path: '/v1/limits',
       tag: 'service',
@@ -87,4 +76,22 @@ export function serviceRoutes(
       handle: () => ({ status: 200, body: showLimits(config) }),
     }),
   ];
+}
+
+function showReadiness(health: Services['health'], closing: AbortSignal): Route {
+  return route({
+    operation: 'get_readiness',
+    method: 'GET',
+    path: '/readyz',
+    tag: 'service',
+    summary:
+      'Whether the process should get requests: its database answers, and it is not closing; Temporal is a detail',
+    auth: 'open',
+    responses: { 200: Readiness, 503: Readiness },
+    handle: async () => {
+      if (closing.aborted) return { status: 503, body: { ready: false, detail: { server: 'closing' } } };
+      const readiness = await health.isReady();
+      return { status: readiness.ready ? 200 : 503, body: readiness };
+    },
+  });
 }

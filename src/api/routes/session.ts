@@ -23,6 +23,7 @@ export function sessionRoutes(services: SessionServices, config: ApiConfig): Rou
 function openSession({ access }: SessionServices, config: ApiConfig): Route {
   const cookie = createSessionCookie(config.PUBLIC_URL);
   return route({
+    operation: 'open_session',
     method: 'POST',
     path: '/v1/session',
     tag: 'session',
@@ -54,6 +55,7 @@ function openSession({ access }: SessionServices, config: ApiConfig): Route {
 
 function showSession({ access }: SessionServices, { TEMPORAL_UI_URL }: ApiConfig): Route {
   return route({
+    operation: 'get_session',
     method: 'GET',
     path: '/v1/session',
     tag: 'session',
@@ -75,6 +77,7 @@ function showSession({ access }: SessionServices, { TEMPORAL_UI_URL }: ApiConfig
 function closeSession({ access, signIn }: SessionServices, config: ApiConfig): Route {
   const cookie = createSessionCookie(config.PUBLIC_URL);
   return route({
+    operation: 'close_session',
     method: 'DELETE',
     path: '/v1/session',
     tag: 'session',
@@ -97,6 +100,7 @@ function closeSession({ access, signIn }: SessionServices, config: ApiConfig): R
 
 function createLoginLink({ access }: SessionServices): Route {
   return route({
+    operation: 'create_login_link',
     method: 'POST',
     path: '/v1/login-links',
     tag: 'session',

@@ -16,6 +16,7 @@ export function sessionAdminRoutes(services: AccessServices): Route[] {
 
 function listSessions({ access }: AccessServices): Route {
   return route({
+    operation: 'list_sessions',
     method: 'GET',
     path: '/v1/sessions',
     tag: 'session',
@@ -32,6 +33,7 @@ function listSessions({ access }: AccessServices): Route {
 
 function revokeUser({ access }: AccessServices): Route {
   return route({
+    operation: 'revoke_sessions',
     method: 'POST',
     path: '/v1/sessions/revoke',
     tag: 'session',
@@ -51,6 +53,7 @@ function revokeUser({ access }: AccessServices): Route {
 
 function revokeSession({ access }: AccessServices): Route {
   return route({
+    operation: 'revoke_session',
     method: 'DELETE',
     path: '/v1/sessions/{id}',
     tag: 'session',

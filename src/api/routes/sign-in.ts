@@ -47,6 +47,7 @@ function requireProvider({ signIn }: SignInServices): NonNullable<Services['sign
 
 function showOffer({ signIn }: SignInServices): Route {
   return route({
+    operation: 'get_sign_in',
     method: 'GET',
     path: '/v1/sign-in',
     tag: 'session',
@@ -60,6 +61,7 @@ function showOffer({ signIn }: SignInServices): Route {
 function beginSignIn(services: SignInServices, config: ApiConfig): Route {
   const cookie = createSignInCookie(config.PUBLIC_URL);
   return route({
+    operation: 'begin_sign_in',
     method: 'GET',
     path: '/v1/sessions/oidc',
     tag: 'session',
@@ -85,6 +87,7 @@ function toQuery(answer: z.output<typeof Answer>): string {
 function finishSignIn(services: SignInServices, config: ApiConfig): Route {
   const [kept, session] = [createSignInCookie(config.PUBLIC_URL), createSessionCookie(config.PUBLIC_URL)];
   return route({
+    operation: 'finish_sign_in',
     method: 'GET',
     path: '/v1/sessions/oidc/callback',
     tag: 'session',
@@ -125,6 +128,7 @@ async function readForm({
 
 function takeLogout(services: SignInServices): Route {
   return route({
+    operation: 'log_out_by_provider',
     method: 'POST',
     path: '/v1/sessions/oidc/logout',
     tag: 'session',

@@ -41,6 +41,7 @@ export function skillRoutes(services: Skills): Route[] {
 
 function storeSkill({ skills }: Skills): Route {
   return route({
+    operation: 'create_skill',
     method: 'POST',
     path: '/skills',
     tag: 'skills',
@@ -60,6 +61,7 @@ function storeSkill({ skills }: Skills): Route {
 
 function listSkills({ skills }: Skills): Route {
   return route({
+    operation: 'list_skills',
     method: 'GET',
     path: '/skills',
     tag: 'skills',
@@ -75,6 +77,7 @@ function listSkills({ skills }: Skills): Route {
 
 function showSkill({ skills }: Skills): Route {
   return route({
+    operation: 'get_skill',
     method: 'GET',
     path: '/skills/{id}',
     tag: 'skills',
@@ -89,6 +92,7 @@ function showSkill({ skills }: Skills): Route {
 
 function changeSkill({ skills }: Skills): Route {
   return route({
+    operation: 'change_skill',
     method: 'PATCH',
     path: '/skills/{id}',
     tag: 'skills',
@@ -109,6 +113,7 @@ function changeSkill({ skills }: Skills): Route {
 
 function retireSkill({ skills }: Skills): Route {
   return route({
+    operation: 'retire_skill',
     method: 'POST',
     path: '/skills/{id}/retire',
     tag: 'skills',
@@ -123,6 +128,7 @@ function retireSkill({ skills }: Skills): Route {
 
 function listUses({ skills }: Skills): Route {
   return route({
+    operation: 'list_skill_uses',
     method: 'GET',
     path: '/skills/{id}/uses',
     tag: 'skills',
@@ -141,6 +147,7 @@ function listUses({ skills }: Skills): Route {
 
 function showWorth({ skills }: Skills): Route {
   return route({
+    operation: 'get_skill_worth',
     method: 'GET',
     path: '/skills/{id}/worth',
     tag: 'skills',

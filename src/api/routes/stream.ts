@@ -41,6 +41,7 @@ function toText({ id, frames }: StreamBatch): string {
 export function streamRoutes({ streams }: Pick<Services, 'streams'>): Route[] {
   return [
     route({
+      operation: 'follow_project',
       method: 'GET',
       path: '/v1/stream',
       tag: 'service',

@@ -25,6 +25,7 @@ function announceUpload({
 }: Pick<Services, 'jobs' | 'media' | 'directMedia'>): Route {
   const files = createFileFinder({ jobs, media });
   return route({
+    operation: 'announce_upload',
     method: 'POST',
     path: `${mediaPrefix}{job_id}/{+file}${suffix}`,
     tag: 'media',
@@ -46,6 +47,7 @@ function announceUpload({
 
 function receiveUpload(directMedia: Services['directMedia']): Route {
   return route({
+    operation: 'upload_bytes',
     method: 'PUT',
     path: '/v1/uploads/{token}',
     tag: 'media',
@@ -64,6 +66,7 @@ function receiveUpload(directMedia: Services['directMedia']): Route {
 
 function completeUpload(directMedia: Services['directMedia']): Route {
   return route({
+    operation: 'complete_upload',
     method: 'POST',
     path: '/v1/uploads/{token}',
     tag: 'media',

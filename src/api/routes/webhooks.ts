@@ -26,6 +26,7 @@ export function webhookRoutes(services: Webhooks): Route[] {
 
 function createWebhook({ webhooks }: Webhooks): Route {
   return route({
+    operation: 'create_webhook',
     method: 'POST',
     path: '/v1/webhooks',
     tag: 'webhooks',
@@ -43,6 +44,7 @@ function createWebhook({ webhooks }: Webhooks): Route {
 
 function listWebhooks({ webhooks }: Webhooks): Route {
   return route({
+    operation: 'list_webhooks',
     method: 'GET',
     path: '/v1/webhooks',
     tag: 'webhooks',
@@ -57,6 +59,7 @@ function listWebhooks({ webhooks }: Webhooks): Route {
 
 function removeWebhook({ webhooks }: Webhooks): Route {
   return route({
+    operation: 'delete_webhook',
     method: 'DELETE',
     path: '/v1/webhooks/{id}',
     tag: 'webhooks',
@@ -74,6 +77,7 @@ function removeWebhook({ webhooks }: Webhooks): Route {
 
 function testWebhook({ webhooks }: Webhooks): Route {
   return route({
+    operation: 'test_webhook',
     method: 'POST',
     path: '/v1/webhooks/{id}/test',
     tag: 'webhooks',
@@ -88,6 +92,7 @@ function testWebhook({ webhooks }: Webhooks): Route {
 
 function listDeliveries({ webhooks }: Webhooks): Route {
   return route({
+    operation: 'list_webhook_deliveries',
     method: 'GET',
     path: '/v1/webhooks/{id}/deliveries',
     tag: 'webhooks',

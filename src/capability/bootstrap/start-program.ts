@@ -2,9 +2,12 @@
  * A capability in any language as a child: its package.json says how it is started, this process does the rest of
  * the bootstrap lifecycle for it. The program serves `/health`, `/spec` and `/exec` at HOST and PORT, and ends when
  * its calls have, on SIGTERM. It stays in the process group of this process, so that what ends one ends both.
+ *
+ * A program that ends by itself is started again at the same address. The instance stays registered meanwhile: a call
+ * that finds nobody there is repeated, while a run fails when its only instance is deregistered.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { createServer } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { CapabilitySpec } from '../../contracts/capability.ts';
 import { announce } from '../lifecycle/announce.ts';
 import { bindServer } from '../lifecycle/bind.ts';
@@ -12,17 +15,16 @@ import { waitUntilReady } from '../lifecycle/readiness.ts';
 import type { Registrable } from '../lifecycle/router-client.ts';
 import { graceMs } from '../lifecycle/shutdown.ts';
 import type { InstanceOptions, RunningInstance } from '../lifecycle/start-instance.ts';
-import { localAddress } from '../settings.ts';
+import { type ProgramCommand, type ProgramRun, runProgram, stopProgram } from './program-child.ts';
 
-export interface ProgramSource {
-  /** The working directory of the program. */
-  readonly folder: string;
-  readonly command: readonly [string, ...string[]];
+export interface ProgramSource extends ProgramCommand {
   readonly facts: Pick<Registrable, 'tags' | 'max_concurrency' | 'settle'>;
-  readonly environment: NodeJS.ProcessEnv;
 }
 
 const specTimeoutMs = 5_000;
+
+/** Pauses before a start: twice as long each time, and short again after the program has lived for a while. */
+const restarts = { firstMs: 500, mostMs: 30_000, livedMs: 60_000 };
 
 /** A port that is free now: the program binds it a moment later. */
 async function findPort(host: string, port: number | undefined): Promise<number> {
@@ -32,52 +34,85 @@ async function findPort(host: string, port: number | undefined): Promise<number>
   return found;
 }
 
-interface Child {
-  readonly process: ChildProcess;
-  /** Says how it ended; never rejects. */
-  readonly ended: Promise<string>;
-}
-
-function startChild({ command, folder, environment }: ProgramSource, host: string, port: number): Child {
-  const [program, ...args] = command;
-  const child = spawn(program, args, {
-    cwd: folder,
-    env: { ...environment, HOST: host, PORT: String(port) },
-    stdio: ['ignore', 'inherit', 'inherit'],
-  });
-  const ended = new Promise<string>((resolve) => {
-    child.once('error', (error) => resolve(`${program} could not be started: ${error.message}`));
-    child.once('exit', (code, signal) => {
-      resolve(`${command.join(' ')} ended ${signal === null ? `with exit code ${code}` : `by ${signal}`}`);
-    });
-  });
-  return { process: child, ended };
-}
-
-async function stopChild({ process, ended }: Child, limitMs: number): Promise<void> {
-  process.kill('SIGTERM');
-  const force = setTimeout(() => process.kill('SIGKILL'), limitMs);
-  await ended;
-  clearTimeout(force);
-}
-
 /** What registration needs: the spec as it is served, and what the folder says beside it. */
-async function readFacts(endpoint: string, facts: ProgramSource['facts']): Promise<Registrable> {
-  const response = await fetch(`${endpoint}/spec`, { signal: AbortSignal.timeout(specTimeoutMs) });
+async function readFacts(local: string, facts: ProgramSource['facts']): Promise<Registrable> {
+  const response = await fetch(`${local}/spec`, { signal: AbortSignal.timeout(specTimeoutMs) });
   const spec = CapabilitySpec.parse(await response.json());
   const { tags, max_concurrency, settle } = facts;
   return { spec, cost_model: spec.cost_model, tags, max_concurrency, settle };
 }
 
-/** @throws Error when it ends first, or does not answer */
-async function awaitReady(child: Child, local: string, options: InstanceOptions): Promise<void> {
-  const ended = child.ended.then((reason) => Promise.reject(new Error(reason)));
-  const attempts = await Promise.race([
-    ended,
+/** @returns after how many attempts it answered @throws Error when it ends first, or does not answer */
+function awaitReady({ local, ended }: ProgramRun, options: InstanceOptions): Promise<number> {
+  return Promise.race([
+    ended.then((reason) => Promise.reject(new Error(reason))),
     waitUntilReady(`${local}/health`, options.readinessIntervalMs),
   ]);
-  options.print(`5/8 ready: GET /health answered at attempt ${attempts}`);
-  options.signal?.throwIfAborted();
+}
+
+interface KeptProgram {
+  readonly isReady: () => boolean;
+  /** The program is not started again; it may end its calls within the limit. */
+  readonly stop: (limitMs: number) => Promise<void>;
+  readonly kill: () => void;
+}
+
+interface Keeping {
+  readonly options: InstanceOptions;
+  readonly start: () => ProgramRun;
+  /** After each start but the first; does not throw. */
+  readonly onReady: () => Promise<void>;
+}
+
+/** @param first runs and is ready */
+function keepProgram(first: ProgramRun, keeping: Keeping): KeptProgram {
+  const stopping = new AbortController();
+  const kept = { run: first, isReady: true };
+  // Only the pause before a start rejects, when it is stopped.
+  const ended = keepRunning(kept, keeping, stopping.signal).catch(() => undefined);
+  return {
+    isReady: () => kept.isReady,
+    stop: async (limitMs) => {
+      stopping.abort();
+      await stopProgram(kept.run, limitMs);
+      await ended;
+    },
+    kill: () => void kept.run.process.kill('SIGKILL'),
+  };
+}
+
+interface Kept {
+  run: ProgramRun;
+  isReady: boolean;
+}
+
+async function keepRunning(kept: Kept, keeping: Keeping, signal: AbortSignal): Promise<void> {
+  const { options } = keeping;
+  for (let pauseMs = restarts.firstMs; ; pauseMs = Math.min(pauseMs * 2, restarts.mostMs)) {
+    const beganAt = performance.now();
+    const reason = await kept.run.ended;
+    kept.isReady = false;
+    if (signal.aborted || options.signal?.aborted) return;
+    if (performance.now() - beganAt > restarts.livedMs) pauseMs = restarts.firstMs;
+    options.print(`${reason}; it is started again in ${pauseMs / 1_000} s`);
+    await sleep(pauseMs, undefined, { signal });
+    await startAgain(kept, keeping, signal);
+  }
+}
+
+/** One that does not become ready is ended. */
+async function startAgain(kept: Kept, { options, start, onReady }: Keeping, signal: AbortSignal) {
+  kept.run = start();
+  try {
+    const attempts = await awaitReady(kept.run, options);
+    if (signal.aborted) return;
+    kept.isReady = true;
+    options.print(`started again: GET /health answered at attempt ${attempts}`);
+    await onReady();
+  } catch (error) {
+    if (!signal.aborted) options.print(`not ready: ${error instanceof Error ? error.message : error}`);
+    await stopProgram(kept.run, 0);
+  }
 }
 
 /** @throws Error when a step fails; nothing is left running then */
@@ -89,18 +124,29 @@ export async function startProgram(
   print('2/8 prerequisites: those of the program are its own');
   print('3/8 install: nothing');
   const port = await findPort(settings.HOST, settings.PORT);
-  const local = localAddress(settings.HOST, port);
-  const child = startChild(source, settings.HOST, port);
-  print(`4/8 bind: ${source.command.join(' ')} is to listen on ${local}`);
+  const start = (): ProgramRun => runProgram(source, { host: settings.HOST, port });
+  const run = start();
+  print(`4/8 bind: ${source.command.join(' ')} is to listen on ${run.local}`);
   try {
-    await awaitReady(child, local, options);
-    const facts = await readFacts(local, source.facts);
-    const endpoint = (settings.ADVERTISE_URL ?? local).replace(/(?<!\/)\/+$/, '');
-    const close = () => stopChild(child, options.graceMs ?? graceMs);
-    const stop = await announce({ facts, endpoint, queueDepth: () => undefined, close }, options);
-    return { endpoint, stop, abortCalls: () => void child.process.kill('SIGKILL'), ended: child.ended };
+    print(`5/8 ready: GET /health answered at attempt ${await awaitReady(run, options)}`);
+    options.signal?.throwIfAborted();
+    const facts = await readFacts(run.local, source.facts);
+    const endpoint = (settings.ADVERTISE_URL ?? run.local).replace(/(?<!\/)\/+$/, '');
+    const onReady = (): Promise<void> => announced.again();
+    const announced = await announce(
+      {
+        facts,
+        endpoint,
+        queueDepth: () => undefined,
+        isServing: () => program.isReady(),
+        close: () => program.stop(options.graceMs ?? graceMs),
+      },
+      options,
+    );
+    const program = keepProgram(run, { options, start, onReady });
+    return { endpoint, stop: announced.stop, abortCalls: program.kill };
   } catch (error) {
-    await stopChild(child, 0);
+    await stopProgram(run, 0);
     throw error;
   }
 }

@@ -9,6 +9,8 @@ export interface Serving {
   readonly endpoint: string;
   /** Calls in work or waiting; undefined when only the instance knows. */
   queueDepth(): number | undefined;
+  /** False while it is down, and is not to look alive; absent = always. */
+  isServing?(): boolean;
   /** Lets calls under way end, within a grace, and stops. */
   close(): Promise<void>;
 }
@@ -21,14 +23,16 @@ export interface AnnounceOptions {
 
 async function registered(
   router: RouterClient,
-  { facts, endpoint, queueDepth }: Serving,
+  { facts, endpoint, queueDepth, isServing = () => true }: Serving,
   options: AnnounceOptions,
 ): Promise<Heartbeat> {
   const { name, version } = facts.spec;
   await router.register(facts, endpoint, queueDepth());
   options.print(`6/8 register: ${name} ${version} at ${options.settings.ROUTER_URL} as ${endpoint}`);
   const intervalMs = options.heartbeatIntervalMs ?? heartbeatIntervalMs;
-  const beat = () => router.heartbeat(name, endpoint, queueDepth());
+  const beat = async (): Promise<void> => {
+    if (isServing()) await router.heartbeat(name, endpoint, queueDepth());
+  };
   const heartbeat = startHeartbeat(beat, intervalMs, options.print);
   options.print(`7/8 heartbeat: every ${intervalMs / 1_000} s`);
   return heartbeat;
@@ -56,11 +60,15 @@ function createStop(
   };
 }
 
-/**
- * @returns step 8, which never throws and may be asked for more than once
- * @throws Error when the router refuses the registration
- */
-export async function announce(serving: Serving, options: AnnounceOptions): Promise<() => Promise<void>> {
+export interface Announced {
+  /** Step 8, which never throws and may be asked for more than once. */
+  readonly stop: () => Promise<void>;
+  /** Registers once more what was away for a moment; a failure is printed and ignored. */
+  readonly again: () => Promise<void>;
+}
+
+/** @throws Error when the router refuses the registration */
+export async function announce(serving: Serving, options: AnnounceOptions): Promise<Announced> {
   const { ROUTER_URL, ROUTER_TOKEN = '' } = options.settings;
   const router = ROUTER_URL === undefined ? null : createRouterClient(ROUTER_URL, ROUTER_TOKEN);
   const heartbeat = router === null ? null : await registered(router, serving, options);
@@ -68,5 +76,11 @@ export async function announce(serving: Serving, options: AnnounceOptions): Prom
     options.print('6/8 register: not registered, ROUTER_URL is not set; serving only');
     options.print('7/8 heartbeat: none, not registered');
   }
-  return createStop(serving, { router, heartbeat }, options);
+  const again = async (): Promise<void> => {
+    const { facts, endpoint, queueDepth } = serving;
+    await router?.register(facts, endpoint, queueDepth()).catch((error: Error) => {
+      options.print(`registration failed, the next heartbeat is the next chance: ${error.message}`);
+    });
+  };
+  return { stop: createStop(serving, { router, heartbeat }, options), again };
 }

@@ -24,7 +24,8 @@ function reasonOf(text: string): string {
   return text.slice(0, 200);
 }
 
-function describeFault(error: unknown): string {
+/** With the cause, which says of a failed fetch what happened. */
+export function describeFault(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
 }

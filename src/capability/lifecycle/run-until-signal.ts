@@ -6,7 +6,7 @@ import type { RunningInstance } from './start-instance.ts';
 
 const signals = ['SIGTERM', 'SIGINT'] as const;
 
-/** Runs until a signal, then ends the process: 0 when a signal asked for it; 1 when the start failed, the instance ended by itself or was forced to. */
+/** Runs until a signal, then ends the process: 0 when a signal asked for it; 1 when the start failed or the end was forced. */
 export async function runUntilSignal(
   start: (signal: AbortSignal) => Promise<RunningInstance>,
   print: (line: string) => void,
@@ -27,13 +27,11 @@ export async function runUntilSignal(
   });
   try {
     instance = await start(stopping.signal);
-    const gone = await Promise.race([stopped, instance.ended ?? stopped]);
+    await stopped;
     await instance.stop();
-    if (gone !== undefined) throw new Error(gone);
   } catch (error) {
     if (stopping.signal.aborted) process.exit(0);
-    const what = instance === undefined ? 'the instance did not start' : 'the instance has ended';
-    print(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+    print(`the instance did not start: ${error instanceof Error ? error.message : String(error)}`);
     process.exit(1);
   }
   process.exit(0);

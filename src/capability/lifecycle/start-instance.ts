@@ -36,8 +36,6 @@ export interface RunningInstance {
   stop(): Promise<void>;
   /** Aborts every open call at once. */
   abortCalls(): void;
-  /** Says why it is over, of an instance that may end without having been stopped. */
-  readonly ended?: Promise<string>;
 }
 
 async function bind(capability: Capability, cacheDir: string, options: InstanceOptions) {
@@ -69,7 +67,8 @@ export async function startInstance(
     signal.throwIfAborted();
     const close = () => stopServer(server, options.graceMs ?? graceMs);
     const serving = { facts: capability, endpoint, queueDepth: server.queueDepth, close };
-    return { endpoint, stop: await announce(serving, options), abortCalls: server.abortCalls };
+    const { stop } = await announce(serving, options);
+    return { endpoint, stop, abortCalls: server.abortCalls };
   } catch (error) {
     await stopServer(server, 0);
     throw error;

@@ -12,7 +12,7 @@ export interface ConnectionFlags {
   readonly url?: string;
   readonly key?: string;
   readonly project?: string;
-  /** Folder of the embedded stack. Default `.capstan`. */
+  /** Folder of the embedded stack. Default: CAPSTAN_DATA, else `.capstan`. */
   readonly data?: string;
 }
 
@@ -25,6 +25,11 @@ export interface Connection {
 
 function nonEmpty(text: string | undefined): string | undefined {
   return text === '' ? undefined : text;
+}
+
+/** Where the embedded stack keeps its data: as given, else CAPSTAN_DATA, else `.capstan`. */
+export function dataFolder(given: string | undefined, environment: NodeJS.ProcessEnv): string {
+  return given ?? nonEmpty(environment.CAPSTAN_DATA) ?? '.capstan';
 }
 
 function normaliseUrl(text: string): string {
@@ -75,7 +80,7 @@ export async function resolveConnection(
   const url = givenUrl === undefined ? undefined : normaliseUrl(givenUrl);
   if (url !== undefined && givenKey !== undefined) return { url, key: givenKey, project: givenProject };
 
-  const folder = flags.data ?? '.capstan';
+  const folder = dataFolder(flags.data, environment);
   const stack = await readStack(folder);
   if (url === undefined && stack === undefined) {
     throw new UnreachableError(

@@ -24,7 +24,7 @@ export function addCommonOptions(command: Command): Command {
     .option('--url <url>', 'where the API is')
     .option('--key <key>', 'API key')
     .option('--project <id>', 'project')
-    .option('--data <dir>', 'folder of the running stack (default: .capstan)');
+    .option('--data <dir>', 'folder of the running stack (default: CAPSTAN_DATA, else .capstan)');
 }
 
 export async function openSession(options: CommonOptions, shell: Shell): Promise<Session> {

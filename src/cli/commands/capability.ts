@@ -3,13 +3,14 @@ import { lendOwnImports } from '../../capability/bootstrap/own-imports.ts';
 import { startCapability } from '../../capability/bootstrap/start-capability.ts';
 import { runUntilSignal } from '../../capability/lifecycle/run-until-signal.ts';
 import { defaultCacheDir } from '../../capability/lifecycle/start-instance.ts';
-import { readStack } from '../client/connection.ts';
+import { dataFolder, readStack } from '../client/connection.ts';
 import { createPrinter } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
+import { registerCheckCommand } from './check.ts';
 
 interface StartOptions {
   readonly cacheDir: string;
-  readonly data: string;
+  readonly data?: string;
   readonly register: boolean;
 }
 
@@ -20,7 +21,7 @@ async function completeEnvironment(
 ): Promise<NodeJS.ProcessEnv> {
   if (!register) return { ...given, ROUTER_URL: undefined };
   if (given.ROUTER_URL) return given;
-  const stack = await readStack(data);
+  const stack = await readStack(dataFolder(data, given));
   if (stack === undefined) return given;
   return {
     ...given,
@@ -40,16 +41,18 @@ async function start(source: string, options: StartOptions, shell: Shell): Promi
 
 /** `capstan capability start SOURCE`: the eight steps of the bootstrap lifecycle, one line each. */
 export function registerCapabilityCommand(program: Command, shell: Shell): void {
-  program
+  const capability = program
     .command('capability')
-    .description('run capability instances on this machine')
+    .description('run and check capability instances on this machine');
+  registerCheckCommand(capability, shell);
+  capability
     .command('start')
     .description(
       'start an instance and register it at ROUTER_URL, else at the running stack, until SIGTERM or SIGINT',
     )
     .argument('<source>', 'a folder, or what npm installs: a package name, name@version, a tarball')
     .option('--cache-dir <dir>', 'where packages and prerequisites are installed', defaultCacheDir)
-    .option('--data <dir>', 'folder of the running stack', '.capstan')
+    .option('--data <dir>', 'folder of the running stack (default: CAPSTAN_DATA, else .capstan)')
     .option('--no-register', 'only serve')
     .action((source: string, options: StartOptions) => start(source, options, shell));
 }

@@ -9,6 +9,7 @@ import { Argument, type Command } from 'commander';
 import { Run } from '../../contracts/run.ts';
 import type { StackFile } from '../../contracts/stack.ts';
 import type { Stack } from '../../dev/stack.ts';
+import { dataFolder } from '../client/connection.ts';
 import { openSession, type Session } from '../client/session.ts';
 import { stackSignal, untilAborted } from '../client/stack-signal.ts';
 import { showAddresses, showDemoResult } from '../demo/demo-result.ts';
@@ -19,7 +20,7 @@ import type { Shell } from '../shell.ts';
 import { watchRun } from '../watch/watch-run.ts';
 
 interface DemoOptions {
-  readonly data: string;
+  readonly data?: string;
   readonly ephemeral: boolean;
   readonly exit: boolean;
 }
@@ -87,7 +88,8 @@ async function withStack(
   const { createPrinter } = await import('../../dev/printer.ts');
   const signal = stackSignal();
   const printer = createPrinter(process.stdout);
-  const { data: dataDir, ephemeral } = options;
+  const { ephemeral } = options;
+  const dataDir = dataFolder(options.data, shell.environment);
   try {
     const environment = shell.environment;
     const report = printer.report;
@@ -130,7 +132,7 @@ export function registerDemoCommand(program: Command, shell: Shell): void {
         .choices(Object.keys(scenarios))
         .default('highlight-reel'),
     )
-    .option('--data <dir>', 'folder that keeps all data', '.capstan')
+    .option('--data <dir>', 'folder that keeps all data (default: CAPSTAN_DATA, else .capstan)')
     .option('--ephemeral', 'keep the data in a temporary folder and remove it at the end', false)
     .option('--exit', 'end by itself when the run has ended', false)
     .action((name: string, options: DemoOptions) => runDemo(name, options, shell));

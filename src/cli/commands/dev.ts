@@ -1,12 +1,14 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Stack } from '../../dev/stack.ts';
 import { createApiClient } from '../client/api-client.ts';
+import { dataFolder } from '../client/connection.ts';
 import { linkToConsole } from '../client/console-link.ts';
 import { stackSignal, untilAborted } from '../client/stack-signal.ts';
+import { describeError } from '../errors.ts';
 import { collectText } from '../input/option-values.ts';
 
 interface DevOptions {
-  readonly data: string;
+  readonly data?: string;
   readonly port?: number;
   readonly ephemeral: boolean;
   readonly samples: boolean;
@@ -47,7 +49,7 @@ async function runDev(options: DevOptions): Promise<void> {
   const printer = createPrinter(options.json ? process.stderr : process.stdout);
   try {
     const stack = await startStack({
-      dataDir: options.data,
+      dataDir: dataFolder(options.data, process.env),
       ephemeral: options.ephemeral,
       samples: options.samples,
       watch: options.watch ?? [],
@@ -63,8 +65,9 @@ async function runDev(options: DevOptions): Promise<void> {
   } catch (error) {
     if (signal.aborted) return;
     printer.close();
+    const { exitCode } = describeError(error);
     console.error(error instanceof Error ? error.message : String(error));
-    process.exitCode = 1;
+    process.exitCode = exitCode;
   } finally {
     printer.close();
   }
@@ -75,10 +78,10 @@ export function registerDevCommand(program: Command): void {
   program
     .command('dev')
     .description('start everything on this machine: Postgres, Temporal, server, worker, sample capabilities')
-    .option('--data <dir>', 'folder that keeps all data', '.capstan')
+    .option('--data <dir>', 'folder that keeps all data (default: CAPSTAN_DATA, else .capstan)')
     .option(
       '--port <number>',
-      'port of the API (default: the last one, or 7400; a free one if taken)',
+      'port of the API; 0: any free one (default: the last one, or 7400; a free one if taken)',
       parsePort,
     )
     .option('--ephemeral', 'keep the data in a temporary folder and remove it at the end', false)

@@ -1,6 +1,7 @@
 import { homedir } from 'node:os';
 import type { Command } from 'commander';
 import type { Check } from '../../dev/doctor/check.ts';
+import { dataFolder } from '../client/connection.ts';
 
 const marks = { ok: 'ok     ', warning: 'warning', missing: 'MISSING' } as const;
 
@@ -13,7 +14,7 @@ function print(checks: readonly Check[]): void {
 }
 
 interface DoctorCommand {
-  readonly data: string;
+  readonly data?: string;
   readonly envFile?: string;
   readonly fix: boolean;
   readonly json?: boolean;
@@ -26,7 +27,7 @@ async function runDoctor({ data, envFile, fix: fixes, json }: DoctorCommand): Pr
   // Of the process itself: keys of a bucket are looked for there.
   const environment = Object.assign(process.env, readEnvFile(envFile, process.env));
   const cacheDir = findCacheDir(environment, homedir());
-  const checks = await runChecks({ dataDir: data, environment, cacheDir, fixes });
+  const checks = await runChecks({ dataDir: dataFolder(data, environment), environment, cacheDir, fixes });
   if (json === true) console.log(JSON.stringify(checks, null, 2));
   else print(checks);
   if (checks.some(({ status }) => status === 'missing')) process.exitCode = 1;
@@ -39,7 +40,7 @@ export function registerDoctorCommand(program: Command): void {
     .description(
       'say what is missing on this machine and how to get it; exit code 1 when Capstan cannot start',
     )
-    .option('--data <dir>', 'folder that keeps all data', '.capstan')
+    .option('--data <dir>', 'folder that keeps all data (default: CAPSTAN_DATA, else .capstan)')
     .option('--fix', 'register what Temporal lacks of search attributes', false)
     .option('--json', 'print the findings as JSON')
     .option('--env-file <file>', 'variables for what the environment leaves open')

@@ -33,7 +33,7 @@ const example = `
 The output goes to stdout. Ctrl-C cancels the call, unless it has an idempotency key.
 
 Example:
-  capstan exec thumbnail --input @input.json --ceiling 0.05`;
+  capstan exec thumbnail --input @input.json --budget 0.05`;
 
 export function registerExecCommand(program: Command, shell: Shell): void {
   const command = program

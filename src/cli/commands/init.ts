@@ -10,6 +10,9 @@ import type { Shell } from '../shell.ts';
 
 const template = join(packageFolder, 'templates/init');
 
+/** npm packs no file of this name: in the template it stands without its dot. */
+const ignoreFile = '.gitignore';
+
 /** Relative paths, sorted. */
 async function listFiles(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
@@ -41,15 +44,26 @@ function describeNext(folder: string): string[] {
   ];
 }
 
+/** @returns false where there is one, which is left as it is */
+async function writeIgnoreFile(folder: string): Promise<boolean> {
+  const target = join(folder, ignoreFile);
+  if (existsSync(target)) return false;
+  await copyFile(join(template, ignoreFile.slice(1)), target);
+  return true;
+}
+
 async function init(folder: string, { force }: { force?: boolean }, shell: Shell): Promise<void> {
-  const files = await listFiles(template);
+  const files = (await listFiles(template)).filter((file) => `.${file}` !== ignoreFile);
   if (force !== true) refuseOverwriting(folder, files);
   for (const file of files) {
     await mkdir(dirname(join(folder, file)), { recursive: true });
     await copyFile(join(template, file), join(folder, file));
   }
-  const { lines } = createPrinter(shell);
-  lines([`${files.length} files in ${resolve(folder)}:`, ...files.map((file) => `  ${file}`)]);
+  const hasWritten = await writeIgnoreFile(folder);
+  const written = hasWritten ? [ignoreFile, ...files] : files;
+  const { lines, remark } = createPrinter(shell);
+  lines([`${written.length} files in ${resolve(folder)}:`, ...written.map((file) => `  ${file}`)]);
+  if (!hasWritten) remark(`${join(folder, ignoreFile)} is there already: see that it names .capstan/`);
   lines(['Next (README.md there says more):', ...describeNext(folder).map((line) => `  ${line}`)]);
 }
 

@@ -10,6 +10,7 @@ import type { Shell } from '../shell.ts';
 interface LsOptions extends CommonOptions {
   readonly state?: string;
   readonly pipeline?: string;
+  readonly label?: string;
   readonly limit: number;
 }
 
@@ -26,8 +27,8 @@ const columns: readonly Column[] = [
 
 async function list(options: LsOptions, shell: Shell): Promise<void> {
   const { client, print, json } = await openSession(options, shell);
-  const { state, pipeline, limit } = options;
-  const { value, text } = await client.get('/v1/runs', RunList, { state, pipeline, limit });
+  const { state, pipeline, label, limit } = options;
+  const { value, text } = await client.get('/v1/runs', RunList, { state, pipeline, label, limit });
   if (json) return print.json(text);
   if (value.items.length === 0) return print.remark('no runs');
   const now = shell.now();
@@ -51,8 +52,9 @@ export function registerListCommand(program: Command, shell: Shell): void {
     .description('list runs, newest first')
     .addOption(new Option('-s, --state <state>', 'only runs in this state').choices(RunState.options))
     .option('-p, --pipeline <name>', 'only runs of this pipeline')
+    .option('-l, --label <name=value>', 'only runs with this label')
     .option('-n, --limit <n>', 'at most so many', readLimit, 20)
-    .addHelpText('after', '\nExample:\n  capstan ls --state failed')
+    .addHelpText('after', '\nExample:\n  capstan ls --state failed --label batch=7')
     .action((options: LsOptions) => list(options, shell));
   addCommonOptions(command);
 }

@@ -1,10 +1,12 @@
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Command } from 'commander';
-import { type MediaPath, parseMediaReference } from '../../contracts/media.ts';
+import { Job, type MediaPath, parseMediaReference } from '../../contracts/media.ts';
 import { downloadMedia, uploadMedia } from '../client/media-transfer.ts';
 import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
 import { UsageError } from '../errors.ts';
+import { formatBytes } from '../render/amounts.ts';
+import type { Column } from '../render/table.ts';
 import type { Shell } from '../shell.ts';
 
 interface GetOptions extends CommonOptions {
@@ -30,6 +32,23 @@ async function get(reference: string, options: GetOptions, shell: Shell): Promis
   else session.print.line(target);
 }
 
+const columns: readonly Column[] = [
+  { header: 'FILE', shrinks: true },
+  { header: 'SIZE', align: 'right' },
+  { header: 'TYPE' },
+];
+
+async function list(jobId: string, options: CommonOptions, shell: Shell): Promise<void> {
+  const { client, print, json } = await openSession(options, shell);
+  const { value, text } = await client.get(`/v1/jobs/${encodeURIComponent(jobId)}`, Job);
+  if (json) return print.json(text);
+  if (value.artifacts.length === 0) return print.remark('no files');
+  print.table(
+    columns,
+    value.artifacts.map(({ reference, size, content_type }) => [reference, formatBytes(size), content_type]),
+  );
+}
+
 async function put(file: string, reference: string, options: CommonOptions, shell: Shell): Promise<void> {
   const to = readReference(reference);
   const session = await openSession(options, shell);
@@ -39,7 +58,13 @@ async function put(file: string, reference: string, options: CommonOptions, shel
 }
 
 export function registerMediaCommand(program: Command, shell: Shell): void {
-  const media = program.command('media').description('fetch and store media files');
+  const media = program.command('media').description('list, fetch and store media files');
+  const listing = media
+    .command('ls')
+    .description('list the files of a job')
+    .argument('<job>', 'id of the job; `capstan show RUN --json` says it as job_id')
+    .action((jobId: string, options: CommonOptions) => list(jobId, options, shell));
+  addCommonOptions(listing);
   const getting = media
     .command('get')
     .description('download a file')

@@ -3,6 +3,7 @@ import { RerunPreview, Run } from '../../contracts/run.ts';
 import { jsonBody } from '../client/api-client.ts';
 import { addCommonOptions, type CommonOptions, openSession, type Session } from '../client/session.ts';
 import { UsageError } from '../errors.ts';
+import { addBudgetOption, readDurationMs } from '../input/option-values.ts';
 import { resolveRunId, runPath } from '../input/run-reference.ts';
 import { readJob } from '../input/run-request.ts';
 import type { Column } from '../render/table.ts';
@@ -14,7 +15,9 @@ interface RerunOptions extends CommonOptions {
   readonly onlyFailed?: boolean;
   readonly job?: string;
   readonly version?: string;
+  readonly budget?: number;
   readonly preview?: boolean;
+  readonly timeout?: number;
   readonly watch?: boolean;
   readonly idempotencyKey?: string;
 }
@@ -33,6 +36,7 @@ async function toBody(session: Session, { job, ...options }: RerunOptions) {
     only_failed: options.onlyFailed,
     job: job === undefined ? undefined : await readJob(session, { job, target: '' }),
     version: options.version,
+    budget_ceiling_usd: options.budget,
   };
 }
 
@@ -54,9 +58,9 @@ async function rerun(reference: string, options: RerunOptions, shell: Shell): Pr
   const body = await toBody(session, options);
   if (options.preview === true) return showPreview(session, path, body);
   const { value, text } = await client.post(path, Run, jsonBody(body, options.idempotencyKey));
-  if (options.watch === true) {
+  if (options.watch === true || options.timeout !== undefined) {
     print.remark(`run ${value.run_id}`);
-    return shell.exitWith(await watchRun(session, value.run_id));
+    return shell.exitWith(await watchRun(session, value.run_id, options.timeout));
   }
   if (json) return print.json(text);
   const kept = value.steps.filter(({ state }) => state === 'reused').length;
@@ -87,8 +91,10 @@ export function registerRerunCommand(program: Command, shell: Shell): void {
     .option('-v, --version <version>', 'another version of the stored pipeline')
     .option('--preview', 'only say which steps would happen again, and why')
     .option('-w, --watch', 'watch it to its end; exits like run --watch')
+    .option('--timeout <duration>', 'watch it, but at most this long; the run goes on', readDurationMs)
     .option('--idempotency-key <key>', 'the same key starts the run once')
     .addHelpText('after', example)
     .action((reference: string, options: RerunOptions) => rerun(reference, options, shell));
+  addBudgetOption(command, 'the most that the new run may cost (default: as the run that it repeats)');
   addCommonOptions(command);
 }

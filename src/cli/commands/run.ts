@@ -3,7 +3,7 @@ import { Priority } from '../../contracts/primitives.ts';
 import { Run } from '../../contracts/run.ts';
 import { addCommonOptions, type CommonOptions, openSession, type Session } from '../client/session.ts';
 import { UsageError } from '../errors.ts';
-import { collectPair, readDurationMs, readUsd } from '../input/option-values.ts';
+import { addBudgetOption, collectPair, readDurationMs } from '../input/option-values.ts';
 import { prepareRun } from '../input/run-request.ts';
 import type { Shell } from '../shell.ts';
 import { watchRun } from '../watch/watch-run.ts';
@@ -115,11 +115,11 @@ export function registerRunCommand(program: Command, shell: Shell): void {
     .option('--timeout <duration>', 'watch it, but at most this long; the run goes on', readDurationMs)
     .option('-l, --label <name=value>', 'label the run (repeatable)', collectPair)
     .addOption(new Option('-p, --priority <priority>', 'who may wait').choices(Priority.options))
-    .option('--budget <usd>', 'the most that the whole run may cost', readUsd)
     .option('--idempotency-key <key>', 'the same key starts the run once')
     .option('--bulk <file>', 'a run of the stored pipeline for each line, which is a job (JSON); - for stdin')
     .option('--mock [file]', 'run it here, without a server, against mocks (default: mocks.yaml beside it)')
     .addHelpText('after', example)
     .action((target: string, options: RunCommandOptions) => run(target, options, shell));
+  addBudgetOption(command, 'the most that the whole run may cost');
   addCommonOptions(command);
 }

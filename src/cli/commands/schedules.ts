@@ -4,7 +4,7 @@ import { OverlapPolicy, Schedule, ScheduleList } from '../../contracts/schedule.
 import { type ApiClient, jsonBody } from '../client/api-client.ts';
 import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
 import { UsageError } from '../errors.ts';
-import { collectPair, readUsd } from '../input/option-values.ts';
+import { addBudgetOption, collectPair } from '../input/option-values.ts';
 import { readJob } from '../input/run-request.ts';
 import { formatTime, renderSchedule, standingOf, targetOf } from '../render/schedule-detail.ts';
 import type { Column } from '../render/table.ts';
@@ -127,7 +127,6 @@ function addAdd(schedules: Command, shell: Shell): void {
     .option('-a, --alias <alias>', 'instead of a version; looked up at every start')
     .option('-j, --job <job>', 'the job: a file, - for stdin, or inline JSON such as \'{"n": 1}\'')
     .addOption(new Option('-p, --priority <priority>', 'who may wait').choices(Priority.options))
-    .option('--budget <usd>', 'the most that one run may cost', readUsd)
     .option('-l, --label <name=value>', 'label its runs (repeatable)', collectPair)
     .addOption(
       new Option('--overlap <policy>', 'when the run before is under way (default: skip)').choices(
@@ -138,6 +137,7 @@ function addAdd(schedules: Command, shell: Shell): void {
     .option('--paused', 'start nothing until it is resumed')
     .addHelpText('after', '\nExample:\n  capstan schedules add nightly trailer --cron "30 4 * * mon-fri"')
     .action((name: string, pipeline: string, options: AddOptions) => add(name, pipeline, options, shell));
+  addBudgetOption(command, 'the most that one run may cost');
   addCommonOptions(command);
 }
 

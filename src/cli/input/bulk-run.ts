@@ -18,24 +18,34 @@ export interface BulkArguments {
 
 const atOnce = 1_000;
 
-function readLine(name: string, line: string, number: number): unknown {
-  try {
-    return JSON.parse(line);
-  } catch (cause) {
-    throw new UsageError(`${name}, line ${number}: ${cause instanceof Error ? cause.message : ''}`, {
-      cause,
-    });
-  }
+interface Line {
+  /** `jobs.jsonl, line 7` */
+  readonly place: string;
+  readonly job: unknown;
 }
 
-async function readJobs(session: Session, path: string): Promise<unknown[]> {
-  const { name, text } = await readSource(path, session.shell.stdin);
-  const lines = text.split('\n').map((line, index) => ({ line: line.trim(), number: index + 1 }));
-  const jobs = lines
-    .filter(({ line }) => line !== '')
-    .map(({ line, number }) => readLine(name, line, number));
+interface Lines {
+  readonly jobs: readonly Line[];
+  /** How many are no JSON; each was told. */
+  readonly broken: number;
+}
+
+async function readJobs({ shell, print }: Session, path: string): Promise<Lines> {
+  const { name, text } = await readSource(path, shell.stdin);
+  const jobs: Line[] = [];
+  let broken = 0;
+  for (const [index, line] of text.split('\n').entries()) {
+    if (line.trim() === '') continue;
+    const place = `${name}, line ${index + 1}`;
+    try {
+      jobs.push({ place, job: JSON.parse(line) });
+    } catch (fault) {
+      print.remark(`${place}: ${fault instanceof Error ? fault.message : fault}`);
+      broken++;
+    }
+  }
   if (jobs.length === 0) throw new UsageError(`${name} holds no job; write one JSON object per line`);
-  return jobs;
+  return { jobs, broken };
 }
 
 /** Prints the id of each run that was taken, and why another was not. */
@@ -44,12 +54,11 @@ export async function runBulk(session: Session, given: BulkArguments): Promise<v
   if (await isFileArgument(given.target)) {
     throw new UsageError(`--bulk goes with the name of a stored pipeline; ${given.target} is a file`);
   }
-  const jobs = await readJobs(session, given.bulk);
-  let refused = 0;
+  const { jobs, broken } = await readJobs(session, given.bulk);
+  let refused = broken;
   for (let at = 0; at < jobs.length; at += atOnce) {
-    const runs = jobs
-      .slice(at, at + atOnce)
-      .map((job) => ({ pipeline: given.target, ...given.request, job }));
+    const lines = jobs.slice(at, at + atOnce);
+    const runs = lines.map(({ job }) => ({ pipeline: given.target, ...given.request, job }));
     const key = given.idempotencyKey === undefined ? undefined : `${given.idempotencyKey}.${at / atOnce}`;
     const { value, text } = await client.post('/v1/runs/bulk', BulkAnswer, jsonBody({ runs }, key));
     refused += value.items.filter(({ run_id }) => run_id === undefined).length;
@@ -59,9 +68,10 @@ export async function runBulk(session: Session, given: BulkArguments): Promise<v
     }
     for (const [index, { run_id, error }] of value.items.entries()) {
       if (run_id !== undefined) print.line(run_id);
-      else print.remark(`job ${at + index + 1}: ${error?.code}: ${error?.detail}`);
+      else print.remark(`${lines[index]?.place}: ${error?.code}: ${error?.detail}`);
     }
   }
-  print.remark(`${jobs.length - refused} of ${jobs.length} runs were started`);
+  const all = jobs.length + broken;
+  print.remark(`${all - refused} of ${all} runs were started`);
   if (refused > 0) shell.exitWith(exitCodes.failed);
 }

@@ -1,5 +1,5 @@
 /** Readers of option values for commander; each refusal says what was allowed. */
-import { InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../render/amounts.ts';
 
 export function collectPair(text: string, previous: Readonly<Record<string, string>> = {}) {
@@ -24,6 +24,16 @@ export function readUsd(text: string): number {
     throw new InvalidArgumentError('Write an amount of US dollars, such as 0.05.');
   }
   return usd;
+}
+
+/** `--budget`, and `--ceiling` as another name of it: the command sees `budget`. */
+export function addBudgetOption(command: Command, description: string): void {
+  command
+    .option('--budget <usd>', `${description} (also: --ceiling)`, readUsd)
+    .addOption(new Option('--ceiling <usd>').argParser(readUsd).hideHelp())
+    .on('option:ceiling', () => {
+      command.setOptionValueWithSource('budget', command.getOptionValue('ceiling'), 'cli');
+    });
 }
 
 export function readItem(text: string): number {

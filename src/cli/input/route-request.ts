@@ -3,23 +3,23 @@ import { type Command, Option } from 'commander';
 import { Priority } from '../../contracts/primitives.ts';
 import { UsageError } from '../errors.ts';
 import type { Shell } from '../shell.ts';
-import { collectText, readTimeoutMs, readUsd } from './option-values.ts';
+import { addBudgetOption, collectText, readTimeoutMs } from './option-values.ts';
 import { parseSource, readSource } from './source-file.ts';
 
 export interface RouteOptions {
   readonly input?: string;
   readonly priority?: string;
-  readonly ceiling?: number;
+  readonly budget?: number;
   readonly version?: string;
   readonly tag?: readonly string[];
   readonly timeout?: number;
 }
 
 export function addRouteOptions(command: Command): Command {
+  addBudgetOption(command, 'the most that the call may cost');
   return command
     .option('-i, --input <json>', 'the input: inline JSON, @FILE, or - for stdin; such as \'{"n": 1}\'')
     .addOption(new Option('-p, --priority <priority>', 'who may wait').choices(Priority.options))
-    .option('--ceiling <usd>', 'the most that the call may cost', readUsd)
     .option('-v, --version <range>', 'version of the capability, or a range such as ^1.2')
     .option('-t, --tag <tag>', 'only instances with this tag (repeatable)', collectText)
     .option('--timeout <duration>', 'of the call (default: 5m)', readTimeoutMs);
@@ -38,12 +38,12 @@ export async function readInput(text: string, { stdin }: Shell): Promise<Readonl
 }
 
 /** Fields of the body beside `input`; what is not said is left to the API. */
-export function toRouteFields({ priority, ceiling, version, tag, timeout }: RouteOptions) {
+export function toRouteFields({ priority, budget, version, tag, timeout }: RouteOptions) {
   return {
     priority,
     version,
     tags: tag,
-    budget_ceiling_usd: ceiling,
+    budget_ceiling_usd: budget,
     timeout_ms: timeout,
   };
 }

@@ -5,6 +5,8 @@
  */
 import { access, constants } from 'node:fs/promises';
 import { formatMediaReference, JobCreated, parseMediaPath } from '../../contracts/media.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
+import { findMediaPlaces } from '../../core/cache/media-places.ts';
 import { jsonBody, type RequestBody } from '../client/api-client.ts';
 import { uploadMedia } from '../client/media-transfer.ts';
 import type { Session } from '../client/session.ts';
@@ -107,6 +109,17 @@ async function checkFiles(files: RunArguments['files']): Promise<void> {
   }
 }
 
+const ownPrefix = 'media://job/';
+
+/** A file of the job that nothing uploads is a slip of the pen, or the place where a step is to write. */
+function remarkMissing({ print }: Session, job: RequestFields, files: RunArguments['files']): void {
+  const named = Object.values(findMediaPlaces(job as JsonObject)?.sources ?? {});
+  for (const reference of new Set(named)) {
+    if (!reference.startsWith(ownPrefix) || Object.hasOwn(files, reference.slice(ownPrefix.length))) continue;
+    print.remark(`note: the job names ${reference}, and no --file uploads it`);
+  }
+}
+
 /**
  * The request's body; every local file is uploaded when it returns.
  *
@@ -121,6 +134,7 @@ export async function prepareRun(session: Session, given: RunArguments): Promise
   await checkFiles(files);
   const pipeline = await readPipeline(session, given);
   const job = await readJob(session, given);
+  remarkMissing(session, job, files);
   const work = withFiles ? { job_id: await createJobWithFiles(session, job, files) } : { job };
   const labelled = Object.keys(labels).length === 0 ? {} : { labels };
   const body = { ...pipeline, ...work, ...labelled, priority, budget_ceiling_usd: budgetUsd };

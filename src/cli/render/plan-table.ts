@@ -49,15 +49,25 @@ function dispatchOf({ capability, dispatch, happens }: PlannedStepView) {
     : [{ capability, ...dispatch }];
 }
 
+/** Such a run would wait for money, or fail. */
+export function isExpectedAbove({ budget_ceiling_usd: ceiling, cost_usd }: Plan): boolean {
+  return ceiling !== null && cost_usd.expected > ceiling;
+}
+
+function describeCeiling(plan: Plan): string {
+  const { budget_ceiling_usd: ceiling, within_ceiling } = plan;
+  if (ceiling === null || within_ceiling) return '';
+  const what = isExpectedAbove(plan) ? 'the expected cost' : 'only the worst case';
+  return `; ${what} is above the ceiling of ${formatUsd(ceiling)}`;
+}
+
 export function showPlan(plan: Plan, print: Printer): void {
   const { pipeline, version, cost_usd, critical_path, missing, findings } = plan;
   print.line(`${pipeline}@${version}`);
   print.table(columns, plan.steps.map(renderStep));
   const { min, expected, worst } = cost_usd;
-  const ceiling = plan.within_ceiling ? '' : ', which is above the ceiling';
-  print.line(
-    `cost: at least ${formatUsd(min)}, about ${formatUsd(expected)}, at worst ${formatUsd(worst)}${ceiling}`,
-  );
+  const range = `at least ${formatUsd(min)}, about ${formatUsd(expected)}, at worst ${formatUsd(worst)}`;
+  print.line(`cost: ${range}${describeCeiling(plan)}`);
   const { steps, duration_ms } = critical_path;
   print.line(
     `time: about ${formatDuration(duration_ms)}${steps.length === 0 ? '' : `: ${steps.join(' → ')}`}`,

@@ -1,6 +1,6 @@
 /** Everything that a person needs to decide: what failed and why, what is proposed, what was tried before. */
 import type { Json } from '../../contracts/primitives.ts';
-import type { Review, ReviewPayload, ReviewProposal } from '../../contracts/review.ts';
+import type { Review, ReviewProposal } from '../../contracts/review.ts';
 import { readPlace } from '../input/json-edit.ts';
 import { indentJson } from '../watch/outcome.ts';
 import { formatDuration } from './amounts.ts';
@@ -63,7 +63,7 @@ function section(style: Style, title: string, lines: readonly string[]): string[
   return lines.length === 0 ? [] : [style.bold(title), ...lines];
 }
 
-function renderPayload(payload: ReviewPayload, style: Style): string[] {
+function renderPayload({ kind, payload }: Pick<Review, 'kind' | 'payload'>, style: Style): string[] {
   const { input, error, validation_errors = [], proposals = [], history = [], advice = [], schema } = payload;
   return [
     ...section(style, 'error', error === undefined ? [] : error.split('\n').map((line) => `  ${line}`)),
@@ -95,7 +95,11 @@ function renderPayload(payload: ReviewPayload, style: Style): string[] {
       }),
     ),
     ...section(style, 'details', payload.details === undefined ? [] : indentJson(payload.details)),
-    ...section(style, 'schema of the output', schema === undefined ? [] : indentJson(schema)),
+    ...section(
+      style,
+      kind === 'step' ? 'schema of the answer' : 'schema of the input',
+      schema === undefined ? [] : indentJson(schema),
+    ),
   ];
 }
 
@@ -140,7 +144,7 @@ export function renderReview(review: Review, { style, now }: StepLayout): string
     review.reason,
     ...(subject === '' ? [] : [`about ${subject}`]),
     ...(look === '' ? [] : [style.dim(look)]),
-    ...renderPayload(review.payload, style),
+    ...renderPayload(review, style),
     ...section(style, 'decision', renderDecision(review)),
     ...(isWaiting ? [`takes ${review.actions.join(', ')}`, ...renderUsage(review).map(style.dim)] : []),
   ];

@@ -79,7 +79,7 @@ function renderStep(step: RunStep, { style, now, progressOf }: RunTableLayout): 
     [describePlace(step), told].filter(Boolean).join('  '),
     step.attempts === 0 ? '' : String(step.attempts),
     formatSpan(step.started_at, step.finished_at, now),
-    step.attempts === 0 ? '' : formatUsd(step.cost_usd),
+    step.attempts === 0 && step.cost_usd === 0 ? '' : formatUsd(step.cost_usd), // of a run below: without attempts
     step.error === undefined ? '' : style.red(`${step.error.code}: ${step.error.message}`),
   ];
 }

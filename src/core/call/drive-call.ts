@@ -98,10 +98,11 @@ function withWhatIsLeft<Request extends RoutedCall>(
   spentUsd: number,
   leftMs: number,
 ): Request {
-  const { ceilingUsd } = request.route;
-  const left = ceilingUsd === null ? null : Math.max(0, ceilingUsd - spentUsd);
+  const { ceilingUsd, runCeilingUsd = null } = request.route;
+  const leftOf = (usd: number | null) => (usd === null ? null : Math.max(0, usd - spentUsd));
+  const left = { ceilingUsd: leftOf(ceilingUsd), runCeilingUsd: leftOf(runCeilingUsd) };
   const timeoutMs = Math.max(1, Math.min(request.route.timeoutMs, Math.ceil(leftMs)));
-  return { ...request, route: { ...request.route, timeoutMs, ceilingUsd: left } };
+  return { ...request, route: { ...request.route, ...left, timeoutMs } };
 }
 
 /** C3: both halves end early when the call is cancelled or a later attempt has taken over. */

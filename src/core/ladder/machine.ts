@@ -118,7 +118,11 @@ function fallThrough(state: LadderState, command: Pending): LadderState {
   const { lowest_level, max_level } = state.rules;
   return command.level < max_level
     ? { ...state, command: execute(Math.max(command.level + 1, lowest_level)) }
-    : { ...state, command: stop('no_advisor', lastError(state)) };
+    : { ...state, command: stop(hasAskedModel(state) ? 'exhausted' : 'no_advisor', lastError(state)) };
+}
+
+function hasAskedModel({ history, advice }: LadderState): boolean {
+  return advice.length > 0 || history.some(({ level }) => level > 0);
 }
 
 /** Adds the failure to the history (L3), but for what is known already (L6). */

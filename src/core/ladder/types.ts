@@ -51,6 +51,7 @@ export interface LadderState {
 
 export type StopReason =
   | 'exhausted'
+  /** No level has a model, so nobody was asked. */
   | 'no_advisor'
   | 'advisor_says_human'
   | 'gave_up'

@@ -1,4 +1,6 @@
 /** What a call on an instance would take and cost. */
+import { toNanoUsd } from '../money/nano-usd.ts';
+import { worstCase } from '../money/price.ts';
 import type { InstanceSnapshot, RouteRequest } from './types.ts';
 
 /** Assumed when neither the instance nor its capability has finished a call. */
@@ -47,23 +49,60 @@ export function expectedSuccess({
 }
 
 type Price = Pick<InstanceSnapshot, 'cost_type' | 'rate_usd'>;
-type Limits = Pick<RouteRequest, 'ceilingUsd' | 'timeoutMs'>;
+type Limits = Pick<RouteRequest, 'ceilingUsd' | 'runCeilingUsd' | 'timeoutMs'>;
 
-/** A ceiling on a rate per second is a limit on time, so that it is a true ceiling. Whole ms, at least 1. */
-export function enforcedTimeout({ cost_type, rate_usd }: Price, { ceilingUsd, timeoutMs }: Limits): number {
-  return ceilingUsd === null || cost_type !== 'per_second' || rate_usd === 0
-    ? timeoutMs
-    : Math.max(1, Math.min(timeoutMs, Math.floor((ceilingUsd / rate_usd) * 1_000)));
+/** The lower of two ceilings, of which null is none. */
+export function lowestCeiling(one: number | null, other: number | null): number | null {
+  return one === null ? other : other === null ? one : Math.min(one, other);
 }
 
-/**
- * The most that a call can cost, and what it reserves: USD, rounded up to a nano-USD. A double is exact enough to
- * rule out what cannot fit; the claim counts again in integers.
- */
+/** A ceiling on a rate per second is a limit on time, so that it is a true ceiling. Whole ms, at least 1. */
+export function enforcedTimeout({ cost_type, rate_usd }: Price, limits: Limits): number {
+  const ceilingUsd = lowestCeiling(limits.ceilingUsd, limits.runCeilingUsd ?? null);
+  return ceilingUsd === null || cost_type !== 'per_second' || rate_usd === 0
+    ? limits.timeoutMs
+    : Math.max(1, Math.min(limits.timeoutMs, Math.floor((ceilingUsd / rate_usd) * 1_000)));
+}
+
+/** The most that a call can cost: USD, rounded up to a nano-USD. A double is exact enough to rule out what cannot fit. */
 export function worstCaseUsd(instance: Price, limits: Limits): number {
   const nano =
     instance.cost_type === 'per_call'
       ? instance.rate_usd * 1e9
       : instance.rate_usd * enforcedTimeout(instance, limits) * 1e6;
   return Math.ceil(nano * (1 - 1e-15)) / 1e9;
+}
+
+/**
+ * What a success is likely to cost, USD. Where an instance says itself what its calls cost, its price is an upper bound,
+ * and the average of its calls so far is nearer to the truth, if it is known.
+ */
+export function likelyCost(
+  instance: Price & Pick<InstanceSnapshot, 'settle' | 'mean_cost_usd'>,
+  limits: Limits,
+  costUsd: number,
+): number {
+  const { settle, mean_cost_usd } = instance;
+  if (settle !== 'reported' || mean_cost_usd === null) return costUsd;
+  return Math.min(mean_cost_usd, worstCaseUsd(instance, limits));
+}
+
+/** What a call reserves, USD; the claim counts again in integers. @param costUsd what is expected */
+export function reservedUsd(instance: Price, limits: Limits, costUsd: number): number {
+  const worstUsd = worstCaseUsd(instance, limits);
+  return isDearerThanRun(limits, costUsd) ? Math.max(worstUsd, costUsd) : worstUsd;
+}
+
+/**
+ * What a call reserves, nano-USD: its worst case. One that is expected to cost more than its whole run may would be cut
+ * short by the run's ceiling: it reserves what is expected, so that the run's budget refuses it and the step waits for a raise.
+ */
+export function reservationOf(instance: Price, limits: Limits, costUsd: number): bigint {
+  const worst = worstCase(instance, enforcedTimeout(instance, limits));
+  const expected = isDearerThanRun(limits, costUsd) ? toNanoUsd(costUsd) : 0n;
+  return worst > expected ? worst : expected;
+}
+
+function isDearerThanRun({ runCeilingUsd = null }: Limits, costUsd: number): boolean {
+  return runCeilingUsd !== null && costUsd > runCeilingUsd;
 }

@@ -3,7 +3,7 @@
  * is the last, so that whoever waits for it to close waits for an instance that can then take the call.
  */
 import type { Verdict } from '../../contracts/decision.ts';
-import { worstCaseUsd } from './estimate.ts';
+import { reservedUsd, worstCaseUsd } from './estimate.ts';
 import type { InstanceSnapshot, RouteRequest } from './types.ts';
 import { isInRange, type RangeAnswers, readRange } from './version-range.ts';
 
@@ -27,9 +27,9 @@ function refuseByState({ state }: InstanceSnapshot): Verdict | null {
 function refuseByPrice(instance: InstanceSnapshot, request: RouteRequest, costUsd: number): Verdict | null {
   const { ceilingUsd, headroomUsd } = request;
   if (ceilingUsd !== null && costUsd > ceilingUsd) return 'over_ceiling';
-  const worstUsd = worstCaseUsd(instance, request);
-  if (ceilingUsd !== null && worstUsd > ceilingUsd) return 'over_ceiling';
-  return headroomUsd !== null && worstUsd > headroomUsd ? 'over_budget' : null;
+  if (ceilingUsd !== null && worstCaseUsd(instance, request) > ceilingUsd) return 'over_ceiling';
+  const isOver = headroomUsd !== null && reservedUsd(instance, request, costUsd) > headroomUsd;
+  return isOver ? 'over_budget' : null;
 }
 
 /** What a route rules out, made ready for many instances; null = nothing. */
@@ -101,6 +101,7 @@ export function neededUsd(
   verdict: 'over_ceiling' | 'over_budget',
   costUsd: number,
 ): number {
-  const worstUsd = worstCaseUsd(instance, request);
-  return verdict === 'over_ceiling' ? Math.max(costUsd, worstUsd) : worstUsd;
+  return verdict === 'over_ceiling'
+    ? Math.max(costUsd, worstCaseUsd(instance, request))
+    : reservedUsd(instance, request, costUsd);
 }

@@ -4,13 +4,15 @@
  */
 import type { Verdict } from '../../contracts/decision.ts';
 import { worstCase } from '../money/price.ts';
-import { enforcedTimeout, expectedCost } from './estimate.ts';
+import { enforcedTimeout, expectedCost, likelyCost } from './estimate.ts';
 import { createFilter, excludeInstance } from './filter.ts';
 import type { InstanceSnapshot, RouteRequest } from './types.ts';
 
 export interface PriceRange {
-  /** The least that is expected of any of them, USD. */
+  /** The least that any of them may cost, USD: nothing of one that says itself what its calls cost. */
   readonly leastUsd: number;
+  /** The least that is likely of any of them, USD. */
+  readonly likelyUsd: number;
   /** The most that any of them reserves, nano-USD. */
   readonly mostNano: bigint;
 }
@@ -30,18 +32,23 @@ export function findPriceRange(
     const costUsd = expectedCost(instance, request.priorMs);
     const verdict = excludeInstance(instance, filter, request, costUsd);
     if (verdict !== null && !passing.has(verdict)) continue;
-    const mostNano = worstCase(instance, enforcedTimeout(instance, request));
-    if (verdict === null) now = widen(now, costUsd, mostNano);
-    ever = widen(ever, costUsd, mostNano);
+    const price = {
+      leastUsd: instance.settle === 'reported' ? 0 : costUsd,
+      likelyUsd: likelyCost(instance, request, costUsd),
+      mostNano: worstCase(instance, enforcedTimeout(instance, request)),
+    };
+    if (verdict === null) now = widen(now, price);
+    ever = widen(ever, price);
   }
-  return now === null || ever === null ? ever : { leastUsd: now.leastUsd, mostNano: ever.mostNano };
+  return now === null || ever === null ? ever : { ...now, mostNano: ever.mostNano };
 }
 
-function widen(range: PriceRange | null, leastUsd: number, mostNano: bigint): PriceRange {
+function widen(range: PriceRange | null, price: PriceRange): PriceRange {
   return range === null
-    ? { leastUsd, mostNano }
+    ? price
     : {
-        leastUsd: Math.min(range.leastUsd, leastUsd),
-        mostNano: range.mostNano > mostNano ? range.mostNano : mostNano,
+        leastUsd: Math.min(range.leastUsd, price.leastUsd),
+        likelyUsd: Math.min(range.likelyUsd, price.likelyUsd),
+        mostNano: range.mostNano > price.mostNano ? range.mostNano : price.mostNano,
       };
 }

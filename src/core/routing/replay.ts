@@ -20,6 +20,8 @@ interface Inputs {
     readonly tags: readonly string[];
     readonly priority: RouteRequest['priority'];
     readonly ceiling_usd: number | null;
+    /** Absent = none. */
+    readonly run_ceiling_usd?: number;
     readonly timeout_ms: number;
     readonly headroom_usd: number | null;
     /** Its figure is not the project's to see. */
@@ -46,6 +48,7 @@ export function toInputs({ shown }: Choice, request: RouteRequest, seed: number)
       tags: request.tags,
       priority: request.priority,
       ceiling_usd: request.ceilingUsd,
+      ...(request.runCeilingUsd == null ? {} : { run_ceiling_usd: request.runCeilingUsd }),
       timeout_ms: request.timeoutMs,
       headroom_usd: request.headroomUsd,
       ...(request.hidesHeadroom ? { hides_headroom: true } : {}),
@@ -78,6 +81,7 @@ function toRequest({ request }: Inputs): RouteRequest {
     tags: request.tags,
     priority: request.priority,
     ceilingUsd: request.ceiling_usd,
+    runCeilingUsd: request.run_ceiling_usd ?? null,
     timeoutMs: request.timeout_ms,
     headroomUsd: request.headroom_usd,
     nowMs: request.now_ms,

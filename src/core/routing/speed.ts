@@ -3,8 +3,9 @@
  * that other processes move as well: new = kept × old + Σ weight × seen.
  */
 export interface ObservedCalls {
-  /** Durations of successful calls in order, ms; older ones than the last 50 weigh nothing. */
+  /** Durations of successful calls in order, ms, and what they cost, USD; older ones than the last 50 weigh nothing. */
   readonly durations: readonly number[];
+  readonly costs: readonly number[];
   readonly successes: number;
   readonly failures: number;
   /** Factor by which earlier counts of successes and failures decay. */
@@ -13,12 +14,13 @@ export interface ObservedCalls {
 
 const alpha = 0.2;
 const countDecay = 0.98;
-const maxDurations = 50;
+const mostCalls = 50;
 
-export const noCalls: ObservedCalls = { durations: [], successes: 0, failures: 0, decay: 1 };
+export const noCalls: ObservedCalls = { durations: [], costs: [], successes: 0, failures: 0, decay: 1 };
 
 export interface ObservedCall {
   readonly durationMs: number;
+  readonly costUsd: number;
   readonly ok: boolean;
   /** How much a failure counts, at most 1. Default: 1. */
   readonly weight?: number;
@@ -26,10 +28,11 @@ export interface ObservedCall {
 
 export function observeCall(
   seen: ObservedCalls,
-  { durationMs, ok, weight = 1 }: ObservedCall,
+  { durationMs, costUsd, ok, weight = 1 }: ObservedCall,
 ): ObservedCalls {
   return {
-    durations: ok ? [...seen.durations, durationMs].slice(-maxDurations) : seen.durations,
+    durations: ok ? [...seen.durations, durationMs].slice(-mostCalls) : seen.durations,
+    costs: ok ? [...seen.costs, costUsd].slice(-mostCalls) : seen.costs,
     successes: seen.successes * countDecay + (ok ? 1 : 0),
     failures: seen.failures * countDecay + (ok ? 0 : weight),
     decay: seen.decay * countDecay,

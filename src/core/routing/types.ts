@@ -26,6 +26,8 @@ export interface InstanceSnapshot {
   readonly duration_ms: number | null;
   /** Moving average of the distance from that average. */
   readonly deviation_ms: number | null;
+  /** Moving average of what its successful calls cost, USD; null before the first. */
+  readonly mean_cost_usd: number | null;
   readonly success_count: number;
   readonly failure_count: number;
   /** When its breaker lets one call through again, by the database's clock; null = closed. */
@@ -46,6 +48,11 @@ export interface RouteRequest {
   readonly priority: Priority;
   /** The most that this call may cost, USD; null = no ceiling. */
   readonly ceilingUsd: number | null;
+  /**
+   * The most that its run, and each run above it, may cost in all, USD; absent or null = no ceiling. Unlike the ceiling of
+   * a call it can be raised, so it rules out no instance: it limits the time of a call, and the budget refuses what is dearer.
+   */
+  readonly runCeilingUsd?: number | null;
   readonly timeoutMs: number;
   /** The most that the tightest budget lets it reserve, USD; null = unlimited, or not known yet. */
   readonly headroomUsd: number | null;
@@ -69,7 +76,7 @@ export interface RouteRequest {
 /** What the caller asks of whoever takes the call. */
 export type RouteConstraints = Pick<
   RouteRequest,
-  'capability' | 'versionRange' | 'tags' | 'priority' | 'ceilingUsd' | 'timeoutMs'
+  'capability' | 'versionRange' | 'tags' | 'priority' | 'ceilingUsd' | 'runCeilingUsd' | 'timeoutMs'
 >;
 
 /** An instance that could take the call. */

@@ -2,6 +2,7 @@
 import type { Path, Segment } from '../expression/ast.ts';
 import { formatPath } from '../expression/format-path.ts';
 import { createNameSuggester } from '../nearest-name.ts';
+import { unionOf } from './combine-types.ts';
 import { describeType } from './describe-type.ts';
 import { itemTypeOf } from './json-value-type.ts';
 import {
@@ -17,8 +18,10 @@ import {
   kinds,
   type ListType,
   listOf,
+  nullType,
   type Property,
   type ValueType,
+  withoutKinds,
 } from './value-type.ts';
 
 interface PathWalk {
@@ -79,12 +82,15 @@ function isNamed({ object }: ValueType, segment: string | number): boolean {
   return typeof segment === 'number' || object.names().has(segment) || object.other().type !== anyType;
 }
 
-/** `[*]`: a list with the rest of the path taken from each item. */
+/** `[*]`: a list with the rest of the path taken from each item, where an item that is null stays null. */
 function followEach(place: TypedStop, walk: PathWalk): TypedValue {
   const { list } = place.type;
   if (list.most === 0) return { type: listOf(itemTypeOf(place.type), { most: 0 }), missing: place.missing };
-  const item = { type: itemTypeOf(place.type), missing: 'no', position: place.position + 1 } as const;
-  const { type, missing } = follow(item, walk);
+  const item = itemTypeOf(place.type);
+  const keepsNull = item !== anyType && isKind(item, kinds.null);
+  const from = keepsNull ? withoutKinds(item, kinds.null) : item;
+  const { type: taken, missing } = follow({ type: from, missing: 'no', position: place.position + 1 }, walk);
+  const type = keepsNull ? unionOf([taken, nullType]) : taken;
   const isCertain = missing === 'no' || (missing === 'yes' && list.least > 0);
   return {
     type: listOf(type, list),

@@ -21,6 +21,7 @@ export interface FeedRow
     | 'spec_digest'
     | 'duration_ms'
     | 'deviation_ms'
+    | 'mean_cost_usd'
     | 'success_count'
     | 'failure_count'
     | 'settle'
@@ -50,7 +51,7 @@ export async function pollInstances(db: Db, since: string): Promise<FeedPoll> {
        extract(epoch from now())::double precision * 1000 as now_ms,
        coalesce((select json_agg(row_to_json(changed)) from (
          select instance_id, name, version, endpoint, cost_type, rate_usd, tags, max_concurrency, state, spec_digest,
-           duration_ms, deviation_ms, success_count, failure_count, settle,
+           duration_ms, deviation_ms, mean_cost_usd, success_count, failure_count, settle,
            greatest(0, coalesce(queue_depth, 0) - queue_depth_held) as reported_extra,
            extract(epoch from queue_depth_at)::double precision * 1000 as reported_at_ms,
            extract(epoch from down_since)::double precision * 1000 as down_since_ms,

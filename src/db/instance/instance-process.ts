@@ -12,7 +12,7 @@ export async function recordUptime(db: Db, instanceId: string, uptimeMs: number)
 export async function forgetCalls(db: Db, instanceId: string): Promise<void> {
   await db.raw(
     `update instance set breaker_until = null, breaker_openings = 0, duration_ms = null, deviation_ms = null,
-       success_count = 0, failure_count = 0
+       mean_cost_usd = null, success_count = 0, failure_count = 0
      where instance_id = ?`,
     [instanceId],
   );

@@ -28,6 +28,7 @@ export interface InstanceColumns {
   readonly queue_depth_at: Date | null;
   readonly duration_ms: number | null;
   readonly deviation_ms: number | null;
+  readonly mean_cost_usd: number | null;
   readonly success_count: number;
   readonly failure_count: number;
   readonly spec_digest: string | null;

@@ -1,10 +1,12 @@
 /** Runs of a project about which something was logged between two horizons, and how they stand. */
+import type { Failure } from '../../contracts/primitives.ts';
 import type { RunState } from '../../contracts/run.ts';
 import type { Db } from '../connect.ts';
 import {
   awaitingOfRun,
   followsOfRun,
   type RunStandingColumns,
+  runsWithin,
   type StepCountColumns,
   stepsOfRun,
 } from './run-standing.ts';
@@ -38,6 +40,7 @@ export interface RunStandingRow extends RunStandingColumns, StepCountColumns {
   readonly run_id: string;
   readonly pipeline: string;
   readonly state: RunState;
+  readonly error: Failure | null;
   /** bigint as text; with all runs below it */
   readonly cost_nano: string;
   readonly reserved_nano: string;
@@ -49,16 +52,14 @@ export async function listRunStandings(
 ): Promise<readonly RunStandingRow[]> {
   if (runIds.length === 0) return [];
   const { rows } = await db.raw<{ rows: RunStandingRow[] }>(
-    `select r.run_id, r.pipeline, r.digest, r.state, ${awaitingOfRun} as awaiting,
+    `select r.run_id, r.pipeline, r.digest, r.state, r.error, ${awaitingOfRun} as awaiting,
        ${followsOfRun} as follows, ${stepsOfRun} as step_counts,
        coalesce(a.cost_nano, 0)::text as cost_nano, coalesce(a.reserved_nano, 0)::text as reserved_nano
      from run r
      left join lateral (
        select sum(settled_nano) as cost_nano,
          sum(reserved_nano) filter (where state in ('reserved', 'dispatched')) as reserved_nano
-       from attempt where attempt.run_id = any (
-         case when (select true from run b where b.parent_run_id = r.run_id limit 1) then with_runs_below(r.run_id)
-           else array[r.run_id] end)
+       from attempt where attempt.run_id = any (${runsWithin})
      ) a on true
      where r.run_id = any (?)`,
     [[...runIds]],

@@ -9,6 +9,7 @@ import {
   awaitingOfRun,
   followsOfRun,
   type RunStandingColumns,
+  runsWithin,
   type StepCountColumns,
   stepsOfRun,
 } from './run-standing.ts';
@@ -41,7 +42,7 @@ export interface RunFilter {
   readonly state?: RunState | undefined;
   /** Only those under way of which a step waits for it. */
   readonly awaiting?: Awaiting | undefined;
-  /** Part of the pipeline's name, of a label's value, or the begin of the id. */
+  /** Part of the pipeline's name, of a label as `name=value`, or the begin of the id. */
   readonly q?: string | undefined;
   /** none: only those that no step has started. */
   readonly parent?: 'none' | undefined;
@@ -63,16 +64,14 @@ const columns = `r.run_id, r.project_id, r.job_id, r.pipeline, r.version, r.stat
 const money = `left join lateral (
     select sum(settled_nano) as cost_nano,
       sum(reserved_nano) filter (where state in ('reserved', 'dispatched')) as reserved_nano
-    from attempt where attempt.run_id = any (
-      case when (select true from run c where c.parent_run_id = r.run_id limit 1) then with_runs_below(r.run_id)
-        else array[r.run_id] end)
+    from attempt where attempt.run_id = any (${runsWithin})
   ) a on true`;
 
-const awaitsIt = `r.finished_at is null and exists (select from step s where s.run_id = r.run_id
+const awaitsIt = `r.finished_at is null and exists (select from step s where s.run_id = any (${runsWithin})
   and s.state in ('waiting', 'in_review', 'retrying') and ${awaitedByStep} = :awaiting)`;
 
 const mentions = `(r.pipeline ilike '%' || :q || '%' or r.run_id ilike :q || '%' or exists (
-  select from jsonb_each_text(r.labels) l where l.value ilike '%' || :q || '%'))`;
+  select from jsonb_each_text(r.labels) l where l.key || '=' || l.value ilike '%' || :q || '%'))`;
 
 export type RunListRow = RunRow & StepCountColumns;
 

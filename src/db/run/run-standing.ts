@@ -6,10 +6,14 @@ export const awaitedByStep = `case s.state when 'in_review' then 'review' when '
    when 'retrying' then case s.error ->> 'code' when 'no_instance' then 'capability' when 'budget_reserved' then 'budget' end
    end`;
 
-/** What some of its steps and items wait for, each once; empty when it has ended. */
+/** Ids of the run and of all below it. */
+export const runsWithin = `case when exists (select from run b where b.parent_run_id = r.run_id)
+   then with_runs_below(r.run_id) else array[r.run_id] end`;
+
+/** What some of its steps and items, and of the runs below it, wait for, each once; empty when it has ended. */
 export const awaitingOfRun = `case when r.finished_at is not null then '{}' else array(
    select distinct w.awaited from step s cross join lateral (select ${awaitedByStep} as awaited) w
-   where s.run_id = r.run_id and s.state in ('waiting', 'in_review', 'retrying') and w.awaited is not null
+   where s.run_id = any (${runsWithin}) and s.state in ('waiting', 'in_review', 'retrying') and w.awaited is not null
    order by 1) end`;
 
 /** How many of its steps are in which state, of those that have a row. */

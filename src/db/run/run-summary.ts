@@ -19,6 +19,7 @@ export interface SummarySpan {
   readonly until: Date;
   readonly buckets: number;
   readonly pipeline: string | undefined;
+  readonly label: readonly [name: string, value: string] | undefined;
   /** Ids of runs that may have been made in it. */
   readonly ids: readonly [from: string, to: string];
 }
@@ -26,7 +27,7 @@ export interface SummarySpan {
 export async function summariseRuns(
   db: Db,
   projectId: string,
-  { since, until, buckets, pipeline, ids }: SummarySpan,
+  { since, until, buckets, pipeline, label, ids }: SummarySpan,
 ): Promise<readonly SummaryBucketRow[]> {
   const { rows } = await db.raw<{ rows: SummaryBucketRow[] }>(
     `with chosen as materialized (
@@ -35,6 +36,7 @@ export async function summariseRuns(
        from run where project_id = :projectId and run_id >= :first and run_id < :last
          and created_at >= :since::timestamptz and created_at < :until::timestamptz
          and (:pipeline::text is null or pipeline = :pipeline)
+         and (:labels::jsonb is null or labels @> :labels::jsonb)
      ), paid as (
        select a.run_id, sum(a.settled_nano) as nano from attempt a
        where a.reserved_nano > 0 and a.project_id = :projectId and a.run_id in (select run_id from chosen)
@@ -49,6 +51,7 @@ export async function summariseRuns(
       until: until.toISOString(),
       buckets,
       pipeline: pipeline ?? null,
+      labels: label === undefined ? null : JSON.stringify(Object.fromEntries([label])),
       first: ids[0],
       last: ids[1],
     },

@@ -24,6 +24,7 @@ create table instance (
   queue_depth_at timestamptz,
   duration_ms double precision, -- moving average of successful calls
   deviation_ms double precision, -- moving average of |duration - average|
+  mean_cost_usd double precision, -- moving average of what successful calls cost
   success_count double precision not null default 0,
   failure_count double precision not null default 0,
   spec_digest text, -- null until its /spec was read and accepted

@@ -8,6 +8,7 @@ import type { ErrorCode } from '../../contracts/errors.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { explainNoClaim } from '../../core/call/no-claim.ts';
 import { toNanoUsd } from '../../core/money/nano-usd.ts';
+import { likelyCost, lowestCeiling } from '../../core/routing/estimate.ts';
 import type { Headroom } from '../../core/routing/headroom.ts';
 import { findPriceRange } from '../../core/routing/price-range.ts';
 import type { RouteConstraints } from '../../core/routing/types.ts';
@@ -77,21 +78,33 @@ function forecastCall(
   }: Omit<PlannedCall, 'input'> & { readonly refusals: Refusals; readonly headroom: Headroom },
 ): CallForecast {
   const { ruledOut } = refusals;
-  const preview = previewChoice(fleet, route, { ...headroom, ruledOut });
+  const preview = previewChoice(fleet, route, { ...withinRun(headroom, route), ruledOut });
   const { request, choice, decision } = preview;
   const { chosen, reason, candidates } = decision;
   const prices = findPriceRange(fleet.of(route.capability).instances, request);
   const worst = (prices?.mostNano ?? 0n) * BigInt(1 + retryMax);
+  const { best } = choice;
   const least = toNanoUsd(prices?.leastUsd ?? 0);
-  const expected = choice.best === null ? least : toNanoUsd(choice.best.costUsd);
+  const expected = toNanoUsd(
+    best === null ? (prices?.likelyUsd ?? 0) : likelyCost(best.instance, request, best.costUsd),
+  );
   return {
     chosen,
     reason,
     candidates,
     cost: prices === null ? noCost : { least, expected, worst, limit: worst },
-    durationMs: choice.best?.instance.duration_ms ?? request.priorMs,
-    trouble: choice.best === null ? findTrouble(preview, refusals) : null,
+    durationMs: best?.instance.duration_ms ?? request.priorMs,
+    trouble: best === null ? findTrouble(preview, refusals) : null,
   };
+}
+
+/** What a run may spend in all bounds each of its calls, like what is left of the day. */
+function withinRun(
+  { headroomUsd, hidesHeadroom }: Headroom,
+  { runCeilingUsd = null }: RouteConstraints,
+): Headroom {
+  const least = lowestCeiling(headroomUsd, runCeilingUsd);
+  return { headroomUsd: least, hidesHeadroom: hidesHeadroom === true && least !== runCeilingUsd };
 }
 
 function findTrouble({ request, choice, decision }: ChoicePreview, { errors }: Refusals): Trouble {

@@ -1,12 +1,12 @@
 /** A step that is a run of another pipeline: planned like any run, its job the step's input. */
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
-import { lowestCeiling } from '../../core/definition/compile/step-route.ts';
 import { resolveStepSettings } from '../../core/definition/compile/step-settings.ts';
+import { lowestCeiling } from '../../core/routing/estimate.ts';
 import { findDepthFault } from '../../core/run/sub-run.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
 import type { KnownDefinition } from '../runs/known-definitions.ts';
-import { noCost } from './cost-range.ts';
+import { capCost, noCost } from './cost-range.ts';
 import type { PlanContext, PlannedUnit, RunTask, UnitForecast } from './forecast.ts';
 
 export async function forecastSubRun(
@@ -49,20 +49,23 @@ async function forecastKnown(
   const { definition } = known;
   if (input !== null) known.checkJob(input);
   const settings = resolveStepSettings(task.definition, step.definition);
-  const ceilingUsd = lowestCeiling(step.definition.budget_ceiling_usd ?? null, task.ceilingUsd);
+  const own = lowestCeiling(
+    step.definition.budget_ceiling_usd ?? null,
+    definition.budget_ceiling_usd ?? null,
+  );
   const { steps, cost, path, findings } = await context.forecastRun({
     definition,
     job: input,
     jobId: newId('job'),
     depth: task.depth + 1,
     priority: settings.priority ?? task.priority,
-    ceilingUsd: lowestCeiling(ceilingUsd, definition.budget_ceiling_usd ?? null),
+    ceilingUsd: lowestCeiling(own, task.ceilingUsd),
   });
   const size = steps.length === 1 ? '1 step' : `${steps.length} steps`;
   return {
     chosen: null,
     candidates: [],
-    cost,
+    cost: capCost(cost, own),
     durationMs: path.durationMs,
     reason: `a run of ${definition.pipeline}@${definition.version}: ${size}`,
     findings: findings.map((finding) => bringUp(finding, definition, pointer)),

@@ -35,6 +35,7 @@ export function showPlan(run: PlannedRun): Plan {
     cost_usd: showCost(forecast.cost),
     critical_path: { steps: [...forecast.path.steps], duration_ms: forecast.path.durationMs },
     missing: [...context.missing].sort(),
+    budget_ceiling_usd: task.ceilingUsd,
     within_ceiling: isWithin(forecast, task.ceilingUsd),
     findings: findings.slice(0, mostFindings),
   };

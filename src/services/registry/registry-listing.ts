@@ -63,6 +63,7 @@ export function toInstance(row: InstanceRow): Instance {
     queue_depth: row.queue_depth,
     duration_ms: row.duration_ms,
     success_rate: expectedSuccess(row),
+    recent_calls: { succeeded: row.success_count, failed: row.failure_count },
     breaker: toBreaker(row),
     settle: row.settle,
     spec_digest: row.spec_digest,

@@ -36,9 +36,10 @@ export function createSpeedRecorder({
   const flush = async (): Promise<void> => {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    const reports = [...seen].map(([instance_id, { durations, ...counts }]) => ({
+    const reports = [...seen].map(([instance_id, { durations, costs, ...counts }]) => ({
       instance_id,
       durations,
+      costs,
       ...counts,
       ...averageWeights(durations.length),
     }));

@@ -2,9 +2,8 @@
 import type { Chosen, Missed } from '../../core/call/search-instance.ts';
 import type { ClaimEnd } from '../../core/call/types.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { worstCase } from '../../core/money/price.ts';
 import type { Shortage } from '../../core/money/shortage.ts';
-import { enforcedTimeout } from '../../core/routing/estimate.ts';
+import { enforcedTimeout, reservationOf } from '../../core/routing/estimate.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
 import type { RouteRequest } from '../../core/routing/types.ts';
 import type { BudgetShortage, Claim } from '../../db/attempt/attempt.ts';
@@ -30,7 +29,7 @@ export async function claimBest(
 ): Promise<ClaimBestEnd> {
   const { instance, isTrial } = chosen;
   const timeoutMs = enforcedTimeout(instance, chosen.request);
-  const reserved = worstCase(instance, timeoutMs);
+  const reserved = reservationOf(instance, chosen.request, chosen.best.costUsd);
   const claim = toClaim(target, chosen, { reserved, leaseMs });
   const takeBack = fleet.noteClaim(instance.instance_id);
   // What follows from an answer goes out with it, and steps end durably.

@@ -1,6 +1,7 @@
 /** What a delivery says about the instance that it went to: whether it is there, works, and how fast. */
 import type { Logger } from 'pino';
 import type { Delivery } from '../../core/call/types.ts';
+import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { weightOfTimeout } from '../../core/routing/hang.ts';
 import type { RegistryService } from '../registry/registry-service.ts';
 import type { SpeedRecorder } from '../registry/speed-recorder.ts';
@@ -20,7 +21,7 @@ export interface ReportDependencies {
 export function reportInstance(
   { fleet, registry, speed, breakers, logger }: ReportDependencies,
   { instance, isTrial, timeoutMs }: Claimed,
-  { outcome: { kind }, verdict, durationMs }: Delivery,
+  { outcome: { kind }, verdict, durationMs, amount }: Delivery,
 ): void {
   const { instance_id } = instance;
   if (kind === 'not_sent' || kind === 'lost') {
@@ -31,7 +32,9 @@ export function reportInstance(
   const ok = kind === 'answered';
   const weight =
     kind === 'timeout' ? weightOfTimeout(timeoutMs, instance, fleet.of(instance.name).priorMs) : 1;
-  if (ok || verdict.blames) speed.recordCall(instance_id, { durationMs, ok, weight });
+  if (ok || verdict.blames) {
+    speed.recordCall(instance_id, { durationMs, costUsd: fromNanoUsd(amount), ok, weight });
+  }
   if (verdict.says) {
     breakers.record(instance_id, { ok: !verdict.trips, isRefused: kind === 'not_sent', isTrial, weight });
   }

@@ -137,7 +137,8 @@ async function plan(dependencies: RerunDependencies, order: RerunOrder): Promise
 
 async function start(dependencies: RerunDependencies, order: RerunOrder, keep: KeepAnswer): Promise<Run> {
   const { before, known, job, choice, reusedJobs } = await plan(dependencies, order);
-  const { run_id: from, state, priority, budget_ceiling_usd: ceiling, labels } = before;
+  const { run_id: from, state, priority, budget_ceiling_usd: former, labels } = before;
+  const { budget_ceiling_usd = former === null ? null : Number(former) } = order.request;
   if (!terminalRunStates.has(state)) {
     throw new AppError('state_conflict', `run ${from} is ${state}; only one that has ended can be repeated`);
   }
@@ -149,7 +150,7 @@ async function start(dependencies: RerunDependencies, order: RerunOrder, keep: K
     labels,
     rerun_of: from,
     ...(choice.reused.length === 0 ? {} : { reusedJobs }),
-    budget_ceiling_usd: ceiling === null ? null : Number(ceiling),
+    budget_ceiling_usd,
   });
   const run = newRunView(prepared.row, known.definition, choice.reused);
   await dependencies.db.transaction(async (trx) => {

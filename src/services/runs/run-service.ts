@@ -6,7 +6,6 @@ import type { Db } from '../../db/connect.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
 import { listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
 import { listRunSteps } from '../../db/step/step.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
 import type { WebLinks } from '../web-links.ts';
 import { type BeginDependencies, createBeginRun } from './begin-run.ts';
@@ -29,8 +28,7 @@ export interface RunQuery {
   readonly parent?: 'none' | undefined;
   readonly since?: string | undefined;
   readonly until?: string | undefined;
-  /** `key=value` */
-  readonly label?: string | undefined;
+  readonly label?: readonly [name: string, value: string] | undefined;
   readonly limit: number;
   readonly cursor?: string | undefined;
 }
@@ -46,10 +44,10 @@ export interface RunDependencies extends StepPageDependencies, BeginDependencies
 async function listSummaries(
   { db, countSteps }: { readonly db: Db; readonly countSteps: ReturnType<typeof createStepCounter> },
   projectId: string,
-  { cursor, label, limit, ...filter }: RunQuery,
+  { cursor, limit, ...filter }: RunQuery,
 ): Promise<{ items: RunSummary[]; next_cursor: string | null }> {
   const after = cursor === undefined ? undefined : decodeCursor(cursor);
-  const wanted = { ...filter, label: splitLabel(label), after, limit: limit + 1 };
+  const wanted = { ...filter, after, limit: limit + 1 };
   const rows = await countSteps(await listRuns(db, projectId, wanted));
   return toPage(rows, limit, { key: ({ run_id }) => run_id, item: toRunSummary });
 }
@@ -110,10 +108,3 @@ export function createRunService(dependencies: RunDependencies) {
 }
 
 export type RunService = ReturnType<typeof createRunService>;
-
-function splitLabel(label: string | undefined): readonly [string, string] | undefined {
-  if (label === undefined) return undefined;
-  const at = label.indexOf('=');
-  if (at > 0) return [label.slice(0, at), label.slice(at + 1)];
-  throw new AppError('request_invalid', `label is "${label}", allowed is key=value`);
-}

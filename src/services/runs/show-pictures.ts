@@ -110,9 +110,9 @@ export async function readRunsSummary(
   const until = new Date(query.until ?? Date.now());
   const since = new Date(query.since ?? until.getTime() - dayMs);
   if (since >= until) throw refuseSpan(since, until);
-  const { buckets, pipeline } = query;
+  const { buckets, pipeline, label } = query;
   const ids = boundsOfIds('run', since, until);
-  const rows = await summariseRuns(db, projectId, { since, until, buckets, pipeline, ids });
+  const rows = await summariseRuns(db, projectId, { since, until, buckets, pipeline, label, ids });
   const lengthMs = (until.getTime() - since.getTime()) / buckets;
   const shown = Array.from({ length: buckets }, (_, index) => {
     const own = rows.filter(({ bucket }) => bucket === index);

@@ -22,6 +22,7 @@ import { readStep, type StandingStep } from '../../db/step/step.ts';
 import { findRevisionFailure, readStepRevision } from '../../db/step/step-revision.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { ThroughCache } from '../cache/cached-calls.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
 import { withAnswers } from '../run-data/answers-ahead.ts';
 import type { RunContext, RunContexts } from '../run-data/run-context.ts';
 import { resolveInput, type StepUnit, stepOf } from '../run-data/step-unit.ts';
@@ -29,6 +30,7 @@ import { callForStep, callKeyOf, type StepCallDependencies, type StepControl } f
 import { executePause } from './execute-pause.ts';
 import { executeReview } from './execute-review.ts';
 import { executeSubRun } from './execute-sub-run.ts';
+import { findMissingFile } from './find-missing-file.ts';
 import type { GoingCalls } from './going-calls.ts';
 import { createStepObserver } from './observe-step.ts';
 import { endOf, failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
@@ -85,6 +87,7 @@ export interface ExecuteDependencies extends StepDependencies {
   readonly openForStep: OpenForStep;
   readonly submitSubRun: SubmitSubRun;
   readonly throughCache: ThroughCache;
+  readonly media: Pick<MediaLibrary, 'exists'>;
   /** Default: nobody is told. */
   readonly telemetry?: Telemetry;
 }
@@ -144,7 +147,7 @@ async function executeCall(
   { escalates = false, resumed = false, inline = false, again = false }: StepRequest,
   control: StepControl,
 ): Promise<StepEnd> {
-  const { db, results, openForStep, throughCache } = dependencies;
+  const { db, results, openForStep, throughCache, media } = dependencies;
   const mayHaveBegun = control.round > 1 || resumed || again;
   const standing = mayHaveBegun ? await readStep(db, key) : undefined;
   if (standing !== undefined) control.onStanding?.(standing);
@@ -170,6 +173,8 @@ async function executeCall(
     const end = await throughCache(work, control, call);
     if (end.kind !== 'failed' || !holds(end.error.code as ErrorCode)) return end;
     failure = end.error;
+    const missing = await findMissingFile(media, input, failure);
+    if (missing !== null) return failStep(db, key, missing);
   }
   const place = await openForStep(describeFailure(context, step, { ...key, input, failure }));
   return { kind: 'escalated', error: failure, place };

@@ -3,7 +3,7 @@
  * server starts it. What is wrong with it is the step's failure.
  */
 import type { Failure, JsonObject, Priority } from '../../contracts/primitives.ts';
-import { lowestCeiling } from '../../core/definition/compile/step-route.ts';
+import { lowestCeiling } from '../../core/routing/estimate.ts';
 import { findDepthFault, toStartFailure } from '../../core/run/sub-run.ts';
 import { readRunEnd } from '../../db/run/run.ts';
 import { findSubRun } from '../../db/run/run-origin.ts';

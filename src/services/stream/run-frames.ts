@@ -20,6 +20,7 @@ function toFrame(row: RunStandingRow): RunFrame {
     state: row.state,
     awaiting: [...row.awaiting],
     ...(row.follows === null ? {} : { follows: row.follows }),
+    ...(row.error === null ? {} : { error: row.error }),
     cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
     reserved_usd: fromNanoUsd(BigInt(row.reserved_nano)),
     steps: { ...row.step_counts },

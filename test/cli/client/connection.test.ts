@@ -31,6 +31,15 @@ it('takes everything from the stack file when nothing else is said', async () =>
   expect(await resolveConnection({ data }, {})).toEqual(fromStack);
 });
 
+it('looks for the stack where CAPSTAN_DATA says, and a flag before that', async () => {
+  const data = await aFolder(JSON.stringify(stack));
+  expect(await resolveConnection({}, { CAPSTAN_DATA: data })).toEqual(fromStack);
+  const other = await aFolder(JSON.stringify({ ...stack, api_key: 'other-key' }));
+  expect(await resolveConnection({ data: other }, { CAPSTAN_DATA: data })).toMatchObject({
+    key: 'other-key',
+  });
+});
+
 it('prefers a flag to the environment and the environment to the stack file, part by part', async () => {
   const data = await aFolder(JSON.stringify(stack));
   const environment = {

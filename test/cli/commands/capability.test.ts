@@ -66,8 +66,8 @@ it('starts an npm package out of the cache, which `check` approves, until SIGTER
   ]);
 });
 
-it('exits 1 when a check fails', async () => {
-  const check = startCommand(['check', 'http://127.0.0.1:9']);
+it.each([[['check']], [['capability', 'check']]])('%j exits 1 when a check fails', async (command) => {
+  const check = startCommand([...command, 'http://127.0.0.1:9']);
   expect(await check.exited).toBe(1);
   expect(check.printed.text).toMatch(/FAIL {2}GET \/health: .*no answer/);
 });

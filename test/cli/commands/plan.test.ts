@@ -19,6 +19,7 @@ const thePlan: Plan = {
   version: '2',
   missing: ['ghost'],
   within_ceiling: false,
+  budget_ceiling_usd: 0.22,
   steps: [
     {
       id: 'join',
@@ -77,10 +78,10 @@ async function capstan(words: readonly string[], plan: Plan) {
   return { ...seen, asked };
 }
 
-it('shows every step, the cost and the longest chain, and exits 1 when the ceiling may not hold', async () => {
-  const words = ['trailer', '--job', '{"n": 1}', '-v', '2', '-p', 'batch', '--ceiling', '1'];
+it('shows every step, the cost and the longest chain, and exits 1 when it is expected to cost more than its ceiling', async () => {
+  const words = ['trailer', '--job', '{"n": 1}', '-v', '2', '-p', 'batch', '--budget', '0.22'];
   const { stdout, exitCode, asked } = await capstan(words, thePlan);
-  const body = { version: '2', job: { n: 1 }, priority: 'batch', budget_ceiling_usd: 1 };
+  const body = { version: '2', job: { n: 1 }, priority: 'batch', budget_ceiling_usd: 0.22 };
   expect(asked).toEqual([['POST /v1/pipelines/trailer/plan', body]]);
   expect(exitCode).toBe(1);
   expect(stdout).toBe(
@@ -90,7 +91,7 @@ it('shows every step, the cost and the longest chain, and exits 1 when the ceili
       'join  concat  yes             http://a.test  inline   1.2s  $0.20     $0.25  $1.50',
       'each  ghost   maybe        ?  nobody         queued  30.0s     $0        $0     $0',
       'ask   review  no',
-      'cost: at least $0.20, about $0.25, at worst $1.50, which is above the ceiling',
+      'cost: at least $0.20, about $0.25, at worst $1.50; the expected cost is above the ceiling of $0.22',
       'time: about 31.2s: join → each',
       'concat inline: its calls are short',
       'ghost queued: nothing is known',
@@ -100,10 +101,19 @@ it('shows every step, the cost and the longest chain, and exits 1 when the ceili
   );
 });
 
+it('exits 0 when only the worst case is above the ceiling, and says so', async () => {
+  const { stdout, exitCode } = await capstan(['trailer', '--ceiling', '1'], {
+    ...thePlan,
+    budget_ceiling_usd: 1,
+  });
+  expect(exitCode).toBe(0);
+  expect(stdout).toContain('at worst $1.50; only the worst case is above the ceiling of $1.00\n');
+});
+
 it('plans a file without storing it, and leaves a job that is not given open', async () => {
   const file = join(folder, 'p.yaml');
   await writeFile(file, 'pipeline: p\nversion: "1"\nsteps:\n  - id: a\n    capability: concat\n');
-  const good: Plan = { ...thePlan, within_ceiling: true };
+  const good: Plan = { ...thePlan, within_ceiling: true, budget_ceiling_usd: null };
   const { stdout, exitCode, asked } = await capstan([file, '--json'], good);
   const definition = { pipeline: 'p', version: '1', steps: [{ id: 'a', capability: 'concat' }] };
   expect(asked[1]).toEqual(['POST /v1/plan', { definition }]);

@@ -46,7 +46,7 @@ const listed: ReviewSummary = { ...review, payload: { job_type: 'resample' } };
 const decided: Review = { ...review, state: 'resolved', version: 4, decision: { action: 'reject' } };
 
 /** Runs a command against an API with this one review. @returns what was printed and asked */
-async function capstan(words: readonly string[], { conflict = false } = {}) {
+async function capstan(words: readonly string[], { conflict = false, shown = review } = {}) {
   const asked: string[] = [];
   const url = await serve(async (request, response) => {
     let body = '';
@@ -60,7 +60,7 @@ async function capstan(words: readonly string[], { conflict = false } = {}) {
       return;
     }
     const isList = request.url?.startsWith('/v1/reviews?');
-    const one = request.url?.endsWith('/decision') ? decided : review;
+    const one = request.url?.endsWith('/decision') ? decided : shown;
     response.end(JSON.stringify(isList ? { items: [listed], next_cursor: null } : one));
   });
   const { shell, seen } = aShell();
@@ -111,6 +111,15 @@ it('shows what failed, what is wrong with it, each proposal as a difference, and
       'takes approve, edit, reject\n',
     ].join('\n'),
   );
+});
+
+it.each([
+  ['escalation', 'schema of the input'],
+  ['step', 'schema of the answer'],
+] as const)('says what the schema of a review of kind %s is of: %s', async (kind, heading) => {
+  const payload = { ...review.payload, schema: { type: 'object' } };
+  const { stdout } = await capstan(['show', 'rev_1'], { shown: { ...review, kind, payload } });
+  expect(stdout).toContain(`\n${heading}\n  {\n`);
 });
 
 function decision(body: object) {

@@ -87,7 +87,48 @@ describe('what is done to a run', () => {
   });
 });
 
+test('a run says which file of its job no option uploads', async () => {
+  const job = { clip: 'media://job/typo.mp4', output_path: 'media://job/out.mp4' };
+  const { stderr } = await capstan(['run', 'p', '--job', JSON.stringify(job)], run);
+  expect(stderr).toContain('note: the job names media://job/typo.mp4, and no --file uploads it\n');
+  expect(stderr).not.toContain('out.mp4');
+});
+
+test('runs are listed by a label', async () => {
+  const { asked } = await capstan(['ls', '--label', 'batch=7 of 9'], { items: [], next_cursor: null });
+  expect(asked).toEqual(['GET /v1/runs?label=batch%3D7+of+9&limit=20']);
+});
+
+test.each(['--budget', '--ceiling'])(
+  'a run, a call and a schedule take their ceiling by %s',
+  async (name) => {
+    const started = await capstan(['run', 'p', name, '0.5'], run);
+    const ceiling = '"budget_ceiling_usd":0.5';
+    expect(started.asked).toEqual([`POST /v1/runs {"pipeline":"p","job":{},${ceiling}}`]);
+    const called = await capstan(['exec', 'x', name, '0.5'], {});
+    expect(called.asked[0]).toContain(ceiling);
+    const planned = await capstan(['schedules', 'add', 'n', 'p', '--cron', '@daily', name, '0.5'], {});
+    expect(planned.asked[0]).toContain(ceiling);
+  },
+);
+
+test('files of a job are listed', async () => {
+  const artifacts = [
+    { reference: 'media://job_1/out.mp4', size: 2_048, content_type: 'video/mp4', sha256: 'a'.repeat(64) },
+  ];
+  const job = { job_id: 'job_1', job: {}, runs: [], artifacts, created_at: run.created_at };
+  const { asked, stdout } = await capstan(['media', 'ls', 'job_1'], job);
+  expect(asked).toEqual(['GET /v1/jobs/job_1']);
+  expect(stdout).toContain('media://job_1/out.mp4');
+  expect(stdout).toContain('video/mp4');
+});
+
 describe('a rerun', () => {
+  test.each(['--budget', '--ceiling'])('takes another ceiling by %s', async (option) => {
+    const { asked } = await capstan(['rerun', 'run_1', '--only-failed', option, '0.3'], run);
+    expect(asked).toEqual(['POST /v1/runs/run_1/rerun {"only_failed":true,"budget_ceiling_usd":0.3}']);
+  });
+
   test('says how many results are kept', async () => {
     const again: Run = {
       ...run,
@@ -145,16 +186,22 @@ describe('runs of a stored pipeline', () => {
       'POST /v1/runs/bulk {"runs":[{"pipeline":"p","priority":"batch","job":{"n":1}},{"pipeline":"p","priority":"batch","job":{}}]} k.0',
     ]);
     expect([stdout, exitCode]).toEqual(['run_1\n', 1]);
-    expect(stderr).toBe('job 2: job_invalid: /n is required\n1 of 2 runs were started\n');
+    expect(stderr).toBe('stdin, line 3: job_invalid: /n is required\n1 of 2 runs were started\n');
   });
 
-  test('in bulk name the line that is no JSON, and take no file as the pipeline', async () => {
+  test('in bulk name the line that is no JSON and start the others, and take no file as the pipeline', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'capstan-bulk-'));
     onTestFinished(() => rm(folder, { recursive: true }));
     const jobs = join(folder, 'jobs.jsonl');
     await writeFile(jobs, '{}\n{"n":\n');
-    const broken = await capstan(['run', 'p', '--bulk', jobs], {});
-    expect([broken.asked, broken.exitCode, broken.stderr.includes('line 2')]).toEqual([[], 1, true]);
+    const taken: BulkAnswer = { items: [{ status: 202, run_id: 'run_1' }] };
+    const broken = await capstan(['run', 'p', '--bulk', jobs], taken);
+    expect(broken.asked).toEqual(['POST /v1/runs/bulk {"runs":[{"pipeline":"p","job":{}}]}']);
+    expect([broken.stdout, broken.exitCode]).toEqual(['run_1\n', 1]);
+    expect(broken.stderr).toMatch(/jobs\.jsonl, line 2: .+\n1 of 2 runs were started\n$/);
+    await writeFile(jobs, '{"n":\n');
+    const all = await capstan(['run', 'p', '--bulk', jobs], {});
+    expect([all.asked, all.exitCode, all.stderr.includes('line 1')]).toEqual([[], 1, true]);
     const file = await capstan(['run', 'p.yaml', '--bulk', jobs], {});
     expect([file.asked, file.exitCode]).toEqual([[], 1]);
   });

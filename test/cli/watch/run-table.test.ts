@@ -43,3 +43,10 @@ it('shows that nobody was called, of a step and of items', () => {
   expect(one).toMatch(/succeeded {2}cached/);
   expect(many).toContain('3 of 3 items done, 2 cached');
 });
+
+it('shows what a step has cost that is a run of its own, though it makes no attempt', () => {
+  const sub = { ...aStep('a', 'succeeded'), sub_run_id: 'run_2', cost_usd: 0.25 };
+  const [, line, free] = renderSteps([sub, aStep('b', 'succeeded')], { ...layout, height: Infinity });
+  expect(line).toContain('$0.25');
+  expect(free).not.toContain('$');
+});

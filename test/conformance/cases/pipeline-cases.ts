@@ -106,6 +106,18 @@ export const pipelineCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'pipeline.budget_ceiling_usd',
+    'a call that is dearer than the whole ceiling waits for a person too',
+    { ...two, budget_ceiling_usd: 0.1 },
+    {
+      script: {
+        capabilities: { x: paid },
+        budget_reviews: [{ action: 'raise', budget_ceiling_usd: 2 }],
+      },
+      expected: { ...succeeded, calls: { x: 2 } },
+    },
+  ),
+  unhappy(
+    'pipeline.budget_ceiling_usd',
     'a person may skip what there is no money for',
     { ...two, budget_ceiling_usd: 1 },
     {

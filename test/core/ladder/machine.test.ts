@@ -112,6 +112,15 @@ const stories: [rule: string, start: LadderState, script: string[], said: string
     ['execute 0', 'advise 1', 'advise 2', 'advise 3', 'advise 4', 'execute 4', 'stop no_advisor'],
   ],
   [
+    'when no model is above the one that was asked, no level is left',
+    aStepLadder(),
+    ['no_template', 'advised a 1', 'real', 'unavailable', 'unavailable', 'unavailable', 'unavailable'],
+    [
+      ...['execute 0', 'advise 1', 'execute 1', 'advise 2', 'advise 3', 'advise 4', 'execute 4'],
+      'stop exhausted',
+    ],
+  ],
+  [
     'after the free try nothing runs or advises below the lowest level',
     aStepLadder({ lowest_level: 2 }),
     ['no_template', 'advised a', 'real f', 'advised b 1', 'real f'],

@@ -17,6 +17,7 @@ export function anInstance(id: string, instance: Partial<InstanceSnapshot> = {})
     reported_extra: 0,
     duration_ms: 10_000,
     deviation_ms: 0,
+    mean_cost_usd: null,
     success_count: 0,
     failure_count: 0,
     breaker_until_ms: null,

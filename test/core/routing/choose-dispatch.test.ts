@@ -47,7 +47,7 @@ describe('whether a call is short enough to do without a queue', () => {
   it('counts five calls as five, though old ones have begun to count for less', () => {
     let seen = noCalls;
     const after = Array.from({ length: 6 }, () => {
-      seen = observeCall(seen, { durationMs: 10, ok: true });
+      seen = observeCall(seen, { durationMs: 10, costUsd: 0, ok: true });
       return chooseDispatch([anInstance('a', { ...known, success_count: seen.successes })], anyone);
     });
     expect(after.map(({ how, calls }) => `${calls} ${how}`)).toEqual([

@@ -6,6 +6,8 @@ import {
   expectedWait,
   longCallMs,
   priorDuration,
+  reservationOf,
+  reservedUsd,
   worstCaseUsd,
 } from '../../../src/core/routing/estimate.ts';
 import type { InstanceSnapshot } from '../../../src/core/routing/types.ts';
@@ -41,6 +43,20 @@ describe('estimates', () => {
     expect(prices.map((price) => worstCaseUsd(anInstance('a', price), limits))).toEqual([
       ...[30, 1e-9, 0.3, 2e-9, 0],
     ]);
+  });
+
+  it('limit time by the ceiling of the run too, and reserve what is expected of a call that is dearer than its run', () => {
+    const limits = { timeoutMs: 300_000, ceilingUsd: null, runCeilingUsd: 0.5 };
+    const instance = anInstance('a', perSecond(0.1));
+    expect(enforcedTimeout(instance, limits)).toBe(5_000);
+    const reserved = (costUsd: number, price: Price = perSecond(0.1)) => {
+      const of = [anInstance('a', price), limits, costUsd] as const;
+      return [reservedUsd(...of), reservationOf(...of)];
+    };
+    expect(reserved(0.2)).toEqual([0.5, 500_000_000n]);
+    expect(reserved(0.5)).toEqual([0.5, 500_000_000n]);
+    expect(reserved(0.8)).toEqual([0.8, 800_000_000n]);
+    expect(reserved(2, perCall(2))).toEqual([2, 2_000_000_000n]);
   });
 
   it('never leave a call without time, however low its ceiling', () => {

@@ -38,6 +38,7 @@ describe('what a decision was made from', () => {
     versionRange: '^1',
     tags: ['local'],
     ceilingUsd: 2,
+    runCeilingUsd: 3,
     headroomUsd: 1,
     ruledOut: new Map([['a', 'already_tried']]),
     busy: new Set(['b']),
@@ -65,7 +66,7 @@ describe('what a decision was made from', () => {
       failure_count: 4,
       breaker_until_ms: 9,
     });
-    const { name: _, spec_digest: __, settle: ___, ...read } = instance;
+    const { name: _, spec_digest: __, settle: ___, mean_cost_usd: ____, ...read } = instance;
     expect(readInputs(store([instance], aRequest(), 7)).instances).toEqual([read]);
   });
 

@@ -55,6 +55,22 @@ function end(run: StoredRun, state: 'succeeded' | 'cancelled' = 'succeeded') {
   return finishRun(db, { run_id: run.run_id, state, output: null, error: null, step_ids: [] });
 }
 
+it('a run shows, and is found by, what a run below it waits for', async () => {
+  const [top, middle, low] = await aLine();
+  const waiting = { step_id: 'a', item: 0, state: 'waiting' };
+  await db('step').insert([
+    { ...waiting, run_id: top.run_id, awaiting: 'run' },
+    { ...waiting, run_id: middle.run_id, awaiting: 'run' },
+    { ...waiting, run_id: low.run_id, awaiting: 'budget' },
+  ]);
+  const { project_id } = top;
+  expect((await readRun(db, project_id, top.run_id))?.awaiting).toEqual(['budget', 'run']);
+  const found = await listRuns(db, project_id, { awaiting: 'budget', limit: 10 });
+  expect(new Set(found.map(({ run_id }) => run_id))).toEqual(
+    new Set([top.run_id, middle.run_id, low.run_id]),
+  );
+});
+
 describe('money of a run that another run has started', () => {
   it('is reserved, settled, given back and lost in every run above it', async () => {
     const [line, paid] = [await aLine([90, null, 40]), await aPaid()];

@@ -103,6 +103,22 @@ test('advice leads to a success, a success to a skill, and the same mistake need
   expect(skill).toMatchObject({ source: 'escalation-l2', success_count: 2, failure_count: 0 });
 });
 
+test('a person is told what the step itself failed of, and not that no model is there when models were asked', async () => {
+  world.answer(({ kind, model }) => (kind === 'advise' ? advice(`as ${model} says`) : worse(44_103)));
+  const { place } = await world.failStep({ project_id: project, input: { rate: 44_101 } });
+  const end = await world.climb(place);
+  expect(end.command).toMatchObject({ type: 'end', outcome: 'review' });
+  const { escalation_id } = place;
+  const { review_id } = await world.escalation(project, escalation_id);
+  expect(await world.api.db('review').where({ review_id }).first('reason', 'payload')).toMatchObject({
+    reason: 'the escalation of transcode needs a person: no level is left to try',
+    payload: {
+      error: expect.stringContaining('44101'),
+      details: { last_error: expect.not.stringContaining('44101') },
+    },
+  });
+});
+
 test.each([
   ['its run', { priority: 'interactive' } as const],
   ['the step itself', { priority: 'batch', step: { priority: 'interactive' } } as const],

@@ -325,6 +325,37 @@ describe('who is not there', () => {
 });
 
 describe('money', () => {
+  it('of calls whose instance says what they cost is nothing at least, and likely what they cost so far', async () => {
+    const reported = { cost_type: 'per_call', rate_usd: 0.1, settle: 'reported' } as const;
+    await planner.get().add('tokens', { ...reported, mean_cost_usd: 0.002 });
+    await planner.get().add('tokens-new', reported);
+    const seen = await plan([call('a', 'tokens', once), call('b', 'tokens-new', once)]);
+    expect(seen.steps.map(({ cost_usd }) => cost_usd)).toEqual([
+      { min: 0, expected: 0.002, worst: 0.1 },
+      { min: 0, expected: 0.1, worst: 0.1 },
+    ]);
+  });
+
+  it('of a run below is at worst its own ceiling, that of its step or its definition', async () => {
+    await planner.get().store('short', [call('x', 'paid')], { budget_ceiling_usd: 0.9 });
+    const step = (id: string, over: Partial<StepDefinition> = {}) => ({
+      id,
+      pipeline: 'short@1',
+      input: {},
+      ...over,
+    });
+    const steps = [step('a'), step('b', { budget_ceiling_usd: 0.5 }), step('c', { budget_ceiling_usd: 0.1 })];
+    const seen = await plan(steps, { ceiling: 1 });
+    expect(seen.steps.map(({ cost_usd: { worst } }) => worst)).toEqual([0.9, 0.5, 0.2]);
+    expect(seen).toMatchObject({ within_ceiling: false, budget_ceiling_usd: 1 });
+  });
+
+  it('that is less than one call costs is waited for', async () => {
+    const seen = await plan([call('a', 'paid', once)], { ceiling: 0.05 });
+    expect(stepOf(seen, 'a')).toMatchObject({ chosen: null, cost_usd: { min: 0.2, expected: 0.2 } });
+    expect(codesOf(seen)).toEqual(['warning budget_exhausted', 'warning ceiling_exceeded']);
+  });
+
   it('is held against the ceiling of the run and what the day leaves', async () => {
     const steps = [call('a', 'paid'), call('b', 'paid')];
     expect(await plan(steps, { ceiling: 2.4 })).toMatchObject({ within_ceiling: true, findings: [] });

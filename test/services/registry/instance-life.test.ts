@@ -165,6 +165,7 @@ describe('what is shown', () => {
     const { created, instance: fresh } = await bench.registry.register(project, changed);
     expect([created, fresh.generation, fresh.settle]).toEqual(['changed', 2, 'reported']);
     expect([fresh.success_rate, fresh.breaker]).toEqual([0.9, { state: 'closed', until: null }]);
+    expect(fresh.recent_calls).toEqual({ succeeded: 0, failed: 0 });
     const breakerAt = async (interval: string) => {
       await bench.db.raw(
         `update instance set breaker_until = now() + ?::interval, success_count = 9, failure_count = 21
@@ -176,6 +177,7 @@ describe('what is shown', () => {
     const open = await breakerAt('1 minute');
     const until = (await bench.read(instance.url)).breaker_until?.toISOString();
     expect([open?.breaker, open?.success_rate]).toEqual([{ state: 'open', until }, 0.45]);
+    expect(open?.recent_calls).toEqual({ succeeded: 9, failed: 21 });
     expect((await breakerAt('-1 second'))?.breaker).toEqual({ state: 'half_open', until: null });
   });
 });

@@ -20,13 +20,14 @@ it('moves the averages as if each call had been written by itself, across flushe
   const recorder = createSpeedRecorder({ db: bench.db, logger: silentLogger });
   const durations = [100, 200, 50, 400, 100, 300];
   for (const [at, durationMs] of durations.entries()) {
-    recorder.recordCall(id, { durationMs, ok: true });
+    recorder.recordCall(id, { durationMs, costUsd: durationMs / 1_000, ok: true });
     if (at === 3) await recorder.flush();
   }
   await recorder.stop();
   const average = durations.slice(1).reduce((mean, next) => 0.8 * mean + 0.2 * next, 100);
   const row = await bench.read(instance.url);
   expect(row.duration_ms).toBeCloseTo(average, 6);
+  expect(row.mean_cost_usd).toBeCloseTo(average / 1_000, 9);
   expect(row.success_count).toBeCloseTo(
     durations.reduce((sum) => sum * 0.98 + 1, 0),
     6,
@@ -37,14 +38,19 @@ it('moves the averages as if each call had been written by itself, across flushe
 it('counts failures, but takes no time from them', async () => {
   const { instance, id } = await register();
   const recorder = createSpeedRecorder({ db: bench.db, logger: silentLogger });
-  recorder.recordCall(id, { durationMs: 5, ok: false });
-  recorder.recordCall(id, { durationMs: 70, ok: true });
-  recorder.recordCall(id, { durationMs: 5, ok: false });
+  recorder.recordCall(id, { durationMs: 5, costUsd: 0, ok: false });
+  recorder.recordCall(id, { durationMs: 70, costUsd: 0.2, ok: true });
+  recorder.recordCall(id, { durationMs: 5, costUsd: 0, ok: false });
   await recorder.flush();
   const first = await bench.read(instance.url);
-  expect(first).toMatchObject({ duration_ms: 70, deviation_ms: 0, success_count: 0.98 });
+  expect(first).toMatchObject({
+    duration_ms: 70,
+    deviation_ms: 0,
+    mean_cost_usd: expect.closeTo(0.2, 9),
+    success_count: 0.98,
+  });
   expect(first.failure_count).toBeCloseTo(0.98 ** 2 + 1, 6);
-  recorder.recordCall(id, { durationMs: 5, ok: false });
+  recorder.recordCall(id, { durationMs: 5, costUsd: 0, ok: false });
   await recorder.flush();
   expect((await bench.read(instance.url)).duration_ms).toBe(70);
 });
@@ -55,7 +61,7 @@ it('lets two processes report the same instances at once', async () => {
   for (let round = 0; round < 20; round++) {
     for (const [at, recorder] of recorders.entries()) {
       for (const id of at === 0 ? ids : [...ids].reverse())
-        recorder.recordCall(id, { durationMs: 10, ok: true });
+        recorder.recordCall(id, { durationMs: 10, costUsd: 0, ok: true });
     }
     await Promise.all(recorders.map((recorder) => recorder.flush()));
   }

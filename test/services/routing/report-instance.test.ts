@@ -29,7 +29,7 @@ it.each([
   ['by the speed of the others when its own is unknown', 5_000, null, 0.5],
 ])('a hang counts against the instance in score and breaker, %s', (_, timeoutMs, duration_ms, weight) => {
   expect(reportsOf({ kind: 'timeout', timeoutMs }, timeoutMs, duration_ms)).toEqual([
-    ['speed', { durationMs: timeoutMs, ok: false, weight }],
+    ['speed', { durationMs: timeoutMs, costUsd: 0, ok: false, weight }],
     ['breaker', { ok: false, isRefused: false, isTrial: false, weight }],
   ]);
 });

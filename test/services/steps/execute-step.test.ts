@@ -92,6 +92,7 @@ function stepsWith(openForStep: OpenForStep) {
       openForStep,
       submitSubRun: noSubRun,
       throughCache: pastCache,
+      media: { exists: () => Promise.reject(new Error('no input of these tests names a file')) },
     }),
     executeRevision: createExecuteRevision(dependencies),
   };

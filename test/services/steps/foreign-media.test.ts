@@ -1,8 +1,9 @@
 /** No step reads or writes a file of another project, wherever its input comes from. */
+import { Readable } from 'node:stream';
 import { beforeAll, expect, test } from 'vitest';
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import { aProject, aRun, type StoredRun } from '../../support/factories.ts';
-import type { Instance } from '../../support/fleet.ts';
+import { answer, type Instance } from '../../support/fleet.ts';
 import { useSteps } from '../../support/steps.ts';
 
 const world = useSteps();
@@ -78,6 +79,44 @@ test('files of its own job and of others of its project go through', async () =>
   const other = await aJobOf(world.projectId());
   const run = await start({ paths: ['media://{{ run.job_id }}/a', `media://${other}/b`] });
   expect(await world.newWorker().execute(run, 'a')).toMatchObject({ kind: 'succeeded' });
+});
+
+test('a refused input that names a file which is not there fails its step, and no ladder is climbed', async () => {
+  const picky = await world.register({ name: 'picky' });
+  picky.handle = (_exec, response) => answer(response, 422, { ok: false, error: 'cannot read it' });
+  const definition = {
+    steps: [
+      {
+        id: 'a',
+        capability: 'picky',
+        input: {
+          clips: ['media://{{ run.job_id }}/typo.mp4'],
+          output_path: 'media://{{ run.job_id }}/out.mp4',
+        },
+      },
+    ],
+  };
+  const run = await aRun(world.db, { definition, project_id: world.projectId() });
+  const reference = `media://${run.job_id}/typo.mp4`;
+  const end = await world.newWorker().execute(run, { step_id: 'a', escalates: true });
+  expect(end).toMatchObject({
+    kind: 'failed',
+    error: {
+      code: 'media_unknown',
+      message: expect.stringMatching(
+        new RegExp(`^/clips/0: there is no file ${reference}; .*cannot read it`),
+      ),
+      details: { errors: [{ pointer: '/clips/0' }] },
+    },
+  });
+
+  const again = await aRun(world.db, { definition, project_id: world.projectId() });
+  const path = { job_id: again.job_id, file: 'typo.mp4' };
+  await world
+    .media()
+    .put(path, Readable.from([Buffer.from('x')]), { contentType: 'video/mp4', limitBytes: 10 });
+  const climbing = world.newWorker().execute(again, { step_id: 'a', escalates: true });
+  await expect(climbing).rejects.toThrow('no step of these tests escalates');
 });
 
 function idOf(reference: string): string {

@@ -122,6 +122,32 @@ describe('a step without money', () => {
     ]);
   });
 
+  it.each([
+    ['a price per call', { type: 'per_call', rate_usd: 0.1 }, 0.1],
+    // 30 s are expected of a capability that was never called.
+    ['a price per second', { type: 'per_second', rate_usd: 0.01 }, 0.3],
+  ] as const)(
+    'waits too where one call is dearer than all that its run may spend: %s',
+    async (_, cost_model, usd) => {
+      const name = `dear-${cost_model.type}`;
+      await world.register({ name, cost_model });
+      const run = await aRun(db, {
+        ...stepsOf([{ id: 'a', capability: name }]),
+        budget_ceiling_usd: 0.05,
+        project_id: world.projectId(),
+      });
+      const { run_id } = run;
+      const worker = world.newWorker();
+      expect(await worker.execute(run, 'a')).toMatchObject({ kind: 'waiting', awaiting: 'budget' });
+      const [review] = await db('review').where({ subject: `run:${run_id}` });
+      expect(review.payload.details).toMatchObject({ scope: 'run', limit_usd: 0.05, minimum_usd: usd });
+      await raiseRun(db, { project_id: run.project_id, run_id }, { ceilingUsd: usd, by: 'key_1' });
+      const { budget_version } = await db('run').where({ run_id }).first('budget_version');
+      const end = await worker.execute(run, { step_id: 'a', resumed: true, budget_version });
+      expect(end).toMatchObject({ kind: 'succeeded' });
+    },
+  );
+
   it('of a run above waits for that run, asks about it, and succeeds after its raise', async () => {
     const top = await aPoorRun();
     const { project_id, scope } = top;

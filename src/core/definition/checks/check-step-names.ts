@@ -32,8 +32,8 @@ function checkDuplicate(
   firstOf: ReadonlyMap<string, number>,
 ): DefinitionFinding[] {
   const first = firstOf.get(id);
-  if (first === index) return [];
-  const message = `the id ${id} is taken by step ${first}; ids are unique within the pipeline`;
+  if (first === undefined || first === index) return [];
+  const message = `the id ${id} is taken by step ${first + 1}; ids are unique within the pipeline`;
   return [{ severity: 'error', code: 'step_duplicate', pointer: `/steps/${index}/id`, message }];
 }
 

@@ -23,12 +23,8 @@ export function routeOfStep(
     versionRange: capability_version ?? null,
     tags: tags ?? [],
     priority: settings.priority ?? run.priority,
-    ceilingUsd: lowestCeiling(settings.ceilingUsd, run.ceilingUsd),
+    ceilingUsd: settings.ceilingUsd,
+    runCeilingUsd: run.ceilingUsd,
     timeoutMs: Math.max(1, Math.min(settings.timeoutMs, run.remainingMs)),
   };
-}
-
-/** The lower of two ceilings, of which null is none. */
-export function lowestCeiling(one: number | null, other: number | null): number | null {
-  return one === null ? other : other === null ? one : Math.min(one, other);
 }

@@ -5,6 +5,7 @@ import type { ReviewPayload } from '../../../contracts/review.ts';
 import { proposeCorrections } from '../../../core/ladder/correction.ts';
 import type { Ladder } from '../../../core/ladder/ladder.ts';
 import { reviewDueMs } from '../../../core/ladder/limits.ts';
+import { reviewKindOf } from '../../../core/ladder/stop-reason.ts';
 import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { budgetScopeOf } from '../../reviews/budget-scope.ts';
@@ -24,18 +25,32 @@ function shortageOf({ project_id, run_id }: EscalationRow, refusal: BudgetRefusa
   return { shortage: { subject, minimum_usd: refusal.minimum_usd } };
 }
 
+/**
+ * What a person has to put right: of a step what its own call failed of, which is first in the history, whatever a model
+ * has made of it since; of what only an operator or money can change, what was seen last.
+ */
+function errorsOf(row: EscalationRow, { command, history }: Ladder): { error: string; last_error?: string } {
+  const seen = command.type === 'stop' ? command.error : null;
+  const last = seen ?? history.at(-1)?.error ?? '';
+  const isOfInput = command.type === 'stop' && reviewKindOf(command.reason) === 'escalation';
+  const error = stepOf(row) !== null && isOfInput ? (history[0]?.error ?? last) : last;
+  return error === last ? { error } : { error, last_error: last };
+}
+
 /** What is shown of any ladder. */
-function showLadder(row: EscalationRow, { command, history, advice }: Ladder): ReviewPayload {
-  const last = command.type === 'stop' ? command.error : null;
+function showLadder(row: EscalationRow, ladder: Ladder): ReviewPayload {
+  const { command, history, advice } = ladder;
+  const { error, ...seenLast } = errorsOf(row, ladder);
   const details: JsonObject = {
     escalation_id: row.escalation_id,
     ...(command.type === 'stop' ? { reason: command.reason, ...command.refusal } : {}),
     ...(row.max_usd === null ? {} : { max_usd: Number(row.max_usd) }),
     cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
+    ...seenLast,
   };
   return {
     job_type: row.job_type,
-    error: last ?? history.at(-1)?.error ?? '',
+    error,
     history: history.map(toWireAttempt),
     advice: advice.map(toWireAdvice),
     details,

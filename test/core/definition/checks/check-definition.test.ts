@@ -27,7 +27,7 @@ const faulty: [
     aDefinition({ steps: [aStep(), aStep({ id: 'b' }), aStep()] }),
     'step_duplicate',
     '/steps/2/id',
-    /a is taken by step 0/,
+    /a is taken by step 1;/,
   ],
   [
     'a step that depends on itself',

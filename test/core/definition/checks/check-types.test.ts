@@ -219,9 +219,18 @@ describe('for_each', () => {
 
   it('leaves null for items that are tolerated', () => {
     const tolerant = { items: '{{ job.clips }}', tolerate: 1 };
-    expect(each({ for_each: tolerant }, '{{ steps.a.output[*].path }}')).toEqual(
-      show([['warning', 'path_optional', /may be null/]]),
-    );
+    expect(each({ for_each: tolerant }, '{{ steps.a.output[0].path }}')).toMatchObject([
+      { code: 'path_optional', message: expect.stringMatching(/may be missing/) },
+      { code: 'path_optional', message: expect.stringMatching(/may be null/) },
+    ]);
+  });
+
+  it('keeps such a null where every item is taken, so that nothing is missing there', () => {
+    const tolerant = { items: '{{ job.clips }}', tolerate: 1 };
+    expect(each({ for_each: tolerant }, '{{ steps.a.output[*].path }}')).toEqual([]);
+    expect(each({ for_each: tolerant }, '{{ steps.a.output[*].none }}')).toMatchObject([
+      { severity: 'error', code: 'path_unknown' },
+    ]);
   });
 
   it('knows the type of item and index', () => {
