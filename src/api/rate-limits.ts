@@ -31,7 +31,7 @@ export type RateConfig = Pick<
 >;
 
 /** Of the pool for what has been; the rest of it is for other keys. */
-export const historyAtOnce = 4;
+const historyAtOnce = 4;
 
 /** Five seconds' worth at once, where the rate is one of seconds. */
 function bySecond(rate: number): TokenRate {
