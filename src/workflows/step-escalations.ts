@@ -23,11 +23,11 @@ import type {
   LadderResumption,
 } from '../core/workflow-payloads/escalate-input.ts';
 import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
+import { summarizeUnit } from '../core/workflow-payloads/summary.ts';
 import { ladderWorkflowId, runWorkflowId } from '../core/workflow-payloads/workflow-ids.ts';
 import type { escalate } from './escalate.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import { expiryGraceMs } from './review-waits.ts';
-import { summaryOf } from './unit-summary.ts';
 import { describeCommand } from './web-ui/ladder-table.ts';
 
 /** How a unit stands that escalated. */
@@ -197,6 +197,6 @@ function startLadder(
     workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
     cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
     parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
-    staticSummary: summaryOf(unit),
+    staticSummary: summarizeUnit(unit),
   });
 }

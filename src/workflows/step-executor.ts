@@ -16,11 +16,11 @@ import type { DrivenRun, Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/
 import { unitState } from '../core/run/machine-state.ts';
 import type { LadderPosition } from '../core/workflow-payloads/escalate-input.ts';
 import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads/run-input.ts';
+import { summarizeUnit } from '../core/workflow-payloads/summary.ts';
 import { createInlineBatches } from './inline-batches.ts';
 import type { LocalTurns } from './local-turns.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import { endOf, ladderOf } from './step-failure.ts';
-import { summaryOf } from './unit-summary.ts';
 import type { StepNote } from './web-ui/progress-table.ts';
 
 export interface StepExecutorDependencies {
@@ -127,7 +127,7 @@ function executeQueued(
 function queuedActivity(input: RunPipelineInput, unit: Unit): Activities['executeStep'] {
   return proxyActivities<Activities>({
     activityId: `${unit.step.id}/${unit.item}/0`,
-    summary: summaryOf(unit),
+    summary: summarizeUnit(unit),
     scheduleToCloseTimeout: unit.step.total_timeout_ms,
     heartbeatTimeout: input.heartbeat_timeout_ms,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,

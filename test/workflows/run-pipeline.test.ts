@@ -13,6 +13,7 @@ import {
   startScriptedRuns,
   succeeded,
 } from '../support/scripted-runs.ts';
+import { showHistory } from '../support/shown-events.ts';
 import { waitFor } from '../support/wait.ts';
 
 let runs: ScriptedRuns;
@@ -94,6 +95,20 @@ describe('a long run', () => {
     expect(idsOf(run.recorded.calls.slice(-2))).toEqual(['asked', 'last']);
     expect((await historyLengths(runs.client, run.handle.workflowId)).length).toBeGreaterThan(2);
   });
+});
+
+test('a step of any name is shown, however long it is', async () => {
+  const [step] = aPlan(['a']).steps as [PlannedStep];
+  const run = await runs.start(
+    {
+      steps: [{ ...step, id: 'a'.repeat(64), capability: `${'p'.repeat(64)}@${'漢'.repeat(128)}` }],
+      max_in_flight: 1,
+    },
+    { execute: () => succeeded },
+  );
+  expect(await run.ended()).toBe('succeeded');
+  const [queued] = showHistory(await run.handle.fetchHistory()).filter(({ activity }) => activity);
+  expect(queued?.summary).toMatch(/^a+ → p+@漢+…$/);
 });
 
 describe('a wait', () => {
@@ -213,6 +228,24 @@ describe('inline steps', () => {
     expect(await run.ended()).toBe('succeeded');
     expect(unitsOf(run)).toEqual(['a< b<0 c<1 d<1 e<2,3']);
     expect(await count(run)).toEqual({ queued: 0, timers: 0 });
+    toReplay.push(run);
+  });
+
+  test('are named in the history, each with its end', async () => {
+    const run = await runs.start(inline(aPlan(['a', 'b a', 'c b'])), {
+      execute: () => succeeded,
+      executeInline: ({ units }) => ({
+        ends: units.map(({ step_id }) => (step_id === 'c' ? 'again' : succeeded)),
+        took_ms: 1,
+      }),
+    });
+    expect(await run.ended()).toBe('succeeded');
+    const shown = showHistory(await run.handle.fetchHistory());
+    const [batch] = shown.filter(({ activity }) => activity === 'executeInline');
+    expect(batch).toMatchObject({
+      summary: '3 short steps: a, then b, c',
+      result: { ends: { a: succeeded, b: succeeded, c: 'again' } },
+    });
     toReplay.push(run);
   });
 

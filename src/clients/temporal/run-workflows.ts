@@ -15,12 +15,12 @@ import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } 
 import type { Priority } from '../../contracts/primitives.ts';
 import type { EscalateInput, ReviewedSignal } from '../../core/workflow-payloads/escalate-input.ts';
 import type { ControlSignal, RunPipelineInput, WokenSignal } from '../../core/workflow-payloads/run-input.ts';
+import { toSummary } from '../../core/workflow-payloads/summary.ts';
 import { aloneWorkflowId, type RunRef, runWorkflowId } from '../../core/workflow-payloads/workflow-ids.ts';
 import { type Bounded, connectionOf, createBoundedCalls } from './bounded-calls.ts';
 import { listClosedRuns, listRunningLadders, listRunningRuns } from './closed-runs.ts';
 import { eraseHistories, eraseProjectHistories, eraseScheduleHistories } from './erase-histories.ts';
 import { findMissingSearchAttributes } from './search-attributes.ts';
-import { toSummary } from './summary.ts';
 
 /** Who waits for a review: a run, or a ladder by itself. */
 export type WaitingWorkflow = RunRef | { readonly escalation_id: string };
