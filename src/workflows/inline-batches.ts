@@ -92,7 +92,7 @@ class BatchLine implements InlineBatches {
 
   async #execute(batch: readonly Waiting[]): Promise<void> {
     if (this.#stretchMs >= longestStretchMs) {
-      await sleep(1).catch(() => undefined);
+      await sleep(1, { summary: 'listens for signals between short steps' }).catch(() => undefined);
       this.#stretchMs = 0;
     }
     const { endOf, took_ms } = await executeBatch(this.#dependencies, batch);

@@ -3,6 +3,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { InlineEnd } from '../../src/activities/step-messages.ts';
+import type { Awaiting } from '../../src/contracts/run.ts';
 import type { PlannedStep, RunPlan } from '../../src/core/run/plan.ts';
 import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
 import { anyPlan, aPlan, planOf } from '../core/run/a-plan.ts';
@@ -33,7 +34,13 @@ function idsOf(calls: readonly { readonly step_id: string }[]): string[] {
   return calls.map(({ step_id }) => step_id);
 }
 
-function waitsFor(awaiting: 'time' | 'budget' | 'review', ms: number | null, ref?: object) {
+/** What the Web UI shows as *Current Details*. */
+async function readDetails({ handle }: ScriptedRun): Promise<string> {
+  const metadata = await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+  return metadata.currentDetails ?? '';
+}
+
+function waitsFor(awaiting: Awaiting, ms: number | null, ref?: object) {
   return {
     waiting: {
       awaiting,
@@ -136,6 +143,37 @@ describe('a wait', () => {
     expect(await run.ended()).toBe('succeeded');
     expect(run.recorded.calls).toHaveLength(2);
   });
+
+  test.each([
+    ['budget', undefined, 'money'],
+    ['review', { review_id: 'rev_1' }, 'a person (rev_1)'],
+    ['capability', undefined, 'an instance'],
+    ['run', { run_id: 'run_1' }, 'the run that it started (run_1)'],
+  ] as const)(
+    'for %s says so in its timer, in the current details and afterwards',
+    async (awaiting, ref, words) => {
+      let details = '';
+      const run = await runs.start(given(aPlan(['a'])), {
+        execute: async ({ resumed }) => (resumed === undefined ? waitsFor(awaiting, 60_000, ref) : succeeded),
+      });
+      await waitFor('the wait to be shown', async () => {
+        details = await readDetails(run);
+        return details.includes('waiting');
+      });
+      expect(details).toContain(`◍ waiting, for ${words} until 20`);
+      await run.handle.signal('woken', { step_id: 'a', item: 0 });
+      expect(await run.ended()).toBe('succeeded');
+      const shown = showHistory(await run.handle.fetchHistory());
+      expect(shown.filter(({ type }) => type === 'TIMER_STARTED')).toEqual([
+        { type: 'TIMER_STARTED', summary: `a waits for ${words}` },
+      ]);
+      const asked = shown.filter(({ type }) => type === 'ACTIVITY_TASK_SCHEDULED');
+      expect(asked.map(({ summary }) => summary)).toEqual([
+        'a → concat',
+        `a → concat, after its wait for ${words}`,
+      ]);
+    },
+  );
 
   test('may come again', async () => {
     const run = await runs.start(given(aPlan(['a'])), {
