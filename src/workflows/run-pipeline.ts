@@ -131,7 +131,7 @@ async function closeRun(
       error,
       ...(work.hasWaited() ? { has_waited: true } : {}),
     }));
-  progress.show();
+  progress.show(end.outcome);
   announcePhase(input, end.outcome);
   switch (end.outcome) {
     case 'succeeded':

@@ -72,6 +72,7 @@ describe('the workflow of a run', () => {
     heartbeat_timeout_ms: 30_000,
     has_search_attributes: false,
     run_url: '',
+    dispatch_reasons: [],
   });
 
   it('learns what people asked of it before it begins, and later', async () => {

@@ -147,6 +147,7 @@ export async function startScriptedRuns(remembered?: number): Promise<ScriptedRu
         heartbeat_timeout_ms: 30_000,
         has_search_attributes: false,
         run_url: 'http://run',
+        dispatch_reasons: [],
         ...extra,
       };
       const { signal, ...timeouts } = way;

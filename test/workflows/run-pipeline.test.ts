@@ -287,6 +287,36 @@ describe('inline steps', () => {
     toReplay.push(run);
   });
 
+  test('are shown in the current details as queued ones are, with their costs', async () => {
+    const plan = aPlan(['a', 'b a']);
+    const done = { endpoint: 'http://one', cost_usd: 0.25, duration_ms: 7 };
+    const executeInline = ({ units }: { readonly units: readonly object[] }) => ({
+      ends: units.map(() => done),
+      took_ms: 1,
+    });
+    const details = await Promise.all(
+      [plan, inline(plan)].map(async (one) => {
+        const extra = { dispatch_reasons: ['concat is as it is'] };
+        const run = await runs.start(one, { execute: () => done, executeInline }, extra);
+        expect(await run.ended()).toBe('succeeded');
+        return readDetails(run);
+      }),
+    );
+    expect(details[0]).toBe(
+      [
+        '[Run](http://run): succeeded',
+        '',
+        '| step | capability | state | instance | USD | took |',
+        '|---|---|---|---|---|---|',
+        '| a | concat | ✓ succeeded | http://one | 0.25 | 7 ms |',
+        '| b | concat | ✓ succeeded | http://one | 0.25 | 7 ms |',
+        '',
+        '- concat is as it is',
+      ].join('\n'),
+    );
+    expect(details[1]).toBe(details[0]?.replaceAll('✓ succeeded', '✓ succeeded, inline'));
+  });
+
   test('beside one that has a queue have one too', async () => {
     const plan = inline(aPlan(['a', 'b', 'c a', 'd b c']), (id) => id !== 'b');
     const run = await runs.start(plan, { execute: () => succeeded });

@@ -2,6 +2,7 @@
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { planRun } from '../../core/run/plan-run.ts';
+import { listDispatchReasons } from '../../core/run/step-dispatch.ts';
 import type { ControlSignal, RunPipelineInput } from '../../core/workflow-payloads/run-input.ts';
 import type { DeliveryRow } from '../../db/run/run-delivery.ts';
 
@@ -68,6 +69,7 @@ export function createInputReader(settings: StartSettings): (run: RunToStart) =>
     heartbeat_timeout_ms: heartbeatTimeoutMs,
     has_search_attributes: await hasSearchAttributes(),
     run_url: urlOf(row.run_id),
+    dispatch_reasons: listDispatchReasons(definition, dispatch),
     history_events: historyEvents,
     ...(row.control_version === 0 ? {} : { control: controlOf(row) }),
   });
