@@ -22,6 +22,7 @@ import type {
 } from '../core/workflow-payloads/escalate-input.ts';
 import { requireKnownEngine } from './known-engine.ts';
 import { createReviewWaits } from './review-waits.ts';
+import { announceLadderWaiting } from './searchable-facts.ts';
 import { createLadderTable, describeCommand, type LadderTable } from './web-ui/ladder-table.ts';
 
 const { stopEscalation } = proxyLocalActivities<Activities>({
@@ -51,7 +52,9 @@ export async function escalate(input: EscalateInput): Promise<LadderEnd> {
     for (;;) {
       const end = await climb(ladder, from);
       if (end.outcome !== 'review' || !input.waits_for_reviews) return end;
+      announceLadderWaiting(true);
       await waits.over(end);
+      announceLadderWaiting(false);
       from = { review_id: end.review_id };
     }
   } catch (error) {

@@ -16,13 +16,13 @@ import type { Activities } from '../activities/create-activities.ts';
 import { type DrivenRun, driveRun, type MachineEnd, type RunPorts } from '../core/run/drive.ts';
 import { takeSnapshot } from '../core/run/snapshot.ts';
 import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads/run-input.ts';
-import { announcePhase } from './announce-phase.ts';
 import { createRunControl, type RunControl } from './control-signal.ts';
 import { createHistoryPressure } from './history-pressure.ts';
 import { requireKnownEngine } from './known-engine.ts';
 import { createLocalTurns, type LocalTurns } from './local-turns.ts';
 import { createProgressRecorder, type ProgressRecorder } from './progress-recorder.ts';
 import { createRunProgress, type RunProgress } from './run-progress.ts';
+import { announcePhase } from './searchable-facts.ts';
 import { decideAll } from './step-decisions.ts';
 import { createUnitWork, type UnitWork } from './unit-work.ts';
 

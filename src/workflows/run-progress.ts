@@ -3,7 +3,7 @@ import { setCurrentDetails } from '@temporalio/workflow';
 import type { DrivenRun, Unit } from '../core/run/drive.ts';
 import type { RunOutcome } from '../core/run/machine.ts';
 import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
-import { announceWaiting } from './announce-phase.ts';
+import { announceWaiting } from './searchable-facts.ts';
 import { createProgressTable, type StepNote } from './web-ui/progress-table.ts';
 
 export interface RunProgress {

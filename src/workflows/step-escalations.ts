@@ -27,6 +27,7 @@ import { ladderWorkflowId } from '../core/workflow-payloads/workflow-ids.ts';
 import type { escalate } from './escalate.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import { expiryGraceMs } from './review-waits.ts';
+import { searchableLadder } from './searchable-facts.ts';
 import { describeCommand } from './web-ui/ladder-table.ts';
 
 /** How a unit stands that escalated. */
@@ -184,6 +185,7 @@ function startLadder(
 ): Promise<LadderEnd> {
   const { engine_version, heartbeat_timeout_ms, run_url: url } = input;
   return executeChild<typeof escalate>('escalate', {
+    ...searchableLadder(input),
     args: [{ engine_version, escalation_id, waits_for_reviews: false, from, heartbeat_timeout_ms, url }],
     workflowId: ladderWorkflowId(input, { step_id: unit.step.id, item: unit.item, round: rounds }),
     workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
