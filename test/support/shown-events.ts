@@ -22,6 +22,7 @@ interface RecordedEvent {
   readonly activityTaskScheduledEventAttributes?: { readonly activityType: { readonly name: string } };
   readonly startChildWorkflowExecutionInitiatedEventAttributes?: { readonly searchAttributes?: Indexed };
   readonly workflowExecutionStartedEventAttributes?: { readonly searchAttributes?: Indexed };
+  readonly upsertWorkflowSearchAttributesEventAttributes?: { readonly searchAttributes?: Indexed };
 }
 
 interface Indexed {
@@ -54,6 +55,7 @@ function activityOf(event: RecordedEvent): string | undefined {
 function show(event: RecordedEvent): ShownEvent {
   const fields =
     event.workflowExecutionStartedEventAttributes?.searchAttributes?.indexedFields ??
+    event.upsertWorkflowSearchAttributesEventAttributes?.searchAttributes?.indexedFields ??
     event.startChildWorkflowExecutionInitiatedEventAttributes?.searchAttributes?.indexedFields;
   const shown = {
     type: event.eventType.replace('EVENT_TYPE_', ''),
