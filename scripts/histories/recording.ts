@@ -1,5 +1,6 @@
 /** What records the history of a feature: Capstan on this machine, an instance that does as told, a keeper of histories. */
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client, Connection } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
@@ -41,8 +42,9 @@ export interface Recording {
 
 export type FeatureRecorders = Readonly<Record<string, (recording: Recording) => Promise<void>>>;
 
+/** Queued unless it says otherwise: by itself, a run would decide by the calls that were recorded before it. */
 export function step(id: string, extra: object = {}) {
-  return { id, capability: 'echo', input: {}, ...extra };
+  return { id, capability: 'echo', dispatch: 'queued', input: {}, ...extra };
 }
 
 function pathOf(name: string): string {
@@ -123,6 +125,7 @@ function createKeeper({ workflow }: Client, ended: Api['ended']): Keeper {
     const history = JSON.parse(historyToJSON(await handle.fetchHistory()));
     // Stack traces name the folder that this checkout happens to be in.
     const text = JSON.stringify(history, null, 1).replaceAll(`${process.cwd()}/`, '');
+    mkdirSync(dirname(pathOf(name)), { recursive: true });
     writeFileSync(pathOf(name), `${text}\n`, { flag: 'wx' });
     console.log(`recorded ${name}`);
   };

@@ -4,9 +4,10 @@
  * cancels it is a machine that stood still (the local activity is late, or the run was given to another worker), and what
  * was sent then is wanted all the same.
  */
+import { nameUnit } from '../core/workflow-payloads/summary.ts';
 import type { ExecuteInline, InlineRequest, InlineResult } from '../services/steps/execute-inline.ts';
 import { toDone } from './step-activity.ts';
-import type { InlineBatchEnd, InlineEnd } from './step-messages.ts';
+import type { InlineBatchEnd, InlineBatchUnit, InlineEnd } from './step-messages.ts';
 
 const mostInHistoryBytes = 65_536;
 
@@ -15,8 +16,19 @@ export function createInlineActivity(executeInline: ExecuteInline) {
     const startedAt = performance.now();
     const { results, closed } = await executeInline(request);
     const took_ms = Math.round(performance.now() - startedAt);
-    return { ends: withFewOutputs(results), took_ms, ...(closed === null ? {} : { closed }) };
+    const ends = nameEnds(request.units, withFewOutputs(results));
+    return { ends, took_ms, ...(closed === null ? {} : { closed }) };
   };
+}
+
+/** @param ends of the units, in their order */
+export function nameEnds(
+  units: readonly Pick<InlineBatchUnit, 'step_id' | 'item'>[],
+  ends: readonly InlineEnd[],
+): InlineBatchEnd['ends'] {
+  return Object.fromEntries(
+    units.map(({ step_id, item }, at) => [nameUnit(step_id, item), ends[at] ?? 'again']),
+  );
 }
 
 function withFewOutputs(results: readonly InlineResult[]): InlineEnd[] {

@@ -36,9 +36,12 @@ export type StepActivityResult =
  */
 export type InlineEnd = StepActivityDone | 'left' | 'again';
 
-/** In the order of the units that were asked for. */
 export interface InlineBatchEnd {
-  readonly ends: readonly InlineEnd[];
+  /**
+   * By the names of the units (`nameUnit`), so that a person who reads the history sees what is whose. In the order that
+   * was asked for: JSON keeps it, as no name is a number.
+   */
+  readonly ends: Readonly<Record<string, InlineEnd>>;
   readonly took_ms: number;
   /** The run was closed with them. */
   readonly closed?: ClosedRun;

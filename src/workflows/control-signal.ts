@@ -1,7 +1,7 @@
 /** What users say to a run that is under way: pause, resume, another ceiling. The highest version counts. */
 import { defineSignal, setHandler } from '@temporalio/workflow';
 import type { ControlSignal, RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
-import { announcePhase } from './announce-phase.ts';
+import { announcePhase } from './searchable-facts.ts';
 
 const controlSignal = defineSignal<[ControlSignal]>('control');
 

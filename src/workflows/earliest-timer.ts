@@ -2,8 +2,8 @@
 import { CancellationScope, sleep } from '@temporalio/workflow';
 
 export interface EarliestTimer {
-  /** Makes the timer fire at `until`, or before; null = never. */
-  arm(until: number | null): void;
+  /** Makes the timer fire at `until`, or before; null = never. @param summary what the timer is called in Temporal */
+  arm(until: number | null, summary: string): void;
   stop(): void;
 }
 
@@ -15,12 +15,12 @@ export function createEarliestTimer(scope: CancellationScope, fire: () => void):
     armed = null;
   };
   return {
-    arm: (until) => {
+    arm: (until, summary) => {
       if (until === null || (armed !== null && armed.at <= until)) return;
       armed?.scope.cancel();
       const own = new CancellationScope({ cancellable: true, parent: scope });
       own
-        .run(() => sleep(Math.max(1, until - Date.now())))
+        .run(() => sleep(Math.max(1, until - Date.now()), { summary }))
         .then(
           () => {
             armed = null;

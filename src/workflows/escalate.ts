@@ -9,6 +9,7 @@ import {
   proxyActivities,
   proxyLocalActivities,
   setCurrentDetails,
+  sleep,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import { ladderMs } from '../core/ladder/limits.ts';
@@ -21,9 +22,11 @@ import type {
 } from '../core/workflow-payloads/escalate-input.ts';
 import { requireKnownEngine } from './known-engine.ts';
 import { createReviewWaits } from './review-waits.ts';
-import { createLadderTable, type LadderTable } from './web-ui/ladder-table.ts';
+import { announceLadderWaiting } from './searchable-facts.ts';
+import { createLadderTable, describeCommand, type LadderTable } from './web-ui/ladder-table.ts';
 
 const { stopEscalation } = proxyLocalActivities<Activities>({
+  summary: 'cancelled: the ladder ends',
   startToCloseTimeout: '60 seconds',
   retry: { initialInterval: '200 ms', maximumInterval: '10 seconds' },
 });
@@ -49,7 +52,9 @@ export async function escalate(input: EscalateInput): Promise<LadderEnd> {
     for (;;) {
       const end = await climb(ladder, from);
       if (end.outcome !== 'review' || !input.waits_for_reviews) return end;
+      announceLadderWaiting(true);
       await waits.over(end);
+      announceLadderWaiting(false);
       from = { review_id: end.review_id };
     }
   } catch (error) {
@@ -62,19 +67,30 @@ export async function escalate(input: EscalateInput): Promise<LadderEnd> {
 
 /** Goes on until the ladder ends or asks a person; after half an hour it asks. */
 async function climb(ladder: LadderRun, from: LadderResumption): Promise<LadderEnd> {
-  const limit = new CancellationScope({ cancellable: true, timeout: ladderMs });
+  const limit = new CancellationScope();
+  const timer = new CancellationScope({ cancellable: true, parent: limit });
+  timer
+    .run(() => sleep(ladderMs, { summary: 'the time limit of the ladder' }))
+    .then(
+      () => limit.cancel(),
+      () => undefined,
+    );
   try {
-    return await limit.run(async () => {
-      enter(ladder, 'review_id' in from ? await takeDecision(ladder, from.review_id) : from);
-      for (;;) {
-        const { transition, command } = ladder.place;
-        if (command.type === 'end') return command;
-        enter(ladder, await makeTransition(ladder, transition, command));
-      }
-    });
+    return await limit.run(() => makeTransitions(ladder, from));
   } catch (error) {
     if (!limit.consideredCancelled || CancellationScope.current().consideredCancelled) throw error;
     return CancellationScope.nonCancellable(() => stop(ladder, 'timed_out'));
+  } finally {
+    timer.cancel();
+  }
+}
+
+async function makeTransitions(ladder: LadderRun, from: LadderResumption): Promise<LadderEnd> {
+  enter(ladder, 'review_id' in from ? await takeDecision(ladder, from.review_id) : from);
+  for (;;) {
+    const { transition, command } = ladder.place;
+    if (command.type === 'end') return command;
+    enter(ladder, await makeTransition(ladder, transition, command));
   }
 }
 
@@ -98,15 +114,17 @@ function activitiesOf({ input }: LadderRun, activityId: string, summary: string)
 function makeTransition(
   ladder: LadderRun,
   transition: number,
-  { type, level }: Exclude<LadderStage, LadderEnd>,
+  command: Exclude<LadderStage, LadderEnd>,
 ): Promise<LadderPosition> {
   const request = { escalation_id: ladder.input.escalation_id, transition };
-  const activities = activitiesOf(ladder, `${transition}`, `${type} at level ${level}`);
-  return type === 'execute' ? activities.executeLevel(request) : activities.advise(request);
+  const activities = activitiesOf(ladder, `${transition}`, describeCommand(command));
+  return command.type === 'execute' ? activities.executeLevel(request) : activities.advise(request);
 }
 
 function takeDecision(ladder: LadderRun, reviewId: string): Promise<LadderPosition> {
-  return activitiesOf(ladder, reviewId, `decision of ${reviewId}`).reviewed({ review_id: reviewId });
+  return activitiesOf(ladder, reviewId, `what a person decided (${reviewId})`).reviewed({
+    review_id: reviewId,
+  });
 }
 
 /** Notifies the row. A transition that was stored meanwhile is answered with its position, from where it is notified again. */
@@ -116,7 +134,11 @@ async function stop(ladder: LadderRun, type: 'timed_out' | 'cancel_requested'): 
     const request = { escalation_id: ladder.input.escalation_id, transition, event: { type } };
     const place =
       type === 'timed_out'
-        ? await activitiesOf(ladder, `${transition}/${type}`, 'its time is over').openReview(request)
+        ? await activitiesOf(
+            ladder,
+            `${transition}/${type}`,
+            'the time limit of the ladder is over: a person is asked',
+          ).openReview(request)
         : await stopEscalation(request);
     enter(ladder, place);
     if (place.command.type === 'end') return place.command;

@@ -11,7 +11,7 @@ import { areLast, inlineFollowers, isAlone } from '../core/run/inline-batch.ts';
 import type { MachineState } from '../core/run/machine-state.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
 import type { RunPipelineResult } from '../core/workflow-payloads/run-input.ts';
-import { summaryOf } from './unit-summary.ts';
+import { nameUnit, summarizeBatch } from '../core/workflow-payloads/summary.ts';
 
 const longestStretchMs = 500;
 /** Units of a batch: what they answer goes into one event. */
@@ -92,15 +92,15 @@ class BatchLine implements InlineBatches {
 
   async #execute(batch: readonly Waiting[]): Promise<void> {
     if (this.#stretchMs >= longestStretchMs) {
-      await sleep(1).catch(() => undefined);
+      await sleep(1, { summary: 'listens for signals between short steps' }).catch(() => undefined);
       this.#stretchMs = 0;
     }
-    const { ends, took_ms } = await executeBatch(this.#dependencies, batch);
+    const { endOf, took_ms } = await executeBatch(this.#dependencies, batch);
     this.#stretchMs += took_ms;
-    const isProgress = ends.some((end) => end !== 'left');
+    const ends = batch.map((one) => ({ one, end: endOf(one.unit) }));
+    const isProgress = ends.some(({ end }) => end !== 'left');
     const left: Waiting[] = [];
-    for (const [at, one] of batch.entries()) {
-      const end = ends[at] ?? 'again';
+    for (const { one, end } of ends) {
       if (end === 'left' && isProgress) left.push(one);
       else one.tell(end);
     }
@@ -108,11 +108,15 @@ class BatchLine implements InlineBatches {
   }
 }
 
+interface BatchEnds extends Pick<InlineBatchEnd, 'took_ms'> {
+  readonly endOf: (unit: Unit) => InlineEnd;
+}
+
 /** @returns the ends of those of the batch; its followers are told by themselves */
 async function executeBatch(
   dependencies: InlineBatchesDependencies,
   batch: readonly Waiting[],
-): Promise<InlineBatchEnd> {
+): Promise<BatchEnds> {
   const { run_id, state, budgetVersion, mayClose, followed } = dependencies;
   const units = batch.map(({ unit }) => unit);
   const followers = followersOf(state, units);
@@ -120,21 +124,23 @@ async function executeBatch(
   const version = budgetVersion();
   const closes = mayClose() && areLast(state, new Set(all.map(({ index }) => index)));
   try {
-    const { ends, took_ms, closed } = await batchActivity(units)({
+    const { ends, took_ms, closed } = await batchActivity(summarizeBatch(units, followers))({
       run_id,
       ...(version === 0 ? {} : { budget_version: version }),
       units: all.map(toInlineUnit),
       ...(closes ? { closes } : {}),
     });
     if (closed !== undefined) dependencies.closed(closed);
-    for (const [at, { step }] of followers.entries()) {
-      const end = ends[units.length + at] ?? 'again';
-      if (end !== 'left') followed(step, end);
+    const known = new Map(Object.entries(ends));
+    const endOf = ({ step, item }: Unit): InlineEnd => known.get(nameUnit(step.id, item)) ?? 'again';
+    for (const follower of followers) {
+      const end = endOf(follower);
+      if (end !== 'left') followed(follower.step, end);
     }
-    return { ends, took_ms };
+    return { endOf, took_ms };
   } catch (error) {
     if (!(error instanceof TemporalFailure)) throw error;
-    return { ends: units.map(() => 'again'), took_ms: longestStretchMs };
+    return { endOf: () => 'again', took_ms: longestStretchMs };
   }
 }
 
@@ -169,9 +175,9 @@ function toInlineUnit({ step, item, after = [] }: BatchUnit): InlineBatchUnit {
 /** A local activity keeps its workflow task open; a batch is told after a quarter of a second. */
 const longestBatchMs = 5_000;
 
-function batchActivity(units: readonly Unit[]): Activities['executeInline'] {
+function batchActivity(summary: string): Activities['executeInline'] {
   return proxyLocalActivities<Activities>({
-    summary: units.length === 1 ? summaryOf(units[0] as Unit) : `${units.length} short steps`,
+    summary,
     scheduleToCloseTimeout: longestBatchMs,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { maximumAttempts: 1 },

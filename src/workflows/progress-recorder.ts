@@ -6,12 +6,16 @@ import { CancellationScope, proxyLocalActivities, TemporalFailure } from '@tempo
 import type { Activities } from '../activities/create-activities.ts';
 import type { Failure } from '../contracts/primitives.ts';
 import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
+import { listUnits, toSummary } from '../core/workflow-payloads/summary.ts';
 import type { LocalTurns } from './local-turns.ts';
 
-const { recordProgress } = proxyLocalActivities<Activities>({
-  startToCloseTimeout: '60 seconds',
-  retry: { initialInterval: '200 ms', maximumInterval: '10 seconds' },
-});
+function recordActivity(changes: readonly RecordedChange[]): Activities['recordProgress'] {
+  return proxyLocalActivities<Activities>({
+    summary: toSummary(`ends of ${listUnits(changes)}`),
+    startToCloseTimeout: '60 seconds',
+    retry: { initialInterval: '200 ms', maximumInterval: '10 seconds' },
+  }).recordProgress;
+}
 
 export interface RecordedChange {
   readonly step_id: string;
@@ -85,7 +89,8 @@ function createWriter(run_id: string, inTurn: LocalTurns): Writer {
 
 async function writeAll(run_id: string, changes: readonly RecordedChange[]): Promise<void> {
   for (let at = 0; at < changes.length; at += mostAtOnce) {
-    await recordProgress({ run_id, changes: changes.slice(at, at + mostAtOnce) });
+    const some = changes.slice(at, at + mostAtOnce);
+    await recordActivity(some)({ run_id, changes: some });
   }
 }
 

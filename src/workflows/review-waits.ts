@@ -4,6 +4,7 @@
  */
 import { CancellationScope, defineSignal, setHandler, sleep } from '@temporalio/workflow';
 import type { ReviewedSignal } from '../core/workflow-payloads/escalate-input.ts';
+import { describeAwaited } from '../core/workflow-payloads/summary.ts';
 import { createSeenVersions } from './seen-versions.ts';
 
 const reviewedSignal = defineSignal<[ReviewedSignal]>('reviewed');
@@ -39,7 +40,11 @@ export function createReviewWaits(): ReviewWaits {
         if (reviews.isNews(review_id)) return wake();
         waiting.set(review_id, wake);
         timer
-          .run(() => sleep(Math.max(0, Date.parse(due_at) - Date.now()) + expiryGraceMs))
+          .run(() =>
+            sleep(Math.max(0, Date.parse(due_at) - Date.now()) + expiryGraceMs, {
+              summary: `waits for ${describeAwaited({ awaiting: 'review', ref: { review_id } })}`,
+            }),
+          )
           .then(() => waiting.get(review_id)?.(), reject);
       }),
   };

@@ -16,22 +16,22 @@ import type { Activities } from '../activities/create-activities.ts';
 import { type DrivenRun, driveRun, type MachineEnd, type RunPorts } from '../core/run/drive.ts';
 import { takeSnapshot } from '../core/run/snapshot.ts';
 import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads/run-input.ts';
-import { announcePhase } from './announce-phase.ts';
 import { createRunControl, type RunControl } from './control-signal.ts';
 import { createHistoryPressure } from './history-pressure.ts';
 import { requireKnownEngine } from './known-engine.ts';
 import { createLocalTurns, type LocalTurns } from './local-turns.ts';
 import { createProgressRecorder, type ProgressRecorder } from './progress-recorder.ts';
 import { createRunProgress, type RunProgress } from './run-progress.ts';
+import { announcePhase } from './searchable-facts.ts';
 import { decideAll } from './step-decisions.ts';
 import { createUnitWork, type UnitWork } from './unit-work.ts';
 
 /** Tried without end: what cannot be written is left out by the activity. */
-const { finishRun } = proxyLocalActivities<Activities>({
+const closing = {
   startToCloseTimeout: '60 seconds',
   cancellationType: ActivityCancellationType.ABANDON,
   retry: { initialInterval: '200 ms', maximumInterval: '10 seconds' },
-});
+} as const;
 
 export async function runPipeline(input: RunPipelineInput): Promise<RunPipelineResult> {
   requireKnownEngine(input);
@@ -121,6 +121,7 @@ async function closeRun(
   { work, progress }: BegunWorkflow,
   { outcome, error }: MachineEnd,
 ): Promise<RunPipelineResult> {
+  const { finishRun } = proxyLocalActivities<Activities>({ ...closing, summary: `the run ends: ${outcome}` });
   // What its last steps have closed has ended so, whatever was said to it meanwhile.
   const end =
     work.closed() ??
@@ -130,7 +131,7 @@ async function closeRun(
       error,
       ...(work.hasWaited() ? { has_waited: true } : {}),
     }));
-  progress.show();
+  progress.show(end.outcome);
   announcePhase(input, end.outcome);
   switch (end.outcome) {
     case 'succeeded':
@@ -161,7 +162,7 @@ function limitTime(
   if (deadlineMs !== null) {
     const error = { code: 'run_timeout', message: `the run did not end within ${timeout_ms} ms` };
     scope
-      .run(() => sleep(Math.max(1, deadlineMs - Date.now())))
+      .run(() => sleep(Math.max(1, deadlineMs - Date.now()), { summary: 'the time limit of the run' }))
       .then(
         () => run.send({ type: 'timed_out', error }),
         () => undefined,

@@ -1,8 +1,9 @@
 /** What people see of a run in Temporal's Web UI while it is under way: the table of its steps, and whether it waits for a person. */
 import { setCurrentDetails } from '@temporalio/workflow';
 import type { DrivenRun, Unit } from '../core/run/drive.ts';
+import type { RunOutcome } from '../core/run/machine.ts';
 import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
-import { announceWaiting } from './announce-phase.ts';
+import { announceWaiting } from './searchable-facts.ts';
 import { createProgressTable, type StepNote } from './web-ui/progress-table.ts';
 
 export interface RunProgress {
@@ -16,14 +17,14 @@ export interface RunProgress {
   announce(): void;
   /** Writes the table when all that happens in this turn has happened. */
   refresh(): void;
-  /** Writes the table now. */
-  show(): void;
+  /** Writes the table now. @param outcome of a run that has ended */
+  show(outcome: RunOutcome): void;
 }
 
 export function createRunProgress(input: RunPipelineInput, { state }: DrivenRun): RunProgress {
-  const table = createProgressTable(input.run_url);
+  const table = createProgressTable(input);
   let isAwaiting = state.reviews > 0;
-  const show = (): void => setCurrentDetails(table.toMarkdown(state));
+  const show = (outcome?: RunOutcome): void => setCurrentDetails(table.toMarkdown(state, outcome));
   const refresh = onceATurn(show);
   return {
     note: ({ index }, note) => {

@@ -23,12 +23,14 @@ const retry = { initialInterval: '1 second', backoffCoefficient: 2, maximumInter
 
 /** A start that could not be submitted for so long is not made up for. */
 const { submitRun } = proxyActivities<Activities>({
+  summary: 'the run of this start',
   scheduleToCloseTimeout: '1 hour',
   startToCloseTimeout: '60 seconds',
   retry,
 });
 
 const { cancelScheduledRun } = proxyLocalActivities<Activities>({
+  summary: 'cancelled: its run is asked to stop',
   startToCloseTimeout: '60 seconds',
   retry,
 });

@@ -3,11 +3,15 @@ import { CancellationScope, proxyLocalActivities, TemporalFailure } from '@tempo
 import type { Activities } from '../activities/create-activities.ts';
 import type { StepVerdict } from '../core/run/machine.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
+import { listUnits, toSummary } from '../core/workflow-payloads/summary.ts';
 
-const { decideSteps } = proxyLocalActivities<Activities>({
-  startToCloseTimeout: '60 seconds',
-  retry: { initialInterval: '200 ms', maximumInterval: '10 seconds' },
-});
+function decideActivity(stepIds: readonly string[]): Activities['decideSteps'] {
+  return proxyLocalActivities<Activities>({
+    summary: toSummary(`whether or how often: ${listUnits(stepIds.map((step_id) => ({ step_id })))}`),
+    startToCloseTimeout: '60 seconds',
+    retry: { initialInterval: '200 ms', maximumInterval: '10 seconds' },
+  }).decideSteps;
+}
 
 const decidedAtOnce = 200;
 
@@ -18,7 +22,8 @@ export function decideAll(runId: string, steps: readonly PlannedStep[]): Promise
     while (verdicts.length < steps.length) {
       const next = steps.slice(verdicts.length, verdicts.length + decidedAtOnce);
       const step_ids = next.map(({ id }) => id);
-      verdicts.push(...(await decideSteps({ run_id: runId, step_ids }).catch(undecided(step_ids))));
+      const decide = decideActivity(step_ids);
+      verdicts.push(...(await decide({ run_id: runId, step_ids }).catch(undecided(step_ids))));
     }
     return verdicts;
   });

@@ -12,7 +12,6 @@ import {
   executeChild,
   isCancellation,
   ParentClosePolicy,
-  workflowInfo,
 } from '@temporalio/workflow';
 import type { Failure } from '../contracts/primitives.ts';
 import type { Unit, UnitEnd, UnitWaiting } from '../core/run/drive.ts';
@@ -23,11 +22,12 @@ import type {
   LadderResumption,
 } from '../core/workflow-payloads/escalate-input.ts';
 import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
-import { ladderWorkflowId, runWorkflowId } from '../core/workflow-payloads/workflow-ids.ts';
+import { summarizeUnit } from '../core/workflow-payloads/summary.ts';
+import { ladderWorkflowId } from '../core/workflow-payloads/workflow-ids.ts';
 import type { escalate } from './escalate.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import { expiryGraceMs } from './review-waits.ts';
-import { summaryOf } from './unit-summary.ts';
+import { searchableLadder } from './searchable-facts.ts';
 import { describeCommand } from './web-ui/ladder-table.ts';
 
 /** How a unit stands that escalated. */
@@ -179,24 +179,18 @@ interface WaitingLadder extends Pick<UnitEscalation, 'escalation_id' | 'rounds'>
   readonly review_id: string;
 }
 
-/** A run that began under another name keeps to the names of ladders of that time: its history holds them. */
-function ladderIdOf(input: RunPipelineInput, { step, item }: Unit, round: number): string {
-  if (workflowInfo().workflowId === runWorkflowId(input))
-    return ladderWorkflowId(input, { step_id: step.id, item, round });
-  return `esc/${input.run_id}/${step.id}/${item}${round === 1 ? '' : `/r${round}`}`;
-}
-
 function startLadder(
   input: RunPipelineInput,
   { unit, escalation_id, rounds, from }: UnitEscalation,
 ): Promise<LadderEnd> {
   const { engine_version, heartbeat_timeout_ms, run_url: url } = input;
   return executeChild<typeof escalate>('escalate', {
+    ...searchableLadder(input),
     args: [{ engine_version, escalation_id, waits_for_reviews: false, from, heartbeat_timeout_ms, url }],
-    workflowId: ladderIdOf(input, unit, rounds),
+    workflowId: ladderWorkflowId(input, { step_id: unit.step.id, item: unit.item, round: rounds }),
     workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
     cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
     parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
-    staticSummary: summaryOf(unit),
+    staticSummary: summarizeUnit(unit, rounds === 1 ? 'its ladder' : 'its ladder after a decision'),
   });
 }

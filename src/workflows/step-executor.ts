@@ -14,13 +14,14 @@ import type {
 import type { Failure } from '../contracts/primitives.ts';
 import type { DrivenRun, Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
 import { unitState } from '../core/run/machine-state.ts';
+import type { Wait } from '../core/run/wait.ts';
 import type { LadderPosition } from '../core/workflow-payloads/escalate-input.ts';
 import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads/run-input.ts';
+import { describeAwaited, summarizeUnit } from '../core/workflow-payloads/summary.ts';
 import { createInlineBatches } from './inline-batches.ts';
 import type { LocalTurns } from './local-turns.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import { endOf, ladderOf } from './step-failure.ts';
-import { summaryOf } from './unit-summary.ts';
 import type { StepNote } from './web-ui/progress-table.ts';
 
 export interface StepExecutorDependencies {
@@ -42,8 +43,8 @@ export interface StepExecutorDependencies {
   readonly escalated: (unit: Unit, place: LadderPosition, error: Failure) => void;
 }
 
-/** @param isResumed its wait is over */
-export type StepExecutor = (unit: Unit, isResumed: boolean) => Promise<UnitResult>;
+/** @param waited the wait of the unit that is over; null: it begins */
+export type StepExecutor = (unit: Unit, waited: Wait | null) => Promise<UnitResult>;
 
 export function createStepExecutor(dependencies: StepExecutorDependencies): StepExecutor {
   const { input, run, budgetVersion, inScope, inTurn } = dependencies;
@@ -68,16 +69,16 @@ export function createStepExecutor(dependencies: StepExecutorDependencies): Step
     followed: ({ id }, end) => followed.set(id, end),
   });
 
-  const queue = (unit: Unit, how: QueuedStep): Promise<UnitResult> =>
-    inScope(() => executeQueued(dependencies, unit, how));
+  const queue = (unit: Unit, how: QueuedStep, why?: string): Promise<UnitResult> =>
+    inScope(() => executeQueued(dependencies, { unit, summary: summarizeUnit(unit, why) }, how));
   const take = (unit: Unit, end: InlineEnd): UnitResult | Promise<UnitResult> => {
-    if (typeof end === 'string') return queue(unit, end === 'again' ? { again: true } : {});
+    if (typeof end === 'string') return end === 'left' ? queue(unit, {}) : queue(unit, ...begunBefore);
     untold.add(unit);
     return succeed(dependencies, unit, end);
   };
 
-  return (unit, isResumed) => {
-    if (isResumed) return queue(unit, { resumed: true });
+  return (unit, waited) => {
+    if (waited !== null) return queue(unit, ...resumedAfter(waited));
     const known = unit.item === 0 ? followed.get(unit.step.id) : undefined;
     followed.delete(unit.step.id);
     if (known !== undefined) return Promise.resolve(take(unit, known));
@@ -89,6 +90,17 @@ export function createStepExecutor(dependencies: StepExecutorDependencies): Step
 /** again: it was begun in a batch. */
 type QueuedStep = Pick<StepActivityRequest, 'resumed' | 'again'>;
 
+const begunBefore: readonly [QueuedStep, string] = [{ again: true }, 'begun among short steps'];
+
+function resumedAfter(wait: Wait): readonly [QueuedStep, string] {
+  return [{ resumed: true }, `after its wait for ${describeAwaited(wait)}`];
+}
+
+interface NamedUnit {
+  readonly unit: Unit;
+  readonly summary: string;
+}
+
 function succeed({ done: note }: StepExecutorDependencies, unit: Unit, done: StepActivityDone): UnitEnd {
   note(unit, { ...done, endpoint: done.endpoint ?? '' });
   return { state: 'succeeded' };
@@ -96,9 +108,10 @@ function succeed({ done: note }: StepExecutorDependencies, unit: Unit, done: Ste
 
 function executeQueued(
   dependencies: StepExecutorDependencies,
-  unit: Unit,
+  named: NamedUnit,
   how: QueuedStep,
 ): Promise<UnitResult> {
+  const { unit } = named;
   const { input, budgetVersion } = dependencies;
   const { step, item } = unit;
   const escalates = step.escalates === true;
@@ -114,7 +127,7 @@ function executeQueued(
   };
   return queuedActivity(
     input,
-    unit,
+    named,
   )(request).then(
     (result): UnitEnd | UnitWaiting => {
       if ('waiting' in result) return toWaits(result.waiting);
@@ -124,10 +137,10 @@ function executeQueued(
   );
 }
 
-function queuedActivity(input: RunPipelineInput, unit: Unit): Activities['executeStep'] {
+function queuedActivity(input: RunPipelineInput, { unit, summary }: NamedUnit): Activities['executeStep'] {
   return proxyActivities<Activities>({
     activityId: `${unit.step.id}/${unit.item}/0`,
-    summary: summaryOf(unit),
+    summary,
     scheduleToCloseTimeout: unit.step.total_timeout_ms,
     heartbeatTimeout: input.heartbeat_timeout_ms,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,

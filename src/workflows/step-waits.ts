@@ -8,6 +8,7 @@ import type { Unit } from '../core/run/drive.ts';
 import type { Wait } from '../core/run/wait.ts';
 import type { ReviewedSignal } from '../core/workflow-payloads/escalate-input.ts';
 import type { WokenSignal, WorkflowSnapshot } from '../core/workflow-payloads/run-input.ts';
+import { summarizeWait } from '../core/workflow-payloads/summary.ts';
 import { createEarliestTimer } from './earliest-timer.ts';
 import { createSeenVersions, type SeenVersions } from './seen-versions.ts';
 
@@ -36,6 +37,7 @@ interface WaitEntry {
   readonly unit: Unit;
   readonly until: number | null;
   readonly reviewId: string | null;
+  readonly summary: string;
 }
 
 function nameOf(stepId: string, item: number): string {
@@ -49,7 +51,7 @@ export function createStepWaits({ scope, snapshot, hearsWake, wake }: WaitDepend
   const reviews = createSeenVersions(snapshot?.seen_versions);
   const timer = createEarliestTimer(scope, () => {
     for (const entry of overdueOf(entries)) if (entries.has(entry.name)) end(entry);
-    for (const { until } of entries.values()) timer.arm(until);
+    for (const { until, summary } of entries.values()) timer.arm(until, summary);
   });
   const end = (entry: WaitEntry): void => {
     const { name, unit, reviewId } = entry;
@@ -66,12 +68,14 @@ export function createStepWaits({ scope, snapshot, hearsWake, wake }: WaitDepend
     },
   });
   return {
-    listen: (unit, { until, ref }) => {
+    listen: (unit, wait) => {
+      const { until, ref } = wait;
       const name = nameOf(unit.step.id, unit.item);
-      const entry: WaitEntry = { name, unit, until, reviewId: reviewOf(ref) };
+      const summary = summarizeWait(unit, wait);
+      const entry: WaitEntry = { name, unit, until, reviewId: reviewOf(ref), summary };
       entries.set(name, entry);
       if (isDecided(entry, reviews) || early.has(name)) end(entry);
-      else timer.arm(until);
+      else timer.arm(until, summary);
     },
     forget: ({ step, item }) => {
       entries.delete(nameOf(step.id, item));

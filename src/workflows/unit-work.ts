@@ -4,6 +4,7 @@ import type { DrivenRun, RunPorts, Unit, UnitEnd } from '../core/run/drive.ts';
 import type { Wait } from '../core/run/wait.ts';
 import { hearsWake } from '../core/run/waits.ts';
 import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads/run-input.ts';
+import { describeAwaited } from '../core/workflow-payloads/summary.ts';
 import type { RunControl } from './control-signal.ts';
 import type { LocalTurns } from './local-turns.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
@@ -45,7 +46,7 @@ export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
     waits,
     hasWaited: () => course.hasWaited,
     closed: () => course.closed,
-    executeStep: (unit) => execute(unit, false),
+    executeStep: (unit) => execute(unit, null),
     escalateStep: (unit) => {
       progress.announce();
       return escalations.climb(unit);
@@ -53,7 +54,7 @@ export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
     resumeStep: (unit, wait) => {
       progress.announce();
       progress.remark(unit, null);
-      return wait.ladder === true ? escalations.resume(unit, wait) : execute(unit, true);
+      return wait.ladder === true ? escalations.resume(unit, wait) : execute(unit, wait);
     },
     giveUpStep: (unit, wait) => {
       waits.forget(unit);
@@ -130,8 +131,9 @@ function showWait(progress: RunProgress, unit: Unit, wait: Wait): void {
   else progress.remark(unit, describeWait(wait));
 }
 
-function describeWait({ awaiting, until }: Wait): string {
-  return `${awaiting}${until === null ? '' : ` until ${new Date(until).toISOString()}`}`;
+function describeWait(wait: Wait): string {
+  const { until } = wait;
+  return `for ${describeAwaited(wait)}${until === null ? '' : ` until ${new Date(until).toISOString()}`}`;
 }
 
 async function leave(

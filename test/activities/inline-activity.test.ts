@@ -1,7 +1,7 @@
 import type { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, it } from 'vitest';
 import { createInlineActivity } from '../../src/activities/inline-activity.ts';
-import type { InlineBatchEnd, InlineEnd } from '../../src/activities/step-messages.ts';
+import type { InlineBatchEnd } from '../../src/activities/step-messages.ts';
 import {
   createExecuteInline,
   type InlineResult,
@@ -15,30 +15,46 @@ async function run(
   environment: MockActivityEnvironment,
   activity: ReturnType<typeof createInlineActivity>,
   units: readonly InlineUnit[] = [],
-): Promise<readonly InlineEnd[]> {
+): Promise<InlineBatchEnd['ends']> {
   const { ends } = (await environment.run(activity, { run_id: 'run_1', units })) as InlineBatchEnd;
   return ends;
 }
 async function endsOf(results: readonly InlineResult[]) {
   const activity = createInlineActivity(async () => ({ results, closed: null }));
-  return run(aMockActivity({}), activity);
+  const units = results.map((_, at) => ({ step_id: `s${at}`, total_timeout_ms: 1 }));
+  return run(aMockActivity({}), activity, units);
 }
 function done(output: string): Extract<StepEnd, { kind: 'succeeded' }> {
   const attempt = { endpoint: 'http://one', cost_usd: 0.5, duration_ms: 7 } as never;
   return { kind: 'succeeded', output, attempt };
 }
 
-it('tells what became of each unit', async () => {
-  expect(await endsOf([done('A'), 'left', 'again'])).toEqual([
-    { endpoint: 'http://one', cost_usd: 0.5, duration_ms: 7, output: 'A' },
-    'left',
-    'again',
+it('tells what became of each unit, by its name', async () => {
+  const results: InlineResult[] = [done('A'), 'left', 'again', done('B')];
+  const activity = createInlineActivity(async () => ({ results, closed: null }));
+  const names = [
+    { step_id: 'a' },
+    { step_id: 'many', item: 2 },
+    { step_id: 'constructor' },
+    { step_id: '__proto__' },
+  ];
+  const ends = await run(
+    aMockActivity({}),
+    activity,
+    names.map((unit) => ({ ...unit, total_timeout_ms: 1 })),
+  );
+  const known = { endpoint: 'http://one', cost_usd: 0.5, duration_ms: 7 };
+  expect(Object.entries(JSON.parse(JSON.stringify(ends)))).toEqual([
+    ['a', { ...known, output: 'A' }],
+    ['many [2]', 'left'],
+    ['constructor', 'again'],
+    ['__proto__', { ...known, output: 'B' }],
   ]);
 });
 
 it('outputs travel into the history as long as all together are small', async () => {
   const ends = await endsOf(Array.from({ length: 20 }, () => done('x'.repeat(4_000))));
-  const shown = ends.filter((end) => typeof end !== 'string' && 'output' in end);
+  const shown = Object.values(ends).filter((end) => typeof end !== 'string' && 'output' in end);
   expect(shown).toHaveLength(16);
 });
 
@@ -54,5 +70,7 @@ it('a cancellation cuts nothing: no run cancels a batch, only a machine that sto
     },
   });
   const units = [{ step_id: 'a', total_timeout_ms: 60_000 }];
-  expect(await run(environment, createInlineActivity(executeInline), units)).toMatchObject([{ output: 'A' }]);
+  expect(await run(environment, createInlineActivity(executeInline), units)).toMatchObject({
+    a: { output: 'A' },
+  });
 });

@@ -34,11 +34,15 @@ it('starts a ladder by itself once, and tells it of its review under that id', a
   const waiting = { escalation_id };
   const review = { review_id: 'rev_1', version: 2 };
   expect(await workflows.signalReviewed(waiting, review)).toBe('gone');
-  await Promise.all([workflows.startEscalation('prj_1', input), workflows.startEscalation('prj_1', input)]);
+  const owner = { project_id: 'prj_1', job_type: 'title' };
+  await Promise.all([workflows.startEscalation(owner, input), workflows.startEscalation(owner, input)]);
   expect(await workflows.signalReviewed(waiting, review)).toBe('sent');
   const handle = client.workflow.getHandle(aloneWorkflowId(escalation_id));
   expect(await workflows.isForgotten(waiting)).toBe(false);
   expect(await workflows.isForgotten({ escalation_id: newId('escalation') })).toBe(true);
+  const query = `ProjectId = 'prj_1' AND WorkflowId = '${aloneWorkflowId(escalation_id)}'`;
+  await waitFor('it to be found by its project', async () => (await client.workflow.count(query)).count > 0);
+  expect(await (await handle.describe()).staticSummary()).toBe('escalation of title');
   await waitFor('it to be listed', async () => {
     for await (const id of workflows.listRunningLadders()) if (id === escalation_id) return true;
     return false;
@@ -50,7 +54,7 @@ it('starts a ladder by itself once, and tells it of its review under that id', a
   expect(signals).toEqual(['reviewed']);
   await handle.terminate();
   expect(await workflows.signalReviewed(waiting, review)).toBe('gone');
-  await workflows.startEscalation('prj_1', input);
+  await workflows.startEscalation(owner, input);
   expect((await handle.describe()).status.name).toBe('TERMINATED');
 });
 
@@ -72,6 +76,7 @@ describe('the workflow of a run', () => {
     heartbeat_timeout_ms: 30_000,
     has_search_attributes: false,
     run_url: '',
+    dispatch_reasons: [],
   });
 
   it('learns what people asked of it before it begins, and later', async () => {

@@ -74,6 +74,10 @@ test('steps that follow one another are executed together, each once, with what 
   const { local, queued } = await countActivities(run);
   expect(queued).toBe(0);
   expect(local).toBeLessThan(steps.length + 1); // one that closes the run too, unless the machine is slow
+  const handle = temporal.client.workflow.getHandle(runWorkflowId(run));
+  const { currentDetails } = await handle.query<{ currentDetails: string }>('__temporal_workflow_metadata');
+  expect(currentDetails).toMatch(/^\[Run\]\(http.+\): succeeded\n/);
+  expect(currentDetails).toContain('- brief is inline: the definition says so');
 });
 
 test('one that is refused fails the run, and those after it are left out', async () => {

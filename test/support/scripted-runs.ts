@@ -5,11 +5,8 @@ import type { Duration } from '@temporalio/common';
 import { Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import { inject } from 'vitest';
 import type { Activities } from '../../src/activities/create-activities.ts';
-import type {
-  InlineBatchEnd,
-  StepActivityDone,
-  StepActivityResult,
-} from '../../src/activities/step-messages.ts';
+import { nameEnds } from '../../src/activities/inline-activity.ts';
+import type { InlineEnd, StepActivityDone, StepActivityResult } from '../../src/activities/step-messages.ts';
 import type { Failure } from '../../src/contracts/primitives.ts';
 import type { StepVerdict } from '../../src/core/run/machine.ts';
 import type { RunPlan } from '../../src/core/run/plan.ts';
@@ -28,13 +25,19 @@ export interface ScriptedCall {
   readonly again?: true;
 }
 
+/** The ends in the order of the units. */
+export interface ScriptedBatchEnd {
+  readonly ends: readonly InlineEnd[];
+  readonly took_ms: number;
+}
+
 type ScriptedBatch = Parameters<Activities['executeInline']>[0];
 
 export interface Script {
   /** Throws what an activity may throw. @param times calls of the unit so far, 1 for the first */
   readonly execute: (call: ScriptedCall, times: number) => Promise<StepActivityResult> | StepActivityResult;
   /** What becomes of a batch. Default: all of it has succeeded. */
-  readonly executeInline?: (batch: ScriptedBatch) => Promise<InlineBatchEnd> | InlineBatchEnd;
+  readonly executeInline?: (batch: ScriptedBatch) => Promise<ScriptedBatchEnd> | ScriptedBatchEnd;
   readonly decide?: (stepId: string) => StepVerdict | Promise<StepVerdict>;
   /** Before ends that nothing else writes are recorded. */
   readonly record?: () => Promise<void>;
@@ -107,7 +110,11 @@ export async function startScriptedRuns(remembered?: number): Promise<ScriptedRu
     executeInline: async (batch: ScriptedBatch) => {
       const { script, recorded } = of(batch.run_id);
       recorded.batches.push(batch);
-      return script.executeInline?.(batch) ?? { ends: batch.units.map(() => succeeded), took_ms: 1 };
+      const { ends, took_ms } = (await script.executeInline?.(batch)) ?? {
+        ends: batch.units.map(() => succeeded),
+        took_ms: 1,
+      };
+      return { ends: nameEnds(batch.units, ends), took_ms };
     },
     decideSteps: async ({ run_id, step_ids }: { run_id: string; step_ids: string[] }) =>
       Promise.all(step_ids.map((id) => of(run_id).script.decide?.(id) ?? { type: 'go' })),
@@ -140,6 +147,7 @@ export async function startScriptedRuns(remembered?: number): Promise<ScriptedRu
         heartbeat_timeout_ms: 30_000,
         has_search_attributes: false,
         run_url: 'http://run',
+        dispatch_reasons: [],
         ...extra,
       };
       const { signal, ...timeouts } = way;

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApplicationFailure } from '@temporalio/common';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { InlineBatchEnd, InlineEnd } from '../../src/activities/step-messages.ts';
+import type { InlineEnd } from '../../src/activities/step-messages.ts';
 import { planRun } from '../../src/core/run/plan-run.ts';
 import { runLocally } from '../../src/mock-run/run-locally.ts';
 import {
@@ -24,6 +24,7 @@ import {
 import { seed as askedSeed, runs } from '../support/runs.ts';
 import {
   type Script,
+  type ScriptedBatchEnd,
   type ScriptedRun,
   type ScriptedRuns,
   startScriptedRuns,
@@ -127,7 +128,7 @@ class ScriptedCalls {
 async function executeBatch(
   calls: ScriptedCalls,
   units: readonly (Call & { readonly after?: readonly number[] })[],
-): Promise<InlineBatchEnd> {
+): Promise<ScriptedBatchEnd> {
   const ends: Promise<InlineEnd>[] = [];
   let begun = 0;
   const begin = async (unit: (typeof units)[number]): Promise<InlineEnd> => {

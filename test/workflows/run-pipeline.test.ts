@@ -3,6 +3,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { InlineEnd } from '../../src/activities/step-messages.ts';
+import type { Awaiting } from '../../src/contracts/run.ts';
 import type { PlannedStep, RunPlan } from '../../src/core/run/plan.ts';
 import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
 import { anyPlan, aPlan, planOf } from '../core/run/a-plan.ts';
@@ -13,6 +14,7 @@ import {
   startScriptedRuns,
   succeeded,
 } from '../support/scripted-runs.ts';
+import { showHistory } from '../support/shown-events.ts';
 import { waitFor } from '../support/wait.ts';
 
 let runs: ScriptedRuns;
@@ -32,7 +34,13 @@ function idsOf(calls: readonly { readonly step_id: string }[]): string[] {
   return calls.map(({ step_id }) => step_id);
 }
 
-function waitsFor(awaiting: 'time' | 'budget' | 'review', ms: number | null, ref?: object) {
+/** What the Web UI shows as *Current Details*. */
+async function readDetails({ handle }: ScriptedRun): Promise<string> {
+  const metadata = await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+  return metadata.currentDetails ?? '';
+}
+
+function waitsFor(awaiting: Awaiting, ms: number | null, ref?: object) {
   return {
     waiting: {
       awaiting,
@@ -96,6 +104,20 @@ describe('a long run', () => {
   });
 });
 
+test('a step of any name is shown, however long it is', async () => {
+  const [step] = aPlan(['a']).steps as [PlannedStep];
+  const run = await runs.start(
+    {
+      steps: [{ ...step, id: 'a'.repeat(64), capability: `${'p'.repeat(64)}@${'漢'.repeat(128)}` }],
+      max_in_flight: 1,
+    },
+    { execute: () => succeeded },
+  );
+  expect(await run.ended()).toBe('succeeded');
+  const [queued] = showHistory(await run.handle.fetchHistory()).filter(({ activity }) => activity);
+  expect(queued?.summary).toMatch(/^a+ → p+@漢+…$/);
+});
+
 describe('a wait', () => {
   test('ends by its time, whichever was first to wait', async () => {
     const run = await runs.start(given(aPlan(['slow', 'fast', 'end slow fast'])), {
@@ -121,6 +143,37 @@ describe('a wait', () => {
     expect(await run.ended()).toBe('succeeded');
     expect(run.recorded.calls).toHaveLength(2);
   });
+
+  test.each([
+    ['budget', undefined, 'money'],
+    ['review', { review_id: 'rev_1' }, 'a person (rev_1)'],
+    ['capability', undefined, 'an instance'],
+    ['run', { run_id: 'run_1' }, 'the run that it started (run_1)'],
+  ] as const)(
+    'for %s says so in its timer, in the current details and afterwards',
+    async (awaiting, ref, words) => {
+      let details = '';
+      const run = await runs.start(given(aPlan(['a'])), {
+        execute: async ({ resumed }) => (resumed === undefined ? waitsFor(awaiting, 60_000, ref) : succeeded),
+      });
+      await waitFor('the wait to be shown', async () => {
+        details = await readDetails(run);
+        return details.includes('waiting');
+      });
+      expect(details).toContain(`◍ waiting, for ${words} until 20`);
+      await run.handle.signal('woken', { step_id: 'a', item: 0 });
+      expect(await run.ended()).toBe('succeeded');
+      const shown = showHistory(await run.handle.fetchHistory());
+      expect(shown.filter(({ type }) => type === 'TIMER_STARTED')).toEqual([
+        { type: 'TIMER_STARTED', summary: `a waits for ${words}` },
+      ]);
+      const asked = shown.filter(({ type }) => type === 'ACTIVITY_TASK_SCHEDULED');
+      expect(asked.map(({ summary }) => summary)).toEqual([
+        'a → concat',
+        `a → concat, after its wait for ${words}`,
+      ]);
+    },
+  );
 
   test('may come again', async () => {
     const run = await runs.start(given(aPlan(['a'])), {
@@ -214,6 +267,54 @@ describe('inline steps', () => {
     expect(unitsOf(run)).toEqual(['a< b<0 c<1 d<1 e<2,3']);
     expect(await count(run)).toEqual({ queued: 0, timers: 0 });
     toReplay.push(run);
+  });
+
+  test('are named in the history, each with its end', async () => {
+    const run = await runs.start(inline(aPlan(['a', 'b a', 'c b'])), {
+      execute: () => succeeded,
+      executeInline: ({ units }) => ({
+        ends: units.map(({ step_id }) => (step_id === 'c' ? 'again' : succeeded)),
+        took_ms: 1,
+      }),
+    });
+    expect(await run.ended()).toBe('succeeded');
+    const shown = showHistory(await run.handle.fetchHistory());
+    const [batch] = shown.filter(({ activity }) => activity === 'executeInline');
+    expect(batch).toMatchObject({
+      summary: '3 short steps: a, then b, c',
+      result: { ends: { a: succeeded, b: succeeded, c: 'again' } },
+    });
+    toReplay.push(run);
+  });
+
+  test('are shown in the current details as queued ones are, with their costs', async () => {
+    const plan = aPlan(['a', 'b a']);
+    const done = { endpoint: 'http://one', cost_usd: 0.25, duration_ms: 7 };
+    const executeInline = ({ units }: { readonly units: readonly object[] }) => ({
+      ends: units.map(() => done),
+      took_ms: 1,
+    });
+    const details = await Promise.all(
+      [plan, inline(plan)].map(async (one) => {
+        const extra = { dispatch_reasons: ['concat is as it is'] };
+        const run = await runs.start(one, { execute: () => done, executeInline }, extra);
+        expect(await run.ended()).toBe('succeeded');
+        return readDetails(run);
+      }),
+    );
+    expect(details[0]).toBe(
+      [
+        '[Run](http://run): succeeded',
+        '',
+        '| step | capability | state | instance | USD | took |',
+        '|---|---|---|---|---|---|',
+        '| a | concat | ✓ succeeded | http://one | 0.25 | 7 ms |',
+        '| b | concat | ✓ succeeded | http://one | 0.25 | 7 ms |',
+        '',
+        '- concat is as it is',
+      ].join('\n'),
+    );
+    expect(details[1]).toBe(details[0]?.replaceAll('✓ succeeded', '✓ succeeded, inline'));
   });
 
   test('beside one that has a queue have one too', async () => {

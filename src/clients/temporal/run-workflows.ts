@@ -15,12 +15,18 @@ import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } 
 import type { Priority } from '../../contracts/primitives.ts';
 import type { EscalateInput, ReviewedSignal } from '../../core/workflow-payloads/escalate-input.ts';
 import type { ControlSignal, RunPipelineInput, WokenSignal } from '../../core/workflow-payloads/run-input.ts';
+import { toSummary } from '../../core/workflow-payloads/summary.ts';
 import { aloneWorkflowId, type RunRef, runWorkflowId } from '../../core/workflow-payloads/workflow-ids.ts';
 import { type Bounded, connectionOf, createBoundedCalls } from './bounded-calls.ts';
 import { listClosedRuns, listRunningLadders, listRunningRuns } from './closed-runs.ts';
 import { eraseHistories, eraseProjectHistories, eraseScheduleHistories } from './erase-histories.ts';
-import { findMissingSearchAttributes } from './search-attributes.ts';
-import { toSummary } from './summary.ts';
+import { createSearchability } from './search-attributes.ts';
+
+/** Whose ladder by itself it is, and of what. */
+export interface LadderOwner {
+  readonly project_id: string;
+  readonly job_type: string;
+}
 
 /** Who waits for a review: a run, or a ladder by itself. */
 export type WaitingWorkflow = RunRef | { readonly escalation_id: string };
@@ -57,10 +63,10 @@ export interface RunWorkflows {
   /** The same of runs of a project that are not known here, where they can be searched for. */
   eraseProject(projectId: string): Promise<boolean>;
   /** Starts a ladder by itself; that of a step is started by its run. */
-  startEscalation(projectId: string, input: EscalateInput): Promise<void>;
+  startEscalation(of: LadderOwner, input: EscalateInput): Promise<void>;
   /** gone: there is no workflow that waits. */
   signalReviewed(waiting: WaitingWorkflow, review: ReviewedSignal): Promise<'sent' | 'gone'>;
-  /** Whether the server knows every search attribute of runs. */
+  /** Whether the server knows every search attribute. */
   hasSearchAttributes(): Promise<boolean>;
   isReachable(): Promise<boolean>;
 }
@@ -83,7 +89,8 @@ export function createRunWorkflows(
   taskQueue: string,
   bounded: Bounded = createBoundedCalls(client),
 ): RunWorkflows {
-  const server: TemporalServer = { client, taskQueue, bounded };
+  const isSearchable = createSearchability(connectionOf(client), client.options.namespace, bounded);
+  const server: TemporalServer = { client, taskQueue, bounded, isSearchable };
   const questions = createQuestions(server);
   return {
     ...createStarts(server),
@@ -102,47 +109,56 @@ interface TemporalServer {
   readonly client: Client;
   readonly taskQueue: string;
   readonly bounded: Bounded;
+  readonly isSearchable: () => Promise<boolean>;
 }
 
-function createStarts({ client, taskQueue, bounded }: TemporalServer): Pick<RunWorkflows, Starts> {
+function createStarts(server: TemporalServer): Pick<RunWorkflows, Starts> {
+  const { client, taskQueue, bounded } = server;
   return {
     start: async (input, priority, control) => {
       const { project_id, run_id, pipeline, version } = input;
       const options = {
+        ...onlyOne,
         taskQueue,
         args: [input],
         workflowId: runWorkflowId(input),
         staticSummary: toSummary(`${pipeline} ${version}`),
         staticDetails: `[Run ${run_id}](${input.run_url})`,
         priority: { priorityKey: priorityKeys[priority], fairnessKey: project_id },
-        ...(input.has_search_attributes ? { typedSearchAttributes: searchable(input) } : {}),
+        ...(input.has_search_attributes ? { typedSearchAttributes: searchableRun(input) } : {}),
       };
-      await once(() => {
-        const unique = { ...options, ...onlyOne };
-        return bounded<unknown>(() =>
+      await once(() =>
+        bounded<unknown>(() =>
           control === null
-            ? client.workflow.start(runType, unique)
+            ? client.workflow.start(runType, options)
             : client.workflow.signalWithStart(runType, {
-                ...unique,
+                ...options,
                 signal: 'control',
                 signalArgs: [control],
               }),
-        );
-      });
+        ),
+      );
     },
-    startEscalation: async (projectId, input) => {
-      const options: WorkflowStartOptions = {
-        ...onlyOne,
-        taskQueue,
-        args: [input],
-        workflowId: aloneWorkflowId(input.escalation_id),
-        staticSummary: 'escalation',
-        staticDetails: `[Escalation ${input.escalation_id}](${input.url})`,
-        priority: { priorityKey: priorityKeys.standard, fairnessKey: projectId },
-      };
-      await once(() => bounded<unknown>(() => client.workflow.start('escalate', options)));
-    },
+    startEscalation: (owner, input) => startLadder(server, owner, input),
   };
+}
+
+async function startLadder(
+  { client, taskQueue, bounded, isSearchable }: TemporalServer,
+  { project_id, job_type }: LadderOwner,
+  input: EscalateInput,
+): Promise<void> {
+  const options: WorkflowStartOptions = {
+    ...onlyOne,
+    taskQueue,
+    args: [input],
+    workflowId: aloneWorkflowId(input.escalation_id),
+    staticSummary: toSummary(`escalation of ${job_type}`),
+    staticDetails: `[Escalation ${input.escalation_id}](${input.url})`,
+    priority: { priorityKey: priorityKeys.standard, fairnessKey: project_id },
+    ...((await isSearchable()) ? { typedSearchAttributes: searchableLadder(project_id) } : {}),
+  };
+  await once(() => bounded<unknown>(() => client.workflow.start('escalate', options)));
 }
 
 type Starts = 'start' | 'startEscalation';
@@ -199,7 +215,12 @@ type Questions =
   | 'hasSearchAttributes'
   | 'isReachable';
 
-function createQuestions({ client, taskQueue, bounded }: TemporalServer): Pick<RunWorkflows, Questions> {
+function createQuestions({
+  client,
+  taskQueue,
+  bounded,
+  isSearchable,
+}: TemporalServer): Pick<RunWorkflows, Questions> {
   const connection = connectionOf(client);
   return {
     listClosed: (since) => listClosedRuns({ client, bounded, taskQueue }, since),
@@ -215,10 +236,7 @@ function createQuestions({ client, taskQueue, bounded }: TemporalServer): Pick<R
       });
       return isFound && status === 'RUNNING';
     },
-    hasSearchAttributes: async () => {
-      const { namespace } = client.options;
-      return (await bounded(() => findMissingSearchAttributes(connection, namespace))).length === 0;
-    },
+    hasSearchAttributes: isSearchable,
     isReachable: () =>
       bounded(() => connection.workflowService.getSystemInfo({}), 2_000).then(
         () => true,
@@ -227,7 +245,11 @@ function createQuestions({ client, taskQueue, bounded }: TemporalServer): Pick<R
   };
 }
 
-function searchable({ pipeline, version, project_id }: RunPipelineInput): TypedSearchAttributes {
+function searchableLadder(projectId: string): TypedSearchAttributes {
+  return new TypedSearchAttributes([{ key: keyword('ProjectId'), value: projectId }]);
+}
+
+function searchableRun({ pipeline, version, project_id }: RunPipelineInput): TypedSearchAttributes {
   return new TypedSearchAttributes([
     { key: keyword('PipelineName'), value: pipeline },
     { key: keyword('PipelineVersion'), value: version },

@@ -1,6 +1,7 @@
 /** A namespace gets its search attributes when it is made; those that a later version needs, or an emptied one, are added here. */
 import type { Connection } from '@temporalio/client';
 import { searchAttributes } from '../../core/workflow-payloads/search-attributes.ts';
+import type { Bounded } from './bounded-calls.ts';
 import { hasStatus } from './grpc-status.ts';
 
 /** `IndexedValueType` of the Temporal API. */
@@ -65,4 +66,27 @@ export async function addMissingSearchAttributes(
     );
   }
   return missing;
+}
+
+/** Until it is asked again whether somebody has registered them. */
+const notRegisteredMs = 60_000;
+
+/** Whether the namespace has all of them: asked until it has, at most once a minute. */
+export function createSearchability(connection: Connection, namespace: string, bounded: Bounded) {
+  let known: Promise<boolean> | null = null;
+  const askAgain = (): void => {
+    known = null;
+  };
+  const ask = async (): Promise<boolean> => {
+    const missing = await bounded(() => findMissingSearchAttributes(connection, namespace));
+    if (missing.length > 0) setTimeout(askAgain, notRegisteredMs).unref();
+    return missing.length === 0;
+  };
+  return (): Promise<boolean> => {
+    known ??= ask().catch((error: unknown) => {
+      askAgain();
+      throw error;
+    });
+    return known;
+  };
 }

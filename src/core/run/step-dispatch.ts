@@ -81,6 +81,35 @@ function explain({ code, p90_ms = 0, calls = 0 }: DispatchChoice): string {
   }
 }
 
+/** So many reasons are told of a run. */
+const maxReasons = 20;
+
+const maxRouteLength = 200;
+
+/** On one line that does not become too long, whatever its tags are. */
+function describeRoute({ capability, capability_version, tags }: DispatchRoute): string {
+  const version = capability_version === undefined ? '' : ` ${capability_version}`;
+  const text = `${capability}${version}${tags === undefined ? '' : ` [${tags.join(', ')}]`}`;
+  return text.slice(0, maxRouteLength).replaceAll(/\s+/g, ' ');
+}
+
+/** Why the calls of a run are inline or queued, each reason once: `echo is inline: 9 of 10 calls take at most …`. */
+export function listDispatchReasons(
+  definition: PipelineDefinition,
+  decided: readonly DecidedRoute[],
+): readonly string[] {
+  const dispatchOf = createDispatchOf(definition, decided);
+  const reasons = new Set<string>();
+  for (const step of definition.steps) {
+    const choice = dispatchOf(step);
+    if (choice === null) continue;
+    const reason = `${describeRoute(routeOf(step))} is ${choice.how}: ${explain(choice)}`;
+    if (reasons.size === maxReasons && !reasons.has(reason)) return [...reasons, '…'];
+    reasons.add(reason);
+  }
+  return [...reasons];
+}
+
 /** For people too. */
 export function explainDispatch<Choice extends DispatchChoice>(choice: Choice): Choice & StepDispatch {
   return { ...choice, message: explain(choice) };

@@ -19,6 +19,8 @@ export interface RunPipelineInput {
   readonly has_search_attributes: boolean;
   /** Where a person sees this run. */
   readonly run_url: string;
+  /** Why its calls are inline or queued, for people. */
+  readonly dispatch_reasons: readonly string[];
   /** Events after which the run goes on in a new history. Default 4,096. */
   readonly history_events?: number;
   /** How its row stood when it began. */

@@ -2,6 +2,7 @@
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { planRun } from '../../core/run/plan-run.ts';
+import { listDispatchReasons } from '../../core/run/step-dispatch.ts';
 import type { ControlSignal, RunPipelineInput } from '../../core/workflow-payloads/run-input.ts';
 import type { DeliveryRow } from '../../db/run/run-delivery.ts';
 
@@ -35,28 +36,8 @@ export function controlOf({
   return { version, paused: state === 'paused', budget_version };
 }
 
-/** Until it is asked again whether somebody has registered them. */
-const notRegisteredMs = 60_000;
-
 export function createInputReader(settings: StartSettings): (run: RunToStart) => Promise<RunPipelineInput> {
   const { workflows, heartbeatTimeoutMs, engineVersion, historyEvents, urlOf } = settings;
-  let searchable: Promise<boolean> | null = null;
-  const askAgain = (): void => {
-    searchable = null;
-  };
-  const ask = async (): Promise<boolean> => {
-    const answer = await workflows.hasSearchAttributes();
-    if (!answer) setTimeout(askAgain, notRegisteredMs).unref();
-    return answer;
-  };
-  const hasSearchAttributes = (): Promise<boolean> => {
-    searchable ??= ask().catch((error: unknown) => {
-      askAgain();
-      throw error;
-    });
-    return searchable;
-  };
-
   return async ({ definition, reused, dispatch, ...row }: RunToStart): Promise<RunPipelineInput> => ({
     engine_version: engineVersion,
     run_id: row.run_id,
@@ -66,8 +47,9 @@ export function createInputReader(settings: StartSettings): (run: RunToStart) =>
     plan: planRun(definition, { reused, dispatch }),
     timeout_ms: definition.timeout === undefined ? null : parseDuration(definition.timeout),
     heartbeat_timeout_ms: heartbeatTimeoutMs,
-    has_search_attributes: await hasSearchAttributes(),
+    has_search_attributes: await workflows.hasSearchAttributes(),
     run_url: urlOf(row.run_id),
+    dispatch_reasons: listDispatchReasons(definition, dispatch),
     history_events: historyEvents,
     ...(row.control_version === 0 ? {} : { control: controlOf(row) }),
   });

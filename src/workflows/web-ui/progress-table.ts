@@ -2,7 +2,8 @@
  * The run as a Markdown table, for Temporal's Web UI. It shows at most `shown` steps, those that matter first,
  * so that writing it costs the same in a run of ten steps and of ten thousand.
  */
-import type { MachineState, MachineStepState } from '../../core/run/machine.ts';
+import type { MachineState, MachineStepState, RunOutcome } from '../../core/run/machine.ts';
+import type { RunPipelineInput } from '../../core/workflow-payloads/run-input.ts';
 
 const shown = 40;
 
@@ -34,6 +35,8 @@ function toCell(text: string): string {
   return text.length > longest ? `${line}…` : line;
 }
 
+type TableInput = Pick<RunPipelineInput, 'run_url' | 'dispatch_reasons'>;
+
 /** Collects what is known of finished steps and the most recent ones among them. Steps are indexes of the plan. */
 export interface ProgressTable {
   note(step: number, note: StepNote): void;
@@ -41,7 +44,8 @@ export interface ProgressTable {
   end(step: number, text: string): void;
   /** What a step, or one of its items, waits for; null when that is over. */
   remark(step: number, text: string | null): void;
-  toMarkdown(state: MachineState): string;
+  /** @param outcome of a run that has ended */
+  toMarkdown(state: MachineState, outcome?: RunOutcome): string;
 }
 
 interface RowFacts {
@@ -60,7 +64,12 @@ function toRow(state: MachineState, index: number, { note, text }: RowFacts): st
   return `| ${step?.id} | ${step?.capability} | ${symbols[status]} ${status}${items}${way}${remark} | ${facts} |`;
 }
 
-export function createProgressTable(runUrl: string): ProgressTable {
+/** In one word; it is paused until what is under way has ended, and after that. */
+function describeRun({ phase, isPaused }: MachineState): string {
+  return phase === 'running' && isPaused ? 'paused' : phase;
+}
+
+export function createProgressTable({ run_url, dispatch_reasons }: TableInput): ProgressTable {
   const notes = new Map<number, StepNote>();
   const remarks = new Map<number, string>();
   const ends = new Map<number, string>();
@@ -79,7 +88,7 @@ export function createProgressTable(runUrl: string): ProgressTable {
       if (text === null) remarks.delete(step);
       else remarks.set(step, toCell(text));
     },
-    toMarkdown: (state) => {
+    toMarkdown: (state, outcome) => {
       const latest = state.ready.slice(Math.max(0, state.nextReady - shown), state.nextReady);
       const remarked = [...new Set([...ends.keys(), ...remarks.keys()])]
         .filter((index) => !latest.includes(index))
@@ -87,12 +96,13 @@ export function createProgressTable(runUrl: string): ProgressTable {
       const started = [...remarked, ...latest];
       const waiting = state.plan.steps.length - state.nextReady;
       return [
-        `[Run](${runUrl})`,
+        `[Run](${run_url}): ${outcome ?? describeRun(state)}`,
         '',
         '| step | capability | state | instance | USD | took |',
         '|---|---|---|---|---|---|',
         ...started.map((index) => row(state, index)),
         ...(waiting > 0 ? ['', `${waiting} of ${state.plan.steps.length} steps have not started.`] : []),
+        ...(dispatch_reasons.length > 0 ? ['', ...dispatch_reasons.map((reason) => `- ${reason}`)] : []),
       ].join('\n');
     },
   };

@@ -2,7 +2,12 @@ import { describe, expect, it } from 'vitest';
 import type { DecidedRoute, DispatchChoice } from '../../../src/contracts/dispatch.ts';
 import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
 import { planRun } from '../../../src/core/run/plan-run.ts';
-import { createDispatchOf, explainDispatch, listOpenRoutes } from '../../../src/core/run/step-dispatch.ts';
+import {
+  createDispatchOf,
+  explainDispatch,
+  listDispatchReasons,
+  listOpenRoutes,
+} from '../../../src/core/run/step-dispatch.ts';
 
 type Defaults = NonNullable<PipelineDefinition['defaults']>;
 
@@ -119,5 +124,24 @@ describe('what a run decides', () => {
     ];
     for (const [choice, text] of others)
       expect(explainDispatch(choice)).toEqual({ ...choice, message: text });
+  });
+
+  it('is told once for each of its reasons, and not of steps that call nobody', () => {
+    const definition = aPipeline([
+      { capability: 'x' },
+      { capability: 'x' },
+      { capability: 'x', dispatch: 'queued' },
+      { capability: 'x', tags: ['local', 'gpu'] },
+      { wait: '1s' },
+    ]);
+    const short = '9 of 10 calls take at most 0 ms, as far as 9 calls show; up to 100 ms is short';
+    expect(listDispatchReasons(definition, shortOf(definition))).toEqual([
+      `x is inline: ${short}`,
+      'x is queued: the definition says so',
+      `x [local, gpu] is inline: ${short}`,
+    ]);
+    const many = aPipeline(Array.from({ length: 30 }, (_, at) => ({ capability: `c${at}` })));
+    const reasons = listDispatchReasons(many, []);
+    expect([reasons.length, reasons[20]]).toEqual([21, '…']);
   });
 });

@@ -2,6 +2,11 @@ import { expect, test } from 'vitest';
 import { driveRun } from '../../../src/core/run/drive.ts';
 import { createProgressTable } from '../../../src/workflows/web-ui/progress-table.ts';
 
+const input = {
+  run_url: 'http://capstan.test/runs/1',
+  dispatch_reasons: ['concat is inline: the definition says so'],
+};
+
 function aStep(id: string) {
   return { id, capability: 'concat', dependencies: [], total_timeout_ms: 1_000, escalates: true } as const;
 }
@@ -9,7 +14,7 @@ function aStep(id: string) {
 function aTable() {
   const plan = { steps: [aStep('cut'), aStep('mix')], max_in_flight: 2 };
   const { run } = driveRun(plan, { isPaused: false });
-  const table = createProgressTable('http://capstan.test/runs/1');
+  const table = createProgressTable(input);
   return {
     table,
     lineOf: (id: string) => linesOf(table.toMarkdown(run.state)).find((line) => line.includes(id)),
@@ -40,7 +45,17 @@ test('what a step waits for stands before how it ended earlier', () => {
 test('a step that goes without a queue says so', () => {
   const plan = { steps: [{ ...aStep('cut'), inline: true as const }, aStep('mix')], max_in_flight: 2 };
   const { run } = driveRun(plan, { isPaused: false });
-  const lines = linesOf(createProgressTable('http://capstan.test/runs/1').toMarkdown(run.state));
+  const lines = linesOf(createProgressTable(input).toMarkdown(run.state));
   expect(lines.find((line) => line.includes('cut'))).toContain(', inline |');
   expect(lines.find((line) => line.includes('mix'))).not.toContain('inline');
+});
+
+test('the table says how the run stands, where it is shown, and why its calls are inline or queued', () => {
+  const plan = { steps: [aStep('cut'), aStep('mix')], max_in_flight: 2 };
+  const { run } = driveRun(plan, { isPaused: true });
+  const table = createProgressTable(input);
+  const [first, ...lines] = linesOf(table.toMarkdown(run.state));
+  expect(first).toBe('[Run](http://capstan.test/runs/1): paused');
+  expect(lines.at(-1)).toBe('- concat is inline: the definition says so');
+  expect(linesOf(table.toMarkdown(run.state, 'failed'))[0]).toBe('[Run](http://capstan.test/runs/1): failed');
 });

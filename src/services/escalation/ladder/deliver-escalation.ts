@@ -47,7 +47,7 @@ export function createEscalationDelivery({
     const row = await readEscalation(db, escalation_id);
     if (row === undefined) return;
     const { transition, command } = await readPosition(db, row);
-    await workflows.startEscalation(row.project_id, {
+    await workflows.startEscalation(row, {
       engine_version: engineVersion,
       escalation_id,
       waits_for_reviews: true,

@@ -107,9 +107,9 @@ it('starts a ladder by itself once, also when Temporal was away, and leaves thos
     engineVersion: 7,
     publicUrl: () => 'http://c.test',
     workflows: {
-      startEscalation: async (projectId, input) => {
+      startEscalation: async ({ project_id, job_type }, input) => {
         if (isUnavailable) throw new Error('connection refused');
-        started.push([projectId, input]);
+        started.push([`${project_id} ${job_type}`, input]);
       },
     },
   });
@@ -124,7 +124,7 @@ it('starts a ladder by itself once, also when Temporal was away, and leaves thos
   expect(await delivery.deliverOverdue()).toBe(0);
   expect(started).toEqual([
     [
-      projectId,
+      `${projectId} summary`,
       {
         engine_version: 7,
         escalation_id: id,
