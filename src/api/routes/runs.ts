@@ -38,14 +38,9 @@ const RunQuery = ListQuery.extend({
   awaiting: Awaiting.optional().meta({
     description: 'What one of its steps, or of the runs below it, waits for.',
   }),
-  q: z
-    .string()
-    .min(1)
-    .max(128)
-    .optional()
-    .meta({
-      description: "Part of the pipeline's name or of a label as `name=value`, or the begin of the run's id",
-    }),
+  q: z.string().min(1).max(128).optional().meta({
+    description: "Part of the pipeline's name or of a label as `name=value`, or the begin of the run's id",
+  }),
   label: LabelFilter.optional(),
   since: Instant.optional(),
   until: Instant.optional(),

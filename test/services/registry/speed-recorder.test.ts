@@ -43,7 +43,12 @@ it('counts failures, but takes no time from them', async () => {
   recorder.recordCall(id, { durationMs: 5, costUsd: 0, ok: false });
   await recorder.flush();
   const first = await bench.read(instance.url);
-  expect(first).toMatchObject({ duration_ms: 70, deviation_ms: 0, mean_cost_usd: expect.closeTo(0.2, 9), success_count: 0.98 });
+  expect(first).toMatchObject({
+    duration_ms: 70,
+    deviation_ms: 0,
+    mean_cost_usd: expect.closeTo(0.2, 9),
+    success_count: 0.98,
+  });
   expect(first.failure_count).toBeCloseTo(0.98 ** 2 + 1, 6);
   recorder.recordCall(id, { durationMs: 5, costUsd: 0, ok: false });
   await recorder.flush();
