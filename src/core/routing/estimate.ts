@@ -98,9 +98,8 @@ export function reservedUsd(instance: Price, limits: Limits, costUsd: number): n
  * short by the run's ceiling: it reserves what is expected, so that the run's budget refuses it and the step waits for a raise.
  */
 export function reservationOf(instance: Price, limits: Limits, costUsd: number): bigint {
-  const worst = worstCase(instance, enforcedTimeout(instance, limits));
-  const expected = isDearerThanRun(limits, costUsd) ? toNanoUsd(costUsd) : 0n;
-  return worst > expected ? worst : expected;
+  if (isDearerThanRun(limits, costUsd)) return toNanoUsd(costUsd);
+  return worstCase(instance, enforcedTimeout(instance, limits));
 }
 
 function isDearerThanRun({ runCeilingUsd = null }: Limits, costUsd: number): boolean {

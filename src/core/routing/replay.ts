@@ -20,8 +20,7 @@ interface Inputs {
     readonly tags: readonly string[];
     readonly priority: RouteRequest['priority'];
     readonly ceiling_usd: number | null;
-    /** Absent = none. */
-    readonly run_ceiling_usd?: number;
+    readonly run_ceiling_usd: number | null;
     readonly timeout_ms: number;
     readonly headroom_usd: number | null;
     /** Its figure is not the project's to see. */
@@ -48,7 +47,7 @@ export function toInputs({ shown }: Choice, request: RouteRequest, seed: number)
       tags: request.tags,
       priority: request.priority,
       ceiling_usd: request.ceilingUsd,
-      ...(request.runCeilingUsd == null ? {} : { run_ceiling_usd: request.runCeilingUsd }),
+      run_ceiling_usd: request.runCeilingUsd ?? null,
       timeout_ms: request.timeoutMs,
       headroom_usd: request.headroomUsd,
       ...(request.hidesHeadroom ? { hides_headroom: true } : {}),
@@ -81,7 +80,7 @@ function toRequest({ request }: Inputs): RouteRequest {
     tags: request.tags,
     priority: request.priority,
     ceilingUsd: request.ceiling_usd,
-    runCeilingUsd: request.run_ceiling_usd ?? null,
+    runCeilingUsd: request.run_ceiling_usd,
     timeoutMs: request.timeout_ms,
     headroomUsd: request.headroom_usd,
     nowMs: request.now_ms,

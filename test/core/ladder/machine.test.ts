@@ -121,6 +121,21 @@ const stories: [rule: string, start: LadderState, script: string[], said: string
     ],
   ],
   [
+    'one advice says that a model was there, whatever came of it',
+    aStepLadder(),
+    ['no_template', 'advised a', 'real f', 'unavailable', 'unavailable', 'unavailable', 'unavailable'],
+    [
+      ...['execute 0', 'advise 1', 'execute 0', 'advise 2', 'advise 3', 'advise 4', 'execute 4'],
+      'stop exhausted',
+    ],
+  ],
+  [
+    'so does one execution at level 1 that failed',
+    aStepLadder({ start_level: 1 }),
+    ['real f', 'unavailable', 'unavailable', 'unavailable', 'unavailable'],
+    ['execute 1', 'advise 2', 'advise 3', 'advise 4', 'execute 4', 'stop exhausted'],
+  ],
+  [
     'after the free try nothing runs or advises below the lowest level',
     aStepLadder({ lowest_level: 2 }),
     ['no_template', 'advised a', 'real f', 'advised b 1', 'real f'],

@@ -5,6 +5,7 @@ import {
   expectedSuccess,
   expectedWait,
   longCallMs,
+  lowestCeiling,
   priorDuration,
   reservationOf,
   reservedUsd,
@@ -57,6 +58,19 @@ describe('estimates', () => {
     expect(reserved(0.5)).toEqual([0.5, 500_000_000n]);
     expect(reserved(0.8)).toEqual([0.8, 800_000_000n]);
     expect(reserved(2, perCall(2))).toEqual([2, 2_000_000_000n]);
+    const short = { ...limits, timeoutMs: 1_000 };
+    expect(reservedUsd(instance, short, 0.4)).toBe(0.1); // its time is short, not the money of its run
+    expect(reservationOf(instance, short, 0.4)).toBe(100_000_000n);
+  });
+
+  it.each([
+    [null, null, null],
+    [1, null, 1],
+    [null, 2, 2],
+    [1, 2, 1],
+    [2, 1, 1],
+  ])('take the lower of the ceilings %s and %s', (one, other, lowest) => {
+    expect(lowestCeiling(one, other)).toBe(lowest);
   });
 
   it('never leave a call without time, however low its ceiling', () => {
