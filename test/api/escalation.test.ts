@@ -163,6 +163,22 @@ test('the loop of the specification, run by a client with its own history, ends 
   ]);
 });
 
+test('advice that suggests no level is answered with level 0', async () => {
+  world.answer(() => ({ instructions: 'say less' }));
+  const request = {
+    from_level: 1,
+    job_type: 'caption',
+    error: 'no level',
+    escalation_history: [],
+    repo_context: '',
+  };
+  expect(await advise(request)).toEqual({
+    instructions: 'say less',
+    reasoning: '',
+    suggested_executor_level: 0,
+  });
+});
+
 test('fifty equal requests for advice at once are one question', async () => {
   world.answer(() => advice);
   const request = {
