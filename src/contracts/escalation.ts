@@ -117,7 +117,7 @@ export type AdviseAnswer = z.infer<typeof AdviseAnswer>;
 
 /** Body of `POST /v1/escalations`: the whole loop for one job. */
 export const EscalationRequest = z
-  .strictObject({
+  .object({
     job_type: JobType,
     prompt: z.string().min(1),
     context: Json.optional(),
@@ -128,8 +128,8 @@ export const EscalationRequest = z
     /** What was tried before, by whom ever: the ladder goes on from it. */
     escalation_history: History.default([]),
     escalation_advice: AdviceList.default([]),
-    /** As an earlier payload had it; worked out anew. */
-    model_spec: ModelSpec.optional(),
+    /** As an earlier payload had it, of whatever form; worked out anew. */
+    model_spec: JsonObject.optional(),
     /** As an earlier payload had it; worked out anew. */
     active_skills: z.array(z.string()).max(1_000).optional(),
     /** The most that all of its model calls may cost together. */
@@ -137,7 +137,11 @@ export const EscalationRequest = z
     /** JSON Schema that a result must match. */
     result_schema: JsonObject.optional(),
   })
-  .meta({ id: 'EscalationRequest' });
+  .catchall(Json)
+  .meta({
+    id: 'EscalationRequest',
+    description: 'Any other field is a field of the task: it joins `context`, and models see it there.',
+  });
 export type EscalationRequest = z.infer<typeof EscalationRequest>;
 
 export const EscalationState = z

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type {
   AdviseAnswer,
+  Escalation,
   EscalationAdvice,
   EscalationAttempt,
   ExecuteAnswer,
@@ -161,6 +162,22 @@ test('the loop of the specification, run by a client with its own history, ends 
     'advise reasoning',
     'advise top',
   ]);
+});
+
+test('advice that suggests no level is answered with level 0', async () => {
+  world.answer(() => ({ instructions: 'say less' }));
+  const request = {
+    from_level: 1,
+    job_type: 'caption',
+    error: 'no level',
+    escalation_history: [],
+    repo_context: '',
+  };
+  expect(await advise(request)).toEqual({
+    instructions: 'say less',
+    reasoning: '',
+    suggested_executor_level: 0,
+  });
 });
 
 test('fifty equal requests for advice at once are one question', async () => {
@@ -327,6 +344,18 @@ test('a schema that cannot be used is refused before anything is asked', async (
 });
 
 const onlyJob = { job_type: job.job_type, prompt: job.prompt };
+
+test.each([
+  ['no context', undefined, { clip: 'a.mp4', tries: 3 }],
+  ['an object', { clip: 'b.mp4', lang: 'en' }, { clip: 'b.mp4', tries: 3, lang: 'en' }],
+  ['another context', ['b.mp4'], { clip: 'a.mp4', tries: 3, context: ['b.mp4'] }],
+])('a job may have fields of its own, and any model_spec of before: with %s', async (_, context, shown) => {
+  const body = { ...onlyJob, context, clip: 'a.mp4', tries: 3, model_spec: { provider: 'x', deep: [1] } };
+  const [status, { payload }] = await post<Escalation>('/v1/escalations', body);
+  expect([status, payload.context, payload.model_spec.level]).toEqual([202, shown, 0]);
+  const again = await post<Escalation>('/v1/escalations', { ...onlyJob, ...payload });
+  expect([again[0], again[1].payload.context]).toEqual([202, shown]);
+});
 
 test('an escalation is shown to its project alone, and needs the scope', async () => {
   const answer = await world.call(project, '/v1/escalations', { body: onlyJob });

@@ -47,6 +47,19 @@ test('a job climbs from the template to a model that was advised', async () => {
   });
 });
 
+test('advice that suggests no level leads back to level 0', async () => {
+  const { suggested_executor_level: _, ...open } = advice;
+  world.answer(({ kind, model }) => {
+    if (kind !== 'advise') return { result: 'done', used_skills: [] };
+    return model === 'fast' ? open : { ...advice, instructions: 'another way' };
+  });
+  const end = await world.climb(await world.startJob(project, job));
+  expect(end.command).toMatchObject({ outcome: 'succeeded' });
+  expect(kinds()).toEqual(['advise fast', 'advise capable', 'execute fast']);
+  const { payload } = await world.escalation(project, end.escalation_id);
+  expect(payload.escalation_advice).toMatchObject([{ suggested_executor_level: 0 }, {}]);
+});
+
 test('a result that does not match its schema is a failure that the advisor hears of', async () => {
   world.answer(({ kind, data }) => {
     if (kind === 'advise') return advice;

@@ -1,5 +1,7 @@
 /** A new ladder: of a step that failed for real, or of a job by itself. What is opened at its end asks a person at once. */
-import type { EscalationRequest } from '../../../contracts/escalation.ts';
+import { EscalationRequest } from '../../../contracts/escalation.ts';
+import type { Json, JsonObject } from '../../../contracts/primitives.ts';
+import { isPlainObject } from '../../../core/json-type.ts';
 import { carryLists } from '../../../core/ladder/carry-lists.ts';
 import { standStill } from '../../../core/ladder/drive.ts';
 import { humanLevel } from '../../../core/ladder/labels.ts';
@@ -72,19 +74,30 @@ function newStepEscalation(failed: FailedStep, now: number): NewEscalation {
   };
 }
 
+const known: ReadonlySet<string> = new Set(Object.keys(EscalationRequest.shape));
+
+/** The context with the task's own fields; one of the same name in the context is the later word. */
+function contextOf({ context, ...request }: EscalationRequest): Json | undefined {
+  const own = Object.entries(request).filter(([name]) => !known.has(name));
+  if (own.length === 0) return context;
+  const fields = Object.fromEntries(own) as JsonObject;
+  if (context === undefined) return fields;
+  return isPlainObject(context) ? { ...fields, ...context } : { ...fields, context };
+}
+
 export async function openLadderOfJob(
   dependencies: TaskDependencies,
   caller: Caller,
   request: EscalationRequest,
 ): Promise<EscalationRow> {
   const { db } = dependencies;
-  const { job_type, prompt, context, repo_context = '', signals, escalation_level } = request;
+  const { job_type, prompt, repo_context = '', signals, escalation_level } = request;
   const state = startLadder({ start_level: escalation_level, ...carryLists(request, fingerprintOf) });
   const escalation: NewEscalation = {
     ...newEscalation(caller.project_id, newLadder(state, { vouches: isAdmin(caller) })),
     job_type,
     prompt,
-    context,
+    context: contextOf(request),
     repo_context,
     signals,
     result_schema: request.result_schema ?? null,

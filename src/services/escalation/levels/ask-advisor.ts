@@ -25,6 +25,6 @@ export async function askAdvisor(
       error: { code: 'output_invalid', message: reading.message },
     };
   }
-  const { instructions, reasoning, suggested = 1 } = reading;
-  return { kind: 'advised', instructions, reasoning, suggested_executor_level: Math.max(1, suggested) };
+  const { instructions, reasoning, suggested = 0 } = reading;
+  return { kind: 'advised', instructions, reasoning, suggested_executor_level: suggested };
 }
