@@ -30,7 +30,11 @@ const eventStream = 'text/event-stream';
 /** What is no completion goes on as it is: an error, or nothing that anybody can read. */
 function toChunk(text: string): string {
   const completion = readCompletion(text);
-  if (completion === null) return text.replaceAll(/\s*\n\s*/g, ' ');
+  if (completion === null)
+    return text
+      .split('\n')
+      .map((line) => line.trim())
+      .join(' ');
   const choices = completion.choices.map(({ message, ...choice }) => ({ ...choice, delta: message }));
   return JSON.stringify({ ...completion, object: 'chat.completion.chunk', choices });
 }

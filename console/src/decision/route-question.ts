@@ -42,6 +42,7 @@ export function routeQuestionOf(
     ceilingUsd: leftOf(run),
     remainingMs: Number.POSITIVE_INFINITY,
   });
+  const ceilings = [route.ceilingUsd, route.runCeilingUsd ?? null].filter((ceiling) => ceiling !== null);
   const input = step.revisions?.at(-1)?.input ?? step.input;
   return {
     capability: route.capability,
@@ -50,6 +51,6 @@ export function routeQuestionOf(
     tags: [...route.tags],
     ...(input === undefined ? {} : { input }),
     ...(route.versionRange === null ? {} : { version: route.versionRange }),
-    ...(route.ceilingUsd === null ? {} : { budget_ceiling_usd: route.ceilingUsd }),
+    ...(ceilings.length === 0 ? {} : { budget_ceiling_usd: Math.min(...ceilings) }),
   };
 }

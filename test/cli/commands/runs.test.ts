@@ -116,7 +116,14 @@ test('files of a job are listed', async () => {
   const artifacts = [
     { reference: 'media://job_1/out.mp4', size: 2_048, content_type: 'video/mp4', sha256: 'a'.repeat(64) },
   ];
-  const job = { job_id: 'job_1', job: {}, runs: [], artifacts, created_at: run.created_at };
+  const job = {
+    job_id: 'job_1',
+    job: {},
+    runs: [],
+    artifacts,
+    has_more_artifacts: false,
+    created_at: run.created_at,
+  };
   const { asked, stdout } = await capstan(['media', 'ls', 'job_1'], job);
   expect(asked).toEqual(['GET /v1/jobs/job_1']);
   expect(stdout).toContain('media://job_1/out.mp4');

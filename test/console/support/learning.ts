@@ -19,6 +19,11 @@ const folder = fileURLToPath(new URL('../../../examples/learning', import.meta.u
 async function writeJob(request: SharedCapstan['request']): Promise<string> {
   const { body } = await request<{ job_id: string }>('POST', '/v1/jobs', { job: {} });
   const text = await readFile(join(folder, 'job.json'), 'utf8');
+  for (const [, file] of text.matchAll(/media:\/\/job\/([\w./-]+)/g)) {
+    const type = { 'content-type': 'application/octet-stream' };
+    const { status } = await request('PUT', `/v1/media/${body.job_id}/${file}`, 'sound', type);
+    if (status >= 300) throw new Error(`PUT of ${file}: ${status}`);
+  }
   return text.replaceAll('media://job/', `media://${body.job_id}/`);
 }
 

@@ -2,6 +2,9 @@
  * The instances that projects of the console's tests call, started once for all of them: the name of a capability
  * belongs to the project that has registered it first.
  */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { CapstanClient } from '../../support/capstan.ts';
 import {
   answer,
@@ -22,6 +25,17 @@ const picky: Handler = (exec, response) =>
         ok: false,
         error: `rate must be a whole number of Hz, not ${exec.input.rate}`,
       });
+
+/** Writes what it answers with, as a capability does. */
+function writing(mediaUrl: string): Handler {
+  return async (exec, response) => {
+    const [, path = ''] = String(exec.input.output_path).split('media://');
+    const target = join(fileURLToPath(mediaUrl), path);
+    await mkdir(dirname(target), { recursive: true });
+    await writeFile(target, 'film');
+    await echo(exec, response);
+  };
+}
 
 const file = {
   type: 'object',
@@ -55,10 +69,12 @@ const members: readonly (InstanceOptions & { readonly handle?: Handler })[] = [
   },
 ];
 
-async function startMember(capstan: CapstanClient, index: number): Promise<Instance> {
+type Lender = CapstanClient & { readonly mediaUrl: string };
+
+async function startMember(capstan: Lender, index: number): Promise<Instance> {
   const { handle = echo, ...options } = members[index] as (typeof members)[number];
   const instance = await startInstance(capstan, options);
-  instance.handle = handle;
+  instance.handle = options.name === 'concat' ? writing(capstan.mediaUrl) : handle;
   return instance;
 }
 
@@ -77,7 +93,7 @@ function keepAlive({ request }: CapstanClient, instances: readonly Instance[]): 
 }
 
 /** By whoever lends the Capstan of all tests, once. @returns stops it */
-export async function startFleet(capstan: CapstanClient): Promise<() => Promise<void>> {
+export async function startFleet(capstan: Lender): Promise<() => Promise<void>> {
   const instances = await Promise.all(members.map((_, index) => startMember(capstan, index)));
   const rest = keepAlive(capstan, instances);
   return async () => {
