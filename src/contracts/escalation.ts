@@ -75,8 +75,6 @@ export const ExecuteAnswer = z
     /** Null on failure. */
     result: Json,
     error: z.string().optional(),
-    /** What failed, for the caller's `escalation_history`; at level 4 `error` says only that the ladder is exhausted. */
-    attempt: EscalationAttempt.optional(),
     /** Level to run at next, with the advice; 5 = a person. */
     new_level: EscalationLevel.optional(),
     advice: EscalationAdvice.optional(),

@@ -125,7 +125,6 @@ export async function answerFailure(
     success: false,
     result: null,
     error,
-    attempt: failed,
     ...(isHuman ? { new_level: humanLevel } : next),
     ...factsOf(execution),
     cost_usd: await costOf(dependencies.db, call.asker),
@@ -133,15 +132,14 @@ export async function answerFailure(
 }
 
 /** The loop of the specification stops here: a person is asked, who sees this failure too. */
-async function answerExhausted(
+function answerExhausted(
   dependencies: AnswerDependencies,
   { request, ...call }: ExecuteCall,
   failed: EscalationAttempt,
 ): Promise<ExecuteAnswer> {
   const escalation_history = [...request.escalation_history, failed];
   const asking = { ...call, request: { ...request, escalation_history } };
-  const answer = await answerHuman(dependencies, asking, { why: 'no level is left to try' });
-  return { ...answer, attempt: failed };
+  return answerHuman(dependencies, asking, { why: 'no level is left to try' });
 }
 
 export async function answerSuccess(
