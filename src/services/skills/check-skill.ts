@@ -1,7 +1,6 @@
 /**
  * What strangers may put into a skill: texts in which nothing is hidden, patterns that compile to something small and
- * match something, templates that parse and change nothing without having looked at it. A merge patch is refused: it
- * cannot say what it expects to find, so it would never be applied.
+ * match something, templates that parse and change nothing without having looked at it.
  */
 import type { ProblemItem } from '../../contracts/problem.ts';
 import { readPatterns } from '../../core/skills/pattern.ts';
@@ -72,9 +71,6 @@ function checkTemplate(text: string): ProblemItem[] {
   const parsing = parseTemplate(text);
   const fault = (message: string) => [{ pointer: '/template', code: 'invalid_template', message }];
   if (!parsing.ok) return fault(parsing.message);
-  if (parsing.template.kind === 'merge') {
-    return fault('a merge patch cannot test what it changes: send a JSON Patch with a test of each place');
-  }
   if (parsing.template.kind !== 'patch') return [];
   const unguarded = findUnguardedChange(parsing.template.operations, []);
   return unguarded === null ? [] : fault(unguarded);
