@@ -160,16 +160,6 @@ describe('a template', () => {
       { original: { rate: '44100' }, corrected: { rate: 44_100 } },
       '[{"op":"replace","path":"/rate","value":"{{ input.rate | number }}"}]',
     ],
-    [
-      'is the advisor’s, as a JSON Patch, when that was a merge patch that holds',
-      { original, corrected: { ...original, rate: 44_100 }, template: '{"rate": 44100}' },
-      '[{"op":"test","path":"/rate","value":"44.1k"},{"op":"replace","path":"/rate","value":44100}]',
-    ],
-    [
-      'is written anew when the advisor’s gives another input',
-      { original: { rate: '44100' }, corrected: { rate: 44_100 }, template: '{"rate": 48000}' },
-      '[{"op":"replace","path":"/rate","value":"{{ input.rate | number }}"}]',
-    ],
   ])('%s', async (_, inputs, template) => {
     const crystal = await aCrystal({ correction: { ...inputs, isValid: numbers } });
     expect((await read(crystal, await make(crystal)))?.template).toBe(template);
