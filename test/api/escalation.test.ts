@@ -70,6 +70,12 @@ test('a failure brings its advice and the level to come back at, and /advise rep
     success: false,
     result: null,
     error: 'the executor gave up: the scene is not clear',
+    attempt: {
+      level: 1,
+      label: 'fast model',
+      attempted_at: expect.any(Number),
+      error: 'the executor gave up: the scene is not clear',
+    },
     new_level: 2,
     advice: { ...advice, from_level: 2, label: 'capable model' },
     model_spec: { level: 1, label: 'fast model', capability: 'model.fast', model: 'fast' },
