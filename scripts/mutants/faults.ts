@@ -282,9 +282,9 @@ const ladders: readonly Fault[] = [
   },
   {
     name: 'the history of an escalation is truncated',
-    file: 'src/services/escalation/ladder/store-progress.ts',
-    find: 'escalation_history: history.map(toWireAttempt)',
-    put: 'escalation_history: history.slice(0, 2).map(toWireAttempt)',
+    file: 'src/services/escalation/ladder/stored-ladder.ts',
+    find: 'escalation_history: history,',
+    put: 'escalation_history: history.slice(0, 2),',
     tests: ['test/services/escalation/job-ladder.test.ts'],
   },
   {

@@ -75,6 +75,8 @@ export const ExecuteAnswer = z
     /** Null on failure. */
     result: Json,
     error: z.string().optional(),
+    /** The execution that failed, with its own error also where no level is left: append it to `escalation_history`. */
+    attempt: EscalationAttempt.optional(),
     /** Level to run at next, with the advice; 5 = a person. */
     new_level: EscalationLevel.optional(),
     advice: EscalationAdvice.optional(),

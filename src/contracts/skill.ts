@@ -11,7 +11,7 @@ const ErrorPatterns = z
 const Instructions = z.string().min(1).max(4_000);
 const Template = z.string().min(1).max(4_000);
 const textsOfSkills =
-  'No text holds hidden characters. A template that begins with [ or { is a JSON Patch or a merge patch.';
+  'No text holds hidden characters. A template that begins with [ is a JSON Patch; one that begins with { is refused.';
 const UnixSeconds = z.number().nonnegative().max(8_640_000_000_000);
 const Count = z.number().int().min(0).max(1_000_000_000);
 

@@ -24,6 +24,12 @@ test('level 0 fails without a template and sends the caller to a person', async 
       success: false,
       result: null,
       error: 'level 0 has no template for a job of type caption',
+      attempt: {
+        level: 0,
+        label: 'static template',
+        attempted_at: expect.any(Number),
+        error: 'level 0 has no template for a job of type caption',
+      },
       new_level: 5,
       active_skills: [],
       cost_usd: 0,

@@ -70,6 +70,12 @@ test('a failure brings its advice and the level to come back at, and /advise rep
     success: false,
     result: null,
     error: 'the executor gave up: the scene is not clear',
+    attempt: {
+      level: 1,
+      label: 'fast model',
+      attempted_at: expect.any(Number),
+      error: 'the executor gave up: the scene is not clear',
+    },
     new_level: 2,
     advice: { ...advice, from_level: 2, label: 'capable model' },
     model_spec: { level: 1, label: 'fast model', capability: 'model.fast', model: 'fast' },
@@ -302,6 +308,15 @@ test('a failure at level 4 opens the review and answers the text of the specific
     { level: 3, error: 'too long' },
     { level: 4, error: 'the executor gave up: the scene is not clear' },
   ]);
+  expect(answer.attempt).toEqual(review.payload.history[1]);
+});
+
+test('the answer of a failure holds the attempt that a client appends to its history', async () => {
+  world.answer(({ kind }) => (kind === 'advise' ? advice : fails));
+  const { attempt, error } = await execute({ ...job, level: 1 });
+  expect(attempt).toEqual({ level: 1, label: 'fast model', attempted_at: expect.any(Number), error });
+  world.answer(() => ({ result: 7 }));
+  expect(await execute({ ...job, level: 1 })).not.toHaveProperty('attempt');
 });
 
 test('lists as long as they may be are taken, and the ladder reads all of them', async () => {

@@ -52,6 +52,26 @@ function patch<Body = Skill>(
   return readJson<Body>(call(`/skills/${id}`, { method: 'PATCH', body }));
 }
 
+test('a merge patch is refused, with the form that takes its place', async () => {
+  const { admin, member } = await aRegistry();
+  for (const call of [admin, member]) {
+    const sent = call('/skills', { method: 'POST', body: aRequest({ template: '{"rate": 44100}' }) });
+    const [status, problem] = await readJson<Problem>(sent);
+    expect([status, problem.errors]).toEqual([
+      422,
+      [
+        {
+          pointer: '/template',
+          code: 'invalid_template',
+          message: expect.stringContaining('is no JSON Patch: send a list such as [{"op":"test"'),
+        },
+      ],
+    ]);
+  }
+  const [, { id }] = await create(admin);
+  expect((await patch<Problem>(admin, id, { template: '{"rate": 44100}' }))[0]).toBe(422);
+});
+
 describe('POST and GET /skills', () => {
   test("take and answer the specification's shapes", async () => {
     const { admin, list } = await aRegistry();

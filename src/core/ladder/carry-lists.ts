@@ -1,4 +1,4 @@
-/** The lists that a job brings along from attempts made before, as the ladder keeps them: it goes on from them. */
+/** The lists of a ladder: as a job brings them along from attempts made before, and as the wire shows them, without fingerprints. */
 import type { EscalationAdvice, EscalationAttempt } from '../../contracts/escalation.ts';
 import { keepError } from './error-text.ts';
 import type { LadderAdvice, LadderAttempt, LadderStart } from './types.ts';
@@ -26,4 +26,17 @@ export function carryLists(
     }),
   );
   return { history, advice };
+}
+
+export function toWireAttempt({ level, label, attempted_at, error }: LadderAttempt): EscalationAttempt {
+  return {
+    level,
+    label,
+    attempted_at,
+    error,
+  };
+}
+
+export function toWireAdvice({ fingerprint: _, ...advice }: LadderAdvice): EscalationAdvice {
+  return advice;
 }

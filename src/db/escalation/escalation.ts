@@ -2,18 +2,28 @@
  * Queries on escalations. `transition` fences every change: it is stored only on top of the state it was worked out
  * from, so of two workers with the same command one writes.
  */
-import type {
-  EscalationAdvice,
-  EscalationAttempt,
-  EscalationState,
-  ModelSpec,
-} from '../../contracts/escalation.ts';
+import type { EscalationAttempt, EscalationState, ModelSpec } from '../../contracts/escalation.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Db } from '../connect.ts';
 import { toJsonb } from '../jsonb.ts';
 
-/** The state of the ladder's machine (core/ladder), as it was stored. */
+/** The state of the ladder's machine (core/ladder) without its lists, as it was stored. */
 type StoredLadder = object;
+
+/** With the fingerprint of its error. */
+interface KeptAttempt extends EscalationAttempt {
+  readonly fingerprint: string;
+}
+
+/** With the fingerprint of the error that it answered. */
+interface KeptAdvice {
+  readonly from_level: number;
+  readonly label: string;
+  readonly instructions: string;
+  readonly reasoning?: string;
+  readonly suggested_executor_level?: number;
+  readonly fingerprint: string;
+}
 
 /** The step that a ladder is of. */
 export interface EscalatedStep {
@@ -35,8 +45,8 @@ export interface NewEscalation {
   readonly previous_id: string | null;
   readonly ladder: StoredLadder;
   readonly escalation_level: number;
-  readonly escalation_history: readonly EscalationAttempt[];
-  readonly escalation_advice: readonly EscalationAdvice[];
+  readonly escalation_history: readonly KeptAttempt[];
+  readonly escalation_advice: readonly KeptAdvice[];
   readonly model_spec: ModelSpec;
   readonly fingerprint: string | null;
   readonly max_usd: number | null;
@@ -81,8 +91,8 @@ export interface EscalationRow {
   readonly ladder: StoredLadder;
   readonly transition: number;
   readonly escalation_level: number;
-  readonly escalation_history: readonly EscalationAttempt[];
-  readonly escalation_advice: readonly EscalationAdvice[];
+  readonly escalation_history: readonly KeptAttempt[];
+  readonly escalation_advice: readonly KeptAdvice[];
   readonly model_spec: ModelSpec;
   readonly active_skills: readonly string[];
   readonly state: EscalationState;
@@ -155,8 +165,8 @@ export interface EscalationChange {
   readonly ladder: StoredLadder;
   readonly escalation_level: number;
   /** Whole lists, with the stored ones as their beginning. */
-  readonly escalation_history: readonly EscalationAttempt[];
-  readonly escalation_advice: readonly EscalationAdvice[];
+  readonly escalation_history: readonly KeptAttempt[];
+  readonly escalation_advice: readonly KeptAdvice[];
   readonly model_spec: ModelSpec;
   readonly active_skills: readonly string[];
   readonly state: EscalationState;
@@ -262,9 +272,9 @@ export async function listRecentErrors(
 ): Promise<readonly RecentErrorRow[]> {
   const { rows } = await db.raw<{ rows: RecentErrorRow[] }>(
     `select h ->> 'error' as error, h ->> 'fingerprint' as fingerprint
-     from (select ladder from escalation where project_id = ? and job_type = ?
+     from (select escalation_history from escalation where project_id = ? and job_type = ?
        order by escalation_id desc limit ?) recent
-     cross join lateral json_array_elements(recent.ladder -> 'history') h`,
+     cross join lateral jsonb_array_elements(recent.escalation_history) h`,
     [projectId, jobType, escalations],
   );
   return rows;

@@ -13,10 +13,10 @@ create table escalation (
   step_id text,
   item int,
   previous_id text, -- of the same step in the run that this one repeats
-  ladder json not null, -- the machine's state, with the fingerprints of errors
+  ladder json not null, -- the machine's state without its lists
   transition int not null default 0, -- events applied to it
   escalation_level int not null check (escalation_level between 0 and 5),
-  escalation_history jsonb not null default '[]' check (jsonb_typeof(escalation_history) = 'array'),
+  escalation_history jsonb not null default '[]' check (jsonb_typeof(escalation_history) = 'array'), -- with fingerprints of errors
   escalation_advice jsonb not null default '[]' check (jsonb_typeof(escalation_advice) = 'array'),
   model_spec jsonb not null,
   active_skills text[] not null default '{}',

@@ -3,6 +3,7 @@ import type { DecidedRoute } from '../../contracts/dispatch.ts';
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import type { Attempt, Run, RunStep, RunSummary, StepDetail, StepRevision } from '../../contracts/run.ts';
 import { kindFieldsOf } from '../../core/definition/step-kind.ts';
+import { toWireAdvice, toWireAttempt } from '../../core/ladder/carry-lists.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { createDispatchOf, explainDispatch } from '../../core/run/step-dispatch.ts';
 import type { AttemptRow } from '../../db/attempt/attempt.ts';
@@ -203,7 +204,7 @@ export function toStepEscalation(row: EscalationRow): StepDetail['escalation'] {
   const { escalation_level, escalation_history, escalation_advice } = row;
   return {
     escalation_level,
-    escalation_history: [...escalation_history],
-    escalation_advice: [...escalation_advice],
+    escalation_history: escalation_history.map(toWireAttempt),
+    escalation_advice: escalation_advice.map(toWireAdvice),
   };
 }

@@ -1,10 +1,8 @@
 /** The template of a correction: the most general one that passes the gate. */
 import type { Json } from '../../contracts/primitives.ts';
 import type { ErrorGroups } from '../../core/skills/pattern.ts';
-import { convertMergePatch } from '../../core/skills/template/convert-merge.ts';
 import { deriveTemplate } from '../../core/skills/template/derive-template.ts';
 import { passGate } from '../../core/skills/template/gate.ts';
-import { parseTemplate } from '../../core/skills/template/template.ts';
 import { writeTemplate } from '../../core/skills/template/write-template.ts';
 
 export interface WorkedCorrection {
@@ -12,8 +10,6 @@ export interface WorkedCorrection {
   readonly original: Json;
   /** The input that worked. */
   readonly corrected: Json;
-  /** What the advisor wrote. */
-  readonly template?: string | undefined;
   /** Whether the capability's schema takes an input. */
   readonly isValid: (input: Json) => boolean;
   /** JSON Pointers of values that are a bound of the schema. */
@@ -28,11 +24,10 @@ export interface Cause {
 
 /** @returns null when none passes */
 export function chooseTemplate(
-  { original, corrected, template, isValid, bounds = [] }: WorkedCorrection,
+  { original, corrected, isValid, bounds = [] }: WorkedCorrection,
   { error, match }: Cause,
 ): string | null {
   const written = [
-    () => (template === undefined ? null : guardTemplate(template, original)),
     () => deriveTemplate({ input: original, match }, corrected, { bounds, error }),
     () => writeTemplate(original, corrected, { bounds }),
   ];
@@ -42,11 +37,4 @@ export function chooseTemplate(
     if (passGate({ template: text, original, corrected, match, isValid, bounds }).ok) return text;
   }
   return null;
-}
-
-/** A merge patch becomes a JSON Patch, which can say what it expects to find. */
-function guardTemplate(text: string, original: Json): string | null {
-  const parsing = parseTemplate(text);
-  if (!parsing.ok || parsing.template.kind === 'text') return null;
-  return parsing.template.kind === 'merge' ? convertMergePatch(parsing.template.merge, original) : text;
 }

@@ -39,6 +39,7 @@ function anAttempt(error: string) {
     label: 'static template',
     attempted_at: 1_700_000_000,
     error,
+    fingerprint: error,
   };
 }
 
@@ -53,7 +54,7 @@ async function anEscalation(changes: Partial<NewEscalation> = {}): Promise<NewEs
     result_schema: null,
     step: null,
     previous_id: null,
-    ladder: { history: [] },
+    ladder: {},
     escalation_level: 0,
     escalation_history: [anAttempt('one')],
     escalation_advice: [],
@@ -95,6 +96,7 @@ describe('a transition', () => {
       from_level: 1,
       label: 'fast model',
       instructions: `advice ${at}`,
+      fingerprint: 'one',
     }));
     const stored = await Promise.all(
       advised.map((advice) => storeTransition(db, aChange(escalation, { escalation_advice: [advice] }))),
@@ -307,11 +309,11 @@ it('a start is undelivered until it is marked or its escalation ended', async ()
 it('recent errors are those of the last escalations of the job type', async () => {
   const { project_id } = await aProject(db);
   for (const error of ['a', 'b', 'c']) {
-    await anEscalation({ project_id, ladder: { history: [{ error, fingerprint: `f${error}` }] } });
+    await anEscalation({ project_id, escalation_history: [anAttempt(error)] });
   }
   expect(await listRecentErrors(db, project_id, 'concat', 2)).toEqual([
-    { error: 'c', fingerprint: 'fc' },
-    { error: 'b', fingerprint: 'fb' },
+    { error: 'c', fingerprint: 'c' },
+    { error: 'b', fingerprint: 'b' },
   ]);
   expect(await listRecentErrors(db, project_id, 'other', 2)).toEqual([]);
 });

@@ -47,6 +47,25 @@ test('a job climbs from the template to a model that was advised', async () => {
   });
 });
 
+test('the lists of a ladder are kept once, where the database lets them grow only', async () => {
+  world.answer(({ kind }) => (kind === 'advise' ? advice : { give_up: true, reason: 'no way' }));
+  const { escalation_id } = await world.climb(await world.startJob(project, job));
+  const { db } = world.api;
+  const row = await db('escalation').where({ escalation_id }).first();
+  expect(Object.keys(row.ladder)).not.toEqual(expect.arrayContaining(['history']));
+  expect(JSON.stringify(row.ladder)).not.toContain('"advice":');
+  const [attempt] = row.escalation_history;
+  expect(attempt).toEqual({ ...attempt, level: 0, fingerprint: expect.stringMatching(/./) });
+  const { payload } = await world.escalation(project, escalation_id);
+  expect([payload.escalation_history, payload.escalation_advice].flat()).toEqual(
+    [row.escalation_history, row.escalation_advice]
+      .flat()
+      .map(({ fingerprint: _, ...shown }: { fingerprint: string }) => shown),
+  );
+  const shortened = db('escalation').where({ escalation_id }).update({ escalation_history: '[]' });
+  await expect(shortened).rejects.toThrow(/only grow/);
+});
+
 test('advice that suggests no level leads back to level 0', async () => {
   const { suggested_executor_level: _, ...open } = advice;
   world.answer(({ kind, model }) => {

@@ -9,6 +9,7 @@ import { startLadder } from '../../../src/core/ladder/machine.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { insertEscalation } from '../../../src/db/escalation/escalation.ts';
 import { storeStepRevision } from '../../../src/db/step/step-revision.ts';
+import { storeLadder } from '../../../src/services/escalation/ladder/stored-ladder.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { toAnswer } from '../../../src/services/run-data/answers-ahead.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
@@ -194,10 +195,8 @@ async function aLadder({ run_id, project_id }: StoredRun) {
     previous_id: null,
     max_usd: null,
     escalation_level: 0,
-    escalation_history: [],
-    escalation_advice: [],
+    ...storeLadder(newLadder(startLadder({ start_level: 0, history: [], advice: [] }))),
     fingerprint: null,
-    ladder: newLadder(startLadder({ start_level: 0, history: [], advice: [] })),
     model_spec: { level: 0, label: 'static template', capability: null, model: null },
   });
   let choice = 0;

@@ -27,8 +27,6 @@ export function applyTemplate(template: SkillTemplate, scope: SkillScope): Templ
     switch (template.kind) {
       case 'text':
         return { ok: true, input: evaluateTemplate(template.text, scope) };
-      case 'merge':
-        return stop('a merge patch applies once it is written as a JSON Patch for the input it was made for');
       case 'patch':
         return correct(template.operations, scope);
     }

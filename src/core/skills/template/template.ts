@@ -1,14 +1,13 @@
 /**
- * What a skill knows of the correction itself. Text that starts with `[` is a JSON Patch, with `{` a merge patch,
- * anything else (also text that starts with an expression) is literal text, for jobs that are not steps. String
- * leaves may hold expressions over `input` and `match`.
+ * What a skill knows of the correction itself. Text that starts with `[` is a JSON Patch, anything else (also text that
+ * starts with an expression) is literal text, for jobs that are not steps. A merge patch is refused: it cannot say what
+ * it expects to find. String leaves may hold expressions over `input` and `match`.
  */
 import type { Json } from '../../../contracts/primitives.ts';
 import { skillDialect } from '../../expression/dialect.ts';
 import type { ExpressionSyntaxError } from '../../expression/errors.ts';
 import { hasReference } from '../../expression/references.ts';
 import { type CompiledTemplate, readTemplate, type TemplateReading } from '../../expression/template.ts';
-import { isPlainObject } from '../../json-type.ts';
 import { type PatchOperation, readPatch } from './json-patch.ts';
 
 /** Values are compiled; paths are as they stand. */
@@ -16,8 +15,6 @@ export type TemplateOperation = PatchOperation<CompiledTemplate>;
 
 export type SkillTemplate =
   | { readonly kind: 'patch'; readonly operations: readonly TemplateOperation[] }
-  /** Applies only after `convertMergePatch` has guarded it with the input that it was made for. */
-  | { readonly kind: 'merge'; readonly merge: Json }
   | { readonly kind: 'text'; readonly text: CompiledTemplate };
 
 export type TemplateParsing =
@@ -26,24 +23,22 @@ export type TemplateParsing =
 
 export function parseTemplate(text: string): TemplateParsing {
   const start = text.trimStart();
-  if (start.startsWith('[')) return parseJsonTemplate(text, 'JSON Patch', parsePatch);
-  if (start.startsWith('{') && !start.startsWith('{{'))
-    return parseJsonTemplate(text, 'merge patch', parseMerge);
+  if (start.startsWith('[')) return parseJsonTemplate(text);
+  if (start.startsWith('{') && !start.startsWith('{{')) return { ok: false, message: mergeRefusal };
   if (start === '') return { ok: false, message: 'the template is empty' };
   const reading = readValue(text, '');
   return ifSound(reading, { kind: 'text', text: reading.template });
 }
 
-function parseJsonTemplate(
-  text: string,
-  form: string,
-  parse: (value: Json) => TemplateParsing,
-): TemplateParsing {
+const mergeRefusal =
+  'a template that starts with { is no JSON Patch: send a list such as [{"op":"test","path":"/rate","value":"44.1k"},{"op":"replace","path":"/rate","value":44100}]';
+
+function parseJsonTemplate(text: string): TemplateParsing {
   try {
-    return parse(JSON.parse(text));
+    return parsePatch(JSON.parse(text));
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    const message = `a template that starts like a ${form} has to be JSON: ${error.message.slice(0, 200)}`;
+    const message = `a template that starts like a JSON Patch has to be JSON: ${error.message.slice(0, 200)}`;
     return { ok: false, message };
   }
 }
@@ -59,10 +54,6 @@ function parsePatch(value: Json): TemplateParsing {
     return { ...operation, value: reading.template };
   });
   return ifSound({ errors }, { kind: 'patch', operations });
-}
-
-function parseMerge(merge: Json): TemplateParsing {
-  return ifSound(readValue(merge, ''), { kind: 'merge', merge });
 }
 
 function readValue(value: Json, pointer: string): TemplateReading {
@@ -90,9 +81,4 @@ export function quoteValue(value: Json): Json {
   const { template, errors } = readValue(value, '');
   const isKept = errors.length === 0 && template.root.kind === 'literal' && template.root.value === value;
   return isKept ? value : { $literal: value };
-}
-
-/** A `$literal` object is a leaf of a merge patch. */
-export function isQuoted(value: Json): boolean {
-  return isPlainObject(value) && Object.hasOwn(value, '$literal');
 }

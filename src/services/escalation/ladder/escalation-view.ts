@@ -1,4 +1,5 @@
 import type { Escalation } from '../../../contracts/escalation.ts';
+import { toWireAdvice, toWireAttempt } from '../../../core/ladder/carry-lists.ts';
 import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import type { WebLink } from '../../web-links.ts';
@@ -17,8 +18,8 @@ export function toEscalation(row: EscalationRow, web: WebLink): Escalation {
       prompt: row.prompt,
       ...(row.has_context ? { context: row.context } : {}),
       repo_context: row.repo_context,
-      escalation_history: [...row.escalation_history],
-      escalation_advice: [...row.escalation_advice],
+      escalation_history: row.escalation_history.map(toWireAttempt),
+      escalation_advice: row.escalation_advice.map(toWireAdvice),
       model_spec: row.model_spec,
       active_skills: [...row.active_skills],
     },

@@ -26,7 +26,7 @@ import type { FailedStep } from '../../steps/execute-step.ts';
 import type { TaskDependencies } from './escalated-task.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import { storeProgress } from './store-progress.ts';
-import { modelSpecOf, readLadder, toWireAdvice, toWireAttempt } from './stored-ladder.ts';
+import { modelSpecOf, readLadder, storeLadder } from './stored-ladder.ts';
 
 async function requireRow(db: Db, escalationId: string): Promise<EscalationRow> {
   const row = await readEscalation(db, escalationId);
@@ -108,7 +108,7 @@ export async function openLadderOfJob(
 }
 
 function newEscalation(project_id: string, ladder: Ladder): NewEscalation {
-  const { history, advice, command } = ladder;
+  const { command } = ladder;
   const level = command.type === 'execute' ? command.level : humanLevel;
   return {
     escalation_id: newId('escalation'),
@@ -121,10 +121,8 @@ function newEscalation(project_id: string, ladder: Ladder): NewEscalation {
     result_schema: null,
     step: null,
     previous_id: null,
-    ladder,
+    ...storeLadder(ladder),
     escalation_level: level,
-    escalation_history: history.map(toWireAttempt),
-    escalation_advice: advice.map(toWireAdvice),
     model_spec: modelSpecOf(level),
     fingerprint: null,
     max_usd: null,

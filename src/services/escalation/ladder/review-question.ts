@@ -2,6 +2,7 @@
 import type { BudgetRefusal } from '../../../contracts/money.ts';
 import type { JsonObject } from '../../../contracts/primitives.ts';
 import type { ReviewPayload } from '../../../contracts/review.ts';
+import { toWireAdvice, toWireAttempt } from '../../../core/ladder/carry-lists.ts';
 import { proposeCorrections } from '../../../core/ladder/correction.ts';
 import type { Ladder } from '../../../core/ladder/ladder.ts';
 import { reviewDueMs } from '../../../core/ladder/limits.ts';
@@ -10,7 +11,7 @@ import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { budgetScopeOf } from '../../reviews/budget-scope.ts';
 import { readStepTask, type TaskDependencies } from './escalated-task.ts';
-import { stepOf, toWireAdvice, toWireAttempt } from './stored-ladder.ts';
+import { stepOf } from './stored-ladder.ts';
 
 export interface ReviewQuestion {
   readonly payload: ReviewPayload;

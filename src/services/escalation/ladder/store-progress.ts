@@ -30,7 +30,7 @@ import type { TaskDependencies } from './escalated-task.ts';
 import { learnFromSuccess } from './learn-from-success.ts';
 import { tellTransition } from './observe-ladder.ts';
 import { type ReviewQuestion, writeQuestion } from './review-question.ts';
-import { modelSpecOf, readLadder, stepOf, toWireAdvice, toWireAttempt } from './stored-ladder.ts';
+import { modelSpecOf, stepOf, storeLadder } from './stored-ladder.ts';
 
 /** A transition, with what it was worked out from. */
 export interface Progress extends LadderTransition {
@@ -199,16 +199,14 @@ function changeOf(row: EscalationRow, { next, execution }: Progress) {
   const { history, command } = next;
   const level = command.type === 'execute' ? command.level : row.escalation_level;
   const made = execution === undefined ? row.model_spec : modelSpecOf(execution.level, execution.model);
-  const hasGrown = history.length > readLadder(row).history.length;
+  const hasGrown = history.length > row.escalation_history.length;
   const isKnownError = hasGrown && execution?.end.kind !== 'no_template';
   return {
     escalation_id,
     transition,
-    ladder: next,
+    ...storeLadder(next),
     escalation_level: level,
     leader_id: row.leader_id,
-    escalation_history: history.map(toWireAttempt),
-    escalation_advice: next.advice.map(toWireAdvice),
     model_spec: command.type === 'execute' ? modelSpecOf(command.level) : made,
     active_skills: execution === undefined ? row.active_skills : activeSkillsOf(execution),
     fingerprint: row.fingerprint ?? (isKnownError ? (history.at(-1)?.fingerprint ?? null) : null),

@@ -125,6 +125,7 @@ export async function answerFailure(
     success: false,
     result: null,
     error,
+    attempt: failed,
     ...(isHuman ? { new_level: humanLevel } : next),
     ...factsOf(execution),
     cost_usd: await costOf(dependencies.db, call.asker),
@@ -132,14 +133,14 @@ export async function answerFailure(
 }
 
 /** The loop of the specification stops here: a person is asked, who sees this failure too. */
-function answerExhausted(
+async function answerExhausted(
   dependencies: AnswerDependencies,
   { request, ...call }: ExecuteCall,
-  failed: EscalationAttempt,
+  attempt: EscalationAttempt,
 ): Promise<ExecuteAnswer> {
-  const escalation_history = [...request.escalation_history, failed];
+  const escalation_history = [...request.escalation_history, attempt];
   const asking = { ...call, request: { ...request, escalation_history } };
-  return answerHuman(dependencies, asking, { why: 'no level is left to try' });
+  return { ...(await answerHuman(dependencies, asking, { why: 'no level is left to try' })), attempt };
 }
 
 export async function answerSuccess(

@@ -32,7 +32,7 @@ describe('passGate', () => {
   it.each<[string, Partial<GateInput>, RegExp]>([
     ['a template that is none', { template: '[' }, /has to be JSON/],
     ['literal text', { template: 'use 44100' }, /only a JSON Patch/],
-    ['a merge patch', { template: '{"rate":44100}' }, /only a JSON Patch/],
+    ['a merge patch', { template: '{"rate":44100}' }, /is no JSON Patch/],
     ['hidden characters', { template: '[{"op":"add","path":"/\u200b","value":1}]' }, /U\+200B/],
     [
       'an unguarded literal',

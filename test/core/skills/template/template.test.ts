@@ -23,7 +23,6 @@ function operationsOf(template: string | null): Json {
 describe('parseTemplate', () => {
   it.each([
     ['[{"op":"remove","path":"/a"}]', 'patch'],
-    [' {"a": null}', 'merge'],
     ['Use 44100 Hz', 'text'],
     ['{{ input.name }} is enough', 'text'],
   ])('reads %s as %s', (text, kind) => {
@@ -33,16 +32,20 @@ describe('parseTemplate', () => {
   it.each([
     ['', /empty/],
     ['[', /JSON Patch has to be JSON/],
-    ['{a: 1}', /merge patch has to be JSON/],
+    [' {"rate": 44100}', /is no JSON Patch: send a list/],
+    ['{a: 1}', /is no JSON Patch/],
     [
       '[{"op":"add","path":"/a","value":"{{ inptu.a }}"}]',
       /"inptu" is no root; there are input, match \(at character 3 in \/0\/value\); did you mean "input"/,
     ],
-    ['{"a": "{{ job.a }}"}', /"job" is no root/],
-    ['{"a": "{{ input.a | evn }}"}', /did you mean "even"/],
+    ['[{"op":"add","path":"/a","value":"{{ job.a }}"}]', /"job" is no root/],
+    ['[{"op":"add","path":"/a","value":"{{ input.a | evn }}"}]', /did you mean "even"/],
     ['say {{ input.__proto__ }}', /__proto__ is not allowed/],
-    ['{"constructor": 1, "a": "{{ input.a }}"}', /constructor is not allowed/],
-    ['{"a": "{{ input.a | default() }}"}', /a value: default\(0\)/],
+    [
+      '[{"op":"add","path":"/a","value":{"constructor": 1, "a": "{{ input.a }}"}}]',
+      /constructor is not allowed/,
+    ],
+    ['[{"op":"add","path":"/a","value":"{{ input.a | default() }}"}]', /a value: default\(0\)/],
   ])('refuses %s', (text, message) => {
     expect(parseTemplate(text)).toEqual({ ok: false, message: expect.stringMatching(message) });
   });

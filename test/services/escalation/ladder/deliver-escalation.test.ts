@@ -9,6 +9,7 @@ import { connectDatabase, type Db } from '../../../../src/db/connect.ts';
 import { insertEscalation } from '../../../../src/db/escalation/escalation.ts';
 import { createEscalationDelivery } from '../../../../src/services/escalation/ladder/deliver-escalation.ts';
 import { createRestartForgottenLadders } from '../../../../src/services/escalation/ladder/restart-forgotten-ladders.ts';
+import { storeLadder } from '../../../../src/services/escalation/ladder/stored-ladder.ts';
 import { newId } from '../../../../src/services/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
 import { aProject, aRun } from '../../../support/factories.ts';
@@ -39,10 +40,8 @@ async function anEscalation(run_id: string | null = null): Promise<{ id: string;
     previous_id: null,
     max_usd: null,
     escalation_level: 2,
-    escalation_history: [],
-    escalation_advice: [],
+    ...storeLadder(newLadder(startLadder({ start_level: 2, history: [], advice: [] }))),
     fingerprint: null,
-    ladder: newLadder(startLadder({ start_level: 2, history: [], advice: [] })),
     model_spec: { level: 2, label: 'capable model', capability: 'model.capable', model: null },
     step: run_id === null ? null : { run_id, step_id: 'a', item: 0 },
   });

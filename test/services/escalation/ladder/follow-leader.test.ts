@@ -10,7 +10,7 @@ import {
 } from '../../../../src/db/escalation/escalation.ts';
 import { readUnixTime } from '../../../../src/db/escalation/escalation-transition.ts';
 import { waitForLeader } from '../../../../src/services/escalation/ladder/follow-leader.ts';
-import { readLadder } from '../../../../src/services/escalation/ladder/stored-ladder.ts';
+import { readLadder, storeLadder } from '../../../../src/services/escalation/ladder/stored-ladder.ts';
 import { newId } from '../../../../src/services/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
 import { aProject, aRun } from '../../../support/factories.ts';
@@ -42,10 +42,8 @@ async function fail(project_id: string, step: EscalatedStep | null = null): Prom
     previous_id: null,
     max_usd: null,
     escalation_level: 0,
-    escalation_history: [],
-    escalation_advice: [],
+    ...storeLadder(newLadder(startLadder({ start_level: 0, history: [attempt], advice: [] }))),
     fingerprint: 'f',
-    ladder: newLadder(startLadder({ start_level: 0, history: [attempt], advice: [] })),
     model_spec: { level: 0, label: 'static template', capability: null, model: null },
   });
   return escalation_id;
