@@ -7,6 +7,9 @@ import { waitFor } from './wait.ts';
 type Kind = StreamFrame['kind'];
 type DataOf<K extends Kind> = Extract<StreamFrame, { kind: K }>['data'];
 
+/** Events wait for transactions of the whole Postgres server: those that tests beside this one hold open count too. */
+const horizonMs = 280_000;
+
 export interface SeenFrame {
   readonly kind: Kind;
   readonly data: unknown;
@@ -60,10 +63,14 @@ export async function openStream(
     frames,
     isOver: () => isOver,
     next: (kind, fits = () => true) =>
-      waitFor(`a frame ${kind}`, () => {
-        const found = frames.findLast((frame) => frame.kind === kind && fits(frame.data as never));
-        return found?.data as never;
-      }),
+      waitFor(
+        `a frame ${kind}`,
+        () => {
+          const found = frames.findLast((frame) => frame.kind === kind && fits(frame.data as never));
+          return found?.data as never;
+        },
+        horizonMs,
+      ),
     close: async () => {
       await reader?.cancel().catch(() => undefined);
       return frames.findLast(({ id }) => id !== undefined)?.id ?? '';
