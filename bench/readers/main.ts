@@ -1,8 +1,9 @@
 /**
  * Readers of the past beside calls: `npm run bench:readers [-- --attempts 10000000]`. One project has millions of
- * attempts; a key of it reads as much as it may, twenty requests at once, while another project makes direct calls.
+ * attempts; a key of it reads as much as its rate lets it, twenty requests at once, while another project makes calls.
  * Bars: the calls' p99 is at most twice its calm value, no attempt is lost, `/readyz` answers 200.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { describeServer } from '../../src/dev/service-processes.ts';
@@ -35,15 +36,17 @@ async function ask({ url, key }: Asking, path: string, body?: object) {
   return { status: response.status, headers: response.headers, body: (await response.json()) as unknown };
 }
 
-/** A server that holds nobody to rates, only to what is open at once and to its pools. */
+/** A server with the rates that it has by default. */
 async function startServer(place: Place, databaseUrl: string): Promise<string> {
   const temporalAddress = await startTemporalServer(place);
   const port = await place.nextPort();
-  const rates = { RATE_LIMITS: 'on', RATE_REQUESTS_PER_S: '1000000' };
-  const environment = { ...createEnvironment(place, { databaseUrl, temporalAddress, port }), ...rates };
+  const environment = {
+    ...createEnvironment(place, { databaseUrl, temporalAddress, port }),
+    RATE_LIMITS: 'on',
+    LOG_LEVEL: 'silent',
+  };
   const url = `http://127.0.0.1:${port}`;
-  const quiet = { ...environment, LOG_LEVEL: 'silent' };
-  await place.supervisor.start(describeServer({ dataDir: place.dataDir, environment: quiet }, url));
+  await place.supervisor.start(describeServer({ dataDir: place.dataDir, environment }, url));
   return url;
 }
 
@@ -77,6 +80,9 @@ interface Timed {
   readonly unready: number;
 }
 
+/** Between two calls: fewer a second than the key may make. */
+const pauseMs = 15;
+
 /** One call after the other, `/readyz` beside every hundredth. */
 async function timeCalls(caller: Asking): Promise<Timed> {
   const took: number[] = [];
@@ -87,6 +93,7 @@ async function timeCalls(caller: Asking): Promise<Timed> {
     const { status } = await ask(caller, '/v1/capabilities/quick/exec', { input: {} });
     took.push(performance.now() - beganAt);
     if (status !== 200) failed += 1;
+    await sleep(pauseMs);
     if (call % 100 === 0 && (await fetch(`${caller.url}/readyz`)).status !== 200) unready += 1;
   }
   took.sort((a, b) => a - b);
@@ -104,8 +111,9 @@ function startReaders(reader: Asking) {
   let isOver = false;
   const read = async (path: string): Promise<void> => {
     while (!isOver) {
-      const { status } = await ask(reader, path);
+      const { status, headers } = await ask(reader, path);
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      if (status === 429) await sleep(1_000 * Number(headers.get('retry-after')));
     }
   };
   const all = Array.from({ length: readers }, (_, at) => read(paths[at % paths.length] ?? ''));
