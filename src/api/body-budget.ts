@@ -3,6 +3,7 @@
  * key or, where none is known yet, an address. What is over it is refused, so that many slow bodies neither fill the
  * process nor keep others from sending theirs.
  */
+import { createTally } from '../core/tally.ts';
 import { AppError } from '../errors/app-error.ts';
 
 /** Beside its bytes, what a piece takes by being one: a body that comes byte by byte holds a hundred times its length. */
@@ -37,12 +38,10 @@ function refuseAll({ processBytes }: BodyBudgetLimits): AppError {
 }
 
 export function createBodyBudget(limits: BodyBudgetLimits): BodyBudget {
-  const bySender = new Map<string, number>();
+  const bySender = createTally();
   let all = 0;
   const add = (sender: string, bytes: number): void => {
-    const held = (bySender.get(sender) ?? 0) + bytes;
-    if (held > 0) bySender.set(sender, held);
-    else bySender.delete(sender);
+    bySender.add(sender, bytes);
     all += bytes;
   };
   return {
@@ -51,7 +50,7 @@ export function createBodyBudget(limits: BodyBudgetLimits): BodyBudget {
       return {
         take: (bytes) => {
           const wanted = bytes + pieceBytes;
-          if ((bySender.get(sender) ?? 0) + wanted > limits.senderBytes) return refuse(sender, limits);
+          if (bySender.of(sender) + wanted > limits.senderBytes) return refuse(sender, limits);
           if (all + wanted > limits.processBytes) return refuseAll(limits);
           add(sender, wanted);
           taken += wanted;

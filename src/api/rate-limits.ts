@@ -5,6 +5,7 @@
  */
 import pLimit, { type LimitFunction } from 'p-limit';
 import type { Config } from '../config.ts';
+import { createTally } from '../core/tally.ts';
 import { AppError } from '../errors/app-error.ts';
 import { createTokenBuckets, type TokenRate } from './token-buckets.ts';
 
@@ -92,24 +93,20 @@ function refuse(what: string, { perSecond, burst }: TokenRate, wait: number): Ap
 type OpenCounts = Pick<RateLimits, 'enter'>;
 
 function createOpenCounts({ REQUESTS_AT_ONCE, STREAMS_AT_ONCE }: RateConfig): OpenCounts {
-  const open = { requests: new Map<string, number>(), streams: new Map<string, number>() };
+  const open = { requests: createTally(), streams: createTally() };
   return {
     enter: (kind, keyId) => {
       const isStream = kind === 'stream';
       const [counts, most, what] = isStream
         ? [open.streams, STREAMS_AT_ONCE, 'streams']
         : [open.requests, REQUESTS_AT_ONCE, 'requests'];
-      const count = counts.get(keyId) ?? 0;
+      const count = counts.of(keyId);
       if (count >= most) {
         const message = `${keyId} has ${count} ${what} open, and ${most} are allowed at once; try again when one has ended`;
         throw new AppError('rate_limited', message, { retryAfterS: 1 });
       }
-      counts.set(keyId, count + 1);
-      return () => {
-        const left = (counts.get(keyId) ?? 1) - 1;
-        if (left > 0) counts.set(keyId, left);
-        else counts.delete(keyId);
-      };
+      counts.add(keyId, 1);
+      return () => counts.add(keyId, -1);
     },
   };
 }

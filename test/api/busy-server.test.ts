@@ -1,6 +1,7 @@
 /** What is asked of a server all of whose connections to the database are in use. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { countWaiting } from '../support/locks.ts';
 import { waitFor } from '../support/wait.ts';
 
 const pool = 2;
@@ -11,20 +12,13 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-async function countWaiting(): Promise<number> {
-  const { rows } = await api.db.raw<{ rows: unknown[] }>(
-    `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-  );
-  return rows.length;
-}
-
 test('is it ready? It says so before one is free: a proxy would leave it out, and with it the next', async () => {
   const held = await api.db.transaction();
   await held.raw('lock table schedule in access exclusive mode');
   const requests = Array.from({ length: pool + 1 }, () => api.call('/v1/schedules'));
-  await waitFor('all connections to wait', async () => (await countWaiting()) === pool);
+  await waitFor('all connections to wait', async () => (await countWaiting(api.db)) === pool);
   const answers = await Promise.all(Array.from({ length: 20 }, () => readJson(api.call('/readyz'))));
-  expect(await countWaiting()).toBe(pool);
+  expect(await countWaiting(api.db)).toBe(pool);
   await held.commit();
   for (const answer of answers) {
     expect(answer).toEqual([200, { ready: true, detail: expect.objectContaining({ database: 'ok' }) }]);

@@ -2,6 +2,7 @@
 import type { ClientRequest } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { countWaiting } from '../support/locks.ts';
 import { sendRaw } from '../support/raw-request.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -47,21 +48,14 @@ test('as many streams as it may have: the next is refused, until one has ended',
   for (const control of [...streams, others, next]) control.abort();
 });
 
-async function countWaiting(): Promise<number> {
-  const { rows } = await api.db.raw<{ rows: unknown[] }>(
-    `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-  );
-  return rows.length;
-}
-
 test('what it reads of what has been, some at a time: others read, and everything else goes on', async () => {
   const held = await api.db.transaction();
   await held.raw('lock table audit in access exclusive mode');
   const reads = Array.from({ length: 20 }, () => api.call('/v1/audit'));
-  await waitFor('four of them to read', async () => (await countWaiting()) === 4);
+  await waitFor('four of them to read', async () => (await countWaiting(api.db)) === 4);
   expect((await api.call('/v1/runs', { headers: other })).status).toBe(200);
   expect((await api.call('/v1/pipelines')).status).toBe(200);
-  expect(await countWaiting()).toBe(4);
+  expect(await countWaiting(api.db)).toBe(4);
   await held.commit();
   const statuses = (await Promise.all(reads)).map(({ status }) => status);
   expect(new Set(statuses)).toEqual(new Set([200]));

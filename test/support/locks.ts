@@ -13,3 +13,11 @@ export async function untilLocked(db: Db, like = ''): Promise<void> {
     return rows.length > 0;
   });
 }
+
+/** Statements of this database that wait for a lock. */
+export async function countWaiting(db: Db): Promise<number> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+  return rows.length;
+}

@@ -1,5 +1,6 @@
 /** Finds what happened and tells it: each thing at least once, again after longer and longer pauses until it is taken. */
 import type { WebhookSender } from '../../clients/webhook-sender.ts';
+import { createTally } from '../../core/tally.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   type DeliveryEnd,
@@ -51,17 +52,10 @@ export async function tell(
   return { delivery_id, status, error, againInMs: error === null ? null : canComeAgain };
 }
 
-/** Adds to what is counted under a name; what is 0 is forgotten. */
-function count(counts: Map<string, number>, name: string, by: number): void {
-  const sum = (counts.get(name) ?? 0) + by;
-  if (sum > 0) counts.set(name, sum);
-  else counts.delete(name);
-}
-
 /** What is under way: no receiver has more than its share, and one that does not answer is asked one thing at a time. */
 function createShares() {
-  const webhooks = new Map<string, number>();
-  const projects = new Map<string, number>();
+  const webhooks = createTally();
+  const projects = createTally();
   const silent = new Set<string>();
   let all = 0;
   return {
@@ -71,17 +65,19 @@ function createShares() {
       ofProject: most.ofProject,
       left: {
         webhooks: new Map(
-          [...new Set([...silent, ...webhooks.keys()])].map((id) => [
+          [...new Set([...silent, ...webhooks.entries.keys()])].map((id) => [
             id,
-            Math.max(0, (silent.has(id) ? 1 : most.ofWebhook) - (webhooks.get(id) ?? 0)),
+            Math.max(0, (silent.has(id) ? 1 : most.ofWebhook) - webhooks.of(id)),
           ]),
         ),
-        projects: new Map([...projects].map(([id, busy]) => [id, Math.max(0, most.ofProject - busy)])),
+        projects: new Map(
+          [...projects.entries].map(([id, busy]) => [id, Math.max(0, most.ofProject - busy)]),
+        ),
       },
     }),
     add: ({ webhook_id, project_id }: DueDelivery, by: 1 | -1): void => {
-      count(webhooks, webhook_id, by);
-      count(projects, project_id, by);
+      webhooks.add(webhook_id, by);
+      projects.add(project_id, by);
       all += by;
     },
     note: (webhookId: string, hasAnswered: boolean): void => {
