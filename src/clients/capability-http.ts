@@ -153,8 +153,9 @@ function explainFailure(
     }
   }
   if (error instanceof AddressRefused) return { kind: 'not_sent', message: error.message };
-  const { code, message } = error as { code?: string; message?: string };
-  return code !== undefined && neverSent.has(code)
+  const { code, message, syscall } = error as Partial<NodeJS.ErrnoException>;
+  const wasConnected = syscall === 'read' || syscall === 'write'; // a route may be lost later, with the same code
+  return code !== undefined && neverSent.has(code) && !wasConnected
     ? { kind: 'not_sent', message: `no connection (${code})` }
     : { kind: 'lost', message: `the connection broke (${code ?? message ?? 'unknown'})` };
 }

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
+import { type Agent, MockAgent } from 'undici';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createCapabilityClient } from '../../src/clients/capability-http.ts';
 import { AddressRefused, type DialGuard } from '../../src/clients/guarded-dial.ts';
@@ -173,3 +174,16 @@ it.skipIf(obstacle !== null)(
     expect(tries).toHaveLength(3);
   },
 );
+
+it.each([
+  ['read', { kind: 'lost', message: 'the connection broke (EHOSTUNREACH)' }],
+  ['connect', { kind: 'not_sent', message: 'no connection (EHOSTUNREACH)' }],
+])('tells from the system call that failed, %s, whether the request was sent', async (syscall, end) => {
+  const failure = Object.assign(new Error(), { code: 'EHOSTUNREACH', syscall });
+  const agent = new MockAgent();
+  agent.disableNetConnect();
+  agent.get('http://10.0.0.1').intercept({ path: '/exec', method: 'POST' }).replyWithError(failure);
+  const createAgent = () => agent as unknown as Agent;
+  const { call } = aClient({ createAgent });
+  expect(await call('http://10.0.0.1')).toEqual(end);
+});
