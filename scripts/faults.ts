@@ -17,7 +17,7 @@ import {
 } from './faults/figures.ts';
 import { openStage } from './faults/open-stage.ts';
 import type { Stage } from './faults/play.ts';
-import { plays } from './faults/plays.ts';
+import { findObstacle, plays } from './faults/plays.ts';
 import { wordsOf } from './faults/submissions.ts';
 import { type FaultName, faultNames, faultRows, isFaultName } from './faults/table.ts';
 
@@ -71,7 +71,11 @@ async function keep(file: string, played: Readonly<Partial<Record<FaultName, Pla
 
 async function playAll(stage: Stage, names: readonly FaultName[]): Promise<number> {
   const played: Partial<Record<FaultName, PlayedFault>> = {};
-  for (const name of names) played[name] = await playOne(stage, name);
+  for (const name of names) {
+    const obstacle = findObstacle(name);
+    if (obstacle === null) played[name] = await playOne(stage, name);
+    else console.log(`\n${name}: not played: ${obstacle}`);
+  }
   const file = values.json ?? (values.only === undefined ? pathOfFaultFigures() : undefined);
   if (file !== undefined) await keep(file, played);
   if (file === pathOfFaultFigures()) await import('./generate-docs.ts');

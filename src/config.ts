@@ -216,7 +216,7 @@ export const ConfigSchema = z
     }),
     LIVENESS_MS: integer(5_000, 20, 600_000).meta({
       description:
-        'Pause between two tries to connect to an instance that is at work; after three failed ones in a row it is gone.',
+        'Silence of an open call after which TCP keepalive asks for its machine, 1 s or more; it is gone after ten probes in vain, a second apart. Also the pause between connects to it until one is answered; it is gone after three in vain.',
     }),
     PROBE_TIMEOUT_MS: integer(5_000, 100, 60_000).meta({
       description: 'How long /health or /spec of an instance may take as a whole.',

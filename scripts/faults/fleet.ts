@@ -5,6 +5,7 @@
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { hashOf } from '../../test/support/hash-chain.ts';
 import type { Journaled } from '../../test/support/invariants.ts';
+import type { NetworkNamespace } from '../../test/support/network-namespace.ts';
 import type { Api } from '../package/api.ts';
 import { type Call, type Member, type OpenCall, startMember } from './member.ts';
 
@@ -28,7 +29,7 @@ export interface Fleet extends Journaled {
   readonly members: readonly Member[];
   readonly lines: readonly Line[];
   /** Says what becomes of the next calls; answered, where nobody says it. */
-  decide(deed: (call: OpenCall) => Deed): void;
+  decide(deed: (call: OpenCall) => Deed | Promise<Deed>): void;
   stop(): Promise<void>;
 }
 
@@ -39,6 +40,8 @@ export interface FleetOptions {
   readonly maxMs?: number;
   /** What is answered; the hash of the input, if not said. */
   readonly work?: (input: JsonObject) => JsonObject;
+  /** Of the first instance, the second, and so on. */
+  readonly namespaces?: readonly NetworkNamespace[];
 }
 
 const callUsd = 0.001;
@@ -104,20 +107,22 @@ async function register(api: Api, spec: { name: string; version: string }, membe
 /** Resolves when all are registered. */
 export async function startFleet(api: Api, options: FleetOptions): Promise<Fleet> {
   const { capability: name, count = 2, minMs = 50, maxMs = 400 } = options;
-  const { work = (input) => ({ h: hashOf(input) }) } = options;
+  const { work = (input) => ({ h: hashOf(input) }), namespaces = [] } = options;
   const named = { name, version: '1.0.0' };
   const schemas = { description: name, input: { type: 'object' }, output: { type: 'object' } };
   const spec = { ...named, ...schemas, cost_model: costModel };
   const journal = new Journal();
-  let decide = (_: OpenCall): Deed => 'answer';
-  const take = (call: OpenCall): void => {
+  let decide: Parameters<Fleet['decide']>[0] = () => 'answer';
+  const take = async (call: OpenCall): Promise<void> => {
     journal.begin(call);
-    const deed = decide(call);
+    const deed = await decide(call);
     const pause = deed === 'refuse' ? 0 : minMs + Math.random() * (maxMs - minMs);
     setTimeout(() => carryOut(call, deed, { journal, output: work(call.input) }), pause);
   };
   const hungUp = (call: Call): void => journal.end(call, null);
-  const starts = Array.from({ length: count }, () => startMember({ spec, take, hungUp }));
+  const starts = Array.from({ length: count }, (_, at) =>
+    startMember({ spec, take, hungUp, namespace: namespaces[at] }),
+  );
   const members = await Promise.all(starts);
   await Promise.all(members.map((member) => register(api, named, member)));
   const facts = { name, cost_model: costModel, max_concurrency: most, tags: ['local'] };

@@ -1,8 +1,10 @@
 /** An instance in this process, which no fault of the cluster touches, and which is made to fail as it is told. */
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { answer } from '../../test/support/fleet.ts';
+import type { NetworkNamespace } from '../../test/support/network-namespace.ts';
 
 export interface Call {
   readonly port: number;
@@ -22,6 +24,7 @@ export interface OpenCall extends Call {
 export interface Member {
   readonly port: number;
   readonly endpoint: string;
+  readonly namespace: NetworkNamespace | undefined;
   /** As a process that is killed: its connections are reset, and nobody takes new ones. */
   crash(): Promise<void>;
   /** New connections are refused, and what is open stays open without a word. */
@@ -33,6 +36,8 @@ export interface MemberOptions {
   readonly take: (call: OpenCall) => void;
   /** The caller has hung up before there was an answer. */
   readonly hungUp: (call: Call) => void;
+  /** Where it listens. Default: on the loopback interface. */
+  readonly namespace?: NetworkNamespace | undefined;
 }
 
 async function readJson(request: IncomingMessage): Promise<JsonObject> {
@@ -65,7 +70,8 @@ async function takeCall(
 }
 
 export async function startMember(options: MemberOptions): Promise<Member> {
-  const { spec } = options;
+  const { spec, namespace } = options;
+  const listener = await namespace?.listen();
   const server = createServer((request, response) => {
     const { name, version } = spec;
     const uptime_ms = process.uptime() * 1_000;
@@ -73,11 +79,13 @@ export async function startMember(options: MemberOptions): Promise<Member> {
     if (request.url === '/spec') return answer(response, 200, spec);
     takeCall(port, options, [request, response]).catch(() => response.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  server.listen(listener ?? { port: 0, host: '127.0.0.1' });
+  await once(server, 'listening');
+  const { address, port } = server.address() as AddressInfo;
   return {
     port,
-    endpoint: `http://127.0.0.1:${port}`,
+    endpoint: `http://${address}:${port}`,
+    namespace,
     crash: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -1,8 +1,9 @@
 /** Who plays each fault of the table. */
+import { findNamespaceObstacle } from '../../test/support/network-namespace.ts';
 import type { Stage } from './play.ts';
 import { outlastHeartbeats, pauseWorker, sendServersAway, sendTemporalAway } from './rows/away.ts';
 import { cancelRuns } from './rows/cancels.ts';
-import { blackholeInstances, killInstances, refuseEverything } from './rows/instances.ts';
+import { blackholeInstances, closePorts, killInstances, refuseEverything } from './rows/instances.ts';
 import { killEverythingInTurn, killServers, killWorkers, restartPostgres } from './rows/killed-parts.ts';
 import { answerMegabytes, runLargeDags } from './rows/large.ts';
 import { loseAnswers } from './rows/lost-answers.ts';
@@ -20,6 +21,7 @@ export const plays: Readonly<Record<FaultName, (stage: Stage) => Promise<Verdict
   'temporal-silent': outlastHeartbeats,
   'instance-killed': killInstances,
   'instance-blackholed': blackholeInstances,
+  'instance-closing': closePorts,
   'api-away': sendServersAway,
   'worker-paused': pauseWorker,
   'large-dags': runLargeDags,
@@ -31,3 +33,8 @@ export const plays: Readonly<Record<FaultName, (stage: Stage) => Promise<Verdict
   'webhook-silent': silenceWebhook,
   'parts-in-turn': killEverythingInTurn,
 };
+
+/** Why a fault cannot be played on this machine, or null. */
+export function findObstacle(name: FaultName): string | null {
+  return name === 'instance-blackholed' ? findNamespaceObstacle() : null;
+}

@@ -51,10 +51,16 @@ const rows = {
   },
   'instance-blackholed': {
     fault:
-      'an instance is silent in the middle of a call and refuses new connections; its answer comes too late',
-    short: 'once',
-    long: '5 times',
-    expected: 'noticed within 30 s, the late answer is not taken',
+      'an instance vanishes in the middle of a call: packets to and from it are dropped without a word; its answer comes too late',
+    short: 'once; only as root on Linux, with `ip`',
+    long: '5 times; only as root on Linux, with `ip`',
+    expected: 'noticed within 20 s, the late answer is not taken',
+  },
+  'instance-closing': {
+    fault: 'an instance takes no new connections and finishes its call, as in an orderly shutdown',
+    short: 'a call of 20 s',
+    long: 'a call of 2 min',
+    expected: 'the call is made once',
   },
   'api-away': {
     fault: 'both servers are frozen while instances send heartbeats',
@@ -141,8 +147,8 @@ export const notRun = [
       'the cluster is made of one package; `rolling-restart` starts the same build anew. Two versions: `npm run faults:migrations` ([rolling-migration](../test/e2e/rolling-migration.test.ts))',
   },
   {
-    fault: 'packets that are dropped without a word',
+    fault: 'packets to and from Postgres or Temporal that are dropped without a word',
     reason:
-      'a script cannot drop packets without rights over the network of the machine: `instance-blackholed` closes the port instead, and connections to Postgres that say nothing are in [silent-database](../test/api/silent-database.test.ts)',
+      'only instances are behind links that can be cut (`instance-blackholed`, as root on Linux). Connections to Postgres that say nothing are in [silent-database](../test/api/silent-database.test.ts)',
   },
 ] as const;

@@ -1,8 +1,11 @@
 /**
  * Makes one `POST /exec` and says what became of it. Never throws for what an instance does: every end is a
- * `CallOutcome`. While a call is open, only refused or unanswered TCP connects end it early: a healthy
- * single-threaded capability answers nothing else while it works.
+ * `CallOutcome`. An instance at work may answer nothing else and accept no connection, so only its machine is asked
+ * while a call is open: by TCP keepalive on the call's own connection, which a machine that has vanished does not answer
+ * and one that has restarted resets; and by connects until one is answered, since keepalive does not run before the
+ * request is acknowledged.
  */
+import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { JsonObject } from '../contracts/primitives.ts';
@@ -52,6 +55,9 @@ const neverSent = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
+const answerCodes = new Set(['ECONNREFUSED', 'ECONNRESET']);
+const silenceCodes = new Set(['ETIMEDOUT', 'EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH']);
+
 type AbortReason = 'timeout' | 'cancelled' | 'abandoned' | 'unreachable';
 
 /** Who aborts a call says whether the result is unwanted, or only this process out of time. */
@@ -67,6 +73,7 @@ export function createCapabilityClient(options: CapabilityClientOptions): Capabi
     bodyTimeout: 0,
     connectTimeoutMs: 5_000,
     keepAliveTimeout: 1_000,
+    keepaliveDelayMs: Math.max(1_000, options.livenessIntervalMs),
   });
   const takeTurn = createTurns(setImmediate);
   return {
@@ -142,36 +149,41 @@ function explainFailure(
       case 'abandoned':
         return { kind: reason };
       case 'unreachable':
-        return { kind: 'lost', message: 'the instance no longer accepts connections' };
+        return { kind: 'lost', message: 'three connects to the instance were not answered' };
     }
   }
   if (error instanceof AddressRefused) return { kind: 'not_sent', message: error.message };
-  const { code, message } = error as { code?: string; message?: string };
-  return code !== undefined && neverSent.has(code)
+  const { code, message, syscall } = error as Partial<NodeJS.ErrnoException>;
+  const wasConnected = syscall === 'read' || syscall === 'write'; // a route may be lost later, with the same code
+  return code !== undefined && neverSent.has(code) && !wasConnected
     ? { kind: 'not_sent', message: `no connection (${code})` }
     : { kind: 'lost', message: `the connection broke (${code ?? message ?? 'unknown'})` };
 }
 
-/** Tries a TCP connect every interval; three failures in a row mean that the instance is gone. */
+/**
+ * Tries a TCP connect every interval until one is answered, be it accepted or refused: then the machine lives, and
+ * acknowledges or resets the connection of the call. Three that are not answered mean that it has gone; one that is not
+ * made, for its name or its address, means nothing.
+ */
 function watchLiveness(
   url: URL,
   { guard, livenessIntervalMs: intervalMs }: CapabilityClientOptions,
   onGone: () => void,
 ): { stop(): void } {
-  let failures = 0;
+  let unanswered = 0;
+  let socket: Socket | undefined;
+  const stop = (): void => {
+    clearInterval(timer);
+    socket?.destroy();
+  };
   const timer = setInterval(() => {
-    const socket = guard.openSocket(url, intervalMs / 2);
-    const fail = (): void => {
-      socket.destroy();
-      failures += 1;
-      if (failures === 3) onGone();
-    };
-    socket.once('connect', () => {
-      failures = 0;
-      socket.destroy();
+    if (socket?.destroyed === false) return; // its name is not resolved yet
+    socket = guard.openSocket(url, intervalMs / 2).once('connect', stop);
+    socket.once('error', ({ code = '' }: NodeJS.ErrnoException) => {
+      if (answerCodes.has(code)) stop();
+      else if (silenceCodes.has(code)) unanswered += 1;
+      if (unanswered === 3) onGone();
     });
-    socket.once('timeout', fail);
-    socket.once('error', fail);
   }, intervalMs);
-  return { stop: () => clearInterval(timer) };
+  return { stop };
 }

@@ -17,10 +17,19 @@ export class AddressRefused extends Error {
   readonly code = 'ADDRESS_REFUSED';
 }
 
+export interface GuardedAgentOptions extends Agent.Options {
+  readonly connectTimeoutMs: number;
+  /** Silence after which TCP keepalive begins; whole seconds. Default: 60 s. */
+  readonly keepaliveDelayMs?: number;
+}
+
 export interface DialGuard {
   /** An agent whose connections are all guarded. Requests fail with `AddressRefused` before anything is sent. */
-  createAgent(options: Agent.Options & { readonly connectTimeoutMs: number }): Agent;
-  /** Emits `error` with `AddressRefused` instead of connecting where no instance may be. */
+  createAgent(options: GuardedAgentOptions): Agent;
+  /**
+   * Fails with `AddressRefused` instead of connecting where no instance may be, and with `ETIMEDOUT` when the connect is
+   * not answered in this time, which begins when the name is resolved.
+   */
   openSocket(url: URL, timeoutMs: number): Socket;
 }
 
@@ -76,33 +85,37 @@ export function createDialGuard(policy: AddressPolicy, resolve: Resolve = resolv
       );
     };
 
-  const createConnector = (origin: URL, timeoutMs: number): buildConnector.connector => {
+  const createConnector = (origin: URL, options: buildConnector.BuildOptions): buildConnector.connector => {
     const port = portOf(origin);
-    const dial = buildConnector({ timeout: timeoutMs, lookup: lookupFor(port) });
-    return (options, callback) => {
-      const { hostname } = options;
+    const dial = buildConnector({ ...options, lookup: lookupFor(port) });
+    return (target, callback) => {
+      const { hostname } = target;
       const family = isIP(hostname);
-      if (family === 0) return dial(options, callback);
+      if (family === 0) return dial(target, callback);
       judge([{ address: hostname, family }], port).then(
-        () => dial(options, callback),
+        () => dial(target, callback),
         (error: Error) => callback(error, null),
       );
     };
   };
 
   return {
-    createAgent: ({ connectTimeoutMs, ...options }) =>
+    createAgent: ({ connectTimeoutMs: timeout, keepaliveDelayMs: keepAliveInitialDelay, ...options }) =>
       new Agent({
         ...options,
-        factory: (origin, poolOptions) =>
-          new Pool(origin, { ...poolOptions, connect: createConnector(new URL(origin), connectTimeoutMs) }),
+        factory: (origin, poolOptions) => {
+          const connect = createConnector(new URL(origin), { timeout, keepAliveInitialDelay });
+          return new Pool(origin, { ...poolOptions, connect });
+        },
       }),
     openSocket: (url, timeoutMs) => {
       const port = portOf(url);
       const host = url.hostname.replace(/^\[|\]$/g, '');
       const fault = isIP(host) === 0 ? null : policy.findFault(host, port);
       if (fault !== null) return new Socket().destroy(new AddressRefused(fault));
-      return connect({ host, port, timeout: timeoutMs, lookup: lookupFor(port) });
+      const socket = connect({ host, port, lookup: lookupFor(port) });
+      const fail = () => socket.destroy(Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' }));
+      return socket.once('connectionAttempt', () => socket.setTimeout(timeoutMs, fail));
     },
   };
 }

@@ -1,3 +1,5 @@
+import type { LookupAddress } from 'node:dns';
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
@@ -158,12 +160,30 @@ describe('a name', () => {
       answerLimitBytes: 1_000,
       livenessIntervalMs: 20,
     });
-    gate = new Promise(() => undefined);
-    const outcome = await client.call(anExec(`http://moving.test:${port}`));
-    gate = Promise.resolve();
-    expect(outcome).toMatchObject({ kind: 'lost' });
-    expect(asked.length).toBeGreaterThanOrEqual(4);
+    let open = (): void => undefined;
+    gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    const outcome = client.call(anExec(`http://moving.test:${port}`));
+    await waitFor('five tries, one for the call', () => asked.length >= 6);
+    open();
+    expect(await outcome).toMatchObject({ kind: 'answered' });
     await client.close();
+  });
+
+  it('that takes long to resolve takes no time from its connect', async () => {
+    let answer = (_: LookupAddress[]): void => undefined;
+    const resolve: Resolve = () =>
+      new Promise((settle) => {
+        answer = settle;
+      });
+    const socket = aGuard({}, resolve).openSocket(new URL(`http://slow.test:${port}`), 5_000);
+    await waitFor('the name to be asked for', () => socket.connecting);
+    expect(socket.timeout).toBeUndefined();
+    answer([{ address: '127.0.0.1', family: 4 }]);
+    await once(socket, 'connect');
+    expect(socket.timeout).toBe(5_000);
+    socket.destroy();
   });
 });
 

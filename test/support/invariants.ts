@@ -109,13 +109,14 @@ async function findUnclaimedCalls(db: Db, fleets: readonly Journaled[]): Promise
   const begun = new Set<string>();
   for (const fleet of fleets) {
     const journal = await fleet.journal();
+    const endpoints = new Map(fleet.instances.map(({ port, endpoint }) => [port, endpoint]));
     for (const { port, max_concurrency } of fleet.instances) {
       const most = mostAtOnce(journal, port);
       if (most > max_concurrency) found.push(`port ${port} worked on ${most} of ${max_concurrency} at once`);
     }
     for (const { kind, port, key = '', number = 0 } of journal) {
       if (kind !== 'begin') continue;
-      const name = nameOf({ endpoint: `http://127.0.0.1:${port}`, key, number });
+      const name = nameOf({ endpoint: endpoints.get(port) ?? `port ${port}`, key, number });
       if (!claims.has(name)) found.push(`${name} was sent without a claim`);
       if (begun.has(name)) found.push(`${name} was sent twice`);
       begun.add(name);

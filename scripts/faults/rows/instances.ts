@@ -1,6 +1,8 @@
 /** Instances that fail in the middle of a call, or all at once. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type NetworkNamespace, openNamespace } from '../../../test/support/network-namespace.ts';
 import { waitFor } from '../../../test/support/wait.ts';
+import type { Deed } from '../fleet.ts';
 import type { Member, OpenCall } from '../member.ts';
 import { playUnderLoad, type Round, type Stage } from '../play.ts';
 import { atMost, joinVerdicts, type Verdict } from '../verdict.ts';
@@ -8,21 +10,31 @@ import { atMost, joinVerdicts, type Verdict } from '../verdict.ts';
 interface Loss {
   /** Makes the instance fail that works on this call. */
   readonly fail: (member: Member) => void | Promise<void>;
-  readonly afterwards?: (call: OpenCall) => void;
+  readonly afterwards?: (member: Member, call: OpenCall) => void;
 }
 
-/** Submits one run, lets the instance fail that its second step is at, and waits for another one to be called. */
-async function loseOne({ fleet, client }: Round, { fail, afterwards }: Loss): Promise<number> {
-  let victim: OpenCall | undefined;
+/** Submits one run and waits until its second step is at an instance, which does with it as told. */
+async function callOne(
+  { fleet, client }: Round,
+  deed: () => Deed | Promise<Deed>,
+): Promise<{ readonly call: OpenCall; readonly member: Member }> {
+  let found: OpenCall | undefined;
   fleet.decide((call) => {
-    if (victim !== undefined || call.input.id !== 'b') return 'answer';
-    victim = call;
-    return 'hold';
+    if (found !== undefined || call.input.id !== 'b') return 'answer';
+    found = call;
+    return deed();
   });
   await client.submit(1, 1);
-  const call = await waitFor('the second step to be called', () => victim, 60_000);
+  const call = await waitFor('the second step to be called', () => found, 60_000);
   const member = fleet.members.find(({ port }) => port === call.port);
   if (member === undefined) throw new Error(`no instance has port ${call.port}`);
+  return { call, member };
+}
+
+/** Lets the instance fail that a second step is at, and waits for another one to be called. */
+async function loseOne(round: Round, { fail, afterwards }: Loss): Promise<number> {
+  const { call, member } = await callOne(round, () => 'hold');
+  const { fleet } = round;
   const from = Date.now();
   await fail(member);
   const next = await waitFor(
@@ -30,7 +42,7 @@ async function loseOne({ fleet, client }: Round, { fail, afterwards }: Loss): Pr
     () => fleet.lines.find(({ kind, key, number }) => kind === 'begin' && key === call.key && number > 1),
     120_000,
   );
-  afterwards?.(call);
+  afterwards?.(member, call);
   return (next.at - from) / 1_000;
 }
 
@@ -41,15 +53,17 @@ function loseInstances(
     loss,
     rounds,
     mostS,
+    namespaces = [],
   }: {
     readonly loss: Loss;
     readonly rounds: number;
     readonly mostS: number;
+    readonly namespaces?: readonly NetworkNamespace[];
   },
 ): Promise<Verdict> {
   return playUnderLoad(
     stage,
-    { name, count: 0, pace: 1, fleet: { count: rounds + 1 } },
+    { name, count: 0, pace: 1, fleet: { count: rounds + 1, namespaces } },
     {
       disturb: async (round) => {
         const waits: number[] = [];
@@ -67,12 +81,42 @@ export function killInstances(stage: Stage): Promise<Verdict> {
 }
 
 /** What it says in the end is wrong, so that it would be seen if anybody took it. */
-export function blackholeInstances(stage: Stage): Promise<Verdict> {
+export async function blackholeInstances(stage: Stage): Promise<Verdict> {
   const loss: Loss = {
-    fail: (member) => member.closePort(),
-    afterwards: (call) => call.answer(200, { ok: true, output: { h: 'too late' } }),
+    fail: ({ namespace }) => namespace?.cutLink(),
+    afterwards: ({ namespace }, call) => {
+      namespace?.mendLink();
+      call.answer(200, { ok: true, output: { h: 'too late' } });
+    },
   };
-  return loseInstances(stage, 'instance-blackholed', { loss, rounds: stage.isLong ? 5 : 1, mostS: 30 });
+  const rounds = stage.isLong ? 5 : 1;
+  const namespaces: NetworkNamespace[] = [];
+  try {
+    for (let at = 0; at <= rounds; at += 1) namespaces.push(openNamespace());
+    return await loseInstances(stage, 'instance-blackholed', { loss, rounds, mostS: 20, namespaces });
+  } finally {
+    for (const namespace of namespaces) namespace.close();
+  }
+}
+
+/** As an instance that is shutting down: a connect is refused long before the call is answered. */
+export function closePorts(stage: Stage): Promise<Verdict> {
+  const workS = stage.isLong ? 120 : 20;
+  return playUnderLoad(
+    stage,
+    { name: 'instance-closing', count: 0, pace: 1, fleet: { count: 2 } },
+    {
+      disturb: async (round) => {
+        const { call, member } = await callOne(round, () => sleep(workS * 1_000, 'answer'));
+        member.closePort();
+        const lines = () => round.fleet.lines.filter(({ key }) => key === call.key);
+        await waitFor('its end', () => lines().some(({ kind }) => kind === 'end'), workS * 1_000 + 60_000);
+        const worked = { figures: { 'seconds of the call': workS }, breaches: [] };
+        const calls = lines().filter(({ kind }) => kind === 'begin').length;
+        return joinVerdicts([worked, atMost('calls of its step', calls, 1)]);
+      },
+    },
+  );
 }
 
 const firstWindowMs = 5_000;
