@@ -3,9 +3,18 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { RunFrame } from '../../src/contracts/stream.ts';
 import { insertReview } from '../../src/db/review/review.ts';
 import { finishRun } from '../../src/db/run/run.ts';
+import { keepWaiting } from '../../src/db/step/step-open.ts';
 import { newId } from '../../src/services/ids.ts';
 import { type CallOptions, readJson, startTestApi, type TestApi } from '../support/api.ts';
-import { aClaim, anEnd, anInstance, aRun, claimAttempt, settleAttempt } from '../support/factories.ts';
+import {
+  aClaim,
+  anEnd,
+  anInstance,
+  aRun,
+  claimAttempt,
+  type StoredRun,
+  settleAttempt,
+} from '../support/factories.ts';
 import { openStream, type ProjectStream } from '../support/project-stream.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -35,6 +44,24 @@ async function work(run: { run_id: string; project_id: string }, step_id = 'a') 
   });
   await claimAttempt(api.db, claim);
   return { instance, settle: () => settleAttempt(api.db, anEnd(claim, { settled_nano: 250_000_000n })) };
+}
+
+const firstStep = { step_id: 'a', item: 0, revision: 0 } as const;
+const untilRaised = { awaiting: 'budget', until: null, for_ms: null, begins: true } as const;
+
+/** A run of which the first step of another waits. */
+async function startedBy({ run_id, project_id }: StoredRun): Promise<StoredRun> {
+  const { step_id, item, revision } = firstStep;
+  const origin = {
+    parent_run_id: run_id,
+    parent_step_id: step_id,
+    parent_item: item,
+    parent_revision: revision,
+  };
+  const started = await aRun(api.db, { project_id, ...origin });
+  const wait = { awaiting: 'run', until: null, for_ms: null, begins: true } as const;
+  await keepWaiting(api.db, { run_id, ...firstStep }, { ...wait, sub_run_id: started.run_id });
+  return started;
 }
 
 function ask(path: string, options?: CallOptions): Promise<[number, { code: string }]> {
@@ -76,6 +103,21 @@ describe('a run', () => {
       .map(({ at }) => at);
     const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
     expect(Math.min(...gaps, Infinity)).toBeGreaterThan(200);
+  });
+
+  test('is told when nothing changes but the runs that its steps have started, however far below', async () => {
+    const outer = await aRun(api.db, { project_id: api.projectId });
+    const inner = await startedBy(await startedBy(outer));
+    const stream = await open('topics=runs');
+    const isIt = ({ run_id }: RunFrame) => run_id === outer.run_id;
+    await keepWaiting(api.db, { run_id: inner.run_id, ...firstStep }, untilRaised);
+    const waits = await stream.next('run', (frame) => isIt(frame) && frame.awaiting.includes('budget'));
+    expect(waits).toMatchObject({ awaiting: ['budget', 'run'], cost_usd: 0 });
+    await (await work(inner, 'b')).settle();
+    await stream.next('run', (frame) => isIt(frame) && frame.cost_usd === 0.25);
+    const end = { run_id: inner.run_id, state: 'failed', output: null, error: null, step_ids: [] } as const;
+    await finishRun(api.db, end);
+    await stream.next('run', (frame) => isIt(frame) && !frame.awaiting.includes('budget'));
   });
 
   test('that is looked at is told event by event, numbered as in its log', async () => {

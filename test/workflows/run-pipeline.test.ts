@@ -312,6 +312,8 @@ describe('inline steps', () => {
         '| b | concat | ✓ succeeded | http://one | 0.25 | 7 ms |',
         '',
         '- concat is as it is',
+        '',
+        '\u00a0', // what the Web UI cuts off
       ].join('\n'),
     );
     expect(details[1]).toBe(details[0]?.replaceAll('✓ succeeded', '✓ succeeded, inline'));

@@ -17,20 +17,29 @@ export interface LogSpan {
   readonly to: string;
 }
 
-/** Those under way, and those that ended after `endedSince`. */
+/**
+ * Those under way, and those that ended after `endedSince`; with each the runs above it, since what a run costs and
+ * waits for is told with all that is below it.
+ */
 export async function listChangedRuns(
   db: Db,
   projectId: string,
   { from, to, endedSince, limit }: LogSpan & { readonly endedSince: Date; readonly limit: number },
 ): Promise<readonly string[]> {
   const { rows } = await db.raw<{ rows: { run_id: string }[] }>(
-    `select r.run_id from (
-       select run_id from run where project_id = :projectId and finished_at is null
-       union all
-       select run_id from run where project_id = :projectId and finished_at > :endedSince
-     ) r where exists (
-       select from event e where e.run_id = r.run_id and e.xid >= :from::text::xid8 and e.xid < :to::text::xid8)
-     limit :limit`,
+    `with changed as (
+       select r.run_id from (
+         select run_id from run where project_id = :projectId and finished_at is null
+         union all
+         select run_id from run where project_id = :projectId and finished_at > :endedSince
+       ) r where exists (
+         select from event e where e.run_id = r.run_id and e.xid >= :from::text::xid8 and e.xid < :to::text::xid8)
+       limit :limit
+     )
+     select run_id from changed
+     union
+     select unnest(line.ancestors) from changed c
+       cross join lateral (select ancestors from run r where r.run_id = c.run_id offset 0) line`,
     { projectId, from, to, endedSince, limit },
   );
   return rows.map(({ run_id }) => run_id);

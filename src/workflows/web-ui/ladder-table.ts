@@ -2,6 +2,7 @@
 
 import { labelOf } from '../../core/ladder/labels.ts';
 import type { LadderPosition, LadderStage } from '../../core/workflow-payloads/escalate-input.ts';
+import { toDetails } from './details.ts';
 
 const shown = 40;
 
@@ -17,7 +18,7 @@ export function createLadderTable(title: string): LadderTable {
       rows.push(`| ${transition} | ${describeCommand(command)} |`);
       if (rows.length > shown) rows.shift();
     },
-    toMarkdown: () => [title, '', '| | now |', '|---|---|', ...rows].join('\n'),
+    toMarkdown: () => toDetails([title, '', '| | now |', '|---|---|', ...rows]),
   };
 }
 

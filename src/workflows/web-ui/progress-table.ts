@@ -4,6 +4,7 @@
  */
 import type { MachineState, MachineStepState, RunOutcome } from '../../core/run/machine.ts';
 import type { RunPipelineInput } from '../../core/workflow-payloads/run-input.ts';
+import { toDetails } from './details.ts';
 
 const shown = 40;
 
@@ -95,7 +96,7 @@ export function createProgressTable({ run_url, dispatch_reasons }: TableInput): 
         .slice(-shown);
       const started = [...remarked, ...latest];
       const waiting = state.plan.steps.length - state.nextReady;
-      return [
+      return toDetails([
         `[Run](${run_url}): ${outcome ?? describeRun(state)}`,
         '',
         '| step | capability | state | instance | USD | took |',
@@ -103,7 +104,7 @@ export function createProgressTable({ run_url, dispatch_reasons }: TableInput): 
         ...started.map((index) => row(state, index)),
         ...(waiting > 0 ? ['', `${waiting} of ${state.plan.steps.length} steps have not started.`] : []),
         ...(dispatch_reasons.length > 0 ? ['', ...dispatch_reasons.map((reason) => `- ${reason}`)] : []),
-      ].join('\n');
+      ]);
     },
   };
 }

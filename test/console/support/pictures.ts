@@ -35,6 +35,11 @@ async function reduceColours(path: string): Promise<void> {
 
 export async function keepPicture(page: Page, name: string): Promise<void> {
   if (!isTakingPictures() || !(shown.has(name) || name.startsWith(ofLearning))) return;
+  await takePicture(page, name);
+}
+
+/** As docs/pictures/NAME.png. */
+export async function takePicture(page: Page, name: string): Promise<void> {
   const path = join(folder, `${name}.png`);
   await page.screenshot({ path, animations: 'disabled' });
   await reduceColours(path);

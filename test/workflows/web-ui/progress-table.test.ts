@@ -56,6 +56,6 @@ test('the table says how the run stands, where it is shown, and why its calls ar
   const table = createProgressTable(input);
   const [first, ...lines] = linesOf(table.toMarkdown(run.state));
   expect(first).toBe('[Run](http://capstan.test/runs/1): paused');
-  expect(lines.at(-1)).toBe('- concat is inline: the definition says so');
+  expect(lines.slice(-3)).toEqual(['- concat is inline: the definition says so', '', '\u00a0']);
   expect(linesOf(table.toMarkdown(run.state, 'failed'))[0]).toBe('[Run](http://capstan.test/runs/1): failed');
 });
