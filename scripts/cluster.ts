@@ -4,8 +4,8 @@
  * the end.
  */
 import { parseArgs } from 'node:util';
-import { stackSignal, untilAborted } from '../src/cli/client/stack-signal.ts';
-import { createPrinter } from '../src/dev/printer.ts';
+import { stackSignal, untilAborted } from '../src/cli/shell.ts';
+import { createPrinter } from '../src/dev/progress.ts';
 import { mostProcesses } from './cluster/ports.ts';
 import { type Cluster, startCluster } from './cluster/start-cluster.ts';
 

@@ -7,8 +7,8 @@
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { describeMachine } from '../bench/engine/result.ts';
-import { stackSignal } from '../src/cli/client/stack-signal.ts';
-import { createPrinter } from '../src/dev/printer.ts';
+import { stackSignal } from '../src/cli/shell.ts';
+import { createPrinter } from '../src/dev/progress.ts';
 import {
   type FaultFigures,
   type PlayedFault,

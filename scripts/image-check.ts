@@ -7,7 +7,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createTemporaryFolder } from '../src/dev/data-folder.ts';
-import { createPrinter } from '../src/dev/printer.ts';
+import { createPrinter } from '../src/dev/progress.ts';
 import { createSupervisor } from '../src/dev/supervisor/supervisor.ts';
 import { findOnPath } from '../src/dev/temporal/source.ts';
 import { makeBaseRoot } from './image/base-root.ts';

@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { createTemporaryFolder } from '../src/dev/data-folder.ts';
-import { createPrinter } from '../src/dev/printer.ts';
+import { createPrinter } from '../src/dev/progress.ts';
 import { createSupervisor } from '../src/dev/supervisor/supervisor.ts';
 import { startBacking } from './package/backing.ts';
 import { checkProcesses } from './package/check-processes.ts';

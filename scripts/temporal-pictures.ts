@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { Frame, Page } from 'playwright-core';
 import { type ApiClient, createApiClient, jsonBody } from '../src/cli/client/api-client.ts';
 import { Run } from '../src/contracts/run.ts';
-import { createPrinter } from '../src/dev/printer.ts';
+import { createPrinter } from '../src/dev/progress.ts';
 import { startStack } from '../src/dev/stack.ts';
 import { launchBrowser } from '../test/console/support/browser.ts';
 import { takePicture } from '../test/console/support/pictures.ts';

@@ -4,9 +4,9 @@
  * `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, TLS and TOML profiles).
  */
 import { z } from 'zod';
-import { parseCidr } from './clients/cidr.ts';
-import { engineVersion } from './core/workflow-payloads/engine-version.ts';
-import { ConfigurationError } from './errors/configuration-error.ts';
+import { parseCidr } from './clients/address-policy.ts';
+import { engineVersion } from './core/workflow-payloads.ts';
+import { ConfigurationError } from './errors/start-errors.ts';
 
 function integer(fallback: number, min: number, max: number) {
   return z.coerce.number().int().min(min).max(max).default(fallback);

@@ -8,8 +8,7 @@ import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/wo
 import { createActivities } from './activities/create-activities.ts';
 import { heartbeatIntervalMs, readConfig } from './config.ts';
 import { loadWorkflowBundle } from './runtime/bundle-workflows.ts';
-import { createLogger } from './runtime/logger.ts';
-import { readDataConverter } from './runtime/temporal.ts';
+import { createLogger, readDataConverter } from './runtime/foundation.ts';
 import { createWorkerRuntime } from './runtime/worker-runtime.ts';
 import { startTelemetry } from './telemetry/start-telemetry.ts';
 

@@ -10,7 +10,7 @@ import { type Cluster, startCluster } from '../../scripts/cluster/start-cluster.
 import { createApi } from '../../scripts/package/api.ts';
 import { packTarball } from '../../scripts/package/pack.ts';
 import { createTemporaryFolder } from '../../src/dev/data-folder.ts';
-import { createPrinter } from '../../src/dev/printer.ts';
+import { createPrinter } from '../../src/dev/progress.ts';
 import { readProcessorTime } from '../engine/processor-time.ts';
 import { startFleet } from '../growth/fleet.ts';
 import { runMany } from '../growth/run-many.ts';

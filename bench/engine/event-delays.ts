@@ -1,5 +1,5 @@
 /** How long an event of a run takes to those who watch: from its row's `at` to its arrival on an open stream. */
-import { readServerSentEvents } from '../../src/cli/client/server-sent-events.ts';
+import { readServerSentEvents } from '../../src/cli/watch/events.ts';
 import type { CapstanApi } from './capstan-api.ts';
 
 /** Events from before the stream was open do not count. @returns milliseconds */

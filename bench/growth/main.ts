@@ -6,7 +6,7 @@
 import { parseArgs } from 'node:util';
 import { type Cluster, startCluster } from '../../scripts/cluster/start-cluster.ts';
 import { createApi } from '../../scripts/package/api.ts';
-import { createPrinter } from '../../src/dev/printer.ts';
+import { createPrinter } from '../../src/dev/progress.ts';
 import { readProcessorTime } from '../engine/processor-time.ts';
 import { openBooks } from './books.ts';
 import { startFleet } from './fleet.ts';

@@ -3,7 +3,7 @@
  * page of the console asks them.
  */
 import { connectDatabase } from '../../src/db/connect.ts';
-import { listLedger } from '../../src/db/money/ledger.ts';
+import { listLedger } from '../../src/db/money/spending.ts';
 import { describeServer } from '../../src/dev/service-processes.ts';
 import { median, percentile99 } from '../engine/statistics.ts';
 import { type Place, say } from '../shared/run-bench.ts';

@@ -11,7 +11,7 @@ import { insertProject } from '../../src/db/access/project.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { insertRuns } from '../../src/db/run/run.ts';
 import { createWorkerRuntime } from '../../src/runtime/worker-runtime.ts';
-import type { Advanced } from '../../src/services/escalation/ladder/ladder-position.ts';
+import type { Advanced } from '../../src/services/escalation/ladder/stored-ladder.ts';
 import { newId } from '../../src/services/ids.ts';
 import { createRouterRuntime } from '../../test/support/router-runtime.ts';
 import type { Failure } from './failures.ts';

@@ -1,5 +1,5 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
+import { runWorkflowId } from '../../src/core/workflow-names.ts';
 
 export interface EndedRun {
   readonly runId: string;

@@ -10,7 +10,7 @@ import { type Cluster, startCluster } from '../../scripts/cluster/start-cluster.
 import { createApi } from '../../scripts/package/api.ts';
 import { connectDatabase } from '../../src/db/connect.ts';
 import { findDrift } from '../../src/db/money/budget-drift.ts';
-import { createPrinter } from '../../src/dev/printer.ts';
+import { createPrinter } from '../../src/dev/progress.ts';
 import { openBooks } from '../growth/books.ts';
 import { startFleet } from '../growth/fleet.ts';
 import { runMany } from '../growth/run-many.ts';

@@ -8,7 +8,7 @@ import { setImmediate } from 'node:timers/promises';
 import { pino } from 'pino';
 import { type AppDependencies, createApp } from '../../src/api/app.ts';
 import type { AttemptEnding } from '../../src/core/call/drive-call.ts';
-import { createCallObserver } from '../../src/services/routing/observe-call.ts';
+import { createCallObserver } from '../../src/services/routing/call-telemetry.ts';
 import type { CallRequest, Claimed } from '../../src/services/routing/routed-call.ts';
 import { startTelemetry } from '../../src/telemetry/start-telemetry.ts';
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { ensureDatabase, type PostgresServer } from '../../src/dev/postgres/server.ts';
-import { ownServerSettings } from '../../src/dev/temporal/settings.ts';
+import { ownServerSettings } from '../../src/dev/temporal/server.ts';
 import { runCommand } from '../package/run-command.ts';
 import type { ClusterPlace } from './place.ts';
 import type { ClusterPrograms } from './programs.ts';

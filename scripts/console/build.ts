@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { build } from 'vite';
-import { consoleHashFile, hashConsoleSources } from '../../src/dev/console/source-hash.ts';
+import { consoleHashFile, hashConsoleSources } from '../../src/dev/console.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const smallest = 1_024;

@@ -1,7 +1,7 @@
 /** The help of every command, as commander prints it. */
 import { Command } from 'commander';
 import { registerCommands } from '../../src/cli/command-table.ts';
-import { exitCodes } from '../../src/cli/exit-codes.ts';
+import { exitCodes } from '../../src/cli/errors.ts';
 import { createShell } from '../../src/cli/shell.ts';
 import { createPage, formatTable, type Page } from './page.ts';
 

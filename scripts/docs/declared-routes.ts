@@ -1,5 +1,5 @@
 import type { Route } from '../../src/api/route.ts';
-import { createRoutes } from '../../src/api/routes/routes.ts';
+import { createRoutes } from '../../src/api/routes.ts';
 import { ConfigSchema } from '../../src/config.ts';
 import type { Services } from '../../src/services/services.ts';
 

@@ -1,11 +1,14 @@
 /** The expression language: the grammar is the parser's table, every example is one that the tests run. */
 import type { Json } from '../../src/contracts/primitives.ts';
-import { pipelineDialect } from '../../src/core/expression/dialect.ts';
-import { type FilterName, filterNames, filters } from '../../src/core/expression/filters.ts';
+import {
+  type FilterName,
+  filterNames,
+  filters,
+  pipelineDialect,
+  skillFilters,
+} from '../../src/core/expression/filters.ts';
 import { createGrammar } from '../../src/core/expression/grammar.ts';
-import { expressionLimits } from '../../src/core/expression/limits.ts';
-import { runFields, stepFields } from '../../src/core/expression/roots.ts';
-import { skillFilters } from '../../src/core/expression/skill-filters.ts';
+import { expressionLimits, runFields, stepFields } from '../../src/core/expression/language.ts';
 import {
   type BrokenExample,
   brokenConditions,

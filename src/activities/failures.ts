@@ -1,9 +1,11 @@
-/** Translates into Temporal's failures: the code is the type, so that a workflow and the Web UI can tell. */
-import { ApplicationFailure, log } from '@temporalio/activity';
+/**
+ * Translates into Temporal's failures: the code is the type, so that a workflow and the Web UI can tell. The work
+ * of an activity runs within this translation, with heartbeats.
+ */
+import { ApplicationFailure, CancelledFailure, Context, log } from '@temporalio/activity';
 import type { Failure } from '../contracts/primitives.ts';
-import type { LadderPosition } from '../core/workflow-payloads/escalate-input.ts';
-import { AppError, toAppError } from '../errors/app-error.ts';
-import { isUnavailable } from '../errors/is-unavailable.ts';
+import type { LadderPosition } from '../core/workflow-payloads.ts';
+import { AppError, isUnavailable, toAppError } from '../errors/app-error.ts';
 
 const halfPairs = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
@@ -64,4 +66,43 @@ export function toApplicationFailure(thrown: unknown, isFinal = false): unknown 
     nonRetryable: isFinal || error.code === 'not_found',
     cause: error,
   });
+}
+
+/**
+ * Does the work of an activity with heartbeats, and a signal that tells whether it is still wanted.
+ *
+ * @param work its faults become failures that Temporal retries; what it shows stands in the next heartbeats
+ */
+export async function whileBeating<Result>(
+  heartbeatIntervalMs: number,
+  work: (signal: AbortSignal, context: Context, show: (details: object) => void) => Promise<Result>,
+): Promise<Result> {
+  const context = Context.current();
+  let details: object | undefined;
+  const beat = setInterval(() => context.heartbeat(details), heartbeatIntervalMs);
+  const show = (shown: object): void => {
+    details = shown;
+  };
+  try {
+    return await work(wantedSignal(context), context, show);
+  } catch (error) {
+    throw error instanceof CancelledFailure ? error : toApplicationFailure(error);
+  } finally {
+    clearInterval(beat);
+  }
+}
+
+/**
+ * Aborted with `cancelled` when the run no longer wants the step, with `abandoned` when this worker stops. Temporal may
+ * have given the activity up because nothing was heard of it for a while: what is under way is wanted all the same, and
+ * whoever was given a step next waits for its call.
+ */
+function wantedSignal(context: Context): AbortSignal {
+  const abort = new AbortController();
+  context.cancelled.catch(() => {
+    const { cancelRequested, timedOut, notFound } = context.cancellationDetails ?? {};
+    if (cancelRequested === true) abort.abort('cancelled');
+    else if (timedOut !== true && notFound !== true) abort.abort('abandoned');
+  });
+  return abort.signal;
 }

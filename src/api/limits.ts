@@ -1,10 +1,20 @@
-/** Limits of the HTTP surface: enforced here, shown at /v1/limits. */
+/**
+ * Limits of the HTTP surface: enforced here, shown at /v1/limits.
+ *
+ * How much one sender may ask of a process, so that the others get their turn: how often a key asks, how many of
+ * its requests are open at once, how much of what has been it reads at once, and how often an address sends a
+ * wrong key or opens a session. Each process counts by itself.
+ */
 
+import { LRUCache } from 'lru-cache';
+import pLimit, { type LimitFunction } from 'p-limit';
 import type { Config } from '../config.ts';
 import { mostValues } from '../contracts/bounds.ts';
+import type { JsonObject } from '../contracts/primitives.ts';
 import type { JsonLimits } from '../core/json-scan.ts';
-import type { BodySize } from './body-kind.ts';
-import type { RateConfig } from './rate-limits.ts';
+import { createTally } from '../core/tally.ts';
+import { AppError } from '../errors/app-error.ts';
+import type { BodySize } from './input.ts';
 
 export type ApiConfig = RateConfig &
   Pick<
@@ -52,3 +62,179 @@ export const httpLimits = {
   waitSeconds: 60,
   eventCommentMs: 15_000,
 } as const;
+
+// Token buckets: `burst` requests at once, then `perSecond` of them. In the memory of one process; of 10,000
+// holders the ones that asked last are remembered, and who is forgotten begins with a full bucket.
+
+export interface TokenRate {
+  readonly perSecond: number;
+  readonly burst: number;
+}
+
+interface TokenBuckets {
+  /** Takes one token. @returns 0, or the seconds until there is one; then nothing was taken */
+  take(holder: string): number;
+}
+
+/** @param now milliseconds of a clock that does not go back */
+export function createTokenBuckets({ perSecond, burst }: TokenRate, now: () => number): TokenBuckets {
+  const buckets = new LRUCache<string, { tokens: number; at: number }>({ max: 10_000 });
+  return {
+    take: (holder) => {
+      const at = now();
+      const known = buckets.get(holder) ?? { tokens: burst, at };
+      const tokens = Math.min(burst, known.tokens + ((at - known.at) / 1_000) * perSecond);
+      buckets.set(holder, { tokens: tokens >= 1 ? tokens - 1 : tokens, at });
+      return tokens >= 1 ? 0 : (1 - tokens) / perSecond;
+    },
+  };
+}
+
+/** Every kind has buckets of its own, so that heartbeats get through whatever else a key does. */
+export type RateKind = 'request' | 'start' | 'escalation' | 'heartbeat' | 'session';
+
+/**
+ * What a route does while it is open. `history`: reads what has been, over a pool of the database of its own; of a key
+ * a few at once, the others wait in line. `stream`: stays open for as long as its client likes.
+ */
+export type OpenKind = 'request' | 'stream' | 'history';
+
+type RateConfig = Pick<
+  Config,
+  | 'RATE_LIMITS'
+  | 'RATE_REQUESTS_PER_S'
+  | 'RATE_STARTS_PER_S'
+  | 'RATE_ESCALATIONS_PER_MIN'
+  | 'RATE_HEARTBEATS_PER_S'
+  | 'RATE_SESSIONS_PER_MIN'
+  | 'RATE_WRONG_KEYS_PER_MIN'
+  | 'REQUESTS_AT_ONCE'
+  | 'STREAMS_AT_ONCE'
+>;
+
+/** Of the pool for what has been; the rest of it is for other keys. */
+const historyAtOnce = 4;
+
+/** Five seconds' worth at once, where the rate is one of seconds. */
+function bySecond(rate: number): TokenRate {
+  return { perSecond: rate, burst: 5 * rate };
+}
+
+function byMinute(rate: number): TokenRate {
+  return { perSecond: rate / 60, burst: rate };
+}
+
+type Rates = Readonly<Record<RateKind | 'wrong_key' | 'open_body', TokenRate>>;
+
+export function ratesOf(config: RateConfig): Rates {
+  return {
+    request: bySecond(config.RATE_REQUESTS_PER_S),
+    start: bySecond(config.RATE_STARTS_PER_S),
+    escalation: byMinute(config.RATE_ESCALATIONS_PER_MIN),
+    // After an outage all instances of a key come at once.
+    heartbeat: { perSecond: config.RATE_HEARTBEATS_PER_S, burst: 20 * config.RATE_HEARTBEATS_PER_S },
+    session: byMinute(config.RATE_SESSIONS_PER_MIN),
+    wrong_key: byMinute(config.RATE_WRONG_KEYS_PER_MIN),
+    // A proxy is one address for all who come through it.
+    open_body: { perSecond: 20, burst: 100 },
+  };
+}
+
+export interface RateLimits {
+  /** @throws AppError `rate_limited` */
+  ask(kind: RateKind, keyId: string): void;
+  /**
+   * Counts a request as open.
+   * @returns says that it is over
+   * @throws AppError `rate_limited` when the key has as many open as it may have
+   */
+  enter(kind: OpenKind, keyId: string): () => void;
+  /** At most `historyAtOnce` of a key at a time; the others begin when one of them has ended. */
+  inLine<T>(keyId: string, read: () => Promise<T>): Promise<T>;
+  /** Keys that are right pass whatever else their address sends. @throws AppError `rate_limited` */
+  sawWrongKey(address: string): void;
+  /** Before a body is read of a sender of whom nothing is known. @throws AppError `rate_limited` */
+  sawOpenBody(address: string): void;
+}
+
+const unlimited: RateLimits = {
+  ask: () => undefined,
+  enter: () => () => undefined,
+  inLine: (_, read) => read(),
+  sawWrongKey: () => undefined,
+  sawOpenBody: () => undefined,
+};
+
+function refuse(what: string, { perSecond, burst }: TokenRate, wait: number): AppError {
+  const rate = perSecond < 1 || burst < 5 * perSecond ? `${burst} a minute` : `${perSecond} a second`;
+  const message = `${what}: ${rate} are allowed, ${burst} at once; try again in ${wait.toFixed(2)} s`;
+  return new AppError('rate_limited', message, { retryAfterS: wait });
+}
+
+type OpenCounts = Pick<RateLimits, 'enter'>;
+
+function createOpenCounts({ REQUESTS_AT_ONCE, STREAMS_AT_ONCE }: RateConfig): OpenCounts {
+  const open = { requests: createTally(), streams: createTally() };
+  return {
+    enter: (kind, keyId) => {
+      const isStream = kind === 'stream';
+      const [counts, most, what] = isStream
+        ? [open.streams, STREAMS_AT_ONCE, 'streams']
+        : [open.requests, REQUESTS_AT_ONCE, 'requests'];
+      const count = counts.of(keyId);
+      if (count >= most) {
+        const message = `${keyId} has ${count} ${what} open, and ${most} are allowed at once; try again when one has ended`;
+        throw new AppError('rate_limited', message, { retryAfterS: 1 });
+      }
+      counts.add(keyId, 1);
+      return () => counts.add(keyId, -1);
+    },
+  };
+}
+
+/** A line for each key that reads now. */
+function createLines(atOnce: number): RateLimits['inLine'] {
+  const lines = new Map<string, LimitFunction>();
+  return async (keyId, read) => {
+    const line = lines.get(keyId) ?? pLimit(atOnce);
+    lines.set(keyId, line);
+    try {
+      return await line(read);
+    } finally {
+      if (line.activeCount + line.pendingCount === 0) lines.delete(keyId);
+    }
+  };
+}
+
+/** @param now milliseconds of a clock that does not go back */
+export function createRateLimits(config: RateConfig, now: () => number): RateLimits {
+  if (config.RATE_LIMITS === 'off') return unlimited;
+  const rates = ratesOf(config);
+  const buckets = {
+    request: createTokenBuckets(rates.request, now),
+    start: createTokenBuckets(rates.start, now),
+    escalation: createTokenBuckets(rates.escalation, now),
+    heartbeat: createTokenBuckets(rates.heartbeat, now),
+    session: createTokenBuckets(rates.session, now),
+    wrong_key: createTokenBuckets(rates.wrong_key, now),
+    open_body: createTokenBuckets(rates.open_body, now),
+  };
+  const take = (kind: keyof Rates, holder: string, what: string): void => {
+    const wait = buckets[kind].take(holder);
+    if (wait > 0) throw refuse(what, rates[kind], wait);
+  };
+  return {
+    ask: (kind, keyId) => take(kind, keyId, `too many of ${keyId}'s requests of the kind ${kind}`),
+    ...createOpenCounts(config),
+    inLine: createLines(historyAtOnce),
+    sawWrongKey: (address) => take('wrong_key', address, `too many wrong keys from ${address}`),
+    sawOpenBody: (address) => take('open_body', address, `too many requests without a key from ${address}`),
+  };
+}
+
+/** A body may be as large as a definition; a job in it has the size of one that is sent by itself. */
+export function findJobFault(job: JsonObject | undefined, limitBytes: number): AppError | null {
+  const bytes = job === undefined ? 0 : Buffer.byteLength(JSON.stringify(job));
+  if (bytes <= limitBytes) return null;
+  return new AppError('job_invalid', `the job has ${bytes} bytes; allowed are ${limitBytes}`);
+}

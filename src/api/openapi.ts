@@ -10,7 +10,7 @@ import { type ErrorCode, errorTable } from '../contracts/errors.ts';
 import { PipelineDefinition } from '../contracts/pipeline.ts';
 import { JsonObject } from '../contracts/primitives.ts';
 import { Problem } from '../contracts/problem.ts';
-import type { BodyKind } from './body-kind.ts';
+import type { BodyKind } from './input.ts';
 import { httpLimits } from './limits.ts';
 import type { Route } from './route.ts';
 

@@ -10,9 +10,9 @@ import type { Scope } from '../contracts/access.ts';
 import type { ErrorCode } from '../contracts/errors.ts';
 import type { CancelSignal } from '../core/cancellation.ts';
 import type { Caller } from '../services/access/caller.ts';
-import type { BodyKind, BodyOf, NoBody } from './body-kind.ts';
-import type { OpenKind, RateKind } from './rate-limits.ts';
-import { Nothing, type RawInput, validateInput } from './validation.ts';
+import type { BodyKind, BodyOf, NoBody } from './input.ts';
+import { Nothing, type RawInput, validateInput } from './input.ts';
+import type { OpenKind, RateKind } from './limits.ts';
 
 /**
  * An answer that is not JSON, or not only; a stream that begins work when it is made is given as a function, which HEAD

@@ -1,10 +1,14 @@
-/** One `POST /exec` after its body is read: check, wait for a place, run, check the output, clean up. */
-import type { IncomingHttpHeaders } from 'node:http';
+/**
+ * One `POST /exec` after its body is read: check, wait for a place, run, check the output, clean up.
+ *
+ * A caller that takes it (`Accept: application/x-ndjson`) is sent the call's progress, a line each, and at last
+ * the ordinary answer as a line. A call that says nothing of its progress is answered as ever.
+ */
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { isCallFailure } from './call-failure.ts';
-import type { CallQueue } from './call-queue.ts';
 import type { Capability, ExecContext } from './define-capability.ts';
 import { openCallMedia } from './media/call-media.ts';
-import type { MediaTransfer } from './media/transfer.ts';
+import type { MediaTransfer } from './media/media-transfer.ts';
 
 export interface ExecReply {
   readonly status: number;
@@ -103,4 +107,81 @@ export async function answerCall(
     host.log(`exec failed: ${messageOf(error)}`);
     return answerThrown(error);
   }
+}
+
+/** First come, first served places for the calls of one instance. Nothing is refused: a call too many waits. */
+export interface CallQueue {
+  /** Calls in work or waiting. */
+  readonly depth: number;
+  /** Runs `work` when a place is free; rejects with the signal's reason when it aborts before that. */
+  run<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result>;
+}
+
+export function createCallQueue(places: number): CallQueue {
+  const waiting: (() => void)[] = [];
+  let working = 0;
+
+  const enter = (signal: AbortSignal): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const start = () => {
+        signal.removeEventListener('abort', giveUp);
+        working += 1;
+        resolve();
+      };
+      const giveUp = () => {
+        waiting.splice(waiting.indexOf(start), 1);
+        reject(signal.reason);
+      };
+      if (signal.aborted) return reject(signal.reason);
+      if (working < places) return start();
+      signal.addEventListener('abort', giveUp, { once: true });
+      waiting.push(start);
+    });
+
+  return {
+    get depth() {
+      return working + waiting.length;
+    },
+    run: async (signal, work) => {
+      await enter(signal);
+      try {
+        return await work();
+      } finally {
+        working -= 1;
+        waiting.shift()?.();
+      }
+    },
+  };
+}
+
+/** Lines that come sooner are left out, but for the last one. */
+const pauseMs = 250;
+
+export function createProgressWriter(
+  request: IncomingMessage,
+  response: ServerResponse,
+): ExecContext['progress'] {
+  const isWanted = String(request.headers.accept ?? '').includes('application/x-ndjson');
+  let toldAt = Number.NEGATIVE_INFINITY;
+  return (fraction, message) => {
+    const now = performance.now();
+    const isSoon = now - toldAt < pauseMs && fraction < 1;
+    if (!isWanted || isSoon || response.destroyed || response.writableEnded) return;
+    toldAt = now;
+    if (!response.headersSent) response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+    const progress = Math.min(1, Math.max(0, Number(fraction) || 0));
+    response.write(`${JSON.stringify({ progress, message: message?.slice(0, 200) })}\n`);
+  };
+}
+
+/** An answer whose head has gone already says what the head would have said. */
+export function toLastLine({ status, body, headers }: ExecReply): string {
+  const retryAfter = headers?.['retry-after'];
+  const code = headers?.['x-error-code'];
+  const head = {
+    status,
+    ...(retryAfter === undefined ? {} : { retry_after_s: Number(retryAfter) }),
+    ...(code === undefined ? {} : { error_code: code }),
+  };
+  return `${JSON.stringify(status === 200 ? body : { ...body, ...head })}\n`;
 }

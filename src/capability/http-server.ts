@@ -1,14 +1,138 @@
 /**
  * The HTTP face of an instance: exactly `POST /exec`, `GET /health`, `GET /spec`, every answer JSON. It knows
  * nothing of the router and authenticates nobody (the router is the boundary).
+ *
+ * A request body must be one JSON object. Size is checked while reading, nesting before parsing, so a hostile body
+ * costs no more than its bytes; a `__proto__` key is refused.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { type CallQueue, createCallQueue } from './call-queue.ts';
-import { type Connections, createConnections } from './connections.ts';
 import type { Capability } from './define-capability.ts';
-import { answerCall, type CallHost, type ExecReply, failure, type InstanceCall } from './exec-call.ts';
-import { type JsonBounds, readJsonBody } from './json-body.ts';
-import { createProgressWriter, toLastLine } from './progress-writer.ts';
+import {
+  answerCall,
+  type CallHost,
+  type CallQueue,
+  createCallQueue,
+  createProgressWriter,
+  type ExecReply,
+  failure,
+  type InstanceCall,
+  toLastLine,
+} from './exec-call.ts';
+
+interface Connections {
+  readonly isClosing: boolean;
+  /** @returns aborts when the caller closes the connection before the answer, or by `abort` */
+  watch(response: ServerResponse): AbortSignal;
+  /** Stops listening; every connection is closed once nothing is being answered. */
+  close(): void;
+  /** Aborts all that is being answered. */
+  abort(reason: Error): void;
+}
+
+/**
+ * What an HTTP server is answering right now, so that it can close as soon as that is done: Node counts a
+ * connection that has not sent its first request as busy and would wait for it.
+ */
+function createConnections(server: Server): Connections {
+  const open = new Map<ServerResponse, AbortController>();
+  let isClosing = false;
+  const closeWhenIdle = (): void => {
+    if (isClosing && open.size === 0) server.closeAllConnections();
+  };
+  return {
+    get isClosing() {
+      return isClosing;
+    },
+    watch: (response) => {
+      const caller = new AbortController();
+      open.set(response, caller);
+      response.once('close', () => {
+        if (!response.writableFinished) caller.abort(new Error('the caller closed the connection'));
+        open.delete(response);
+        closeWhenIdle();
+      });
+      return caller.signal;
+    },
+    close: () => {
+      isClosing = true;
+      server.close();
+      closeWhenIdle();
+    },
+    abort: (reason) => {
+      isClosing = true;
+      for (const caller of open.values()) caller.abort(reason);
+    },
+  };
+}
+
+export interface JsonBounds {
+  readonly bytes: number;
+  /** Brackets open at once. */
+  readonly depth: number;
+}
+
+export const defaultBodyLimits: JsonBounds = { bytes: 16 * 1024 * 1024, depth: 64 };
+
+type Body =
+  | { readonly ok: true; readonly value: object }
+  | { readonly ok: false; readonly status: 413 | 422; readonly error: string };
+
+function refuse(error: string, status: 413 | 422 = 422): Body {
+  return { ok: false, status, error };
+}
+
+async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer | null> {
+  if (Number(request.headers['content-length'] ?? 0) > limit) return null;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    size += chunk.length;
+    if (size > limit) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** How deep the brackets outside strings nest. */
+function nesting(text: string): number {
+  let depth = 0;
+  let deepest = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i += 1) {
+    const char = text[i];
+    if (inString && char === '\\') i += 1;
+    else if (char === '"') inString = !inString;
+    else if (inString) continue;
+    else if (char === '{' || char === '[') deepest = Math.max(deepest, ++depth);
+    else if (char === '}' || char === ']') depth -= 1;
+  }
+  return deepest;
+}
+
+function parse(text: string): unknown {
+  return JSON.parse(text, (key, value) => {
+    if (key === '__proto__') throw new Error('the key __proto__ is not allowed');
+    return value;
+  });
+}
+
+/**
+ * Reads a request body that must be one JSON object. Size is checked while reading, nesting before parsing, so a
+ * hostile body costs no more than its bytes; a `__proto__` key is refused.
+ */
+async function readJsonBody(request: IncomingMessage, limits: JsonBounds): Promise<Body> {
+  const bytes = await readBytes(request, limits.bytes);
+  if (bytes === null) return refuse(`the body is larger than the allowed ${limits.bytes} bytes`, 413);
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    if (nesting(text) > limits.depth) return refuse(`the body nests deeper than the allowed ${limits.depth}`);
+    const value = parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ok: true, value };
+    return refuse('the body is not a JSON object');
+  } catch (error) {
+    return refuse(`the body is not JSON: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
 
 export interface InstanceServer {
   readonly http: Server;

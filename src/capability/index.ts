@@ -1,5 +1,5 @@
 /** What a capability author imports as `capstan/capability`. */
-export { installPackages } from './bootstrap/install-packages.ts';
+export { installPackages } from './bootstrap/packages.ts';
 export { CallFailure, type CallFailureStatus } from './call-failure.ts';
 export {
   type Capability,
@@ -10,6 +10,6 @@ export {
 export type { Prerequisite, PrerequisiteHost } from './lifecycle/prerequisites.ts';
 export { type InstanceOptions, type RunningInstance, startInstance } from './lifecycle/start-instance.ts';
 export type { CallMedia } from './media/call-media.ts';
-export { MediaReference } from './media/media-reference.ts';
+export { MediaReference } from './media/call-media.ts';
 export { serveCapability } from './serve.ts';
 export { readSettings, type Settings } from './settings.ts';

@@ -1,7 +1,38 @@
 /** What can go wrong in a command, and how each is told: lines for stderr and an exit code. */
+
 import type { ProblemItem } from '../contracts/problem.ts';
-import { MissingPartError } from '../errors/missing-part.ts';
-import { exitCodes } from './exit-codes.ts';
+import type { RunState } from '../contracts/run.ts';
+import { MissingPartError } from '../errors/start-errors.ts';
+
+export const exitCodes = {
+  ok: 0,
+  /** The run failed, the definition has errors, or the API refused the request. */
+  failed: 1,
+  /** The outcome is not known: no contact with Capstan, or no longer waited for. */
+  unknown: 2,
+  cancelled: 3,
+  /** A part that the command needs is not installed. */
+  missingPart: 4,
+  interrupted: 130,
+  brokenPipe: 141,
+} as const;
+
+/** What the exit code of `capstan` says. Scripts depend on these numbers. */
+export function exitCodeOf(state: RunState): number {
+  switch (state) {
+    case 'succeeded':
+      return exitCodes.ok;
+    case 'failed':
+      return exitCodes.failed;
+    case 'cancelled':
+      return exitCodes.cancelled;
+    case 'queued':
+    case 'running':
+    case 'paused':
+    case 'cancelling':
+      return exitCodes.unknown;
+  }
+}
 
 /** The API answered with problem+json. `code` is not closed: a newer server may know more codes. */
 export interface ProblemAnswer {
@@ -33,7 +64,7 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-export interface ErrorReport {
+interface ErrorReport {
   readonly lines: readonly string[];
   readonly exitCode: number;
 }

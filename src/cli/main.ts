@@ -1,4 +1,4 @@
-import { exitCodes } from './exit-codes.ts';
+import { exitCodes } from './errors.ts';
 import { runCapstan } from './program.ts';
 import { createShell } from './shell.ts';
 

@@ -3,8 +3,7 @@ import { createRequire } from 'node:module';
 import { Command, CommanderError } from 'commander';
 import { registerCommands } from './command-table.ts';
 import { describeError } from './errors.ts';
-import { removeControls } from './render/print.ts';
-import { createStyle, wantsColour } from './render/style.ts';
+import { createStyle, removeControls, wantsColour } from './render/print.ts';
 import type { Shell } from './shell.ts';
 
 function readVersion(): string {

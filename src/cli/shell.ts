@@ -1,4 +1,11 @@
 /**
+ * The process around a command: its terminals and environment, the folder of this package, and the signals of a
+ * command that holds the embedded stack.
+ */
+import { createRequire } from 'node:module';
+import { dirname } from 'node:path';
+
+/**
  * What a command may touch of the process around it, so that the whole program also runs inside a test.
  */
 export type Terminal = NodeJS.WritableStream & {
@@ -36,3 +43,30 @@ export function createShell(from: NodeJS.Process): Shell {
     },
   };
 }
+
+/** npm passes Ctrl-C on to a program that had it from the terminal already: that is one signal, not two. */
+const sameSignalMs = 1_000;
+
+/** First signal: stop in order. A later one: leave at once; the watchdog then ends the children. */
+export function stackSignal(): AbortSignal {
+  const controller = new AbortController();
+  let caughtAt = 0;
+  const onSignal = (): void => {
+    if (controller.signal.aborted && performance.now() - caughtAt > sameSignalMs) process.exit(130);
+    if (controller.signal.aborted) return;
+    caughtAt = performance.now();
+    controller.abort();
+  };
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, onSignal);
+  return controller.signal;
+}
+
+export function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+/** Where this package is, from its sources as from what is compiled: files that are not code stand beside both. */
+export const packageFolder = dirname(createRequire(import.meta.url).resolve('capstan/package.json'));

@@ -1,15 +1,68 @@
 /**
- * Where an instance may be: inside the allowed networks, and at none of the addresses that are never an instance's.
- * Loopback is allowed in development, or where a network of loopback addresses is named; that of another, wider
- * network is not enough. It judges addresses; names are resolved and judged when dialling.
+ * Where an instance may be: inside the allowed networks, and at none of the addresses that are never an
+ * instance's. Loopback is allowed in development, or where a network of loopback addresses is named; that of
+ * another, wider network is not enough. It judges addresses; names are resolved and judged when dialling.
  */
-import { BlockList } from 'node:net';
+import { BlockList, isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { type Cidr, parseCidr } from './cidr.ts';
-import { type PlainAddress, toPlainAddress } from './plain-address.ts';
+
+// The address that an IP literal stands for: IPv4 inside IPv6 (::ffff:a.b.c.d, 64:ff9b::a.b.c.d) is taken out.
+
+interface PlainAddress {
+  /** In the one form that `URL` writes. */
+  readonly text: string;
+  readonly family: 'ipv4' | 'ipv6';
+}
+
+/** @param address with or without brackets or zone @returns null when it is no IP address */
+export function toPlainAddress(address: string): PlainAddress | null {
+  const bare = address.replace(/^\[|\]$/g, '').replace(/%.*$/, '');
+  const version = isIP(bare);
+  if (version === 0) return null;
+  if (version === 4) return { text: bare, family: 'ipv4' };
+  const text = new URL(`http://[${bare}]`).hostname.slice(1, -1);
+  const embedded = findEmbedded(expand(text));
+  return embedded === null ? { text, family: 'ipv6' } : { text: embedded, family: 'ipv4' };
+}
+
+/** The eight groups. */
+function expand(text: string): readonly number[] {
+  const [head = '', tail] = text.split('::');
+  const read = (part: string): number[] =>
+    part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16));
+  const before = read(head);
+  const after = read(tail ?? '');
+  return [...before, ...Array<number>(8 - before.length - after.length).fill(0), ...after];
+}
+
+const prefixes = ['0,0,0,0,0,65535', '100,65435,0,0,0,0'];
+
+function findEmbedded(groups: readonly number[]): string | null {
+  if (!prefixes.includes(groups.slice(0, 6).join(','))) return null;
+  return groups
+    .slice(6)
+    .flatMap((group) => [group >> 8, group & 255])
+    .join('.');
+}
+
+/** A network such as 10.0.0.0/8 or fc00::/7. */
+interface Cidr {
+  readonly network: string;
+  readonly prefix: number;
+  readonly family: 'ipv4' | 'ipv6';
+}
+
+/** Null when the text is no network. */
+export function parseCidr(text: string): Cidr | null {
+  const [, network = '', digits] = /^([0-9a-f.:]+)\/(\d{1,3})$/i.exec(text.trim()) ?? [];
+  const version = isIP(network);
+  const prefix = Number(digits);
+  if (version === 0 || prefix > (version === 4 ? 32 : 128)) return null;
+  return { network, prefix, family: version === 4 ? 'ipv4' : 'ipv6' };
+}
 
 /** Something of Capstan's own that accepts connections. */
-export interface OwnListener {
+interface OwnListener {
   readonly host: string;
   readonly port: number;
 }
@@ -125,4 +178,24 @@ export function createAddressPolicy(options: AddressPolicyOptions): AddressPolic
         .filter((listener) => listener.port === port && toPlainAddress(listener.host) === null)
         .map(({ host }) => host),
   };
+}
+
+const defaultPorts: Readonly<Record<string, number>> = {
+  'http:': 80,
+  'https:': 443,
+  'postgres:': 5_432,
+  'postgresql:': 5_432,
+  'temporal:': 7_233,
+};
+
+/** Where Capstan's own parts listen, from their URLs; what is no network address (a socket file, port 0) is left out. */
+export function findOwnListeners(urls: readonly (string | undefined)[]): readonly OwnListener[] {
+  return urls.flatMap((text) => {
+    if (text === undefined || !URL.canParse(text)) return [];
+    const { protocol, hostname, port, searchParams } = new URL(text);
+    const host = searchParams.get('host') ?? hostname.replace(/^\[|\]$/g, '');
+    const number = Number(searchParams.get('port') ?? (port || defaultPorts[protocol]));
+    const isTcp = host !== '' && !host.startsWith('/') && Number.isInteger(number) && number > 0;
+    return isTcp ? [{ host, port: number }] : [];
+  });
 }

@@ -9,13 +9,17 @@ import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { JsonObject } from '../contracts/primitives.ts';
-import type { CallOutcome } from '../core/call/outcome.ts';
-import type { CallProgress } from '../core/call/progress.ts';
+import type { CallOutcome, CallProgress } from '../core/call/outcome.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../core/cancellation.ts';
-import { createTurns, largeTextBytes, type Turns } from '../core/turns.ts';
+import { createTurns, largeTextBytes, type Turns } from '../core/pacing.ts';
 import { AddressRefused, type DialGuard } from './guarded-dial.ts';
-import { createProgressLines, isProgressive, toOrdinaryAnswer } from './progress-lines.ts';
-import { answerLimit, readAnswer } from './read-answer.ts';
+import {
+  answerLimit,
+  createProgressLines,
+  isProgressive,
+  readAnswer,
+  toOrdinaryAnswer,
+} from './read-answer.ts';
 import { sendRequest } from './send-request.ts';
 
 export interface CapabilityCall {

@@ -5,7 +5,7 @@
 
 import { z } from 'zod';
 import { mostItems, mostSteps, showCount } from './bounds.ts';
-import { DispatchWish } from './dispatch.ts';
+import { DispatchWish } from './decision.ts';
 import {
   CapabilityName,
   Duration,

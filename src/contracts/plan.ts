@@ -1,7 +1,6 @@
 /** What a run would do and cost, worked out without calling anybody. */
 import { z } from 'zod';
-import { Candidate } from './decision.ts';
-import { StepDispatch } from './dispatch.ts';
+import { Candidate, StepDispatch } from './decision.ts';
 import { Finding, PipelineDefinition, stepKindFields } from './pipeline.ts';
 import { JsonObject, PipelineName, Priority, StepId, Usd, VersionText } from './primitives.ts';
 import { checkAll, notBoth, sayAll } from './rules.ts';

@@ -2,8 +2,7 @@
 
 import { z } from 'zod';
 import { mostSteps } from './bounds.ts';
-import { Decision } from './decision.ts';
-import { RouteDispatch, StepDispatch } from './dispatch.ts';
+import { Decision, RouteDispatch, StepDispatch } from './decision.ts';
 import { EscalationAdvice, EscalationAttempt, EscalationLevel } from './escalation.ts';
 import { PipelineDefinition, stepKindFields } from './pipeline.ts';
 import {

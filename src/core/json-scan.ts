@@ -4,7 +4,7 @@
  * characters that Postgres cannot hold. It is no grammar check; `JSON.parse` does that afterwards.
  */
 import type { ErrorCode } from '../contracts/errors.ts';
-import { isForbiddenName } from './forbidden-names.ts';
+import { isForbiddenName } from './json.ts';
 
 export interface JsonLimits {
   readonly depth: number;

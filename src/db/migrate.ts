@@ -1,17 +1,19 @@
 /**
- * Brings a database to the newest schema that this process knows, forward only. Migrations are statically imported, so
- * that sources and compiled output behave alike. A session advisory lock lets many processes start at once; knex's own
- * lock row, which a killed migrator leaves behind, is freed inside it.
+ * Brings a database to the newest schema that this process knows, forward only, and says how far it is without
+ * writing to it. Migrations are statically imported, so that sources and compiled output behave alike. A session
+ * advisory lock lets many processes start at once; knex's own lock row, which a killed migrator leaves behind, is
+ * freed inside it.
  *
- * A process also starts beside a newer schema, so that a rolling update and its roll-back work: what it does not know
- * is left alone, unless a migration has raised the floor above what it knows (`schema/schema-floor.sql.ts`).
+ * A process also starts beside a newer schema, so that a rolling update and its roll-back work: what it does not
+ * know is left alone, unless a migration has raised the floor above what it knows (`schemaFloorTable`,
+ * sql/database.sql.ts).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { type Adoption, adoptCluster } from './adopt-cluster.ts';
 import { connectDatabase, type Db } from './connect.ts';
 import { createSchema } from './migrations/0001-create-schema.ts';
-import { addParts } from './parts/keep-parts.ts';
+import { addParts } from './partitions.ts';
+import { type Adoption, adoptCluster } from './recovery.ts';
 
 interface Migration {
   /** Begins with its number. */
@@ -94,6 +96,33 @@ export async function migrate(url: string): Promise<Adoption | null> {
       await addParts(db);
       return adoption;
     });
+  } finally {
+    await db.destroy();
+  }
+}
+
+// How far the schema of a database is, without writing to it.
+
+export interface SchemaState {
+  readonly applied: readonly string[];
+  /** What `migrate` would apply, in this order. */
+  readonly pending: readonly string[];
+  /** What a newer version has applied and this one does not know. */
+  readonly newer: readonly string[];
+}
+
+/** @throws Error when the database has left this version behind */
+export async function readSchemaState(url: string): Promise<SchemaState> {
+  const db = connectDatabase(url, 2, 0);
+  try {
+    await checkFloor(db);
+    const hasTable = await db.schema.hasTable(migrationTable);
+    const found: string[] = hasTable ? await db(migrationTable).orderBy('id').pluck('name') : [];
+    return {
+      applied: migrationNames.filter((name) => found.includes(name)),
+      pending: migrationNames.filter((name) => !found.includes(name)),
+      newer: found.filter((name) => !migrationNames.includes(name)),
+    };
   } finally {
     await db.destroy();
   }

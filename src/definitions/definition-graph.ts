@@ -1,5 +1,5 @@
 import type { PipelineDefinition, Validation } from '../contracts/pipeline.ts';
-import type { AnalysedDefinition } from '../core/definition/step-graph.ts';
+import type { AnalysedDefinition } from '../core/definition/compile.ts';
 
 /** Steps and edges, for drawing. */
 export function showGraph(

@@ -1,12 +1,14 @@
-/** What takes an input, and answers: schemas read as types once, compiled only when a literal has to be judged. */
+/**
+ * What takes an input, and answers: schemas read as types once, compiled only when a literal has to be judged. A
+ * definition's own schemas are compiled first where that can do no harm.
+ */
 import type { CapabilitySpec } from '../contracts/capability.ts';
+import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
-import type {
-  CapabilityForm,
-  FindInputFaults,
-  PipelineForm,
-} from '../core/definition/checks/definition-facts.ts';
+import { listOwnSchemas } from '../core/definition/checks/check-types.ts';
+import type { CapabilityForm, FindInputFaults, PipelineForm } from '../core/definition/checks/finding.ts';
 import { readTemplate } from '../core/expression/template.ts';
+import { findSchemaFault } from '../core/foreign-schema.ts';
 import { intersectionOf } from '../core/schema-types/combine-types.ts';
 import { typeOfSchema } from '../core/schema-types/schema-type.ts';
 import { typeOfNode, typeTemplate } from '../core/schema-types/template-type.ts';
@@ -21,7 +23,7 @@ import { createTextCache } from './text-cache.ts';
 type FoundPipeline = Extract<PipelineForm, { kind: 'found' }>;
 
 /** What a check looks at of a stored pipeline that another one runs. */
-export interface ReferencedPipeline {
+interface ReferencedPipeline {
   readonly digest: string;
   readonly job_schema: JsonObject | null;
   readonly has_output: boolean;
@@ -97,4 +99,34 @@ function createFaultFinder(compiler: SchemaCompiler, schema: JsonObject): FindIn
     check ??= compiler.compile(schema);
     return check.findCertain(value, holes, work);
   };
+}
+
+/** Why a schema cannot be used, or null. */
+export type VetSchema = (schema: JsonObject) => Promise<string | null>;
+
+/** Different schemas of one definition, and their text: each is compiled in a thread. */
+const most = { schemas: 50, characters: 100_000 } as const;
+const tooMany = `the definition has more than ${most.schemas} different schemas, or ${most.characters} characters of them`;
+
+/** Compiles the schemas of a definition where that can do no harm. @returns what is wrong with each, null = nothing */
+export async function vetOwnSchemas(
+  vet: VetSchema,
+  definition: PipelineDefinition,
+): Promise<(schema: JsonObject) => string | null> {
+  const byText = new Map<string, string | null>();
+  const bySchema = new Map<JsonObject, string | null>();
+  let characters = 0;
+  for (const { schema } of listOwnSchemas(definition)) {
+    if (findSchemaFault(schema) !== null) continue; // is told already
+    const text = JSON.stringify(schema);
+    let fault = byText.get(text);
+    if (fault === undefined) {
+      characters += text.length;
+      const isAllowed = byText.size < most.schemas && characters <= most.characters;
+      fault = isAllowed ? await vet(schema) : tooMany;
+      if (isAllowed) byText.set(text, fault);
+    }
+    bySchema.set(schema, fault);
+  }
+  return (schema) => bySchema.get(schema) ?? null;
 }

@@ -1,22 +1,123 @@
 /**
- * From the text of a definition to the definition, or to everything that is wrong with it: the text's
- * own traps, the contract's shape and the core's checks in one list, each with line and column.
+ * From the text of a definition to the definition, or to everything that is wrong with it: the text's own traps,
+ * the contract's shape and the core's checks in one list, each with line and column.
  */
+import type { z } from 'zod';
 import { type Finding, PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Json } from '../contracts/primitives.ts';
-import { checkDefinition } from '../core/definition/checks/check-definition.ts';
-import { checkKeys } from '../core/definition/checks/check-keys.ts';
-import type { DefinitionFacts } from '../core/definition/checks/definition-facts.ts';
-import type { DefinitionFinding } from '../core/definition/checks/finding.ts';
-import { type AnalysedDefinition, analyseDefinition } from '../core/definition/step-graph.ts';
-import { createFindingPlacer, type UnplacedFinding } from './place-findings.ts';
-import { salvageDefinition } from './salvage-definition.ts';
-import { readShapeIssue } from './shape-findings.ts';
+import { checkDefinition, checkKeys } from '../core/definition/checks/check-definition.ts';
+import type { DefinitionFacts, DefinitionFinding } from '../core/definition/checks/finding.ts';
+import { type AnalysedDefinition, analyseDefinition } from '../core/definition/compile.ts';
+import { extendPointer, isList, isPlainObject } from '../core/json.ts';
+import { createFindingPlacer, readShapeIssue, type UnplacedFinding } from './findings.ts';
 import { readJson } from './source/read-json.ts';
 import { readYaml } from './source/read-yaml.ts';
-import { detectFormat } from './source/source-format.ts';
-import type { SourceNode, SourceReading } from './source/source-node.ts';
-import { findUnstorableText } from './storable-text.ts';
+import { detectFormat, type SourceNode, type SourceReading } from './source/source-node.ts';
+
+interface SalvagedDefinition {
+  readonly definition: PipelineDefinition;
+  /** False when a step has no readable id: whether other names are unknown cannot be told. */
+  readonly idsKnown: boolean;
+  /** Pointers of placeholders; what is found there is not the author's. */
+  readonly placeholders: ReadonlySet<string>;
+}
+
+function placeholderId(index: number): string {
+  return `_unreadable_step_${index}`;
+}
+
+/**
+ * Makes a definition of broken shape checkable: what the contract refused is left out, or stands in as a
+ * placeholder where it is required, so that the other findings are reported in the same answer. A
+ * salvaged definition is never run or stored.
+ */
+function salvageDefinition(value: Json, issues: readonly z.core.$ZodIssue[]): SalvagedDefinition | null {
+  if (!isPlainObject(value) || !isList(value.steps ?? null)) return null;
+  const copy: Salvage = {
+    root: { ...value },
+    steps: (value.steps as readonly Json[]).map((step) => (isPlainObject(step) ? { ...step } : {})),
+    placeholders: new Set(),
+  };
+  for (const issue of issues) for (const path of brokenPaths(issue)) mend(copy, path);
+  const parsed = PipelineDefinition.safeParse({ ...copy.root, steps: copy.steps });
+  if (!parsed.success) return null;
+  const idsKnown = !copy.steps.some((_, index) => copy.placeholders.has(`/steps/${index}/id`));
+  return { definition: parsed.data, idsKnown, placeholders: copy.placeholders };
+}
+
+interface Salvage {
+  readonly root: Record<string, Json>;
+  readonly steps: Record<string, Json>[];
+  readonly placeholders: Set<string>;
+}
+
+type KeyPath = readonly PropertyKey[];
+
+function brokenPaths(issue: z.core.$ZodIssue): KeyPath[] {
+  return issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path];
+}
+
+function mend(copy: Salvage, [top, index, key]: KeyPath): void {
+  if (top === 'steps') mendStep(copy, Number(index), key);
+  else if (top === 'pipeline' || top === 'version') {
+    copy.root[top] = 'unreadable';
+    copy.placeholders.add(`/${top}`);
+  } else delete copy.root[String(top)];
+}
+
+/** One of them makes the step what it is. */
+const kindKeys: ReadonlySet<PropertyKey> = new Set(['capability', 'pipeline', 'wait', 'review']);
+
+/** @param key undefined when the step is no object at all */
+function mendStep(copy: Salvage, index: number, key: PropertyKey | undefined): void {
+  const step = copy.steps[index];
+  if (step === undefined) return;
+  if (key === undefined || key === 'id') putPlaceholder(copy, index, 'id', placeholderId(index));
+  if (key === 'id') return;
+  if (key !== undefined) delete step[String(key)];
+  if (key === 'for_each') step.for_each = { items: [] }; // its input may name an item
+  if (key === 'depends_on') delete step.run_if;
+  const isKindless = ![...kindKeys].some((kind) => Object.hasOwn(step, kind));
+  if (key === undefined || (kindKeys.has(key) && isKindless)) {
+    putPlaceholder(copy, index, 'capability', 'unreadable');
+  }
+}
+
+function putPlaceholder(
+  { steps, placeholders }: Salvage,
+  index: number,
+  name: 'id' | 'capability',
+  text: string,
+): void {
+  const step = steps[index];
+  if (step === undefined) return;
+  step[name] = text;
+  placeholders.add(`/steps/${index}/${name}`);
+}
+
+/** NUL, and halves of surrogate pairs: YAML and JSON escapes can write them, Postgres cannot hold them. */
+const unstorable = /[\0\p{Surrogate}]/u;
+
+/** Pointer of the first text that cannot be stored, or of the object with such a key; null when there is none. */
+export function findUnstorableText(value: Json): string | null {
+  const path = findPath(value);
+  return path === null ? null : extendPointer('', ...path.reverse());
+}
+
+/** From the inside out. */
+function findPath(value: Json): string[] | null {
+  if (typeof value === 'string') return unstorable.test(value) ? [] : null;
+  if (typeof value !== 'object' || value === null) return null;
+  for (const [key, below] of Object.entries(value)) {
+    if (unstorable.test(key)) return [];
+    const path = findPath(below);
+    if (path !== null) {
+      path.push(key);
+      return path;
+    }
+  }
+  return null;
+}
 
 export interface DefinitionText {
   readonly text: string;
@@ -34,7 +135,7 @@ export interface DefinitionReading {
 }
 
 /** A text whose shape is known. */
-export interface OpenDefinition {
+interface OpenDefinition {
   /** What can be checked: without what the contract refused, where that is possible at all. */
   readonly definition: PipelineDefinition | null;
   /** @param facts null only without a definition */

@@ -1,6 +1,12 @@
-/** How this package starts its own programs: from sources through the TypeScript loader, or compiled. */
+/**
+ * How this package starts its own programs: from sources through the TypeScript loader, or compiled. A helper
+ * program is run to its end, watched that it gets somewhere, and ended when this process ends.
+ */
+
+import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { extname } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 export interface Program {
@@ -19,4 +25,53 @@ export function findProgram(path: string): Program {
       ? ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href]
       : [];
   return { command: process.execPath, args: [...loader, file] };
+}
+
+// Runs a helper program to its end, watches that it gets somewhere, and ends it when we are ended.
+
+interface ProgramOptions {
+  readonly environment: NodeJS.ProcessEnv;
+  readonly timeoutMs: number;
+  readonly giveUpAfterMs?: number;
+  /** Asked once, after `giveUpAfterMs`: whether it got somewhere. */
+  readonly isUnderWay?: () => Promise<boolean>;
+  /** Every line it writes to standard error. */
+  readonly onLine?: (line: string) => void;
+}
+
+/** @throws Error with its last line when it fails, or when it takes too long */
+export async function runProgram(
+  command: string,
+  args: readonly string[],
+  options: ProgramOptions,
+): Promise<void> {
+  const child = spawn(command, [...args], { env: options.environment, stdio: ['ignore', 'ignore', 'pipe'] });
+  let lastLine = '';
+  let refusal = '';
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    if (line.trim() !== '') lastLine = line.trim();
+    options.onLine?.(line);
+  });
+  const end = (reason: string) => {
+    refusal = reason;
+    child.kill('SIGKILL');
+  };
+  const endWithUs = () => child.kill('SIGKILL');
+  process.once('exit', endWithUs);
+  const limit = setTimeout(() => end(`not done after ${options.timeoutMs / 1000} s`), options.timeoutMs);
+  const check = setTimeout(async () => {
+    if ((await options.isUnderWay?.()) === false)
+      end(`nothing after ${(options.giveUpAfterMs ?? 0) / 1000} s`);
+  }, options.giveUpAfterMs);
+  try {
+    const code = await new Promise<number | null>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', resolve);
+    });
+    if (code !== 0) throw new Error(refusal || lastLine || `exit code ${code}`);
+  } finally {
+    clearTimeout(limit);
+    clearTimeout(check);
+    process.off('exit', endWithUs);
+  }
 }

@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { StackFile } from '../contracts/stack.ts';
 import { prepareDatabase } from '../services/setup.ts';
-import { buildConsole } from './console/build-console.ts';
+import { describeSample, sampleNames } from './capabilities.ts';
+import { buildConsole } from './console.ts';
+import type { StackPorts } from './ports.ts';
 import { ensureDatabase, startPostgres } from './postgres/server.ts';
 import { createPartReport, type Report } from './progress.ts';
-import { describeSample, sampleNames } from './samples.ts';
 import { describeServer, describeWorker } from './service-processes.ts';
-import type { StackPorts } from './stack-ports.ts';
 import type { ChildSpec } from './supervisor/child-process.ts';
 import type { Supervisor } from './supervisor/supervisor.ts';
 import {

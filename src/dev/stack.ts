@@ -6,15 +6,21 @@ import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { StackFile } from '../contracts/stack.ts';
-import { createDataFolder, createTemporaryFolder } from './data-folder.ts';
-import { endLeftovers, forgetProcesses, writeProcesses } from './leftovers.ts';
-import { type DataLock, lockDataFolder } from './lock.ts';
+import { findWatchedFolder, type WatchedCapability, watchCapability } from './capabilities.ts';
+import {
+  createDataFolder,
+  createTemporaryFolder,
+  type DataLock,
+  endLeftovers,
+  forgetProcesses,
+  lockDataFolder,
+  writeProcesses,
+} from './data-folder.ts';
+import { chooseStackPorts } from './ports.ts';
 import type { Report } from './progress.ts';
 import { startParts } from './stack-parts.ts';
-import { chooseStackPorts } from './stack-ports.ts';
 import { createSupervisor, type SupervisedProcess, type Supervisor } from './supervisor/supervisor.ts';
 import { findCacheDir } from './temporal/source.ts';
-import { findWatchedFolder, type WatchedCapability, watchCapability } from './watched-capability.ts';
 
 export interface StackOptions {
   /** Not used when ephemeral. */

@@ -1,8 +1,9 @@
 /**
- * The one error class of Capstan and its translator for unknown throwables.
+ * The one error class of Capstan, its translator for unknown throwables, and which faults say that a part is not
+ * there for now, so that the same may succeed later.
  *
- * @throws nothing by itself; services and clients throw it. The API turns it into problem+json, an
- * activity into an `ApplicationFailure` whose type is the code.
+ * Services and clients throw AppError. The API turns it into problem+json, an activity into an
+ * `ApplicationFailure` whose type is the code.
  */
 import { type ErrorCode, errorTable } from '../contracts/errors.ts';
 import type { Json } from '../contracts/primitives.ts';
@@ -43,7 +44,7 @@ export class AppError extends Error {
   }
 }
 
-/** The database's: functions/refuse-erased.sql.ts. */
+/** The database's: db/sql/deletion.sql.ts. */
 const projectErased = 'CAP01';
 /** Of Postgres: a foreign key finds no row. */
 const noSuchRow = '23503';
@@ -67,4 +68,21 @@ export function toAppError(thrown: unknown): AppError {
       });
   }
   return new AppError('internal', 'unexpected fault', { cause: thrown });
+}
+
+/** Node's connection errors, and Postgres' classes 08, 53, 57 as far as they say "not now". */
+const unavailableCodes =
+  /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|08...|53[0-3]00|57P0[1-5]|57014|55P03)$/;
+
+/** The one exception to "nobody matches on message text": pg gives these errors neither a code nor a class. */
+const unavailableMessage = /^Connection (terminated|ended) unexpectedly|^timeout expired|^Query read timeout/;
+
+/** Which faults say that a part is not there for now, so that the same may succeed later. */
+export function isUnavailable(thrown: unknown): boolean {
+  return (
+    thrown instanceof Error &&
+    (thrown.name === 'KnexTimeoutError' ||
+      unavailableMessage.test(thrown.message) ||
+      ('code' in thrown && unavailableCodes.test(String(thrown.code))))
+  );
 }

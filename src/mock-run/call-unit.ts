@@ -1,19 +1,18 @@
 /** A step that is a call: the call itself, its ladder when the input is refused, and its waits. */
-
 import type { Failure, JsonObject } from '../contracts/primitives.ts';
-import { isCorrectable } from '../core/ladder/correctable.ts';
+import { isCorrectable } from '../core/ladder/classify-failure.ts';
 import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
-import { createBudgetWaits } from './budget-waits.ts';
 import { type ClimbingStep, climb, openLadder, type RunInput } from './correct-step.ts';
 import { type CallExecution, executeCall } from './execute-call.ts';
 import { resumeReviewed } from './follow-decision.ts';
 import { type LocalContext, stepOf } from './local-context.ts';
-import type { UnitName, UnitRecord } from './run-journal.ts';
-import { cancelledEnd, keyOfUnit, type UnitResults } from './unit-results.ts';
+import type { MockReview } from './mock-reviewer.ts';
+import { type MockDecision, MockFault } from './mocks.ts';
+import { cancelledEnd, keyOfUnit, type UnitName, type UnitRecord, type UnitResults } from './run-journal.ts';
 
 export type Executed = UnitEnd | UnitWaiting | { readonly state: 'escalated' };
 
-export interface CallUnits {
+interface CallUnits {
   execute(unit: UnitRecord, input: JsonObject, escalates: boolean): Promise<Executed>;
   /** Climbs the ladder of a step that escalated. */
   climb(unit: UnitName): Promise<UnitEnd | UnitWaiting>;
@@ -91,4 +90,62 @@ function wakeAtRegistration(context: LocalContext, unit: UnitName): void {
   const capability = stepOf(context, unit.id).definition.capability ?? '';
   const moment = world.fleet.nextRegistration(capability);
   if (moment !== null) world.time.at(moment, () => context.wake(unit));
+}
+
+interface BudgetWaits {
+  begin(unit: UnitName): void;
+  /** It does not wait any more. @returns whether a person has skipped it */
+  take(unit: UnitName): boolean;
+}
+
+/** Steps that wait for money: one question to a person for all of them, and what follows from the answer. */
+function createBudgetWaits(context: LocalContext): BudgetWaits {
+  const waiting = new Map<string, UnitName>();
+  const skipped = new Set<string>();
+  let review: MockReview | null = null;
+  const keyOf = ({ id, item }: UnitName): string => `${id}/${item}`;
+
+  const wakeAll = (): void => {
+    for (const unit of waiting.values()) context.wake(unit);
+  };
+  context.budget.onRaise(() => {
+    review = null;
+    wakeAll();
+  });
+
+  const decided = (): void => {
+    const decision = review?.decision ?? null;
+    review = null;
+    if (decision !== null) follow(decision);
+  };
+
+  const follow = ({ action, budget_ceiling_usd }: MockDecision): void => {
+    switch (action) {
+      case 'raise':
+        context.budget.scarce().raise(budget_ceiling_usd ?? null);
+        break;
+      case 'skip':
+        for (const [key, unit] of waiting) {
+          if (stepOf(context, unit.id).definition.optional === true) skipped.add(key);
+        }
+        wakeAll();
+        break;
+      case 'cancel':
+        context.cancelRun();
+        break;
+      default:
+        throw new MockFault(`a review of the budget takes raise, skip or cancel, not ${action}`);
+    }
+  };
+
+  return {
+    begin: (unit) => {
+      waiting.set(keyOf(unit), unit);
+      review ??= context.reviewer.open('budget', null, decided);
+    },
+    take: (unit) => {
+      waiting.delete(keyOf(unit));
+      return skipped.delete(keyOf(unit));
+    },
+  };
 }

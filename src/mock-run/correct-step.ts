@@ -4,10 +4,8 @@
  */
 import type { Failure, JsonObject } from '../contracts/primitives.ts';
 import type { ReviewKind } from '../contracts/review.ts';
-import type { CompiledStep } from '../core/definition/compile/compile-definition.ts';
-import { resolveEscalation } from '../core/definition/compile/escalation-settings.ts';
-import { capabilityOf } from '../core/definition/step-kind.ts';
-import { type AskedReview, followStop } from '../core/ladder/ask-person.ts';
+import type { CompiledStep } from '../core/definition/compile.ts';
+import { capabilityOf, resolveEscalation } from '../core/definition/step-settings.ts';
 import { classOfCorrection } from '../core/ladder/classify-failure.ts';
 import type { CorrectionTask } from '../core/ladder/correction.ts';
 import {
@@ -17,18 +15,18 @@ import {
   makeTransition,
   transientDelayMs,
 } from '../core/ladder/drive.ts';
+import { maskError } from '../core/ladder/error-text.ts';
+import type { ExecutionEnd } from '../core/ladder/execute-correction.ts';
 import { type CorrectionPorts, interruptionMs } from '../core/ladder/execute-correction.ts';
-import type { ExecutionEnd } from '../core/ladder/execution.ts';
-import { maskError } from '../core/ladder/fingerprint.ts';
+import { type AskedReview, followStop, reviewKindOf } from '../core/ladder/human-review.ts';
 import { type ErrorContext, type Ladder, openStepLadder } from '../core/ladder/ladder.ts';
-import { ladderMs, reviewDueMs } from '../core/ladder/limits.ts';
-import { reviewKindOf } from '../core/ladder/stop-reason.ts';
+import { ladderMs, reviewDueMs } from '../core/ladder/levels.ts';
 import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
 import type { CallExecution } from './execute-call.ts';
 import type { LocalContext } from './local-context.ts';
 import type { MockReview } from './mock-reviewer.ts';
 import type { UnitRecord } from './run-journal.ts';
-import { cancelledEnd } from './unit-results.ts';
+import { cancelledEnd } from './run-journal.ts';
 
 /** The review that a ladder has asked. */
 export interface AskedMock {

@@ -1,17 +1,23 @@
 /** The call of a step, with all its attempts: until it ends, has to wait, or its time is over. */
 import type { ErrorCode } from '../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
-import { driveCall } from '../core/call/drive-call.ts';
-import { callTimeOf, hasTimeFor, outOfTime } from '../core/call/step-time.ts';
+import { type Chosen, createClaimSearch, type Missed, searchInstance } from '../core/call/claim-search.ts';
+import { type CallPorts, driveCall } from '../core/call/drive-call.ts';
+import { hasFailedCall } from '../core/call/judge.ts';
+import { explainNoClaim, isWorthWaiting } from '../core/call/no-claim.ts';
+import { type CallOutcome, kindOfStatus, outputInvalid } from '../core/call/outcome.ts';
+import { callTimeOf, hasTimeFor, longestWaitMs, outOfTime } from '../core/call/retry.ts';
+import type { ClaimEnd, ClaimedCall, RoutedCall } from '../core/call/types.ts';
 import type { CancelSignal } from '../core/cancellation.ts';
-import type { CompiledStep } from '../core/definition/compile/compile-definition.ts';
-import { routeOfStep } from '../core/definition/compile/step-route.ts';
-import { resolveStepSettings } from '../core/definition/compile/step-settings.ts';
-import { capabilityOf } from '../core/definition/step-kind.ts';
+import type { CompiledStep } from '../core/definition/compile.ts';
+import { capabilityOf, resolveStepSettings, routeOfStep } from '../core/definition/step-settings.ts';
 import { parseDuration } from '../core/duration.ts';
-import type { Wait } from '../core/run/wait.ts';
-import { createMockCallPorts } from './call-ports.ts';
+import { enforcedTimeout, reservationOf } from '../core/routing/estimate.ts';
+import { explainChoice } from '../core/routing/explain.ts';
+import type { RankedInstance } from '../core/routing/types.ts';
+import type { Wait } from '../core/run/machine-state.ts';
 import type { LocalContext } from './local-context.ts';
+import type { MockAnswer } from './mock-fleet.ts';
 import type { UnitRecord } from './run-journal.ts';
 
 export type CallExecution =
@@ -83,4 +89,142 @@ function failOrWait(error: Failure): CallExecution {
   return error.code === 'budget_exhausted'
     ? { kind: 'waiting', wait: { awaiting: 'budget', until: null, ref: null } }
     : { kind: 'failed', error };
+}
+
+interface MockedCall extends RoutedCall {
+  readonly unit: UnitRecord;
+  readonly input: JsonObject;
+}
+
+/** Without jitter. */
+const even = 0.5;
+
+/** The ports of a routed call against mocks: instances, money and people are those of the run, and time is virtual. */
+function createMockCallPorts(context: LocalContext): CallPorts<MockedCall, ClaimedCall> {
+  const { world, budget } = context;
+  return {
+    claim: (call, tried) => claim(context, call, tried),
+    hold: () => () => undefined,
+    deliver: async (call, claimed, signal) => {
+      const beganAt = world.time.now();
+      const outcome = await deliver(context, { call, claimed }, signal);
+      return { outcome, durationMs: world.time.now() - beganAt };
+    },
+    settle: async ({ unit }, { instance, reserved }, { delivery: { amount, counted, verdict } }) => {
+      budget.settle(reserved, amount);
+      world.fleet.release(instance.instance_id);
+      unit.costNano += amount;
+      unit.counted = counted;
+      if (hasFailedCall(verdict)) noteFailure(unit, instance.instance_id, verdict.counted);
+      return true;
+    },
+    transientTexts: [],
+    nowMs: world.time.now,
+    random: () => even,
+  };
+}
+
+function noteFailure({ failedOn }: UnitRecord, instanceId: string, isCounted: boolean): void {
+  failedOn.set(instanceId, (failedOn.get(instanceId) ?? 0) + (isCounted ? 1 : 0));
+}
+
+async function claim(
+  context: LocalContext,
+  call: MockedCall,
+  tried: ReadonlySet<string>,
+): Promise<ClaimEnd<ClaimedCall>> {
+  const { time, fleet, seed } = context.world;
+  const { route, signal } = call;
+  const deadline = time.now() + longestWaitMs;
+  const ports = {
+    fleet,
+    refresh: async () => undefined,
+    fits: async ({ instance: { instance_id } }: RankedInstance) => {
+      const faults = fleet.findInputFaults(route.capability)(call.input);
+      const errors = faults.map(({ pointer, message }) => ({ pointer, message }));
+      if (errors.length > 0) search.noteRefusal(instance_id, errors);
+      return errors.length === 0;
+    },
+    claim: async (chosen: Chosen) => take(context, call, chosen),
+  };
+  const search = createClaimSearch({ seed, route, tried });
+  search.noteFailures(call.unit.failedOn);
+  for (;;) {
+    search.forgetMoment();
+    const end = await searchInstance<ClaimedCall>(ports, search, { waiting: 0 });
+    if (end.kind === 'claimed') return end;
+    const { request, choice } = end;
+    if (!isWorthWaiting(choice, tried) || signal.aborted || time.now() >= deadline) {
+      const decision = explainChoice('', request, choice, false);
+      const { refusals, shortage } = search;
+      const { reason } = decision;
+      const known = { choice, reason, refusals, shortage, nowMs: request.nowMs };
+      return { kind: 'none', decision, ...explainNoClaim(known) };
+    }
+    await fleet.waitForRelease(route.capability, deadline - time.now(), signal);
+  }
+}
+
+/** Other calls may have been faster since it was chosen. */
+function take(
+  { world, budget, journal }: LocalContext,
+  { unit }: MockedCall,
+  { request, choice, best, instance }: Chosen,
+): ClaimedCall | Missed {
+  const { held, max_concurrency } = best.instance;
+  if (held >= max_concurrency || (best.tier === 0 && held > 0)) return { kind: 'full' };
+  const timeoutMs = enforcedTimeout(instance, request);
+  const reserved = reservationOf(instance, request, best.costUsd);
+  const shortage = budget.reserve(reserved);
+  if (shortage !== null) return { kind: 'over_budget', shortage };
+  world.fleet.take(instance.instance_id);
+  unit.attempts += 1;
+  journal.log('step.routed', unit, { endpoint: instance.endpoint, attempt: unit.attempts });
+  return {
+    kind: 'claimed',
+    instance,
+    number: unit.attempts,
+    counted: unit.counted,
+    timeoutMs,
+    reserved,
+    decision: explainChoice('', request, choice, true),
+  };
+}
+
+async function deliver(
+  { world: { fleet, time } }: LocalContext,
+  { call, claimed }: { readonly call: MockedCall; readonly claimed: ClaimedCall },
+  signal: CancelSignal,
+): Promise<CallOutcome> {
+  const { unit, input } = call;
+  const { capability } = call.route;
+  const { instance, timeoutMs } = claimed;
+  const position = Number(instance.instance_id.split('#').at(-1));
+  const answer = fleet.answer(capability, { input, step_id: unit.id, instance: position });
+  await time.sleep(Math.min(answer.delayMs, timeoutMs), signal);
+  if (signal.aborted) return { kind: 'cancelled' };
+  if (answer.delayMs > timeoutMs) return { kind: 'timeout', timeoutMs };
+  const outcome = toOutcome(answer);
+  if (outcome.kind !== 'answered') return outcome;
+  const faults = fleet.checkOutput(capability, outcome.body);
+  return faults.length === 0 ? outcome : outputInvalid(faults);
+}
+
+function toOutcome(answer: MockAnswer): CallOutcome {
+  switch (answer.kind) {
+    case 'output':
+      // It travels as {ok, output}, so it may be any JSON.
+      return { kind: 'answered', body: answer.output as JsonObject };
+    case 'error': {
+      const { status, message } = answer;
+      const kind = kindOfStatus(status);
+      return kind === 'overloaded' ? { kind, status, retryAfterMs: null } : { kind, status, message };
+    }
+    case 'garbage':
+      return { kind: 'invalid', message: 'HTTP 200 with content type "text/html", not JSON' };
+    case 'lost':
+      return { kind: 'lost', message: 'the connection broke' };
+    case 'refused':
+      return { kind: 'not_sent', message: 'no connection' };
+  }
 }

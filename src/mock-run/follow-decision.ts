@@ -1,11 +1,10 @@
 /** What a person decided about a step that failed, or that nobody did in time. */
 import type { Json, JsonObject } from '../contracts/primitives.ts';
-import { capabilityOf } from '../core/definition/step-kind.ts';
+import { capabilityOf } from '../core/definition/step-settings.ts';
 import { proposeCorrections } from '../core/ladder/correction.ts';
-import { followDecision } from '../core/ladder/decision.ts';
-import { undecidedFailure } from '../core/ladder/stop-reason.ts';
-import type { SchemaFinding } from '../core/repair/schema-finding.ts';
-import type { ReviewMatter } from '../core/reviews/review-actions.ts';
+import { followDecision, undecidedFailure } from '../core/ladder/human-review.ts';
+import type { SchemaFinding } from '../core/repair/candidate.ts';
+import type { ReviewMatter } from '../core/review-actions.ts';
 import {
   type AskedMock,
   type ClimbEnd,
@@ -16,9 +15,9 @@ import {
   taskOf,
 } from './correct-step.ts';
 import type { LocalContext } from './local-context.ts';
-import { MockFault } from './mock-fault.ts';
 import { requireAction } from './mock-reviewer.ts';
 import type { MockDecision } from './mocks.ts';
+import { MockFault } from './mocks.ts';
 
 export type DecidedStep = ClimbEnd & { readonly output?: Json };
 

@@ -1,23 +1,29 @@
 /** A run driven in this process: the same machine and driver as in a workflow, from its start to its output. */
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
-import type { Json, JsonObject, Priority } from '../contracts/primitives.ts';
+import type { Failure, Json, JsonObject, Priority } from '../contracts/primitives.ts';
 import { CancelSource } from '../core/cancellation.ts';
-import { compileDefinition } from '../core/definition/compile/compile-definition.ts';
+import { checkRunnable } from '../core/definition/checks/check-availability.ts';
+import { compileDefinition } from '../core/definition/compile.ts';
 import { parseDuration } from '../core/duration.ts';
 import { type DrivenRun, driveRun, type RunPorts } from '../core/run/drive.ts';
 import type { RunMachineEvent } from '../core/run/machine.ts';
-import { planRun } from '../core/run/plan-run.ts';
+import { planRun } from '../core/run/plan.ts';
 import { type RunSnapshot, takeSnapshot } from '../core/run/snapshot.ts';
-import type { EndedRun, LocalContext, MockWorld } from './local-context.ts';
+import { createSchemaCompiler } from '../schemas/schema-compiler.ts';
+import {
+  createRunBudget,
+  type EndedRun,
+  evaluateOutput,
+  type LocalContext,
+  type MockWorld,
+  type RunBudget,
+} from './local-context.ts';
 import { createLocalPorts } from './local-ports.ts';
+import type { MockFleet } from './mock-fleet.ts';
 import type { MockReviewer } from './mock-reviewer.ts';
-import { refuseStart } from './refuse-start.ts';
-import { createRunBudget, type RunBudget } from './run-budget.ts';
-import { createRunJournal } from './run-journal.ts';
-import { evaluateOutput } from './run-output.ts';
-import { createRunWaits } from './run-waits.ts';
+import { createRunJournal, createRunWaits } from './run-journal.ts';
 
-export interface LocalRunRequest {
+interface LocalRunRequest {
   readonly world: MockWorld;
   readonly definition: PipelineDefinition;
   readonly job: JsonObject;
@@ -152,4 +158,27 @@ function limitTime(
   const ms = parseDuration(timeout);
   const error = { code: 'run_timeout', message: `the run did not end within ${ms} ms` };
   time.at(time.now() + ms, () => send({ type: 'timed_out', error }));
+}
+
+/** Why a local run does not start, as the API would have refused it. */
+function refuseStart(definition: PipelineDefinition, job: Json, fleet: MockFleet): Failure | null {
+  return checkJob(definition, job) ?? checkCapabilities(definition, fleet);
+}
+
+function checkJob({ job_schema }: PipelineDefinition, job: Json): Failure | null {
+  if (job_schema === undefined) return null;
+  const faults = createSchemaCompiler().compile(job_schema)(job);
+  if (faults.length === 0) return null;
+  const findings = faults.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
+  return { code: 'job_invalid', message: `the job does not match job_schema: ${findings}` };
+}
+
+/** A call of what nobody offers, and that waits for nobody, stops the run from starting. */
+function checkCapabilities(definition: PipelineDefinition, fleet: MockFleet): Failure | null {
+  const called = new Set(definition.steps.flatMap(({ capability }) => capability ?? []));
+  const present = new Set([...called].filter((name) => fleet.of(name).instances.length > 0));
+  const [first, ...more] = checkRunnable(definition, present);
+  if (first === undefined) return null;
+  const count = more.length === 0 ? 'one error' : `${more.length + 1} errors`;
+  return { code: 'definition_invalid', message: `the definition has ${count}: ${first.message}` };
 }

@@ -1,8 +1,8 @@
 /** The people of a local run: each review gets the next decision that the mocks have for it, or nobody decides. */
 import { parseDuration } from '../core/duration.ts';
-import { actionsOf, type ReviewMatter } from '../core/reviews/review-actions.ts';
-import { MockFault } from './mock-fault.ts';
+import { actionsOf, type ReviewMatter } from '../core/review-actions.ts';
 import type { MockDecision, Mocks } from './mocks.ts';
+import { MockFault } from './mocks.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 export interface MockReview {

@@ -1,15 +1,20 @@
-/** What a local run needs, out of texts: the pipeline, its sub-pipelines and its mocks, or what is wrong with them. */
+/**
+ * What a local run needs, out of texts: the pipeline, its sub-pipelines and its mocks, or what is wrong with them.
+ * The mocks also say what the checks of a definition know of the world around it: who is there, and what they take
+ * and answer.
+ */
 import type { Finding, PipelineDefinition } from '../contracts/pipeline.ts';
+import type { CapabilityForm, DefinitionFacts, PipelineForm } from '../core/definition/checks/finding.ts';
+import { createInputForms, type InputForms } from '../definitions/input-forms.ts';
 import { readDefinition } from '../definitions/read-definition.ts';
-import { factsOfMocks } from './mock-facts.ts';
-import type { Mocks } from './mocks.ts';
+import type { MockCapability, Mocks } from './mocks.ts';
 
-export interface SourceText {
+interface SourceText {
   readonly text: string;
   readonly type: string;
 }
 
-export interface PreparedPipeline {
+interface PreparedPipeline {
   /** null when a finding is an error. */
   readonly definition: PipelineDefinition | null;
   readonly findings: readonly Finding[];
@@ -41,4 +46,61 @@ export function preparePipeline(
 /** Reads a file that may hold anything: a definition that may be run, else null. */
 export function readSubPipeline({ text, type }: SourceText): PipelineDefinition | null {
   return readDefinition({ text, contentType: type }, { knownCapabilities: null, strict: false }).definition;
+}
+
+/** Every capability must be mocked; of one that names no schema nothing is known. */
+export function factsOfMocks(
+  { capabilities = {} }: Pick<Mocks, 'capabilities'>,
+  pipelines: readonly PipelineDefinition[],
+): DefinitionFacts {
+  const forms = createInputForms();
+  const specs = new Map<string, CapabilityForm>();
+  for (const [name, mock] of Object.entries(capabilities)) {
+    if (mock.input !== undefined || mock.output !== undefined) specs.set(name, formOf(forms, name, mock));
+  }
+  return {
+    knownCapabilities: new Set(Object.keys(capabilities)),
+    strict: true,
+    specsOf: ({ capability }) => [specs.get(capability ?? '') ?? []].flat(),
+    pipelineOf: (reference) => {
+      const found = findPipeline(pipelines, reference);
+      return found === undefined ? undefined : pipelineFormOf(forms, reference, found);
+    },
+  };
+}
+
+function formOf(forms: InputForms, name: string, { input, output }: MockCapability): CapabilityForm {
+  return forms.addSpec(name, {
+    name,
+    version: '',
+    description: '',
+    cost_model: { type: 'free', rate_usd: 0 },
+    input: input ?? { type: 'object' },
+    output: output ?? {},
+    deterministic: true, // mocks do not say
+  });
+}
+
+function pipelineFormOf(
+  forms: InputForms,
+  reference: string,
+  { job_schema, output }: PipelineDefinition,
+): PipelineForm {
+  return forms.ofPipeline({
+    digest: reference,
+    job_schema: job_schema ?? null,
+    has_output: output !== undefined,
+    output: output ?? null,
+  });
+}
+
+/** @param reference `name@version`, or `name@latest` for the last of that name */
+export function findPipeline(
+  pipelines: readonly PipelineDefinition[],
+  reference: string,
+): PipelineDefinition | undefined {
+  const at = reference.indexOf('@');
+  const [name, version] = [reference.slice(0, at), reference.slice(at + 1)];
+  const named = pipelines.filter(({ pipeline }) => pipeline === name);
+  return named.find((one) => one.version === version) ?? (version === 'latest' ? named.at(-1) : undefined);
 }

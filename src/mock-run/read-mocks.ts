@@ -1,18 +1,21 @@
-/** From the text of a mocks file to the mocks, or to everything that is wrong with it, with line and column. */
+/**
+ * From the text of a mocks file to the mocks, or to everything that is wrong with it, with line and column.
+ *
+ * The keys that a contract knows at a place in a document, for "did you mean".
+ */
 import type { z } from 'zod';
 import type { Finding } from '../contracts/pipeline.ts';
-import { extendPointer } from '../core/json-pointer.ts';
+import { extendPointer } from '../core/json.ts';
 import { createNameSuggester } from '../core/nearest-name.ts';
-import { createFindingPlacer, type UnplacedFinding } from '../definitions/place-findings.ts';
+import { createFindingPlacer, type UnplacedFinding } from '../definitions/findings.ts';
 import { readJson } from '../definitions/source/read-json.ts';
 import { readYaml } from '../definitions/source/read-yaml.ts';
-import { detectFormat } from '../definitions/source/source-format.ts';
+import { detectFormat } from '../definitions/source/source-node.ts';
 import { createSchemaCompiler, SchemaRefused } from '../schemas/schema-compiler.ts';
-import { knownKeys } from './known-keys.ts';
-import { compileReplies } from './mock-capability.ts';
+import { compileReplies } from './mock-fleet.ts';
 import { Mocks } from './mocks.ts';
 
-export interface MocksReading {
+interface MocksReading {
   /** null when a finding is an error. */
   readonly mocks: Mocks | null;
   readonly findings: Finding[];
@@ -84,4 +87,29 @@ function findFaults({ capabilities = {} }: Mocks): UnplacedFinding[] {
       })),
     ];
   });
+}
+
+interface Definition {
+  readonly type: string;
+  readonly shape?: Readonly<Record<string, z.ZodType>>;
+  readonly innerType?: z.ZodType;
+  readonly element?: z.ZodType;
+  readonly valueType?: z.ZodType;
+  readonly options?: readonly z.ZodType[];
+}
+
+/** Keys and list positions from the root; a place that the contract does not know has none. */
+function knownKeys(contract: z.ZodType, path: readonly PropertyKey[]): string[] {
+  return [...new Set(branches(contract, path).flatMap(({ shape }) => Object.keys(shape ?? {})))];
+}
+
+/** What may stand at the place: several where the contract is a union. */
+function branches(contract: z.ZodType, path: readonly PropertyKey[]): Definition[] {
+  const definition = contract.def as unknown as Definition;
+  if (definition.innerType !== undefined) return branches(definition.innerType, path);
+  if (definition.options !== undefined) return definition.options.flatMap((one) => branches(one, path));
+  const [key, ...rest] = path;
+  if (key === undefined) return [definition];
+  const next = definition.shape?.[String(key)] ?? definition.element ?? definition.valueType;
+  return next === undefined ? [] : branches(next, rest);
 }

@@ -1,9 +1,19 @@
-/** What a local run knows of its steps and items, and its log; the part that rows of the database play otherwise. */
+/**
+ * What a local run knows of its steps and items, and its log; the part that rows of the database play otherwise.
+ *
+ * Where the ends and waits of a local run's steps and items are written.
+ *
+ * Who waits for what in a local run; a call that comes before anybody waits for it is remembered.
+ */
+
+import type { ErrorCode } from '../contracts/errors.ts';
 import type { EventType } from '../contracts/event.ts';
 import type { Failure, Json } from '../contracts/primitives.ts';
 import type { StepState } from '../contracts/run.ts';
 import { fromNanoUsd } from '../core/money/nano-usd.ts';
+import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
 import { endedStepStates } from '../core/run/ended-steps.ts';
+import type { Wait } from '../core/run/machine-state.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 export interface UnitName {
@@ -52,7 +62,7 @@ export interface LocalEvent {
   readonly data: Json;
 }
 
-export type Ending = { readonly output?: Json; readonly error?: Failure };
+type Ending = { readonly output?: Json; readonly error?: Failure };
 
 export interface RunJournal {
   find(unit: UnitName): UnitRecord | undefined;
@@ -170,5 +180,76 @@ export function createRunJournal(time: VirtualTime): RunJournal {
         const whole = find({ id, item: 0 }) ?? add({ id, item: 0 });
         return [toStep(whole), ...[...itemsOf(id).values()].map(toStep)];
       }),
+  };
+}
+
+export interface UnitResults {
+  end(unit: UnitName, ended: UnitEnd, output?: Json): UnitEnd;
+  succeed(unit: UnitName, output: Json): UnitEnd;
+  fail(unit: UnitName, code: ErrorCode, message: string, details?: Json): UnitEnd;
+  wait(unit: UnitName, wait: Wait): UnitWaiting;
+}
+
+export function keyOfUnit({ id, item }: UnitName): string {
+  return `${id}/${item}`;
+}
+
+export const cancelledEnd: UnitEnd = {
+  state: 'cancelled',
+  error: { code: 'run_cancelled', message: 'the step was cancelled' },
+};
+
+export function createUnitResults(journal: RunJournal): UnitResults {
+  const end: UnitResults['end'] = (unit, ended, output) => {
+    const part = 'error' in ended ? { error: ended.error } : output === undefined ? {} : { output };
+    journal.move(unit, ended.state, part);
+    return ended;
+  };
+  return {
+    end,
+    succeed: (unit, output) => end(unit, { state: 'succeeded' }, output),
+    fail: (unit, code, message, details) =>
+      end(unit, {
+        state: 'failed',
+        error: { code, message, ...(details === undefined ? {} : { details }) },
+      }),
+    wait: (unit, wait) => {
+      journal.move(unit, 'waiting', { data: { awaiting: wait.awaiting } });
+      return { state: 'waiting', wait };
+    },
+  };
+}
+
+export interface RunWaits {
+  /** What the unit waits for is there. */
+  wake(unit: UnitName): void;
+  listen(unit: UnitName, wait: Wait): void;
+}
+
+/** @param tell that the wait is over */
+export function createRunWaits({ at }: VirtualTime, tell: (unit: UnitName) => void): RunWaits {
+  const listening = new Map<string, () => void>();
+  const early = new Set<string>();
+
+  const wake: RunWaits['wake'] = (unit) => {
+    const key = keyOfUnit(unit);
+    const undo = listening.get(key);
+    if (undo === undefined) {
+      early.add(key);
+      return;
+    }
+    undo();
+    listening.delete(key);
+    tell(unit);
+  };
+
+  return {
+    wake,
+    listen: (unit, { until }) => {
+      const key = keyOfUnit(unit);
+      listening.get(key)?.();
+      listening.set(key, until === null ? () => undefined : at(until, () => wake(unit)));
+      if (early.delete(key)) void Promise.resolve().then(() => wake(unit));
+    },
   };
 }

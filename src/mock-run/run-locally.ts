@@ -1,23 +1,26 @@
 /**
- * `runLocally`: a run of a pipeline without a server, against mocks, in virtual time. The same definition, job, mocks and
- * seed give the same run, event for event.
+ * `runLocally`: a run of a pipeline without a server, against mocks, in virtual time. The same definition, job,
+ * mocks and seed give the same run, event for event.
+ *
+ * Whether a local run came out as its mocks file expects; each difference is one line.
  */
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
+import { isEqual } from '../core/expression/compare.ts';
 import { toNanoUsd } from '../core/money/nano-usd.ts';
 import { lowestCeiling } from '../core/routing/estimate.ts';
 import type { HistoryPressure } from '../core/run/machine-state.ts';
-import { findPipeline } from './find-pipeline.ts';
 import type { LocalOutcome, MockWorld, SubRun, SubRunOrder } from './local-context.ts';
 import { type LocalRun, startLocalRun } from './local-run.ts';
 import { createMockFleet } from './mock-fleet.ts';
 import { createMockReviewer } from './mock-reviewer.ts';
-import type { Mocks } from './mocks.ts';
+import { type Expectation, type Mocks, showBriefly } from './mocks.ts';
+import { findPipeline } from './prepare-run.ts';
 import type { LocalEvent, LocalStep } from './run-journal.ts';
 import { createVirtualTime, type Settle } from './virtual-time.ts';
 
-export interface LocalOptions {
+interface LocalOptions {
   /** Decides between instances that are equally good. Default 0. */
   readonly seed?: number;
   /** Definitions of sub-pipelines; of those with one name the last is its `latest`. */
@@ -143,4 +146,51 @@ function control(run: LocalRun, { control: entries = [] }: Mocks, time: MockWorl
       }
     });
   }
+}
+
+export interface Difference {
+  /** As in the mocks file: `steps.join.state`. */
+  readonly at: string;
+  readonly expected: string;
+  readonly actual: string;
+}
+
+/** @returns empty when all is as expected */
+export function findDifferences(expected: Expectation, result: LocalResult): Difference[] {
+  return [
+    ...compare('outcome', expected.outcome, result.outcome),
+    ...compare('error', expected.error, result.error?.code ?? null),
+    ...compare('output', expected.output, result.output),
+    ...Object.entries(expected.steps ?? {}).flatMap(([id, step]) => compareStep(id, step, result.steps)),
+    ...Object.entries(expected.calls ?? {}).flatMap(([name, count]) =>
+      compare(`calls.${name}`, count, result.calls[name] ?? 0),
+    ),
+  ];
+}
+
+type ExpectedStep = NonNullable<Expectation['steps']>[string];
+
+function compareStep(id: string, expected: ExpectedStep, steps: readonly LocalStep[]): Difference[] {
+  const at = `steps.${id}`;
+  const whole = steps.find((step) => step.id === id && step.item === 0);
+  if (whole === undefined) return [{ at, expected: 'a step', actual: 'no such step' }];
+  if (typeof expected === 'string') return compare(at, expected, whole.state);
+  const items = steps.filter((step) => step.id === id && step.item > 0);
+  return [
+    ...compare(`${at}.state`, expected.state, whole.state),
+    ...compare(`${at}.error`, expected.error, whole.error?.code ?? null),
+    ...compare(`${at}.output`, expected.output, whole.output ?? null),
+    ...compare(`${at}.attempts`, expected.attempts, whole.attempts),
+    ...compare(
+      `${at}.items`,
+      expected.items,
+      items.map(({ state }) => state),
+    ),
+  ];
+}
+
+function compare(at: string, expected: Json | undefined, actual: Json): Difference[] {
+  return expected === undefined || isEqual(expected, actual)
+    ? []
+    : [{ at, expected: showBriefly(expected), actual: showBriefly(actual) }];
 }

@@ -8,7 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger, type Logger } from '@temporalio/worker';
-import { ConfigurationError } from '../errors/configuration-error.ts';
+import { ConfigurationError } from '../errors/start-errors.ts';
 
 export interface WorkflowBundle {
   readonly code: string;

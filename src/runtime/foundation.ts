@@ -1,30 +1,65 @@
 /**
- * The composition root stands in this folder: configuration becomes connections, connections become services. Nothing
- * else wires, and nothing else closes.
+ * The composition root stands in this folder: configuration becomes connections, connections become services.
+ * Nothing else wires, and nothing else closes. This file makes the parts that more than one process stands on:
+ * log, addresses, database, registry, files, routed calls, Temporal.
  */
-import type { Logger } from 'pino';
-import { createAddressPolicy } from '../clients/address-policy.ts';
+
+import { type Logger, pino } from 'pino';
+import { createAddressPolicy, findOwnListeners } from '../clients/address-policy.ts';
+import { createCapabilityClient } from '../clients/capability-http.ts';
 import { createCapabilityProbe } from '../clients/capability-probe.ts';
-import { createDialGuard } from '../clients/guarded-dial.ts';
-import { findOwnListeners } from '../clients/own-listeners.ts';
-import { readTemporalAddress } from '../clients/temporal/connect.ts';
+import { createDialGuard, type DialGuard } from '../clients/guarded-dial.ts';
+import { createMediaStore } from '../clients/media/create-media-store.ts';
+import {
+  connectionOf,
+  createBoundedCalls,
+  openTemporal,
+  readTemporalAddress,
+} from '../clients/temporal/connection.ts';
+import { createDataConverter, readNewestKeyId } from '../clients/temporal/payload-codec.ts';
+import { createRunWorkflows } from '../clients/temporal/run-workflows.ts';
+import { createSchedules } from '../clients/temporal/schedules.ts';
+import { addMissingSearchAttributes } from '../clients/temporal/search-attributes.ts';
 import type { Config } from '../config.ts';
 import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
+import { type Claim, renewLeases } from '../db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
 import { createSchemaVetter } from '../schemas/schema-vetter.ts';
 import { logAudits } from '../services/access/audit-service.ts';
-import { createOwnMedia } from '../services/jobs/own-media.ts';
+import { createLeaseRenewer } from '../services/delivery/lease-renewer.ts';
+import { createFleetPoller, type FleetPoller } from '../services/fleet/fleet-poller.ts';
+import { createOwnMedia, type OwnMedia } from '../services/jobs.ts';
+import { createDirectMedia } from '../services/media/direct-media.ts';
+import { createMediaLibrary } from '../services/media/media-library.ts';
+import { createRequireRoom } from '../services/media/quota.ts';
 import type { CheckTools } from '../services/pipelines/definition-checks.ts';
 import { createPipelineService } from '../services/pipelines/pipeline-service.ts';
-import { createRegistryService } from '../services/registry/registry-service.ts';
-import type { FleetPoller } from '../services/routing/fleet/fleet-poller.ts';
+import { createRegistryService, type RegistryService } from '../services/registry/registry-service.ts';
+import { createSchemaValidator } from '../services/registry/specs.ts';
+import { createSpeedRecorder } from '../services/registry/speed-recorder.ts';
+import { createAttemptWriter } from '../services/routing/attempt-writer.ts';
+import { createBreakers } from '../services/routing/breakers.ts';
+import { createCallRouter } from '../services/routing/call.ts';
 import { createRunContexts } from '../services/run-data/run-context.ts';
 import { createStepResults } from '../services/run-data/step-results.ts';
-import { createDecideDispatch } from '../services/runs/decide-dispatch.ts';
-import { createKnownDefinitions } from '../services/runs/known-definitions.ts';
-import { readPoolState } from '../unsupported/knex-connection.ts';
-import { listeningUrlOf } from './addresses.ts';
+import { createKnownDefinitions } from '../services/runs/definitions.ts';
+import { createDecideDispatch } from '../services/runs/preparation.ts';
+import { readPoolState } from '../unsupported.ts';
+
+/** Where this process listens, as far as its settings say. */
+function listeningUrlOf({ HOST, PORT }: Config): string {
+  return `http://${HOST.includes(':') ? `[${HOST}]` : HOST}:${PORT}`;
+}
+
+/** The API as clients see it. @param listening where it listens, once that is known */
+export function publicUrlOf(config: Config, listening = listeningUrlOf(config)): string {
+  return config.PUBLIC_URL ?? listening;
+}
+
+export function consoleUrlOf({ CONSOLE_URL }: Config, publicUrl: string): string {
+  return CONSOLE_URL ?? `${publicUrl}/ui/`;
+}
 
 /** Where instances may be. */
 function createPolicy(config: Config) {
@@ -115,5 +150,120 @@ export function createIntake(
     definitions,
     checkForRun: pipelines.checkForRun,
     decideDispatch: createDecideDispatch(tools.fleet),
+  };
+}
+
+/** @param fields of each line, besides what it says itself: where in a trace it was written */
+export function createLogger(
+  config: Pick<Config, 'LOG_LEVEL'>,
+  process: string,
+  fields: () => object = () => ({}),
+): Logger {
+  return pino({ level: config.LOG_LEVEL, base: { process }, mixin: fields });
+}
+
+export type MediaParts = Awaited<ReturnType<typeof createMedia>>;
+
+/** The files of all projects, in both processes; `direct` are the ways past them that the API gives. */
+export async function createMedia(config: Config, db: Db) {
+  const store = await createMediaStore(config.MEDIA_URL);
+  const requireRoom = createRequireRoom({ db, bytesPerProject: config.MEDIA_BYTES_PER_PROJECT });
+  const library = createMediaLibrary({ db, store, requireRoom });
+  const direct = createDirectMedia({
+    db,
+    store,
+    library,
+    requireRoom,
+    passesBy: config.MEDIA_REDIRECT === 'true',
+    limitBytes: config.MEDIA_LIMIT_BYTES,
+  });
+  return { library, direct };
+}
+
+const answerLimitBytes = 16 * 1_048_576;
+/** Between two looks at what other processes wrote. */
+const pollMs = 250;
+
+interface RouterTools {
+  readonly db: Db;
+  readonly guard: DialGuard;
+  readonly registry: RegistryService;
+  readonly ownMedia: OwnMedia;
+  readonly telemetry: Telemetry;
+}
+
+export type Router = ReturnType<typeof createRouter>;
+
+function createLeases({ LEASE_MS: leaseMs }: Config, db: Db, logger: Logger) {
+  return createLeaseRenewer<Claim>({
+    renew: (held) => renewLeases(db, held, leaseMs),
+    idOf: ({ attempt_id }) => attempt_id,
+    intervalMs: leaseMs / 3,
+    retryMs: leaseMs / 30,
+    logger,
+  });
+}
+
+/** What makes routed calls, in both processes. */
+export function createRouter(config: Config, logger: Logger, tools: RouterTools) {
+  const { db, guard } = tools;
+  const client = createCapabilityClient({ guard, answerLimitBytes, livenessIntervalMs: config.LIVENESS_MS });
+  const fleet = createFleetPoller({ db, intervalMs: pollMs, logger });
+  const speed = createSpeedRecorder({ db, logger });
+  const leases = createLeases(config, db, logger);
+  const validator = createSchemaValidator({ db });
+  const breakers = createBreakers({ db, logger });
+  const attemptWriter = createAttemptWriter(db, logger);
+  const { LEASE_MS: leaseMs } = config;
+  const calls = createCallRouter({
+    ...tools,
+    client,
+    fleet,
+    validator,
+    speed,
+    leases,
+    breakers,
+    attemptWriter,
+    leaseMs,
+    transientTexts: config.TRANSIENT_TEXTS,
+    logger,
+  });
+  return {
+    callCapability: calls.callCapability,
+    fleet,
+    validator,
+    start: () => fleet.start(),
+    /** Calls that are ended now may wait for the database some seconds, not longer. */
+    finish: attemptWriter.finish,
+    close: async (): Promise<void> => {
+      await calls.close();
+      await fleet.stop();
+      leases.stop();
+      await Promise.all([attemptWriter.settled(), speed.stop(), breakers.settled(), client.close()]);
+    },
+  };
+}
+
+export type Temporal = ReturnType<typeof createTemporal>;
+
+/** For a worker; clients make theirs. @throws Error that says which key is wrong */
+export function readDataConverter({ PAYLOAD_KEYS }: Pick<Config, 'PAYLOAD_KEYS'>) {
+  return createDataConverter(PAYLOAD_KEYS);
+}
+
+/** What the server asks of Temporal, on one connection, which is made when it is needed. */
+export function createTemporal({ TASK_QUEUE, PAYLOAD_KEYS }: Config) {
+  const client = openTemporal(PAYLOAD_KEYS);
+  const bounded = createBoundedCalls(client);
+  return {
+    workflows: createRunWorkflows(client, TASK_QUEUE, bounded),
+    namespace: client.options.namespace,
+    schedules: createSchedules(client, TASK_QUEUE, bounded),
+    payloadKey: readNewestKeyId(PAYLOAD_KEYS),
+    /** Rejects when Temporal does not answer within 10 s. */
+    answers: () => connectionOf(client).ensureConnected(),
+    registerSearchAttributes: () =>
+      addMissingSearchAttributes(connectionOf(client), client.options.namespace),
+    close: () => client.connection.close(),
   };
 }

@@ -1,43 +1,67 @@
+/** Wires the services behind the API, with sign-in where a provider is configured. */
 import type { Logger } from 'pino';
-import { readTemporalAddress } from '../clients/temporal/connect.ts';
+import { createOpenIdProvider } from '../clients/openid-provider.ts';
+import { readTemporalAddress } from '../clients/temporal/connection.ts';
 import { createWebhookSender, type WebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
 import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { connectDatabase, type Db } from '../db/connect.ts';
 import { createAccessService } from '../services/access/access-service.ts';
 import { createAuditService } from '../services/access/audit-service.ts';
+import { createSignInService, readSignInSettings, type SignInService } from '../services/access/sign-in.ts';
 import { createCacheService } from '../services/cache/cache-service.ts';
 import { createCallService } from '../services/calls/call-service.ts';
 import { createErasureService } from '../services/erasure/erasure-service.ts';
 import { createEscalationService } from '../services/escalation/escalation-service.ts';
-import { createInputChecks } from '../services/escalation/levels/check-input.ts';
-import { createHealthService, databaseMs } from '../services/health/health-service.ts';
-import { createJobService } from '../services/jobs/job-service.ts';
+import { createHealthService, databaseMs } from '../services/health-service.ts';
+import { createJobService } from '../services/jobs.ts';
 import { createMoneyService } from '../services/money/money-service.ts';
-import { createAliasService } from '../services/pipelines/alias-service.ts';
+import { createAliasService } from '../services/pipelines/pipeline-service.ts';
 import { createPlanService } from '../services/plans/plan-service.ts';
 import { createPublisherService } from '../services/registry/publisher-service.ts';
-import { createCheckDecision } from '../services/reviews/review-input.ts';
+import { createCheckDecision, createInputChecks } from '../services/reviews/input.ts';
 import { createReviewService } from '../services/reviews/review-service.ts';
-import { createDecisionService } from '../services/routing/decision-service.ts';
-import { createEventFeed } from '../services/runs/event-feed.ts';
-import { createRerunRun } from '../services/runs/rerun-run.ts';
+import { createDecisionService } from '../services/routing/decisions.ts';
+import { createEventFeed } from '../services/runs/events.ts';
+import { createRerunRun } from '../services/runs/rerun.ts';
 import { createRunService } from '../services/runs/run-service.ts';
-import { createSubmitRun, createSubmitRuns } from '../services/runs/submit-run.ts';
+import { createSubmitRun, createSubmitRuns } from '../services/runs/submission.ts';
 import { createScheduleService } from '../services/schedules/schedule-service.ts';
 import { createSkillService } from '../services/skills/skill-service.ts';
-import { createRunFrames } from '../services/stream/run-frames.ts';
+import { createRunFrames } from '../services/stream/frames.ts';
 import { createStreamFeed } from '../services/stream/stream-feed.ts';
 import { createStreamService } from '../services/stream/stream-service.ts';
 import { createWebLinks } from '../services/web-links.ts';
 import { createWebhookService } from '../services/webhooks/webhook-service.ts';
-import { consoleUrlOf } from './addresses.ts';
-import { createFoundation, createIntake, type Foundation } from './foundation.ts';
-import { createMedia, type MediaParts } from './media.ts';
-import { createKeeping, createOutbox, type Outbox } from './outbox.ts';
-import { createRouter, type Router } from './router.ts';
-import { createSignIn } from './sign-in.ts';
-import { createTemporal, type Temporal } from './temporal.ts';
+import {
+  consoleUrlOf,
+  createFoundation,
+  createIntake,
+  createMedia,
+  createRouter,
+  createTemporal,
+  type Foundation,
+  type MediaParts,
+  type Router,
+  type Temporal,
+} from './foundation.ts';
+import { createKeeping, createOutbox, type Outbox } from './maintenance.ts';
+
+interface SignInTools {
+  readonly db: Db;
+  readonly logger: Logger;
+  readonly publicUrl: () => string;
+}
+
+/** Null: no provider is configured. @throws Error for a configuration that is wrong */
+async function createSignIn(config: Config, tools: SignInTools): Promise<SignInService | null> {
+  const settings = await readSignInSettings(config);
+  if (settings === null) return null;
+  const { issuer, clientId, clientSecret, rules, name } = settings;
+  const { OIDC_SCOPES: scopes, OIDC_GROUPS_CLAIM: groupsClaim, OIDC_RECHECK_S: recheckS } = config;
+  const provider = createOpenIdProvider({ issuer, clientId, clientSecret, scopes, groupsClaim });
+  return createSignInService({ ...tools, provider, rules, name, clientSecret, recheckS });
+}
 
 interface Base {
   readonly config: Config;

@@ -3,24 +3,21 @@ import type { Config } from '../config.ts';
 import { noTelemetry } from '../core/telemetry/telemetry.ts';
 import { createCachedCalls } from '../services/cache/cached-calls.ts';
 import { createLadderService } from '../services/escalation/ladder/ladder-service.ts';
-import { type CloseDependencies, type CloseRun, createCloseRun } from '../services/runs/close-run.ts';
-import { createSubmitOriginatedRun } from '../services/runs/submit-originated-run.ts';
-import { createCancelScheduledRun } from '../services/schedules/cancel-scheduled-run.ts';
-import { createSubmitScheduledRun } from '../services/schedules/submit-scheduled-run.ts';
-import { createDecideSteps } from '../services/steps/decide-steps.ts';
-import { createExecuteInline } from '../services/steps/execute-inline.ts';
+import { type CloseDependencies, type CloseRun, createCloseRun } from '../services/runs/closing.ts';
+import { createSubmitOriginatedRun } from '../services/runs/submission.ts';
+import { createCancelScheduledRun, createSubmitScheduledRun } from '../services/schedules/scheduled-runs.ts';
+import { createDecideSteps } from '../services/steps/conditions.ts';
 import {
   createExecuteRevision,
   createExecuteStep,
   type ExecuteDependencies,
   type StepEnd,
-} from '../services/steps/execute-step.ts';
-import { createGoingCalls } from '../services/steps/going-calls.ts';
-import { createRecordProgress } from '../services/steps/record-progress.ts';
-import { createSubmitSubRun } from '../services/steps/submit-sub-run.ts';
-import { createFoundation, createIntake } from './foundation.ts';
-import { createMedia } from './media.ts';
-import { createRouter } from './router.ts';
+} from '../services/steps/execution.ts';
+import { createGoingCalls } from '../services/steps/in-flight-steps.ts';
+import { createExecuteInline } from '../services/steps/inline.ts';
+import { createRecordProgress } from '../services/steps/step-end.ts';
+import { createSubmitSubRun } from '../services/steps/sub-run.ts';
+import { createFoundation, createIntake, createMedia, createRouter } from './foundation.ts';
 
 /** The services behind the activities. */
 export async function createWorkerRuntime(config: Config, logger: Logger, telemetry = noTelemetry) {

@@ -9,12 +9,10 @@ import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { RE2JS } from 're2js';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
-import { isDraft7 } from '../core/foreign-schema/schema-draft.ts';
-import { findSchemaFault, schemaLimits } from '../core/foreign-schema/schema-limits.ts';
-import type { SchemaFinding } from '../core/repair/schema-finding.ts';
-import { keepCertain } from './certain-errors.ts';
+import { findSchemaFault, isDraft7, schemaLimits } from '../core/foreign-schema.ts';
+import type { SchemaFinding } from '../core/repair/candidate.ts';
 import { assertFormats, type FormatUse } from './formats.ts';
-import { describeSchemaErrors, type SchemaError } from './schema-errors.ts';
+import { describeSchemaErrors, keepCertain, type SchemaError } from './schema-errors.ts';
 import { createWorkMeter, meterSchemas, TooMuchWork, type WorkMeter } from './work-meter.ts';
 
 /** What the value does wrong; empty when it is valid. Never throws. */

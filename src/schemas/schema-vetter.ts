@@ -1,14 +1,19 @@
 /**
- * Finds out whether a stranger's schema can be used without risking this process: what the cheap checks let pass is
- * compiled in a thread with limits on time and memory, one schema at a time, and only what compiles there is ever
- * compiled here. A thread that reaches a limit is ended; the next schema gets a new one.
+ * Finds out whether a stranger's schema can be used without risking this process: what the cheap checks let pass
+ * is compiled in a thread with limits on time and memory, one schema at a time, and only what compiles there is
+ * ever compiled here. A thread that reaches a limit is ended; the next schema gets a new one.
  */
 import { createHash } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 import { LRUCache } from 'lru-cache';
 import type { JsonObject } from '../contracts/primitives.ts';
-import { findSchemaFault } from '../core/foreign-schema/schema-limits.ts';
-import { schemaThreadEntry } from './schema-thread-entry.ts';
+import { findSchemaFault } from '../core/foreign-schema.ts';
+
+/** The file that the thread of schema-vetter.ts begins with: of the sources, or of what they are compiled to. */
+const schemaThreadEntry = new URL(
+  import.meta.url.endsWith('.ts') ? './schema-thread.source.mjs' : './schema-thread.js',
+  import.meta.url,
+);
 
 export interface SchemaVetter {
   /**

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { v7 } from 'uuid';
-import { leastId } from '../db/parts/table-parts.ts';
+import { leastId } from '../db/partitions.ts';
 
 const prefixes = {
   project: 'prj',

@@ -1,6 +1,6 @@
 /** Where people see things: Temporal's Web UI, which has no link where it is not set, and the console. */
 import type { Run } from '../contracts/run.ts';
-import { type RunRef, runWorkflowId } from '../core/workflow-payloads/workflow-ids.ts';
+import { type RunRef, runWorkflowId } from '../core/workflow-names.ts';
 
 export interface WebPlaces {
   /** Base address of Temporal's Web UI. */

@@ -3,9 +3,9 @@
  * variables (OTEL_EXPORTER_OTLP_…, OTEL_BSP_…, OTEL_TRACES_SAMPLER).
  */
 import type { Tracer } from '@opentelemetry/api';
-import { ownResource } from '../unsupported/own-resource.ts';
-import { createSpanIds } from './span-ids.ts';
+import { ownResource } from '../unsupported.ts';
 import type { SpanSource } from './tracing.ts';
+import { createSpanIds } from './tracing.ts';
 
 export interface SpanExport extends SpanSource {
   /** Tells what is left, for as long as that is worth waiting for. */

@@ -1,16 +1,37 @@
-/** What one process tells of itself, by its configuration: metrics on a port of their own, spans to a collector. */
+/**
+ * What one process tells of itself, by its configuration: metrics on a port of their own, spans to a collector. It
+ * always tells how late the event loop is: what a busy process makes everybody wait, whatever they ask for.
+ */
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { DiagLogLevel, diag } from '@opentelemetry/api';
-import type { Metrics } from '../core/telemetry/metrics.ts';
-import { noMetrics } from '../core/telemetry/metrics.ts';
-import type { Telemetry } from '../core/telemetry/telemetry.ts';
-import { findFreePort, readCoreText } from './core-text.ts';
-import { watchEventLoop } from './event-loop.ts';
-import { type MetricsServer, serveMetrics } from './metrics-server.ts';
-import { createPrometheus, type Prometheus } from './prometheus.ts';
+import { type Metrics, noMetrics, type Telemetry } from '../core/telemetry/telemetry.ts';
+import {
+  createPrometheus,
+  findFreePort,
+  type MetricsServer,
+  type Prometheus,
+  readCoreText,
+  serveMetrics,
+} from './metrics.ts';
 import { readResource, type SpanExport, startSpanExport } from './span-export.ts';
 import { createTracing, toLogFields } from './tracing.ts';
 
-export interface TelemetrySettings {
+/** @returns ends it */
+function watchEventLoop(metrics: Metrics): () => void {
+  const delay = monitorEventLoopDelay({ resolution: 10 });
+  delay.enable();
+  const quantiles = { '0.5': 50, '0.99': 99, '1': 100 };
+  metrics.onScrape(() => {
+    for (const [quantile, percent] of Object.entries(quantiles)) {
+      const ns = delay.count === 0 ? 0 : delay.percentile(percent);
+      metrics.set('event_loop_delay_seconds', { quantile }, ns / 1e9);
+    }
+    delay.reset();
+  });
+  return () => void delay.disable();
+}
+
+interface TelemetrySettings {
   readonly METRICS_PORT?: number | undefined;
   readonly METRICS_HOST?: string | undefined;
   /** Of the API, and of the metrics unless they have one of their own. */
@@ -21,12 +42,12 @@ export interface TelemetrySettings {
 }
 
 /** What the log is told. */
-export interface TelemetryLog {
+interface TelemetryLog {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
 }
 
-export interface RunningTelemetry extends Telemetry {
+interface RunningTelemetry extends Telemetry {
   /** For each line of the log. */
   readonly logFields: () => Record<string, string>;
   /** Begins to answer and to tell. @throws Error that names METRICS_PORT */

@@ -1,15 +1,18 @@
-/** Traces by the API of OpenTelemetry. Scopes are kept by Node, so that nothing has to hand them on. */
+/**
+ * Traces by the API of OpenTelemetry. Scopes are kept by Node, so that nothing has to hand them on. A span that
+ * has a key has the first eight bytes of the key's SHA-256 as its id, so that every process knows it.
+ */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { createHash, randomBytes } from 'node:crypto';
 import { type Context, ROOT_CONTEXT, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
-import type { TraceContext } from '../core/telemetry/trace-context.ts';
 import {
   noTracing,
   type OpenSpan,
   type SpanStart,
+  type TraceContext,
   type Tracing,
   type WorkScope,
-} from '../core/telemetry/tracing.ts';
-import type { PreparedIds } from './span-ids.ts';
+} from '../core/telemetry/telemetry.ts';
 
 /** What tells spans to a collector. */
 export interface SpanSource {
@@ -70,5 +73,37 @@ export function toLogFields({ current }: Pick<Tracing, 'current'>): Record<strin
   return {
     ...(context === null ? {} : { trace_id: context.trace_id, span_id: context.span_id }),
     ...(scope.run_id === null ? {} : { run_id: scope.run_id }),
+  };
+}
+
+/** As the SDK asks for ids: without saying for what. Starting a span asks at once, so what was prepared last is meant. */
+interface PreparedIds {
+  prepare(span: Pick<SpanStart, 'key' | 'trace_id'>): void;
+  generateSpanId(): string;
+  generateTraceId(): string;
+}
+
+export function spanIdOf(key: string): string {
+  return createHash('sha256').update(key).digest('hex').slice(0, 16);
+}
+
+/** A pool, because asking for eight bytes costs as much as asking for thousands. */
+const pooled = 4_096;
+
+export function createSpanIds(): PreparedIds {
+  let pool = '';
+  let next: Pick<SpanStart, 'key' | 'trace_id'> = {};
+  const take = (digits: number): string => {
+    if (pool.length < digits) pool = randomBytes(pooled).toString('hex');
+    const taken = pool.slice(0, digits);
+    pool = pool.slice(digits);
+    return /[1-9a-f]/.test(taken) ? taken : take(digits);
+  };
+  return {
+    prepare: (span) => {
+      next = span;
+    },
+    generateSpanId: () => (next.key === undefined ? take(16) : spanIdOf(next.key)),
+    generateTraceId: () => next.trace_id ?? take(32),
   };
 }

@@ -2,7 +2,7 @@
 import { migrate } from '../db/migrate.ts';
 import { prepareDatabase } from '../services/setup.ts';
 
-export { readSchemaState, type SchemaState } from '../db/schema-state.ts';
+export { readSchemaState, type SchemaState } from '../db/migrate.ts';
 
 /** @param apiKeyFile where a first admin key is left, with a project of its own; undefined: none is made */
 export async function migrateDatabase(databaseUrl: string, apiKeyFile: string | undefined): Promise<void> {

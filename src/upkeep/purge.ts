@@ -1,6 +1,6 @@
 /** `capstan purge`: deletes by hand what maintenance deletes by the clock, also while no server can start. */
 import type { Config } from '../config.ts';
-import { purgeByHand } from '../runtime/retention.ts';
+import { purgeByHand } from '../runtime/maintenance.ts';
 
 export interface PurgeOrder {
   /** Default: `PURGE_EXPORT_DIR`. */

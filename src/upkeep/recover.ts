@@ -1,9 +1,9 @@
 /** `capstan recover`: after a restore of the database, what it holds goes on, with a Temporal that may be empty. */
 import type { Config } from '../config.ts';
-import { type RecoveryOptions, recoverFromRestore, type WholeRecovery } from '../runtime/recovery.ts';
+import { type RecoveryOptions, recoverFromRestore, type WholeRecovery } from '../runtime/maintenance.ts';
 import { readKeyActs } from '../services/recovery/lost-acts.ts';
 
-export type { WholeFindings, WholeRecovery } from '../runtime/recovery.ts';
+export type { WholeFindings, WholeRecovery } from '../runtime/maintenance.ts';
 
 export interface RecoveryOrder extends Omit<RecoveryOptions, 'keyActs'> {
   /** Of an audit log that was kept elsewhere: what `capstan audit export` printed, or logs of servers. */

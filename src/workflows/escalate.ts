@@ -12,18 +12,17 @@ import {
   sleep,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
-import { ladderMs } from '../core/ladder/limits.ts';
+import { ladderMs } from '../core/ladder/levels.ts';
 import type {
   EscalateInput,
   LadderEnd,
   LadderPosition,
   LadderResumption,
   LadderStage,
-} from '../core/workflow-payloads/escalate-input.ts';
-import { requireKnownEngine } from './known-engine.ts';
-import { createReviewWaits } from './review-waits.ts';
-import { announceLadderWaiting } from './searchable-facts.ts';
-import { createLadderTable, describeCommand, type LadderTable } from './web-ui/ladder-table.ts';
+} from '../core/workflow-payloads.ts';
+import { requireKnownEngine } from './conditions.ts';
+import { createReviewWaits } from './waits.ts';
+import { announceLadderWaiting, createLadderTable, describeCommand, type LadderTable } from './web-ui.ts';
 
 const { stopEscalation } = proxyLocalActivities<Activities>({
   summary: 'cancelled: the ladder ends',

@@ -5,13 +5,13 @@
  */
 import { ActivityCancellationType, proxyLocalActivities, sleep, TemporalFailure } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
-import type { InlineBatchEnd, InlineBatchUnit, InlineEnd } from '../activities/step-messages.ts';
+import type { InlineBatchEnd, InlineBatchUnit, InlineEnd } from '../activities/step-activities.ts';
 import type { Unit } from '../core/run/drive.ts';
 import { areLast, inlineFollowers, isAlone } from '../core/run/inline-batch.ts';
 import type { MachineState } from '../core/run/machine-state.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
-import type { RunPipelineResult } from '../core/workflow-payloads/run-input.ts';
-import { nameUnit, summarizeBatch } from '../core/workflow-payloads/summary.ts';
+import { nameUnit, summarizeBatch } from '../core/workflow-names.ts';
+import type { RunPipelineResult } from '../core/workflow-payloads.ts';
 
 const longestStretchMs = 500;
 /** Units of a batch: what they answer goes into one event. */

@@ -5,9 +5,9 @@
 import { CancellationScope, proxyLocalActivities, TemporalFailure } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import type { Failure } from '../contracts/primitives.ts';
-import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
-import { listUnits, toSummary } from '../core/workflow-payloads/summary.ts';
-import type { LocalTurns } from './local-turns.ts';
+import { listUnits, toSummary } from '../core/workflow-names.ts';
+import type { RunPipelineInput } from '../core/workflow-payloads.ts';
+import type { LocalTurns } from './conditions.ts';
 
 function recordActivity(changes: readonly RecordedChange[]): Activities['recordProgress'] {
   return proxyLocalActivities<Activities>({

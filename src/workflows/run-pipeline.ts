@@ -1,7 +1,7 @@
 /**
  * A run as a workflow: the pure machine decides, activities act, this file connects them. It holds no values:
- * inputs are resolved and results stored where the activities run. When its history is long, the run continues as new
- * (M6 of the machine), which no person, budget or clock that it waits for holds up.
+ * inputs are resolved and results stored where the activities run. When its history is long, the run continues as
+ * new (M6 of the machine), which no person, budget or clock that it waits for holds up.
  */
 import {
   ActivityCancellationType,
@@ -11,20 +11,59 @@ import {
   continueAsNew,
   proxyLocalActivities,
   sleep,
+  TemporalFailure,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import { type DrivenRun, driveRun, type MachineEnd, type RunPorts } from '../core/run/drive.ts';
+import type { StepVerdict } from '../core/run/machine.ts';
+import type { PlannedStep } from '../core/run/plan.ts';
 import { takeSnapshot } from '../core/run/snapshot.ts';
-import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads/run-input.ts';
-import { createRunControl, type RunControl } from './control-signal.ts';
-import { createHistoryPressure } from './history-pressure.ts';
-import { requireKnownEngine } from './known-engine.ts';
-import { createLocalTurns, type LocalTurns } from './local-turns.ts';
+import { listUnits, toSummary } from '../core/workflow-names.ts';
+import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads.ts';
+import {
+  createHistoryPressure,
+  createLocalTurns,
+  createRunControl,
+  type LocalTurns,
+  type RunControl,
+  requireKnownEngine,
+} from './conditions.ts';
 import { createProgressRecorder, type ProgressRecorder } from './progress-recorder.ts';
-import { createRunProgress, type RunProgress } from './run-progress.ts';
-import { announcePhase } from './searchable-facts.ts';
-import { decideAll } from './step-decisions.ts';
 import { createUnitWork, type UnitWork } from './unit-work.ts';
+import { announcePhase, createRunProgress, type RunProgress } from './web-ui.ts';
+
+/** Asks whether steps happen, and how often. The values that decide it are where the activity runs. */
+function decideActivity(stepIds: readonly string[]): Activities['decideSteps'] {
+  return proxyLocalActivities<Activities>({
+    summary: toSummary(`whether or how often: ${listUnits(stepIds.map((step_id) => ({ step_id })))}`),
+    startToCloseTimeout: '60 seconds',
+    retry: { initialInterval: '200 ms', maximumInterval: '10 seconds' },
+  }).decideSteps;
+}
+
+const decidedAtOnce = 200;
+
+/** Also when the run is being cancelled: nobody asks for more after that. */
+function decideAll(runId: string, steps: readonly PlannedStep[]): Promise<readonly StepVerdict[]> {
+  return CancellationScope.nonCancellable(async () => {
+    const verdicts: StepVerdict[] = [];
+    while (verdicts.length < steps.length) {
+      const next = steps.slice(verdicts.length, verdicts.length + decidedAtOnce);
+      const step_ids = next.map(({ id }) => id);
+      const decide = decideActivity(step_ids);
+      verdicts.push(...(await decide({ run_id: runId, step_ids }).catch(undecided(step_ids))));
+    }
+    return verdicts;
+  });
+}
+
+function undecided(stepIds: readonly string[]) {
+  return (error: unknown): StepVerdict[] => {
+    if (!(error instanceof TemporalFailure)) throw error;
+    const failure = { code: 'internal', message: `not decided: ${error.cause?.message ?? error.message}` };
+    return stepIds.map(() => ({ type: 'fail', error: failure }));
+  };
+}
 
 /** Tried without end: what cannot be written is left out by the activity. */
 const closing = {

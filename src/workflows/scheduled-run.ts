@@ -14,7 +14,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
-import type { ScheduledRunInput } from '../core/workflow-payloads/scheduled-input.ts';
+import type { ScheduledRunInput } from '../core/workflow-payloads.ts';
 
 /** Its run has ended. */
 const woken = defineSignal('woken');

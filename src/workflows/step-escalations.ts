@@ -15,20 +15,18 @@ import {
 } from '@temporalio/workflow';
 import type { Failure } from '../contracts/primitives.ts';
 import type { Unit, UnitEnd, UnitWaiting } from '../core/run/drive.ts';
-import type { Wait } from '../core/run/wait.ts';
+import type { Wait } from '../core/run/machine-state.ts';
+import { ladderWorkflowId, summarizeUnit } from '../core/workflow-names.ts';
 import type {
   LadderEnd,
   LadderPosition,
   LadderResumption,
-} from '../core/workflow-payloads/escalate-input.ts';
-import type { RunPipelineInput } from '../core/workflow-payloads/run-input.ts';
-import { summarizeUnit } from '../core/workflow-payloads/summary.ts';
-import { ladderWorkflowId } from '../core/workflow-payloads/workflow-ids.ts';
+  RunPipelineInput,
+} from '../core/workflow-payloads.ts';
 import type { escalate } from './escalate.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
-import { expiryGraceMs } from './review-waits.ts';
-import { searchableLadder } from './searchable-facts.ts';
-import { describeCommand } from './web-ui/ladder-table.ts';
+import { expiryGraceMs } from './waits.ts';
+import { describeCommand, searchableLadder } from './web-ui.ts';
 
 /** How a unit stands that escalated. */
 interface UnitEscalation {

@@ -1,28 +1,70 @@
 /**
- * A unit as seen by the workflow: an activity, or a part of one, however it ends. Rejections become ends of the unit.
- * Without async functions on the way of success: the sandbox records a stack for every promise, which is what a step
- * costs here.
+ * A unit as seen by the workflow: an activity, or a part of one, however it ends. Rejections become ends of the
+ * unit: the failure of a step's activity says which. Without async functions on the way of success: the sandbox
+ * records a stack for every promise, which is what a step costs here.
  */
-import { ActivityCancellationType, proxyActivities } from '@temporalio/workflow';
+import { RetryState } from '@temporalio/common';
+import {
+  ActivityCancellationType,
+  ActivityFailure,
+  ApplicationFailure,
+  isCancellation,
+  proxyActivities,
+  TimeoutFailure,
+} from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import type {
   InlineEnd,
   StepActivityDone,
   StepActivityRequest,
   StepActivityResult,
-} from '../activities/step-messages.ts';
+} from '../activities/step-activities.ts';
 import type { Failure } from '../contracts/primitives.ts';
 import type { DrivenRun, Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
-import { unitState } from '../core/run/machine-state.ts';
-import type { Wait } from '../core/run/wait.ts';
-import type { LadderPosition } from '../core/workflow-payloads/escalate-input.ts';
-import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads/run-input.ts';
-import { describeAwaited, summarizeUnit } from '../core/workflow-payloads/summary.ts';
+import { unitState, type Wait } from '../core/run/machine-state.ts';
+import type { PlannedStep } from '../core/run/plan.ts';
+import { describeAwaited, summarizeUnit } from '../core/workflow-names.ts';
+import type { LadderPosition, RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads.ts';
+import type { LocalTurns } from './conditions.ts';
 import { createInlineBatches } from './inline-batches.ts';
-import type { LocalTurns } from './local-turns.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
-import { endOf, ladderOf } from './step-failure.ts';
-import type { StepNote } from './web-ui/progress-table.ts';
+import type { StepNote } from './web-ui.ts';
+
+/** The ladder that has begun for the failure: the activity says so in its details. */
+function ladderOf(error: unknown): LadderPosition | undefined {
+  const cause = error instanceof ActivityFailure ? error.cause : error;
+  if (!(cause instanceof ApplicationFailure)) return undefined;
+  const [, place] = (cause.details ?? []) as [unknown, LadderPosition?];
+  return place;
+}
+
+function endOf(error: unknown, step: PlannedStep): UnitEnd & { readonly error: Failure } {
+  const isRefusedRetry = error instanceof ActivityFailure && error.retryState === RetryState.CANCEL_REQUESTED;
+  if (isCancellation(error) || isRefusedRetry) {
+    return { state: 'cancelled', error: { code: 'run_cancelled', message: 'the step was cancelled' } };
+  }
+  const cause = error instanceof ActivityFailure ? error.cause : error;
+  if (cause instanceof ApplicationFailure && cause.nonRetryable === true) {
+    const failure = { code: cause.type ?? 'internal', message: cause.message };
+    return { state: failure.code === 'delivery_unknown' ? 'unknown' : 'failed', error: failure };
+  }
+  const isOutOfTime =
+    cause instanceof TimeoutFailure ||
+    (error instanceof ActivityFailure && error.retryState === RetryState.TIMEOUT);
+  const last = reasonOf(cause);
+  return {
+    state: 'failed',
+    error: isOutOfTime
+      ? { code: 'step_timeout', message: `not done within ${step.total_timeout_ms} ms; last: ${last}` }
+      : { code: 'internal', message: last },
+  };
+}
+
+/** A timeout says nothing by itself; the attempt before it does. */
+function reasonOf(cause: unknown): string {
+  if (cause instanceof TimeoutFailure && cause.cause instanceof Error) return cause.cause.message;
+  return cause instanceof Error ? cause.message : String(cause);
+}
 
 export interface StepExecutorDependencies {
   readonly input: RunPipelineInput;

@@ -1,17 +1,16 @@
 /** What happens to a unit of a run, from its start to its end: its activity, its ladder, its waits. */
 import { CancellationScope } from '@temporalio/workflow';
 import type { DrivenRun, RunPorts, Unit, UnitEnd } from '../core/run/drive.ts';
-import type { Wait } from '../core/run/wait.ts';
+import type { Wait } from '../core/run/machine-state.ts';
 import { hearsWake } from '../core/run/waits.ts';
-import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads/run-input.ts';
-import { describeAwaited } from '../core/workflow-payloads/summary.ts';
-import type { RunControl } from './control-signal.ts';
-import type { LocalTurns } from './local-turns.ts';
+import { describeAwaited } from '../core/workflow-names.ts';
+import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads.ts';
+import type { LocalTurns, RunControl } from './conditions.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
-import type { RunProgress } from './run-progress.ts';
 import { createStepEscalations } from './step-escalations.ts';
 import { createStepExecutor, type StepExecutor, type StepExecutorDependencies } from './step-executor.ts';
-import { createStepWaits, type StepWaits } from './step-waits.ts';
+import { createStepWaits, type StepWaits } from './waits.ts';
+import type { RunProgress } from './web-ui.ts';
 
 export interface UnitWorkDependencies {
   readonly input: RunPipelineInput;

@@ -1,14 +1,10 @@
 import type { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, it } from 'vitest';
-import { createInlineActivity } from '../../src/activities/inline-activity.ts';
-import type { InlineBatchEnd } from '../../src/activities/step-messages.ts';
-import {
-  createExecuteInline,
-  type InlineResult,
-  type InlineUnit,
-} from '../../src/services/steps/execute-inline.ts';
-import type { StepEnd } from '../../src/services/steps/execute-step.ts';
-import { createGoingCalls } from '../../src/services/steps/going-calls.ts';
+import type { InlineBatchEnd } from '../../src/activities/step-activities.ts';
+import { createInlineActivity } from '../../src/activities/step-activities.ts';
+import type { StepEnd } from '../../src/services/steps/execution.ts';
+import { createGoingCalls } from '../../src/services/steps/in-flight-steps.ts';
+import { createExecuteInline, type InlineResult, type InlineUnit } from '../../src/services/steps/inline.ts';
 import { aMockActivity } from '../support/mock-activity.ts';
 
 async function run(

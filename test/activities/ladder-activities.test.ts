@@ -1,8 +1,8 @@
 import { ActivityCancellationDetails } from '@temporalio/common';
 import { expect, it } from 'vitest';
-import { createLadderActivities } from '../../src/activities/ladder-activities.ts';
-import type { Advanced } from '../../src/services/escalation/ladder/ladder-position.ts';
+import { createLadderActivities } from '../../src/activities/create-activities.ts';
 import type { LadderService } from '../../src/services/escalation/ladder/ladder-service.ts';
+import type { Advanced } from '../../src/services/escalation/ladder/stored-ladder.ts';
 import { aMockActivity } from '../support/mock-activity.ts';
 
 const place = { escalation_id: 'esc_1', transition: 3, command: { kind: 'end' } } as unknown as Advanced;

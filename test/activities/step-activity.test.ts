@@ -2,9 +2,9 @@ import type { Info } from '@temporalio/activity';
 import { ActivityCancellationDetails } from '@temporalio/common';
 import type { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, it } from 'vitest';
-import { createStepActivity } from '../../src/activities/step-activity.ts';
-import type { StepActivityResult } from '../../src/activities/step-messages.ts';
-import type { ExecuteStep, StepEnd, StepRequest } from '../../src/services/steps/execute-step.ts';
+import type { StepActivityResult } from '../../src/activities/step-activities.ts';
+import { createStepActivity } from '../../src/activities/step-activities.ts';
+import type { ExecuteStep, StepEnd, StepRequest } from '../../src/services/steps/execution.ts';
 import { aMockActivity } from '../support/mock-activity.ts';
 
 type Control = Parameters<ExecuteStep>[1];

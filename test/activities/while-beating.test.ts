@@ -1,6 +1,6 @@
 import { CancelledFailure } from '@temporalio/activity';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { whileBeating } from '../../src/activities/while-beating.ts';
+import { whileBeating } from '../../src/activities/failures.ts';
 import { AppError } from '../../src/errors/app-error.ts';
 import { aMockActivity } from '../support/mock-activity.ts';
 

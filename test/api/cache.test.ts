@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { CacheEntry } from '../../src/contracts/cache.ts';
-import { storeResult } from '../../src/db/cache/cached-result.ts';
+import { storeResult } from '../../src/db/attempt/cached-result.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { aClaim, anEnd, anInstance, aRun, claimAttempt, settleAttempt } from '../support/factories.ts';
 

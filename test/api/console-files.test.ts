@@ -3,7 +3,7 @@ import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { acceptedEncoding } from '../../src/api/accepted-encoding.ts';
+import { acceptedEncoding } from '../../src/api/answer.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { sendRaw } from '../support/raw-request.ts';
 import { waitFor } from '../support/wait.ts';

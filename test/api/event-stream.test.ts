@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
-import { streamEvents } from '../../src/api/event-stream.ts';
+import { streamEvents } from '../../src/api/routes/events.ts';
 import type { RunEvent } from '../../src/contracts/event.ts';
 import { type CancelSignal, onCancel } from '../../src/core/cancellation.ts';
 import { waitFor } from '../support/wait.ts';

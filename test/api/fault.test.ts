@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { translateFault } from '../../src/api/fault.ts';
+import { translateFault } from '../../src/api/answer.ts';
 import { connectDatabase } from '../../src/db/connect.ts';
 import { AppError } from '../../src/errors/app-error.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { toOpaqueKey } from '../../src/services/routing/opaque-key.ts';
+import { toOpaqueKey } from '../../src/services/routing/call.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { execOn, registerInstance } from '../support/direct-calls.ts';
 import { answer, echo, type Handler, type Instance } from '../support/fleet.ts';

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Key } from '../../src/contracts/access.ts';
-import type { AuditEntry } from '../../src/contracts/audit.ts';
+import type { AuditEntry, Key } from '../../src/contracts/access.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { openTemporal } from '../../src/clients/temporal/connect.ts';
+import { openTemporal } from '../../src/clients/temporal/connection.ts';
 import type { Problem } from '../../src/contracts/problem.ts';
 import type { Schedule, ScheduleList } from '../../src/contracts/schedule.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';

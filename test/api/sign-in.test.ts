@@ -1,6 +1,6 @@
 /** Signing in at a real OpenID provider: who gets in, as what, and how they get out. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { BrowserSession, SessionClosed, SessionList } from '../../src/contracts/session.ts';
+import type { BrowserSession, SessionClosed, SessionList } from '../../src/contracts/sign-in.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import {
   clientSecret,

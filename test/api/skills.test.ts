@@ -1,13 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Scope } from '../../src/contracts/access.ts';
-import type { AuditEntry } from '../../src/contracts/audit.ts';
+import type { AuditEntry, Scope } from '../../src/contracts/access.ts';
 import type { Problem } from '../../src/contracts/problem.ts';
 import type { Skill, SkillUse } from '../../src/contracts/skill.ts';
-import { flagSkill } from '../../src/db/skill/skill.ts';
-import { addSkillUses } from '../../src/db/skill/skill-use.ts';
+import { flagSkill } from '../../src/db/skill.ts';
+import { addSkillUses } from '../../src/db/skill-use.ts';
 import { newId } from '../../src/services/ids.ts';
-import { learnSkill } from '../../src/services/skills/learn-skill.ts';
-import { createSkillMatcher } from '../../src/services/skills/match-skills.ts';
+import { learnSkill } from '../../src/services/skills/learning.ts';
+import { createSkillMatcher } from '../../src/services/skills/use.ts';
 import { type CallOptions, readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 

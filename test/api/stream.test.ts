@@ -1,9 +1,9 @@
 /** The stream of a project: how things stand, every event of the runs that are looked at, and nothing of others. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { RunFrame } from '../../src/contracts/stream.ts';
+import type { RunFrame } from '../../src/contracts/event.ts';
 import { insertReview } from '../../src/db/review/review.ts';
 import { finishRun } from '../../src/db/run/run.ts';
-import { keepWaiting } from '../../src/db/step/step-open.ts';
+import { keepWaiting } from '../../src/db/step/step-progress.ts';
 import { newId } from '../../src/services/ids.ts';
 import { type CallOptions, readJson, startTestApi, type TestApi } from '../support/api.ts';
 import {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createTokenBuckets } from '../../src/api/token-buckets.ts';
+import { createTokenBuckets } from '../../src/api/limits.ts';
 
 test('a burst at once, then as many as the rate allows, for each holder', () => {
   let now = 0;

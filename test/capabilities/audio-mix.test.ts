@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { capability } from '../../capabilities/audio-mix/index.ts';
-import { checkCapability } from '../../src/capability/conformance/check-capability.ts';
+import { checkCapability } from '../../src/capability/conformance.ts';
 import { type Sample, startSample } from './media.ts';
 
 let sample: Sample;

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { capability } from '../../capabilities/concat/index.ts';
-import { checkCapability } from '../../src/capability/conformance/check-capability.ts';
+import { checkCapability } from '../../src/capability/conformance.ts';
 import { type Sample, startSample } from './media.ts';
 
 let sample: Sample;

@@ -6,7 +6,7 @@ import { locateMediaTools } from '../../capabilities/media-tools/locate.ts';
 import { probeMedia } from '../../capabilities/media-tools/probe.ts';
 import { runFfmpeg } from '../../capabilities/media-tools/run-tool.ts';
 import type { Capability } from '../../src/capability/index.ts';
-import { readReference } from '../../src/capability/media/media-reference.ts';
+import { readReference } from '../../src/capability/media/call-media.ts';
 import { createMediaTransfer } from '../../src/capability/media/media-transfer.ts';
 import { exec, serve } from '../capability/support/capabilities.ts';
 

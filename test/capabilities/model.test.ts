@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { readModelSettings } from '../../capabilities/model/configuration.ts';
 import { defineModel } from '../../capabilities/model/define-model.ts';
 import { startCapability } from '../../src/capability/bootstrap/start-capability.ts';
-import { checkCapability } from '../../src/capability/conformance/check-capability.ts';
+import { checkCapability } from '../../src/capability/conformance.ts';
 import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
 import { startFakeRouter } from '../capability/support/fake-router.ts';
 import { aFolder } from '../capability/support/folders.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
-import { checkCapability } from '../../src/capability/conformance/check-capability.ts';
+import { checkCapability } from '../../src/capability/conformance.ts';
 import { anEcho, serve } from './support/capabilities.ts';
 
 async function failedNames(url: string): Promise<readonly string[]> {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, inject, it, onTestFinished } from 'vitest';
 import { startCapability } from '../../src/capability/bootstrap/start-capability.ts';
-import { isRunning, readProcessMark } from '../../src/dev/supervisor/process-identity.ts';
+import { isRunning, readProcessMark } from '../../src/dev/supervisor/child-process.ts';
 import { waitFor } from '../support/wait.ts';
 import { startFakeRouter } from './support/fake-router.ts';
 import { aFolder } from './support/folders.ts';

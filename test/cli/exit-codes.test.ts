@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest';
-import { describeError } from '../../src/cli/errors.ts';
-import { exitCodeOf } from '../../src/cli/exit-codes.ts';
+import { describeError, exitCodeOf } from '../../src/cli/errors.ts';
 import { RunState } from '../../src/contracts/run.ts';
-import { MissingPartError } from '../../src/errors/missing-part.ts';
+import { MissingPartError } from '../../src/errors/start-errors.ts';
 
 it('exits with the outcome of the run, and with 2 while there is none', () => {
   expect(Object.fromEntries(RunState.options.map((state) => [state, exitCodeOf(state)]))).toEqual({

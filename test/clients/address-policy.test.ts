@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { findOwnListeners } from '../../src/clients/own-listeners.ts';
+import { findOwnListeners } from '../../src/clients/address-policy.ts';
 import { aPolicy } from '../support/address-policy.ts';
 
 const everything = { allowedCidrs: '0.0.0.0/0,::/0' };

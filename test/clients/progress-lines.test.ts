@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createProgressLines, isProgressive, toOrdinaryAnswer } from '../../src/clients/progress-lines.ts';
-import type { CallProgress } from '../../src/core/call/progress.ts';
+import { createProgressLines, isProgressive, toOrdinaryAnswer } from '../../src/clients/read-answer.ts';
+import type { CallProgress } from '../../src/core/call/outcome.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 
 /** What is told, and what stays, of a text that comes in these pieces. */

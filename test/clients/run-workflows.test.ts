@@ -1,10 +1,9 @@
 import type { Client } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { openTemporal } from '../../src/clients/temporal/connect.ts';
+import { openTemporal } from '../../src/clients/temporal/connection.ts';
 import { createRunWorkflows, type RunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
-import type { EscalateInput } from '../../src/core/workflow-payloads/escalate-input.ts';
-import type { RunPipelineInput } from '../../src/core/workflow-payloads/run-input.ts';
-import { aloneWorkflowId, runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
+import { aloneWorkflowId, runWorkflowId } from '../../src/core/workflow-names.ts';
+import type { EscalateInput, RunPipelineInput } from '../../src/core/workflow-payloads.ts';
 import { newId } from '../../src/services/ids.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -1,7 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { createBoundedCalls } from '../../src/clients/temporal/bounded-calls.ts';
-import { openTemporal } from '../../src/clients/temporal/connect.ts';
+import { createBoundedCalls, openTemporal } from '../../src/clients/temporal/connection.ts';
 import {
   createSchedules,
   type ScheduleOrder,

@@ -1,9 +1,8 @@
 import { describe, expect, it, test } from 'vitest';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import { readDefinition } from '../../src/definitions/read-definition.ts';
-import { findDifferences } from '../../src/mock-run/check-expectation.ts';
-import { factsOfMocks } from '../../src/mock-run/mock-facts.ts';
-import { runLocally } from '../../src/mock-run/run-locally.ts';
+import { factsOfMocks } from '../../src/mock-run/prepare-run.ts';
+import { findDifferences, runLocally } from '../../src/mock-run/run-locally.ts';
 import { type ConformanceCase, completeDefinition, isRefusal } from './case.ts';
 import { allCases } from './cases/all-cases.ts';
 import { listKeys } from './keys.ts';

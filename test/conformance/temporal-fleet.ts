@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { parseDuration } from '../../src/core/duration.ts';
 import type { Db } from '../../src/db/connect.ts';
-import { createMockCapability, type MockAnswer } from '../../src/mock-run/mock-capability.ts';
+import { createMockCapability, type MockAnswer } from '../../src/mock-run/mock-fleet.ts';
 import type { MockCapability } from '../../src/mock-run/mocks.ts';
 import { readAttemptKeys } from '../support/attempt-keys.ts';
 import { answer, type Exec, type Instance, startInstance } from '../support/fleet.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { findDifferences } from '../../src/mock-run/check-expectation.ts';
 import type { LocalResult } from '../../src/mock-run/run-locally.ts';
+import { findDifferences } from '../../src/mock-run/run-locally.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { type ConformanceCase, isRefusal } from './case.ts';
 import { allCases } from './cases/all-cases.ts';

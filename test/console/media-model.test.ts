@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { formatBytes, refuseFile, takesMedia, toMediaName } from '../../console/src/form/media-model.ts';
-import { MediaReference } from '../../src/capability/media/media-reference.ts';
+import { MediaReference } from '../../src/capability/media/call-media.ts';
 import { parseMediaPath } from '../../src/contracts/media.ts';
 
 test.each([

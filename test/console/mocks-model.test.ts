@@ -13,10 +13,9 @@ import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import type { Json } from '../../src/contracts/primitives.ts';
 import type { RunStep } from '../../src/contracts/run.ts';
 import { readDefinition } from '../../src/definitions/read-definition.ts';
-import { findDifferences } from '../../src/mock-run/check-expectation.ts';
 import { preparePipeline } from '../../src/mock-run/prepare-run.ts';
 import { readMocks } from '../../src/mock-run/read-mocks.ts';
-import { runLocally } from '../../src/mock-run/run-locally.ts';
+import { findDifferences, runLocally } from '../../src/mock-run/run-locally.ts';
 import { runs } from '../support/runs.ts';
 
 function aStep(step: Partial<RunStep> & Pick<RunStep, 'id'>): RunStep {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { findMediaJobs, findWrittenMediaJobs } from '../../src/core/media-jobs.ts';
+import { findMediaJobs, findWrittenMediaJobs } from '../../src/core/media.ts';
 
 test('names each job once, where it is mentioned first', () => {
   const value = {

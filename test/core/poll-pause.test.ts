@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { longestPauseMs, pauseAfter, shortestPauseMs } from '../../src/core/poll-pause.ts';
+import { longestPauseMs, pauseAfter, shortestPauseMs } from '../../src/core/pacing.ts';
 
 const ms = fc.double({ min: 0, max: 100_000, noNaN: true });
 

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { createTurns } from '../../src/core/turns.ts';
+import { createTurns } from '../../src/core/pacing.ts';
 
 it('pieces come in their order, and between two of them whatever else is there', async () => {
   const takeTurn = createTurns(setImmediate);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { runPrepared } from '../../src/db/prepared.ts';
+import { runPrepared } from '../../src/db/statements.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { purgeOld } from '../../src/db/purge.ts';
+import { purgeOld } from '../../src/db/statements.ts';
 import { useDatabase } from '../support/database.ts';
 import { aProject } from '../support/factories.ts';
 

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { checkMedia } from '../../src/dev/doctor/media-check.ts';
+import { checkMedia } from '../../src/dev/doctor/run-checks.ts';
 import { startS3Gateway } from '../support/s3-gateway.ts';
 import { findS3Program } from '../support/s3-program.ts';
 

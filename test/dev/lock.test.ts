@@ -3,13 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { endLeftovers, writeProcesses } from '../../src/dev/leftovers.ts';
-import { lockDataFolder } from '../../src/dev/lock.ts';
-import {
-  identifyProcess,
-  isRunning,
-  type ProcessIdentity,
-} from '../../src/dev/supervisor/process-identity.ts';
+import { endLeftovers, lockDataFolder, writeProcesses } from '../../src/dev/data-folder.ts';
+import { identifyProcess, isRunning, type ProcessIdentity } from '../../src/dev/supervisor/child-process.ts';
 import { waitFor } from '../support/wait.ts';
 
 let dataDir: string;

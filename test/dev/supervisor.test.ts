@@ -3,10 +3,10 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { chooseStackPorts } from '../../src/dev/ports.ts';
 import type { ProgressEvent } from '../../src/dev/progress.ts';
-import { chooseStackPorts } from '../../src/dev/stack-ports.ts';
 import type { ChildSpec } from '../../src/dev/supervisor/child-process.ts';
-import { readProcessMark } from '../../src/dev/supervisor/process-identity.ts';
+import { readProcessMark } from '../../src/dev/supervisor/child-process.ts';
 import { createSupervisor, type Supervisor } from '../../src/dev/supervisor/supervisor.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -5,13 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CapabilityDetail } from '../../src/contracts/capability.ts';
+import { findWatchedFolder, type WatchedCapability, watchCapability } from '../../src/dev/capabilities.ts';
 import type { ProgressEvent } from '../../src/dev/progress.ts';
 import { createSupervisor, type Supervisor } from '../../src/dev/supervisor/supervisor.ts';
-import {
-  findWatchedFolder,
-  type WatchedCapability,
-  watchCapability,
-} from '../../src/dev/watched-capability.ts';
 import { root } from '../docs/documents.ts';
 import { useMortalCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';

@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { transform } from 'esbuild';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { startCapability } from '../../src/capability/bootstrap/start-capability.ts';
-import { checkCapability } from '../../src/capability/conformance/check-capability.ts';
+import { checkCapability } from '../../src/capability/conformance.ts';
 import { choosePort } from '../../src/dev/ports.ts';
 import { findCompiled } from '../support/compiled.ts';
 import { waitFor } from '../support/wait.ts';

@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest';
 import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
 import { confidenceRules, lowerBound } from '../../src/core/skills/confidence.ts';
+import { passGate } from '../../src/core/skills/derive-template.ts';
 import { matchPatterns, readPatterns } from '../../src/core/skills/pattern.ts';
-import { applyTemplate } from '../../src/core/skills/template/apply-template.ts';
-import { passGate } from '../../src/core/skills/template/gate.ts';
-import { parseTemplate } from '../../src/core/skills/template/template.ts';
+import { applyTemplate, parseTemplate } from '../../src/core/skills/template.ts';
 import { listCodeBlocks, readDocument } from './documents.ts';
 
 interface Example {

@@ -2,7 +2,7 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Plan } from '../../src/contracts/plan.ts';
 import type { Run } from '../../src/contracts/run.ts';
-import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
+import { runWorkflowId } from '../../src/core/workflow-names.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type Instance, startInstance } from '../support/fleet.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';

@@ -8,7 +8,7 @@ import { probeMedia } from '../../capabilities/media-tools/probe.ts';
 import { runFfmpeg } from '../../capabilities/media-tools/run-tool.ts';
 import { StackFile } from '../../src/contracts/stack.ts';
 import { startStack } from '../../src/dev/stack.ts';
-import { readProcessMark } from '../../src/dev/supervisor/process-identity.ts';
+import { readProcessMark } from '../../src/dev/supervisor/child-process.ts';
 import { launchBrowser, openPage } from '../console/support/browser.ts';
 import { followLink, writeAndRun } from '../console/support/stranger.ts';
 import { root } from '../docs/documents.ts';

@@ -3,7 +3,7 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
-import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
+import { runWorkflowId } from '../../src/core/workflow-names.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type AddedWorker, type Capstan, startCapstan } from '../support/capstan.ts';
 import { watchCommits } from '../support/commit-watch.ts';

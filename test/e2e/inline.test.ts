@@ -1,7 +1,7 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Run } from '../../src/contracts/run.ts';
-import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
+import { runWorkflowId } from '../../src/core/workflow-names.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import type { Run, StepDetail } from '../../src/contracts/run.ts';
 import { connectDatabase } from '../../src/db/connect.ts';
-import { toOpaqueKey } from '../../src/services/routing/opaque-key.ts';
+import { toOpaqueKey } from '../../src/services/routing/call.ts';
 import { type Exec, echo, type Instance, startInstance } from '../support/fleet.ts';
 import { useMortalCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { createDataConverter } from '../../src/clients/temporal/data-converter.ts';
+import { createDataConverter } from '../../src/clients/temporal/payload-codec.ts';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run, RunSummary } from '../../src/contracts/run.ts';
 import type { Schedule } from '../../src/contracts/schedule.ts';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import type { Schedule } from '../../src/contracts/schedule.ts';
-import { ladderWorkflowId, runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
+import { ladderWorkflowId, runWorkflowId } from '../../src/core/workflow-names.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, echo, type Instance, startInstance } from '../support/fleet.ts';
 import { readShown, startModelLevels } from '../support/model-levels.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isNotInstalled, MissingPartError } from '../../src/errors/missing-part.ts';
+import { isNotInstalled, MissingPartError } from '../../src/errors/start-errors.ts';
 
 it('says which npm install brings a part, in the version that belongs to this package', () => {
   const { message } = new MissingPartError('A capability in TypeScript', 'tsx');

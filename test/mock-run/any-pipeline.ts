@@ -1,6 +1,6 @@
 /** Random pipelines whose outcome is known beforehand, and the mocks that make it so. */
 import fc from 'fast-check';
-import type { DecidedRoute } from '../../src/contracts/dispatch.ts';
+import type { DecidedRoute } from '../../src/contracts/decision.ts';
 import type { PipelineDefinition, RunIf, StepDefinition } from '../../src/contracts/pipeline.ts';
 import type { Mocks } from '../../src/mock-run/mocks.ts';
 

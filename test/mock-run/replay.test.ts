@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { applyEvent, type RunCommand, type RunMachineEvent, startRun } from '../../src/core/run/machine.ts';
 import type { MachineState } from '../../src/core/run/machine-state.ts';
 import type { RunPlan } from '../../src/core/run/plan.ts';
-import { planRun } from '../../src/core/run/plan-run.ts';
+import { planRun } from '../../src/core/run/plan.ts';
 import { type RunSnapshot, restoreRun, takeSnapshot } from '../../src/core/run/snapshot.ts';
 import { runs } from '../support/runs.ts';
 import { anySteps, type RandomStep, toPipeline } from './any-pipeline.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PipelineDefinition, StepDefinition } from '../../src/contracts/pipeline.ts';
-import { MockFault } from '../../src/mock-run/mock-fault.ts';
 import type { Mocks } from '../../src/mock-run/mocks.ts';
+import { MockFault } from '../../src/mock-run/mocks.ts';
 import { runLocally } from '../../src/mock-run/run-locally.ts';
 
 function pipeline(steps: readonly StepDefinition[], rest: object = {}): PipelineDefinition {

@@ -12,7 +12,7 @@ import type { Problem } from '../../src/contracts/problem.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { createServerRuntime } from '../../src/runtime/server-runtime.ts';
 import { createAccessService } from '../../src/services/access/access-service.ts';
-import { ensureDefaultProject } from '../../src/services/access/bootstrap-access.ts';
+import { ensureDefaultProject } from '../../src/services/setup.ts';
 import { createTestDatabase } from './database.ts';
 import { waitFor } from './wait.ts';
 

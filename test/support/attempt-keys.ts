@@ -1,5 +1,5 @@
 import type { Db } from '../../src/db/connect.ts';
-import { toOpaqueKey } from '../../src/services/routing/opaque-key.ts';
+import { toOpaqueKey } from '../../src/services/routing/call.ts';
 
 /**
  * What an instance was sent as `Idempotency-Key` → the key of the attempt: `<run>.<step>.<item>.<revision>` of a step's.

@@ -1,7 +1,7 @@
 /** Budgets as tests look at them, and time that passes for them. */
 import type { Claim } from '../../src/db/attempt/attempt.ts';
 import type { Db } from '../../src/db/connect.ts';
-import { toJsonb } from '../../src/db/jsonb.ts';
+import { toJsonb } from '../../src/db/statements.ts';
 
 export interface SeenBudget {
   readonly limit: string | null;

@@ -13,7 +13,7 @@ import type { PipelineDefinition, StepDefinition } from '../../src/contracts/pip
 import type { JsonObject, Priority } from '../../src/contracts/primitives.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
 import { createWorkerRuntime } from '../../src/runtime/worker-runtime.ts';
-import type { Advanced } from '../../src/services/escalation/ladder/ladder-position.ts';
+import type { Advanced } from '../../src/services/escalation/ladder/stored-ladder.ts';
 import { type CallOptions, startTestApi, type TestApi } from './api.ts';
 import { registerInstance } from './direct-calls.ts';
 import { aRun } from './factories.ts';

@@ -1,5 +1,5 @@
 /** Parts of maintenance that have nothing to do, for tests of one of them. */
-import type { DutyDependencies } from '../../src/services/maintenance/duties.ts';
+import type { DutyDependencies } from '../../src/services/maintenance.ts';
 
 async function nothing(): Promise<number> {
   return 0;

@@ -1,6 +1,6 @@
 /** The stream of a project, read as it comes. */
-import { readServerSentEvents } from '../../src/cli/client/server-sent-events.ts';
-import type { StreamFrame } from '../../src/contracts/stream.ts';
+import { readServerSentEvents } from '../../src/cli/watch/events.ts';
+import type { StreamFrame } from '../../src/contracts/event.ts';
 import type { TestApi } from './api.ts';
 import { waitFor } from './wait.ts';
 

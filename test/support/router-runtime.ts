@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import type { Config } from '../../src/config.ts';
-import { createFoundation } from '../../src/runtime/foundation.ts';
-import { createRouter } from '../../src/runtime/router.ts';
+import { createFoundation, createRouter } from '../../src/runtime/foundation.ts';
 import { createCallService } from '../../src/services/calls/call-service.ts';
 
 /** A router, with direct calls as the API offers them, and nothing else. */

@@ -5,14 +5,18 @@ import type { Duration } from '@temporalio/common';
 import { Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import { inject } from 'vitest';
 import type { Activities } from '../../src/activities/create-activities.ts';
-import { nameEnds } from '../../src/activities/inline-activity.ts';
-import type { InlineEnd, StepActivityDone, StepActivityResult } from '../../src/activities/step-messages.ts';
+import type {
+  InlineEnd,
+  StepActivityDone,
+  StepActivityResult,
+} from '../../src/activities/step-activities.ts';
+import { nameEnds } from '../../src/activities/step-activities.ts';
 import type { Failure } from '../../src/contracts/primitives.ts';
 import type { StepVerdict } from '../../src/core/run/machine.ts';
 import type { RunPlan } from '../../src/core/run/plan.ts';
-import { engineVersion } from '../../src/core/workflow-payloads/engine-version.ts';
-import type { RunPipelineInput, RunPipelineResult } from '../../src/core/workflow-payloads/run-input.ts';
-import { runWorkflowId } from '../../src/core/workflow-payloads/workflow-ids.ts';
+import { runWorkflowId } from '../../src/core/workflow-names.ts';
+import type { RunPipelineInput, RunPipelineResult } from '../../src/core/workflow-payloads.ts';
+import { engineVersion } from '../../src/core/workflow-payloads.ts';
 import type { runPipeline } from '../../src/workflows/run-pipeline.ts';
 import { replayHistories } from './replay-histories.ts';
 import { connectTestEnvironment } from './temporal.ts';

@@ -17,20 +17,20 @@ import type { InstanceSnapshot } from '../../src/core/routing/types.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { createCachedCalls, type ThroughCache } from '../../src/services/cache/cached-calls.ts';
 import { createMediaLibrary, type MediaLibrary } from '../../src/services/media/media-library.ts';
-import { createRequireRoom } from '../../src/services/media/require-room.ts';
+import { createRequireRoom } from '../../src/services/media/quota.ts';
 import { createRunContexts } from '../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../src/services/run-data/step-results.ts';
-import { createCloseRun } from '../../src/services/runs/close-run.ts';
-import { createDecideSteps, type DecideSteps } from '../../src/services/steps/decide-steps.ts';
-import { createExecuteInline, type ExecuteInline } from '../../src/services/steps/execute-inline.ts';
+import { createCloseRun } from '../../src/services/runs/closing.ts';
+import { createDecideSteps, type DecideSteps } from '../../src/services/steps/conditions.ts';
 import {
   createExecuteStep,
   type OpenForStep,
   type StepEnd,
   type StepRequest,
-} from '../../src/services/steps/execute-step.ts';
-import { createGoingCalls, type GoingCalls } from '../../src/services/steps/going-calls.ts';
-import type { SubRunOrder } from '../../src/services/steps/submit-sub-run.ts';
+} from '../../src/services/steps/execution.ts';
+import { createGoingCalls, type GoingCalls } from '../../src/services/steps/in-flight-steps.ts';
+import { createExecuteInline, type ExecuteInline } from '../../src/services/steps/inline.ts';
+import type { SubRunOrder } from '../../src/services/steps/sub-run.ts';
 import { useDatabase } from './database.ts';
 import { aProject, aRun, type StoredRun } from './factories.ts';
 import { type Instance, type InstanceOptions, startInstance } from './fleet.ts';

@@ -1,8 +1,8 @@
 /** Steps that wait, as a worker leaves them. */
 import type { Db } from '../../src/db/connect.ts';
 import { readStep } from '../../src/db/step/step.ts';
-import { keepWaiting } from '../../src/db/step/step-open.ts';
-import { openReview } from '../../src/services/reviews/open-review.ts';
+import { keepWaiting } from '../../src/db/step/step-progress.ts';
+import { openReview } from '../../src/services/reviews/opening.ts';
 
 interface Place {
   readonly run_id: string;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { describeWorker } from '../../src/dev/service-processes.ts';
-import { serveMetrics } from '../../src/telemetry/metrics-server.ts';
+import { serveMetrics } from '../../src/telemetry/metrics.ts';
 import { startTelemetry } from '../../src/telemetry/start-telemetry.ts';
 
 const page = { contentType: 'text/plain; version=0.0.4', text: async () => 'capstan_up 1\n' };

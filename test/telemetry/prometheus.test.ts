@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { mostNames } from '../../src/core/telemetry/metric-table.ts';
-import { createPrometheus } from '../../src/telemetry/prometheus.ts';
+import { createPrometheus } from '../../src/telemetry/metrics.ts';
 
 function linesOf(text: string, name: string): string[] {
   return text.split('\n').filter((line) => line.startsWith(name));

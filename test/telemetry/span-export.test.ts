@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { traceIdOf } from '../../src/core/telemetry/trace-context.ts';
+import { traceIdOf } from '../../src/core/telemetry/telemetry.ts';
 import { newId } from '../../src/services/ids.ts';
 import { readResource, startSpanExport } from '../../src/telemetry/span-export.ts';
-import { createSpanIds, spanIdOf } from '../../src/telemetry/span-ids.ts';
-import { createTracing } from '../../src/telemetry/tracing.ts';
+import { createSpanIds, createTracing, spanIdOf } from '../../src/telemetry/tracing.ts';
 import { type SpanCollector, startSpanCollector } from '../support/span-collector.ts';
 
 let collector: SpanCollector;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { endWhenSilent } from '../../src/unsupported/pg-silence.ts';
+import { endWhenSilent } from '../../src/unsupported.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 let proxy: TcpProxy;

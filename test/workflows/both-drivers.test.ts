@@ -8,8 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApplicationFailure } from '@temporalio/common';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { InlineEnd } from '../../src/activities/step-messages.ts';
-import { planRun } from '../../src/core/run/plan-run.ts';
+import type { InlineEnd } from '../../src/activities/step-activities.ts';
+import { planRun } from '../../src/core/run/plan.ts';
 import { runLocally } from '../../src/mock-run/run-locally.ts';
 import {
   anySteps,

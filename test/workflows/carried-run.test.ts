@@ -1,6 +1,6 @@
 /** What is said to a run between two of its histories: the next one hears it before it has begun. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { WorkflowSnapshot } from '../../src/core/workflow-payloads/run-input.ts';
+import type { WorkflowSnapshot } from '../../src/core/workflow-payloads.ts';
 import { aPlan } from '../core/run/a-plan.ts';
 import { type Script, type ScriptedRuns, startScriptedRuns, succeeded } from '../support/scripted-runs.ts';
 import { waitFor } from '../support/wait.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createBoundedCalls } from '../../src/clients/temporal/bounded-calls.ts';
+import { createBoundedCalls } from '../../src/clients/temporal/connection.ts';
 import { createRunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
 import { createSchedules } from '../../src/clients/temporal/schedules.ts';
 import { connectTestEnvironment } from '../support/temporal.ts';

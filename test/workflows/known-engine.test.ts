@@ -1,7 +1,7 @@
 /** A run of an engine version that a worker does not know waits for one that does, however long that takes. */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { engineVersion } from '../../src/core/workflow-payloads/engine-version.ts';
+import { engineVersion } from '../../src/core/workflow-payloads.ts';
 import { aPlan } from '../core/run/a-plan.ts';
 import { type ScriptedRuns, startScriptedRuns, succeeded } from '../support/scripted-runs.ts';
 import { waitFor } from '../support/wait.ts';

@@ -4,15 +4,14 @@ import type { Client } from '@temporalio/client';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { createBoundedCalls } from '../../src/clients/temporal/bounded-calls.ts';
-import { openTemporal } from '../../src/clients/temporal/connect.ts';
+import { createBoundedCalls, openTemporal } from '../../src/clients/temporal/connection.ts';
 import { createSchedules, type TemporalSchedules } from '../../src/clients/temporal/schedules.ts';
 import type { OverlapPolicy } from '../../src/contracts/schedule.ts';
 import type {
   CancelRunRequest,
   ScheduledStart,
   ScheduledSubmission,
-} from '../../src/core/workflow-payloads/scheduled-input.ts';
+} from '../../src/core/workflow-payloads.ts';
 import { newId } from '../../src/services/ids.ts';
 import { connectTestEnvironment } from '../support/temporal.ts';
 import { waitFor } from '../support/wait.ts';

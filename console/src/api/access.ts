@@ -1,6 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { Key, KeyCreated, Project } from '../../../src/contracts/access.ts';
-import type { AuditEntry } from '../../../src/contracts/audit.ts';
+import type { AuditEntry, Key, KeyCreated, Project } from '../../../src/contracts/access.ts';
 import type { Limits } from '../../../src/contracts/limits.ts';
 import { askPlainly } from './client.ts';
 

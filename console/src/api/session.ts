@@ -1,6 +1,10 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { BrowserSession, SessionClosed, SessionList } from '../../../src/contracts/session.ts';
-import type { SignInOffer } from '../../../src/contracts/sign-in.ts';
+import type {
+  BrowserSession,
+  SessionClosed,
+  SessionList,
+  SignInOffer,
+} from '../../../src/contracts/sign-in.ts';
 import { askPlainly } from './client.ts';
 
 export const sessionQuery = queryOptions({

@@ -2,8 +2,7 @@
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Json } from '../../../src/contracts/primitives.ts';
 import type { Run, StepDetail } from '../../../src/contracts/run.ts';
-import { routeOfStep } from '../../../src/core/definition/compile/step-route.ts';
-import { resolveStepSettings } from '../../../src/core/definition/compile/step-settings.ts';
+import { resolveStepSettings, routeOfStep } from '../../../src/core/definition/step-settings.ts';
 
 export interface RouteQuestion {
   readonly capability: string;

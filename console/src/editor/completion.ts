@@ -1,7 +1,7 @@
 /** What can be written where the cursor stands: keys of a step, capabilities, steps, and fields of their outputs. */
 import type { CompletionContext, CompletionResult } from '@codemirror/autocomplete';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import { rootNames, stepFields } from '../../../src/core/expression/roots.ts';
+import { rootNames, stepFields } from '../../../src/core/expression/language.ts';
 import type { LiveSpecs } from '../worker/messages.ts';
 
 export interface CompletionFacts {

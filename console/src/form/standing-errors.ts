@@ -1,5 +1,5 @@
 import type { Json } from '../../../src/contracts/primitives.ts';
-import { isEqual } from '../../../src/core/expression/equality.ts';
+import { isEqual } from '../../../src/core/expression/compare.ts';
 import { valueAt } from '../../../src/core/repair/operation.ts';
 import type { SchemaPointerError } from '../api/schema-pointer-error.ts';
 

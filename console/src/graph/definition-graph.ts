@@ -2,7 +2,7 @@
 
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Plan } from '../../../src/contracts/plan.ts';
-import { analyseDefinition } from '../../../src/core/definition/step-graph.ts';
+import { analyseDefinition } from '../../../src/core/definition/compile.ts';
 import { showGraph } from '../../../src/definitions/definition-graph.ts';
 import { formatAmount } from '../shared/money.ts';
 import { formatDuration } from '../shared/time.ts';

@@ -1,8 +1,6 @@
 /** Where the nodes of a graph stand, by the same rules that draw a definition as SVG. */
 
-import { orderLayers } from '../../../src/core/graph-drawing/crossings.ts';
-import { createLayering } from '../../../src/core/graph-drawing/layering.ts';
-import { placeRows } from '../../../src/core/graph-drawing/rows.ts';
+import { createLayering, orderLayers, placeRows } from '../../../src/core/graph/layout.ts';
 import type { DrawnEdge } from './drawn-step.ts';
 
 export const nodeWidth = 216;

@@ -1,6 +1,6 @@
 import { Link, Outlet } from '@tanstack/react-router';
 import { lazy, type ReactElement, Suspense, useState } from 'react';
-import type { BrowserSession } from '../../../src/contracts/session.ts';
+import type { BrowserSession } from '../../../src/contracts/sign-in.ts';
 import { readProject } from '../api/project.ts';
 import { LiveProvider } from '../live/live.tsx';
 import { Icon } from '../shared/icon.tsx';

@@ -1,5 +1,5 @@
 import type { ReactElement } from 'react';
-import type { BrowserSession } from '../../../src/contracts/session.ts';
+import type { BrowserSession } from '../../../src/contracts/sign-in.ts';
 import { chooseProject, readProject } from '../api/project.ts';
 import { fieldClass } from '../shared/parts.tsx';
 

@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
-import type { BrowserSession } from '../../../src/contracts/session.ts';
+import type { BrowserSession } from '../../../src/contracts/sign-in.ts';
 import { signOut } from '../api/session.ts';
 import { Icon } from '../shared/icon.tsx';
 import { places } from './places.ts';

@@ -2,9 +2,9 @@
 
 import type { QueryClient } from '@tanstack/react-query';
 import type { CapabilityDetail, CapabilitySummary, Instance } from '../../../src/contracts/capability.ts';
+import type { RunFrame, StreamFrame } from '../../../src/contracts/event.ts';
 import type { Budget } from '../../../src/contracts/money.ts';
 import type { Run, RunSummary } from '../../../src/contracts/run.ts';
-import type { RunFrame, StreamFrame } from '../../../src/contracts/stream.ts';
 
 interface Page<Item> {
   readonly items: readonly Item[];

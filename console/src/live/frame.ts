@@ -1,4 +1,4 @@
-import type { StreamFrame } from '../../../src/contracts/stream.ts';
+import type { StreamFrame } from '../../../src/contracts/event.ts';
 
 /** Names of the stream's events. */
 export const frameKinds = [

@@ -9,8 +9,7 @@ import {
   useMemo,
   useState,
 } from 'react';
-import type { RunEvent } from '../../../src/contracts/event.ts';
-import type { StreamFrame } from '../../../src/contracts/stream.ts';
+import type { RunEvent, StreamFrame } from '../../../src/contracts/event.ts';
 import { applyFrame } from './apply-frame.ts';
 import type { Contact } from './frame.ts';
 import { type LiveStream, openStream } from './stream.ts';

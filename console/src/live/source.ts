@@ -1,5 +1,5 @@
 /** The EventSource of a project, opened anew when other runs are looked at; it goes on after the last frame it had. */
-import type { StreamFrame } from '../../../src/contracts/stream.ts';
+import type { StreamFrame } from '../../../src/contracts/event.ts';
 import { type Contact, frameKinds } from './frame.ts';
 
 export interface SourceListener {

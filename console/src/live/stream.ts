@@ -3,7 +3,7 @@
  * hands frames on; when it closes, another gets the lock. Each tab says which runs it looks at, and the stream is opened
  * anew when that changes. Where there are no locks (no secure context), each tab polls instead.
  */
-import type { StreamFrame } from '../../../src/contracts/stream.ts';
+import type { StreamFrame } from '../../../src/contracts/event.ts';
 import type { Contact } from './frame.ts';
 import { openSource } from './source.ts';
 

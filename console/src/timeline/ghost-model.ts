@@ -4,7 +4,7 @@
  */
 import type { Plan, PlannedStepView } from '../../../src/contracts/plan.ts';
 import type { RunStep } from '../../../src/contracts/run.ts';
-import { createGraph } from '../../../src/core/dag/graph.ts';
+import { createGraph } from '../../../src/core/graph/dag.ts';
 import { endedStepStates } from '../../../src/core/run/ended-steps.ts';
 import type { DrawnEdge } from '../graph/drawn-step.ts';
 import { edgesOfSpan, type TimeSpan } from './scale.ts';

@@ -1,6 +1,6 @@
 /** The checks that the server makes, with what is known of the live capabilities. */
 import { openDefinition } from '../../../src/definitions/read-definition.ts';
-import { factsOfMocks } from '../../../src/mock-run/mock-facts.ts';
+import { factsOfMocks } from '../../../src/mock-run/prepare-run.ts';
 import { toGraph } from '../graph/definition-graph.ts';
 import type { CheckedText, LiveSpecs } from './messages.ts';
 

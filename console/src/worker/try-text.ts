@@ -1,11 +1,10 @@
 /** A run with mocks, in virtual time. A capability that nobody mocks answers what its live schema asks for. */
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import { findDifferences } from '../../../src/mock-run/check-expectation.ts';
 import type { Mocks } from '../../../src/mock-run/mocks.ts';
 import { preparePipeline } from '../../../src/mock-run/prepare-run.ts';
 import { readMocks } from '../../../src/mock-run/read-mocks.ts';
-import { runLocally } from '../../../src/mock-run/run-locally.ts';
+import { findDifferences, runLocally } from '../../../src/mock-run/run-locally.ts';
 import type { LiveSpecs, Tried } from './messages.ts';
 import { mockOfSpec } from './mock-of-spec.ts';
 

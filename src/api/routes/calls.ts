@@ -1,5 +1,7 @@
+/** Calls that are made directly, decisions of the router, and results that are kept. */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { CacheList, CacheQuery, CacheRemoval, CacheRemoved } from '../../contracts/cache.ts';
 import { CheckRequest } from '../../contracts/capability.ts';
 import {
   Decision,
@@ -13,9 +15,9 @@ import {
 import { InputVerdict } from '../../contracts/review.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Services } from '../../services/services.ts';
-import { json } from '../body-kind.ts';
+import { json } from '../input.ts';
+import { CapabilityPath, DecisionPath, IdempotencyKey } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
-import { CapabilityPath, DecisionPath, IdempotencyKey } from './parameters.ts';
 
 const ExecHeaders = z.object({
   'idempotency-key': IdempotencyKey.meta({
@@ -155,4 +157,35 @@ function showDecision({ decisions }: Pick<Services, 'decisions'>): Route {
       body: await decisions.get(caller.project_id, params.id),
     }),
   });
+}
+
+export function cacheRoutes({ cache }: Pick<Services, 'cache'>): Route[] {
+  return [
+    route({
+      operation: 'list_cached',
+      method: 'GET',
+      path: '/v1/cache',
+      tag: 'runs',
+      summary: 'List results that equal calls of steps with `cache` take, newest first',
+      auth: 'key',
+      scope: 'run:read',
+      query: CacheQuery,
+      responses: { 200: CacheList },
+      handle: async ({ caller, query }) => ({ status: 200, body: await cache.list(caller, query) }),
+    }),
+    route({
+      operation: 'forget_cached',
+      method: 'DELETE',
+      path: '/v1/cache',
+      tag: 'runs',
+      summary:
+        'Keep such results no longer: one, those of a capability, pipeline or run, or all of the project',
+      description: 'Steps that took one keep it, and files stay.',
+      auth: 'key',
+      scope: 'run:write',
+      query: CacheRemoval,
+      responses: { 200: CacheRemoved },
+      handle: async ({ caller, query }) => ({ status: 200, body: await cache.remove(caller, query) }),
+    }),
+  ];
 }

@@ -8,7 +8,7 @@ import {
   ExecuteRequest,
 } from '../../contracts/escalation.ts';
 import type { Services } from '../../services/services.ts';
-import { json } from '../body-kind.ts';
+import { json } from '../input.ts';
 import { type Route, route } from '../route.ts';
 
 const EscalationPath = z.object({ id: z.string().min(1).max(128) });

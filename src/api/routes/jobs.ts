@@ -1,8 +1,23 @@
-import { Job, JobCreated, JobRequest } from '../../contracts/media.ts';
+/**
+ * Jobs, and files of jobs that are announced before they are sent: the answer says where to send them, which is a
+ * bucket where clients reach one. The address of an upload allows it, so no key is sent with it.
+ */
+
+import { z } from 'zod';
+import {
+  formatMediaReference,
+  Job,
+  JobCreated,
+  JobRequest,
+  MediaObject,
+  UploadRequest,
+  UploadTicket,
+} from '../../contracts/media.ts';
 import type { Services } from '../../services/services.ts';
-import { json } from '../body-kind.ts';
+import { byteStream, json } from '../input.ts';
+import { JobPath, MediaFilePath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
-import { JobPath } from './parameters.ts';
+import { createFileFinder, mediaPrefix, showMedia } from './media.ts';
 
 export function jobRoutes({ jobs }: Pick<Services, 'jobs'>): Route[] {
   return [
@@ -38,4 +53,77 @@ export function jobRoutes({ jobs }: Pick<Services, 'jobs'>): Route[] {
       }),
     }),
   ];
+}
+
+const suffix = '/upload';
+const UploadPath = z.object({ token: z.string().regex(/^[A-Za-z0-9_-]{43}$/) });
+
+export function uploadRoutes(services: Pick<Services, 'jobs' | 'media' | 'directMedia'>): Route[] {
+  const { directMedia } = services;
+  return [announceUpload(services), receiveUpload(directMedia), completeUpload(directMedia)];
+}
+
+function announceUpload({
+  jobs,
+  media,
+  directMedia,
+}: Pick<Services, 'jobs' | 'media' | 'directMedia'>): Route {
+  const files = createFileFinder({ jobs, media });
+  return route({
+    operation: 'announce_upload',
+    method: 'POST',
+    path: `${mediaPrefix}{job_id}/{+file}${suffix}`,
+    tag: 'media',
+    summary: 'Announce a file, and learn where to send it',
+    description:
+      'The answer holds `url` and `headers` of one PUT, or `parts`, each a PUT of its own, and a `complete_url` to POST to when all were taken. Send no key with them. A URL without a host is one of this API; then the answer of its PUT is the file.',
+    auth: 'key',
+    scope: 'media:write',
+    params: MediaFilePath,
+    body: json(UploadRequest),
+    responses: { 201: UploadTicket },
+    errors: ['body_too_large', 'media_quota', 'unavailable'],
+    handle: async ({ caller, path, body }) => {
+      const target = await files.locate(caller, path.slice(0, -suffix.length));
+      return { status: 201, body: await directMedia.announce(caller.project_id, target, body) };
+    },
+  });
+}
+
+function receiveUpload(directMedia: Services['directMedia']): Route {
+  return route({
+    operation: 'upload_bytes',
+    method: 'PUT',
+    path: '/v1/uploads/{token}',
+    tag: 'media',
+    summary: 'Send an announced file',
+    auth: 'open',
+    params: UploadPath,
+    body: byteStream,
+    responses: { 201: MediaObject },
+    errors: ['body_too_large', 'digest_mismatch', 'media_quota', 'state_conflict', 'unavailable'],
+    handle: async ({ params, body }) => {
+      const { path, object } = await directMedia.receive(params.token, body.stream);
+      return { status: 201, body: showMedia(formatMediaReference(path), object) };
+    },
+  });
+}
+
+function completeUpload(directMedia: Services['directMedia']): Route {
+  return route({
+    operation: 'complete_upload',
+    method: 'POST',
+    path: '/v1/uploads/{token}',
+    tag: 'media',
+    summary: 'Make a file of the parts that were sent; its bytes are read once',
+    auth: 'open',
+    isLong: true,
+    params: UploadPath,
+    responses: { 200: MediaObject },
+    errors: ['upload_incomplete', 'digest_mismatch', 'unavailable'],
+    handle: async ({ params }) => {
+      const { path, object } = await directMedia.complete(params.token);
+      return { status: 200, body: showMedia(formatMediaReference(path), object) };
+    },
+  });
 }

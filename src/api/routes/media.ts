@@ -1,18 +1,82 @@
 /**
  * Files of jobs, streamed both ways. The address is read as it was sent: a media path has no character that needs
- * percent-encoding, so an encoded one is no media path. Answers are sandboxed, because their type is the uploader's.
+ * percent-encoding, so an encoded one is no media path. Answers are sandboxed, because their type is the
+ * uploader's.
  */
+
 import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
-import { formatMediaReference, MediaObject } from '../../contracts/media.ts';
+import { formatMediaReference, MediaObject, type MediaPath, parseMediaPath } from '../../contracts/media.ts';
 import { AppError } from '../../errors/app-error.ts';
+import type { Caller } from '../../services/access/caller.ts';
 import type { Services } from '../../services/services.ts';
-import { byteStream } from '../body-kind.ts';
-import { type ByteRange, readRange } from '../byte-range.ts';
+import { byteStream } from '../input.ts';
 import type { ApiConfig } from '../limits.ts';
-import { createFileFinder, type FileFinder, mediaPrefix, type OpenFile, showMedia } from '../media-finder.ts';
+import { MediaFilePath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
-import { MediaFilePath } from './parameters.ts';
+
+type OpenFile = NonNullable<Awaited<ReturnType<Services['media']['open']>>>;
+
+export const mediaPrefix = '/v1/media/';
+
+interface FileFinder {
+  /** @throws AppError `not_found` when the project has no such job */
+  readonly locate: (caller: Caller, sentPath: string) => Promise<MediaPath>;
+  /** To be closed, or read. @throws AppError `not_found` when the job has no such file */
+  readonly open: (target: MediaPath) => Promise<OpenFile>;
+}
+
+function readPath(sentPath: string): MediaPath {
+  const found = parseMediaPath(sentPath.slice(mediaPrefix.length));
+  if (found !== null) return found;
+  throw new AppError(
+    'request_invalid',
+    'a media path is <job_id>/ and one to seven segments of letters, digits, dots, _ and -, none of them . or ..',
+  );
+}
+
+export function createFileFinder({ jobs, media }: Pick<Services, 'jobs' | 'media'>): FileFinder {
+  return {
+    locate: async ({ project_id }, sentPath) => {
+      const target = readPath(sentPath);
+      if (await jobs.exists(project_id, target.job_id)) return target;
+      throw new AppError('not_found', `no job ${target.job_id}`);
+    },
+    open: async (target) => {
+      const file = await media.open(target);
+      if (file !== null) return file;
+      throw new AppError('not_found', `${formatMediaReference(target)} does not exist`);
+    },
+  };
+}
+
+export function showMedia(reference: string, file: Omit<MediaObject, 'reference'>): MediaObject {
+  const { size, content_type, sha256 } = file;
+  return { reference, size, content_type, sha256 };
+}
+
+/** `Range` of RFC 9110 §14, one range of bytes. */
+interface ByteRange {
+  /** First and last byte, both inclusive. */
+  readonly start: number;
+  readonly end: number;
+}
+
+const form = /^bytes=(\d*)-(\d*)$/;
+
+/** `null`: answer the whole file (no range, several, or a unit we do not know). */
+function readRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | null {
+  const [, first = '', last = ''] = form.exec(header ?? '') ?? [];
+  if (first === '' && last === '') return null;
+  if (first === '') {
+    const length = Math.min(Number(last), size);
+    return length === 0 ? 'unsatisfiable' : { start: size - length, end: size - 1 };
+  }
+  const start = Number(first);
+  const end = last === '' ? size - 1 : Math.min(Number(last), size - 1);
+  if (last !== '' && Number(last) < start) return null;
+  return start >= size ? 'unsatisfiable' : { start, end };
+}
 
 type StoredFile = OpenFile['object'];
 

@@ -15,7 +15,7 @@ import { toAbortSignal } from '../../core/cancellation.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import type { Services } from '../../services/services.ts';
-import { json } from '../body-kind.ts';
+import { json } from '../input.ts';
 import { type Route, route } from '../route.ts';
 
 function wantsCsv(format: LedgerQuery['format'], accept: string | undefined): boolean {

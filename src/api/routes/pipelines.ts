@@ -1,19 +1,27 @@
+/** Stored pipelines, their drawings, and plans of what a run would do and cost. */
 import { z } from 'zod';
 import {
   Alias,
   AliasList,
   AliasRequest,
+  type PipelineDefinition,
   PipelineList,
   PipelineSubmitted,
   PipelineVersion,
   PipelineVersionList,
   Validation,
 } from '../../contracts/pipeline.ts';
+import { Plan, PlanDefinitionRequest, PlanRequest } from '../../contracts/plan.ts';
 import { ListQuery } from '../../contracts/primitives.ts';
+import { analyseDefinition } from '../../core/definition/compile.ts';
+import { describeStep, type StepKind, stepKindOf } from '../../core/definition/step-settings.ts';
+import { drawGraph, type GraphNode } from '../../core/graph/svg.ts';
+import { showGraph } from '../../definitions/definition-graph.ts';
 import type { Services } from '../../services/services.ts';
-import { definitionText, json } from '../body-kind.ts';
+import { definitionText, json, optionalJson } from '../input.ts';
+import { type ApiConfig, findJobFault } from '../limits.ts';
+import { AliasPath, PipelinePath, VersionPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
-import { AliasPath, PipelinePath, VersionPath } from './parameters.ts';
 
 export function pipelineRoutes(services: Pick<Services, 'pipelines' | 'aliases'>): Route[] {
   return [
@@ -179,6 +187,115 @@ function setAlias({ aliases }: Pick<Services, 'aliases'>): Route {
     handle: async ({ caller, params, body }) => {
       const key = { project_id: caller.project_id, pipeline: params.name, version: body.version };
       return { status: 200, body: await aliases.set(key, params.alias, caller.key_id) };
+    },
+  });
+}
+
+const kinds: Readonly<Record<StepKind, GraphNode['kind']>> = {
+  call: 'capability',
+  run: 'pipeline',
+  wait: 'wait',
+  review: 'review',
+};
+
+/** The drawing holds one style of its own, for light and dark, and nothing else that could be loaded or run. */
+const headers = {
+  'Content-Type': 'image/svg+xml; charset=utf-8',
+  'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'",
+};
+
+function draw(definition: PipelineDefinition): string {
+  return drawGraph(
+    definition.steps.map((step) => ({
+      id: step.id,
+      label: describeStep(step),
+      kind: kinds[stepKindOf(step)],
+    })),
+    showGraph(definition, analyseDefinition(definition)).edges,
+  );
+}
+
+export function graphRoutes({ pipelines }: Pick<Services, 'pipelines'>): Route[] {
+  return [
+    route({
+      operation: 'draw_pipeline',
+      method: 'GET',
+      path: '/v1/pipelines/{name}/graph.svg',
+      tag: 'pipelines',
+      summary: 'Draw the latest version of a pipeline',
+      auth: 'key',
+      scope: 'pipeline:read',
+      params: PipelinePath,
+      responses: { 200: { content: 'image/svg+xml' } },
+      handle: async ({ caller, params }) => {
+        const { definition } = await pipelines.get(caller.project_id, params.name);
+        return { status: 200, headers, body: draw(definition) };
+      },
+    }),
+    route({
+      operation: 'draw_pipeline_version',
+      method: 'GET',
+      path: '/v1/pipelines/{name}/versions/{version}/graph.svg',
+      tag: 'pipelines',
+      summary: 'Draw one version of a pipeline',
+      auth: 'key',
+      scope: 'pipeline:read',
+      params: VersionPath,
+      responses: { 200: { content: 'image/svg+xml' } },
+      handle: async ({ caller, params }) => {
+        const { definition } = await pipelines.getVersion(caller.project_id, params.name, params.version);
+        return { status: 200, headers, body: draw(definition) };
+      },
+    }),
+  ];
+}
+
+const description =
+  'Nothing is written and no instance is called. What reads only the job is worked out exactly, what reads the outputs of steps is not known before the run. That several calls want the same instance at once is not part of a plan, and neither are the corrections of an escalation.';
+
+export function planRoutes(services: Pick<Services, 'plans'>, config: ApiConfig): Route[] {
+  return [planPipeline(services), planDefinition(services, config)];
+}
+
+function planPipeline({ plans }: Pick<Services, 'plans'>): Route {
+  return route({
+    operation: 'plan_pipeline',
+    method: 'POST',
+    path: '/v1/pipelines/{name}/plan',
+    tag: 'pipelines',
+    summary: 'Show what a run of a pipeline would do and cost now',
+    description,
+    auth: 'key',
+    scope: 'pipeline:read',
+    params: PipelinePath,
+    body: optionalJson(PlanRequest, 'data'),
+    responses: { 200: Plan },
+    errors: ['not_found', 'job_invalid', 'media_unknown'],
+    handle: async ({ caller, params, body }) => ({
+      status: 200,
+      body: await plans.plan(caller.project_id, params.name, body),
+    }),
+  });
+}
+
+function planDefinition({ plans }: Pick<Services, 'plans'>, config: ApiConfig): Route {
+  return route({
+    operation: 'plan_definition',
+    method: 'POST',
+    path: '/v1/plan',
+    tag: 'pipelines',
+    summary: 'Show what a run of a definition would do and cost now',
+    description,
+    auth: 'key',
+    scope: 'pipeline:read',
+    body: json(PlanDefinitionRequest, 'definition'),
+    responses: { 200: Plan },
+    errors: ['definition_invalid', 'not_found', 'job_invalid', 'media_unknown'],
+    handle: async ({ caller, body, bytes }) => {
+      const isLarge = bytes.length > config.BODY_LIMIT_BYTES;
+      const fault = isLarge ? findJobFault(body.job, config.BODY_LIMIT_BYTES) : null;
+      if (fault !== null) throw fault;
+      return { status: 200, body: await plans.planDefinition(caller.project_id, body) };
     },
   });
 }

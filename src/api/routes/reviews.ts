@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { Review, ReviewDecision, ReviewList, ReviewQuery } from '../../contracts/review.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Services } from '../../services/services.ts';
-import { json } from '../body-kind.ts';
+import { json } from '../input.ts';
+import { IdempotencyKey, ReviewPath } from '../parameters.ts';
 import { type AnswerHeaders, type Route, route } from '../route.ts';
-import { IdempotencyKey, ReviewPath } from './parameters.ts';
 
 const DecisionHeaders = z.object({
   'if-match': z

@@ -1,10 +1,9 @@
 /** What people do to a run: stop it, hold it, give it money, repeat it. */
 import { CancelRequest, RerunPreview, RerunRequest, Run, RunBudgetRequest } from '../../contracts/run.ts';
 import type { Services } from '../../services/services.ts';
-import { json, optionalJson } from '../body-kind.ts';
-import { KeyHeaders, markReplayed, readIdempotency } from '../idempotency.ts';
+import { json, optionalJson } from '../input.ts';
+import { KeyHeaders, markReplayed, RunPath, readIdempotency } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
-import { RunPath } from './parameters.ts';
 
 type Runs = Pick<Services, 'runs'>;
 

@@ -1,3 +1,4 @@
+/** Runs: submitting and reading them; a run as pictures show it, and many runs in time. */
 import { z } from 'zod';
 import { mostItems } from '../../contracts/bounds.ts';
 import { Instant, ListQuery, PipelineName } from '../../contracts/primitives.ts';
@@ -15,16 +16,79 @@ import {
   StepState,
   terminalRunStates,
 } from '../../contracts/run.ts';
+import { RunGraph, RunsSummary, RunsSummaryQuery, RunTimeline } from '../../contracts/run-picture.ts';
 import type { Services } from '../../services/services.ts';
-import { json } from '../body-kind.ts';
-import { KeyHeaders, markReplayed, readIdempotency } from '../idempotency.ts';
-import { findJobFault } from '../job-size.ts';
-import { type ApiConfig, httpLimits } from '../limits.ts';
-import { readWait } from '../preference.ts';
-import { toProblem } from '../problem.ts';
+import { toProblem } from '../answer.ts';
+import { json } from '../input.ts';
+import { type ApiConfig, findJobFault, httpLimits } from '../limits.ts';
+import { KeyHeaders, markReplayed, RunPath, readIdempotency, StepPath } from '../parameters.ts';
 import { type AnswerHeaders, type Route, route } from '../route.ts';
-import { RunPath, StepPath } from './parameters.ts';
-import { runsSummaryRoute } from './run-pictures.ts';
+
+/** A run as pictures show it, and many runs in time. */
+export function runPictureRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
+  return [
+    route({
+      operation: 'get_run_graph',
+      method: 'GET',
+      path: '/v1/runs/{id}/graph',
+      tag: 'runs',
+      summary: 'The definition of a run and its whole graph, before anything has happened',
+      auth: 'key',
+      scope: 'run:read',
+      params: RunPath,
+      responses: { 200: RunGraph },
+      handle: async ({ caller, params }) => ({
+        status: 200,
+        body: await runs.graph({ project_id: caller.project_id, run_id: params.id }),
+      }),
+    }),
+    route({
+      operation: 'get_run_timeline',
+      method: 'GET',
+      path: '/v1/runs/{id}/timeline',
+      tag: 'runs',
+      summary: 'Every call of a run in time, with what was expected of it and what became of it',
+      description:
+        'At most 10,000 rows a page, in the order of their starts. Calls of models that were asked for a step carry their level.',
+      auth: 'key',
+      scope: 'run:read',
+      params: RunPath,
+      query: z.strictObject({ cursor: ListQuery.shape.cursor }),
+      responses: { 200: RunTimeline },
+      handle: async ({ caller, params, query }) => ({
+        status: 200,
+        body: await runs.timeline({ project_id: caller.project_id, run_id: params.id }, query.cursor),
+      }),
+    }),
+  ];
+}
+
+/** Before the route of one run, whose id it would be. */
+function runsSummaryRoute({ runs }: Pick<Services, 'runs'>): Route {
+  return route({
+    operation: 'get_runs_summary',
+    method: 'GET',
+    path: '/v1/runs/summary',
+    tag: 'runs',
+    summary: 'Count runs by state and sum their costs, in buckets of time',
+    description: 'By the time at which they were made: the last day in 48 buckets by default.',
+    auth: 'key',
+    scope: 'run:read',
+    opens: 'history',
+    query: RunsSummaryQuery,
+    responses: { 200: RunsSummary },
+    handle: async ({ caller, query }) => ({
+      status: 200,
+      body: await runs.summary(caller.project_id, query),
+    }),
+  });
+}
+
+/** `Prefer: wait=30` (RFC 7240): seconds to hold the answer back for a result; null when it is not asked for. */
+function readWait(prefer: string | undefined, maxSeconds: number): number | null {
+  const seconds = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i.exec(prefer ?? '')?.[1];
+  return seconds === undefined ? null : Math.min(Number(seconds), maxSeconds);
+}
 
 const SubmitHeaders = KeyHeaders.extend({
   prefer: z.string().max(1_000).optional().meta({

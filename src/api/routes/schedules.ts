@@ -1,9 +1,9 @@
 import { ListQuery } from '../../contracts/primitives.ts';
 import { Schedule, ScheduleList, ScheduleRequest } from '../../contracts/schedule.ts';
 import type { Services } from '../../services/services.ts';
-import { json } from '../body-kind.ts';
+import { json } from '../input.ts';
+import { SchedulePath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
-import { SchedulePath } from './parameters.ts';
 
 type Schedules = Pick<Services, 'schedules'>;
 

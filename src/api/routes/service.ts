@@ -2,10 +2,9 @@ import { z } from 'zod';
 import { mostSteps } from '../../contracts/bounds.ts';
 import { Limits } from '../../contracts/limits.ts';
 import type { Services } from '../../services/services.ts';
-import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits } from '../limits.ts';
-import { ratesOf } from '../rate-limits.ts';
+import type { TokenRate } from '../limits.ts';
+import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits, ratesOf } from '../limits.ts';
 import { type Route, route } from '../route.ts';
-import type { TokenRate } from '../token-buckets.ts';
 
 const Alive = z.strictObject({ status: z.literal('ok') });
 const Readiness = z

@@ -1,10 +1,128 @@
-/** Who is signed in, and ending it. */
+/** Signing in with a browser, and out; who is signed in, and ending it. */
+import { createRequire } from 'node:module';
 import { z } from 'zod';
-import { SessionList, SessionQuery, SessionRevocation, SessionsRevoked } from '../../contracts/session.ts';
+import {
+  BrowserSession,
+  LoginLink,
+  SessionClosed,
+  SessionList,
+  SessionQuery,
+  SessionRequest,
+  SessionRevocation,
+  SessionsRevoked,
+} from '../../contracts/sign-in.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Services } from '../../services/services.ts';
-import { json } from '../body-kind.ts';
+import { createSessionCookie, refuseForeignPage } from '../authentication.ts';
+import { json } from '../input.ts';
+import type { ApiConfig } from '../limits.ts';
 import { type Route, route } from '../route.ts';
+
+/** Of Capstan, as its package says. */
+const { version } = createRequire(import.meta.url)('capstan/package.json') as { version: string };
+
+type SessionServices = Pick<Services, 'access' | 'signIn'>;
+
+export function sessionRoutes(services: SessionServices, config: ApiConfig): Route[] {
+  return [
+    openSession(services, config),
+    showSession(services, config),
+    closeSession(services, config),
+    createLoginLink(services),
+  ];
+}
+
+function openSession({ access }: SessionServices, config: ApiConfig): Route {
+  const cookie = createSessionCookie(config.PUBLIC_URL);
+  return route({
+    operation: 'open_session',
+    method: 'POST',
+    path: '/v1/session',
+    tag: 'session',
+    summary: 'Sign a browser in, by a key or the code of a login link',
+    description:
+      'The answer sets a cookie that acts as the key for 12 hours, at most as long as the key works. A browser that is signed in as another key is asked first: without `replace`, its code is answered 409, with `present` and `link` saying who is meant, and stays good. With it, everything but GET and HEAD needs `X-Capstan-Console: 1` and comes from a page of this server.',
+    auth: 'open',
+    body: json(SessionRequest, 'small'),
+    responses: { 204: 'empty' },
+    errors: ['unauthenticated', 'csrf_refused', 'state_conflict', 'rate_limited', 'unavailable'],
+    handle: async ({ body, requestHeaders, sawWrongKey, opensSession, setHeader }) => {
+      refuseForeignPage(requestHeaders, config.PUBLIC_URL);
+      const present = cookie.read(requestHeaders.cookie);
+      const secret = await access.openSession(body, { present, admit: opensSession });
+      if (secret === null) {
+        sawWrongKey();
+        throw new AppError(
+          'unauthenticated',
+          body.code === undefined
+            ? 'the key is unknown, expired or revoked'
+            : 'the code is unknown, over or was used; capstan login makes another link',
+        );
+      }
+      setHeader('Cache-Control', 'no-store');
+      return { status: 204, headers: { 'Set-Cookie': cookie.write(secret) } };
+    },
+  });
+}
+
+function showSession({ access }: SessionServices, { TEMPORAL_UI_URL }: ApiConfig): Route {
+  return route({
+    operation: 'get_session',
+    method: 'GET',
+    path: '/v1/session',
+    tag: 'session',
+    summary: 'Who is calling: the key, what it may do, and its projects',
+    auth: 'key',
+    scope: 'any',
+    responses: { 200: BrowserSession },
+    handle: async ({ caller }) => ({
+      status: 200,
+      body: {
+        ...(await access.describeSession(caller)),
+        version,
+        temporal_ui_url: TEMPORAL_UI_URL ?? null,
+      },
+    }),
+  });
+}
+
+function closeSession({ access, signIn }: SessionServices, config: ApiConfig): Route {
+  const cookie = createSessionCookie(config.PUBLIC_URL);
+  return route({
+    operation: 'close_session',
+    method: 'DELETE',
+    path: '/v1/session',
+    tag: 'session',
+    summary: 'Sign the browser out; its key stays',
+    description:
+      'Of who has signed in at a provider that can be signed out of: 200, with the address where the browser does that.',
+    auth: 'key',
+    scope: 'any',
+    responses: { 200: SessionClosed, 204: 'empty' },
+    handle: async ({ requestHeaders }) => {
+      const secret = cookie.read(requestHeaders.cookie);
+      const ended = secret === null ? null : await access.closeSession(secret);
+      const tokens = ended?.tokens ?? null;
+      const url = tokens === null ? null : ((await signIn?.logoutUrl(tokens)) ?? null);
+      const headers = { 'Set-Cookie': cookie.clear };
+      return url === null ? { status: 204, headers } : { status: 200, headers, body: { provider_url: url } };
+    },
+  });
+}
+
+function createLoginLink({ access }: SessionServices): Route {
+  return route({
+    operation: 'create_login_link',
+    method: 'POST',
+    path: '/v1/login-links',
+    tag: 'session',
+    summary: 'Make a link that signs a browser in as the calling key: once, within 10 minutes',
+    auth: 'key',
+    scope: 'admin',
+    responses: { 201: LoginLink },
+    handle: async ({ caller }) => ({ status: 201, body: await access.createLoginLink(caller) }),
+  });
+}
 
 const SessionPath = z.object({ id: z.string().min(1).max(128) });
 

@@ -7,10 +7,10 @@ import { z } from 'zod';
 import { SignInOffer, type SignInRefusal } from '../../contracts/sign-in.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Services } from '../../services/services.ts';
-import { byteStream } from '../body-kind.ts';
+import { createSessionCookie, createSignInCookie } from '../authentication.ts';
+import { byteStream } from '../input.ts';
 import type { ApiConfig } from '../limits.ts';
 import { type Route, route } from '../route.ts';
-import { createSessionCookie, createSignInCookie } from '../session-cookie.ts';
 
 type SignInServices = Pick<Services, 'signIn'>;
 

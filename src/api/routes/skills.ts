@@ -11,9 +11,9 @@ import {
   SkillWorth,
 } from '../../contracts/skill.ts';
 import type { Services } from '../../services/services.ts';
-import { json } from '../body-kind.ts';
+import { json } from '../input.ts';
+import { SkillPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
-import { SkillPath } from './parameters.ts';
 
 const SkillQuery = z.strictObject({
   job_type: z.string().max(128).optional(),

@@ -8,9 +8,9 @@ import {
   WebhookRequest,
 } from '../../contracts/webhook.ts';
 import type { Services } from '../../services/services.ts';
-import { json } from '../body-kind.ts';
+import { json } from '../input.ts';
+import { WebhookPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
-import { WebhookPath } from './parameters.ts';
 
 type Webhooks = Pick<Services, 'webhooks'>;
 

@@ -1,17 +1,86 @@
 /**
  * The engine of `capstan capability start SOURCE`: all eight steps of the bootstrap lifecycle, the download
  * included. A module of SOURCE runs in this process, and steps 2 to 8 are those of any stand-alone instance; a
- * program of SOURCE, in any language, runs as a child that is registered and watched from here.
+ * program of SOURCE, in any language, runs as a child that is registered and watched from here (start-program.ts).
+ *
+ * The package.json of SOURCE says how it is started: the entry module of its folder exports `capability =
+ * defineCapability({…})`, or a command starts the program.
  */
-import { resolve } from 'node:path';
+import { readFile, stat } from 'node:fs/promises';
+import { register } from 'node:module';
+import { extname, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { z } from 'zod';
+import { Registration } from '../../contracts/capability.ts';
+import { Tags } from '../../contracts/primitives.ts';
+import { isNotInstalled, MissingPartError } from '../../errors/start-errors.ts';
+import { type Capability, isCapability } from '../define-capability.ts';
 import { type RunningInstance, startInstance } from '../lifecycle/start-instance.ts';
 import { readSettings } from '../settings.ts';
-import { downloadSource } from './download.ts';
-import { loadCapability } from './load-capability.ts';
-import { readManifest } from './manifest.ts';
+import type { OwnModules } from './own-imports-hook.ts';
+import { downloadSource } from './packages.ts';
 import { startProgram } from './start-program.ts';
 
-export interface BootstrapOptions {
+/** A `.ts` entry of a checkout is a `.js` one once it is built. */
+async function findEntry(folder: string, { main, capstan }: CapabilityManifest): Promise<string> {
+  const named = capstan?.entry ?? main ?? 'index.ts';
+  for (const entry of [named, named.replace(/\.ts$/, '.js')]) {
+    const file = resolve(folder, entry);
+    if ((await stat(file).catch(() => null))?.isFile()) return file;
+  }
+  throw new Error(`${folder} has no ${named} (capstan.entry or main of its package.json, else index.ts)`);
+}
+
+async function importEntry(entry: string): Promise<unknown> {
+  try {
+    return await import(pathToFileURL(entry).href);
+  } catch (fault) {
+    if ((fault as NodeJS.ErrnoException).code !== 'ERR_UNKNOWN_FILE_EXTENSION') throw fault;
+    throw new MissingPartError('A capability in TypeScript', 'tsx', fault);
+  }
+}
+
+/** @throws Error when there is no entry, or it exports no capability */
+async function loadCapability(folder: string, manifest: CapabilityManifest): Promise<Capability> {
+  const entry = await findEntry(folder, manifest);
+  const exported: unknown = await importEntry(entry);
+  const capability: unknown = Reflect.get(Object(exported), 'capability');
+  if (isCapability(capability)) return capability;
+  throw new Error(`${entry} does not export capability = defineCapability({…})`);
+}
+
+// What the package.json of a capability's folder says about starting it.
+
+const CapabilityManifest = z.object({
+  main: z.string().optional(),
+  capstan: z
+    .object({
+      /** A module that exports `capability`. */
+      entry: z.string().optional(),
+      /** Program and arguments of an instance in any language: it serves at HOST and PORT until SIGTERM. */
+      start: z.tuple([z.string().min(1)], z.string()).optional(),
+      /** What `/spec` does not say; for `start` alone. */
+      tags: Tags.default([]),
+      max_concurrency: Registration.shape.max_concurrency,
+      settle: Registration.shape.settle,
+    })
+    .optional(),
+});
+type CapabilityManifest = z.infer<typeof CapabilityManifest>;
+
+/** Without a package.json, an empty one. @throws Error that says what is wrong with it */
+async function readManifest(folder: string): Promise<CapabilityManifest> {
+  const file = resolve(folder, 'package.json');
+  const text = await readFile(file, 'utf8').catch(() => '{}');
+  try {
+    return CapabilityManifest.parse(JSON.parse(text));
+  } catch (error) {
+    const reason = error instanceof z.ZodError ? z.prettifyError(error) : String(error);
+    throw new Error(`${file} cannot be read: ${reason}`, { cause: error });
+  }
+}
+
+interface BootstrapOptions {
   /** A folder, or what npm installs. */
   readonly source: string;
   /** Packages and prerequisites are installed below it. */
@@ -37,4 +106,28 @@ export async function startCapability(options: BootstrapOptions): Promise<Runnin
     return startProgram({ folder, command: capstan.start, facts: capstan, environment }, starting);
   }
   return startInstance(await loadCapability(folder, manifest), starting);
+}
+
+const extension = extname(import.meta.url);
+
+/** From sources this process reads TypeScript already. Where the loader was left out, JavaScript does without. */
+async function lendTypeScript(): Promise<void> {
+  try {
+    (await import('tsx/esm/api')).register();
+  } catch (fault) {
+    if (!isNotInstalled(fault)) throw fault;
+  }
+}
+
+/**
+ * Lets a capability anywhere on this machine import `capstan/capability` and `zod` without having installed them,
+ * and be written in TypeScript: a folder that was just written can be started. It holds for the whole process.
+ */
+export async function lendOwnImports(): Promise<void> {
+  if (extension !== '.ts') await lendTypeScript();
+  const data: OwnModules = {
+    'capstan/capability': new URL(`../index${extension}`, import.meta.url).href,
+    zod: import.meta.resolve('zod'),
+  };
+  register(new URL(`./own-imports-hook${extension}`, import.meta.url), { data });
 }

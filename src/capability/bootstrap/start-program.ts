@@ -1,23 +1,104 @@
 /**
  * A capability in any language as a child: its package.json says how it is started, this process does the rest of
- * the bootstrap lifecycle for it. The program serves `/health`, `/spec` and `/exec` at HOST and PORT, and ends when
- * its calls have, on SIGTERM. It stays in the process group of this process, so that what ends one ends both.
+ * the bootstrap lifecycle for it. The program serves `/health`, `/spec` and `/exec` at HOST and PORT, and ends
+ * when its calls have, on SIGTERM. It stays in the process group of this process, so that what ends one ends both;
+ * and a guard beside it ends the program when this process is gone, however it ended.
  *
- * A program that ends by itself is started again at the same address. The instance stays registered meanwhile: a call
- * that finds nobody there is repeated, while a run fails when its only instance is deregistered.
+ * A program that ends by itself is started again at the same address. The instance stays registered meanwhile: a
+ * call that finds nobody there is repeated, while a run fails when its only instance is deregistered.
  */
+import { type ChildProcess, spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CapabilitySpec } from '../../contracts/capability.ts';
-import { announce } from '../lifecycle/announce.ts';
-import { bindServer } from '../lifecycle/bind.ts';
-import { waitUntilReady } from '../lifecycle/readiness.ts';
-import type { Registrable } from '../lifecycle/router-client.ts';
-import { graceMs } from '../lifecycle/shutdown.ts';
-import type { InstanceOptions, RunningInstance } from '../lifecycle/start-instance.ts';
-import { type ProgramCommand, type ProgramRun, runProgram, stopProgram } from './program-child.ts';
+import { announce, type Registrable } from '../lifecycle/registration.ts';
+import {
+  bindServer,
+  graceMs,
+  type InstanceOptions,
+  type RunningInstance,
+  waitUntilReady,
+} from '../lifecycle/start-instance.ts';
+import { localAddress } from '../settings.ts';
 
-export interface ProgramSource extends ProgramCommand {
+// One run of a program: a child in the process group of this process, and a guard beside it. The guard is a small
+// shell that reads from a pipe: when this process is gone, however it ended, the pipe closes, and the guard ends
+// the program.
+
+interface ProgramCommand {
+  /** The working directory of the program. */
+  readonly folder: string;
+  readonly command: readonly [string, ...string[]];
+  readonly environment: NodeJS.ProcessEnv;
+}
+
+interface ProgramPlace {
+  readonly host: string;
+  readonly port: number;
+}
+
+interface ProgramRun {
+  readonly process: ChildProcess;
+  /** Its address on this machine. */
+  readonly local: string;
+  /** Says how it ended; never rejects. */
+  readonly ended: Promise<string>;
+}
+
+const guardScript = `
+trap '' HUP INT TERM
+read -r _
+kill -s TERM "$1" || exit 0
+tries=100
+while kill -s 0 "$1" && [ "$tries" -gt 0 ]; do
+  sleep 0.1
+  tries=$((tries - 1))
+done
+kill -s KILL "$1"
+`;
+
+function startGuard(pid: number): ChildProcess {
+  const guard = spawn('/bin/sh', ['-c', guardScript, 'capstan-guard', String(pid)], {
+    cwd: '/',
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  guard.on('error', () => undefined);
+  guard.stdin?.on('error', () => undefined);
+  guard.unref();
+  return guard;
+}
+
+function runProgram(
+  { command, folder, environment }: ProgramCommand,
+  { host, port }: ProgramPlace,
+): ProgramRun {
+  const [program, ...args] = command;
+  const child = spawn(program, args, {
+    cwd: folder,
+    env: { ...environment, HOST: host, PORT: String(port) },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  const guard = child.pid === undefined ? null : startGuard(child.pid);
+  const ended = new Promise<string>((resolve) => {
+    child.once('error', (error) => resolve(`${program} could not be started: ${error.message}`));
+    child.once('exit', (code, signal) => {
+      guard?.kill('SIGKILL'); // its number may soon be another process's
+      resolve(`${command.join(' ')} ended ${signal === null ? `with exit code ${code}` : `by ${signal}`}`);
+    });
+  });
+  return { process: child, local: localAddress(host, port), ended };
+}
+
+/** On SIGTERM it may end its calls within the limit. */
+async function stopProgram({ process, ended }: ProgramRun, limitMs: number): Promise<void> {
+  process.kill('SIGTERM');
+  const force = setTimeout(() => process.kill('SIGKILL'), limitMs);
+  await ended;
+  clearTimeout(force);
+}
+
+interface ProgramSource extends ProgramCommand {
   readonly facts: Pick<Registrable, 'tags' | 'max_concurrency' | 'settle'>;
 }
 

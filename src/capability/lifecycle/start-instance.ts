@@ -1,18 +1,142 @@
 /**
  * Steps 2 to 8 of the bootstrap lifecycle, in order, one printed line each. A stand-alone file (`serveCapability`)
- * and the bootstrap of a package (`startCapability`) both run exactly this.
+ * and the bootstrap of a package (`startCapability`) both run exactly this. Here are binding (step 4), readiness
+ * (step 5) and the end; prerequisites.ts has steps 2 and 3, registration.ts steps 6 to 8.
+ *
+ * At its end an instance keeps serving until the router knows, then finishes its calls, or aborts them after a
+ * grace, and closes.
  */
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Capability } from '../define-capability.ts';
-import { createInstanceServer } from '../http-server.ts';
-import { defaultBodyLimits, type JsonBounds } from '../json-body.ts';
+import {
+  createInstanceServer,
+  defaultBodyLimits,
+  type InstanceServer,
+  type JsonBounds,
+} from '../http-server.ts';
 import { createMediaTransfer } from '../media/media-transfer.ts';
 import { localAddress, type Settings } from '../settings.ts';
-import { announce } from './announce.ts';
-import { bindServer } from './bind.ts';
 import { checkPrerequisites, installPrerequisites } from './prerequisites.ts';
-import { waitUntilReady } from './readiness.ts';
-import { graceMs, stopServer } from './shutdown.ts';
+import { announce, describeFault } from './registration.ts';
+
+// Step 4 of the bootstrap: listen on the given port, or on a random free one of 8100 to 8200.
+
+const firstPort = 8_100;
+const lastPort = 8_200;
+
+async function listen(server: Server, host: string, port: number): Promise<number> {
+  server.listen(port, host);
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+function isTaken(error: unknown): boolean {
+  return (
+    error instanceof Error && 'code' in error && (error.code === 'EADDRINUSE' || error.code === 'EACCES')
+  );
+}
+
+function shuffledPorts(): number[] {
+  return Array.from({ length: lastPort - firstPort + 1 }, (_, i) => ({
+    port: firstPort + i,
+    rank: Math.random(),
+  }))
+    .sort((a, b) => a.rank - b.rank)
+    .map(({ port }) => port);
+}
+
+/** @throws Error when the given port, or every port of the range, is taken */
+export async function bindServer(
+  server: Server,
+  host: string,
+  port: number | undefined,
+  candidates: readonly number[] = shuffledPorts(),
+): Promise<number> {
+  for (const candidate of port === undefined ? candidates : [port]) {
+    try {
+      return await listen(server, host, candidate);
+    } catch (error) {
+      if (!isTaken(error)) throw error;
+    }
+  }
+  const tried = port === undefined ? `every port from ${firstPort} to ${lastPort}` : `port ${port}`;
+  throw new Error(`${tried} of ${host} is taken`);
+}
+
+// Step 5 of the bootstrap: `GET /health` on this machine, up to 10 times, 1 second apart, the first at once.
+
+const readinessAttempts = 10;
+const readinessIntervalMs = 1_000;
+
+const shownCharacters = 200;
+
+/** @returns what was answered instead of status ok; null when it is healthy */
+async function findFault(healthUrl: string, timeoutMs: number): Promise<string | null> {
+  try {
+    const response = await fetch(healthUrl, { signal: AbortSignal.timeout(timeoutMs) });
+    const text = await response.text();
+    if (response.ok && isHealthy(text)) return null;
+    return `answered with HTTP ${response.status} ${text.slice(0, shownCharacters).trim()}`.trimEnd();
+  } catch (error) {
+    return `not answered: ${describeFault(error)}`;
+  }
+}
+
+function isHealthy(text: string): boolean {
+  try {
+    const health: unknown = JSON.parse(text);
+    return typeof health === 'object' && Reflect.get(health ?? {}, 'status') === 'ok';
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * @returns how many attempts it took
+ * @throws Error when none of them was answered with status ok
+ */
+export async function waitUntilReady(
+  healthUrl: string,
+  intervalMs: number = readinessIntervalMs,
+): Promise<number> {
+  let fault: string | null = null;
+  for (let attempt = 1; attempt <= readinessAttempts; attempt += 1) {
+    const started = Date.now();
+    fault = await findFault(healthUrl, intervalMs);
+    if (fault === null) return attempt;
+    if (attempt < readinessAttempts) await sleep(Math.max(0, intervalMs - (Date.now() - started)));
+  }
+  const seen = `the last one was ${fault}`;
+  throw new Error(
+    `GET ${healthUrl} was not answered with status ok in ${readinessAttempts} attempts; ${seen}`,
+  );
+}
+
+/** Time for open calls to end by themselves, then for aborted ones to clean up. */
+export const graceMs = 10_000;
+const cleanUpMs = 2_000;
+
+/**
+ * The last step of an instance: it keeps serving until the router knows, then finishes its calls, or aborts them
+ * after a grace, and closes.
+ */
+async function stopServer(server: InstanceServer, limitMs: number = graceMs): Promise<void> {
+  const closed = once(server.http, 'close').then(() => true);
+  server.close();
+  const within = (ms: number): Promise<boolean> => {
+    const waiting = new AbortController();
+    const late = sleep(ms, false, { signal: waiting.signal }).catch(() => false);
+    return Promise.race([closed, late]).finally(() => waiting.abort());
+  };
+  if (await within(limitMs)) return;
+  server.abortCalls();
+  if (await within(cleanUpMs)) return;
+  server.http.closeAllConnections();
+}
 
 export const defaultCacheDir = '.capstan/cache';
 

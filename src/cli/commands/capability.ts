@@ -1,12 +1,39 @@
+/** Instances on this machine: `capability start`, and `check`, for any capability in any language. */
 import type { Command } from 'commander';
-import { lendOwnImports } from '../../capability/bootstrap/own-imports.ts';
-import { startCapability } from '../../capability/bootstrap/start-capability.ts';
-import { runUntilSignal } from '../../capability/lifecycle/run-until-signal.ts';
+import { lendOwnImports, startCapability } from '../../capability/bootstrap/start-capability.ts';
+import { type CheckResult, checkCapability } from '../../capability/conformance.ts';
 import { defaultCacheDir } from '../../capability/lifecycle/start-instance.ts';
+import { runUntilSignal } from '../../capability/serve.ts';
 import { dataFolder, readStack } from '../client/connection.ts';
-import { createPrinter } from '../render/print.ts';
+import { exitCodes } from '../errors.ts';
+import { createPrinter, type Printer } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
-import { registerCheckCommand } from './check.ts';
+
+function print({ style, line }: Printer, results: readonly CheckResult[]): void {
+  for (const { name, ok, detail } of results) {
+    line(`${ok ? style.green('ok  ') : style.red('FAIL')}  ${name}: ${detail}`);
+  }
+  const failed = results.filter(({ ok }) => !ok).length;
+  line(
+    failed === 0 ? `${results.length} checks, all passed` : `${failed} of ${results.length} checks failed`,
+  );
+}
+
+/** `capstan check URL`: does any capability, in any language, keep the contract? */
+export function registerCheckCommand(program: Command, shell: Shell): void {
+  program
+    .command('check')
+    .description('check that a capability keeps the contract; exit code 1 when it does not')
+    .argument('<url>', 'base address of the instance, as in http://127.0.0.1:8100')
+    .option('--json', 'print the results as JSON')
+    .action(async (url: string, options: { json?: boolean }) => {
+      const printer = createPrinter(shell);
+      const results = await checkCapability(url);
+      if (options.json === true) printer.json(JSON.stringify(results, null, 2));
+      else print(printer, results);
+      if (results.some(({ ok }) => !ok)) shell.exitWith(exitCodes.failed);
+    });
+}
 
 interface StartOptions {
   readonly cacheDir: string;

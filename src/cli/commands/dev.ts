@@ -1,11 +1,22 @@
+/**
+ * Work on one machine: `init` writes a first project, copied from the files of the package, `dev` runs all of
+ * Capstan until Ctrl-C, and `doctor` says what is missing.
+ */
+
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, readdir } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { dirname, extname, join, relative, resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
+import type { Check } from '../../dev/doctor/check.ts';
 import type { Stack } from '../../dev/stack.ts';
 import { createApiClient } from '../client/api-client.ts';
 import { dataFolder } from '../client/connection.ts';
-import { linkToConsole } from '../client/console-link.ts';
-import { stackSignal, untilAborted } from '../client/stack-signal.ts';
-import { describeError } from '../errors.ts';
-import { collectText } from '../input/option-values.ts';
+import { linkToConsole } from '../client/session.ts';
+import { describeError, UsageError } from '../errors.ts';
+import { collectText } from '../input/arguments.ts';
+import { createPrinter } from '../render/print.ts';
+import { packageFolder, type Shell, stackSignal, untilAborted } from '../shell.ts';
 
 interface DevOptions {
   readonly data?: string;
@@ -44,7 +55,7 @@ function signedIn({ info }: Stack): Promise<string> {
 
 async function runDev(options: DevOptions): Promise<void> {
   const { startStack } = await import('../../dev/stack.ts');
-  const { createPrinter } = await import('../../dev/printer.ts');
+  const { createPrinter } = await import('../../dev/progress.ts');
   const signal = stackSignal();
   const printer = createPrinter(options.json ? process.stderr : process.stdout);
   try {
@@ -93,4 +104,117 @@ export function registerDevCommand(program: Command): void {
     )
     .option('--json', 'print the content of stack.json as one line when ready', false)
     .action(runDev);
+}
+
+const marks = { ok: 'ok     ', warning: 'warning', missing: 'MISSING' } as const;
+
+function print(checks: readonly Check[]): void {
+  const width = Math.max(...checks.map(({ name }) => name.length));
+  for (const { name, status, found, remedy } of checks) {
+    console.log(`${marks[status]}  ${name.padEnd(width)}  ${found}`);
+    if (remedy !== null) console.log(`${' '.repeat(9 + width)}  → ${remedy}`);
+  }
+}
+
+interface DoctorCommand {
+  readonly data?: string;
+  readonly envFile?: string;
+  readonly fix: boolean;
+  readonly json?: boolean;
+}
+
+async function runDoctor({ data, envFile, fix: fixes, json }: DoctorCommand): Promise<void> {
+  const { runChecks } = await import('../../dev/doctor/run-checks.ts');
+  const { findCacheDir } = await import('../../dev/temporal/source.ts');
+  const { readEnvFile } = await import('../own-process.ts');
+  // Of the process itself: keys of a bucket are looked for there.
+  const environment = Object.assign(process.env, readEnvFile(envFile, process.env));
+  const cacheDir = findCacheDir(environment, homedir());
+  const checks = await runChecks({ dataDir: dataFolder(data, environment), environment, cacheDir, fixes });
+  if (json === true) console.log(JSON.stringify(checks, null, 2));
+  else print(checks);
+  if (checks.some(({ status }) => status === 'missing')) process.exitCode = 1;
+}
+
+/** `capstan doctor`: is everything here that Capstan needs? */
+export function registerDoctorCommand(program: Command): void {
+  program
+    .command('doctor')
+    .description(
+      'say what is missing on this machine and how to get it; exit code 1 when Capstan cannot start',
+    )
+    .option('--data <dir>', 'folder that keeps all data (default: CAPSTAN_DATA, else .capstan)')
+    .option('--fix', 'register what Temporal lacks of search attributes', false)
+    .option('--json', 'print the findings as JSON')
+    .option('--env-file <file>', 'variables for what the environment leaves open')
+    .action(runDoctor);
+}
+
+const template = join(packageFolder, 'templates/init');
+
+/** npm packs no file of this name: in the template it stands without its dot. */
+const ignoreFile = '.gitignore';
+
+/** Relative paths, sorted. */
+async function listFiles(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile());
+  return files.map((file) => relative(folder, join(file.parentPath, file.name))).sort();
+}
+
+function refuseOverwriting(target: string, files: readonly string[]): void {
+  const there = files.filter((file) => existsSync(join(target, file)));
+  if (there.length === 0) return;
+  const named = there.map((file) => `  ${join(target, file)}`).join('\n');
+  throw new UsageError(
+    `nothing was written, as these files are there already (--force replaces them):\n${named}`,
+  );
+}
+
+function quote(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}
+
+function describeNext(folder: string): string[] {
+  const isCheckout = extname(import.meta.url) === '.ts';
+  return [
+    ...(isCheckout ? [`alias capstan="node ${quote(join(packageFolder, 'bin/capstan.mjs'))}"`] : []),
+    ...(resolve(folder) === process.cwd() ? [] : [`cd ${quote(folder)}`]),
+    'capstan run pipeline.yaml --mock mocks.yaml                  # a test, without a server',
+    'capstan dev --no-samples --watch shout --watch count-words   # everything, on this machine',
+    'capstan run pipeline.yaml --job job.json --watch             # meanwhile, in another terminal',
+  ];
+}
+
+/** @returns false where there is one, which is left as it is */
+async function writeIgnoreFile(folder: string): Promise<boolean> {
+  const target = join(folder, ignoreFile);
+  if (existsSync(target)) return false;
+  await copyFile(join(template, ignoreFile.slice(1)), target);
+  return true;
+}
+
+async function init(folder: string, { force }: { force?: boolean }, shell: Shell): Promise<void> {
+  const files = (await listFiles(template)).filter((file) => `.${file}` !== ignoreFile);
+  if (force !== true) refuseOverwriting(folder, files);
+  for (const file of files) {
+    await mkdir(dirname(join(folder, file)), { recursive: true });
+    await copyFile(join(template, file), join(folder, file));
+  }
+  const hasWritten = await writeIgnoreFile(folder);
+  const written = hasWritten ? [ignoreFile, ...files] : files;
+  const { lines, remark } = createPrinter(shell);
+  lines([`${written.length} files in ${resolve(folder)}:`, ...written.map((file) => `  ${file}`)]);
+  if (!hasWritten) remark(`${join(folder, ignoreFile)} is there already: see that it names .capstan/`);
+  lines(['Next (README.md there says more):', ...describeNext(folder).map((line) => `  ${line}`)]);
+}
+
+/** `capstan init`: a pipeline, two capabilities and mocks, copied from the files of the package. */
+export function registerInitCommand(program: Command, shell: Shell): void {
+  program
+    .command('init')
+    .description('write a first project: a pipeline, two capabilities, mocks')
+    .argument('[folder]', 'where; made if it is not there', '.')
+    .option('--force', 'replace files that are there')
+    .action((folder: string, options: { force?: boolean }) => init(folder, options, shell));
 }

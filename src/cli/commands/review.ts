@@ -11,12 +11,11 @@ import {
 import { type ApiClient, jsonBody } from '../client/api-client.ts';
 import { addCommonOptions, type CommonOptions, openSession, type Session } from '../client/session.ts';
 import { UsageError } from '../errors.ts';
+import { collectText, readInput, readLimit } from '../input/arguments.ts';
 import { editPlace } from '../input/json-edit.ts';
-import { collectText, readLimit } from '../input/option-values.ts';
-import { readInput } from '../input/route-request.ts';
+import { formatState } from '../render/formats.ts';
+import type { Column } from '../render/print.ts';
 import { formatDue, formatSubject, renderReview } from '../render/review-detail.ts';
-import { formatState } from '../render/states.ts';
-import type { Column } from '../render/table.ts';
 import type { Shell } from '../shell.ts';
 
 interface ReviewListOptions extends CommonOptions {

@@ -1,14 +1,66 @@
+/**
+ * `schedules`: when runs start by themselves; a schedule for people says when it starts next, what, and with what.
+ */
+
 import { type Command, Option } from 'commander';
 import { Priority } from '../../contracts/primitives.ts';
 import { OverlapPolicy, Schedule, ScheduleList } from '../../contracts/schedule.ts';
 import { type ApiClient, jsonBody } from '../client/api-client.ts';
 import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
 import { UsageError } from '../errors.ts';
-import { addBudgetOption, collectPair } from '../input/option-values.ts';
+import { addBudgetOption, collectPair } from '../input/arguments.ts';
 import { readJob } from '../input/run-request.ts';
-import { formatTime, renderSchedule, standingOf, targetOf } from '../render/schedule-detail.ts';
-import type { Column } from '../render/table.ts';
+import { formatUsd } from '../render/formats.ts';
+import type { Column, Printer } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
+
+/** A schedule for people: when it starts next, what, and with what. */
+function targetOf({ pipeline, version, alias }: Schedule): string {
+  return `${pipeline}@${version ?? alias ?? 'latest'}`;
+}
+
+/** Why nothing is next, or what the calendar says. */
+function standingOf({ paused, delivered }: Schedule): string {
+  if (paused) return 'paused';
+  return delivered ? 'active' : 'waits for Temporal';
+}
+
+/** In the schedule's own zone, with its offset: what a person wrote the calendar for. */
+export function formatTime(at: string, timeZone: string): string {
+  const format = new Intl.DateTimeFormat('en-CA', {
+    timeZone,
+    hourCycle: 'h23',
+    timeZoneName: 'longOffset',
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+  });
+  const parts = format.formatToParts(new Date(at)).map(({ type, value }) => [type, value] as const);
+  const { year, month, day, hour, minute, timeZoneName = '' } = Object.fromEntries(parts);
+  return `${year}-${month}-${day} ${hour}:${minute} ${timeZoneName.replace('GMT', '') || '+00:00'}`;
+}
+
+function optional(name: string, value: string | undefined): string[] {
+  return value === undefined ? [] : [`${name} ${value}`];
+}
+
+function renderSchedule(schedule: Schedule, { style }: Printer): string[] {
+  const { budget_ceiling_usd: ceiling, labels = {}, next_at, timezone } = schedule;
+  const labelled = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
+  return [
+    `${style.bold(schedule.name)}  ${schedule.schedule_id}  ${standingOf(schedule)}`,
+    `starts ${targetOf(schedule)} at "${schedule.cron}" in ${timezone}`,
+    `overlap ${schedule.overlap}, catch-up ${schedule.catch_up}`,
+    ...optional('priority', schedule.priority),
+    ...optional('budget', ceiling === undefined ? undefined : formatUsd(ceiling)),
+    ...optional('labels', labelled.length === 0 ? undefined : labelled.join(' ')),
+    `job ${JSON.stringify(schedule.job)}`,
+    ...(next_at.length === 0 ? [] : [style.bold('next')]),
+    ...next_at.map((at) => `  ${formatTime(at, timezone)}`),
+  ];
+}
 
 interface AddOptions extends CommonOptions {
   readonly cron: string;

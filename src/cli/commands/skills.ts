@@ -2,9 +2,8 @@ import { type Command, Option } from 'commander';
 import { Skill, SkillList, SkillState, type SkillUse, SkillUseList } from '../../contracts/skill.ts';
 import { jsonBody } from '../client/api-client.ts';
 import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
-import { formatAge } from '../render/amounts.ts';
-import type { Printer } from '../render/print.ts';
-import type { Column } from '../render/table.ts';
+import { formatAge } from '../render/formats.ts';
+import type { Column, Printer } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
 
 interface SkillListOptions extends CommonOptions {

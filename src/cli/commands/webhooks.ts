@@ -9,7 +9,7 @@ import {
 } from '../../contracts/webhook.ts';
 import { jsonBody } from '../client/api-client.ts';
 import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
-import { exitCodes } from '../exit-codes.ts';
+import { exitCodes } from '../errors.ts';
 import type { Printer } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
 

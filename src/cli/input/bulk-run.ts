@@ -2,8 +2,7 @@
 import { BulkAnswer } from '../../contracts/run.ts';
 import { jsonBody } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
-import { UsageError } from '../errors.ts';
-import { exitCodes } from '../exit-codes.ts';
+import { exitCodes, UsageError } from '../errors.ts';
 import { isFileArgument, readSource } from './source-file.ts';
 
 export interface BulkArguments {

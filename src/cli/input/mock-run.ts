@@ -1,22 +1,97 @@
-/** `capstan run FILE --mock MOCKS`: a run without a server, and the test that the mocks file makes of it. */
+/**
+ * `capstan run FILE --mock MOCKS`: a run without a server, and the test that the mocks file makes of it. A person
+ * reads the steps, what came out, and what was expected.
+ */
+
 import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { findDifferences } from '../../mock-run/check-expectation.ts';
-import { MockFault } from '../../mock-run/mock-fault.ts';
-import type { Mocks } from '../../mock-run/mocks.ts';
+import type { StepState } from '../../contracts/run.ts';
+import { MockFault, type Mocks } from '../../mock-run/mocks.ts';
 import { preparePipeline, readSubPipeline } from '../../mock-run/prepare-run.ts';
 import { readMocks } from '../../mock-run/read-mocks.ts';
-import { type LocalResult, runLocally } from '../../mock-run/run-locally.ts';
-import { UsageError } from '../errors.ts';
-import { exitCodes } from '../exit-codes.ts';
+import {
+  type Difference,
+  findDifferences,
+  type LocalResult,
+  runLocally,
+} from '../../mock-run/run-locally.ts';
+import { exitCodes, UsageError } from '../errors.ts';
 import { countFindings, renderFindings } from '../render/findings.ts';
-import { showMockRun } from '../render/mock-run-view.ts';
-import { createPrinter, type Printer } from '../render/print.ts';
+import { type AnyState, formatDuration, formatState, formatUsd } from '../render/formats.ts';
+import { type Column, createPrinter, type Printer } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
+import { indentJson } from '../watch/run-table.ts';
 import { readJob } from './run-request.ts';
 import { isFile, isFileArgument, readSource, type SourceFile } from './source-file.ts';
+
+// A run against mocks as a person reads it: the steps, what came out, and what was expected.
+
+const columns: readonly Column[] = [
+  { header: 'STEP' },
+  { header: 'STATE' },
+  { header: 'ATTEMPT', align: 'right' },
+  { header: 'BEGAN', align: 'right' },
+  { header: 'TIME', align: 'right' },
+  { header: 'COST', align: 'right' },
+  { header: 'ERROR', shrinks: true },
+];
+
+type Step = LocalResult['steps'][number];
+
+function nameOf({ id, item }: Step): string {
+  return item === 0 ? id : `  ${id}[${item}]`;
+}
+
+function renderStep(step: Step, { style }: Printer): string[] {
+  const { started_at_ms: began, finished_at_ms: ended, error } = step;
+  return [
+    nameOf(step),
+    formatState(step.state satisfies StepState, style),
+    step.attempts === 0 ? '' : String(step.attempts),
+    began === null ? '' : formatDuration(began),
+    began === null || ended === null ? '' : formatDuration(ended - began),
+    step.cost_usd === 0 ? '' : formatUsd(step.cost_usd),
+    error === undefined || step.state === 'succeeded' ? '' : style.red(`${error.code}: ${error.message}`),
+  ];
+}
+
+/** `waiting` and `refused` are no states of a stored run. */
+function formatOutcome({ outcome }: LocalResult, { style }: Printer): string {
+  return outcome === 'refused' ? style.red('✗ refused') : formatState(outcome satisfies AnyState, style);
+}
+
+function showDifferences(print: Printer, differences: readonly Difference[]): void {
+  const { style } = print;
+  if (differences.length === 0) print.line(style.green('✓ as expected'));
+  for (const { at, expected, actual } of differences) {
+    print.line(style.bold(at));
+    print.line(style.green(`  expected ${expected}`));
+    print.line(style.red(`  actual   ${actual}`));
+  }
+}
+
+/** @param differences null when nothing is expected */
+function showMockRun(
+  print: Printer,
+  { pipeline, version }: PipelineDefinition,
+  result: LocalResult,
+  differences: readonly Difference[] | null,
+): void {
+  const { style } = print;
+  const head = [formatOutcome(result, print), `${style.bold(pipeline)}@${version}`];
+  print.line([...head, formatDuration(result.duration_ms), formatUsd(result.cost_usd)].join('  '));
+  print.line();
+  print.table(
+    columns,
+    result.steps.map((step) => renderStep(step, print)),
+  );
+  print.line();
+  if (result.error !== null) print.line(style.red(`${result.error.code}: ${result.error.message}`));
+  if (result.outcome === 'succeeded') print.lines([style.bold('output'), ...indentJson(result.output)]);
+  if (differences !== null) showDifferences(print, differences);
+}
 
 export interface MockRunArguments {
   /** A file. */

@@ -1,21 +1,44 @@
 /**
- * Builds the body of `POST /v1/runs` from a command line. A file is validated by the API first, so that its
- * errors show line and caret. With files to upload the job is created first, because media live under a
- * job's id; the author writes `media://job/<name>` for them and the server fills the id in.
+ * Builds the body of `POST /v1/runs` from a command line. A file is validated by the API first, so that its errors
+ * show line and caret. With files to upload the job is created first, because media live under a job's id; the
+ * author writes `media://job/<name>` for them and the server fills the id in.
  */
+
 import { access, constants } from 'node:fs/promises';
 import { formatMediaReference, JobCreated, parseMediaPath } from '../../contracts/media.ts';
+import { type Validation, Validation as ValidationAnswer } from '../../contracts/pipeline.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
-import { findMediaPlaces } from '../../core/cache/media-places.ts';
-import { jsonBody, type RequestBody } from '../client/api-client.ts';
+import { findMediaPlaces } from '../../core/cache.ts';
+import { type ApiAnswer, jsonBody, type RequestBody } from '../client/api-client.ts';
 import { uploadMedia } from '../client/media-transfer.ts';
 import type { Session } from '../client/session.ts';
 import { ProblemError, UsageError } from '../errors.ts';
-import { countFindings } from '../render/findings.ts';
-import { showFindings, validateSource } from './pipeline-check.ts';
+import { countFindings, renderFindings } from '../render/findings.ts';
 import { isFileArgument, parseSource, readSource, type SourceFile } from './source-file.ts';
 
-export interface RunArguments {
+/** Validation of a file by the API, as `validate` shows it and `run` requires it. */
+export function validateSource(
+  { client }: Session,
+  { text, type }: SourceFile,
+  strict: boolean,
+): Promise<ApiAnswer<Validation>> {
+  return client.post(`/v1/pipelines/validate${strict ? '?strict=true' : ''}`, ValidationAnswer, {
+    text,
+    type,
+  });
+}
+
+/** To stdout for `validate`; to stderr where the findings are not the result. */
+export function showFindings(
+  { print }: Session,
+  findings: Validation['findings'],
+  source: SourceFile,
+  to: 'line' | 'remark',
+): void {
+  renderFindings(findings, source, print).forEach(print[to]);
+}
+
+interface RunArguments {
   /** A file, `-`, or the name of a stored pipeline. */
   readonly target: string;
   /** Path, `-` or inline JSON. */

@@ -2,8 +2,8 @@
 import type { Finding } from '../../contracts/pipeline.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import type { SourceFile } from '../input/source-file.ts';
-import type { Colour, Style } from './style.ts';
-import { measureText } from './table.ts';
+import type { Colour, Style } from './print.ts';
+import { measureText } from './print.ts';
 
 export interface FindingLayout {
   /** Columns of the terminal, Infinity without one. */

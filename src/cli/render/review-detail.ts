@@ -2,11 +2,10 @@
 import type { Json } from '../../contracts/primitives.ts';
 import type { Review, ReviewProposal } from '../../contracts/review.ts';
 import { readPlace } from '../input/json-edit.ts';
-import { indentJson } from '../watch/outcome.ts';
-import { formatDuration } from './amounts.ts';
-import { formatState } from './states.ts';
+import { indentJson } from '../watch/run-table.ts';
+import { formatDuration, formatState } from './formats.ts';
+import type { Style } from './print.ts';
 import type { StepLayout } from './step-detail.ts';
-import type { Style } from './style.ts';
 
 /** `due in 23h00m`, `overdue by 5m00s`; nothing once it is over. */
 export function formatDue({ state, due_at }: Pick<Review, 'state' | 'due_at'>, now: number): string {

@@ -1,10 +1,9 @@
 /** Everything about one step: what went in, what came out, and for each attempt why it went where. */
 import type { Attempt, CachedFrom, StepDetail } from '../../contracts/run.ts';
-import { indentJson } from '../watch/outcome.ts';
-import { formatDuration, formatSpan, formatUsd } from './amounts.ts';
-import { renderDecision } from './decision.ts';
-import { formatState } from './states.ts';
-import type { TableLayout } from './table.ts';
+import { indentJson } from '../watch/run-table.ts';
+import { formatDuration, formatSpan, formatState, formatUsd } from './formats.ts';
+import type { TableLayout } from './print.ts';
+import { renderDecision } from './routing.ts';
 
 export interface StepLayout extends TableLayout {
   readonly now: number;

@@ -1,10 +1,17 @@
-/** A run and its steps as lines that fit the terminal, in width and in height. */
-import type { Run, RunStep, StepState } from '../../contracts/run.ts';
-import { formatSpan, formatUsd } from '../render/amounts.ts';
-import { formatRunState, formatState } from '../render/states.ts';
-import { type Column, cutText, renderTable, type TableLayout } from '../render/table.ts';
+/**
+ * A run as it stands: the run and its steps as lines that fit the terminal, in width and in height; and what it
+ * left: its output and how to get it, and for a failure what happened and where to look.
+ */
 
-export interface RunTableLayout extends TableLayout {
+import { parseMediaReference } from '../../contracts/media.ts';
+import type { Json } from '../../contracts/primitives.ts';
+import type { Run, RunStep, StepState } from '../../contracts/run.ts';
+import type { Session } from '../client/session.ts';
+import { formatRunState, formatSpan, formatState, formatUsd } from '../render/formats.ts';
+import { type Column, cutText, renderTable, type Style, type TableLayout } from '../render/print.ts';
+import { renderDispatch } from '../render/routing.ts';
+
+interface RunTableLayout extends TableLayout {
   /** Lines that may be used, Infinity without a terminal. */
   readonly height: number;
   readonly now: number;
@@ -113,4 +120,84 @@ export function renderSteps(steps: readonly RunStep[], layout: RunTableLayout): 
   if (shown.size === steps.length) return lines;
   const rest = steps.filter((step) => !shown.has(step));
   return [...lines, layout.style.dim(cutText(`… ${rest.length} more: ${countStates(rest)}`, layout.width))];
+}
+
+/** Every distinct media reference in a value, in the order of appearance. */
+export function findMediaReferences(value: Json | undefined): string[] {
+  const found = new Set<string>();
+  const visit = (part: Json | undefined): void => {
+    if (typeof part === 'string' && parseMediaReference(part) !== null) found.add(part);
+    if (typeof part === 'object' && part !== null) Object.values(part).forEach(visit);
+  };
+  visit(value);
+  return [...found];
+}
+
+export function indentJson(value: Json): string[] {
+  return JSON.stringify(value, null, 2)
+    .split('\n')
+    .map((line) => `  ${line}`);
+}
+
+function renderOutput(run: Run, style: Style): string[] {
+  if (run.output === undefined) return [];
+  const downloads = findMediaReferences(run.output).map((reference) => `  capstan media get ${reference}`);
+  const download = downloads.length === 0 ? [] : [style.bold('download'), ...downloads];
+  return [style.bold('output'), ...indentJson(run.output), ...download];
+}
+
+function hasFailed(step: RunStep): boolean {
+  return step.state === 'failed' || step.state === 'unknown';
+}
+
+function renderFailures(run: Run, style: Style): string[] {
+  const steps = run.steps
+    .filter(hasFailed)
+    .flatMap((step) => [
+      `  ${style.bold(step.id)}  ${step.error === undefined ? step.state : `${step.error.code}: ${step.error.message}`}`,
+      `  ${style.dim(`capstan show ${run.run_id} --step ${step.id}`)}`,
+    ]);
+  const own = run.error === undefined ? [] : [`${style.red(run.error.code)}: ${run.error.message}`];
+  return [...own, ...steps];
+}
+
+function renderOutcome(run: Run, style: Style): string[] {
+  return [
+    ...(run.state === 'succeeded' ? [] : renderFailures(run, style)),
+    ...renderOutput(run, style),
+    ...(run.links.console === undefined ? [] : [style.dim(run.links.console)]),
+  ];
+}
+
+/** Where the run comes from, if not from a plain start, and what was decided for it. */
+function renderOrigin({ parent, rerun_of, schedule_id, labels, dispatch = [] }: Run): string[] {
+  return [
+    ...(parent === undefined
+      ? []
+      : [`part of ${parent.run_id} ${parent.step_id}${parent.item === 0 ? '' : `[${parent.item}]`}`]),
+    ...(rerun_of === undefined ? [] : [`rerun of ${rerun_of}`]),
+    ...(schedule_id === undefined ? [] : [`started by ${schedule_id}`]),
+    ...(Object.keys(labels).length === 0
+      ? []
+      : [
+          `labels ${Object.entries(labels)
+            .map(([name, value]) => `${name}=${value}`)
+            .join(', ')}`,
+        ]),
+    ...renderDispatch(dispatch),
+  ];
+}
+
+/** @param withSteps false where every step has already been told, line by line */
+export function showRun({ print, shell }: Session, run: Run, withSteps: boolean): void {
+  const layout = { style: print.style, width: print.width, height: Infinity, now: shell.now() };
+  print.line(renderRunHead(run, layout));
+  if (withSteps)
+    print.lines([
+      ...renderOrigin(run).map((line) => print.style.dim(line)),
+      '',
+      ...renderSteps(run.steps, layout),
+      '',
+    ]);
+  print.lines(renderOutcome(run, print.style));
 }

@@ -1,18 +1,185 @@
 /**
- * Watches a run to its end: a live table on a terminal, a line per event elsewhere, nothing but the final
- * document with --json. Ctrl-C and the time limit only stop the watching; the run goes on.
+ * Watches a run to its end: a live table on a terminal, a line per event elsewhere, nothing but the final document
+ * with --json. Ctrl-C and the time limit only stop the watching; the run goes on.
+ *
+ * Events only wake the live table up; what it draws is the run as the API shows it, so the table cannot drift from
+ * the truth. It fetches at most every quarter second, and slower when fetches are slow.
  */
+
 import { setTimeout as delay } from 'node:timers/promises';
+import type { RunEvent } from '../../contracts/event.ts';
 import { type Run, terminalRunStates } from '../../contracts/run.ts';
 import type { ApiAnswer } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
-import { UnreachableError } from '../errors.ts';
-import { exitCodeOf, exitCodes } from '../exit-codes.ts';
-import { getRun } from '../input/run-reference.ts';
-import { formatEvent } from './event-line.ts';
-import { followEvents } from './follow-events.ts';
-import { showLiveTable } from './live-table.ts';
-import { showRun } from './show-run.ts';
+import { exitCodeOf, exitCodes, UnreachableError } from '../errors.ts';
+import { getRun } from '../input/arguments.ts';
+import { formatDuration } from '../render/formats.ts';
+import { removeControls } from '../render/print.ts';
+import type { Terminal } from '../shell.ts';
+import { followEvents, formatEvent } from './events.ts';
+import { renderRunHead, renderSteps, showRun } from './run-table.ts';
+
+interface LiveBlock {
+  readonly show: (lines: readonly string[]) => void;
+  /** Takes the block off the screen; what is printed next stands in its place. */
+  readonly clear: () => void;
+}
+
+/** A block of lines on a terminal that is redrawn in place. */
+function createLiveBlock(terminal: Terminal): LiveBlock {
+  let height = 0;
+  const home = (): string => (height === 0 ? '' : `\u001b[${height}A`);
+  return {
+    show: (lines) => {
+      terminal.write(
+        `${home()}${lines.map((line) => `\u001b[2K${removeControls(line)}\n`).join('')}\u001b[J`,
+      );
+      height = lines.length;
+    },
+    clear: () => {
+      terminal.write(`${home()}\u001b[J`);
+      height = 0;
+    },
+  };
+}
+
+interface ProgressBoard {
+  note(event: RunEvent, now: number): void;
+  /** `40 % encoding, silent for 12.0s`; empty when the step has said nothing. */
+  describe(stepId: string, now: number): string;
+}
+
+interface Said {
+  readonly progress: number;
+  readonly message?: string;
+  readonly at: number;
+  readonly longestGapMs: number;
+}
+
+/** Times its longest silence so far, and never less than the least. */
+const unusual = { factor: 3, leastMs: 5_000 };
+
+function describe({ progress, message, at, longestGapMs }: Said, now: number): string {
+  const silentMs = now - at;
+  const isUnusual = silentMs > Math.max(unusual.leastMs, unusual.factor * longestGapMs);
+  const silence = isUnusual ? `, silent for ${formatDuration(silentMs)}` : '';
+  return `${Math.round(progress * 100)} %${message === undefined ? '' : ` ${message}`}${silence}`;
+}
+
+/**
+ * How far the calls of a run have come, as their instances say. Each instance has a rhythm of its own: one that is
+ * silent for much longer than it ever was is shown to be, and that is all, for silence is no failure.
+ */
+export function createProgressBoard(): ProgressBoard {
+  const said = new Map<string, Said>();
+  return {
+    note: ({ type, step_id, item, data }, now) => {
+      if (step_id === undefined || item !== undefined) return;
+      if (type !== 'step.progress') {
+        said.delete(step_id);
+        return;
+      }
+      const told = data as Pick<Said, 'progress' | 'message'>;
+      const last = said.get(step_id);
+      const longestGapMs = last === undefined ? 0 : Math.max(last.longestGapMs, now - last.at);
+      said.set(step_id, { ...told, at: now, longestGapMs });
+    },
+    describe: (stepId, now) => {
+      const one = said.get(stepId);
+      return one === undefined ? '' : describe(one, now);
+    },
+  };
+}
+
+// The live table of a run. Events only wake it up; what it draws is the run as the API shows it, so the table
+// cannot drift from the truth. Fetches at most every quarter second, and slower when they are slow. What a run
+// below costs and waits for is no event of this run: while a step waits for one, it is fetched every second.
+
+const frameMs = 250;
+const belowMs = 1_000;
+
+interface View {
+  run: Run;
+  /** By a clock that is never set. */
+  readAt: number;
+  changed: boolean;
+  contact: boolean;
+  ended: boolean;
+  readonly board: ProgressBoard;
+}
+
+function renderView({ run, contact, board }: View, { print, shell }: Session): string[] {
+  const width = shell.stdout.columns || 80;
+  const height = (shell.stdout.rows || 24) - 4;
+  const now = shell.now();
+  const progressOf = (stepId: string): string => board.describe(stepId, now);
+  const layout = { style: print.style, width, height, now, progressOf };
+  const trouble = contact ? [] : [print.style.yellow('contact lost, trying again')];
+  return [renderRunHead(run, layout), '', ...renderSteps(run.steps, layout), ...trouble];
+}
+
+function isDue({ run, readAt, changed }: View): boolean {
+  const waitsBelow = run.steps.some(({ awaiting }) => awaiting === 'run');
+  return changed || (waitsBelow && performance.now() - readAt >= belowMs);
+}
+
+/** Answers how long the fetch took. A fetch without contact keeps the old picture. */
+async function refresh(view: View, session: Session): Promise<number> {
+  const began = performance.now();
+  view.readAt = began;
+  view.changed = false;
+  try {
+    view.run = (await getRun(session.client, view.run.run_id)).value;
+  } catch (thrown) {
+    if (!(thrown instanceof UnreachableError)) throw thrown;
+    view.changed = true;
+  }
+  return performance.now() - began;
+}
+
+async function draw(view: View, session: Session, signal: AbortSignal): Promise<void> {
+  const block = createLiveBlock(session.shell.stdout);
+  try {
+    while (!view.ended && !signal.aborted) {
+      const tookMs = isDue(view) ? await refresh(view, session) : 0;
+      block.show(renderView(view, session));
+      await delay(Math.max(frameMs, 2 * tookMs), undefined, { signal }).catch(() => undefined);
+    }
+  } finally {
+    block.clear();
+  }
+}
+
+/** Returns when the run has ended or `signal` is aborted. */
+export async function showLiveTable(session: Session, runId: string, signal: AbortSignal): Promise<void> {
+  const { value: run } = await getRun(session.client, runId);
+  if (terminalRunStates.has(run.state)) return;
+  const view: View = {
+    run,
+    readAt: performance.now(),
+    changed: false,
+    contact: true,
+    ended: false,
+    board: createProgressBoard(),
+  };
+  const over = new AbortController();
+  const stop = AbortSignal.any([signal, over.signal]);
+  const listen = async (): Promise<void> => {
+    const onContact = (state: 'lost' | 'back'): void => {
+      view.contact = state === 'back';
+    };
+    for await (const event of followEvents(session.client, runId, { signal: stop, onContact })) {
+      view.board.note(event, session.shell.now());
+      view.changed = true;
+    }
+    view.ended = true;
+  };
+  try {
+    await Promise.all([listen().finally(() => over.abort()), draw(view, session, stop)]);
+  } finally {
+    over.abort();
+  }
+}
 
 type Leaving = 'interrupt' | 'timeout';
 

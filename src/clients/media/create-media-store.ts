@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { ConfigurationError } from '../../errors/configuration-error.ts';
+import { ConfigurationError } from '../../errors/start-errors.ts';
 import { createFileMediaStore } from './file-store.ts';
 import type { MediaStore } from './media-store.ts';
 import { openS3MediaStore } from './s3-store.ts';

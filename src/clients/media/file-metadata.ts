@@ -1,18 +1,56 @@
 /**
  * What a stored file is (content type, sha-256), in a sidecar beside it: `clip.mp4~meta.json`. `~` is no letter of
  * the media grammar, so a sidecar never collides with an object.
+ *
  * A record names the exact file it describes (inode, size, modification time). The sidecar is replaced before the
  * file and keeps the record of the file still visible, so a reader finds a matching record at every moment. A file
- * without one (put there by hand, restored from a copy) is measured instead of believed; a record of the same digest
- * then still says its type.
+ * without one (put there by hand, restored from a copy) is measured instead of believed; a record of the same
+ * digest then still says its type.
  */
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
 import { type FileHandle, lstat, rename, rm, writeFile } from 'node:fs/promises';
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
-import { type FileDigests, identityOf } from './file-digests.ts';
 import { openFile } from './guarded-files.ts';
 import type { DescribedObject } from './media-store.ts';
+
+// Digests of files that nobody has recorded, measured once for as long as the file stays what it is.
+
+export interface FileDigests {
+  /** SHA-256 in hex. */
+  of(handle: FileHandle, stats: BigIntStats): Promise<string>;
+}
+
+const maxKnown = 10_000;
+
+/** Names one state of one file: written to in place it gets another time, copied another number. */
+export function identityOf(stats: BigIntStats): string {
+  return `${stats.ino}-${stats.size}-${stats.mtimeNs}`;
+}
+
+export function createFileDigests(): FileDigests {
+  const known = new LRUCache<string, Promise<string>>({ max: maxKnown });
+  return {
+    of: async (handle, stats) => {
+      const key = `${stats.dev}-${identityOf(stats)}`;
+      const measured = known.get(key);
+      if (measured !== undefined) return measured;
+      const measuring = measure(handle);
+      known.set(key, measuring);
+      measuring.catch(() => known.delete(key));
+      const digest = await measuring;
+      if (identityOf(await handle.stat({ bigint: true })) !== identityOf(stats)) known.delete(key);
+      return digest;
+    },
+  };
+}
+
+async function measure(handle: FileHandle): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of handle.createReadStream({ start: 0, autoClose: false })) hash.update(chunk);
+  return hash.digest('hex');
+}
 
 const Record = z.object({ identity: z.string(), content_type: z.string(), sha256: z.string() });
 type Record = z.infer<typeof Record>;
@@ -37,7 +75,7 @@ async function readRecords(root: string, file: string): Promise<readonly Record[
   }
 }
 
-export interface FilePlace {
+interface FilePlace {
   readonly root: string;
   readonly file: string;
 }

@@ -20,10 +20,15 @@ import { dirname, join, relative, resolve, sep } from 'node:path';
 import { Readable } from 'node:stream';
 import { formatMediaReference, type MediaPath, parseMediaPath } from '../../contracts/media.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { createFileDigests, type FileDigests, identityOf } from './file-digests.ts';
-import { announceFile, describeFile, sidecarOf } from './file-metadata.ts';
-import { findFolder, hasCode, makeFolder, nullWhenMissing, openFile } from './guarded-files.ts';
-import { alreadyThere, digestMismatch, fileAndFolder, requireMediaPath } from './media-faults.ts';
+import {
+  announceFile,
+  createFileDigests,
+  describeFile,
+  type FileDigests,
+  identityOf,
+  sidecarOf,
+} from './file-metadata.ts';
+import { findFolder, hasCode, makeFolder, nullWhenMissing, openFile, receive } from './guarded-files.ts';
 import type {
   ByteSpan,
   CopyOrder,
@@ -34,7 +39,7 @@ import type {
   PutOptions,
   StoredObject,
 } from './media-store.ts';
-import { receive } from './spool.ts';
+import { alreadyThere, digestMismatch, fileAndFolder, requireMediaPath } from './media-store.ts';
 
 interface Store {
   readonly root: string;

@@ -1,21 +1,187 @@
 /**
- * A media store in a bucket: `<prefix>/<job_id>/<file>`. S3 makes an object visible whole or not at all; what it cannot
- * keep is an old state for somebody who reads it while it is replaced: such a reader is told to ask again.
+ * A media store in a bucket: `<prefix>/<job_id>/<file>`. S3 makes an object visible whole or not at all; what it
+ * cannot keep is an old state for somebody who reads it while it is replaced: such a reader is told to ask again.
+ *
+ * Clients read and write a bucket themselves by URLs, one request each. What they may send is signed: length, type
+ * and, of what goes in one piece, the SHA-256.
  */
+
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
-import type { MediaPath } from '../../contracts/media.ts';
+import type { ListPartsCommand, ListPartsCommandOutput, Part } from '@aws-sdk/client-s3';
+import { formatMediaReference, type MediaPath } from '../../contracts/media.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { digestMismatch } from './media-faults.ts';
-import type { CopyOrder, DescribedObject, MediaStore } from './media-store.ts';
-import { type Bucket, openBucket } from './s3-bucket.ts';
-import { createDirectAccess } from './s3-direct.ts';
-import { parseS3Url } from './s3-location.ts';
-import { loadS3Packages } from './s3-packages.ts';
-import { headObject, listObjects, openObject } from './s3-read.ts';
-import { removeJob, removeObject, sweepUploads } from './s3-removal.ts';
-import { mostHeldBytes, type UploadWay, upload } from './s3-upload.ts';
-import { createUploadGate } from './upload-gate.ts';
+import {
+  type AllowedParts,
+  type AllowedRequest,
+  type CopyOrder,
+  type DescribedObject,
+  type DirectAccess,
+  digestMismatch,
+  type MediaStore,
+  type UploadFacts,
+} from './media-store.ts';
+import { type Bucket, loadS3Packages, openBucket, parseS3Url, readFault } from './s3-bucket.ts';
+import { headObject, listObjects, openObject, removeJob, removeObject, sweepUploads } from './s3-objects.ts';
+import { createUploadGate, mostHeldBytes, requireEtag, type UploadWay, upload } from './s3-upload.ts';
+
+const requestS = 3_600;
+/** Of an upload in parts as a whole. */
+const partsS = 12 * 3_600;
+
+/** In the request, not in the URL: only there a server holds the body to it. */
+const checksumHeader = 'x-amz-checksum-sha256';
+const ofWhole = ['host', 'content-length', 'content-type', checksumHeader];
+/** The SDK would sign a type that nobody sends. */
+const ofPart = ['host', 'content-length'];
+
+function after(seconds: number): Date {
+  return new Date(Date.now() + seconds * 1_000);
+}
+
+function signing(expiresIn: number, headers: readonly string[]) {
+  return { expiresIn, signableHeaders: new Set(headers), unhoistableHeaders: new Set([checksumHeader]) };
+}
+
+async function allowRead(bucket: Bucket, path: MediaPath, attachment: string | undefined): Promise<string> {
+  const { packages, presigning } = bucket;
+  const asked = new packages.s3.GetObjectCommand({
+    ...bucket.at(path),
+    ...(attachment === undefined ? {} : { ResponseContentDisposition: attachment }),
+  });
+  return packages.presigner.getSignedUrl(presigning, asked, { expiresIn: requestS });
+}
+
+async function allowUpload(bucket: Bucket, path: MediaPath, { size, sha256, contentType }: UploadFacts) {
+  const checksum = Buffer.from(sha256, 'hex').toString('base64');
+  const command = new bucket.packages.s3.PutObjectCommand({
+    ...bucket.at(path),
+    ContentLength: size,
+    ContentType: contentType,
+    ChecksumSHA256: checksum,
+  });
+  const headers = {
+    'content-length': String(size),
+    'content-type': contentType,
+    [checksumHeader]: checksum,
+  };
+  const url = await bucket.packages.presigner.getSignedUrl(
+    bucket.presigning,
+    command,
+    signing(requestS, ofWhole),
+  );
+  return { url, headers, expires_at: after(requestS) };
+}
+
+/** The last part holds what is left. */
+function sizesOf(size: number, partBytes: number): number[] {
+  const sizes: number[] = [];
+  for (let at = 0; at < size; at += partBytes) sizes.push(Math.min(partBytes, size - at));
+  return sizes;
+}
+
+async function allowParts(
+  bucket: Bucket,
+  path: MediaPath,
+  { size, contentType, partBytes }: UploadFacts & { readonly partBytes: number },
+): Promise<AllowedParts> {
+  const { CreateMultipartUploadCommand, UploadPartCommand } = bucket.packages.s3;
+  const { getSignedUrl } = bucket.packages.presigner;
+  const target = bucket.at(path);
+  const { UploadId } = await bucket.presigning.send(
+    new CreateMultipartUploadCommand({ ...target, ContentType: contentType }),
+  );
+  if (UploadId === undefined) throw new AppError('unavailable', `${bucket.name} began no upload in parts`);
+  const allow = async (bytes: number, index: number): Promise<AllowedRequest> => {
+    const part = { ...target, UploadId, PartNumber: index + 1, ContentLength: bytes };
+    const url = await getSignedUrl(bucket.presigning, new UploadPartCommand(part), signing(partsS, ofPart));
+    return { url, headers: { 'content-length': String(bytes) } };
+  };
+  const parts = await Promise.all(sizesOf(size, partBytes).map(allow));
+  return { upload_id: UploadId, parts, expires_at: after(partsS) };
+}
+
+interface SentPart {
+  readonly PartNumber: number;
+  readonly ETag: string;
+  readonly size: number;
+}
+
+/** By hand: the SDK's paginator goes on as long as there is a marker, which some servers give on the last page too. */
+async function* listPages(bucket: Bucket, path: MediaPath, UploadId: string): AsyncGenerator<Part> {
+  const { ListPartsCommand } = bucket.packages.s3;
+  let PartNumberMarker: string | undefined;
+  let isTruncated = true;
+  while (isTruncated) {
+    const asked: ListPartsCommand = new ListPartsCommand({ ...bucket.at(path), UploadId, PartNumberMarker });
+    const page: ListPartsCommandOutput = await bucket.client.send(asked);
+    yield* page.Parts ?? [];
+    isTruncated = page.IsTruncated === true;
+    PartNumberMarker = page.NextPartNumberMarker;
+  }
+}
+
+/** What has come, as the bucket says: clients need not see the answers of their parts. Null when the upload is over. */
+async function listParts(bucket: Bucket, path: MediaPath, uploadId: string): Promise<SentPart[] | null> {
+  const sent: SentPart[] = [];
+  try {
+    for await (const { PartNumber = 0, ETag = '', Size = 0 } of listPages(bucket, path, uploadId)) {
+      sent.push({ PartNumber, ETag, size: Size });
+    }
+    return sent;
+  } catch (error) {
+    if (readFault(error)?.name === 'NoSuchUpload') return null;
+    throw error;
+  }
+}
+
+function incomplete(path: MediaPath, seen: number, size: number): AppError {
+  const message = `${formatMediaReference(path)}: the parts that have come hold ${seen} bytes; announced were ${size}`;
+  return new AppError('upload_incomplete', message, { details: { seen_bytes: seen, announced_bytes: size } });
+}
+
+interface PartsToComplete {
+  readonly uploadId: string;
+  readonly size: number;
+}
+
+async function completeParts(
+  bucket: Bucket,
+  path: MediaPath,
+  { uploadId, size }: PartsToComplete,
+): Promise<string | null> {
+  const { CompleteMultipartUploadCommand } = bucket.packages.s3;
+  const parts = await listParts(bucket, path, uploadId);
+  if (parts === null) {
+    // Completed before, and the answer was lost; or given up.
+    if ((await headObject(bucket, path))?.size === size) return null;
+    throw incomplete(path, 0, size);
+  }
+  const seen = parts.reduce((sum, part) => sum + part.size, 0);
+  if (seen !== size) throw incomplete(path, seen, size);
+  const Parts = parts.map(({ PartNumber, ETag }) => ({ PartNumber, ETag }));
+  const { ETag } = await bucket.client.send(
+    new CompleteMultipartUploadCommand({
+      ...bucket.at(path),
+      UploadId: uploadId,
+      MultipartUpload: { Parts },
+    }),
+  );
+  return requireEtag(ETag);
+}
+
+function createDirectAccess(bucket: Bucket): DirectAccess {
+  const { reach } = bucket;
+  return {
+    uploadMs: requestS * 1_000,
+    allowRead: (path, { attachment }) => reach(() => allowRead(bucket, path, attachment)),
+    allowUpload: (path, upload) => reach(() => allowUpload(bucket, path, upload)),
+    allowParts: (path, upload, partBytes) =>
+      reach(() => allowParts(bucket, path, { ...upload, partBytes }), path),
+    completeParts: (path, uploadId, size) =>
+      reach(() => completeParts(bucket, path, { uploadId, size }), path),
+  };
+}
 
 /** By way of this process, which is how its digest is known. */
 async function copy(

@@ -1,16 +1,14 @@
 /**
- * Bytes that pass through this process into a bucket. All of a body is here before any of it is sent, so a bucket sees what
- * is right and complete alone, and memory is held for as long as the bucket takes, never for as long as a sender does.
+ * Bytes that pass through this process into a bucket. All of a body is here before any of it is sent, so a bucket
+ * sees what is right and complete alone, and memory is held for as long as the bucket takes, never for as long as
+ * a sender does.
  */
 import type { Readable } from 'node:stream';
 import type { MediaPath } from '../../contracts/media.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { alreadyThere, digestMismatch } from './media-faults.ts';
-import type { DescribedObject, PutOptions } from './media-store.ts';
-import type { Bucket } from './s3-bucket.ts';
-import { isConditionFailed } from './s3-faults.ts';
-import { type Spooled, spool } from './spool.ts';
-import type { UploadGate } from './upload-gate.ts';
+import { type Spooled, spool } from './guarded-files.ts';
+import { alreadyThere, type DescribedObject, digestMismatch, type PutOptions } from './media-store.ts';
+import { type Bucket, isConditionFailed } from './s3-bucket.ts';
 
 /** A part is held in memory until it is sent. */
 const partBytes = 8 * 1_048_576;
@@ -96,4 +94,80 @@ export async function upload(
 export function requireEtag(etag: string | undefined): string {
   if (etag !== undefined) return etag.replaceAll('"', '');
   throw new AppError('unavailable', 'the media store does not say which state of an object it has stored');
+}
+
+interface UploadGate {
+  /** Now, of those that are being sent. */
+  readonly heldBytes: () => number;
+  /**
+   * @param bytes what it holds; one that holds more than all may goes by itself
+   * @throws AppError `unavailable` when there is no room for it in time
+   */
+  pass<Result>(bytes: number, upload: () => Promise<Result>): Promise<Result>;
+}
+
+interface WaitingUpload {
+  readonly bytes: number;
+  readonly begin: () => void;
+}
+
+function noRoom(seen: string): AppError {
+  return new AppError('unavailable', `uploads into the media store ${seen} more`, { retryAfterS: 5 });
+}
+
+interface GateLimits {
+  readonly mostBytes: number;
+  /** How long one waits for its turn; they go in their order. */
+  readonly waitMs: number;
+}
+
+function createRoom({ mostBytes, waitMs }: GateLimits) {
+  const waiting: WaitingUpload[] = [];
+  let held = 0;
+  const admit = (): void => {
+    for (let next = waiting[0]; next !== undefined && held + next.bytes <= mostBytes; next = waiting[0]) {
+      waiting.shift();
+      held += next.bytes;
+      next.begin();
+    }
+  };
+  const enter = (bytes: number): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        waiting.splice(waiting.indexOf(own), 1);
+        reject(
+          noRoom(`hold ${held} of ${mostBytes} bytes here, and within ${waitMs} ms had no room for ${bytes}`),
+        );
+        admit();
+      }, waitMs);
+      const begin = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+      const own: WaitingUpload = { bytes, begin };
+      waiting.push(own);
+      admit();
+    });
+  const leave = (bytes: number): void => {
+    held -= bytes;
+    admit();
+  };
+  return { enter, leave, heldBytes: () => held };
+}
+
+/** How many bytes of uploads this process holds in memory while it sends them. */
+export function createUploadGate(limits: GateLimits): UploadGate {
+  const { enter, leave, heldBytes } = createRoom(limits);
+  return {
+    heldBytes,
+    pass: async (bytes, upload) => {
+      const own = Math.min(bytes, limits.mostBytes);
+      await enter(own);
+      try {
+        return await upload();
+      } finally {
+        leave(own);
+      }
+    },
+  };
 }

@@ -1,12 +1,14 @@
 /**
- * Encrypts what workflows, activities and signals are given and answer, before it leaves this process for Temporal.
- * Q1: the newest key encrypts. Q2: what any key of the ring has encrypted is read; what was written before there was a
- * ring is read as it is. Q3: what no key reads is an error that names the key it needs, never an empty value.
+ * Encrypts what workflows, activities and signals are given and answer, before it leaves this process for
+ * Temporal. Q1: the newest key encrypts. Q2: what any key of the ring has encrypted is read; what was written
+ * before there was a ring is read as it is. Q3: what no key reads is an error that names the key it needs, never
+ * an empty value.
  */
-import type { Payload, PayloadCodec } from '@temporalio/common';
+
+import { readFileSync } from 'node:fs';
+import type { DataConverter, Payload, PayloadCodec } from '@temporalio/common';
 import proto from '@temporalio/proto';
-import { seal, unseal } from '../cipher.ts';
-import type { PayloadKey } from './payload-keys.ts';
+import { cipherKeyBytes, seal, unseal } from '../cipher.ts';
 
 /** By the name that Temporal's samples use, so tools show such payloads as encrypted. */
 const encoding = 'binary/encrypted';
@@ -55,4 +57,66 @@ export function createPayloadCodec(keys: readonly PayloadKey[]): PayloadCodec {
       newest === undefined ? payloads : payloads.map((payload) => encrypt(newest, payload)),
     decode: async (payloads) => payloads.map((payload) => decrypt(keys, payload)),
   };
+}
+
+// The keys that encrypt what stands in Temporal: `id:base64` of 32 bytes each, separated by commas or lines, the
+// newest first. The newest encrypts, each decrypts, so a key is added in front and taken out when no history needs
+// it.
+
+interface PayloadKey {
+  readonly id: string;
+  readonly key: Buffer;
+}
+
+const form = /^([A-Za-z0-9_.-]{1,64}):([A-Za-z0-9+/]+={0,2})$/;
+
+function readKey(part: string, at: number): PayloadKey {
+  const [, id, text = ''] = form.exec(part) ?? [];
+  if (id === undefined)
+    throw new Error(
+      `PAYLOAD_KEYS: key ${at + 1} is not ID:BASE64; \`openssl rand -base64 32\` makes the second part`,
+    );
+  const key = Buffer.from(text, 'base64');
+  if (key.length === cipherKeyBytes) return { id, key };
+  throw new Error(`PAYLOAD_KEYS: key ${id} has ${key.length} bytes; ${cipherKeyBytes} are needed`);
+}
+
+function readText(setting: string): string {
+  if (!/^(\/|\.{0,2}\/|file:)/.test(setting)) return setting;
+  const file = setting.replace(/^file:(\/\/)?/, '');
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new Error(`PAYLOAD_KEYS: the file "${file}" cannot be read: ${(cause as Error).message}`, {
+      cause,
+    });
+  }
+}
+
+/** @param setting keys, or the path of a file of them. @throws Error that says which is wrong, and never shows one */
+export function readPayloadKeys(setting: string): readonly [PayloadKey, ...PayloadKey[]] {
+  const parts = readText(setting)
+    .split(/[\s,]+/)
+    .filter((part) => part !== '');
+  const [first, ...others] = parts.map(readKey);
+  if (first === undefined) throw new Error('PAYLOAD_KEYS: holds no key; without encryption leave it out');
+  const ids = [first, ...others].map(({ id }) => id);
+  const twice = ids.find((id, at) => ids.indexOf(id) !== at);
+  if (twice !== undefined) throw new Error(`PAYLOAD_KEYS: two keys are called ${twice}`);
+  return [first, ...others];
+}
+
+/** @param setting as above; undefined: nothing is encrypted @returns the id of the key that encrypts; '' = there is none */
+export function readNewestKeyId(setting: string | undefined): string {
+  return setting === undefined ? '' : readPayloadKeys(setting)[0].id;
+}
+
+/**
+ * What stands between this process and Temporal, the same for clients and workers.
+ *
+ * @param payloadKeys the setting `PAYLOAD_KEYS`
+ */
+export function createDataConverter(payloadKeys: string | undefined): DataConverter {
+  const keys = payloadKeys === undefined ? [] : readPayloadKeys(payloadKeys);
+  return { payloadCodecs: [createPayloadCodec(keys)] };
 }

@@ -13,13 +13,23 @@ import {
 } from '@temporalio/client';
 import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } from '@temporalio/common';
 import type { Priority } from '../../contracts/primitives.ts';
-import type { EscalateInput, ReviewedSignal } from '../../core/workflow-payloads/escalate-input.ts';
-import type { ControlSignal, RunPipelineInput, WokenSignal } from '../../core/workflow-payloads/run-input.ts';
-import { toSummary } from '../../core/workflow-payloads/summary.ts';
-import { aloneWorkflowId, type RunRef, runWorkflowId } from '../../core/workflow-payloads/workflow-ids.ts';
-import { type Bounded, connectionOf, createBoundedCalls } from './bounded-calls.ts';
-import { listClosedRuns, listRunningLadders, listRunningRuns } from './closed-runs.ts';
-import { eraseHistories, eraseProjectHistories, eraseScheduleHistories } from './erase-histories.ts';
+import { aloneWorkflowId, type RunRef, runWorkflowId, toSummary } from '../../core/workflow-names.ts';
+import type {
+  ControlSignal,
+  EscalateInput,
+  ReviewedSignal,
+  RunPipelineInput,
+  WokenSignal,
+} from '../../core/workflow-payloads.ts';
+import { type Bounded, connectionOf, createBoundedCalls } from './connection.ts';
+import {
+  eraseHistories,
+  eraseProjectHistories,
+  eraseScheduleHistories,
+  listClosedRuns,
+  listRunningLadders,
+  listRunningRuns,
+} from './histories.ts';
 import { createSearchability } from './search-attributes.ts';
 
 /** Whose ladder by itself it is, and of what. */

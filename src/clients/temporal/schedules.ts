@@ -5,8 +5,8 @@
 import { type Client, ScheduleClient, ScheduleNotFoundError, type ScheduleOptions } from '@temporalio/client';
 import { type DataConverter, defaultPayloadConverter } from '@temporalio/common';
 import type { OverlapPolicy } from '../../contracts/schedule.ts';
-import type { ScheduledRunInput } from '../../core/workflow-payloads/scheduled-input.ts';
-import type { Bounded } from './bounded-calls.ts';
+import type { ScheduledRunInput } from '../../core/workflow-payloads.ts';
+import type { Bounded } from './connection.ts';
 
 export interface ScheduleOrder {
   readonly project_id: string;

@@ -1,8 +1,8 @@
 /** A namespace gets its search attributes when it is made; those that a later version needs, or an emptied one, are added here. */
 import type { Connection } from '@temporalio/client';
-import { searchAttributes } from '../../core/workflow-payloads/search-attributes.ts';
-import type { Bounded } from './bounded-calls.ts';
-import { hasStatus } from './grpc-status.ts';
+import { searchAttributes } from '../../core/workflow-names.ts';
+import type { Bounded } from './connection.ts';
+import { hasStatus } from './connection.ts';
 
 /** `IndexedValueType` of the Temporal API. */
 const valueTypes = { Keyword: 2, Int: 3, Double: 4, Bool: 5 } as const;

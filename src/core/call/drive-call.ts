@@ -17,11 +17,10 @@ import type { Decision } from '../../contracts/decision.ts';
 import type { Failure } from '../../contracts/primitives.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../cancellation.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
-import { settle } from '../money/price.ts';
+import { settle } from '../money/reservation.ts';
 import { isExhausted, judgeOutcome } from './judge.ts';
-import { longestRetryAfterMs, maxInstances, uncountedDelay } from './limits.ts';
 import type { CallOutcome } from './outcome.ts';
-import { backoffMs } from './retry-policy.ts';
+import { backoffMs, longestRetryAfterMs, maxInstances, uncountedDelay } from './retry.ts';
 import type { CallEnd, ClaimEnd, ClaimedCall, Delivery, RoutedCall } from './types.ts';
 
 export interface CallPorts<Request extends RoutedCall, Claimed extends ClaimedCall> {

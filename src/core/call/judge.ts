@@ -1,17 +1,17 @@
 /**
- * The retry table: what an outcome means for the attempt, the money and the step, and what it says about the instance. One
- * owner per kind of failure: another instance at once (connect error, 5xx, a refusal that passes), a later attempt (lost contact,
- * time-out, or when all instances were tried), or the end (refused input, too large).
+ * The retry table: what an outcome means for the attempt, the money and the step, and what it says about the
+ * instance. One owner per kind of failure: another instance at once (connect error, 5xx, a refusal that passes), a
+ * later attempt (lost contact, time-out, or when all instances were tried), or the end (refused input, too large).
+ * A refusal that passes says nothing about the input: the same request may be taken later, or elsewhere. A
+ * capability that answers 422 for what passes is known to its operator, who lists what it says.
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure } from '../../contracts/primitives.ts';
 import type { Ambiguity, AttemptState } from '../../contracts/run.ts';
-import type { Settlement } from '../money/price.ts';
-import { toHttpFailure } from './http-failure.ts';
-import type { CallOutcome } from './outcome.ts';
-import { isPassing } from './passing-refusal.ts';
+import type { Settlement } from '../money/reservation.ts';
+import { type AnsweredError, type CallOutcome, toHttpFailure } from './outcome.ts';
 
-export interface DeliveryFacts {
+interface DeliveryFacts {
   /** Counted failures of this key before this attempt. */
   readonly countedBefore: number;
   /** Counted failures that are retried; 0 = delivered at most once. */
@@ -194,4 +194,19 @@ function describe(
         ? 'contact was lost after it was sent'
         : `contact was lost ${countedBefore} times; retry.max is ${retryMax}`;
   }
+}
+
+/** It took too long to arrive; something else is under way. 429 and 503 are no refusals: kindOfStatus says so. */
+const passingStatuses: ReadonlySet<number> = new Set([408, 409]);
+
+/** @param listed texts of which one is part of the message, in small letters */
+export function isPassing({ status, message }: AnsweredError, listed: readonly string[]): boolean {
+  if (passingStatuses.has(status)) return true;
+  const text = message.toLowerCase();
+  return listed.some((part) => text.includes(part));
+}
+
+/** @param setting texts with | between them */
+export function readTransientTexts(setting: string): readonly string[] {
+  return setting.split('|').flatMap((part) => part.trim().toLowerCase() || []);
 }

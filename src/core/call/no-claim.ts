@@ -2,10 +2,10 @@
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
-import { describeFigures, type Shortage, toRefusal } from '../money/shortage.ts';
+import { describeFigures, type Shortage, toRefusal } from '../money/reservation.ts';
 import type { Choice, InstanceSnapshot } from '../routing/types.ts';
 import type { SchemaError } from './claim-search.ts';
-import { shortestWaitMs, uncountedDelay } from './limits.ts';
+import { shortestWaitMs, uncountedDelay } from './retry.ts';
 
 export interface NoClaim {
   readonly error: Failure & { readonly code: ErrorCode };

@@ -1,5 +1,15 @@
-/** How one `POST /exec` ended, as seen from the wire. */
-import type { JsonObject } from '../../contracts/primitives.ts';
+/**
+ * How one `POST /exec` ended, as seen from the wire: what the instance answered, and how far it had come. An
+ * answer is unusable although it is JSON if it has values that would not come out of storage, expressions or the
+ * next request as they went in. That is looked for once, when the answer arrives.
+ */
+
+import type { CapabilitySpec } from '../../contracts/capability.ts';
+import type { ErrorCode } from '../../contracts/errors.ts';
+import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
+import { expressionLimits } from '../expression/language.ts';
+import { resolveLocalRef } from '../foreign-schema.ts';
+import { isList, isPlainObject } from '../json.ts';
 
 /** What an instance says with a status that is no success. */
 export interface AnsweredError {
@@ -51,4 +61,114 @@ export function outputInvalid(
 ): CallOutcome {
   const findings = faults.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
   return { kind: 'output_invalid', message: `the answer does not match the output schema: ${findings}` };
+}
+
+/** How far a call has come, as its instance says. */
+export interface CallProgress {
+  /** 0 to 1. */
+  readonly progress: number;
+  readonly message?: string;
+}
+
+const longestMessage = 200;
+
+/** Whether a line of an answer tells of progress: it has `progress`, and no `ok`, which the answer itself has. */
+export function isProgressLine(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  return Object.hasOwn(value, 'progress') && !Object.hasOwn(value, 'ok');
+}
+
+/** What else such a line says is left out. Null when its progress is no number from 0 to 1: that harms nobody. */
+export function readProgress({ progress, message }: Readonly<Record<string, unknown>>): CallProgress | null {
+  if (typeof progress !== 'number' || !(progress >= 0 && progress <= 1)) return null;
+  if (typeof message !== 'string') return { progress };
+  const shown = message
+    .slice(0, longestMessage)
+    .replace(/\p{Cc}/gu, ' ')
+    .replace(/\p{Cs}/gu, '\uFFFD');
+  return { progress, message: shown };
+}
+
+const deepest = expressionLimits.valueNesting;
+
+/** One phrase of what was seen and what is allowed; null when there is nothing wrong. */
+export function findAnswerFault(value: unknown, depth = 0): string | null {
+  if (typeof value === 'number') {
+    return Number.isFinite(value) ? null : 'holds a number that is too large; finite ones are allowed';
+  }
+  if (typeof value !== 'object' || value === null) return null;
+  if (depth >= deepest) return `nests deeper than the ${deepest} levels that are allowed`;
+  if (Object.hasOwn(value, '__proto__')) return 'holds the key __proto__, which is not allowed';
+  for (const inner of Object.values(value)) {
+    const fault = findAnswerFault(inner, depth + 1);
+    if (fault !== null) return fault;
+  }
+  return null;
+}
+
+// Failures that an instance answered by HTTP. The message begins with the status, for people; whoever decides
+// reads `status`, and the code that the instance gave in `x-error-code` from `details`.
+
+interface HttpFailure extends Failure {
+  readonly code: ErrorCode;
+}
+
+function prefixOf(status: number): string {
+  return `HTTP ${status}: `;
+}
+
+export function toHttpFailure(code: ErrorCode, { status, message, errorCode }: AnsweredError): HttpFailure {
+  return {
+    code,
+    message: `${prefixOf(status)}${message}`,
+    status,
+    ...(errorCode === undefined ? {} : { details: { error_code: errorCode } }),
+  };
+}
+
+/** The instance's own words in a failure of `toHttpFailure`; the message of any other. */
+export function wordsOf({ status, message }: Failure): string {
+  return status === undefined ? message : message.slice(prefixOf(status).length);
+}
+
+/** The code that the instance gave its error; undefined when it gave none. */
+export function errorCodeOf({ status, details }: Failure): string | undefined {
+  const code = status !== undefined && isPlainObject(details) ? details.error_code : undefined;
+  return typeof code === 'string' ? code : undefined;
+}
+
+type UnwrappedAnswer =
+  | { readonly ok: true; readonly output: Json }
+  /** The instance says that it succeeded, and nothing else. */
+  | { readonly ok: true; readonly output?: never }
+  /** The instance says that it failed, with a status that says otherwise. */
+  | { readonly ok: false; readonly error: string };
+
+/**
+ * The two forms of an answer: `{ok, output}` is unwrapped unless the spec's own output schema declares a
+ * top-level `ok`; anything else is the output itself.
+ */
+export function unwrapAnswer(spec: Pick<CapabilitySpec, 'output'>, body: JsonObject): UnwrappedAnswer {
+  const isWrapper = Object.hasOwn(body, 'ok') && !declaresOk(spec.output);
+  if (isWrapper && body.ok === false && typeof body.error === 'string') {
+    return { ok: false, error: body.error };
+  }
+  if (isWrapper && body.ok === true && Object.keys(body).length === 1) return { ok: true };
+  const isWrapped = isWrapper && body.ok === true && Object.hasOwn(body, 'output');
+  return { ok: true, output: isWrapped ? (body.output as Json) : body };
+}
+
+function declaresOk(root: JsonObject): boolean {
+  const seen = new Set<JsonObject>();
+  const visit = (schema: Json | undefined): boolean => {
+    if (!isPlainObject(schema) || seen.has(schema)) return false;
+    seen.add(schema);
+    const { properties, required, $ref } = schema;
+    if (isPlainObject(properties) && Object.hasOwn(properties, 'ok')) return true;
+    if (Array.isArray(required) && required.includes('ok')) return true;
+    if (typeof $ref === 'string' && visit(resolveLocalRef(root, $ref))) return true;
+    const branches = [schema.allOf, schema.anyOf, schema.oneOf];
+    return branches.some((list) => list !== undefined && isList(list) && list.some(visit));
+  };
+  return visit(root);
 }

@@ -6,7 +6,7 @@ import type { InstanceSnapshot, RouteConstraints } from '../routing/types.ts';
 import type { Verdict } from './judge.ts';
 import type { NoClaim } from './no-claim.ts';
 import type { CallOutcome } from './outcome.ts';
-import type { RetrySettings } from './retry-policy.ts';
+import type { RetrySettings } from './retry.ts';
 
 export interface RoutedCall {
   /** Its ceiling is that of all attempts together, and so is its time, unless `resendsWithinMs` says more. */

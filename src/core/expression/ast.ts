@@ -1,11 +1,10 @@
 /**
- * A parsed expression: plain data, so it can be cached and compared. Chains (`??`, `&&`, filters,
- * comparisons) are lists, never nested, so only parentheses and `!` deepen a tree.
+ * A parsed expression: plain data, so it can be cached and compared. Chains (`??`, `&&`, filters, comparisons) are
+ * lists, never nested, so only parentheses and `!` deepen a tree.
  */
-import type { Scalar } from '../json-type.ts';
-import type { AnyFilterName } from './dialect.ts';
-import type { RootName, SkillRootName } from './roots.ts';
-import type { ComparisonOperator } from './symbols.ts';
+import type { Scalar } from '../json.ts';
+import type { AnyFilterName } from './filters.ts';
+import type { ComparisonOperator, RootName, SkillRootName } from './language.ts';
 
 /** One step of a path: a key, an index, or every item (`[*]`). */
 export type Segment = string | number | { readonly each: true };
@@ -35,3 +34,16 @@ export type Expression =
       readonly first: Expression;
       readonly rest: readonly { readonly operator: ComparisonOperator; readonly right: Expression }[];
     };
+
+const plainName = /^[A-Za-z_][A-Za-z0-9_-]*$/;
+
+/** A path as it is written: `steps.a.output["two words"][0][*]`. */
+export function formatPath(root: string, segments: readonly Segment[]): string {
+  return root + segments.map(formatSegment).join('');
+}
+
+function formatSegment(segment: Segment): string {
+  if (typeof segment === 'number') return `[${segment}]`;
+  if (typeof segment === 'object') return '[*]';
+  return plainName.test(segment) ? `.${segment}` : `[${JSON.stringify(segment)}]`;
+}

@@ -1,9 +1,73 @@
+/** When values are equal, in order, or one contains the other. */
 import type { Json } from '../../contracts/primitives.ts';
-import { isList, isPlainObject } from '../json-type.ts';
-import { isEqual } from './equality.ts';
+import { isList, isPlainObject } from '../json.ts';
 import { describeValue, type Evaluation, evaluationError, spend } from './evaluation.ts';
-import type { ComparisonOperator } from './symbols.ts';
-import { includesText } from './text-search.ts';
+import { type ComparisonOperator, expressionLimits } from './language.ts';
+
+type Pair = readonly [Json, Json];
+
+/**
+ * Strict and deep: same type, same items in order, same keys in any order; values of any depth.
+ * @param charge told of the characters that are about to be compared, and of each item as some; may throw
+ */
+export function isEqual(a: Json, b: Json, charge: (amount: number) => void = () => {}): boolean {
+  const pairs: Pair[] = [[a, b]];
+  for (let pair = pairs.pop(); pair !== undefined; pair = pairs.pop()) {
+    charge(expressionLimits.charactersPerItem);
+    const parts = comparePair(pair, charge);
+    if (parts === null) return false;
+    for (const part of parts) pairs.push(part);
+  }
+  return true;
+}
+
+const nothing: readonly Pair[] = [];
+
+/** What is left to compare; null when the two differ. */
+function comparePair([a, b]: Pair, charge: (amount: number) => void): readonly Pair[] | null {
+  if (typeof a === 'string' && typeof b === 'string' && a.length === b.length) charge(a.length);
+  if (a === b) return nothing;
+  if (isList(a)) {
+    return isList(b) && a.length === b.length ? a.map((item, index): Pair => [item, b[index] ?? null]) : null;
+  }
+  if (!isPlainObject(a) || !isPlainObject(b)) return null;
+  const keys = Object.keys(a);
+  if (keys.length !== Object.keys(b).length || !keys.every((key) => Object.hasOwn(b, key))) return null;
+  return keys.map((key): Pair => [a[key] ?? null, b[key] ?? null]);
+}
+
+/**
+ * Whether one text contains another, in time linear in both (Knuth, Morris, Pratt). The engine's own search takes
+ * the product of both for texts made for it, which are seconds at sizes that a job may have.
+ */
+export function includesText(text: string, wanted: string): boolean {
+  if (wanted.length <= shortText) return text.includes(wanted);
+  const borders = bordersOf(wanted);
+  let matched = 0;
+  for (let at = 0; at < text.length && matched < wanted.length; at++) {
+    matched = extend(wanted, borders, matched, text.charCodeAt(at));
+  }
+  return matched === wanted.length;
+}
+
+/** Up to here the product is no more than a small multiple of the text. */
+const shortText = 32;
+
+/** By length of a beginning: the length of its longest shorter beginning that is also its end. */
+function bordersOf(wanted: string): Int32Array {
+  const borders = new Int32Array(wanted.length + 1);
+  for (let length = 2; length <= wanted.length; length++) {
+    borders[length] = extend(wanted, borders, borders[length - 1] ?? 0, wanted.charCodeAt(length - 1));
+  }
+  return borders;
+}
+
+/** How much of `wanted` stands before and at a unit, when `matched` units of it stood before it. */
+function extend(wanted: string, borders: Int32Array, matched: number, unit: number): number {
+  let length = matched;
+  while (length > 0 && wanted.charCodeAt(length) !== unit) length = borders[length] ?? 0;
+  return wanted.charCodeAt(length) === unit ? length + 1 : 0;
+}
 
 type Order = Exclude<ComparisonOperator, '==' | '!=' | 'in'>;
 

@@ -3,15 +3,19 @@
  * `references` and `referencedSteps` take it like any other.
  */
 import type { Json } from '../../contracts/primitives.ts';
-import { openCursor } from './cursor.ts';
-import { type Dialect, pipelineDialect } from './dialect.ts';
-import { ExpressionError, ExpressionSyntaxError } from './errors.ts';
 import { evaluateTemplate } from './evaluate.ts';
 import { describeValue, type ExpressionScope, type SkillScope } from './evaluation.ts';
-import { expressionLimits, isLongerThanBytes } from './limits.ts';
+import { type Dialect, pipelineDialect } from './filters.ts';
+import {
+  delimiters,
+  ExpressionError,
+  ExpressionSyntaxError,
+  expressionLimits,
+  isLongerThanBytes,
+} from './language.ts';
 import { parseCondition, parseEnd } from './parse.ts';
-import { delimiters } from './symbols.ts';
 import type { CompiledTemplate, TemplateNode } from './template.ts';
+import { openCursor } from './tokens.ts';
 
 export interface ConditionReading {
   /** With an error, one that is never true. */

@@ -1,9 +1,11 @@
-/** What one evaluation carries: the scope, where it stands, and what it may still build. */
+/**
+ * What one evaluation carries: the scope, where it stands, and what it may still build. JSON values are copied,
+ * and their JSON text is written, in the way of every result: own properties only, bounded in depth, and charged
+ * to the evaluation before they are built.
+ */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { isPlainObject, jsonTypeOf } from '../json-type.ts';
-import { ExpressionError } from './errors.ts';
-import { expressionLimits } from './limits.ts';
-import type { RootName, SkillRootName } from './roots.ts';
+import { isPlainObject, jsonTypeOf, type Scalar } from '../json.ts';
+import { ExpressionError, expressionLimits, type RootName, type SkillRootName } from './language.ts';
 
 /** What the steps have produced so far, by step id; a step that has not run, or was skipped, is absent. */
 export interface StepScope {
@@ -43,7 +45,7 @@ export interface Evaluation {
   readonly budget: { left: number };
 }
 
-export interface Explanation {
+interface Explanation {
   readonly message: string;
   readonly suggestion?: string | undefined;
 }
@@ -106,4 +108,81 @@ function describeKeys(value: JsonObject): string {
 export function scalarText(value: Json): string | null {
   if (typeof value === 'string') return value;
   return typeof value === 'number' || typeof value === 'boolean' ? JSON.stringify(value) : null;
+}
+
+/** A value that shares nothing that could change with the one it was made of. */
+export function copyValue(value: unknown, evaluation: Evaluation, depth = 0): Json {
+  if (Array.isArray(value)) {
+    enter(depth, value.length, evaluation);
+    return value.map((item) => copyValue(item, evaluation, depth + 1));
+  }
+  if (!isPlainObject(value)) {
+    if (typeof value === 'string') spend(evaluation, value.length);
+    return toScalar(value, evaluation);
+  }
+  const keys = keysOf(value);
+  enter(depth, keys.length, evaluation);
+  for (const key of keys) spend(evaluation, key.length);
+  return Object.fromEntries(keys.map((key) => [key, copyValue(value[key], evaluation, depth + 1)]));
+}
+
+function toScalar(value: unknown, evaluation: Evaluation): Scalar {
+  if (value === null || typeof value === 'boolean' || typeof value === 'string') return value;
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
+  throw evaluationError(evaluation, `the value holds ${describeValue(value)}`);
+}
+
+/** What `JSON.stringify` writes, without looking for a `toJSON`. */
+export function formatJson(value: Json, evaluation: Evaluation): string {
+  const parts: string[] = [];
+  writeValue(value, { evaluation, depth: 0, parts });
+  return parts.join('');
+}
+
+interface JsonWriting {
+  readonly evaluation: Evaluation;
+  readonly depth: number;
+  readonly parts: string[];
+}
+
+function writeValue(value: Json, writing: JsonWriting): void {
+  const below = { ...writing, depth: writing.depth + 1 };
+  if (Array.isArray(value)) {
+    enter(writing.depth, value.length, writing.evaluation);
+    write('[', writing);
+    for (const [index, item] of value.entries()) {
+      if (index > 0) write(',', writing);
+      writeValue(item, below);
+    }
+    write(']', writing);
+  } else if (isPlainObject(value)) writeObject(value, writing, below);
+  else write(JSON.stringify(toScalar(value, writing.evaluation)), writing);
+}
+
+function writeObject(value: JsonObject, writing: JsonWriting, below: JsonWriting): void {
+  const keys = keysOf(value);
+  enter(writing.depth, keys.length, writing.evaluation);
+  write('{', writing);
+  for (const [index, key] of keys.entries()) {
+    write(`${index > 0 ? ',' : ''}${JSON.stringify(key)}:`, writing);
+    writeValue(value[key] ?? null, below);
+  }
+  write('}', writing);
+}
+
+function write(text: string, { evaluation, parts }: JsonWriting): void {
+  spend(evaluation, text.length);
+  parts.push(text);
+}
+
+/** As in JSON, a key without a value is none. */
+function keysOf(value: JsonObject): string[] {
+  return Object.keys(value).filter((key) => value[key] !== undefined);
+}
+
+function enter(depth: number, items: number, evaluation: Evaluation): void {
+  if (depth >= expressionLimits.valueNesting) {
+    throw evaluationError(evaluation, `the value nests deeper than ${expressionLimits.valueNesting}`);
+  }
+  spendItems(evaluation, items);
 }

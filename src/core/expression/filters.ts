@@ -1,13 +1,14 @@
 /**
- * The filters of pipeline definitions: one row owns name, argument, documentation and behaviour. A filter never sees a missing
- * value (that passes by, up to the next `??`) and refuses a value of the wrong type.
+ * What an expression may use by where it stands: roots, and the filters of pipeline definitions. A skill's
+ * template has further filters: small corrections of a value that failed.
  */
 import type { Json } from '../../contracts/primitives.ts';
-import { isList, isPlainObject, type Scalar } from '../json-type.ts';
+import { isList, isPlainObject, type Scalar } from '../json.ts';
 import {
   describeValue,
   type Evaluation,
   evaluationError,
+  formatJson,
   found,
   missing,
   type Outcome,
@@ -15,16 +16,18 @@ import {
   spend,
   spendItems,
 } from './evaluation.ts';
-import { formatJson } from './json-values.ts';
-import { tokenPatterns } from './symbols.ts';
+import { type RootName, rootNames, type SkillRootName, skillRootNames, tokenPatterns } from './language.ts';
 
-export interface FilterInput {
+// The filters of pipeline definitions: one row owns name, argument, documentation and behaviour. A filter never
+// sees a missing value (that passes by, up to the next `??`) and refuses a value of the wrong type.
+
+interface FilterInput {
   readonly value: Json;
   readonly argument: Scalar;
   readonly evaluation: Evaluation;
 }
 
-export interface ExpressionFilter {
+interface ExpressionFilter {
   /** `scalar`: a string, number, boolean or null. */
   readonly argument: 'none' | 'string' | 'scalar';
   /** One line for the documentation. */
@@ -32,12 +35,7 @@ export interface ExpressionFilter {
   readonly apply: (input: FilterInput) => Outcome;
 }
 
-export function refuse(
-  { value, evaluation }: FilterInput,
-  filter: string,
-  takes: string,
-  suggestion?: string,
-) {
+function refuse({ value, evaluation }: FilterInput, filter: string, takes: string, suggestion?: string) {
   return evaluationError(evaluation, `${filter} takes ${takes}, not ${describeValue(value)}`, suggestion);
 }
 
@@ -54,7 +52,7 @@ function toText(input: FilterInput): Outcome {
 
 const numberText = new RegExp(`^${tokenPatterns.number}$`);
 
-export function toNumber(input: FilterInput): Outcome {
+function toNumber(input: FilterInput): Outcome {
   if (typeof input.value === 'number') return found(input.value);
   if (typeof input.value !== 'string') throw refuse(input, 'number', 'a number or the text of one');
   spend(input.evaluation, input.value.length);
@@ -147,3 +145,67 @@ export const filters = {
 export type FilterName = keyof typeof filters;
 
 export const filterNames = Object.keys(filters) as FilterName[];
+
+function roundBy(round: (value: number) => number) {
+  return (input: FilterInput): Outcome => {
+    const number = toNumber(input);
+    if (!number.found || typeof number.value !== 'number') return number;
+    return found(round(number.value) + 0); // never -0
+  };
+}
+
+function toLower(input: FilterInput): Outcome {
+  if (typeof input.value !== 'string') throw refuse(input, 'lower', 'a string');
+  spend(input.evaluation, input.value.length);
+  return found(input.value.toLowerCase());
+}
+
+export const skillFilters = {
+  int: {
+    argument: 'none',
+    summary: 'a number, or the text of one, without its fraction',
+    apply: roundBy(Math.trunc),
+  },
+  even: {
+    argument: 'none',
+    summary: 'a number, or the text of one, as the next even integer towards zero',
+    apply: roundBy((value) => Math.trunc(value / 2) * 2),
+  },
+  lower: { argument: 'none', summary: 'a text in lower case', apply: toLower },
+  default: {
+    argument: 'scalar',
+    summary: 'the argument in place of null or of a missing value',
+    apply: ({ value, argument }: FilterInput): Outcome => found(value ?? argument),
+  },
+} as const satisfies Record<string, ExpressionFilter>;
+
+export type SkillFilterName = keyof typeof skillFilters;
+
+// Where an expression stands decides what it may name. Pipeline definitions and skill templates share one grammar,
+// but a definition has no failing input to correct, and a skill has no run.
+
+export type AnyFilterName = FilterName | SkillFilterName;
+
+export const knownFilters: Readonly<Record<AnyFilterName, ExpressionFilter>> = {
+  ...filters,
+  ...skillFilters,
+};
+
+export interface Dialect {
+  readonly roots: readonly (RootName | SkillRootName)[];
+  readonly filterNames: readonly AnyFilterName[];
+  /** What to write instead of an unknown root that is near none. */
+  readonly rootHint: string;
+}
+
+export const pipelineDialect: Dialect = {
+  roots: rootNames,
+  filterNames,
+  rootHint: 'a field of the job is written job.<field>',
+};
+
+export const skillDialect: Dialect = {
+  roots: skillRootNames,
+  filterNames: Object.keys(knownFilters) as AnyFilterName[],
+  rootHint: 'a field of the failing input is written input.<field>',
+};

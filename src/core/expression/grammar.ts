@@ -2,8 +2,8 @@
  * The grammar as one table: what the reference page shows, and what the tests write sentences from, which the parser must
  * accept, and judge other sentences by, which it must refuse. Words and signs are those that the parser reads.
  */
-import { type AnyFilterName, type Dialect, knownFilters } from './dialect.ts';
-import { comparisonOperators, delimiters, keywords, operators, tokenPatterns } from './symbols.ts';
+import { type AnyFilterName, type Dialect, knownFilters } from './filters.ts';
+import { comparisonOperators, delimiters, keywords, operators, tokenPatterns } from './language.ts';
 
 export interface GrammarRule {
   readonly name: string;

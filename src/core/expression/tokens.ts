@@ -1,8 +1,19 @@
 /**
- * Splits the inside of `{{ }}` into tokens. Longest match first, so `||` is never two filters.
- * Double-quoted strings take JSON's escapes; single-quoted ones are literal, for use inside JSON.
+ * Splits the inside of `{{ }}` into tokens. Longest match first, so `||` is never two filters. Double-quoted
+ * strings take JSON's escapes; single-quoted ones are literal, for use inside JSON.
+ *
+ * The parser's place in one string: the current token, and how to move on or fail there.
  */
-import { delimiters, signs, tokenPatterns } from './symbols.ts';
+
+import type { Dialect } from './filters.ts';
+import {
+  delimiters,
+  type ExpressionErrorCode,
+  ExpressionSyntaxError,
+  expressionLimits,
+  signs,
+  tokenPatterns,
+} from './language.ts';
 
 type TokenKind = 'name' | 'number' | 'string' | 'symbol' | 'close' | 'end' | 'bad';
 
@@ -88,4 +99,95 @@ export function readToken(text: string, at: number): Token {
     if (found !== undefined) return { kind, text: found, start, end: start + found.length };
   }
   return readStray(text, start);
+}
+
+export interface Cursor {
+  readonly text: string;
+  readonly pointer: string;
+  readonly dialect: Dialect;
+  /** The expression is the whole text, without {{ }}. */
+  readonly isBare: boolean;
+  token: Token;
+  depth: number;
+}
+
+export function openCursor(
+  text: string,
+  { pointer, dialect, isBare }: Pick<Cursor, 'pointer' | 'dialect' | 'isBare'>,
+  at: number,
+): Cursor {
+  return {
+    text,
+    pointer,
+    dialect,
+    isBare,
+    token: readToken(text, at),
+    depth: 0,
+  };
+}
+
+/** Moves to the next token and returns the one that was left. */
+export function advance(cursor: Cursor): Token {
+  const left = cursor.token;
+  cursor.token = readToken(cursor.text, left.end);
+  return left;
+}
+
+export function isSymbol(cursor: Cursor, text: string): boolean {
+  return cursor.token.kind === 'symbol' && cursor.token.text === text;
+}
+
+export function acceptSymbol(cursor: Cursor, text: string): boolean {
+  if (!isSymbol(cursor, text)) return false;
+  advance(cursor);
+  return true;
+}
+
+interface FaultDetails {
+  readonly code?: ExpressionErrorCode;
+  readonly suggestion?: string | undefined;
+  /** Default: the current token. */
+  readonly at?: number;
+}
+
+export function syntaxError(
+  cursor: Cursor,
+  message: string,
+  details: FaultDetails = {},
+): ExpressionSyntaxError {
+  return new ExpressionSyntaxError({
+    code: details.code ?? 'expression_syntax',
+    pointer: cursor.pointer,
+    offset: details.at ?? cursor.token.start,
+    message,
+    suggestion: details.suggestion,
+  });
+}
+
+/** What stands here instead of what was expected. */
+export function unexpected(cursor: Cursor, expected: string): ExpressionSyntaxError {
+  const { kind, text } = cursor.token;
+  if (kind === 'bad') return syntaxError(cursor, text);
+  if (kind === 'end' && cursor.isBare)
+    return syntaxError(cursor, `the condition ends where ${expected} was expected`);
+  if (kind === 'end') {
+    return syntaxError(cursor, `{{ is never closed: expected ${expected}`, {
+      suggestion: 'close it with }}',
+    });
+  }
+  const seen = kind === 'string' ? 'a string' : JSON.stringify(text.slice(0, 40));
+  return syntaxError(cursor, `expected ${expected}, found ${seen}`);
+}
+
+/** Runs a parser one level deeper. */
+export function parseNested<Result>(cursor: Cursor, parse: (cursor: Cursor) => Result): Result {
+  if (cursor.depth >= expressionLimits.nesting) {
+    throw syntaxError(cursor, `the expression nests deeper than ${expressionLimits.nesting}`, {
+      code: 'expression_limit',
+    });
+  }
+  cursor.depth++;
+  const result = parse(cursor);
+  cursor.depth--;
+  return result;
 }

@@ -1,12 +1,12 @@
 /**
  * What kind of failure a call ended with: transient (the same again, no advice), real (the ladder), malformed (a
- * model answered what does not fit its schema: asked once more), config (a person of operations), budget (a
- * person who can raise it).
+ * model answered what does not fit its schema: asked once more), config (a person of operations), budget (a person
+ * who can raise it).
  */
 import { type ErrorCode, errorTable } from '../../contracts/errors.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Failure } from '../../contracts/primitives.ts';
-import { errorCodeOf } from '../call/http-failure.ts';
+import { errorCodeOf } from '../call/outcome.ts';
 
 export type FailureClass = 'transient' | 'real' | 'malformed' | 'config' | 'budget';
 
@@ -67,4 +67,15 @@ export function refusalOf({ code, details }: Failure): BudgetRefusal | undefined
 
 function factsOf({ code, status }: Failure): FailureFacts {
   return { code: code as ErrorCode, status };
+}
+
+const correctable: ReadonlySet<string> = new Set<ErrorCode>([
+  'input_rejected',
+  'input_invalid',
+  'output_invalid',
+]);
+
+/** Whether the input is to blame for the failure, or the answer to this input: another input may cure it. */
+export function isCorrectable(code: string): boolean {
+  return correctable.has(code);
 }

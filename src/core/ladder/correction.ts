@@ -5,15 +5,14 @@
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { ReviewProposal } from '../../contracts/review.ts';
-import type { ResolvedEscalation } from '../definition/compile/escalation-settings.ts';
-import { isEqual } from '../expression/equality.ts';
+import type { ResolvedEscalation } from '../definition/step-settings.ts';
+import { isEqual } from '../expression/compare.ts';
+import type { SchemaFinding } from '../repair/candidate.ts';
 import { applyRepair } from '../repair/operation.ts';
 import { proposeRepairs, type RepairProposal, type Repairs } from '../repair/propose-repairs.ts';
-import type { SchemaFinding } from '../repair/schema-finding.ts';
 import type { RankedSkill } from '../skills/match.ts';
-import { applyTemplate } from '../skills/template/apply-template.ts';
-import { findProtectedChange } from '../skills/template/protected.ts';
-import { parseTemplate } from '../skills/template/template.ts';
+import { findProtectedChange } from '../skills/protected.ts';
+import { applyTemplate, parseTemplate } from '../skills/template.ts';
 
 /** What a capability takes as its input. */
 export interface InputSpec {

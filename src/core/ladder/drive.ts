@@ -10,16 +10,17 @@
  *     money kept from being executed is executed when there is some.
  */
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import { backoffMs, defaultRetry } from '../call/retry-policy.ts';
+import { backoffMs, defaultRetry } from '../call/retry.ts';
 import { type FailureClass, refusalOf } from './classify-failure.ts';
 import {
   type CorrectionPorts,
+  endExecution,
   executeCorrection,
   executeDecided,
   interruptionMs,
+  type LevelExecution,
+  toLadderEvent,
 } from './execute-correction.ts';
-import { endExecution, type LevelExecution, toLadderEvent } from './execution.ts';
-import { humanLevel, labelOf } from './labels.ts';
 import {
   applyEvent,
   type DecidedInput,
@@ -28,6 +29,7 @@ import {
   type Ladder,
   restartLadder,
 } from './ladder.ts';
+import { humanLevel, labelOf } from './levels.ts';
 import { createAttempt, stopForMoney } from './machine.ts';
 import type { AdviseCommand, ExecuteCommand, LadderEvent, Lesson, StopReason } from './types.ts';
 

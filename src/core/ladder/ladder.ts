@@ -1,13 +1,18 @@
 /**
- * A ladder as it is kept between two transitions: the machine's state, and what belongs to it but not to the machine.
- * Plain JSON; fingerprints stay in it, the wire shows the lists without them.
+ * A ladder as it is kept between two transitions: the machine's state, and what belongs to it but not to the
+ * machine. Plain JSON; fingerprints stay in it, the wire shows the lists without them.
+ *
+ * The lists of a ladder: as a job brings them along from attempts made before, and as the wire shows them, without
+ * fingerprints.
  */
+
+import type { EscalationAdvice, EscalationAttempt } from '../../contracts/escalation.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
-import type { ResolvedEscalation } from '../definition/compile/escalation-settings.ts';
-import { historyTextOf } from './error-text.ts';
-import { humanLevel, labelOf } from './labels.ts';
+import type { ResolvedEscalation } from '../definition/step-settings.ts';
+import { historyTextOf, keepError } from './error-text.ts';
+import { humanLevel, labelOf } from './levels.ts';
 import { applyLadder, createAttempt, startLadder } from './machine.ts';
-import type { LadderAdvice, LadderAttempt, LadderEvent, LadderState } from './types.ts';
+import type { LadderAdvice, LadderAttempt, LadderEvent, LadderStart, LadderState } from './types.ts';
 
 /** An input that a person wants executed, or has let pass. */
 export interface DecidedInput {
@@ -66,7 +71,7 @@ export function failedAt(
   return { attempted_at: now, error, fingerprint: fingerprintOf(error) };
 }
 
-export interface StepFailure {
+interface StepFailure {
   readonly policy: ResolvedEscalation;
   readonly failure: Failure;
   /** The revision of the input that failed. */
@@ -108,4 +113,42 @@ export function adviseByPerson(ladder: Ladder, instructions: string, level: numb
     fingerprint: ladder.history.at(-1)?.fingerprint ?? '',
   };
   return restartLadder({ ...ladder, advice: [...ladder.advice, given] }, level);
+}
+
+interface Lists {
+  readonly escalation_history: readonly EscalationAttempt[];
+  readonly escalation_advice: readonly EscalationAdvice[];
+}
+
+/** The loop adds one advice after each failure, so that each answers the attempt at its own place. */
+export function carryLists(
+  { escalation_history, escalation_advice }: Lists,
+  fingerprintOf: (error: string) => string,
+): Pick<LadderStart, 'history' | 'advice'> {
+  const history: LadderAttempt[] = escalation_history.map(({ level, label, attempted_at, error }) => {
+    const kept = keepError(error);
+    return { level, label, attempted_at, error: kept, fingerprint: fingerprintOf(kept) };
+  });
+  const advice = escalation_advice.map(
+    ({ reasoning, suggested_executor_level, ...given }, at): LadderAdvice => ({
+      ...given,
+      ...(reasoning === undefined ? {} : { reasoning }),
+      ...(suggested_executor_level === undefined ? {} : { suggested_executor_level }),
+      fingerprint: (history[at] ?? history.at(-1))?.fingerprint ?? '',
+    }),
+  );
+  return { history, advice };
+}
+
+export function toWireAttempt({ level, label, attempted_at, error }: LadderAttempt): EscalationAttempt {
+  return {
+    level,
+    label,
+    attempted_at,
+    error,
+  };
+}
+
+export function toWireAdvice({ fingerprint: _, ...advice }: LadderAdvice): EscalationAdvice {
+  return advice;
 }

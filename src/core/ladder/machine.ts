@@ -13,7 +13,7 @@
  * L8 A ladder opened for a person is at its end from the beginning: nothing is executed before a decision.
  */
 import { keepError } from './error-text.ts';
-import { humanLevel, labelOf, modelOf, topLevel } from './labels.ts';
+import { humanLevel, labelOf, modelOf, topLevel } from './levels.ts';
 import type {
   AdviseCommand,
   ExecuteCommand,

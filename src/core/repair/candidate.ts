@@ -1,3 +1,4 @@
+/** What a validator found, and what may repair it: one operation each. */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { JsonPatchOperation } from './operation.ts';
 
@@ -27,7 +28,7 @@ export interface Broken {
   readonly input: Json;
 }
 
-export interface Replacement {
+interface Replacement {
   readonly pointer: string;
   readonly oldValue: Json;
   readonly newValue: Json;
@@ -79,4 +80,14 @@ export function show(value: Json): string {
   if (value !== null && typeof value === 'object') return 'an object';
   const text = JSON.stringify(value);
   return text.length > 80 ? `${text.slice(0, 79)}…` : text;
+}
+
+/** One thing that a value does wrong, as a JSON Schema validator reports it; keywords and params are ajv's. */
+export interface SchemaFinding {
+  /** To the field; to the missing or forbidden key itself where a key is too few or too many. */
+  readonly pointer: string;
+  /** Empty where the check did not come to an end. */
+  readonly keyword: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly message: string;
 }

@@ -1,7 +1,6 @@
 /** The JSON Patch operations (RFC 6902) that a repair is made of, and what they do to a value. */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { splitPointer } from '../json-pointer.ts';
-import { isList, isPlainObject } from '../json-type.ts';
+import { isList, isPlainObject, splitPointer } from '../json.ts';
 
 export type JsonPatchOperation =
   | { readonly op: 'test' | 'add' | 'replace'; readonly path: string; readonly value: Json }

@@ -1,17 +1,20 @@
 /**
- * Repairs an input by what its schema says, without any model: single operations, each tried on the input and shown
- * only if the whole is valid then. One may be applied by itself if it is the only one, so that nothing is chosen
- * between; nothing is invented, and references and the output path stay as they are. Work is bounded: few findings
- * are looked at and few inputs tried, whatever the input is.
+ * Repairs an input by what its schema says, without any model: single operations, each tried on the input and
+ * shown only if the whole is valid then. One may be applied by itself if it is the only one, so that nothing is
+ * chosen between; nothing is invented. Work is bounded: few findings are looked at and few inputs tried, whatever
+ * the input is. A validator says several things about one mistake: what a branch of a union wants and that no
+ * branch fits, a key too many and another one too few. Faults are what is left as independent of each other; no
+ * single operation cures two of them. A repair never changes or invents a URL, a media reference or anything at
+ * `output_path`, or leaves one out. A key may be renamed around such a value, and the value put into a list: it
+ * stays the same.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import type { Candidate, RepairKind } from './candidate.ts';
-import { type Fault, findRoots, groupFaults } from './fault-groups.ts';
-import { moveKeys } from './move-key.ts';
+import { splitPointer } from '../json.ts';
+import { outputPathKey } from '../media.ts';
+import type { Broken, Candidate, RepairKind, SchemaFinding } from './candidate.ts';
+import { moveKeys, settleUnknownKey, supplyKey } from './keys.ts';
 import { applyRepair, type JsonPatchOperation } from './operation.ts';
-import { proposeCandidates } from './propose-candidates.ts';
-import { isProtectedChange } from './protection.ts';
-import type { SchemaFinding } from './schema-finding.ts';
+import { chooseAllowed, clampNumber, coerceValue, tidyFormat, trimText } from './values.ts';
 
 export interface RepairProposal {
   /** One operation and its guards; several for a combination. */
@@ -147,4 +150,107 @@ function combine(
     (chosen, choice) => chosen.flatMap((some) => choice.map((one) => [...some, one])).slice(0, most),
     [[]],
   );
+}
+
+/** What might cure a finding; each is one operation. */
+function proposeCandidates(broken: Broken, finding: SchemaFinding): readonly Candidate[] {
+  switch (finding.keyword) {
+    case 'required':
+    case 'dependentRequired':
+      return supplyKey(broken, finding);
+    case 'additionalProperties':
+    case 'unevaluatedProperties':
+      return settleUnknownKey(broken, finding);
+    case 'type':
+      return coerceValue(broken, finding);
+    case 'minimum':
+    case 'maximum':
+    case 'exclusiveMinimum':
+    case 'exclusiveMaximum':
+    case 'multipleOf':
+      return clampNumber(broken, finding);
+    case 'enum':
+    case 'const':
+      return chooseAllowed(broken, finding);
+    case 'format':
+      return tidyFormat(broken, finding);
+    case 'pattern':
+      return trimText(broken, finding);
+    default:
+      return [];
+  }
+}
+
+/** What these say of a value follows from what is wrong inside it, in one branch or the other. */
+const unions: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'if', 'not', 'contains', 'propertyNames']);
+
+function isWithin(pointer: string, outer: string): boolean {
+  return pointer === outer || pointer.startsWith(`${outer}/`);
+}
+
+function areRelated(a: string, b: string): boolean {
+  return isWithin(a, b) || isWithin(b, a);
+}
+
+/** Where the value is wrong, without what other findings imply. A fault has one such place, or two. */
+function findRoots(findings: readonly SchemaFinding[]): readonly string[] {
+  const covers = findings.filter(({ keyword }) => unions.has(keyword)).map(({ pointer }) => pointer);
+  const isCovered = (pointer: string): boolean =>
+    covers.some((cover) => cover !== pointer && isWithin(pointer, cover));
+  return [...new Set(findings.map(({ pointer }) => pointer))].filter((pointer) => !isCovered(pointer));
+}
+
+function touchedBy({ operations }: Candidate): readonly string[] {
+  return operations.flatMap((operation) =>
+    operation.op === 'move' ? [operation.from, operation.path] : [operation.path],
+  );
+}
+
+/** A fault, and the candidates that touch all of it. */
+interface Fault {
+  readonly candidates: readonly Candidate[];
+}
+
+function groupFaults(roots: readonly string[], candidates: readonly Candidate[]): readonly Fault[] {
+  const touched = candidates.map((candidate) => {
+    const places = touchedBy(candidate);
+    return { candidate, roots: roots.filter((root) => places.some((place) => areRelated(place, root))) };
+  });
+  const links = [
+    ...touched.map((one) => one.roots),
+    ...roots.map((root) => roots.filter((other) => areRelated(root, other))),
+  ];
+  return links.reduce<readonly (readonly string[])[]>(merge, []).map((pointers) => ({
+    candidates: touched
+      .filter((one) => pointers.every((pointer) => one.roots.includes(pointer)))
+      .map(({ candidate }) => candidate),
+  }));
+}
+
+function merge(groups: readonly (readonly string[])[], link: readonly string[]): (readonly string[])[] {
+  if (link.length === 0) return [...groups];
+  const joined = groups.filter((group) => group.some((pointer) => link.includes(pointer)));
+  const others = groups.filter((group) => !joined.includes(group));
+  return [...others, [...new Set([...joined.flat(), ...link])]];
+}
+
+/** Deeper than this a value is taken to hold one. */
+const deepestReference = 100;
+
+function holdsReference(value: Json | undefined, depth = 0): boolean {
+  if (typeof value === 'string') return value.includes('://');
+  if (value === null || typeof value !== 'object') return false;
+  if (depth > deepestReference) return true;
+  return Object.entries(value).some(
+    ([key, child]) => key === outputPathKey || holdsReference(child, depth + 1),
+  );
+}
+
+/**
+ * What a repair never does: change or invent a URL, a media reference or anything at `output_path`, or leave one
+ * out. A key may be renamed around such a value, and the value put into a list: it stays the same.
+ */
+function isProtectedChange({ pointer, oldValue, newValue }: Candidate['change']): boolean {
+  if (splitPointer(pointer).includes(outputPathKey)) return true;
+  return oldValue !== newValue && (holdsReference(oldValue) || holdsReference(newValue));
 }

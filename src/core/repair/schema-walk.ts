@@ -3,9 +3,8 @@
  * is run, so it names too many rather than too few. What is made from them is validated afterwards.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { resolveLocalRef } from '../foreign-schema/local-ref.ts';
-import { splitPointer } from '../json-pointer.ts';
-import { isPlainObject } from '../json-type.ts';
+import { resolveLocalRef } from '../foreign-schema.ts';
+import { isPlainObject, splitPointer } from '../json.ts';
 
 const mostSchemas = 200;
 const branchKeywords = ['allOf', 'anyOf', 'oneOf'] as const;

@@ -12,8 +12,16 @@ import type { Verdict } from '../../contracts/decision.ts';
 import type { Priority } from '../../contracts/primitives.ts';
 import { expectedCost, expectedSuccess, expectedWait } from './estimate.ts';
 import { createFilter, excludeInstance, neededUsd } from './filter.ts';
-import { isBehind, offer, type Ranking, settleTie, shownCandidates, type Tie } from './ranking.ts';
-import { placeOf, tierOf } from './tier.ts';
+import {
+  isBehind,
+  offer,
+  placeOf,
+  type Ranking,
+  settleTie,
+  shownCandidates,
+  type Tie,
+  tierOf,
+} from './ranking.ts';
 import type { Choice, InstanceSnapshot, RankedInstance, RouteRequest } from './types.ts';
 
 /** What a second of waiting is worth, USD. */

@@ -1,6 +1,6 @@
 /** What a call on an instance would take and cost. */
 import { toNanoUsd } from '../money/nano-usd.ts';
-import { worstCase } from '../money/price.ts';
+import { worstCase } from '../money/reservation.ts';
 import type { InstanceSnapshot, RouteRequest } from './types.ts';
 
 /** Assumed when neither the instance nor its capability has finished a call. */

@@ -1,7 +1,6 @@
 /** Turns a choice into the decision that is stored and shown: who was considered, and one sentence why. */
 import type { Candidate, Decision, Verdict } from '../../contracts/decision.ts';
-import { shownCandidates } from './ranking.ts';
-import { hasFailedBefore } from './tier.ts';
+import { hasFailedBefore, shownCandidates } from './ranking.ts';
 import type { Choice, RankedInstance, RouteRequest } from './types.ts';
 
 function describeUsd(usd: number): string {

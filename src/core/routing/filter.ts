@@ -1,11 +1,53 @@
 /**
- * R5. Why an instance cannot take a call, or null when it can. The first reason that applies is shown. An open breaker
- * is the last, so that whoever waits for it to close waits for an instance that can then take the call.
+ * R5. Why an instance cannot take a call, or null when it can. The first reason that applies is shown. An open
+ * breaker is the last, so that whoever waits for it to close waits for an instance that can then take the call.
+ *
+ * Whether versions are in a range. Reading both takes longer than all the rest of a choice, so answers are kept:
+ * they depend on nothing else, and a few thousand of them serve every call.
  */
+import { Range } from 'semver';
 import type { Verdict } from '../../contracts/decision.ts';
 import { reservedUsd, worstCaseUsd } from './estimate.ts';
 import type { InstanceSnapshot, RouteRequest } from './types.ts';
-import { isInRange, type RangeAnswers, readRange } from './version-range.ts';
+
+interface RangeAnswers {
+  readonly range: string;
+  /** Null when it is no range: then only the very same text matches. */
+  readonly parsed: Range | null;
+  readonly answers: Map<string, boolean>;
+}
+
+const maxRanges = 500;
+const maxVersions = 500;
+const known = new Map<string, RangeAnswers>();
+
+function parseRange(range: string): Range | null {
+  try {
+    return new Range(range, { loose: true });
+  } catch {
+    return null;
+  }
+}
+
+export function readRange(range: string): RangeAnswers {
+  let entry = known.get(range);
+  if (entry === undefined) {
+    if (known.size >= maxRanges) known.clear();
+    entry = { range, parsed: parseRange(range), answers: new Map() };
+    known.set(range, entry);
+  }
+  return entry;
+}
+
+export function isInRange({ range, parsed, answers }: RangeAnswers, version: string): boolean {
+  let answer = answers.get(version);
+  if (answer === undefined) {
+    if (answers.size >= maxVersions) answers.clear();
+    answer = version === range || parsed?.test(version) === true;
+    answers.set(version, answer);
+  }
+  return answer;
+}
 
 function refuseByState({ state }: InstanceSnapshot): Verdict | null {
   switch (state) {
@@ -33,13 +75,13 @@ function refuseByPrice(instance: InstanceSnapshot, request: RouteRequest, costUs
 }
 
 /** What a route rules out, made ready for many instances; null = nothing. */
-export interface RouteFilter {
+interface RouteFilter {
   readonly range: RangeAnswers | null;
   readonly tags: readonly string[] | null;
 }
 
 /** What a request rules out beside. */
-export interface Filter extends RouteFilter {
+interface Filter extends RouteFilter {
   readonly ruledOut: RouteRequest['ruledOut'] | null;
   readonly hasLimit: boolean;
 }

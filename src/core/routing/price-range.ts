@@ -1,14 +1,17 @@
 /**
- * What a call may cost, whoever takes it: from the cheapest instance that could take it to the largest reservation, also
- * of one that may take it only later.
+ * What a call may cost, whoever takes it: from the cheapest instance that could take it to the largest
+ * reservation, also of one that may take it only later.
+ *
+ * What the budgets of the day leave to a call that is only thought about.
  */
 import type { Verdict } from '../../contracts/decision.ts';
-import { worstCase } from '../money/price.ts';
+import { fromNanoUsd } from '../money/nano-usd.ts';
+import { worstCase } from '../money/reservation.ts';
 import { enforcedTimeout, expectedCost, likelyCost } from './estimate.ts';
 import { createFilter, excludeInstance } from './filter.ts';
 import type { InstanceSnapshot, RouteRequest } from './types.ts';
 
-export interface PriceRange {
+interface PriceRange {
   /** The least that any of them may cost, USD: nothing of one that says itself what its calls cost. */
   readonly leastUsd: number;
   /** The least that is likely of any of them, USD. */
@@ -51,4 +54,21 @@ function widen(range: PriceRange | null, price: PriceRange): PriceRange {
         likelyUsd: Math.min(range.likelyUsd, price.likelyUsd),
         mostNano: range.mostNano > price.mostNano ? range.mostNano : price.mostNano,
       };
+}
+
+export type Headroom = Pick<RouteRequest, 'headroomUsd' | 'hidesHeadroom'>;
+
+interface BudgetsLeft {
+  /** Nano-USD; null = no limit. */
+  readonly project_nano: string | null;
+  readonly global_nano: string | null;
+}
+
+/** The tighter one counts. Its figure is hidden when all projects share it. */
+export function toHeadroom({ project_nano, global_nano }: BudgetsLeft): Headroom {
+  const [own, shared] = [project_nano, global_nano].map((nano) => (nano === null ? null : BigInt(nano)));
+  const isShared = shared != null && (own == null || shared < own);
+  const least = isShared ? shared : own;
+  if (least == null) return { headroomUsd: null };
+  return { headroomUsd: Math.max(0, fromNanoUsd(least)), hidesHeadroom: isShared };
 }

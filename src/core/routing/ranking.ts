@@ -1,9 +1,34 @@
 /**
- * The first 20 of many candidates and the winner of the tie at their head, in one pass and without a sort: the
- * first 20 are kept by insertion, and beside them whatever was within 1 % of the least score when it came.
+ * The order of the candidates, and the winner among them. R2. Tiers come before scores: the specification's
+ * preferred instance first, doubtful ones last. R6. Before tiers comes whether the instance has failed this very
+ * call.
  */
-import { isTied, tieHash } from './tie.ts';
-import type { RankedInstance } from './types.ts';
+import type { InstanceSnapshot, RankedInstance } from './types.ts';
+
+/**
+ * R1 and R3. Values within 1 % of the least are equal. Among equals the seed decides, by a number that depends on nothing but
+ * the seed and the instance: leaving out any other instance does not change who is first.
+ */
+export function isTied(value: number, least: number): boolean {
+  return value <= least * 1.01;
+}
+
+/** Ids end in their random part, so the end is enough. */
+const hashedLength = 8;
+
+/** 32 bits. */
+export function tieHash(seed: number, id: string): number {
+  let hash = seed ^ 0x811c9dc5;
+  for (let at = Math.max(0, id.length - hashedLength); at < id.length; at++) {
+    hash = Math.imul(hash ^ id.charCodeAt(at), 0x01000193);
+  }
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}
+
+// The first 20 of many candidates and the winner of the tie at their head, in one pass and without a sort: the
+// first 20 are kept by insertion, and beside them whatever was within 1 % of the least score when it came.
 
 export const shownCandidates = 20;
 
@@ -98,4 +123,42 @@ export function settleTie({ first: [head], near }: Ranking, seed: number): Tie |
     }
   }
   return { winner, soonest };
+}
+
+const loopback = /^https?:\/\/(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?(\/|$)/;
+
+export function isLocal({ tags, endpoint }: Pick<InstanceSnapshot, 'tags' | 'endpoint'>): boolean {
+  return tags.includes('local') || loopback.test(endpoint);
+}
+
+/** The tier of an instance whose breaker is half-open; one whose breaker is open is no candidate. */
+export const halfOpenTier = 3;
+
+const tiers = halfOpenTier + 1;
+
+/**
+ * R6: tiers as they are, and behind all of them the tiers of those that have failed this call, the more often the later.
+ * @param failures counted ones; undefined = it has not failed this call
+ */
+export function placeOf(tier: number, failures: number | undefined): number {
+  return failures === undefined ? tier : tier + tiers * (1 + failures);
+}
+
+export function hasFailedBefore({ tier, place }: Pick<RankedInstance, 'tier' | 'place'>): boolean {
+  return place !== tier;
+}
+
+/**
+ * 0 = free, local, up and idle; 1 = up; 2 = suspect; 3 = half-open.
+ * @param depth calls and reported work that it has now
+ * @param trials instances for which a half-open breaker is no reason against them
+ */
+export function tierOf(
+  instance: InstanceSnapshot,
+  depth: number,
+  trials: ReadonlySet<string> | undefined,
+): number {
+  if (instance.breaker_until_ms !== null && trials?.has(instance.instance_id) !== true) return halfOpenTier;
+  if (instance.state === 'suspect') return 2;
+  return instance.rate_usd === 0 && depth === 0 && instance.is_local ? 0 : 1;
 }

@@ -7,11 +7,11 @@
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { StepState } from '../../contracts/run.ts';
-import { canonicalJson } from '../canonical-json.ts';
-import type { CompiledDefinition, CompiledStep } from '../definition/compile/compile-definition.ts';
+import type { CompiledDefinition, CompiledStep } from '../definition/compile.ts';
 import type { Segment } from '../expression/ast.ts';
-import { formatPath } from '../expression/format-path.ts';
-import { references } from '../expression/references.ts';
+import { formatPath } from '../expression/ast.ts';
+import { references } from '../expression/template.ts';
+import { canonicalJson } from '../json.ts';
 
 /** What expressions read that may be another value. */
 export interface MentionedRoots {

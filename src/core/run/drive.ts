@@ -13,10 +13,9 @@ import {
   startRun,
   type UnitChange,
 } from './machine.ts';
-import type { HistoryPressure } from './machine-state.ts';
+import type { HistoryPressure, Wait } from './machine-state.ts';
 import type { PlannedStep, RunPlan } from './plan.ts';
 import { type RunSnapshot, restoreRun } from './snapshot.ts';
-import type { Wait } from './wait.ts';
 
 /** A step, or one item of it. */
 export interface Unit {

@@ -1,7 +1,10 @@
-/** What the run machine remembers. It belongs to its driver: events change it in place. The M numbers are those of machine.ts. */
-import type { Failure } from '../../contracts/primitives.ts';
+/**
+ * What the run machine remembers. It belongs to its driver: events change it in place. The M numbers are those of
+ * machine.ts.
+ */
+import type { Failure, Json } from '../../contracts/primitives.ts';
+import type { Awaiting } from '../../contracts/run.ts';
 import type { RunPlan } from './plan.ts';
-import type { Wait } from './wait.ts';
 
 /** How a step without items, or an item, stands. */
 export type UnitState =
@@ -151,4 +154,15 @@ export function countInFlight(state: MachineState, key: UnitKey, by: 1 | -1): vo
 /** The fan-out that an item belongs to. */
 export function fanOf(state: MachineState, { step, item }: UnitKey): FanOut | undefined {
   return item === 0 ? undefined : state.fans.get(step);
+}
+
+/** Waiting is state: what a step waits for without taking room, and what its driver needs to go on afterwards. */
+export interface Wait {
+  readonly awaiting: Awaiting;
+  /** Unix time in ms when it is over at the latest; null = only when somebody says so. */
+  readonly until: number | null;
+  /** A ladder goes on afterwards. */
+  readonly ladder?: true;
+  /** Small; of the driver. */
+  readonly ref: Json;
 }

@@ -15,6 +15,7 @@
  */
 import type { Failure } from '../../contracts/primitives.ts';
 import { endItem, openFanOut, takeItem, type WholeEnd } from './fan-out.ts';
+import type { Wait } from './machine-state.ts';
 import {
   countInFlight,
   type HistoryPressure,
@@ -27,7 +28,6 @@ import {
 } from './machine-state.ts';
 import type { RunPlan } from './plan.ts';
 import { type Doneness, openRun, propagateEnd } from './readiness.ts';
-import type { Wait } from './wait.ts';
 import { addWait, mostWaits, takeWaits, takeWokenUnit } from './waits.ts';
 
 export type { MachineState, MachineStepState } from './machine-state.ts';

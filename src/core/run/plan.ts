@@ -1,8 +1,13 @@
-/**
- * What the run machine needs of a definition: names, edges and rules, no values. It is the workflow's input, so it is
- * small, plain JSON and never changes for a run. What is absent is the default.
- */
-import type { RunIf } from '../../contracts/pipeline.ts';
+/** The plan of a run, and how it is made of a definition: names, edges and rules, no values. */
+
+import type { DecidedRoute, DispatchChoice } from '../../contracts/decision.ts';
+import type { PipelineDefinition, RunIf, StepDefinition } from '../../contracts/pipeline.ts';
+import { type CompiledDefinition, type CompiledStep, compileDefinition } from '../definition/compile.ts';
+import { describeStep, resolveEscalation, resolveStepSettings } from '../definition/step-settings.ts';
+import { createDispatchOf } from './dispatch.ts';
+
+// What the run machine needs of a definition: names, edges and rules, no values. It is the workflow's input, so it
+// is small, plain JSON and never changes for a run. What is absent is the default.
 
 export interface PlannedStep {
   readonly id: string;
@@ -32,4 +37,59 @@ export interface RunPlan {
   readonly max_in_flight: number;
   /** Indexes of steps whose results were taken from another run, ascending. */
   readonly reused?: readonly number[];
+}
+
+const maxInFlight = 200;
+
+/**
+ * @param reused ids of steps whose results are there already
+ * @param dispatch what was decided for the steps that leave open whether they are queued
+ */
+export function planRun(
+  definition: PipelineDefinition,
+  {
+    compiled = compileDefinition(definition),
+    reused = [],
+    dispatch = [],
+  }: {
+    readonly compiled?: CompiledDefinition;
+    readonly reused?: readonly string[];
+    readonly dispatch?: readonly DecidedRoute[];
+  } = {},
+): RunPlan {
+  const known = new Set(reused);
+  const dispatchOf = createDispatchOf(definition, dispatch);
+  const indexes = definition.steps.flatMap(({ id }, index) => (known.has(id) ? [index] : []));
+  return {
+    max_in_flight: maxInFlight,
+    steps: compiled.steps.map((step) => planStep(definition, step, dispatchOf)),
+    ...(indexes.length === 0 ? {} : { reused: indexes }),
+  };
+}
+
+function planStep(
+  definition: PipelineDefinition,
+  { definition: step, dependencies }: CompiledStep,
+  dispatchOf: (step: StepDefinition) => DispatchChoice | null,
+): PlannedStep {
+  const { run_if, for_each: each } = step;
+  return {
+    id: step.id,
+    capability: describeStep(step),
+    dependencies,
+    total_timeout_ms: resolveStepSettings(definition, step).totalTimeoutMs,
+    ...(resolveEscalation(definition, step).enabled ? { escalates: true } : {}),
+    ...(run_if === undefined || run_if === 'all_succeeded' ? {} : { run_if }),
+    ...(step.when === undefined && each === undefined ? {} : { decides: true }),
+    ...(each === undefined ? {} : { each: pickLimits(each) }),
+    ...(step.on_error === 'continue' ? { continues: true } : {}),
+    ...(dispatchOf(step)?.how === 'inline' ? { inline: true } : {}),
+  };
+}
+
+function pickLimits({ max_parallel, tolerate }: NonNullable<CompiledStep['definition']['for_each']>) {
+  return {
+    ...(max_parallel === undefined ? {} : { max_parallel }),
+    ...(tolerate === undefined ? {} : { tolerate }),
+  };
 }

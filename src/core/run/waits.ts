@@ -3,6 +3,7 @@
  * place among the items, since `max_parallel` is about what is under way there.
  */
 import { limitOf, reopenFanOut } from './fan-out.ts';
+import type { Wait } from './machine-state.ts';
 import {
   countInFlight,
   fanOf,
@@ -13,7 +14,6 @@ import {
   type UnitWait,
   unitState,
 } from './machine-state.ts';
-import type { Wait } from './wait.ts';
 
 /** M5: so that the snapshot of a run stays small. */
 export const mostWaits = 2_000;

@@ -1,13 +1,23 @@
-/** Unions and intersections of types, without opening what is in their lists and objects. */
-import { createObjectType, once } from './object-type.ts';
+/**
+ * Unions and intersections of types, without opening what is in their lists and objects; the type of a known
+ * value; and a type in a sentence: `a string`, `a list of numbers`, `"wide" or "tall"`, `a whole number or null`.
+ */
+
+import type { Json } from '../../contracts/primitives.ts';
+import { isList } from '../json.ts';
 import {
   absent,
   anyType,
+  aType,
+  booleanKinds,
+  createObjectType,
   isKind,
   kinds,
   type ListType,
   neverType,
+  nullType,
   type ObjectType,
+  once,
   type Property,
   type ValueType,
 } from './value-type.ts';
@@ -149,4 +159,118 @@ function intersectProperties(properties: readonly Property[]): Property {
   const type = intersectionOf(properties.map((property) => property.type));
   if (type.kinds === 0 && !isCertain) return absent;
   return { type, presence: isCertain ? 'certain' : 'maybe' };
+}
+
+/** The type that only this value has. */
+export function typeOfValue(value: Json): ValueType {
+  switch (typeof value) {
+    case 'boolean':
+      return aType({ kinds: value ? kinds.true : kinds.false });
+    case 'number':
+      return aType({
+        kinds: kinds.number,
+        isInteger: Number.isInteger(value),
+        numbers: new Set([value]),
+      });
+    case 'string':
+      return aType({ kinds: kinds.string, strings: new Set([value]) });
+    default:
+      if (value === null) return nullType;
+      return isList(value)
+        ? typeOfItems(value.map((item) => () => typeOfValue(item)))
+        : typeOfFields(
+            new Map(Object.entries(value).map(([name, field]) => [name, () => typeOfValue(field)])),
+          );
+  }
+}
+
+/** The type of a list of just these items. */
+export function typeOfItems(items: readonly (() => ValueType)[]): ValueType {
+  return aType({
+    kinds: kinds.list,
+    list: {
+      least: items.length,
+      most: items.length,
+      positions: items.length,
+      item: (index) => items[index]?.() ?? neverType,
+      rest: () => neverType,
+    },
+  });
+}
+
+/** The type of an object of just these fields. */
+export function typeOfFields(fields: ReadonlyMap<string, () => ValueType>): ValueType {
+  return aType({
+    kinds: kinds.object,
+    object: createObjectType({
+      names: () => fields.keys(),
+      required: new Set(fields.keys()),
+      named: (name) => ({ type: fields.get(name)?.() ?? neverType, presence: 'certain' }),
+      other: () => absent,
+      isDescribed: true,
+    }),
+  });
+}
+
+/** The type of all items of its lists. */
+export function itemTypeOf({ list }: ValueType): ValueType {
+  const positions = Math.min(list.positions, list.most);
+  if (positions > toldPositions) return anyType;
+  const own = Array.from({ length: positions }, (_, index) => list.item(index));
+  return unionOf(list.most > list.positions ? [...own, list.rest()] : own);
+}
+
+const toldPositions = 1_000;
+
+const shownValues = 6;
+
+export function describeType(type: ValueType): string {
+  const parts = partsOf(type);
+  if (parts.length === 0) return 'nothing';
+  if (parts.length >= 6 && isOpen(type)) return 'anything';
+  return parts.length === 1 ? (parts[0] ?? '') : `${parts.slice(0, -1).join(', ')} or ${parts.at(-1)}`;
+}
+
+function isOpen({ strings, numbers }: ValueType): boolean {
+  return strings === null && numbers === null;
+}
+
+function partsOf(type: ValueType): string[] {
+  const has = (kind: number): boolean => isKind(type, kind);
+  return [
+    ...(has(kinds.string) ? describeValues(type.strings, 'a string') : []),
+    ...(has(kinds.number)
+      ? describeValues(type.numbers, type.isInteger ? 'a whole number' : 'a number')
+      : []),
+    ...describeBooleans(type.kinds & booleanKinds),
+    ...(has(kinds.list) ? [describeList(type)] : []),
+    ...(has(kinds.object) ? ['an object'] : []),
+    ...(has(kinds.null) ? ['null'] : []),
+  ];
+}
+
+function describeValues(values: ReadonlySet<string | number> | null, otherwise: string): string[] {
+  return values === null || values.size > shownValues
+    ? [otherwise]
+    : [...values].map((value) => JSON.stringify(value).slice(0, 40));
+}
+
+function describeBooleans(own: number): string[] {
+  if (own === 0) return [];
+  return [own === booleanKinds ? 'a boolean' : String(own === kinds.true)];
+}
+
+const plurals: ReadonlyMap<string, string> = new Map([
+  ['a string', 'strings'],
+  ['a number', 'numbers'],
+  ['a whole number', 'whole numbers'],
+  ['a boolean', 'booleans'],
+  ['an object', 'objects'],
+]);
+
+function describeList(type: ValueType): string {
+  const items = itemTypeOf(type);
+  const [only, second] = isKind(items, kinds.list) ? [] : partsOf(items);
+  const plural = second === undefined && only !== undefined ? plurals.get(only) : undefined;
+  return plural === undefined ? 'a list' : `a list of ${plural}`;
 }

@@ -1,14 +1,148 @@
 /** The type of what an expression yields; what is certain to fail, or cannot have been meant, is reported. */
+
 import type { Expression } from '../expression/ast.ts';
-import type { ComparisonOperator } from '../expression/symbols.ts';
-import { unionOf } from './combine-types.ts';
-import { compareTypes } from './comparison-type.ts';
-import { describeType } from './describe-type.ts';
-import { filterTypeOf, isJoinable } from './filter-type.ts';
-import { typeOfValue } from './json-value-type.ts';
-import { typeOfPath } from './path-type.ts';
-import { someValue, type TypeContext, type TypedValue, unknownValue } from './typed-value.ts';
-import { booleanKinds, booleanType, isKind, kinds, type ValueType, withoutKinds } from './value-type.ts';
+import type { AnyFilterName, FilterName } from '../expression/filters.ts';
+import type { ComparisonOperator } from '../expression/language.ts';
+import { createNameSuggester } from '../nearest-name.ts';
+import { describeType, itemTypeOf, typeOfValue, unionOf } from './combine-types.ts';
+import {
+  missingValue,
+  someValue,
+  type TypeContext,
+  type TypedValue,
+  type TypeFault,
+  typeOfPath,
+  unknownValue,
+} from './path-type.ts';
+import {
+  anyType,
+  booleanKinds,
+  booleanType,
+  type Effort,
+  integerType,
+  isKind,
+  kinds,
+  numberType,
+  overlapOf,
+  scalarKinds,
+  stringType,
+  type ValueType,
+  withoutKinds,
+} from './value-type.ts';
+
+type ComparisonFault = Omit<TypeFault, 'offset'>;
+
+/** What is wrong with comparing them, or null. */
+function compareTypes(
+  left: ValueType,
+  operator: ComparisonOperator,
+  right: ValueType,
+  effort: Effort,
+): ComparisonFault | null {
+  if (operator === '==' || operator === '!=') return compareEqual(left, operator, right, effort);
+  if (operator === 'in') return compareIn(left, right);
+  const canOrder = [kinds.number, kinds.string].some((kind) => isKind(left, kind) && isKind(right, kind));
+  if (canOrder) return null;
+  return refuse(
+    `${operator} orders two numbers or two strings, not ${describeType(left)} and ${describeType(right)}`,
+  );
+}
+
+function refuse(message: string): ComparisonFault {
+  return {
+    severity: 'error',
+    code: 'operand_invalid',
+    message,
+  };
+}
+
+function compareEqual(
+  left: ValueType,
+  operator: string,
+  right: ValueType,
+  effort: Effort,
+): ComparisonFault | null {
+  if (overlapOf(left, right, effort) !== 'none') return null;
+  return {
+    severity: 'warning',
+    code: 'comparison_constant',
+    message: `${describeType(left)} never equals ${describeType(right)}, so this is always ${operator === '!='}`,
+    suggestion: suggestValue(left, right),
+  };
+}
+
+/** For a word that is nearly one of those it is compared with. */
+function suggestValue({ strings: left }: ValueType, { strings: right }: ValueType): string | undefined {
+  const [word, allowed] = left?.size === 1 ? [left, right] : [right, left];
+  const [only, second] = word ?? [];
+  if (only === undefined || second !== undefined || allowed === null) return undefined;
+  return createNameSuggester(allowed)(only);
+}
+
+function compareIn(left: ValueType, right: ValueType): ComparisonFault | null {
+  const places = kinds.list | (isKind(left, kinds.string) ? kinds.string | kinds.object : 0);
+  if (isKind(right, places)) return null;
+  const seen = `${describeType(left)} in ${describeType(right)}`;
+  return refuse(`in looks for a value in a list, or for a string in a string or among keys, not for ${seen}`);
+}
+
+interface FilterType {
+  readonly takes: number;
+  readonly words: string;
+  /** What it yields for a value that it takes. */
+  readonly yields: (type: ValueType) => TypedValue;
+}
+
+function only(type: ValueType, own: number): boolean {
+  return (type.kinds & ~own) === 0;
+}
+
+function itemAt(type: ValueType, end: 'first' | 'last'): TypedValue {
+  const { list } = type;
+  if (list.most === 0) return missingValue;
+  return {
+    type: end === 'first' ? list.item(0) : itemTypeOf(type),
+    missing: list.least > 0 ? 'no' : 'maybe',
+  };
+}
+
+const filterTypes: Readonly<Record<FilterName, FilterType>> = {
+  json: { takes: anyType.kinds, words: 'anything', yields: () => someValue(stringType) },
+  string: {
+    takes: scalarKinds,
+    words: 'a string, number or boolean',
+    yields: (type) => someValue(only(type, kinds.string) ? type : stringType),
+  },
+  number: {
+    takes: kinds.number | kinds.string,
+    words: 'a number or the text of one',
+    yields: (type) => someValue(only(type, kinds.number) ? type : numberType),
+  },
+  bool: {
+    takes: booleanKinds | kinds.string,
+    words: 'a boolean, "true" or "false"',
+    yields: (type) => someValue(only(type, booleanKinds) ? type : booleanType),
+  },
+  length: {
+    takes: kinds.string | kinds.list | kinds.object,
+    words: 'a string, list or object',
+    yields: () => someValue(integerType),
+  },
+  first: { takes: kinds.list, words: 'a list', yields: (type) => itemAt(type, 'first') },
+  last: { takes: kinds.list, words: 'a list', yields: (type) => itemAt(type, 'last') },
+  join: { takes: kinds.list, words: 'a list', yields: () => someValue(stringType) },
+  basename: { takes: kinds.string, words: 'a string', yields: () => someValue(stringType) },
+};
+
+/** Null for a filter that pipelines do not have. */
+function filterTypeOf(name: AnyFilterName): FilterType | null {
+  return Object.hasOwn(filterTypes, name) ? filterTypes[name as FilterName] : null;
+}
+
+/** Whether `join` can fail with nothing but empty lists. */
+function isJoinable(type: ValueType): boolean {
+  return type.list.most === 0 || isKind(itemTypeOf(type), scalarKinds);
+}
 
 /** @param isCovered what is missing is covered by a `??` around it */
 export function typeOfExpression(

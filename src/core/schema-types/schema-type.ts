@@ -3,27 +3,68 @@
  * bounds, `not`, conditions) is left out, which only makes it wider.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { resolveLocalRef } from '../foreign-schema/local-ref.ts';
-import { isDraft7 } from '../foreign-schema/schema-draft.ts';
-import { isList, isPlainObject } from '../json-type.ts';
-import { intersectionOf, unionOf } from './combine-types.ts';
-import { listEvaluatedNames } from './evaluated-names.ts';
-import { typeOfValue } from './json-value-type.ts';
-import { createObjectType, once } from './object-type.ts';
+import { isDraft7, resolveLocalRef } from '../foreign-schema.ts';
+import { isList, isPlainObject } from '../json.ts';
+import { intersectionOf, typeOfValue, unionOf } from './combine-types.ts';
 import {
   absent,
   anyType,
   aType,
   booleanKinds,
+  createObjectType,
   kinds,
   type ListType,
   neverType,
   type ObjectType,
+  once,
   type Property,
   type ValueType,
 } from './value-type.ts';
 
-export type ResolveRef = (ref: string) => Json | undefined;
+const lists = ['allOf', 'anyOf', 'oneOf'] as const;
+const singles = ['if', 'then', 'else'] as const;
+
+/**
+ * The keys that `unevaluatedProperties: false` allows: those that the schema, or one that is applied to the same object,
+ * says anything about. Null when they cannot be told one by one.
+ */
+function listEvaluatedNames(
+  root: JsonObject,
+  resolve: (ref: string) => Json | undefined,
+): ReadonlySet<string> | null {
+  const names = new Set<string>();
+  const seen = new Set<JsonObject>();
+  /** Whether all its keys can be told. */
+  const collect = (schema: Json | undefined): boolean => {
+    if (!isPlainObject(schema) || seen.has(schema)) return true;
+    seen.add(schema);
+    const isOpen =
+      (schema.additionalProperties ?? false) !== false ||
+      (schema !== root && (schema.unevaluatedProperties ?? false) !== false) ||
+      isPlainObject(schema.patternProperties) ||
+      schema.$dynamicRef !== undefined ||
+      schema.$recursiveRef !== undefined;
+    if (isOpen) return false;
+    if (isPlainObject(schema.properties)) for (const name of Object.keys(schema.properties)) names.add(name);
+    return listApplied(schema, resolve).every(collect);
+  };
+  return collect(root) ? names : null;
+}
+
+function listApplied(schema: JsonObject, resolve: (ref: string) => Json | undefined): (Json | undefined)[] {
+  const { $ref, dependentSchemas, dependencies } = schema;
+  return [
+    typeof $ref === 'string' ? resolve($ref) : undefined,
+    ...singles.map((keyword) => schema[keyword]),
+    ...lists.flatMap((keyword) => {
+      const branches = schema[keyword] ?? null;
+      return isList(branches) ? branches : [];
+    }),
+    ...[dependentSchemas, dependencies].flatMap((map) => (isPlainObject(map) ? Object.values(map) : [])),
+  ];
+}
+
+type ResolveRef = (ref: string) => Json | undefined;
 
 /** @param root a schema that findSchemaFault finds nothing in */
 export function typeOfSchema(root: JsonObject): ValueType {

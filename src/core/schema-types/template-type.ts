@@ -1,11 +1,30 @@
-/** The types of what a template's expressions yield; each is looked at, and told of, once. */
-import type { TemplateNode } from '../expression/template.ts';
-import { reportOperand, typeOfExpression } from './expression-type.ts';
-import { typeOfFields, typeOfItems, typeOfValue } from './json-value-type.ts';
-import { someValue, type TypeContext, type TypeFault } from './typed-value.ts';
-import { anyType, isKind, scalarKinds, stringType, type ValueType } from './value-type.ts';
+/**
+ * Walks a template beside the type that its value has to have. Keys are never templates, so which of them an
+ * object has is known before anything is evaluated; of the rest only types are compared.
+ *
+ * The types of what a template's expressions yield; each is looked at, and told of, once.
+ */
 
-export interface TemplateContext extends Omit<TypeContext, 'report'> {
+import type { Json } from '../../contracts/primitives.ts';
+import { type Expression, formatPath } from '../expression/ast.ts';
+import type { TemplateNode } from '../expression/template.ts';
+import { extendPointer, isList } from '../json.ts';
+import { createNameSuggester } from '../nearest-name.ts';
+import { describeType, typeOfFields, typeOfItems, typeOfValue } from './combine-types.ts';
+import { offsetOf, reportOperand, typeOfExpression } from './expression-type.ts';
+import { someValue, suggestKey, type TypeContext, type TypeFault } from './path-type.ts';
+import {
+  anyType,
+  type Effort,
+  isKind,
+  kinds,
+  overlapOf,
+  scalarKinds,
+  stringType,
+  type ValueType,
+} from './value-type.ts';
+
+interface TemplateContext extends Omit<TypeContext, 'report'> {
   /** @param pointer of the string in the definition */
   readonly report: (pointer: string, fault: TypeFault) => void;
 }
@@ -69,4 +88,197 @@ export function typeOfNode(node: TemplateNode, types: TemplateTypes): ValueType 
     case 'text':
       return types.get(node) ?? anyType;
   }
+}
+
+interface FitFault {
+  readonly severity: 'error' | 'warning';
+  readonly code: 'property_missing' | 'property_unknown' | 'type_mismatch';
+  /** Into the value that the template evaluates to. */
+  readonly pointer: string;
+  readonly message: string;
+  readonly offset?: number | undefined;
+  readonly suggestion?: string | undefined;
+}
+
+interface FitContext {
+  readonly types: TemplateTypes;
+  /** Who takes the value, for messages. */
+  readonly consumer: string;
+  readonly effort: Effort;
+  readonly report: (fault: FitFault) => void;
+}
+
+/** A part of a template, or a JSON value that is in it as it is. */
+type TemplatePart = { readonly node: TemplateNode } | { readonly value: Json };
+
+export function fitTemplate(root: TemplateNode, expected: ValueType, context: FitContext): void {
+  fitPart({ node: root }, expected, '', context);
+}
+
+function fitPart(part: TemplatePart, expected: ValueType, pointer: string, context: FitContext): void {
+  if (expected === anyType) return;
+  const entries = entriesOf(part);
+  const items = entries === null ? itemsOf(part) : null;
+  if (entries !== null) fitObject(entries, expected, pointer, context);
+  else if (items !== null) fitList(items, expected, pointer, context);
+  else fitWhole(part, expected, pointer, context);
+}
+
+function entriesOf(part: TemplatePart): readonly (readonly [string, TemplatePart])[] | null {
+  const value = literalOf(part);
+  if (value !== undefined) {
+    if (typeof value !== 'object' || value === null || isList(value)) return null;
+    return Object.entries(value).map(([key, field]) => [key, { value: field }]);
+  }
+  if (!('node' in part) || part.node.kind !== 'object') return null;
+  return part.node.entries.map(([key, node]) => [key, { node }]);
+}
+
+function itemsOf(part: TemplatePart): readonly TemplatePart[] | null {
+  const value = literalOf(part);
+  if (value !== undefined) {
+    return typeof value === 'object' && value !== null && isList(value)
+      ? value.map((item) => ({ value: item }))
+      : null;
+  }
+  return 'node' in part && part.node.kind === 'list' ? part.node.items.map((node) => ({ node })) : null;
+}
+
+function literalOf(part: TemplatePart): Json | undefined {
+  if ('value' in part) return part.value;
+  return part.node.kind === 'literal' ? part.node.value : undefined;
+}
+
+function typeOfPart(part: TemplatePart, { types }: FitContext): ValueType {
+  return 'value' in part ? typeOfValue(part.value) : typeOfNode(part.node, types);
+}
+
+/** Whether it fits at a glance: its kind does, and nothing is said about single values. */
+function isPlainFit(part: TemplatePart, expected: ValueType): boolean {
+  const value = literalOf(part);
+  if (typeof value === 'string') return isKind(expected, kinds.string) && expected.strings === null;
+  if (typeof value === 'boolean') return isKind(expected, value ? kinds.true : kinds.false);
+  return value === null && isKind(expected, kinds.null);
+}
+
+function fitObject(
+  entries: readonly (readonly [string, TemplatePart])[],
+  expected: ValueType,
+  pointer: string,
+  context: FitContext,
+): void {
+  if (!isKind(expected, kinds.object)) {
+    mismatch('an object', expected, pointer, context);
+    return;
+  }
+  const { object } = expected;
+  const present = new Set(entries.map(([key]) => key));
+  for (const name of object.required) {
+    if (present.has(name)) continue;
+    const message = `${context.consumer} requires ${JSON.stringify(name)}`;
+    context.report({
+      severity: 'error',
+      code: 'property_missing',
+      pointer: extendPointer(pointer, name),
+      message,
+    });
+  }
+  for (const [key, value] of entries) {
+    const below = extendPointer(pointer, key);
+    const { type, presence } = object.property(key);
+    if (presence === 'never') reportUnknown(key, expected, below, context);
+    else fitPart(value, type, below, context);
+  }
+}
+
+const shownNames = 12;
+
+function reportUnknown(key: string, expected: ValueType, pointer: string, context: FitContext): void {
+  const names = [...expected.object.names()].filter(
+    (name) => expected.object.property(name).presence !== 'never',
+  );
+  const more = names.length > shownNames ? ` and ${names.length - shownNames} more` : '';
+  const allowed = names.length === 0 ? 'no keys' : names.slice(0, shownNames).join(', ') + more;
+  context.report({
+    severity: 'error',
+    code: 'property_unknown',
+    pointer,
+    message: `${context.consumer} does not take ${JSON.stringify(key.slice(0, 64))}; it takes ${allowed}`,
+    suggestion: suggestKey(expected, key, context),
+  });
+}
+
+function fitList(
+  items: readonly TemplatePart[],
+  expected: ValueType,
+  pointer: string,
+  context: FitContext,
+): void {
+  const { list } = expected;
+  const seen = `a list of ${items.length} item${items.length === 1 ? '' : 's'}`;
+  if (!isKind(expected, kinds.list)) {
+    mismatch(seen, expected, pointer, context);
+    return;
+  }
+  if (items.length < list.least || items.length > list.most) {
+    const most = Number.isFinite(list.most) ? ` to ${list.most}` : ' or more';
+    const message = `${context.consumer} takes ${list.least}${most} items here, not ${items.length}`;
+    context.report({ severity: 'error', code: 'type_mismatch', pointer, message });
+    return;
+  }
+  for (const [index, item] of items.entries())
+    fitPart(item, list.item(index), `${pointer}/${index}`, context);
+}
+
+/** A scalar or what an expression yields. */
+function fitWhole(part: TemplatePart, expected: ValueType, pointer: string, context: FitContext): void {
+  if (isPlainFit(part, expected)) return;
+  const type = typeOfPart(part, context);
+  if (type.kinds === 0 || type === anyType) return;
+  const overlap = overlapOf(type, expected, context.effort);
+  if (overlap === 'some') return;
+  const expression = 'node' in part && part.node.kind === 'expression' ? part.node.expression : null;
+  const subject = expression === null ? 'this' : describeExpression(expression);
+  const seen = `${subject} is ${describeType(type)}`;
+  const takes = `${context.consumer} takes ${describeType(expected)} here`;
+  const offset = expression === null ? undefined : offsetOf(expression);
+  if (overlap === 'none') {
+    const message = `${takes}; ${seen}${describeDifference(type, expected)}`;
+    const suggestion = suggestWord(part, expected);
+    context.report({ severity: 'error', code: 'type_mismatch', pointer, offset, message, suggestion });
+  } else {
+    const message = `${takes}; ${seen}, and nothing but an empty list fits both`;
+    context.report({ severity: 'warning', code: 'type_mismatch', pointer, offset, message });
+  }
+}
+
+/** For a literal that is nearly one of those allowed. */
+function suggestWord(part: TemplatePart, { strings }: ValueType): string | undefined {
+  const value = literalOf(part);
+  return typeof value === 'string' && strings !== null ? createNameSuggester(strings)(value) : undefined;
+}
+
+function describeExpression(expression: Expression): string {
+  return expression.kind === 'path' ? formatPath(expression.root, expression.segments).slice(0, 200) : 'this';
+}
+
+/** Says what differs between objects or lists, whose kind alone does not tell them apart. */
+function describeDifference(type: ValueType, expected: ValueType): string {
+  const isObject = (type.kinds & expected.kinds & kinds.object) !== 0;
+  if (!isObject) return '';
+  for (const name of new Set([...expected.object.required, ...type.object.required])) {
+    const [own, wanted] = [type.object.property(name), expected.object.property(name)];
+    const shown = JSON.stringify(name.slice(0, 64));
+    if (own.presence === 'never') return ` that never has ${shown}, which is required`;
+    if (wanted.presence === 'never') return ` that always has ${shown}, which is not taken`;
+    if (overlapOf(own.type, wanted.type, { left: 100 }) === 'none') {
+      return ` whose ${shown} is ${describeType(own.type)}, not ${describeType(wanted.type)}`;
+    }
+  }
+  return '';
+}
+
+function mismatch(seen: string, expected: ValueType, pointer: string, context: FitContext): void {
+  const message = `${context.consumer} takes ${describeType(expected)} here; this is ${seen}`;
+  context.report({ severity: 'error', code: 'type_mismatch', pointer, message });
 }

@@ -5,8 +5,7 @@
  * the error it was made from, and never the empty string.
  */
 import { RE2JS } from 're2js';
-import { matchPatterns, patternLimits, readPatterns, readWindows } from './pattern.ts';
-import { findTextFault } from './text-rules.ts';
+import { findTextFault, matchPatterns, patternLimits, readPatterns, readWindows } from './pattern.ts';
 
 /** The last one counts, as errors are wrapped from the outside in. */
 const errorLike =

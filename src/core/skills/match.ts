@@ -1,6 +1,7 @@
 /** Whether a skill is for a job: its type, its signals and, where the skill names some, its last error. */
+
+import type { KnownSkill } from './confidence.ts';
 import { type ErrorGroups, matchPatterns, type PatternReading, readPatterns } from './pattern.ts';
-import type { KnownSkill } from './types.ts';
 
 export interface SkillJob {
   readonly job_type: string;
@@ -9,7 +10,7 @@ export interface SkillJob {
   readonly error: string | null;
 }
 
-export interface SkillMatch<Known extends KnownSkill = KnownSkill> {
+interface SkillMatch<Known extends KnownSkill = KnownSkill> {
   readonly skill: Known;
   /** Named groups of the pattern that matched. */
   readonly groups: ErrorGroups;
@@ -32,4 +33,27 @@ export function matchSkill<Known extends KnownSkill>(
   const reading = read(error_patterns);
   const groups = reading.ok ? matchPatterns(reading.patterns, job.error) : null;
   return groups === null ? null : { skill, groups };
+}
+
+/** What is true of a step, as the signals by which skills recognise their place. */
+interface StepSurroundings {
+  readonly capability: string;
+  /** Version of the capability; null when no instance has said. */
+  readonly capability_version: string | null;
+  readonly pipeline: string;
+  readonly step_id: string;
+  readonly tags: readonly string[];
+}
+
+const majorVersion = /^v?(\d+)(?:[.+-]|$)/;
+
+export function signalsOfStep(step: StepSurroundings): string[] {
+  const major = majorVersion.exec(step.capability_version ?? '')?.[1];
+  return [
+    `cap:${step.capability}`,
+    ...(major === undefined ? [] : [`cap:${step.capability}@${major}`]),
+    `pipeline:${step.pipeline}`,
+    `step:${step.step_id}`,
+    ...step.tags.map((tag) => `tag:${tag}`),
+  ];
 }

@@ -3,8 +3,8 @@
  * bounded program. A pattern that matches nothing in particular would match every error and is refused.
  */
 import { RE2JS, RE2JSException } from 're2js';
-import { isForbiddenName } from '../forbidden-names.ts';
-import { estimatePatternSize } from '../foreign-schema/pattern-size.ts';
+import { estimatePatternSize } from '../foreign-schema.ts';
+import { isForbiddenName } from '../json.ts';
 
 export const patternLimits = {
   perSkill: 5,
@@ -15,7 +15,7 @@ export const patternLimits = {
   window: 2_048,
 } as const;
 
-export interface ErrorPattern {
+interface ErrorPattern {
   readonly text: string;
   readonly program: RE2JS;
 }
@@ -102,4 +102,35 @@ function presentGroups(groups: Readonly<Record<string, string | null>>): [string
   return Object.entries(groups).flatMap(([name, value]): [string, string][] =>
     value === null ? [] : [[name, value]],
   );
+}
+
+/**
+ * What a stranger's text may hold before it is stored, shown to people and put into prompts: nothing that is invisible
+ * or reorders what is seen. Line breaks and tabs are the only control characters.
+ */
+export const longestText = 4_000;
+
+interface TextFault {
+  /** Where, in UTF-16 units. */
+  readonly index: number;
+  /** `U+200B`; null when the text is too long. */
+  readonly character: string | null;
+  readonly message: string;
+}
+
+/** Controls, formats (zero width, bidi, tags), separators, the grapheme joiner, variation selectors, lone surrogates. */
+const hidden = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]|\u034f|[\u{e0100}-\u{e01ef}]/u;
+
+/** @returns the first character that is not allowed, or null */
+export function findTextFault(text: string, limit = longestText): TextFault | null {
+  if (text.length > limit) {
+    const message = `the text has ${text.length} characters, at most ${limit} are allowed`;
+    return { index: limit, character: null, message };
+  }
+  const index = text.search(hidden);
+  if (index < 0) return null;
+  const code = text.codePointAt(index) ?? 0;
+  const character = `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
+  const message = `the text holds ${character} at character ${index}; control, zero-width and bidirectional characters are not allowed`;
+  return { index, character, message };
 }

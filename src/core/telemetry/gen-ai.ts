@@ -4,8 +4,8 @@
  * call cost has no name there yet.
  */
 import type { Json } from '../../contracts/primitives.ts';
-import { isPlainObject } from '../json-type.ts';
-import type { SpanAttributes } from './tracing.ts';
+import { isPlainObject } from '../json.ts';
+import type { SpanAttributes } from './telemetry.ts';
 
 const genAi = {
   operation: 'gen_ai.operation.name',

@@ -1,3 +1,4 @@
+/** Keys. Some changes follow who made a key: upwards for a new project, downwards for a revocation. */
 import type { KeyScope } from '../../contracts/access.ts';
 import type { Db } from '../connect.ts';
 
@@ -16,10 +17,7 @@ export interface KeyRow {
   readonly created_at: Date;
 }
 
-export type NewKey = Pick<
-  KeyRow,
-  'key_id' | 'name' | 'secret_sha256' | 'scopes' | 'projects' | 'created_by'
-> & {
+type NewKey = Pick<KeyRow, 'key_id' | 'name' | 'secret_sha256' | 'scopes' | 'projects' | 'created_by'> & {
   readonly expires_at: string | null;
 };
 
@@ -72,4 +70,111 @@ export async function listKeys(
     [[...projects], after, after, limit],
   );
   return rows;
+}
+
+const changeLock = 7_236_150_446;
+
+/**
+ * Keys change one at a time, until the transaction ends: otherwise a key that is made while the one that makes it is
+ * revoked would stay.
+ */
+export async function lockKeys(trx: Db): Promise<void> {
+  await trx.raw('select pg_advisory_xact_lock(?)', [changeLock]);
+}
+
+type Revoked = Pick<KeyRow, 'key_id' | 'projects'>;
+
+/** Revoking again changes nothing. @returns the keys that are revoked by it, the key itself among them */
+export async function revokeWithKeysBelow(trx: Db, keyId: string): Promise<readonly Revoked[]> {
+  const { rows } = await trx.raw<{ rows: Revoked[] }>(
+    `with recursive below as (
+       select key_id from api_key where key_id = ?
+       union all
+       select k.key_id from api_key k join below b on k.created_by = b.key_id
+     )
+     update api_key k set revoked_at = now() from below b
+     where k.key_id = b.key_id and k.revoked_at is null returning k.key_id, k.projects`,
+    [keyId],
+  );
+  return rows;
+}
+
+/** @returns the keys that hold it now: the key, the one that made it, and so on */
+export async function addProjectUpwards(
+  trx: Db,
+  keyId: string,
+  projectId: string,
+): Promise<readonly string[]> {
+  const { rows } = await trx.raw<{ rows: { key_id: string }[] }>(
+    `with recursive above as (
+       select key_id, created_by from api_key where key_id = ?
+       union all
+       select k.key_id, k.created_by from api_key k join above a on k.key_id = a.created_by
+     )
+     update api_key k set projects = array_append(projects, ?) from above a
+     where k.key_id = a.key_id returning k.key_id`,
+    [keyId, projectId],
+  );
+  return rows.map(({ key_id }) => key_id);
+}
+
+/** False when the key is neither `from` nor below it, or does not work any more; nothing was written. */
+export async function replaceSecret(
+  trx: Db,
+  { keyId, from }: { readonly keyId: string; readonly from: string },
+  { secret_sha256, overlapS }: { readonly secret_sha256: Buffer; readonly overlapS: number },
+): Promise<boolean> {
+  const { rowCount } = await trx.raw<{ rowCount: number }>(
+    `with recursive above as (
+       select key_id, created_by from api_key where key_id = ?
+       union all
+       select k.key_id, k.created_by from api_key k join above a on k.key_id = a.created_by
+     )
+     update api_key set former_sha256 = secret_sha256, former_until = now() + ?::int * interval '1 second',
+       secret_sha256 = ?
+     where key_id = ? and revoked_at is null and (expires_at is null or expires_at > now())
+       and exists (select 1 from above where key_id = ?)`,
+    [keyId, overlapS, secret_sha256, keyId, from],
+  );
+  return rowCount > 0;
+}
+
+// What a key has set up and does not end with it: a project's webhooks and schedules are the project's.
+
+interface GoingOn {
+  readonly webhooks: readonly {
+    readonly webhook_id: string;
+    readonly project_id: string;
+    readonly url: string;
+  }[];
+  readonly schedules: readonly {
+    readonly schedule_id: string;
+    readonly project_id: string;
+    readonly name: string;
+  }[];
+}
+
+/** Of the key and of those that came from it, in these projects; the first `most` of each. */
+export async function listGoingOn(
+  db: Db,
+  keyId: string,
+  { projects, most }: { readonly projects: readonly string[]; readonly most: number },
+): Promise<GoingOn> {
+  const select = async <Row>(columns: string, from: string): Promise<Row[]> => {
+    const { rows } = await db.raw<{ rows: Row[] }>(
+      `with recursive below as (
+         select key_id from api_key where key_id = :keyId
+         union all
+         select k.key_id from api_key k join below b on k.created_by = b.key_id
+       )
+       select ${columns} from ${from} and project_id = any (:projects)
+         and created_by in (select key_id from below) order by 1 limit :most`,
+      { keyId, projects: [...projects], most },
+    );
+    return rows;
+  };
+  return {
+    webhooks: await select('webhook_id, project_id, url', 'webhook where true'),
+    schedules: await select('schedule_id, project_id, name', 'schedule where deleted_at is null'),
+  };
 }

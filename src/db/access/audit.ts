@@ -2,7 +2,7 @@
 import type { Knex } from 'knex';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { Db } from '../connect.ts';
-import { toJsonb } from '../jsonb.ts';
+import { toJsonb } from '../statements.ts';
 
 export interface NewAuditEntry {
   /** Null: of no project. */

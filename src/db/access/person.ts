@@ -2,7 +2,7 @@
 import type { KeyScope } from '../../contracts/access.ts';
 import type { Grant } from '../../contracts/sign-in.ts';
 import type { Db } from '../connect.ts';
-import { toJsonb } from '../jsonb.ts';
+import { toJsonb } from '../statements.ts';
 
 export interface PersonRow {
   readonly key_id: string;

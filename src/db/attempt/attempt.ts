@@ -1,12 +1,11 @@
-/** Queries on attempts. The one around every call is a function of the database: functions/settle-and-claim.sql.ts. */
+/** Queries on attempts. The one around every call is a function of the database: sql/claims.sql.ts. */
 import type { CostModel } from '../../contracts/capability.ts';
 import type { Decision } from '../../contracts/decision.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Ambiguity, AttemptState, CachedFrom, StepState } from '../../contracts/run.ts';
 import type { Db } from '../connect.ts';
-import type { KeptPlace } from '../idempotency/idempotency-hold.ts';
-import { toJsonb } from '../jsonb.ts';
-import { runPrepared } from '../prepared.ts';
+import type { KeptPlace } from '../idempotency.ts';
+import { runPrepared, toJsonb } from '../statements.ts';
 
 /** The step that an attempt works for; null for a direct call. */
 export interface StepKey {
@@ -231,4 +230,31 @@ export function listStepAttempts(
     .where({ run_id: runId, step_id: stepId, item })
     .orderBy('started_at')
     .select('attempt.*', 'decision');
+}
+
+/**
+ * Takes the place of a claim whose answer was lost, so that it can never be made: the row says that nothing was sent, and
+ * belongs to no key, run or budget. A claim that is under way is waited for. @returns false: it was made before
+ */
+export async function preventClaim(db: Db, claim: Claim): Promise<boolean> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `insert into attempt (attempt_id, project_id, key, number, capability, instance_id, endpoint, state, token,
+       lease_until, cost_type, rate_usd, reserved_nano, settled_nano, certainty, ambiguity, duration_ms, error,
+       finished_at)
+     values (:attempt_id, :project_id, :attempt_id, 1, :capability, :instance_id, :endpoint, 'released', :token,
+       clock_timestamp(), :cost_type, :rate_usd, 0, 0, 'exact', 'not_sent', 0,
+       '{"code": "unavailable", "message": "the claim was not answered"}', clock_timestamp())
+     on conflict (attempt_id) do nothing`,
+    {
+      attempt_id: claim.attempt_id,
+      project_id: claim.project_id,
+      capability: claim.capability,
+      instance_id: claim.instance_id,
+      endpoint: claim.decision.chosen ?? '',
+      token: claim.token,
+      cost_type: claim.cost_type,
+      rate_usd: claim.rate_usd,
+    },
+  );
+  return rowCount === 1;
 }

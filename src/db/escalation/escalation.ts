@@ -5,7 +5,7 @@
 import type { EscalationAttempt, EscalationState, ModelSpec } from '../../contracts/escalation.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Db } from '../connect.ts';
-import { toJsonb } from '../jsonb.ts';
+import { toJsonb } from '../statements.ts';
 
 /** The state of the ladder's machine (core/ladder) without its lists, as it was stored. */
 type StoredLadder = object;

@@ -1,6 +1,11 @@
-/** Queries on one registered instance. Every read adds what depends on now: silence, expiry, open calls. */
+/**
+ * Queries on one registered instance, whose it is, and when it is probed. Every read adds what depends on now:
+ * silence, expiry, open calls. Rows of a probing round that another process works on are skipped, so rounds never
+ * wait for another.
+ */
 import type { CostModel, InstanceState, Registration } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
+import { purgePublishers } from './capability-name.ts';
 
 export interface InstanceColumns {
   readonly instance_id: string;
@@ -71,12 +76,12 @@ export interface InstanceKey {
 }
 
 /** How the state of an instance changes; `next_probe_in_ms` counts from the database's now. */
-export interface StateChange extends Pick<InstanceRow, 'state' | 'reason' | 'failed_probes'> {
+interface StateChange extends Pick<InstanceRow, 'state' | 'reason' | 'failed_probes'> {
   readonly next_probe_in_ms: number | null;
 }
 
 /** Heartbeats come every 60 s; this much silence is too much. */
-export const silence = `interval '75 seconds'`;
+const silence = `interval '75 seconds'`;
 
 const openAttempts = `(select count(*)::int from attempt a where a.instance_id = i.instance_id
   and a.state in ('reserved', 'dispatched'))`;
@@ -202,4 +207,91 @@ export async function recordQueueDepth(db: Db, instanceId: string, queueDepth: n
      where i.instance_id = ?`,
     [queueDepth, instanceId],
   );
+}
+
+/** Serialises such counts of a project until the transaction ends. Those that left do not count. */
+export async function countInstancesOf(trx: Db, projectId: string): Promise<number> {
+  await trx.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [`instances ${projectId}`]);
+  const { rows } = await trx.raw<{ rows: [{ count: number }] }>(
+    `select count(*)::int as count from instance where owner_project = ? and state <> 'deregistered'`,
+    [projectId],
+  );
+  return rows[0].count;
+}
+
+/** Another project registers in its place: what was known of its calls is not of this one's. */
+export async function moveInstance(trx: Db, instanceId: string, projectId: string): Promise<void> {
+  await trx.raw('update instance set owner_project = ?, generation = generation + 1 where instance_id = ?', [
+    projectId,
+    instanceId,
+  ]);
+}
+
+/** Applies `change` to every instance that is up and silent and not due for a probe anyway. @returns how many */
+export async function changeSilentInstances(db: Db, change: StateChange): Promise<number> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `update instance set state = ?, reason = ?, failed_probes = ?,
+       next_probe_at = now() + ?::double precision * interval '1 millisecond'
+     where instance_id in (
+       select instance_id from instance
+       where state = 'up' and next_probe_at is null and last_heartbeat_at < now() - ${silence}
+       for no key update skip locked)
+     returning 1`,
+    [change.state, change.reason, change.failed_probes, change.next_probe_in_ms],
+  );
+  return rows.length;
+}
+
+/** Makes a probe due of every other instance at the endpoint: one of them is not what it was. @returns how many */
+export async function probeNamesakes(
+  db: Db,
+  { instance_id, endpoint }: Pick<InstanceRow, 'instance_id' | 'endpoint'>,
+): Promise<number> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `update instance set next_probe_at = now() where instance_id in (
+       select instance_id from instance
+       where endpoint = ? and instance_id <> ? and state in ('up', 'suspect') for no key update skip locked)
+     returning 1`,
+    [endpoint, instance_id],
+  );
+  return rows.length;
+}
+
+/** Makes a probe due within `withinMs`, if none is due earlier. */
+export async function probeSoon(db: Db, instanceId: string, withinMs: number): Promise<void> {
+  await db.raw(
+    `update instance set next_probe_at = least(next_probe_at, now() + ? * interval '1 millisecond')
+     where instance_id = ?`,
+    [withinMs, instanceId],
+  );
+}
+
+/** Takes due probes for this process; they are due again after `leaseMs`, should it die. */
+export async function claimDueProbes(db: Db, limit: number, leaseMs: number): Promise<InstanceRow[]> {
+  const { rows } = await db.raw<{ rows: InstanceRow[] }>(
+    `update instance i set next_probe_at = now() + ? * interval '1 millisecond'
+     where i.instance_id in (
+       select instance_id from instance where next_probe_at <= now()
+       order by state = 'down', next_probe_at limit ? for no key update skip locked)
+     returning ${instanceColumns}`,
+    [leaseMs, limit],
+  );
+  return rows;
+}
+
+/**
+ * Deletes instances that nobody has heard of for 7 days: evicted, deregistered, or quarantined without heartbeats.
+ * Their attempts stay; names that are left without an instance are free again. @returns how many
+ */
+export async function purgeInstances(db: Db): Promise<number> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `delete from instance i
+     where (down_since < now() - interval '7 days'
+         or state = 'quarantined' and last_heartbeat_at < now() - interval '7 days')
+       and not exists (select from attempt a where a.instance_id = i.instance_id
+         and a.state in ('reserved', 'dispatched') and a.lease_until > now())
+     returning 1`,
+  );
+  await purgePublishers(db);
+  return rows.length;
 }

@@ -1,7 +1,8 @@
 /**
- * Budgets of a day as people see and set them. A new limit holds from the next reservation on, in every process: it
- * first changes where new days take it from, which waits for a day that is just being added, and then every day that
- * exists from today on. Reservations move the rows by functions of the database: functions/apply-budgets.sql.ts.
+ * Budgets of a day as people see and set them, and the room that they leave. A new limit holds from the next
+ * reservation on, in every process: it first changes where new days take it from, which waits for a day that is
+ * just being added, and then every day that exists from today on. Reservations move the rows by functions of the
+ * database: sql/money.sql.ts.
  */
 import type { Db } from '../connect.ts';
 
@@ -94,7 +95,7 @@ export async function setRunLimit(trx: Db, runId: string, limitNano: bigint | nu
   await limitWindows(trx, { scope, timezone: null, limitNano });
 }
 
-export interface NewMarks {
+interface NewMarks {
   readonly scope: string;
   /** YYYY-MM-DD, or `-infinity` for a run. */
   readonly day: string;
@@ -136,4 +137,41 @@ export async function takeNewMarks(db: Db): Promise<readonly NewMarks[]> {
      select scope, window_start::text as day, percents, limit_nano, spent_nano from marked`,
   );
   return rows;
+}
+
+/** What the budgets of today, the project's and the global one, leave to be reserved; null = there is no limit. */
+interface HeadroomRow {
+  readonly project_nano: string | null;
+  readonly global_nano: string | null;
+}
+
+export async function readHeadroom(db: Db, projectId: string): Promise<HeadroomRow> {
+  const { rows } = await db.raw<{ rows: [HeadroomRow] }>(
+    `select
+       (select case when day.scope is null then standing.limit_nano
+           else day.limit_nano - day.spent_nano - day.reserved_nano end
+         from budget standing left join budget day
+           on day.scope = 'global' and day.window_start = (now() at time zone 'UTC')::date
+         where standing.scope = 'global' and standing.window_start = '-infinity')::text as global_nano,
+       (select case when day.scope is null then nullif(p.daily_limit_nano, 0)
+           else day.limit_nano - day.spent_nano - day.reserved_nano end
+         from project p left join budget day
+           on day.scope = 'project:' || p.project_id and day.window_start = (now() at time zone p.timezone)::date
+         where p.project_id = ?)::text as project_nano`,
+    [projectId],
+  );
+  return rows[0];
+}
+
+/**
+ * Whether a budget could take so much now, in nano-USD, once the calls under way have cost nothing. It is held, so that
+ * a limit that changes meanwhile is waited for, and whoever changes it then sees what was written here.
+ */
+export async function hasRoomFor(trx: Db, scope: string, nano: bigint): Promise<boolean> {
+  const { rows } = await trx.raw<{ rows: { has_room: boolean }[] }>(
+    `select limit_nano is null or spent_nano + ?::bigint <= limit_nano as has_room from budget
+     where scope = ? order by window_start desc limit 1 for share`,
+    [nano.toString(), scope],
+  );
+  return rows[0]?.has_room ?? true;
 }

@@ -1,12 +1,15 @@
 /**
- * What a project spent, from the sums that its budgets keep: a row per day, and per day and capability. The ledger is
- * not read, so the time depends on days and capabilities only; what was saved is summed of today alone, in an index that
- * holds nothing else.
+ * What a project spent, from the sums that its budgets keep: a row per day, and per day and capability. The ledger
+ * is not read, so the time depends on days and capabilities only; what was saved is summed of today alone, in an
+ * index that holds nothing else.
+ *
+ * Paid calls are read by bucket and name, and the ledger the newest day first and in it the newest entry: its
+ * pages never shift under what is added.
  */
-import type { CostPeriod } from '../../contracts/money.ts';
+import type { CostPeriod, CostSeriesQuery, LedgerQuery } from '../../contracts/money.ts';
 import type { Db } from '../connect.ts';
 
-export interface SpendingRow {
+interface SpendingRow {
   readonly timezone: string;
   /** 0 = none. Amounts are bigint as text. */
   readonly daily_limit_nano: string;
@@ -78,4 +81,147 @@ export async function readSpending(
     },
   );
   return rows[0];
+}
+
+// What paid calls have cost, by bucket and name. Free calls are not read.
+
+export interface CostPointRow {
+  readonly name: string;
+  readonly at: Date;
+  /** numeric as text */
+  readonly nano: string;
+}
+
+interface CostSpanRow {
+  readonly timezone: string;
+  /** bigint as text */
+  readonly daily_limit_nano: string;
+  /** YYYY-MM-DD; null for `all` without a paid call. */
+  readonly first_day: string | null;
+  readonly today: string;
+}
+
+/** The days of a period, up to today: a calendar week starts on Monday, a month on its first. */
+export async function readCostSpan(
+  db: Db,
+  projectId: string,
+  period: CostSeriesQuery['period'],
+): Promise<CostSpanRow | undefined> {
+  const { rows } = await db.raw<{ rows: CostSpanRow[] }>(
+    `select timezone, daily_limit_nano, today::text, (case :period when 'day' then today
+         when 'week' then date_trunc('week', today::timestamp)::date
+         when 'month' then date_trunc('month', today::timestamp)::date
+         else (select min(window_start) from budget where scope = 'project:' || project_id
+           and window_start > '-infinity') end)::text as first_day
+     from (select *, (now() at time zone timezone)::date as today from project where project_id = :projectId) p`,
+    { projectId, period },
+  );
+  return rows[0];
+}
+
+const names = {
+  capability: 'a.capability',
+  endpoint: 'a.endpoint',
+  pipeline: `coalesce((select r.pipeline from run r where r.run_id = a.run_id), '')`,
+} as const;
+
+const begins = {
+  day: '(a.budget_window::timestamp at time zone :timezone)',
+  hour: `date_trunc('hour', a.started_at, :timezone)`,
+} as const;
+
+/** @param span days, both included */
+export async function listCostPoints(
+  db: Db,
+  projectId: string,
+  {
+    timezone,
+    span: [from, to],
+    bucket,
+    by,
+  }: {
+    readonly timezone: string;
+    readonly span: readonly [from: string, to: string];
+    readonly bucket: CostSeriesQuery['bucket'];
+    readonly by: CostSeriesQuery['by'];
+  },
+): Promise<readonly CostPointRow[]> {
+  const { rows } = await db.raw<{ rows: CostPointRow[] }>(
+    `select ${names[by]} as name, ${begins[bucket]} as at, sum(a.settled_nano)::text as nano
+     from attempt a
+     where a.reserved_nano > 0 and a.settled_nano > 0 and a.project_id = :projectId
+       and a.budget_window between :from::date and :to::date
+     group by 1, 2 order by 2`,
+    { projectId, timezone, from, to },
+  );
+  return rows;
+}
+
+export interface LedgerRow {
+  readonly entry_id: string;
+  readonly at: Date;
+  readonly attempt_id: string;
+  readonly kind: 'reserve' | 'settle' | 'release' | 'adjust';
+  /** bigint as text */
+  readonly amount_nano: string;
+  readonly certainty: 'exact' | 'estimated';
+  /** YYYY-MM-DD */
+  readonly day: string;
+  readonly capability: string;
+  /** Null, with the run, where the attempt has been deleted. */
+  readonly endpoint: string | null;
+  readonly run_id: string | null;
+  readonly step_id: string | null;
+}
+
+/** The last entry of the page before. */
+export type LedgerPlace = Pick<LedgerRow, 'day' | 'entry_id'>;
+
+type LedgerFilter = Pick<LedgerQuery, 'since' | 'until' | 'kind' | 'capability' | 'run_id'> & {
+  readonly after: LedgerPlace | null;
+  readonly limit: number;
+};
+
+/** Postgres has no year 0. */
+function toDay(date: string): string {
+  return date < '0001-01-01' ? '0001-01-01' : date;
+}
+
+/** A run's entries are few and are all read, through its attempts; `offset 0` keeps them from being looked for. */
+const ofRun = `(
+  select e.* from attempt o join ledger_entry e using (attempt_id, budget_window) where o.run_id = :run_id offset 0
+)`;
+
+/** @param filter since and until: days, both included */
+export async function listLedger(
+  db: Db,
+  projectId: string,
+  { after, limit, since, until, kind, capability, run_id }: LedgerFilter,
+): Promise<readonly LedgerRow[]> {
+  const conditions = [
+    'l.project_id = :projectId',
+    since !== undefined && 'l.budget_window >= cast(:since as date)',
+    until !== undefined && 'l.budget_window <= cast(:until as date)',
+    kind !== undefined && 'l.kind = :kind',
+    capability !== undefined && 'l.capability = :capability',
+    after !== null && '(l.budget_window, l.entry_id) < (cast(:day as date), cast(:entry_id as bigint))',
+  ].filter((condition) => condition !== false);
+  const { rows } = await db.raw<{ rows: LedgerRow[] }>(
+    `select l.entry_id, l.at, l.attempt_id, l.kind, l.amount_nano, l.certainty, l.budget_window::text as day,
+       l.capability, a.endpoint, a.run_id, a.step_id
+     from ${run_id === undefined ? 'ledger_entry' : ofRun} l left join attempt a using (attempt_id)
+     where ${conditions.join(' and ')}
+     order by l.budget_window desc, l.entry_id desc limit :limit`,
+    {
+      projectId,
+      limit,
+      ...after,
+      ...(since === undefined ? {} : { since: toDay(since) }),
+      ...(until === undefined ? {} : { until: toDay(until) }),
+      ...(kind === undefined ? {} : { kind }),
+      ...(capability === undefined ? {} : { capability }),
+      ...(run_id === undefined ? {} : { run_id }),
+    },
+  );
+  return rows;
 }

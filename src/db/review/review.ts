@@ -1,6 +1,9 @@
 /**
- * Queries on reviews. The row decides: a claim and a decision are compare-and-set, so of two people one wins. A claim
- * whose lease ran out reads as open. Listing and maintenance are in review-list.ts and review-delivery.ts.
+ * Queries on reviews. The row decides: a claim and a decision are compare-and-set, so of two people one wins. A
+ * claim whose lease ran out reads as open. Listing and maintenance are in review-list.ts and review-delivery.ts.
+ *
+ * A question about a budget is also answered by whoever gives the budget another limit, without looking at the
+ * question.
  */
 import type { ReviewDecision, ReviewKind, ReviewPayload, ReviewState } from '../../contracts/review.ts';
 import type { Db } from '../connect.ts';
@@ -175,7 +178,7 @@ export async function releaseReview(
   return rows[0];
 }
 
-export interface DecideRequest extends ReviewKey {
+interface DecideRequest extends ReviewKey {
   readonly by: string;
   /** That was read. */
   readonly version: number;
@@ -204,7 +207,7 @@ export async function decideReview(
   return rows[0];
 }
 
-export interface ReopenRequest {
+interface ReopenRequest {
   readonly review_id: string;
   /** The number of the round that did not help. */
   readonly round: number;
@@ -227,4 +230,38 @@ export async function reopenReview(
     { ...request, subject, payload: JSON.stringify(payload) },
   );
   return rows.length === 1;
+}
+
+/**
+ * Only ladders wait for the answer: the steps that wait for the budget are woken. A ladder's question stays open under a
+ * limit that is no higher than the one that it shows.
+ *
+ * @param limitUsd null = none
+ * @returns ids of those that were open
+ */
+export async function resolveBudgetReviews(
+  trx: Db,
+  subject: string,
+  {
+    by,
+    decision,
+    limitUsd,
+  }: { readonly by: string; readonly decision: ReviewDecision; readonly limitUsd: number | null },
+): Promise<readonly { readonly review_id: string; readonly project_id: string }[]> {
+  const { rows } = await trx.raw<{ rows: { review_id: string; project_id: string }[] }>(
+    `with open as (
+       select review_id from review
+       where kind = 'budget' and subject = :subject and state in ('open', 'claimed')
+         and (escalation_id is null or :limitUsd::numeric is null
+           or :limitUsd::numeric > (payload->'details'->>'limit_usd')::numeric)
+       order by review_id for update
+     )
+     update review r set state = 'resolved', decision = :decision, decided_by = :by, decided_at = clock_timestamp(),
+       version = r.version + 1, claim_expires_at = null,
+       delivered_at = case when r.escalation_id is null then clock_timestamp() end,
+       assignee = case when r.assignee = :by then r.assignee end
+     from open where r.review_id = open.review_id returning r.review_id, r.project_id`,
+    { subject, by, limitUsd, decision: JSON.stringify(decision) },
+  );
+  return rows;
 }

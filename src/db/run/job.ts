@@ -49,7 +49,7 @@ export async function listOwnedJobs(
 
 /**
  * Keeps jobs, and so their files, from being deleted until the transaction ends. Whoever deletes them takes a lock that is
- * in the way of this one, and looks for names after it (db/retention/old-jobs.ts).
+ * in the way of this one, and looks for names after it (db/deletion/old-jobs.ts).
  *
  * @returns those of them that are there
  */

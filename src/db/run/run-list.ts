@@ -1,18 +1,57 @@
-/** Reading runs: one, or a page of a project's, newest first. Ids sort by time. */
-import type { DecidedRoute } from '../../contracts/dispatch.ts';
+/**
+ * Reading runs: one, a page of a project's, newest first (ids sort by time), or those about which something was
+ * logged between two horizons.
+ *
+ * Why a run `r` stands where it stands is read by columns of any query over runs, each by an index of its run
+ * alone.
+ */
+
+import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject, Priority } from '../../contracts/primitives.ts';
-import type { Awaiting, RunState } from '../../contracts/run.ts';
+import type { Awaiting, RunFollows, RunState, StepState } from '../../contracts/run.ts';
 import type { Db } from '../connect.ts';
-import {
-  awaitedByStep,
-  awaitingOfRun,
-  followsOfRun,
-  type RunStandingColumns,
-  runsWithin,
-  type StepCountColumns,
-  stepsOfRun,
-} from './run-standing.ts';
+
+/** What a step or item `s` waits for; one that is tried again because nobody takes it waits for an instance or money. */
+const awaitedByStep = `case s.state when 'in_review' then 'review' when 'waiting' then s.awaiting
+   when 'retrying' then case s.error ->> 'code' when 'no_instance' then 'capability' when 'budget_reserved' then 'budget' end
+   end`;
+
+/** Ids of the run and of all below it. */
+const runsWithin = `case when exists (select from run b where b.parent_run_id = r.run_id)
+   then with_runs_below(r.run_id) else array[r.run_id] end`;
+
+/** What some of its steps and items, and of the runs below it, wait for, each once; empty when it has ended. */
+const awaitingOfRun = `case when r.finished_at is not null then '{}' else array(
+   select distinct w.awaited from step s cross join lateral (select ${awaitedByStep} as awaited) w
+   where s.run_id = any (${runsWithin}) and s.state in ('waiting', 'in_review', 'retrying') and w.awaited is not null
+   order by 1) end`;
+
+/** How many of its steps are in which state, of those that have a row. */
+const stepsOfRun = `(select coalesce(json_object_agg(state, steps), '{}') from (
+   select state, count(*)::int as steps from step where run_id = r.run_id and item = 0 group by state) t)`;
+
+/**
+ * The ladder with the same failure that one of its own waits for before it asks anybody (L9). One that has given the
+ * wait up asks at once, and is then known by its own advice.
+ */
+const followsOfRun = `case when r.finished_at is null then (
+   select json_strip_nulls(json_build_object('escalation_id', l.escalation_id, 'run_id', l.run_id, 'step_id', l.step_id,
+     'review_id', case l.state when 'in_review' then l.review_id end))
+   from escalation e join escalation l on l.escalation_id = e.leader_id
+   where e.run_id = r.run_id and e.state = 'running' and e.escalation_advice = '[]'
+     and l.state in ('running', 'in_review')
+   order by e.escalation_id limit 1) end`;
+
+interface RunStandingColumns {
+  readonly awaiting: readonly Awaiting[];
+  readonly follows: RunFollows | null;
+}
+
+export interface StepCountColumns {
+  readonly digest: string;
+  readonly step_counts: Readonly<Partial<Record<StepState, number>>>;
+}
 
 export interface RunRow extends RunStandingColumns {
   readonly run_id: string;
@@ -37,7 +76,7 @@ export interface RunRow extends RunStandingColumns {
   readonly reserved_nano: string;
 }
 
-export interface RunFilter {
+interface RunFilter {
   readonly pipeline?: string | undefined;
   readonly state?: RunState | undefined;
   /** Only those under way of which a step waits for it. */
@@ -115,4 +154,103 @@ export async function readRun(db: Db, projectId: string, runId: string): Promise
     [runId, projectId],
   );
   return rows[0];
+}
+
+/** From one horizon to another. */
+export interface LogSpan {
+  readonly from: string;
+  readonly to: string;
+}
+
+/**
+ * Those under way, and those that ended after `endedSince`; with each the runs above it, since what a run costs and
+ * waits for is told with all that is below it.
+ */
+export async function listChangedRuns(
+  db: Db,
+  projectId: string,
+  { from, to, endedSince, limit }: LogSpan & { readonly endedSince: Date; readonly limit: number },
+): Promise<readonly string[]> {
+  const { rows } = await db.raw<{ rows: { run_id: string }[] }>(
+    `with changed as (
+       select r.run_id from (
+         select run_id from run where project_id = :projectId and finished_at is null
+         union all
+         select run_id from run where project_id = :projectId and finished_at > :endedSince
+       ) r where exists (
+         select from event e where e.run_id = r.run_id and e.xid >= :from::text::xid8 and e.xid < :to::text::xid8)
+       limit :limit
+     )
+     select run_id from changed
+     union
+     select unnest(line.ancestors) from changed c
+       cross join lateral (select ancestors from run r where r.run_id = c.run_id offset 0) line`,
+    { projectId, from, to, endedSince, limit },
+  );
+  return rows.map(({ run_id }) => run_id);
+}
+
+export interface RunStandingRow extends RunStandingColumns, StepCountColumns {
+  readonly run_id: string;
+  readonly pipeline: string;
+  readonly state: RunState;
+  readonly error: Failure | null;
+  /** bigint as text; with all runs below it */
+  readonly cost_nano: string;
+  readonly reserved_nano: string;
+}
+
+export async function listRunStandings(
+  db: Db,
+  runIds: readonly string[],
+): Promise<readonly RunStandingRow[]> {
+  if (runIds.length === 0) return [];
+  const { rows } = await db.raw<{ rows: RunStandingRow[] }>(
+    `select r.run_id, r.pipeline, r.digest, r.state, r.error, ${awaitingOfRun} as awaiting,
+       ${followsOfRun} as follows, ${stepsOfRun} as step_counts,
+       coalesce(a.cost_nano, 0)::text as cost_nano, coalesce(a.reserved_nano, 0)::text as reserved_nano
+     from run r
+     left join lateral (
+       select sum(settled_nano) as cost_nano,
+         sum(reserved_nano) filter (where state in ('reserved', 'dispatched')) as reserved_nano
+       from attempt where attempt.run_id = any (${runsWithin})
+     ) a on true
+     where r.run_id = any (?)`,
+    [[...runIds]],
+  );
+  return rows;
+}
+
+/** By digest: how many steps a definition has. */
+export async function countDefinitionSteps(
+  db: Db,
+  digests: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const { rows } = await db.raw<{ rows: { digest: string; steps: number }[] }>(
+    `select digest, json_array_length(body -> 'steps') as steps from definition where digest = any (?)`,
+    [[...digests]],
+  );
+  return new Map(rows.map(({ digest, steps }) => [digest, steps]));
+}
+
+/** How many events of a run lie before a horizon: the number of the last of them. */
+export async function countEventsBefore(db: Db, runId: string, horizon: string): Promise<number> {
+  const { rows } = await db.raw<{ rows: [{ count: number }] }>(
+    'select count(*)::int as count from event where run_id = ? and xid < ?::text::xid8',
+    [runId, horizon],
+  );
+  return rows[0].count;
+}
+
+/** Of these, those that the project has. */
+export async function listOwnRuns(
+  db: Db,
+  projectId: string,
+  runIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const rows = await db('run')
+    .where({ project_id: projectId })
+    .whereIn('run_id', [...runIds])
+    .select('run_id');
+  return new Set(rows.map(({ run_id }) => run_id));
 }

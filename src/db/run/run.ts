@@ -1,11 +1,14 @@
-/** Queries that move a run from one state to the next. What people ask of it is in run-control.ts. */
-import type { DecidedRoute } from '../../contracts/dispatch.ts';
+/**
+ * Queries that move a run from one state to the next, and that find a run by what started it. What people ask of
+ * it is in run-control.ts.
+ */
+import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject, Priority } from '../../contracts/primitives.ts';
 import type { RunState } from '../../contracts/run.ts';
+import type { StepKey } from '../attempt/attempt.ts';
 import { type Db, relaxed } from '../connect.ts';
-import { toJsonb } from '../jsonb.ts';
-import { runPrepared } from '../prepared.ts';
+import { runPrepared, toJsonb } from '../statements.ts';
 import { openSteps, waitOver } from '../step/step.ts';
 
 /** Who started a run that no request did: a step of another run, or a schedule; at most once for its key. */
@@ -48,7 +51,7 @@ export interface NewRun extends RunOrigin {
 }
 
 /** A job that is written with the first run of it. */
-export interface NewJob {
+interface NewJob {
   readonly job_id: string;
   readonly project_id: string;
   readonly body: JsonObject;
@@ -59,7 +62,7 @@ export async function lockOpenRuns(trx: Db, projectId: string): Promise<void> {
   await trx.raw(`select pg_advisory_xact_lock(hashtextextended('open runs ' || ?::text, 0))`, [projectId]);
 }
 
-export interface NewRuns {
+interface NewRuns {
   /** All of one project. */
   readonly runs: readonly NewRun[];
   /** Those of them that are new. */
@@ -268,4 +271,23 @@ export async function finishRun(db: Db, end: RunEnd): Promise<boolean> {
     ],
   });
   return closed.length > 0;
+}
+
+/** That an execution of a step has started. */
+export async function findSubRun(
+  db: Db,
+  { run_id, step_id, item, revision }: StepKey,
+): Promise<string | undefined> {
+  const { rows } = await db.raw<{ rows: { run_id: string }[] }>(
+    `select run_id from run where parent_run_id = ? and parent_step_id = ? and parent_item = ?
+       and parent_revision = ?`,
+    [run_id, step_id, item, revision],
+  );
+  return rows[0]?.run_id;
+}
+
+/** The run that this one repeats. */
+export async function findRepeated(db: Db, runId: string): Promise<string | undefined> {
+  const row = await db('run').where({ run_id: runId }).first('rerun_of');
+  return row?.rerun_of ?? undefined;
 }

@@ -1,8 +1,171 @@
-/** What a run decided about its steps without an attempt: several at once, by one statement, each told once. */
-import type { Failure } from '../../contracts/primitives.ts';
+/**
+ * What becomes of a step outside of its attempts: it waits for a correction or a person, a person ends it, or its
+ * run decides about it: about several steps at once, by one statement, each told once.
+ */
+import type { EventType } from '../../contracts/event.ts';
+import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
+import type { Awaiting } from '../../contracts/run.ts';
+import type { StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
-import { toJsonb } from '../jsonb.ts';
+import { toJsonb } from '../statements.ts';
 import { openSteps, waitOver } from './step.ts';
+
+type HeldStep = Omit<StepKey, 'revision'>;
+
+/** Keeps a step open, also one without a row. A step that ended stays. @returns whether it is held, also since before */
+export async function holdStep(
+  db: Db,
+  step: HeldStep,
+  state: 'retrying' | 'in_review',
+  { error, data }: { readonly error: Failure | null; readonly data: JsonObject },
+): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: { held: boolean }[] }>(
+    `with held as (
+       insert into step (run_id, step_id, item, state, error, started_at)
+       values (:run_id, :step_id, :item, :state, :error, clock_timestamp())
+       on conflict (run_id, step_id, item) do update set state = excluded.state,
+         error = coalesce(excluded.error, step.error), ${waitOver}
+         where step.state in ${openSteps} and step.state <> excluded.state
+       returning run_id, step_id, item
+     ), logged as (
+       insert into event (run_id, type, step_id, item, data)
+       select run_id, 'step.' || :state, step_id, nullif(item, 0), cast(:data as jsonb) from held
+     )
+     select exists (select 1 from held) or exists (select 1 from step
+       where run_id = :run_id and step_id = :step_id and item = :item and state = :state) as held`,
+    { ...pick(step), state, error: error === null ? null : toJsonb(error), data: toJsonb(data) },
+  );
+  return rows[0]?.held === true;
+}
+
+interface NewWait {
+  readonly awaiting: Awaiting;
+  /** When it is over at the latest: a moment (RFC 3339), or a time from its beginning on; both null = never. */
+  readonly until: string | null;
+  readonly for_ms: number | null;
+  /** Whether the step has begun with it. */
+  readonly begins: boolean;
+  readonly budget_scope?: string;
+  /** Whose appearance wakes it, once. */
+  readonly capability?: string;
+  readonly sub_run_id?: string;
+  /** For the run's log. */
+  readonly data?: JsonObject;
+}
+
+interface HeldWait {
+  readonly wait_until: Date | null;
+  /** By the clock of the database; null when it has no end of its own. */
+  readonly wait_left_ms: number | null;
+}
+
+const isSame = `step.state = 'waiting' and step.awaiting = excluded.awaiting`;
+const leftMs = '(extract(epoch from wait_until - clock_timestamp()) * 1000)::float8 as wait_left_ms';
+
+const keep = `with clock as materialized (select clock_timestamp() as now), held as (
+   insert into step (run_id, step_id, item, revision, state, awaiting, wait_since, wait_until, budget_scope,
+     awaited_capability, sub_run_id, started_at)
+   select :run_id, :step_id, :item, :revision, 'waiting', :awaiting, now,
+     coalesce(cast(:until as timestamptz), now + cast(:for_ms as float8) * interval '1 millisecond'),
+     :budget_scope, :capability, :sub_run_id, case when :begins then now end from clock
+   where not exists (select 1 from run where run_id = :run_id and finished_at is not null)
+   on conflict (run_id, step_id, item) do update set state = 'waiting', awaiting = excluded.awaiting,
+     wait_since = case when ${isSame} then step.wait_since else excluded.wait_since end,
+     wait_until = case when ${isSame} and cast(:until as timestamptz) is null then step.wait_until
+       else excluded.wait_until end,
+     budget_scope = excluded.budget_scope, awaited_capability = excluded.awaited_capability,
+     sub_run_id = coalesce(excluded.sub_run_id, step.sub_run_id),
+     started_at = coalesce(step.started_at, excluded.started_at)
+   where step.state in ${openSteps} and not (${isSame}
+     and step.budget_scope is not distinct from excluded.budget_scope
+     and step.awaited_capability is not distinct from excluded.awaited_capability
+     and (cast(:until as timestamptz) is null or step.wait_until is not distinct from excluded.wait_until))
+   returning wait_until, xmax = 0 as is_new
+ ), logged as (
+   insert into event (run_id, type, step_id, item, data)
+   select :run_id, type, :step_id, nullif(cast(:item as int), 0), line from held cross join lateral (values
+     (1, 'step.started', '{}'::jsonb), (2, 'step.waiting', jsonb_build_object('awaiting', cast(:awaiting as text),
+       'until', to_char(wait_until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) || cast(:data as jsonb))
+   ) told (at, type, line)
+   where at = 2 or (is_new and :begins) order by at
+ )
+ select wait_until, ${leftMs} from held
+ union all
+ select wait_until, ${leftMs} from step
+ where run_id = :run_id and step_id = :step_id and item = :item and state = 'waiting' and awaiting = :awaiting
+   and not exists (select 1 from held)`;
+
+/**
+ * Keeps a step waiting, without an attempt. One that waits for the same already goes on with that wait, and is told
+ * again only if its end or its budget is another, or what it was woken for is gone; a wake that was asked for stays.
+ * @returns undefined when the step has ended, or its run
+ */
+export async function keepWaiting(
+  db: Db,
+  step: StepKey,
+  { awaiting, until, for_ms, begins, budget_scope, capability, sub_run_id, data = {} }: NewWait,
+): Promise<HeldWait | undefined> {
+  const { rows } = await db.raw<{ rows: HeldWait[] }>(keep, {
+    ...pick(step),
+    revision: step.revision,
+    awaiting,
+    until,
+    for_ms,
+    begins,
+    data: toJsonb(data),
+    budget_scope: budget_scope ?? null,
+    capability: capability ?? null,
+    sub_run_id: sub_run_id ?? null,
+  });
+  return rows[0];
+}
+
+/** Whether an attempt is open, of which somebody else may still tell the end. @param key of the step's attempts */
+export async function isUnderWay(db: Db, key: string): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: [{ found: boolean }] }>(
+    `select exists (select 1 from attempt where key = ? and state in ('reserved', 'dispatched')) as found`,
+    [key],
+  );
+  return rows[0].found;
+}
+
+/** A person's answer for a step that is open: its output, or that it is skipped. @returns false when it had ended */
+export async function answerStep(
+  db: Db,
+  step: HeldStep,
+  answer:
+    | { readonly state: 'succeeded'; readonly output: Json; readonly data: JsonObject }
+    | { readonly state: 'skipped'; readonly data: JsonObject },
+): Promise<boolean> {
+  const output = answer.state === 'succeeded' ? JSON.stringify(answer.output) : null;
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `with answered as (
+       update step set state = :state, output = :output, error = null, finished_at = clock_timestamp(), ${waitOver}
+       where run_id = :run_id and step_id = :step_id and item = :item and state in ${openSteps}
+       returning run_id, step_id, item
+     ), logged as (
+       insert into event (run_id, type, step_id, item, data)
+       select run_id, 'step.' || :state, step_id, nullif(item, 0), cast(:data as jsonb) from answered
+     )
+     select 1 from answered`,
+    { ...pick(step), state: answer.state, output, data: toJsonb(answer.data) },
+  );
+  return rows.length === 1;
+}
+
+/** A line in the run's log about a step. */
+export async function logStep(
+  db: Db,
+  { run_id, step_id, item }: HeldStep,
+  type: Extract<EventType, `step.${string}`>,
+  data: JsonObject,
+): Promise<void> {
+  await db('event').insert({ run_id, step_id, item: item === 0 ? null : item, type, data: toJsonb(data) });
+}
+
+function pick({ run_id, step_id, item }: HeldStep): HeldStep {
+  return { run_id, step_id, item };
+}
 
 /** What is decided of a step that is due: it does not happen, happens once per item, or cannot be said. */
 export type StepDecision =
@@ -91,4 +254,18 @@ const endAll = `with due as materialized (
  */
 export async function recordChanges(db: Db, runId: string, changes: readonly StepChange[]): Promise<void> {
   await db.raw(endAll, { runId, changes: toJsonb(changes) });
+}
+
+/** Writes how far the call of a step or of one of its items has come: a line in the run's log, none after its end. */
+export async function insertProgressNote(
+  db: Db,
+  { run_id, step_id, item }: { readonly run_id: string; readonly step_id: string; readonly item: number },
+  data: { readonly progress: number; readonly message?: string },
+): Promise<void> {
+  await db.raw(
+    `insert into event (run_id, type, step_id, item, data)
+     select run_id, 'step.progress', step_id, nullif(item, 0), ?::jsonb from step
+     where run_id = ? and step_id = ? and item = ? and state in ${openSteps}`,
+    [toJsonb(data), run_id, step_id, item],
+  );
 }

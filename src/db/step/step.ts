@@ -1,9 +1,12 @@
-/** Queries on steps. A step has a row from its first claim on; before that it is pending. */
+/**
+ * Queries on steps and on the outputs of their items. A step has a row from its first claim on; before that it is
+ * pending.
+ */
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { Awaiting, StepState } from '../../contracts/run.ts';
 import type { StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
-import { toJsonb } from '../jsonb.ts';
+import { toJsonb } from '../statements.ts';
 
 /** The states of a step that has not ended. */
 export const openSteps = `('ready', 'running', 'retrying', 'waiting', 'in_review')`;
@@ -41,7 +44,7 @@ export async function listStepResults(
   return rows;
 }
 
-export interface ItemResultRow {
+interface ItemResultRow {
   readonly step_id: string;
   readonly item: number;
   /** Null also of an item that has none. */
@@ -207,7 +210,7 @@ export async function listRunSteps(db: Db, runId: string): Promise<readonly RunS
   return rows;
 }
 
-export interface ItemPage {
+interface ItemPage {
   /** Only this one. */
   readonly item?: number;
   readonly state?: StepState | undefined;
@@ -259,4 +262,38 @@ export async function readItemOutputs(
     [run_id, step_id, [...items], largestBytes],
   );
   return new Map(rows.map(({ item, output }) => [item, output]));
+}
+
+// The outputs of a step's items as one list, a page at a time.
+
+interface ItemOutputPage {
+  readonly run_id: string;
+  readonly step_id: string;
+  /** The last item of the page before; 0 = none. */
+  readonly after: number;
+  readonly limit: number;
+  /** A page ends with the item that brings it to so many bytes of JSON text. */
+  readonly bytes: number;
+}
+
+interface ItemOutputRow {
+  readonly item: number;
+  /** Null too where it is not on the page. */
+  readonly output: Json;
+  readonly is_on_page: boolean;
+}
+
+/** Those of at most `limit` items that have an output, in order. */
+export async function listItemOutputs(db: Db, page: ItemOutputPage): Promise<readonly ItemOutputRow[]> {
+  const { rows } = await db.raw<{ rows: ItemOutputRow[] }>(
+    `select item, before < :bytes as is_on_page, case when before < :bytes then output end as output
+     from (
+       select item, output, coalesce(sum(octet_length(output::text)) over (
+           order by item rows between unbounded preceding and 1 preceding), 0) as before
+       from step where run_id = :run_id and step_id = :step_id
+         and item > :after and item <= :after::int + :limit::int and output is not null
+     ) s order by item`,
+    { ...page },
+  );
+  return rows;
 }

@@ -5,8 +5,7 @@
  */
 import { isAlias, isMap, isScalar, isSeq, type Pair, type YAMLMap, type YAMLSeq } from 'yaml';
 import type { Json } from '../../contracts/primitives.ts';
-import { extendPointer } from '../../core/json-pointer.ts';
-import { composeYaml } from './compose-yaml.ts';
+import { extendPointer } from '../../core/json.ts';
 import {
   pointerAt,
   type SourceCode,
@@ -16,7 +15,7 @@ import {
   type SourceReading,
   sourceLimits,
 } from './source-node.ts';
-import { readYamlErrors, unquotedExpression } from './yaml-errors.ts';
+import { composeYaml, readYamlErrors, unquotedExpression } from './yaml-library.ts';
 
 /** The library needs about 1 KB and 4 µs for each part, so their number is bounded before it starts. */
 const yamlLimits = { characters: 4_194_304, parts: 250_000, aliasedValues: 100_000 } as const;

@@ -1,10 +1,10 @@
 /**
- * A JSON value together with where each part of it stands in the text, whatever the text's language.
- * All offsets are UTF-16 units from the start of the text.
+ * A JSON value together with where each part of it stands in the text, whatever the text's language. All offsets
+ * are UTF-16 units from the start of the text; lines and columns follow from them.
  */
 import { mostValues } from '../../contracts/bounds.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import { extendPointer, splitPointer } from '../../core/json-pointer.ts';
+import { extendPointer, splitPointer } from '../../core/json.ts';
 
 export interface SourceNode {
   readonly value: Json;
@@ -54,7 +54,7 @@ export interface SourceReading {
 /** Bounds of what a definition may hold, so that reading one cannot exhaust a process. */
 export const sourceLimits = { depth: 100, values: mostValues, problems: 1_000 } as const;
 
-export interface SourceTarget {
+interface SourceTarget {
   /** The deepest part that exists on the way to the pointer. */
   readonly node: SourceNode;
   readonly keyStart: number | null;
@@ -80,4 +80,68 @@ export function findSource(root: SourceNode, pointer: string): SourceTarget {
     target = { node, keyStart: entry?.keyStart ?? null, exact: true };
   }
   return target;
+}
+
+/** Offsets to lines and columns, both counted from 1; columns in UTF-16 units. */
+interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+export function createLineTable(text: string): (offset: number) => Position {
+  const starts = [0];
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
+  return (offset) => {
+    let low = 0;
+    let high = starts.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if ((starts[middle] ?? 0) <= offset) low = middle;
+      else high = middle - 1;
+    }
+    return { line: low + 1, column: offset - (starts[low] ?? 0) + 1 };
+  };
+}
+
+/**
+ * Where a character of a string's value stands in the text. Exact for plain and quoted strings and for
+ * literal blocks; the start of the string where the text was folded.
+ */
+export function locateInString(text: string, { value, start, end }: SourceNode, offset: number): number {
+  if (typeof value !== 'string' || offset === 0) return start;
+  const written = text.slice(start, end);
+  const verbatim = written.indexOf(value);
+  if (verbatim >= 0) return start + verbatim + offset;
+  return start + (written.startsWith('"') ? skipEscaped(written, offset) : findLine(written, value, offset));
+}
+
+const escapeLengths: Readonly<Record<string, number>> = { u: 6, x: 4, U: 10 };
+
+/** A double-quoted string with escapes, each of which stands for one unit. */
+function skipEscaped(written: string, offset: number): number {
+  let at = 1;
+  for (let unit = 0; unit < offset && at < written.length; unit++) {
+    at += written[at] === '\\' ? (escapeLengths[written[at + 1] ?? ''] ?? 2) : 1;
+  }
+  return Math.min(at, written.length - 1);
+}
+
+/** A block scalar: its lines stand in the text as they are, behind an indentation. */
+function findLine(written: string, value: string, offset: number): number {
+  const lineStart = value.lastIndexOf('\n', offset - 1) + 1;
+  const lineEnd = value.indexOf('\n', offset);
+  const line = value.slice(lineStart, lineEnd < 0 ? undefined : lineEnd);
+  const at = written.indexOf(line);
+  return at < 0 ? 0 : at + offset - lineStart;
+}
+
+/** In which language a definition is written. */
+type SourceFormat = 'json' | 'yaml';
+
+/** By media type; without one, or with a general one, by the first character: `{` opens JSON. */
+export function detectFormat(text: string, contentType: string | null): SourceFormat {
+  const mediaType = contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
+  if (mediaType.endsWith('json')) return 'json';
+  if (mediaType.endsWith('yaml')) return 'yaml';
+  return text.trimStart().startsWith('{') ? 'json' : 'yaml';
 }

@@ -1,4 +1,25 @@
-import type { Check, DoctorOptions } from './check.ts';
+/**
+ * All that `capstan doctor` looks at, in the order in which it matters. The checks of the machine stand in
+ * machine-checks.ts; here are those of what the stack stands on (Postgres, Temporal, the media store), and of the
+ * stack itself where it runs.
+ */
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Connection } from '@temporalio/client';
+import pg from 'pg';
+import {
+  addMissingSearchAttributes,
+  findMissingSearchAttributes,
+} from '../../clients/temporal/search-attributes.ts';
+import { StackFile } from '../../contracts/stack.ts';
+import { MissingPartError } from '../../errors/start-errors.ts';
+import { probeMediaStore } from '../../services/media/probe-media-store.ts';
+import { findPrograms } from '../postgres/programs.ts';
+import { hasExternalTemporal, readTemporalConnection } from '../temporal/environment.ts';
+import { findGo, findPresentProgram, temporalVersion } from '../temporal/source.ts';
+import { type Check, type DoctorOptions, messageOf, missing, ok, warning } from './check.ts';
 import {
   checkDataFolder,
   checkDependencies,
@@ -9,8 +30,148 @@ import {
   checkOptionalParts,
   checkPorts,
 } from './machine-checks.ts';
-import { checkMedia } from './media-check.ts';
-import { checkPostgres, checkSearchAttributes, checkStack, checkTemporal } from './stack-checks.ts';
+
+const run = promisify(execFile);
+
+async function checkOwnDatabase(url: string): Promise<Check> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ server_version: string }>('show server_version');
+    return ok('Postgres', `${rows[0]?.server_version} at DATABASE_URL`);
+  } catch (error) {
+    return missing('Postgres', `DATABASE_URL: ${messageOf(error)}`, 'correct DATABASE_URL, or unset it');
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+async function checkPostgres({ environment, cacheDir }: DoctorOptions): Promise<Check> {
+  if (environment.DATABASE_URL) return checkOwnDatabase(environment.DATABASE_URL);
+  try {
+    const { postgres } = await findPrograms(null, cacheDir);
+    const { stdout } = await run(postgres, ['--version'], { timeout: 20_000 });
+    return ok('Postgres', `${stdout.trim()}, from npm`);
+  } catch (error) {
+    const own = 'or set DATABASE_URL to a Postgres of yours';
+    const remedy = error instanceof MissingPartError ? `install it, ${own}` : `run npm ci, ${own}`;
+    return missing('Postgres', messageOf(error), remedy);
+  }
+}
+
+type TemporalPlace = Pick<ReturnType<typeof readTemporalConnection>, 'connectionOptions' | 'namespace'>;
+
+async function askTemporal<Answer>(
+  { connectionOptions, namespace = 'default' }: TemporalPlace,
+  ask: (connection: Connection, namespace: string) => Promise<Answer>,
+): Promise<Answer> {
+  const connection = await Connection.connect({ ...connectionOptions, connectTimeout: 5_000 });
+  try {
+    return await ask(connection, namespace);
+  } finally {
+    await connection.close();
+  }
+}
+
+/** Asked what every process asks: the server, and whether it has the namespace. */
+async function checkOwnTemporal(environment: NodeJS.ProcessEnv): Promise<Check> {
+  const temporal = readTemporalConnection(environment);
+  const place = `${temporal.connectionOptions.address}, namespace ${temporal.namespace ?? 'default'}`;
+  try {
+    await askTemporal(temporal, ({ workflowService }, namespace) =>
+      workflowService.countWorkflowExecutions({ namespace }),
+    );
+    return ok('Temporal', `yours at ${place}`);
+  } catch (error) {
+    const remedy = 'correct TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE or the key, or unset TEMPORAL_ADDRESS';
+    return missing('Temporal', `${place}: ${messageOf(error)}`, remedy);
+  }
+}
+
+async function checkTemporal(options: DoctorOptions): Promise<Check> {
+  const { environment } = options;
+  if (hasExternalTemporal(environment)) return checkOwnTemporal(environment);
+  const present = await findPresentProgram(options);
+  if (present !== null) return ok('Temporal', `server ${present.version}, ${present.origin}`);
+  const built = (await findGo(environment)) === null ? '' : ', else built with go install (about 150 s)';
+  return warning(
+    'Temporal',
+    `no server here; ${temporalVersion} is downloaded at the first start${built}`,
+    'install the Temporal CLI (https://docs.temporal.io/cli) or Go, or set TEMPORAL_ADDRESS',
+  );
+}
+
+function readStack(dataDir: string): StackFile | null {
+  const file = join(dataDir, 'stack.json');
+  return existsSync(file) ? StackFile.parse(JSON.parse(readFileSync(file, 'utf8'))) : null;
+}
+
+async function checkStack({ dataDir }: DoctorOptions): Promise<Check> {
+  const remedy = 'start it with capstan dev';
+  try {
+    const stack = readStack(dataDir);
+    if (stack === null) return ok('stack', `none runs on ${dataDir}`);
+    const { status } = await fetch(`${stack.api_url}/readyz`, { signal: AbortSignal.timeout(5_000) });
+    if (status === 200) return ok('stack', `ready at ${stack.api_url}`);
+    return warning('stack', `${stack.api_url}/readyz answers ${status}`, `see ${join(dataDir, 'logs')}`);
+  } catch (error) {
+    return warning('stack', `${join(dataDir, 'stack.json')}: ${messageOf(error)}`, remedy);
+  }
+}
+
+function temporalInUse({ dataDir, environment }: DoctorOptions) {
+  if (hasExternalTemporal(environment)) return readTemporalConnection(environment);
+  const address = readStack(dataDir)?.temporal_address;
+  return address === undefined ? null : { connectionOptions: { address }, namespace: 'default' };
+}
+
+async function checkRegistered(connection: Connection, namespace: string, fixes: boolean): Promise<Check> {
+  const name = 'search attributes';
+  const absent = await findMissingSearchAttributes(connection, namespace);
+  if (absent.length === 0) return ok(name, `all registered in namespace ${namespace}`);
+  const found = `not registered in ${namespace}: ${absent.join(', ')}`;
+  if (!fixes) return warning(name, found, 'capstan doctor --fix registers them; runs work without them');
+  try {
+    await addMissingSearchAttributes(connection, namespace);
+    return ok(name, `registered now in namespace ${namespace}: ${absent.join(', ')}`);
+  } catch (error) {
+    return warning(name, found, messageOf(error));
+  }
+}
+
+async function checkSearchAttributes(options: DoctorOptions): Promise<Check> {
+  const name = 'search attributes';
+  try {
+    const temporal = temporalInUse(options);
+    if (temporal === null) return ok(name, 'no Temporal server to ask');
+    return await askTemporal(temporal, (connection, namespace) =>
+      checkRegistered(connection, namespace, options.fixes),
+    );
+  } catch (error) {
+    return warning(name, messageOf(error), 'see whether the Temporal server answers');
+  }
+}
+
+/** The store that is named, or the running stack's; without either the stack makes a folder of its own. */
+function findMediaUrl({ dataDir, environment }: DoctorOptions): string | undefined {
+  return environment.MEDIA_URL || readStack(dataDir)?.media_url;
+}
+
+/** Tried, not looked at: what keys may do in a bucket is nowhere to be read. */
+export async function checkMedia(options: DoctorOptions): Promise<Check> {
+  const name = 'media store';
+  try {
+    const mediaUrl = findMediaUrl(options);
+    if (mediaUrl === undefined) return ok(name, `a folder below ${options.dataDir} when the stack starts`);
+    if (/^https?:\/\//.test(mediaUrl)) return ok(name, `the API at ${mediaUrl}, as capabilities use it`);
+    return ok(name, `${await probeMediaStore(mediaUrl)}: a file was written, read and deleted`);
+  } catch (error) {
+    const remedy =
+      'correct MEDIA_URL, or the keys and rights of its bucket: docs/operate.md, "Media in a bucket"';
+    return missing(name, messageOf(error), remedy);
+  }
+}
 
 /** In the order in which they matter. */
 export async function runChecks(options: DoctorOptions): Promise<readonly Check[]> {

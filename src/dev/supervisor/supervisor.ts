@@ -9,11 +9,12 @@ import {
   awaitReady,
   type ChildRun,
   type ChildSpec,
+  type ProcessIdentity,
+  readProcessMark,
   signalGroup,
   startChild,
   stopChild,
 } from './child-process.ts';
-import { type ProcessIdentity, readProcessMark } from './process-identity.ts';
 import { startWatchdog, type Watchdog } from './watchdog.ts';
 
 const restartDefaults = { firstDelayMs: 500, longestDelayMs: 10_000, steadyAfterMs: 30_000 };

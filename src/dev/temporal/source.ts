@@ -7,9 +7,8 @@ import { execFile } from 'node:child_process';
 import { access, constants, mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import { findProgram } from '../programs.ts';
+import { findProgram, runProgram } from '../programs.ts';
 import type { PartReport } from '../progress.ts';
-import { runProgram } from './run-program.ts';
 
 const run = promisify(execFile);
 

@@ -1,8 +1,13 @@
 /**
- * Keys and projects. A key acts only within the projects it is bound to, `admin` keys included. A project that one
- * creates belongs to it and to every key that it came from, so that whoever made the key holds it too.
- * A verified key is trusted for `cacheMs`, so that a revocation reaches every process within that time.
+ * Keys and projects, and sessions as an administrator sees and ends them. A key acts only within the projects it
+ * is bound to, `admin` keys included. A project that one creates belongs to it and to every key that it came from,
+ * so that whoever made the key holds it too. A verified key is trusted for `cacheMs`, so that a revocation reaches
+ * every process within that time.
+ *
+ * An administrator sees and ends the sessions whose key or person shares a project with the caller, as it is with
+ * keys (K3).
  */
+
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type {
@@ -13,18 +18,27 @@ import type {
   ProjectRequest,
   RotationRequest,
 } from '../../contracts/access.ts';
-import type { LoginLink, SessionQuery, SessionRequest } from '../../contracts/session.ts';
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { listKeys } from '../../db/access/api-key.ts';
-import { listProjects, type ProjectRow } from '../../db/access/project.ts';
-import { type EndedSession, findSessionHolder } from '../../db/access/session.ts';
+import type { LoginLink, SessionQuery, SessionRequest } from '../../contracts/sign-in.ts';
+import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
+import { addProjectUpwards, listKeys, lockKeys } from '../../db/access/api-key.ts';
+import { insertAudit } from '../../db/access/audit.ts';
+import { holdsEvery } from '../../db/access/person.ts';
+import { insertProject, isKnownTimezone, listProjects, type ProjectRow } from '../../db/access/project.ts';
+import {
+  type EndedSession,
+  endSessions,
+  findSessionHolder,
+  listSessions,
+  type SessionRow,
+} from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
+import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
-import type { Caller } from './caller.ts';
-import { createProject } from './create-project.ts';
+import { newId } from '../ids.ts';
+import { type Caller, isOperator, type KeyHolder, refuseField, toHolder } from './caller.ts';
+import { verifyKey } from './key-text.ts';
 import { createKey, revokeKey, rotateKey, toKey } from './keys.ts';
-import { type KeyHolder, toHolder } from './rights.ts';
-import { listSessionsOf, revokeSessions, type WhichSessions } from './session-admin.ts';
+import { auditIn } from './person-rights.ts';
 import {
   closeSession,
   createLoginLink,
@@ -34,9 +48,77 @@ import {
   openSession,
   type SessionOpening,
 } from './sessions.ts';
-import { verifyKey } from './verify-key.ts';
 
-export interface AccessSettings {
+/**
+ * @returns the project and the keys that hold it
+ * @throws AppError `request_invalid` for an unknown time zone, `forbidden` for a person who would not hold it
+ */
+async function createProject(
+  db: Db,
+  { key_id, byProject }: Caller,
+  { name, timezone, daily_limit_usd }: ProjectRequest,
+): Promise<{ readonly row: ProjectRow; readonly holders: readonly string[] }> {
+  if (!(await isKnownTimezone(db, timezone))) {
+    const message = `${JSON.stringify(timezone)} is no IANA time zone; one is Europe/Berlin`;
+    throw refuseField('/timezone', message);
+  }
+  if (byProject !== undefined && !(await holdsEvery(db, key_id)))
+    throw new AppError(
+      'forbidden',
+      `${key_id} holds the projects of their groups; a key makes projects, or who is in a group that holds all (*)`,
+    );
+  const project_id = newId('project');
+  const daily_limit_nano = toNanoUsd(daily_limit_usd);
+  return db.transaction(async (trx) => {
+    await lockKeys(trx);
+    const row = await insertProject(trx, { project_id, name, timezone, daily_limit_nano });
+    const holders = await addProjectUpwards(trx, key_id, project_id);
+    const entry = { actor: key_id, action: 'project.created', subject: project_id };
+    await insertAudit(trx, { ...entry, project_id, data: { name } });
+    return { row, holders };
+  });
+}
+
+/** Those of a user (id, e-mail address or subject), or the one of an id. */
+type WhichSessions = { readonly user: string } | { readonly sessionId: string };
+
+function toEntry({ created_at, expires_at, checked_at, scopes: _, ...row }: SessionRow) {
+  return {
+    ...row,
+    opened_at: created_at.toISOString(),
+    expires_at: expires_at.toISOString(),
+    checked_at: checked_at?.toISOString() ?? null,
+  };
+}
+
+async function listSessionsOf(db: Db, { projects }: Caller, { limit, cursor, user }: SessionQuery) {
+  const after = cursor === undefined ? null : decodeCursor(cursor);
+  const rows = await listSessions(db, { projects, user, after, limit: limit + 1 });
+  return toPage(rows, limit, { key: (row) => row.session_id, item: toEntry });
+}
+
+/** @returns those that have ended by it. @throws AppError `forbidden` for an operator's by who is none */
+function revokeSessions(db: Db, caller: Caller, which: WhichSessions): Promise<readonly EndedSession[]> {
+  return db.transaction(async (trx) => {
+    const ended = await endSessions(trx, { projects: caller.projects, ...which });
+    const foreign = ended.find(({ scopes }) => scopes.includes('operator'));
+    if (foreign !== undefined && !isOperator(caller))
+      throw new AppError(
+        'forbidden',
+        `${foreign.key_id} has the scope operator; only who has it ends its sessions`,
+      );
+    for (const { session_id, key_id, projects } of ended)
+      await auditIn(trx, projects, {
+        actor: caller.key_id,
+        action: 'session.revoked',
+        subject: key_id,
+        data: { session_id },
+      });
+    return ended;
+  });
+}
+
+interface AccessSettings {
   /** How long a verified key is trusted without asking the database; 0 asks always. */
   readonly cacheMs: number;
   /** Shown in new keys: `dev` or `live`. */

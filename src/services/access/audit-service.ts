@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { AuditEntry, AuditQuery } from '../../contracts/audit.ts';
+import type { AuditEntry, AuditQuery } from '../../contracts/access.ts';
 import { type AuditRow, listAudit, listenToAudits } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { decodeNumberCursor, toPage } from '../cursor.ts';

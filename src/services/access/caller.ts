@@ -1,6 +1,17 @@
+/**
+ * Who sent a request, and what they may do. A key has the same scopes in all of its projects; a person has, in
+ * each project, those that their groups give there. So a person who works in one project is never more there than
+ * it says, whatever they are elsewhere.
+ */
+
+import { hash } from 'node:crypto';
+import type { Identity } from '../../clients/openid-claims.ts';
 import type { KeyScope, Scope } from '../../contracts/access.ts';
+import { scopesByProject } from '../../core/group-grants.ts';
+import { findTakenIds } from '../../db/access/person.ts';
+import type { SessionHolder } from '../../db/access/session.ts';
+import type { Db } from '../../db/connect.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { KeyHolder } from './rights.ts';
 
 /** A verified key, or a person, working in one of its projects. */
 export interface Caller extends KeyHolder {
@@ -92,4 +103,58 @@ export function requireProjects({ key_id, projects }: KeyHolder, wanted: readonl
   const foreign = wanted.filter((project) => !projects.includes(project));
   if (foreign.length === 0) return;
   throw new AppError('forbidden', `${key_id} does not hold ${foreign.slice(0, 5).join(', ')}`);
+}
+
+/** Who sent a request: a key or a person, what they may do and where. */
+export interface KeyHolder {
+  /** Of the key, or of the person; it names who did something wherever that is kept. */
+  readonly key_id: string;
+  /** Of a person: all together; `selectProject` says what counts. */
+  readonly scopes: ReadonlySet<KeyScope>;
+  /** At least one; the first is the default. */
+  readonly projects: readonly string[];
+  /** Absent: a key, whose scopes are the same everywhere. */
+  readonly byProject?: ReadonlyMap<string, ReadonlySet<KeyScope>>;
+  /** What was shown for it; absent: the key's present secret. */
+  readonly shown?: 'former secret' | 'session';
+}
+
+/** Null when there is no project left in which the person may do something. */
+export function toHolder({ grants, every_project, ...row }: SessionHolder): KeyHolder | null {
+  const { key_id, scopes } = row;
+  if (grants === null) return { key_id, scopes: new Set(scopes), projects: row.projects, shown: 'session' };
+  const byProject = scopesByProject(grants, every_project ?? []);
+  const projects = [...byProject.keys()];
+  return projects.length === 0
+    ? null
+    : { key_id, scopes: new Set(scopes), projects, byProject, shown: 'session' };
+}
+
+// The name by which a person stands in reviews, decisions and the audit log: `user:anna@example.org`. It is given
+// at the first sign-in and stays, whatever the provider calls them later.
+
+const prefix = 'user:';
+/** What stands in addresses and in queries of the audit log. */
+const shown = /^[!-~]{1,100}$/;
+
+export function isPersonId(id: string): boolean {
+  return id.startsWith(prefix);
+}
+
+function wantedId({ email, subject, issuer }: Identity): string {
+  const name = [email, subject].find((text) => text !== null && shown.test(text));
+  return `${prefix}${name ?? hash('sha256', `${issuer} ${subject}`).slice(0, 24)}`;
+}
+
+/** Another person with the same address is `…#2`: an address that is given to somebody else gives them nothing. */
+export async function choosePersonId(trx: Db, identity: Identity): Promise<string> {
+  const wanted = wantedId(identity);
+  const names = [wanted, ...Array.from({ length: 98 }, (_, at) => `${wanted}#${at + 2}`)];
+  const taken = await findTakenIds(trx, names);
+  return names.find((name) => !taken.includes(name)) ?? `${wanted}#${hash('sha256', identity.subject)}`;
+}
+
+/** `request_invalid` about one field of a body. */
+export function refuseField(pointer: string, message: string): AppError {
+  return new AppError('request_invalid', message, { errors: [{ pointer, code: 'invalid_value', message }] });
 }

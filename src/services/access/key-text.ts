@@ -1,10 +1,13 @@
 /**
- * The form of an API key: `cap_<env>_<id12>_<secret43><crc6>`, letters and digits only, so that a double click
- * selects all of it. The checksum turns a mistyped or invented key away without a query; the secret has 256 bits,
- * so a plain SHA-256 is enough to store.
+ * The form of an API key, and how one is verified: `cap_<env>_<id12>_<secret43><crc6>`, letters and digits only,
+ * so that a double click selects all of it. The checksum turns a mistyped or invented key away without a query;
+ * the secret has 256 bits, so a plain SHA-256 is enough to store.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { findLiveKey, type KeyRow } from '../../db/access/api-key.ts';
+import type { Db } from '../../db/connect.ts';
+import type { KeyHolder } from './caller.ts';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
@@ -29,7 +32,7 @@ function checksumOf(text: string): string {
   return toBase62(BigInt(crc32(text)), 6);
 }
 
-export interface KeyParts {
+interface KeyParts {
   readonly key_id: string;
   readonly secret_sha256: Buffer;
 }
@@ -61,4 +64,23 @@ export function generateSecret(environment: string, keyId: string): KeyParts & {
 export function parseKey(text: string): KeyParts | null {
   const [, checked = '', id = '', secret = '', checksum] = form.exec(text) ?? [];
   return checksum !== undefined && checksumOf(checked) === checksum ? toParts(id, secret) : null;
+}
+
+function isPresent({ secret_sha256 }: KeyRow, digest: Buffer): boolean {
+  return timingSafeEqual(secret_sha256, digest);
+}
+
+function isFormer({ former_sha256 }: KeyRow, digest: Buffer): boolean {
+  return former_sha256 !== null && timingSafeEqual(former_sha256, digest);
+}
+
+/** Null when the key is malformed, unknown, expired or revoked. */
+export async function verifyKey(db: Db, text: string): Promise<KeyHolder | null> {
+  const parts = parseKey(text);
+  if (parts === null) return null;
+  const row = await findLiveKey(db, parts.key_id);
+  if (row === null) return null;
+  const holder = { key_id: row.key_id, scopes: new Set(row.scopes), projects: row.projects };
+  if (isPresent(row, parts.secret_sha256)) return holder;
+  return isFormer(row, parts.secret_sha256) ? { ...holder, shown: 'former secret' } : null;
 }

@@ -1,24 +1,45 @@
 /**
- * Keys, and the keys that they make. K1: a key holds no project and no scope that the key which made it lacks, and ends
- * no later. K2: it is revoked with it. K3: it is listed and revoked by every admin key with which it shares a project;
- * one that may do what concerns all projects, by such a one only. K4: its secret is renewed by itself and by the keys
- * above it only, because who renews it knows the new one.
+ * Keys, and the keys that they make. K1: a key holds no project and no scope that the key which made it lacks, and
+ * ends no later. K2: it is revoked with it. K3: it is listed and revoked by every admin key with which it shares a
+ * project; one that may do what concerns all projects, by such a one only. K4: its secret is renewed by itself and
+ * by the keys above it only, because who renews it knows the new one.
  */
+
 import type { Key, KeyCreated, KeyRequest, KeyRevoked } from '../../contracts/access.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
-import { findKeyOf, findLiveKey, insertKey, type KeyRow } from '../../db/access/api-key.ts';
+import {
+  findKeyOf,
+  findLiveKey,
+  insertKey,
+  type KeyRow,
+  listGoingOn,
+  lockKeys,
+  replaceSecret,
+  revokeWithKeysBelow,
+} from '../../db/access/api-key.ts';
 import { insertAudits } from '../../db/access/audit.ts';
-import { listGoingOn } from '../../db/access/going-on.ts';
-import { lockKeys, replaceSecret, revokeWithKeysBelow } from '../../db/access/key-lineage.ts';
 import { endSessionsOf, findHolder } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
+import { listErasing } from '../../db/deletion/erasure.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { type Caller, isOperator, requireProjects, requireScopes, selectProject } from './caller.ts';
+import {
+  type Caller,
+  isOperator,
+  isPersonId,
+  refuseField,
+  requireProjects,
+  requireScopes,
+  selectProject,
+  toHolder,
+} from './caller.ts';
 import { generateKey, generateSecret } from './key-text.ts';
-import { isPersonId } from './person-id.ts';
-import { refuseErasing } from './refuse-erasing.ts';
-import { refuseField } from './refuse-field.ts';
-import { toHolder } from './rights.ts';
+
+/** Under the lock of keys, which whoever begins an erasure takes too. @throws AppError `state_conflict` */
+async function refuseErasing(trx: Db, projects: readonly string[]): Promise<void> {
+  const erasing = await listErasing(trx, projects);
+  if (erasing.length > 0)
+    throw new AppError('state_conflict', `${erasing.join(', ')}: the project is being erased`);
+}
 
 /** @param held the projects of who looks */
 export function toKey(row: KeyRow, held: readonly string[]): Key {

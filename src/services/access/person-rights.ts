@@ -4,16 +4,11 @@
  * P2: who is in no group that gives something has no session, and the keys that they made are revoked. P3: a person whose
  * key is revoked does not come back in.
  */
-import type { Identity } from '../../clients/oidc/identity.ts';
+import type { Identity } from '../../clients/openid-claims.ts';
 import type { Grant, GroupRules } from '../../contracts/sign-in.ts';
-import {
-  everyProject,
-  grantsOf,
-  holdsEveryProject,
-  scopesByProject,
-} from '../../core/access/group-grants.ts';
+import { everyProject, grantsOf, holdsEveryProject, scopesByProject } from '../../core/group-grants.ts';
+import { revokeWithKeysBelow } from '../../db/access/api-key.ts';
 import { insertAudits } from '../../db/access/audit.ts';
-import { revokeWithKeysBelow } from '../../db/access/key-lineage.ts';
 import {
   clearGrants,
   findProjectsCalled,
@@ -25,11 +20,10 @@ import {
 } from '../../db/access/person.ts';
 import { listProjectIds } from '../../db/access/project.ts';
 import type { EndedSession } from '../../db/access/session.ts';
-import { endSessionsOfPerson } from '../../db/access/session-list.ts';
+import { endSessionsOfPerson } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
-import { holdsScope } from './caller.ts';
+import { choosePersonId, holdsScope } from './caller.ts';
 import { randomSecret } from './key-text.ts';
-import { choosePersonId } from './person-id.ts';
 import { digestOf } from './sessions.ts';
 
 /** With ids of projects instead of names; of several with one name it is the oldest. What is unknown is left out. */

@@ -1,17 +1,33 @@
-/** Opens the session of a person, or says why there is none. */
-import type { Identity } from '../../clients/oidc/identity.ts';
+/**
+ * The session of a person: it is opened, or refused with a reason, and goes on only while the provider and the
+ * person's groups allow it. The provider's tokens that this needs are kept sealed: only a holder of the secret can
+ * read or make them.
+ */
+
+import type { Logger } from 'pino';
+import { deriveCipherKey, seal, unseal } from '../../clients/cipher.ts';
+import type { Identity } from '../../clients/openid-claims.ts';
+import type { OpenIdProvider } from '../../clients/openid-provider.ts';
 import { sessionHours } from '../../contracts/bounds.ts';
 import type { Grant, GroupRules, SignInRefused } from '../../contracts/sign-in.ts';
-import { lockKeys } from '../../db/access/key-lineage.ts';
+import { lockKeys } from '../../db/access/api-key.ts';
 import { findPerson, type PersonRow } from '../../db/access/person.ts';
-import { insertSession } from '../../db/access/session.ts';
+import {
+  type DueSession,
+  type EndedSession,
+  endSessions,
+  insertSession,
+  keepChecked,
+  keepTokens,
+  takeDueSessions,
+} from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { newId } from '../ids.ts';
 import { randomSecret } from './key-text.ts';
 import { auditIn, dropPerson, keepPerson, resolveGrants } from './person-rights.ts';
 import { digestOf } from './sessions.ts';
 
-export interface PersonSignIn {
+interface PersonSignIn {
   readonly identity: Identity;
   readonly rules: GroupRules;
   /** Digest of what began it. */
@@ -85,4 +101,119 @@ export function openPersonSession(
     if (secret !== null) return { secret };
     return { refused: 'used', detail: 'the sign-in has opened a session before' };
   });
+}
+
+interface RecheckDependencies {
+  readonly db: Db;
+  readonly provider: Pick<OpenIdProvider, 'renew'>;
+  readonly rules: GroupRules;
+  readonly recheckS: number;
+  readonly logger: Logger;
+  readonly tokens: Sealed<KeptTokens>;
+}
+
+/** Of one round. */
+const atOnce = 20;
+
+type EndOfStay = 'the provider does not renew it' | 'no group gives a project';
+
+async function auditEnds(trx: Db, ended: readonly EndedSession[], reason: EndOfStay): Promise<void> {
+  for (const { session_id, key_id, projects } of ended)
+    await auditIn(trx, projects, {
+      actor: 'sign-in',
+      action: 'session.ended',
+      subject: key_id,
+      data: { session_id, reason },
+    });
+}
+
+async function end(db: Db, { session_id, key_id }: DueSession): Promise<void> {
+  await db.transaction(async (trx) => {
+    const { projects } = await trx('api_key').where({ key_id }).first('projects');
+    const ended = await endSessions(trx, { projects, sessionId: session_id });
+    await auditEnds(trx, ended, 'the provider does not renew it');
+  });
+}
+
+async function keepAnswer(
+  { db, rules }: RecheckDependencies,
+  { issuer, subject, session_id }: DueSession,
+  identity: Identity,
+): Promise<void> {
+  await db.transaction(async (trx) => {
+    await lockKeys(trx);
+    const known = await findPerson(trx, issuer, subject);
+    if (known === null) return;
+    const grants = await resolveGrants(trx, rules, identity.groups);
+    if (grants.length === 0) return auditEnds(trx, await dropPerson(trx, known), 'no group gives a project');
+    await keepPerson(trx, known, { identity, grants });
+    await keepChecked(trx, session_id);
+  });
+}
+
+async function check(dependencies: RecheckDependencies, due: DueSession): Promise<void> {
+  const { db, provider, tokens } = dependencies;
+  const { refreshToken, idToken = null } = tokens.read(due.tokens) ?? {};
+  // Sealed by the client's secret of before: nothing can be asked with it, and so nobody stays by it.
+  if (refreshToken === undefined || refreshToken === null) return end(db, due);
+  const renewal = await provider.renew({ subject: due.subject, idToken, refreshToken });
+  if (renewal === null) return end(db, due);
+  await keepTokens(db, due.session_id, tokens.write(renewal.tokens));
+  const identity = await renewal.identify();
+  await (identity === null ? end(db, due) : keepAnswer(dependencies, due, identity));
+}
+
+/**
+ * Whether people who are signed in may stay: asked of the provider again by what it gave for that. Who is refused there,
+ * or is in no group any more, is out; who is in other groups signs in again.
+ */
+export function createPersonChecks(dependencies: RecheckDependencies) {
+  const { db, recheckS, logger } = dependencies;
+  let going: Promise<void> | null = null;
+  const round = async (): Promise<void> => {
+    const due = await takeDueSessions(db, { seconds: recheckS, limit: atOnce });
+    await Promise.all(
+      due.map((session) =>
+        check(dependencies, session).catch((err: unknown) =>
+          logger.warn(
+            { err, session_id: session.session_id },
+            'the provider could not be asked about a session',
+          ),
+        ),
+      ),
+    );
+  };
+  return {
+    begin: (): void => {
+      going ??= round()
+        .catch((err: unknown) => logger.warn({ err }, 'sessions could not be looked up'))
+        .finally(() => {
+          going = null;
+        });
+    },
+    settled: async (): Promise<void> => {
+      await going;
+    },
+  };
+}
+
+/** What is kept of the provider's tokens. */
+export type KeptTokens = Pick<Identity, 'idToken' | 'refreshToken'>;
+
+export interface Sealed<Value> {
+  readonly write: (value: Value) => Buffer;
+  /** Null when it is none of ours. */
+  readonly read: (sealed: Uint8Array) => Value | null;
+}
+
+/** Values that only who holds the secret can read or make. */
+export function createSealed<Value>(secret: string, purpose: string): Sealed<Value> {
+  const key = deriveCipherKey(secret, purpose);
+  return {
+    write: (value) => seal(key, Buffer.from(JSON.stringify(value))),
+    read: (sealed) => {
+      const plain = unseal(key, sealed);
+      return plain === null ? null : (JSON.parse(plain.toString()) as Value);
+    },
+  };
 }

@@ -7,7 +7,7 @@
 import { hash } from 'node:crypto';
 import { loginCodeMinutes, sessionHours } from '../../contracts/bounds.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import type { LoginLink, SessionRequest } from '../../contracts/session.ts';
+import type { LoginLink, SessionRequest } from '../../contracts/sign-in.ts';
 import { findLiveKey } from '../../db/access/api-key.ts';
 import { insertAudits } from '../../db/access/audit.ts';
 import { findEmail } from '../../db/access/person.ts';
@@ -23,11 +23,9 @@ import {
 import type { Db } from '../../db/connect.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
-import type { Caller } from './caller.ts';
-import { randomSecret } from './key-text.ts';
-import { isPersonId } from './person-id.ts';
-import type { KeyHolder } from './rights.ts';
-import { verifyKey } from './verify-key.ts';
+import type { Caller, KeyHolder } from './caller.ts';
+import { isPersonId } from './caller.ts';
+import { randomSecret, verifyKey } from './key-text.ts';
 
 const form = /^ses_[0-9A-Za-z]{43}$/;
 

@@ -1,23 +1,32 @@
 /**
- * Signing in at an OpenID provider. I1: a sign-in is ended by the browser that began it, within 10 minutes, once: what
- * proves it is sealed in a cookie of that browser, and a session is opened by one sign-in at most. I2: what the provider
- * gave to ask it again is kept sealed, by a key that comes out of the client's secret. I3: a session goes on only while
- * the provider renews it, where it gave something to ask with; a provider that does not answer ends nobody's.
+ * Signing in at an OpenID provider. I1: a sign-in is ended by the browser that began it, within 10 minutes, once:
+ * what proves it is sealed in a cookie of that browser, and a session is opened by one sign-in at most. I2: what
+ * the provider gave to ask it again is kept sealed, by a key that comes out of the client's secret. I3: a session
+ * goes on only while the provider renews it, where it gave something to ask with; a provider that does not answer
+ * ends nobody's.
+ *
+ * The provider as it is configured: all of its settings or none.
  */
 import { hash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import type { Logger } from 'pino';
-import type { LogoutNotice } from '../../clients/oidc/logout-token.ts';
-import type { OpenIdProvider, SignInProof } from '../../clients/oidc/openid-provider.ts';
+import { z } from 'zod';
+import type { LogoutNotice } from '../../clients/openid-claims.ts';
+import type { OpenIdProvider, SignInProof } from '../../clients/openid-provider.ts';
 import { signInMinutes } from '../../contracts/bounds.ts';
-import type { GroupRules, SignInOffer, SignInRefused } from '../../contracts/sign-in.ts';
-import { endSessionsAtProvider } from '../../db/access/session-list.ts';
+import { GroupRules, type SignInOffer, type SignInRefused } from '../../contracts/sign-in.ts';
+import { endSessionsAtProvider } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { auditIn } from './person-rights.ts';
-import { openPersonSession } from './person-session.ts';
-import { createPersonChecks } from './recheck-persons.ts';
-import { createSealed, type KeptTokens, type Sealed } from './sealed.ts';
+import {
+  createPersonChecks,
+  createSealed,
+  type KeptTokens,
+  openPersonSession,
+  type Sealed,
+} from './person-session.ts';
 
-export interface SignInDependencies {
+interface SignInDependencies {
   readonly db: Db;
   readonly provider: OpenIdProvider;
   readonly rules: GroupRules;
@@ -123,3 +132,75 @@ export function createSignInService(dependencies: SignInDependencies) {
 }
 
 export type SignInService = ReturnType<typeof createSignInService>;
+
+export interface SignInConfig {
+  readonly CAPSTAN_MODE: 'development' | 'production';
+  readonly OIDC_ISSUER?: string | undefined;
+  readonly OIDC_CLIENT_ID?: string | undefined;
+  readonly OIDC_CLIENT_SECRET?: string | undefined;
+  readonly OIDC_GROUPS?: string | undefined;
+  readonly OIDC_NAME?: string | undefined;
+}
+
+interface SignInSettings {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly rules: GroupRules;
+  readonly name: string;
+}
+
+const needed = ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_GROUPS'] as const;
+
+function refuse(message: string, cause?: unknown): Error {
+  return new Error(`configuration: ${message}`, { cause });
+}
+
+async function readRules(setting: string): Promise<GroupRules> {
+  const isText = setting.trimStart().startsWith('{');
+  const from = isText ? 'OIDC_GROUPS' : `OIDC_GROUPS: the file "${setting}"`;
+  const text = isText
+    ? setting
+    : await readFile(setting, 'utf8').catch((cause) => {
+        throw refuse(`${from} cannot be read: ${cause.message}`, cause);
+      });
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw refuse(`${from} is not JSON: ${(cause as Error).message}`, cause);
+  }
+  const parsed = GroupRules.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw refuse(`${from}: ${z.prettifyError(parsed.error)}`);
+}
+
+function readIssuer(issuer: string, mode: SignInConfig['CAPSTAN_MODE']): string {
+  const { protocol, search, hash } = new URL(issuer);
+  if (search !== '' || hash !== '') throw refuse(`OIDC_ISSUER: "${issuer}" has a query or a fragment`);
+  if (protocol === 'https:' || (protocol === 'http:' && mode === 'development')) return issuer;
+  throw refuse(`OIDC_ISSUER: "${issuer}" is not https, which production mode demands`);
+}
+
+/** Null: none is configured. @throws Error that says what is missing or wrong, and what is allowed */
+export async function readSignInSettings(config: SignInConfig): Promise<SignInSettings | null> {
+  const given = needed.filter((name) => config[name] !== undefined);
+  if (given.length === 0) return null;
+  const {
+    OIDC_ISSUER: issuer,
+    OIDC_CLIENT_ID: clientId,
+    OIDC_CLIENT_SECRET: clientSecret,
+    OIDC_GROUPS: groups,
+  } = config;
+  if (issuer === undefined || clientId === undefined || clientSecret === undefined || groups === undefined) {
+    const missing = needed.filter((name) => config[name] === undefined);
+    throw refuse(`${given.join(', ')} set without ${missing.join(', ')}; signing in needs all of them`);
+  }
+  return {
+    issuer: readIssuer(issuer, config.CAPSTAN_MODE),
+    clientId,
+    clientSecret,
+    rules: await readRules(groups),
+    name: config.OIDC_NAME ?? new URL(issuer).host,
+  };
+}

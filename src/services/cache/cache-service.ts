@@ -1,15 +1,22 @@
-/** Results that are kept, looked at and removed by people. Files belong to jobs and stay. */
+/**
+ * Kept results as people look at them and remove them, and as a plan foresees them. Files belong to jobs and stay.
+ */
 import type { CacheEntry, CacheQuery, CacheRemoval } from '../../contracts/cache.ts';
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import { resolveCache } from '../../core/definition/step-settings.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import {
+  type CachedResultRow,
   type ListedResultRow,
   listResults,
   type ResultPlace,
+  readResult,
   removeResults,
-} from '../../db/cache/cache-list.ts';
+} from '../../db/attempt/cached-result.ts';
 import type { Db } from '../../db/connect.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeCursor, refuseCursor, toPage } from '../cursor.ts';
+import { type CallToKey, digestOf, type KeyDependencies, keyCall } from './call-key.ts';
 
 export interface CacheService {
   /** Newest first. @throws AppError `request_invalid` for a cursor of another list */
@@ -44,4 +51,50 @@ export function createCacheService(db: Db): CacheService {
     },
     remove: async ({ project_id }, which) => ({ removed: await removeResults(db, project_id, which) }),
   };
+}
+
+interface PlannedStepCall extends Omit<CallToKey, 'policy'> {
+  readonly definition: PipelineDefinition;
+}
+
+/** Of a step that has succeeded before, or of an equal call of the plan, which is made once. */
+type KeptFor = Pick<CachedResultRow, 'run_id' | 'step_id'> | 'equal_call';
+
+/** Null = the call is made. */
+export type FindKept = (call: PlannedStepCall) => Promise<KeptFor | null>;
+
+/** Lookups of one plan, which takes no longer than a request may. */
+const mostLookups = 1_000;
+
+/** For a plan: whose result a call would take. Nothing is led, waited for or copied. */
+export function createFindKept(dependencies: KeyDependencies): FindKept {
+  const known = new Map<string, KeptFor>();
+  return async ({ definition, ...call }) => {
+    const policy = resolveCache(definition, call.step);
+    if (policy === null) return null;
+    const keyed = await keyCall(dependencies, { ...call, policy });
+    if (keyed === null) return null;
+    const keys = [...keyed.keys.values()];
+    const name = `${keys.join()} ${policy.ttlMs}`;
+    const before = known.get(name);
+    if (before !== undefined || known.size >= mostLookups) return before ?? null;
+    const result = await readResult(dependencies.db, {
+      project_id: call.projectId,
+      keys,
+      ttl_ms: policy.ttlMs,
+    });
+    const found = result !== undefined && (await isWhole(dependencies, result)) ? result : null;
+    known.set(name, found ?? 'equal_call');
+    return found;
+  };
+}
+
+async function isWhole(
+  { media }: Pick<KeyDependencies, 'media'>,
+  { files }: CachedResultRow,
+): Promise<boolean> {
+  for (const [reference, sha256] of Object.entries(files)) {
+    if ((await digestOf(media, reference)) !== sha256) return false;
+  }
+  return true;
 }

@@ -6,21 +6,33 @@
  */
 
 import type { CancelSignal } from '../../core/cancellation.ts';
-import { type ResolvedCache, resolveCache } from '../../core/definition/compile/cache-settings.ts';
-import { capabilityOf } from '../../core/definition/step-kind.ts';
+import { capabilityOf, type ResolvedCache, resolveCache } from '../../core/definition/step-settings.ts';
 import {
   type CachedResultRow,
   type CacheLookup,
   lookUpResult,
   releaseLead,
-} from '../../db/cache/cached-result.ts';
-import { isUnavailable } from '../../errors/is-unavailable.ts';
-import { type KeepDependencies, keepResult } from './keep-result.ts';
-import { type CallKeys, type KeyDependencies, keyCall } from './keyed-call.ts';
-import { createSharedFlights, type Flight, type SharedFlights } from './shared-flights.ts';
-import { type Passage, type StepCall, type SucceededCall, startClock, within } from './step-call.ts';
-import { type TakeDependencies, takeResult } from './take-result.ts';
-import { createLeaderWatch, type LeaderWatch } from './watch-leaders.ts';
+} from '../../db/attempt/cached-result.ts';
+import { isUnavailable } from '../../errors/app-error.ts';
+import { type CallKeys, type KeyDependencies, keyCall } from './call-key.ts';
+import {
+  type KeepDependencies,
+  keepResult,
+  type Passage,
+  type StepCall,
+  type SucceededCall,
+  startClock,
+  type TakeDependencies,
+  takeResult,
+  within,
+} from './kept-result.ts';
+import {
+  createLeaderWatch,
+  createSharedFlights,
+  type Flight,
+  type LeaderWatch,
+  type SharedFlights,
+} from './shared-calls.ts';
 
 export type CacheDependencies = KeyDependencies & KeepDependencies & TakeDependencies;
 

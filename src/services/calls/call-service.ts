@@ -1,16 +1,188 @@
-/** Direct calls as the API offers them. */
-import type { Logger } from 'pino';
-import type { ExecRequest } from '../../contracts/decision.ts';
-import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
-import { type KeyHold, renewKeys } from '../../db/idempotency/idempotency-hold.ts';
-import { createLeaseRenewer, type LeaseRenewer } from '../delivery/lease-renewer.ts';
-import { type CapabilityLookup, requireCapability } from '../routing/require-capability.ts';
-import type { CallCapability } from '../routing/routed-call.ts';
-import { createExecCapability } from './exec-capability.ts';
-import { createIdempotentCall, type ExecOutcome } from './idempotent-call.ts';
-import { createOpenCalls } from './open-calls.ts';
+/**
+ * Direct calls as the API offers them: one routed call without a pipeline, the error that it ends with when it
+ * does not succeed, and the calls under way, which a process that stops settles first.
+ */
 
-export interface CallOrder {
+import type { Logger } from 'pino';
+import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
+import type { ErrorCode } from '../../contracts/errors.ts';
+import type { BudgetRefusal } from '../../contracts/money.ts';
+import type { Failure, Json } from '../../contracts/primitives.ts';
+import type { ProblemItem } from '../../contracts/problem.ts';
+import type { SchemaError } from '../../core/call/claim-search.ts';
+import { longestWaitMs, type RetrySettings } from '../../core/call/retry.ts';
+import type { CallEnd } from '../../core/call/types.ts';
+import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
+import { isPlainObject } from '../../core/json.ts';
+import { type KeptAnswer, type KeyHold, renewKeys } from '../../db/idempotency.ts';
+import { AppError, type AppErrorOptions } from '../../errors/app-error.ts';
+import { createLeaseRenewer, type LeaseRenewer } from '../delivery/lease-renewer.ts';
+import { type CapabilityLookup, requireCapability } from '../fleet/fleet-poller.ts';
+import { newId } from '../ids.ts';
+import type { CallCapability } from '../routing/routed-call.ts';
+import { createIdempotentCall, type ExecOutcome } from './idempotent-call.ts';
+
+// The error that a routed call ends with, when it does not succeed: every one carries the decision.
+
+type Members = Readonly<Record<string, Json>>;
+
+/** What is wrong with the input, once each, with pointers into the body of the request. */
+function toItems(code: string, refusals: readonly SchemaError[]): ProblemItem[] {
+  const items = new Map(
+    refusals.map(({ pointer, message }) => [
+      `${pointer} ${message}`,
+      { pointer: `/input${pointer}`, code: code === 'input_invalid' ? 'schema_mismatch' : code, message },
+    ]),
+  );
+  return [...items.values()];
+}
+
+function limitOfCall({ budget_ceiling_usd = 0 }: ExecRequest, { minimum_usd }: Members): Members {
+  const refusal: BudgetRefusal = {
+    scope: 'call',
+    limit_usd: budget_ceiling_usd,
+    spent_usd: 0,
+    reserved_usd: 0,
+    resets_at: null,
+    minimum_usd: Number(minimum_usd),
+  };
+  return refusal as unknown as Members;
+}
+
+function explain(
+  { code, message, details }: Failure,
+  decision: Json,
+  request: ExecRequest,
+  retryAfterS?: number,
+): AppError {
+  const { errors, ...members } = (isPlainObject(details) ? details : {}) as Members;
+  const limit = code === 'ceiling_too_low' ? limitOfCall(request, members) : {};
+  const options: AppErrorOptions = {
+    details: { ...members, ...limit, ...(decision === null ? {} : { decision }) },
+    ...(errors === undefined ? {} : { errors: toItems(code, errors as unknown as SchemaError[]) }),
+    ...(retryAfterS === undefined ? {} : { retryAfterS }),
+  };
+  return new AppError(code as ErrorCode, message, options);
+}
+
+/** @param request as it was asked */
+function toExecError(end: Exclude<CallEnd, { kind: 'succeeded' }>, request: ExecRequest): AppError {
+  switch (end.kind) {
+    case 'failed':
+    case 'unknown':
+      return explain(end.error, end.decision as unknown as Json, request);
+    case 'retry':
+      return explain(end.error, end.decision as unknown as Json, request, Math.ceil(end.delayMs / 1_000));
+    case 'cancelled':
+      return new AppError('run_cancelled', 'the caller went away, so the call was cancelled');
+    case 'closed':
+      return takenOver();
+  }
+}
+
+/** The process was cut off from the database for longer than its lease. */
+function takenOver(): AppError {
+  return new AppError('contact_lost', 'the call outlived its lease, and what it answered was not accepted', {
+    retryAfterS: 1,
+  });
+}
+
+interface ExecCall {
+  readonly projectId: string;
+  readonly capability: string;
+  readonly request: ExecRequest;
+  /** The key of its attempts; null makes one that nobody has used. */
+  readonly key: string | null;
+  /** What is stored under the caller's Idempotency-Key by the statement that settles the last attempt. */
+  readonly keeps?: (answer: ExecAnswer | AppError) => KeptAnswer | null;
+  readonly signal: CancelSignal;
+}
+
+/** What the call answers, or throws. */
+function answerOf(end: CallEnd, request: ExecRequest): ExecAnswer | AppError {
+  if (end.kind !== 'succeeded') return toExecError(end, request);
+  if (end.attempt === null) return takenOver();
+  return { ok: true, output: end.output as ExecAnswer['output'], routing: end.attempt.decision };
+}
+
+/** @throws AppError of the routing table */
+type ExecCapability = (call: ExecCall) => Promise<ExecAnswer>;
+
+/** Whether to try again is the caller's choice, so earlier attempts of the same key never use up a count. */
+const retry: RetrySettings = {
+  max: Number.MAX_SAFE_INTEGER,
+  initialMs: 1_000,
+  factor: 2,
+  maxDelayMs: 60_000,
+};
+
+/**
+ * One routed call without a pipeline, by the same path as a step's: up to three instances inside one ceiling and one
+ * deadline. What a step would come back for later is an error here, with the time after which to ask again.
+ */
+function createExecCapability(callCapability: CallCapability): ExecCapability {
+  return async ({ projectId, capability, request, key, keeps, signal }) => {
+    const end = await callCapability({
+      projectId,
+      step: null,
+      isAtMostOnce: false,
+      retry,
+      round: 1,
+      signal,
+      key: key ?? newId('call'),
+      isKeyNew: key === null,
+      input: request.input,
+      route: {
+        capability,
+        tags: request.tags,
+        priority: request.priority,
+        timeoutMs: request.timeout_ms,
+        versionRange: request.version ?? null,
+        ceilingUsd: request.budget_ceiling_usd ?? null,
+      },
+      maxWaitMs: Math.min(longestWaitMs, request.timeout_ms),
+      ...(keeps === undefined ? {} : { keeps: (end) => keeps(answerOf(end, request)) }),
+    });
+    const answer = answerOf(end, request);
+    if (answer instanceof AppError) throw answer;
+    return answer;
+  };
+}
+
+interface OpenCalls {
+  /** @param leaving stops when nobody wants the result any more: the call is cancelled. Null: it goes on */
+  run<Result>(leaving: CancelSignal | null, work: (signal: CancelSignal) => Promise<Result>): Promise<Result>;
+  /** Abandons what is under way; resolves when all of it has ended. */
+  close(): Promise<void>;
+}
+
+/** Calls under way in this process, so that it can stop without leaving one behind that is not settled. */
+export function createOpenCalls(): OpenCalls {
+  const open = new Map<CancelSource, Promise<unknown>>();
+  let isClosed = false;
+  return {
+    run: async (leaving, work) => {
+      const own = new CancelSource();
+      const stopListening = leaving === null ? null : onCancel(leaving, () => own.abort('cancelled'));
+      if (isClosed) own.abort('abandoned');
+      const task = work(own);
+      open.set(own, task);
+      try {
+        return await task;
+      } finally {
+        open.delete(own);
+        stopListening?.();
+      }
+    },
+    close: async () => {
+      isClosed = true;
+      for (const own of open.keys()) own.abort('abandoned');
+      await Promise.allSettled(open.values());
+    },
+  };
+}
+
+interface CallOrder {
   readonly projectId: string;
   readonly capability: string;
   readonly request: ExecRequest;
@@ -26,7 +198,7 @@ export interface CallService {
   close(): Promise<void>;
 }
 
-export interface CallServiceDependencies extends CapabilityLookup {
+interface CallServiceDependencies extends CapabilityLookup {
   readonly callCapability: CallCapability;
   readonly logger: Logger;
 }

@@ -12,7 +12,7 @@ import type { Json } from '../../contracts/primitives.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import { type CancelSignal, CancelSource } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
-import type { IdempotentRequest } from '../../db/idempotency/idempotency.ts';
+import type { IdempotentRequest } from '../../db/idempotency.ts';
 import {
   answerKey,
   findKey,
@@ -22,7 +22,7 @@ import {
   type KeyRow,
   releaseKey,
   takeOverKey,
-} from '../../db/idempotency/idempotency-hold.ts';
+} from '../../db/idempotency.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { LeaseRenewer } from '../delivery/lease-renewer.ts';
 import { newToken } from '../ids.ts';

@@ -2,7 +2,7 @@
  * A poll on behalf of those who follow something: quick while news come, rare while none do, and none at all while
  * nobody follows. Rounds never overlap.
  */
-import { pauseAfter, shortestPauseMs } from '../../core/poll-pause.ts';
+import { pauseAfter, shortestPauseMs } from '../../core/pacing.ts';
 
 export interface Timing {
   /** Milliseconds of a clock that is never set. */

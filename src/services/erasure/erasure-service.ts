@@ -1,20 +1,50 @@
 /**
- * Begins the erasure of a project, and tells how far it is. It concerns what all projects share (the registry, keys that
- * hold several, ledger and audit log), so it asks for the scope `operator`, whatever projects the key holds. From the
- * first moment the project takes no new work; the rest is done by maintenance (erase-projects.ts).
+ * Begins the erasure of a project, tells how far it is, and goes on with it. It concerns what all projects share
+ * (the registry, keys that hold several, ledger and audit log), so it asks for the scope `operator`, whatever
+ * projects the key holds. From the first moment the project takes no new work.
+ *
+ * Maintenance does the rest in batches that are committed each, from wherever a process before has come to: what
+ * is left is read from the rows. Each pass is through, or the next round of maintenance comes back to it.
+ * Invariants:
+ *
+ * E1 Rows, files and histories of other projects do not change.
+ * E2 Sums of the ledger, the budget of all projects, and whether budgets say what attempts say, do not change.
+ * E3 What Temporal and the media store hold goes before the rows by which it is found.
+ * E4 When it has ended, no row names the project, its texts, or keys that held it alone; amounts keep the name of their
+ *    capability.
  */
 import type { Erasure } from '../../contracts/access.ts';
 import { erasureCounted } from '../../contracts/bounds.ts';
+import { lockKeys } from '../../db/access/api-key.ts';
 import { insertAudit } from '../../db/access/audit.ts';
-import { lockKeys } from '../../db/access/key-lineage.ts';
 import { findOldestProject, projectExists } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
-import { untieKeys } from '../../db/erasure/erased-keys.ts';
-import { type ErasureRow, findErasure, insertErasure, markErasing } from '../../db/erasure/erasure.ts';
-import { countLeft } from '../../db/erasure/left-rows.ts';
+import {
+  countLeft,
+  type ErasureRow,
+  findErasure,
+  insertErasure,
+  listOpenErasures,
+  markErasing,
+  untieKeys,
+} from '../../db/deletion/erasure.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import { newId } from '../ids.ts';
+import {
+  type EraseDependencies,
+  type ErasurePass,
+  endWork,
+  eraseCalls,
+  eraseEndedRuns,
+  eraseJobs,
+  eraseLadders,
+  eraseSchedules,
+  eraseTables,
+  findLateCalls,
+  finish,
+  rewriteBooks,
+} from './erasure-steps.ts';
 
 const notAsked = {
   pseudonym: null,
@@ -82,3 +112,53 @@ export function createErasureService(db: Db) {
 }
 
 export type ErasureService = ReturnType<typeof createErasureService>;
+
+/** Keys are trusted for 5 s. */
+const defaultQuietMs = 15_000;
+/** Then another erasure has its turn. */
+const turnMs = 10_000;
+
+type ErasureStep = (pass: ErasurePass) => Promise<boolean>;
+
+/** None needs another to be through. */
+const work: readonly ErasureStep[] = [eraseSchedules, eraseEndedRuns, eraseLadders, eraseCalls];
+/** Each needs all before it. */
+const rest: readonly ErasureStep[] = [eraseJobs, eraseTables, findLateCalls, rewriteBooks, finish];
+
+async function isThrough(pass: ErasurePass, step: ErasureStep): Promise<boolean> {
+  const isDone = !pass.isStopping() && (await step(pass));
+  if (!isDone) pass.logger.debug({ pseudonym: pass.erasure.pseudonym, step: step.name }, 'an erasure waits');
+  return isDone;
+}
+
+async function goOn(pass: ErasurePass): Promise<boolean> {
+  let isWorkOver = true;
+  for (const step of work) isWorkOver = (await isThrough(pass, step)) && isWorkOver;
+  if (!isWorkOver) return false;
+  for (const step of rest) if (!(await isThrough(pass, step))) return false;
+  return true;
+}
+
+/** @returns what maintenance does in each round: how many erasures have ended by it */
+export function createEraseProjects(dependencies: EraseDependencies) {
+  const { db, logger, quietMs = defaultQuietMs } = dependencies;
+  return async (isStopping: () => boolean): Promise<number> => {
+    const open = await listOpenErasures(db, quietMs);
+    for (const erasure of open) await endWork({ db, erasure, isStopping });
+    let ended = 0;
+    for (const { is_quiet, ...erasure } of open) {
+      if (!is_quiet) continue;
+      const until = performance.now() + turnMs;
+      const isOver = (): boolean => isStopping() || performance.now() > until;
+      const { deleted, attempts_after: attemptsAfter } = erasure;
+      const pass = { ...dependencies, quietMs, isStopping, isOver, erasure, deleted: { ...deleted } };
+      const facts = { pseudonym: erasure.pseudonym };
+      const isEnded = await goOn({ ...pass, attemptsAfter }).catch((error: unknown) => {
+        logger.warn({ err: error, ...facts }, 'an erasure did not get on; it will try again');
+        return false;
+      });
+      if (isEnded) ended += 1;
+    }
+    return ended;
+  };
+}

@@ -1,4 +1,8 @@
-/** What callers of the API do with ladders: one attempt, one advice, or the whole loop. */
+/**
+ * Ladders as callers of the API use them: one attempt, one advice, or the whole loop; and what the API shows of an
+ * escalation.
+ */
+
 import type { Logger } from 'pino';
 import type {
   AdviseAnswer,
@@ -10,29 +14,73 @@ import type {
 } from '../../contracts/escalation.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
+import { toWireAdvice, toWireAttempt } from '../../core/ladder/ladder.ts';
+import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
-import { aloneWorkflowId, ladderWorkflowId } from '../../core/workflow-payloads/workflow-ids.ts';
+import { aloneWorkflowId, ladderWorkflowId } from '../../core/workflow-names.ts';
 import { type EscalationRow, findEscalation } from '../../db/escalation/escalation.ts';
-import { readRunRef } from '../../db/run/run-open.ts';
+import { readRunRef } from '../../db/run/run-delivery.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
-import { createOpenCalls } from '../calls/open-calls.ts';
+import { createOpenCalls } from '../calls/call-service.ts';
 import { newId } from '../ids.ts';
+import { createPresentSpecs, type SpecDependencies } from '../registry/specs.ts';
 import type { RunContexts } from '../run-data/run-context.ts';
-import { createSkillMatcher } from '../skills/match-skills.ts';
-import { isAdmin } from '../skills/skill-trust.ts';
+import { isAdmin } from '../skills/stored-skill.ts';
+import { createSkillMatcher } from '../skills/use.ts';
 import type { WebLink, WebLinks } from '../web-links.ts';
-import { toEscalation } from './ladder/escalation-view.ts';
-import { openLadderOfJob } from './ladder/open-ladder.ts';
-import type { ModelDependencies } from './levels/ask-model.ts';
-import { createExecuteJob } from './levels/execute-job.ts';
+import { openLadderOfJob } from './ladder/opening.ts';
+import { createExecuteJob } from './levels/execution.ts';
 import { createAnswerReader } from './levels/model-answer.ts';
-import { createPresentSpecs, type SpecDependencies } from './levels/present-spec.ts';
+import type { ModelDependencies } from './levels/model-question.ts';
+import { createAdviseOnce } from './once/advice.ts';
 import { createAdviceCache } from './once/advice-cache.ts';
-import { createAdviseOnce } from './once/advise-once.ts';
-import { createExecuteOnce } from './once/execute-once.ts';
+import { createExecuteOnce } from './once/execution.ts';
 
-export interface EscalationDependencies extends SpecDependencies, ModelDependencies {
+function given<Value, Name extends string>(name: Name, value: Value | null): { [N in Name]?: Value } {
+  return (value === null ? {} : { [name]: value }) as { [N in Name]?: Value };
+}
+
+/** What the API shows of an escalation. */
+function toEscalation(row: EscalationRow, web: WebLink): Escalation {
+  return {
+    escalation_id: row.escalation_id,
+    job_type: row.job_type,
+    escalation_level: row.escalation_level,
+    payload: {
+      prompt: row.prompt,
+      ...(row.has_context ? { context: row.context } : {}),
+      repo_context: row.repo_context,
+      escalation_history: row.escalation_history.map(toWireAttempt),
+      escalation_advice: row.escalation_advice.map(toWireAdvice),
+      model_spec: row.model_spec,
+      active_skills: [...row.active_skills],
+    },
+    signals: [...row.signals],
+    state: row.state,
+    ...(row.has_result ? { result: row.result } : {}),
+    ...given('error', row.error),
+    ...given('run_id', row.run_id),
+    ...given('step_id', row.step_id),
+    ...given('item', row.item),
+    ...given('previous_id', row.previous_id),
+    ...given('review_id', row.review_id),
+    ...given('skill_id', row.skill_id),
+    max_usd: row.max_usd === null ? null : Number(row.max_usd),
+    cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
+    reserved_usd: fromNanoUsd(BigInt(row.reserved_nano)),
+    created_at: row.created_at.toISOString(),
+    finished_at: row.finished_at === null ? null : row.finished_at.toISOString(),
+    links: {
+      self: `/v1/escalations/${row.escalation_id}`,
+      ...(row.run_id === null ? {} : { run: `/v1/runs/${row.run_id}` }),
+      ...(row.review_id === null ? {} : { review: `/v1/reviews/${row.review_id}` }),
+      ...web,
+    },
+  };
+}
+
+interface EscalationDependencies extends SpecDependencies, ModelDependencies {
   readonly contexts: RunContexts;
   readonly fleet: SpecDependencies['fleet'];
   /** Says why a stranger's schema cannot be used, or null. */

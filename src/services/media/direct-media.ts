@@ -4,8 +4,8 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import { digestMismatch } from '../../clients/media/media-faults.ts';
 import type { DescribedObject, MediaStore } from '../../clients/media/media-store.ts';
+import { digestMismatch } from '../../clients/media/media-store.ts';
 import {
   formatMediaReference,
   type MediaPath,
@@ -20,11 +20,11 @@ import {
   type FoundUpload,
   findUpload,
   noteMade,
-} from '../../db/media/media-upload.ts';
+} from '../../db/media.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { MediaLibrary } from './media-library.ts';
-import type { RequireRoom } from './require-room.ts';
-import { announcedHours } from './settle-uploads.ts';
+import type { RequireRoom } from './quota.ts';
+import { announcedHours } from './quota.ts';
 
 export interface DirectMedia {
   /** @throws AppError `body_too_large`, `media_quota` */

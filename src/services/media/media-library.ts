@@ -14,17 +14,10 @@ import type {
 } from '../../clients/media/media-store.ts';
 import { formatMediaReference, type MediaPath } from '../../contracts/media.ts';
 import type { Db } from '../../db/connect.ts';
-import {
-  findFacts,
-  forgetFacts,
-  forgetJob,
-  isAwaited,
-  keepFacts,
-  listFacts,
-} from '../../db/media/media-object.ts';
+import { findFacts, forgetFacts, forgetJob, isAwaited, keepFacts, listFacts } from '../../db/media.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { RequireRoom } from './require-room.ts';
-import { settleUploads } from './settle-uploads.ts';
+import type { RequireRoom } from './quota.ts';
+import { settleUploads } from './quota.ts';
 
 export interface OpenMedia extends OpenObject {
   readonly object: DescribedObject;

@@ -1,7 +1,7 @@
 /** Duties around budgets: what people are told of, and proof that the sums are right. */
 import type { Logger } from 'pino';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { type Metrics, noMetrics } from '../../core/telemetry/metrics.ts';
+import { type Metrics, noMetrics } from '../../core/telemetry/telemetry.ts';
 import type { Db } from '../../db/connect.ts';
 import { takeNewMarks } from '../../db/money/budget.ts';
 import { addEnded, correctDrift, type EndedSums, findDrift } from '../../db/money/budget-drift.ts';

@@ -1,4 +1,10 @@
-/** What was spent, what may be spent, and the ledger behind it, for the project that the caller works in. */
+/**
+ * What was spent, what may be spent, and the ledger behind it, for the project that the caller works in.
+ *
+ * The ledger in pages, and as one CSV text of which a page at a time is in memory.
+ */
+
+import { z } from 'zod';
 import type {
   Budget,
   BudgetRequest,
@@ -6,16 +12,161 @@ import type {
   CostSeries,
   CostSeriesQuery,
   CostSummary,
+  LedgerEntry,
   LedgerQuery,
 } from '../../contracts/money.ts';
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import { formatNanoUsd, fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { Db } from '../../db/connect.ts';
-import { readSpending } from '../../db/money/spending.ts';
+import {
+  type CostPointRow,
+  type LedgerPlace,
+  type LedgerRow,
+  listCostPoints,
+  listLedger,
+  readCostSpan,
+  readSpending,
+} from '../../db/money/spending.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
+import { decodeCursor, toPage } from '../cursor.ts';
 import { readBudgets, setBudget } from './budgets.ts';
-import { readCostSeries } from './cost-series.ts';
-import { exportLedger, readLedgerPage } from './ledger-pages.ts';
+
+const mostSeries = 50;
+const others = 'others';
+
+type Sums = ReadonlyMap<string, ReadonlyMap<number, bigint>>;
+
+function sumByName(rows: readonly CostPointRow[], rename: (name: string) => string): Sums {
+  const sums = new Map<string, Map<number, bigint>>();
+  for (const { name, at, nano } of rows) {
+    const shown = rename(name);
+    const points = sums.get(shown) ?? new Map<number, bigint>();
+    points.set(at.getTime(), (points.get(at.getTime()) ?? 0n) + BigInt(nano));
+    sums.set(shown, points);
+  }
+  return sums;
+}
+
+function totalOf(points: ReadonlyMap<number, bigint>): bigint {
+  return [...points.values()].reduce((sum, nano) => sum + nano, 0n);
+}
+
+function byTotal(sums: Sums): readonly string[] {
+  const totals = [...sums].map(([name, points]) => ({ name, total: totalOf(points) }));
+  return totals.sort((a, b) => (b.total > a.total ? 1 : b.total < a.total ? -1 : 0)).map(({ name }) => name);
+}
+
+function toSeries(rows: readonly CostPointRow[]): CostSeries['series'] {
+  const shown = new Set(byTotal(sumByName(rows, (name) => name)).slice(0, mostSeries));
+  const sums = sumByName(rows, (name) => (shown.has(name) ? name : others));
+  return byTotal(sums).map((name) => {
+    const points = [...(sums.get(name) ?? [])].sort(([a], [b]) => a - b);
+    return {
+      name,
+      points: points.map(([at, nano]): [string, number] => [new Date(at).toISOString(), fromNanoUsd(nano)]),
+    };
+  });
+}
+
+/** What a project's calls have cost in time, a series for each of what they are told apart by. */
+async function readCostSeries(db: Db, projectId: string, query: CostSeriesQuery): Promise<CostSeries> {
+  const row = await readCostSpan(db, projectId, query.period);
+  if (row === undefined) throw new AppError('not_found', `no project ${projectId}`);
+  const { timezone, today, first_day } = row;
+  const from = first_day ?? today;
+  const points = await listCostPoints(db, projectId, {
+    timezone,
+    span: [from, today],
+    bucket: query.bucket,
+    by: query.by,
+  });
+  return {
+    from,
+    to: today,
+    series: toSeries(points),
+    daily_limit_usd: fromNanoUsd(BigInt(row.daily_limit_nano)),
+  };
+}
+
+const csvPage = 1_000;
+
+const Place = z.templateLiteral([z.iso.date(), '.', z.string().regex(/^\d{1,18}$/)]);
+
+function toCursor({ day, entry_id }: LedgerPlace): string {
+  return `${day}.${entry_id}`;
+}
+
+function readCursor(cursor: string | undefined): LedgerPlace | null {
+  if (cursor === undefined) return null;
+  const place = Place.safeParse(decodeCursor(cursor));
+  const [day, entry_id] = place.success ? place.data.split('.') : [];
+  if (day !== undefined && entry_id !== undefined) return { day, entry_id };
+  throw new AppError('request_invalid', 'the cursor is none that the ledger answered as next_cursor', {
+    errors: [{ pointer: '/query/cursor', code: 'invalid_cursor', message: 'not a next_cursor of this list' }],
+  });
+}
+
+function toEntry(row: LedgerRow): LedgerEntry {
+  return {
+    entry_id: row.entry_id,
+    at: row.at.toISOString(),
+    attempt_id: row.attempt_id,
+    kind: row.kind,
+    amount_usd: fromNanoUsd(BigInt(row.amount_nano)),
+    certainty: row.certainty,
+    window: row.day,
+    capability: row.capability,
+    ...(row.endpoint === null ? {} : { endpoint: row.endpoint }),
+    ...(row.run_id === null ? {} : { run_id: row.run_id }),
+    ...(row.step_id === null ? {} : { step_id: row.step_id }),
+  };
+}
+
+async function readLedgerPage(db: Db, projectId: string, query: LedgerQuery) {
+  const filter = { ...query, after: readCursor(query.cursor), limit: query.limit + 1 };
+  const rows = await listLedger(db, projectId, filter);
+  return toPage(rows, query.limit, { key: toCursor, item: toEntry });
+}
+
+const columns: Readonly<Record<keyof LedgerEntry, (row: LedgerRow) => string>> = {
+  entry_id: (row) => row.entry_id,
+  at: (row) => row.at.toISOString(),
+  attempt_id: (row) => row.attempt_id,
+  kind: (row) => row.kind,
+  amount_usd: (row) => formatNanoUsd(BigInt(row.amount_nano)),
+  certainty: (row) => row.certainty,
+  window: (row) => row.day,
+  capability: (row) => row.capability,
+  endpoint: (row) => row.endpoint ?? '',
+  run_id: (row) => row.run_id ?? '',
+  step_id: (row) => row.step_id ?? '',
+};
+
+function quote(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function toLine(texts: readonly string[]): string {
+  return `${texts.map(quote).join(',')}\r\n`;
+}
+
+/** Pieces of RFC 4180 text, a header line first. Page size and cursor of the query do not count. */
+async function* exportLedger(
+  db: Db,
+  projectId: string,
+  query: LedgerQuery,
+): AsyncGenerator<string, void, undefined> {
+  yield toLine(Object.keys(columns));
+  let after: LedgerPlace | null = null;
+  for (;;) {
+    const rows: readonly LedgerRow[] = await listLedger(db, projectId, { ...query, after, limit: csvPage });
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    yield rows.map((row) => toLine(Object.values(columns).map((read) => read(row)))).join('');
+    if (rows.length < csvPage) return;
+    after = last;
+  }
+}
 
 function toUsd(nano: string): number {
   return fromNanoUsd(BigInt(nano));

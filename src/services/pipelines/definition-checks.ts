@@ -4,16 +4,15 @@
  */
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
-import { checkRunnable } from '../../core/definition/checks/check-capabilities.ts';
+import { checkRunnable } from '../../core/definition/checks/check-availability.ts';
 import { checkDefinition } from '../../core/definition/checks/check-definition.ts';
-import type { DefinitionFacts } from '../../core/definition/checks/definition-facts.ts';
-import type { DefinitionFinding } from '../../core/definition/checks/finding.ts';
+import type { DefinitionFacts, DefinitionFinding } from '../../core/definition/checks/finding.ts';
 import type { Db } from '../../db/connect.ts';
-import { type VetSchema, vetOwnSchemas } from '../../definitions/own-schemas.ts';
-import { refuseFindings } from '../../definitions/refuse-findings.ts';
+import { type VetSchema, vetOwnSchemas } from '../../definitions/input-forms.ts';
+import { refuseFindings } from '../../definitions/submission.ts';
 import { createTextCache } from '../../definitions/text-cache.ts';
 import { createSchemaCompiler, SchemaRefused } from '../../schemas/schema-compiler.ts';
-import type { FleetPoller } from '../routing/fleet/fleet-poller.ts';
+import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import { createFactGatherer } from './definition-facts.ts';
 
 export interface CheckTools {

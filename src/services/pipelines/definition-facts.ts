@@ -1,22 +1,202 @@
-/** Gathers what a definition is checked against: what is registered, what it takes and answers, the pipelines it runs. */
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { DefinitionFacts } from '../../core/definition/checks/definition-facts.ts';
+/**
+ * Gathers what a definition is checked against: what is registered, what it takes and answers, the pipelines it
+ * runs.
+ *
+ * The specs that count for the calls of a definition: those of instances that are up, else all that were known, of
+ * which any may come back. Of instances that are up, memory tells; the rest is asked for all steps at once.
+ */
+import semver from 'semver';
+import { deepestSubRun } from '../../contracts/bounds.ts';
+import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
+import { createReferenceJudge } from '../../core/definition/checks/check-availability.ts';
+import type { CapabilityForm, DefinitionFacts, PipelineForm } from '../../core/definition/checks/finding.ts';
+import { createNameSuggester } from '../../core/nearest-name.ts';
 import type { Db } from '../../db/connect.ts';
-import { listCapabilityNames } from '../../db/spec/capability-names.ts';
-import { createInputForms, type InputForms } from '../../definitions/input-forms.ts';
-import { type VetSchema, vetOwnSchemas } from '../../definitions/own-schemas.ts';
-import type { FleetPoller } from '../routing/fleet/fleet-poller.ts';
-import { findPipelineForms } from './pipeline-forms.ts';
-import { type Calls, findSpecDigests, listCalls, readSpecForms, type SpecDigests } from './spec-forms.ts';
+import { listCapabilityNames } from '../../db/instance/capability-name.ts';
+import { findSpecs, listKnownSpecs } from '../../db/instance/capability-spec.ts';
+import {
+  findReferenced,
+  listPipelineNames,
+  listVersionNames,
+  type ReferencedRow,
+} from '../../db/pipeline.ts';
+import {
+  createInputForms,
+  type InputForms,
+  type VetSchema,
+  vetOwnSchemas,
+} from '../../definitions/input-forms.ts';
+import type { FleetPoller } from '../fleet/fleet-poller.ts';
+import { isWanted, pickPresentSpecs, type SpecTarget } from '../registry/specs.ts';
 
-export interface FactSources {
+interface SpecDigests {
+  /** The digests of each kind of call, by `callOf`. */
+  readonly byCall: ReadonlyMap<string, readonly string[]>;
+  /** The first of each capability. */
+  readonly byCapability: Readonly<Record<string, string>>;
+}
+
+interface SpecSources {
+  readonly db: Db;
+  readonly fleet: Pick<FleetPoller, 'of'>;
+}
+
+/** Steps with the same are served by the same instances. */
+function callOf({ capability, capability_version, tags = [] }: StepDefinition): string {
+  return JSON.stringify([capability, capability_version ?? null, tags]);
+}
+
+async function findSpecDigests({ db, fleet }: SpecSources, calls: Calls): Promise<SpecDigests> {
+  const byCall = new Map<string, readonly string[]>();
+  const absent = new Map<string, SpecTarget>();
+  for (const [call, target] of calls) {
+    const present = pickPresentSpecs(fleet, target);
+    if (present.length > 0)
+      byCall.set(
+        call,
+        present.map(({ digest }) => digest),
+      );
+    else absent.set(call, target);
+  }
+  const names = [...new Set([...absent.values()].map(({ capability }) => capability))];
+  const known = names.length === 0 ? [] : await listKnownSpecs(db, names);
+  for (const [call, target] of absent) {
+    const specs = known.filter(
+      ({ name, version }) => name === target.capability && isWanted(target, version),
+    );
+    byCall.set(
+      call,
+      specs.map(({ digest }) => digest),
+    );
+  }
+  return { byCall, byCapability: pickFirst(calls, byCall) };
+}
+
+type Calls = ReadonlyMap<string, SpecTarget>;
+
+/** The kinds of calls that a definition makes, by `callOf`. */
+function listCalls({ steps }: Pick<PipelineDefinition, 'steps'>): Calls {
+  const calls = new Map<string, SpecTarget>();
+  for (const step of steps) {
+    const { capability, capability_version: versionRange = null, tags = [] } = step;
+    if (capability === undefined || calls.has(callOf(step))) continue;
+    if (versionRange !== null && semver.validRange(versionRange) === null) continue;
+    calls.set(callOf(step), { capability, versionRange, tags });
+  }
+  return calls;
+}
+
+function pickFirst(calls: Calls, byCall: SpecDigests['byCall']): Readonly<Record<string, string>> {
+  const first = new Map<string, string>();
+  for (const [call, { capability }] of calls) {
+    const digest = byCall.get(call)?.[0];
+    if (digest !== undefined && !first.has(capability)) first.set(capability, digest);
+  }
+  return Object.fromEntries(first);
+}
+
+/** @returns the forms of a step, none when nothing is known of its capability */
+async function readSpecForms(
+  { db, forms }: { readonly db: Db; readonly forms: InputForms },
+  { byCall }: Pick<SpecDigests, 'byCall'>,
+): Promise<(step: StepDefinition) => readonly CapabilityForm[]> {
+  const read = new Map<string, CapabilityForm>();
+  const unread: string[] = [];
+  for (const digest of new Set([...byCall.values()].flat())) {
+    const form = forms.ofSpec(digest);
+    if (form === undefined) unread.push(digest);
+    else read.set(digest, form);
+  }
+  const specs = unread.length === 0 ? new Map() : await findSpecs(db, unread);
+  for (const [digest, spec] of specs) read.set(digest, forms.addSpec(digest, spec));
+  return (step) => (byCall.get(callOf(step)) ?? []).flatMap((digest) => read.get(digest) ?? []);
+}
+
+interface PipelineForms {
+  /** By reference. */
+  readonly forms: ReadonlyMap<string, PipelineForm>;
+  /** The digests of the pipelines found, in the order of their references: what the forms depend on. */
+  readonly digests: readonly string[];
+}
+
+/** Different references of a definition and of all it leads to. */
+const mostReferences = 1_000;
+
+/** The pipelines that a definition runs, and those that they run: one query for each level. */
+async function findPipelineForms(
+  { db, forms }: { readonly db: Db; readonly forms: InputForms },
+  projectId: string,
+  definition: PipelineDefinition,
+): Promise<PipelineForms> {
+  const own = [...new Set(definition.steps.flatMap(({ pipeline }) => pipeline ?? []))];
+  if (own.length === 0) return { forms: new Map(), digests: [] };
+  const rows = await followReferences(db, projectId, own);
+  if (rows === null) return { forms: new Map(own.map((reference) => [reference, tooMany])), digests: [] };
+  const { pipeline, version } = definition;
+  const judge = createReferenceJudge({ pipeline, version, references: own }, (reference) =>
+    rows.get(reference),
+  );
+  const found = new Map<string, PipelineForm>();
+  for (const reference of own) {
+    const row = rows.get(reference);
+    const fault = judge(reference);
+    if (fault === null && row !== undefined) found.set(reference, forms.ofPipeline(row));
+    else if (fault !== null)
+      found.set(reference, { ...fault, ...(row ? {} : await suggest(db, projectId, reference)) });
+  }
+  const digests = [...rows.values()].map(({ reference, digest }) => `${reference} ${digest}`).sort();
+  return { forms: found, digests };
+}
+
+const tooMany: PipelineForm = {
+  kind: 'refused',
+  code: 'pipeline_limit',
+  message: `the pipelines that it leads to are more than ${mostReferences}, the most allowed`,
+};
+
+/** Null when there are too many. What does not exist is left out. */
+async function followReferences(
+  db: Db,
+  projectId: string,
+  own: readonly string[],
+): Promise<ReadonlyMap<string, ReferencedRow> | null> {
+  const rows = new Map<string, ReferencedRow>();
+  const asked = new Set<string>();
+  let level = [...own];
+  for (let depth = 0; depth <= deepestSubRun && level.length > 0; depth++) {
+    for (const reference of level) asked.add(reference);
+    if (asked.size > mostReferences) return null;
+    const found = await findReferenced(db, projectId, level);
+    for (const row of found) rows.set(row.reference, row);
+    level = [...new Set(found.flatMap(({ references }) => references))].filter(
+      (reference) => !asked.has(reference),
+    );
+  }
+  return rows;
+}
+
+/** A pipeline, or a version of one, that is nearly what was written. */
+async function suggest(
+  db: Db,
+  projectId: string,
+  reference: string,
+): Promise<{ readonly suggestion?: string | undefined }> {
+  const [name = ''] = reference.split('@', 1);
+  const names = await listPipelineNames(db, projectId);
+  if (!names.includes(name)) return { suggestion: createNameSuggester(names)(name) };
+  const versions = await listVersionNames(db, projectId, name);
+  const near = createNameSuggester(versions.map((known) => `${name}@${known}`))(reference);
+  return { suggestion: near ?? `versions of ${name} are ${versions.slice(0, 5).join(', ')}` };
+}
+
+interface FactSources {
   readonly db: Db;
   readonly fleet: Pick<FleetPoller, 'of'>;
   readonly vet: VetSchema;
 }
 
 /** What may have changed since a definition was checked, and what the rest is read by. */
-export interface PresentFacts {
+interface PresentFacts {
   /** The same text: the same findings. */
   readonly key: string;
   readonly specs: SpecDigests['byCapability'];
@@ -24,7 +204,7 @@ export interface PresentFacts {
   readonly read: () => Promise<DefinitionFacts>;
 }
 
-export interface FactGatherer {
+interface FactGatherer {
   gather(projectId: string, definition: PipelineDefinition): Promise<PresentFacts>;
 }
 

@@ -3,6 +3,7 @@
  * with another one it is a conflict that names the differences.
  */
 import type {
+  Alias,
   PipelineDefinition,
   PipelineSubmitted,
   PipelineSummary,
@@ -10,31 +11,41 @@ import type {
   Validation,
 } from '../../contracts/pipeline.ts';
 import type { Json } from '../../contracts/primitives.ts';
+import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
+  type AliasRow,
   findLatestVersion,
   findVersion,
+  insertDefinition,
   insertVersion,
+  listAliases,
   listPipelines,
   listVersions,
   type SummaryRow,
+  setAlias,
   type VersionKey,
   type VersionRow,
   type VersionSource,
-} from '../../db/pipeline/pipeline.ts';
-import { describeDifferences } from '../../definitions/definition-difference.ts';
+} from '../../db/pipeline.ts';
 import { showGraph } from '../../definitions/definition-graph.ts';
 import {
   type DefinitionReading,
   type DefinitionText,
   openDefinition,
 } from '../../definitions/read-definition.ts';
-import { refuseFindings } from '../../definitions/refuse-findings.ts';
-import { detectFormat } from '../../definitions/source/source-format.ts';
+import { detectFormat } from '../../definitions/source/source-node.ts';
+import { describeDifferences, digestDefinition, refuseFindings } from '../../definitions/submission.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { type CheckTools, createDefinitionChecks } from './definition-checks.ts';
-import { storeDefinition } from './store-definition.ts';
+
+/** Stores a definition by its content; storing an equal one again changes nothing. @returns its digest */
+export async function storeDefinition(db: Db, definition: PipelineDefinition): Promise<string> {
+  const digest = digestDefinition(definition);
+  await insertDefinition(db, { digest, body: definition });
+  return digest;
+}
 
 function toVersion({ created_at, source, ...row }: VersionRow): PipelineVersion {
   return {
@@ -156,3 +167,38 @@ export function createPipelineService(db: Db, tools: CheckTools = {}) {
 }
 
 export type PipelineService = ReturnType<typeof createPipelineService>;
+
+/** Aliases of pipeline versions: `production` means 1.4 today and 1.5 tomorrow. */
+function toAlias({ alias, version, updated_at }: AliasRow): Alias {
+  return {
+    alias,
+    version,
+    updated_at: updated_at.toISOString(),
+  };
+}
+
+export function createAliasService(db: Db) {
+  return {
+    /** Repeated, it changes nothing but the audit log. @param actor the key @throws AppError `not_found` */
+    set: async (key: VersionKey, alias: string, actor: string): Promise<Alias> => {
+      return db.transaction(async (trx) => {
+        const row = await setAlias(trx, key, alias);
+        const { project_id, pipeline, version } = key;
+        if (row === undefined)
+          throw new AppError('not_found', `no version ${version} of a pipeline ${pipeline}`);
+        const subject = `${pipeline}@${alias}`;
+        await insertAudit(trx, { project_id, actor, action: 'alias.set', subject, data: { version } });
+        return toAlias(row);
+      });
+    },
+
+    /** @throws AppError `not_found` */
+    list: async (projectId: string, pipeline: string): Promise<{ items: Alias[] }> => {
+      const rows = await listAliases(db, { project_id: projectId, pipeline });
+      if (rows.length === 0) throw new AppError('not_found', `no pipeline ${pipeline}`);
+      return { items: rows.map(toAlias) };
+    },
+  };
+}
+
+export type AliasService = ReturnType<typeof createAliasService>;

@@ -1,14 +1,34 @@
-/** What a plan is made of: of a run, of its steps, and of one execution of a step. */
+/**
+ * What a plan is made of: the forecast of a run, of its steps, of one execution of a step, of one call, and what
+ * each costs.
+ *
+ * A call's forecast says who would take it now, and what it would take and cost: the router's own choice, without
+ * a claim. Calls that ask for the same and are refused by the same instances are looked at once, so that a
+ * thousand steps are cheap.
+ */
 import type { Candidate } from '../../contracts/decision.ts';
+import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { PlannedStepView } from '../../contracts/plan.ts';
+import type { PlannedCost, PlannedStepView } from '../../contracts/plan.ts';
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
-import type { CriticalPath } from '../../core/dag/critical-path.ts';
-import type { CompiledStep } from '../../core/definition/compile/compile-definition.ts';
-import type { FindKept } from '../cache/find-kept.ts';
-import type { KnownDefinition } from '../runs/known-definitions.ts';
-import type { CostRange } from './cost-range.ts';
-import type { ForecastCall } from './forecast-call.ts';
+import { explainNoClaim } from '../../core/call/no-claim.ts';
+import type { CompiledStep } from '../../core/definition/compile.ts';
+import type { CriticalPath } from '../../core/graph/dag.ts';
+import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
+import { likelyCost, lowestCeiling } from '../../core/routing/estimate.ts';
+import { findPriceRange, type Headroom } from '../../core/routing/price-range.ts';
+import type { RouteConstraints } from '../../core/routing/types.ts';
+import type { FindKept } from '../cache/cache-service.ts';
+import type { FleetPoller } from '../fleet/fleet-poller.ts';
+import type { SchemaValidator } from '../registry/specs.ts';
+import {
+  type ChoicePreview,
+  findRefusals,
+  noRefusals,
+  previewChoice,
+  type Refusals,
+} from '../routing/decisions.ts';
+import type { KnownDefinition } from '../runs/definitions.ts';
 
 /** A run to be planned. */
 export interface RunTask {
@@ -70,4 +90,152 @@ export interface PlannedUnit {
   readonly pointer: string;
   /** Null = only the run will know. */
   readonly input: JsonObject | null;
+}
+
+// What something costs, in nano-USD, as long as no input has to be corrected and no process of Capstan is killed:
+// - least: the cheapest instances take the calls, those that say themselves what a call costs for nothing, and what need
+//   not happen does not;
+// - expected: the chosen instances take them, for as long as such calls took so far, or, where an instance says itself
+//   what its calls cost, for what they cost so far;
+// - worst: every delivery that the retries allow is lost, and a lost one is paid for with all that was reserved (one
+//   that is answered with an error costs its time at most, one that was not sent nothing);
+// - limit: the worst, with as many items as a step may have where their number is not known: it is never exceeded.
+// A run below costs at worst its own ceiling.
+
+export interface CostRange {
+  readonly least: bigint;
+  readonly expected: bigint;
+  readonly worst: bigint;
+  readonly limit: bigint;
+}
+
+export const noCost: CostRange = { least: 0n, expected: 0n, worst: 0n, limit: 0n };
+
+export function addCosts(one: CostRange, other: CostRange): CostRange {
+  return {
+    least: one.least + other.least,
+    expected: one.expected + other.expected,
+    worst: one.worst + other.worst,
+    limit: one.limit + other.limit,
+  };
+}
+
+export function multiplyCost({ least, expected, worst, limit }: CostRange, times: number): CostRange {
+  const n = BigInt(times);
+  return { least: least * n, expected: expected * n, worst: worst * n, limit: limit * n };
+}
+
+/** Of a run below: its own ceiling ends it, where it would cost more. @param ceilingUsd null = none */
+export function capCost(cost: CostRange, ceilingUsd: number | null): CostRange {
+  if (ceilingUsd === null) return cost;
+  const ceiling = toNanoUsd(ceilingUsd);
+  const cap = ceiling > cost.expected ? ceiling : cost.expected;
+  const lower = (nano: bigint): bigint => (nano < cap ? nano : cap);
+  return { ...cost, worst: lower(cost.worst), limit: lower(cost.limit) };
+}
+
+export function showCost({ least, expected, worst }: CostRange): PlannedCost {
+  return {
+    min: fromNanoUsd(least),
+    expected: fromNanoUsd(expected),
+    worst: fromNanoUsd(worst),
+  };
+}
+
+/** Why nobody could take a call, as the call itself would say it. */
+interface Trouble {
+  readonly code: ErrorCode;
+  readonly message: string;
+  /** Time does not cure it: the step would fail. */
+  readonly isFinal: boolean;
+}
+
+interface CallForecast {
+  readonly chosen: string | null;
+  readonly reason: string;
+  readonly candidates: readonly Candidate[];
+  readonly cost: CostRange;
+  readonly durationMs: number;
+  readonly trouble: Trouble | null;
+}
+
+interface PlannedCall {
+  readonly route: RouteConstraints;
+  /** Deliveries after the first. */
+  readonly retryMax: number;
+  /** Null = not known before the run. */
+  readonly input: JsonObject | null;
+}
+
+type ForecastCall = (call: PlannedCall) => Promise<CallForecast>;
+
+export interface CallDependencies {
+  readonly fleet: Pick<FleetPoller, 'of' | 'nowMs'>;
+  readonly validator: Pick<SchemaValidator, 'validateInput'>;
+}
+
+/** For one plan. */
+export function createForecastCall({ fleet, validator }: CallDependencies, headroom: Headroom): ForecastCall {
+  const known = new Map<string, CallForecast>();
+  return async ({ route, retryMax, input }) => {
+    const { instances } = fleet.of(route.capability);
+    const refusals = input === null ? noRefusals : await findRefusals(validator, instances, input);
+    const key = JSON.stringify([route, retryMax, [...refusals.ruledOut.keys()], refusals.errors]);
+    const forecast = known.get(key) ?? forecastCall(fleet, { route, retryMax, refusals, headroom });
+    known.set(key, forecast);
+    return forecast;
+  };
+}
+
+function forecastCall(
+  fleet: CallDependencies['fleet'],
+  {
+    route,
+    retryMax,
+    refusals,
+    headroom,
+  }: Omit<PlannedCall, 'input'> & { readonly refusals: Refusals; readonly headroom: Headroom },
+): CallForecast {
+  const { ruledOut } = refusals;
+  const preview = previewChoice(fleet, route, { ...withinRun(headroom, route), ruledOut });
+  const { request, choice, decision } = preview;
+  const { chosen, reason, candidates } = decision;
+  const prices = findPriceRange(fleet.of(route.capability).instances, request);
+  const worst = (prices?.mostNano ?? 0n) * BigInt(1 + retryMax);
+  const { best } = choice;
+  const least = toNanoUsd(prices?.leastUsd ?? 0);
+  const expected = toNanoUsd(
+    best === null ? (prices?.likelyUsd ?? 0) : likelyCost(best.instance, request, best.costUsd),
+  );
+  return {
+    chosen,
+    reason,
+    candidates,
+    cost: prices === null ? noCost : { least, expected, worst, limit: worst },
+    durationMs: best?.instance.duration_ms ?? request.priorMs,
+    trouble: best === null ? findTrouble(preview, refusals) : null,
+  };
+}
+
+/** What a run may spend in all bounds each of its calls, like what is left of the day. */
+function withinRun(
+  { headroomUsd, hidesHeadroom }: Headroom,
+  { runCeilingUsd = null }: RouteConstraints,
+): Headroom {
+  const least = lowestCeiling(headroomUsd, runCeilingUsd);
+  return { headroomUsd: least, hidesHeadroom: hidesHeadroom === true && least !== runCeilingUsd };
+}
+
+function findTrouble({ request, choice, decision }: ChoicePreview, { errors }: Refusals): Trouble {
+  if (choice.verdicts.has('over_budget')) {
+    return { code: 'budget_exhausted', message: decision.reason, isFinal: false };
+  }
+  const { error, isFinal } = explainNoClaim({
+    choice,
+    reason: decision.reason,
+    refusals: errors,
+    shortage: null,
+    nowMs: request.nowMs,
+  });
+  return { ...error, isFinal };
 }

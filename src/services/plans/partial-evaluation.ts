@@ -5,9 +5,9 @@
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { evaluateCondition } from '../../core/expression/condition.ts';
-import { ExpressionError } from '../../core/expression/errors.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import type { ExpressionScope, StepScope } from '../../core/expression/evaluation.ts';
+import { ExpressionError } from '../../core/expression/language.ts';
 import type { CompiledTemplate } from '../../core/expression/template.ts';
 
 export type PartialValue<Value> =

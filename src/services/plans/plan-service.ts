@@ -2,30 +2,126 @@
  * Plans: what a run would do and cost if it began now. Nothing is written and nobody is called. The checks of the
  * definition are among the findings, and so is whatever would keep the run from succeeding.
  */
+
 import { setImmediate } from 'node:timers/promises';
+import type { DecidedRoute, DispatchChoice } from '../../contracts/decision.ts';
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Plan, PlanDefinitionRequest, PlanRequest } from '../../contracts/plan.ts';
+import type { Plan, PlanDefinitionRequest, PlannedStepView, PlanRequest } from '../../contracts/plan.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
-import { checkRunnable } from '../../core/definition/checks/check-capabilities.ts';
-import { type Headroom, toHeadroom } from '../../core/routing/headroom.ts';
+import { checkRunnable } from '../../core/definition/checks/check-availability.ts';
+import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
+import { type Headroom, toHeadroom } from '../../core/routing/price-range.ts';
+import { createDispatchOf, explainDispatch } from '../../core/run/dispatch.ts';
 import type { Db } from '../../db/connect.ts';
-import { readHeadroom } from '../../db/money/budget-headroom.ts';
+import { listCapabilityNames } from '../../db/instance/capability-name.ts';
+import { readHeadroom } from '../../db/money/budget.ts';
 import { findJob } from '../../db/run/job.ts';
-import { listCapabilityNames } from '../../db/spec/capability-names.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { createFindKept } from '../cache/find-kept.ts';
-import type { KeyDependencies } from '../cache/keyed-call.ts';
+import { createFindKept } from '../cache/cache-service.ts';
+import type { KeyDependencies } from '../cache/call-key.ts';
 import { newId } from '../ids.ts';
-import { bindJobMedia } from '../jobs/bind-job-media.ts';
-import type { OwnMedia } from '../jobs/own-media.ts';
+import { bindJobMedia, type OwnMedia } from '../jobs.ts';
 import type { PipelineService } from '../pipelines/pipeline-service.ts';
-import { createDecideDispatch } from '../runs/decide-dispatch.ts';
-import type { KnownDefinition, KnownDefinitions } from '../runs/known-definitions.ts';
-import { requireOwnMedia } from '../runs/prepare-run.ts';
-import type { PlanContext, RunForecast, RunTask } from './forecast.ts';
-import { type CallDependencies, createForecastCall } from './forecast-call.ts';
-import { forecastRun } from './forecast-run.ts';
-import { showPlan } from './show-plan.ts';
+import type { KnownDefinition, KnownDefinitions } from '../runs/definitions.ts';
+import { createDecideDispatch, requireOwnMedia } from '../runs/preparation.ts';
+import {
+  type CallDependencies,
+  createForecastCall,
+  type PlanContext,
+  type RunForecast,
+  type RunTask,
+  showCost,
+} from './forecast.ts';
+import { forecastRun } from './run-forecast.ts';
+
+const mostFindings = 1_000;
+
+interface PlannedRun {
+  readonly context: Pick<PlanContext, 'missing' | 'inputBudget'>;
+  readonly task: RunTask;
+  readonly forecast: RunForecast;
+  readonly headroom: Headroom;
+  /** How steps would be carried out that leave it open. */
+  readonly dispatch: readonly DecidedRoute[];
+  /** Findings of the definition's checks. */
+  readonly checks: readonly Finding[];
+}
+
+/** A forecast as the plan that is answered, with what is to be said about the run as a whole. */
+function showPlan(run: PlannedRun): Plan {
+  const { context, task, forecast, checks } = run;
+  const { pipeline, version, steps } = task.definition;
+  const dispatchOf = createDispatchOf(task.definition, run.dispatch);
+  const refused = new Set(checks.filter(({ severity }) => severity === 'error').map(placeOf));
+  const foreseen = forecast.findings.filter((finding) => !refused.has(placeOf(finding))); // said once
+  const findings = [...checks, ...foreseen, ...judge(run)];
+  return {
+    pipeline,
+    version,
+    steps: steps.map((step, index) => showStep(step, forecast.steps[index], dispatchOf(step))),
+    cost_usd: showCost(forecast.cost),
+    critical_path: { steps: [...forecast.path.steps], duration_ms: forecast.path.durationMs },
+    missing: [...context.missing].sort(),
+    budget_ceiling_usd: task.ceilingUsd,
+    within_ceiling: isWithin(forecast, task.ceilingUsd),
+    findings: findings.slice(0, mostFindings),
+  };
+}
+
+/** An input is one place. */
+function placeOf({ pointer }: Finding): string {
+  return /^\/steps\/\d+\/input/.exec(pointer)?.[0] ?? pointer;
+}
+
+function isWithin({ cost }: RunForecast, limitUsd: number | null): boolean {
+  return limitUsd === null || cost.limit <= toNanoUsd(limitUsd);
+}
+
+function judge({ context, task: { ceilingUsd }, forecast, headroom }: PlannedRun): Finding[] {
+  const findings: Finding[] = [];
+  const say = (severity: Finding['severity'], code: string, message: string): void => {
+    findings.push({ severity, code, pointer: '', message });
+  };
+  const worst = `the worst case is ${fromNanoUsd(forecast.cost.limit)} USD`;
+  if (!isWithin(forecast, ceilingUsd)) {
+    say('warning', 'ceiling_exceeded', `${worst}; the ceiling of the run is ${ceilingUsd} USD`);
+  }
+  const { headroomUsd, hidesHeadroom = false } = headroom;
+  if (!isWithin(forecast, headroomUsd)) {
+    const left = hidesHeadroom ? 'the day of all projects leaves less' : `today leaves ${headroomUsd} USD`;
+    say('warning', 'budget_low', `${worst}; the budget of ${left}`);
+  }
+  if (context.inputBudget.isShort) {
+    const message = 'not every input of so many items was looked at; the others are taken to be like them';
+    say('note', 'items_not_looked_at', message);
+  }
+  return findings;
+}
+
+function showStep(
+  { capability, pipeline, wait, review }: PipelineDefinition['steps'][number],
+  forecast: RunForecast['steps'][number] | undefined,
+  dispatch: DispatchChoice | null,
+): PlannedStepView {
+  if (forecast === undefined) throw new RangeError('a step without a forecast');
+  const { id, happens, items, cached, chosen, reason, candidates, cost, durationMs } = forecast;
+  return {
+    id,
+    capability,
+    pipeline,
+    wait,
+    review: review?.title,
+    happens,
+    items,
+    ...(cached === undefined ? {} : { cached }),
+    chosen,
+    reason,
+    candidates: [...candidates],
+    ...(dispatch === null ? {} : { dispatch: explainDispatch(dispatch) }),
+    cost_usd: showCost(cost),
+    duration_ms: durationMs,
+  };
+}
 
 export interface PlanService {
   /** @throws AppError `not_found`, `job_invalid`, `media_unknown` */
@@ -34,7 +130,7 @@ export interface PlanService {
   planDefinition(projectId: string, request: PlanDefinitionRequest): Promise<Plan>;
 }
 
-export type PlanDependencies = CallDependencies &
+type PlanDependencies = CallDependencies &
   KeyDependencies & {
     readonly db: Db;
     readonly definitions: Pick<KnownDefinitions, 'find' | 'ofBody'>;

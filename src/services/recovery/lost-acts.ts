@@ -4,10 +4,10 @@
  * of servers, in which each entry stands.
  */
 import { z } from 'zod';
+import { lockKeys, revokeWithKeysBelow } from '../../db/access/api-key.ts';
 import { insertAudits } from '../../db/access/audit.ts';
-import { lockKeys, revokeWithKeysBelow } from '../../db/access/key-lineage.ts';
 import type { Db } from '../../db/connect.ts';
-import { compareKeys, type KeyAct, type LostKeyActs } from '../../db/recovery/restored-keys.ts';
+import { compareKeys, type KeyAct, type LostKeyActs } from '../../db/recovery.ts';
 import { AppError } from '../../errors/app-error.ts';
 
 const Entry = z.object({

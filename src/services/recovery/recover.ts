@@ -1,29 +1,113 @@
 /**
- * Lets what a restored database holds go on. Postgres is the record: Temporal may be empty, and what it lacks is started
- * again from the rows, under the same ids, so that doing it twice is doing it once. Where Temporal is not empty, a run
- * that goes on there is left alone; one that has ended there and not here shows that Temporal is newer than the
- * database, and is only started again when `restartsAll` says so. What it finds it tells before it changes anything:
- * nobody could find it again.
+ * Lets what a restored database holds go on. Postgres is the record: Temporal may be empty, and what it lacks is
+ * started again from the rows, under the same ids, so that doing it twice is doing it once. Where Temporal is not
+ * empty, a run that goes on there is left alone; one that has ended there and not here shows that Temporal is
+ * newer than the database, and is only started again when `restartsAll` says so. What it finds it tells before it
+ * changes anything: nobody could find it again.
+ *
+ * Starts all open runs anew, whatever Temporal knows of them: that is deleted first. What had not been started
+ * before is left to servers, whose start would otherwise meet a workflow of the same id that has ended. A deletion
+ * takes Temporal a minute or two, so many are waited for together; one that is not through in time holds up no
+ * other.
  */
+
 import type { Logger } from 'pino';
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import { deleteAllSessions } from '../../db/access/session.ts';
 import { loseExpiredAttempts } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
-import type { KeyAct, LostKeyActs } from '../../db/recovery/restored-keys.ts';
 import {
   type InterruptedCall,
+  type KeyAct,
+  type LostKeyActs,
   listInterruptedCalls,
+  listOpenRuns,
   type OpenRun,
   type RestoredState,
   readRestoredState,
-} from '../../db/recovery/restored-state.ts';
-import { readDelivery } from '../../db/run/run-delivery.ts';
-import type { RestartForgotten } from '../delivery/restart-forgotten.ts';
-import { createRestartForgottenRuns } from '../runs/restart-forgotten-runs.ts';
+} from '../../db/recovery.ts';
+import { forgetStart, readDelivery } from '../../db/run/run-delivery.ts';
+import type { RestartForgotten } from '../delivery/deliveries.ts';
+import type { RunDelivery } from '../runs/delivery.ts';
+import { createRestartForgottenRuns } from '../runs/repair.ts';
 import { findLostActs, revokeAgain } from './lost-acts.ts';
-import { pageOpenRuns } from './open-runs.ts';
-import { type RestartAllDependencies, restartAllRuns } from './restart-all-runs.ts';
+
+const batch = 500;
+
+/** All runs that have not ended, some at a time. */
+async function* pageOpenRuns(db: Db): AsyncGenerator<readonly OpenRun[], void, undefined> {
+  let after = '';
+  for (;;) {
+    const runs = await listOpenRuns(db, after, batch);
+    const last = runs.at(-1);
+    if (last === undefined) return;
+    yield runs;
+    after = last.run_id;
+  }
+}
+
+interface RestartAllDependencies {
+  readonly db: Db;
+  readonly workflows: Pick<RunWorkflows, 'erase'>;
+  readonly delivery: Pick<RunDelivery, 'startSoon' | 'settled'>;
+  /** Between two looks at what Temporal is about to delete. */
+  readonly pause: (ms: number) => Promise<void>;
+}
+
+/** Five minutes at least. */
+const looks = 300;
+const pauseMs = 1_000;
+/** Temporal is asked of so many at once. */
+const atOnce = 16;
+
+/** @returns those of which Temporal still has something */
+async function eraseEach(
+  { workflows }: Pick<RestartAllDependencies, 'workflows'>,
+  runs: readonly OpenRun[],
+): Promise<readonly OpenRun[]> {
+  const left: OpenRun[] = [];
+  for (let at = 0; at < runs.length; at += atOnce) {
+    const some = runs.slice(at, at + atOnce);
+    const gone = await Promise.all(some.map((run) => workflows.erase(run)));
+    left.push(...some.filter((_, index) => !gone[index]));
+  }
+  return left;
+}
+
+/** @returns those of which Temporal still has something after five minutes */
+async function eraseWholly(
+  dependencies: RestartAllDependencies,
+  runs: readonly OpenRun[],
+): Promise<readonly OpenRun[]> {
+  let left = await eraseEach(dependencies, runs);
+  for (let look = 0; look < looks && left.length > 0; look++) {
+    await dependencies.pause(pauseMs);
+    left = await eraseEach(dependencies, left);
+  }
+  return left;
+}
+
+/** @returns how many were started again, and those that were not, since Temporal still had something of them */
+async function restartAllRuns(
+  dependencies: RestartAllDependencies,
+): Promise<{ readonly restarted_runs: number; readonly undeleted_runs: readonly string[] }> {
+  const { db, delivery } = dependencies;
+  const undeleted_runs: string[] = [];
+  let restarted_runs = 0;
+  for await (const runs of pageOpenRuns(db)) {
+    const left = new Set(await eraseWholly(dependencies, runs));
+    for (const run of runs) {
+      const { run_id } = run;
+      if (left.has(run)) undeleted_runs.push(run_id);
+      else if (run.is_delivered && (await forgetStart(db, run_id))) {
+        delivery.startSoon(run_id);
+        restarted_runs += 1;
+      }
+    }
+    await delivery.settled(); // no more of them in line than it takes
+  }
+  return { restarted_runs, undeleted_runs };
+}
 
 /** What the database holds, before anything is changed. */
 export interface RecoveryFindings extends Omit<RestoredState, 'last_at'> {

@@ -8,16 +8,16 @@ import type { Publisher } from '../../contracts/capability.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import { listProjects } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
-import { updateInstanceState } from '../../db/instance/instance.ts';
 import {
   listPublishers,
   lockForeignInstances,
   type PublisherRow,
   setPublishers,
-} from '../../db/instance/publisher.ts';
-import { refuseField } from '../access/refuse-field.ts';
+} from '../../db/instance/capability-name.ts';
+import { updateInstanceState } from '../../db/instance/instance.ts';
+import { refuseField } from '../access/caller.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
-import type { RegistryActor } from './deregister-instance.ts';
+import type { RegistryActor } from './deregistration.ts';
 
 function toPublisher({ name, projects, updated_at }: PublisherRow): Publisher {
   return { name, projects: [...projects], updated_at: updated_at.toISOString() };

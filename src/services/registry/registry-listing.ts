@@ -8,13 +8,13 @@ import type {
 } from '../../contracts/capability.ts';
 import { expectedSuccess } from '../../core/routing/estimate.ts';
 import type { Db } from '../../db/connect.ts';
+import { listDescriptions, listSpecs } from '../../db/instance/capability-spec.ts';
 import type { InstanceRow } from '../../db/instance/instance.ts';
 import {
   type ListedInstance,
   listInstancePage,
   listInstancesByName,
 } from '../../db/instance/instance-list.ts';
-import { listDescriptions, listSpecs } from '../../db/spec/capability-spec.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
 

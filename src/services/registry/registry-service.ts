@@ -2,7 +2,10 @@
  * The registry: who offers what, where, at what price, and whether it can be called. One for all projects; only
  * the owning project may change an instance. Requests are answered without dialling; vetting follows.
  * (specification: Registry, Capability instance; times are the database's)
+ *
+ * A heartbeat of a registered instance: it lives. Who was down is up again, with its spec read anew.
  */
+
 import { setMaxListeners } from 'node:events';
 import type { Logger } from 'pino';
 import type { AddressPolicy } from '../../clients/address-policy.ts';
@@ -18,15 +21,25 @@ import type {
   Registration,
 } from '../../contracts/capability.ts';
 import type { Db } from '../../db/connect.ts';
-import { type InstanceKey, lockInstance } from '../../db/instance/instance.ts';
+import {
+  type InstanceKey,
+  type InstanceRow,
+  lockInstance,
+  probeNamesakes,
+  recordHeartbeat,
+  recordQueueDepth,
+} from '../../db/instance/instance.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { SchemaVetter } from '../../schemas/schema-vetter.ts';
-import { createAdoptInstance } from './adopt-instance.ts';
-import { deregisterInstance, type RegistryActor } from './deregister-instance.ts';
-import { createAddressRules } from './instance-address.ts';
-import { applyEvent } from './instance-changes.ts';
-import { probeDueInstances } from './probing.ts';
-import { type RegistrationKind, registerInstance } from './register-instance.ts';
+import { deregisterInstance, type RegistryActor } from './deregistration.ts';
+import { applyEvent } from './examination.ts';
+import {
+  createAddressRules,
+  createAdoptInstance,
+  lockOwnInstance,
+  type RegistrationKind,
+  registerInstance,
+} from './registration.ts';
 import {
   getCapability,
   type ListRequest,
@@ -34,8 +47,31 @@ import {
   shownState,
   toInstance,
 } from './registry-listing.ts';
-import { takeHeartbeat } from './take-heartbeat.ts';
-import { createVetting, type VetVerdict } from './vetting.ts';
+import { createVetting, probeDueInstances, type VetVerdict } from './vetting.ts';
+
+interface Beat {
+  readonly projectId: string;
+  readonly key: InstanceKey;
+  readonly queue_depth: number | undefined;
+}
+
+/** @param db a transaction @returns null when it is not registered @throws AppError `forbidden` */
+async function takeHeartbeat(
+  db: Db,
+  { projectId, key, queue_depth }: Beat,
+  logger: Logger,
+): Promise<{ row: InstanceRow; revived: boolean } | null> {
+  const row = await lockOwnInstance(db, projectId, key);
+  if (row === null) return null;
+  if (row.state === 'deregistered') return { row, revived: false };
+  await recordHeartbeat(db, row.instance_id);
+  if (queue_depth !== undefined) await recordQueueDepth(db, row.instance_id, queue_depth);
+  if (row.state === 'up' && row.next_probe_at === null) return { row, revived: false };
+  const state = await applyEvent(db, row, { kind: 'heartbeat' }, logger);
+  const revived = row.state === 'down' && state === 'up';
+  if (revived) await probeNamesakes(db, row);
+  return { row: { ...row, state }, revived };
+}
 
 export interface RegistryService {
   /** @throws AppError `request_invalid` for a bad address, `forbidden` for another project's name or instance, `limit_reached` */
@@ -60,7 +96,7 @@ export interface RegistryService {
   close(): Promise<void>;
 }
 
-export interface RegistryOptions {
+interface RegistryOptions {
   readonly db: Db;
   readonly probe: CapabilityProbe;
   readonly logger: Logger;

@@ -9,9 +9,9 @@ import {
   type ObservedCall,
   type ObservedCalls,
   observeCall,
-} from '../../core/routing/speed.ts';
+} from '../../core/routing/observed-calls.ts';
 import type { Db } from '../../db/connect.ts';
-import { foldSpeedReports } from '../../db/instance/instance-speed.ts';
+import { foldSpeedReports } from '../../db/instance/instance-calls.ts';
 
 export interface SpeedRecorder {
   recordCall(instanceId: string, call: ObservedCall): void;

@@ -2,17 +2,18 @@
  * Jobs that no run is left of, with their files. Rows go in a short transaction, with a mark that stays until the store has
  * deleted the files (P3): no transaction waits for a store, what was begun is found again, and nothing new names the job.
  */
-import { listNames, readClock } from '../../db/retention/named-jobs.ts';
 import {
   forgetLeavingJobs,
   type KnownNames,
   leaveJobs,
   listJobLines,
   listLeavingJobs,
+  listNames,
   listRunlessJobs,
   lockUnneededJobs,
   type OwnedJob,
-} from '../../db/retention/old-jobs.ts';
+  readClock,
+} from '../../db/deletion/old-jobs.ts';
 import { boundsOfIds } from '../ids.ts';
 import { count, type PurgePass } from './purge-pass.ts';
 

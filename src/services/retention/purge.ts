@@ -1,6 +1,7 @@
 /**
- * Deletes what is older than it has to be kept. Work goes in batches that are committed each, oldest first, so that a
- * backlog of any size shrinks beside other work, and a process that ends in between has lost nothing. Invariants:
+ * Deletes what is older than it has to be kept. Work goes in batches that are committed each, oldest first, so
+ * that a backlog of any size shrinks beside other work, and a process that ends in between has lost nothing.
+ * Invariants:
  *
  * P1 A run that has not ended, one below or above it, and one that it repeats lose no row.
  * P2 Budgets of days, the ledger and the audit log do not change when runs go.
@@ -8,14 +9,157 @@
  *    are deleted: what was begun is found again, and nothing new names them.
  * P4 With an export, nothing is deleted that is not on the disk there.
  * P5 What cannot go keeps nothing else from going.
+ *
+ * A week or a month that goes as a whole, told before, row by row, where there is an export (P4).
  */
-import { purgeBooks } from './purge-books.ts';
-import { purgeOldChoices } from './purge-choices.ts';
+
+import {
+  type Book,
+  countOld,
+  countPart,
+  hasOpenChoices,
+  type LooseTable,
+  listBookLines,
+  listOldParts,
+  listPartLines,
+  purgeBook,
+  purgeChoices,
+  purgeLoose,
+} from '../../db/deletion/old-rows.ts';
+import { dropPart, isFree, leastId, type TablePart } from '../../db/partitions.ts';
+import { boundsOfIds } from '../ids.ts';
 import { finishLeavingJobs, purgeJobs } from './purge-jobs.ts';
-import { purgeLooseRows } from './purge-loose-rows.ts';
-import type { PurgeCounts, PurgePass } from './purge-pass.ts';
+import { count, deleteTold, type PurgeCounts, type PurgePass, takeTurns } from './purge-pass.ts';
 import { dropEmptyLogs, purgeRuns } from './purge-runs.ts';
-import { takeTurns } from './take-turns.ts';
+
+type WholePart = 'attempt_choice' | 'ledger_entry';
+
+/**
+ * Parts of a table, until one is held: whoever does holds most likely all of them, and what waits for a part keeps others
+ * waiting. What is left is for the next pass.
+ */
+async function purgeParts(pass: PurgePass, table: WholePart, parts: readonly TablePart[]): Promise<void> {
+  const faults: unknown[] = [];
+  for (const part of parts) {
+    if (pass.isStopping()) break;
+    const isDone = await purgePart(pass, table, part).catch((fault: unknown) => faults.push(fault) > 0);
+    if (!isDone) break;
+  }
+  if (faults.length > 0) throw faults[0];
+}
+
+/** In which nothing is written any more: its time is over. False while others hold it, or when it was stopped. */
+async function purgePart(pass: PurgePass, table: WholePart, part: TablePart): Promise<boolean> {
+  const { db, isTrial, exportTo } = pass;
+  const rows = exportTo === null ? await countPart(db, part) : await exportPart(pass, table, part);
+  if (rows === null) return false;
+  if (!isTrial && !(await dropPart(db, part))) return false;
+  count(pass.counts, { [table]: rows });
+  return true;
+}
+
+/** @returns how many rows; null: others hold it, or it was stopped before the last */
+async function exportPart(
+  { db, exportTo, isStopping }: PurgePass,
+  table: WholePart,
+  part: TablePart,
+): Promise<number | null> {
+  let rows = 0;
+  async function* tellAll(): AsyncGenerator<string> {
+    for await (const line of listPartLines(db, table, part)) {
+      if (isStopping()) return;
+      rows += 1;
+      yield line;
+    }
+  }
+  if (!(await isFree(db, part))) return null;
+  await exportTo?.write(tellAll());
+  return isStopping() ? null : rows;
+}
+
+const rowsAtOnce = 1_000;
+const books: readonly Book[] = ['ledger_entry', 'audit'];
+
+/** The oldest entries of the ledger and the audit log. The ledger lies in months, which go as a whole. */
+async function purgeBooks(pass: PurgePass, before: Date): Promise<void> {
+  await takeTurns([
+    () => purgeMonths(pass, before),
+    ...books.map((book) => () => purgeEntries(pass, book, before)),
+  ]);
+}
+
+async function purgeMonths(pass: PurgePass, before: Date): Promise<void> {
+  await purgeParts(pass, 'ledger_entry', await listOldParts(pass.db, 'ledger_entry', before));
+}
+
+async function purgeEntries(pass: PurgePass, book: Book, before: Date): Promise<void> {
+  if (pass.isTrial) return count(pass.counts, { [book]: await countOld(pass.db, book, before) });
+  for (let batch = 0; batch < pass.mostBatches && !pass.isStopping(); batch++) {
+    const deleted = await purgeOldest(pass, book, before);
+    count(pass.counts, { [book]: deleted });
+    if (deleted < rowsAtOnce) return;
+  }
+}
+
+/** In one snapshot, so that those that go are those that were told; who deletes the same at that moment ends this. */
+function purgeOldest({ db, exportTo }: PurgePass, book: Book, before: Date): Promise<number> {
+  const batch = { before, most: rowsAtOnce };
+  if (exportTo === null) return purgeBook(db, book, batch);
+  return db.transaction(
+    async (trx) => {
+      await exportTo.write(await listBookLines(trx, book, batch));
+      return purgeBook(trx, book, batch);
+    },
+    { isolationLevel: 'repeatable read' },
+  );
+}
+
+/** What choices were made from: by whole weeks where no open run has a choice in one, else one by one. */
+function purgeOldChoices(pass: PurgePass, before: Date): Promise<void> {
+  return takeTurns([() => purgeWeeks(pass, before), () => purgeOneByOne(pass, before)]);
+}
+
+async function purgeWeeks(pass: PurgePass, before: Date): Promise<void> {
+  const { db, isTrial } = pass;
+  const weeks = isTrial ? [] : await listOldParts(db, 'attempt_choice', before);
+  const free: TablePart[] = [];
+  for (const week of weeks) if (!(await hasOpenChoices(db, week))) free.push(week);
+  await purgeParts(pass, 'attempt_choice', free);
+}
+
+async function purgeOneByOne(pass: PurgePass, before: Date): Promise<void> {
+  const page = { upTo: leastId('att', before), limit: rowsAtOnce };
+  let after: string | null = '';
+  for (let batch = 0; batch < pass.mostBatches && after !== null && !pass.isStopping(); batch++) {
+    const from: string = after;
+    const { deleted, place } = await deleteTold(pass, (trx, mode) =>
+      purgeChoices(trx, { ...page, ...mode, after: from }),
+    );
+    count(pass.counts, { attempt_choice: deleted });
+    after = place;
+  }
+}
+
+const tables: readonly LooseTable[] = ['review', 'escalation', 'attempt'];
+
+/** Calls without a run, ladders by themselves, and questions that no run asked. */
+function purgeLooseRows(pass: PurgePass, endedBefore: Date): Promise<void> {
+  return takeTurns(tables.map((table) => () => purgeTable(pass, table, endedBefore)));
+}
+
+async function purgeTable(pass: PurgePass, table: LooseTable, endedBefore: Date): Promise<void> {
+  const upTo = boundsOfIds(table, endedBefore, endedBefore)[1];
+  const page = { endedBefore, upTo, limit: rowsAtOnce };
+  let after: string | null = '';
+  for (let batch = 0; batch < pass.mostBatches && after !== null && !pass.isStopping(); batch++) {
+    const from: string = after;
+    const { deleted, place } = await deleteTold(pass, (trx, mode) =>
+      purgeLoose(trx, table, { ...page, ...mode, after: from }),
+    );
+    count(pass.counts, { [table]: deleted });
+    after = place;
+  }
+}
 
 /** For how many days things are kept after their end; null = for ever. */
 export interface Retention {

@@ -1,17 +1,172 @@
-/** Reviews as people see them: list, show, claim, release, decide. */
-import type { Review, ReviewQuery, ReviewSummary } from '../../contracts/review.ts';
+/**
+ * Reviews as people see them: list, show, claim, release, decide.
+ *
+ * A person's decision. The row decides: of two at once one is stored, and the other is told who won. It is
+ * answered when it is stored; whoever waits for it learns of it afterwards, also when Temporal is away.
+ */
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { Review, ReviewDecision, ReviewQuery, ReviewSummary } from '../../contracts/review.ts';
+import { actionsOf } from '../../core/review-actions.ts';
+import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
-import { claimReview, releaseReview } from '../../db/review/review.ts';
+import { findAnswer, insertAnswer } from '../../db/idempotency.ts';
+import {
+  claimReview,
+  decideReview,
+  findReview,
+  type ReviewRow,
+  releaseReview,
+} from '../../db/review/review.ts';
 import { listReviews } from '../../db/review/review-list.ts';
+import { lockSkill } from '../../db/skill.ts';
+import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
-import { createDecideReview, type Decided, type DecisionOrder, requireReview } from './decide-review.ts';
-import type { ReviewDelivery } from './deliver-review.ts';
-import { toConflict } from './review-conflict.ts';
-import type { CheckDecision } from './review-input.ts';
-import { toReview, toReviewSummary } from './review-view.ts';
+import type { ReviewDelivery } from './delivery.ts';
+import type { CheckDecision } from './input.ts';
+import { requireDecidable, toConflict, toReview, toReviewSummary } from './review-view.ts';
+import { applyBudgetDecision, applySkillDecision } from './subject-decisions.ts';
 
-export interface ReviewDependencies {
+export interface DecisionOrder {
+  readonly review_id: string;
+  /** That was read. */
+  readonly version: number;
+  readonly decision: ReviewDecision;
+  readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | null;
+}
+
+interface DecideReviewDependencies {
+  readonly db: Db;
+  readonly checkDecision: CheckDecision;
+}
+
+/** @throws AppError `not_found` */
+async function requireReview(db: Db, projectId: string, reviewId: string): Promise<ReviewRow> {
+  const row = await findReview(db, projectId, reviewId);
+  if (row === undefined) throw new AppError('not_found', `there is no review ${reviewId}`);
+  return row;
+}
+
+function refuseAction(pointer: string, message: string): AppError {
+  return new AppError('request_invalid', message, { errors: [{ pointer, code: 'not_possible', message }] });
+}
+
+/** The decision in full: which proposal is meant. @throws AppError `request_invalid` */
+function settleDecision(row: ReviewRow, decision: ReviewDecision): ReviewDecision {
+  const actions = actionsOf(row);
+  if (!actions.includes(decision.action)) {
+    const message = `this review does not take ${decision.action}; possible are ${actions.join(', ')}`;
+    throw refuseAction('/action', message);
+  }
+  if (decision.action === 'edit') {
+    const field = row.kind === 'skill' ? 'skill' : 'input';
+    if (decision[field] === undefined) throw refuseAction(`/${field}`, `to edit this needs ${field}`);
+  }
+  if (decision.action !== 'approve') return decision;
+  const count = row.payload.proposals?.length ?? 0;
+  const proposal = decision.proposal ?? (count === 1 ? 0 : undefined);
+  if (proposal === undefined || proposal >= count) {
+    throw refuseAction('/proposal', `say which proposal to approve, from 0 to ${count - 1}`);
+  }
+  return { ...decision, proposal };
+}
+
+function auditDecision(
+  trx: Db,
+  row: ReviewRow,
+  { actor, decision }: { readonly actor: string; readonly decision: ReviewDecision },
+): Promise<void> {
+  return insertAudit(trx, {
+    project_id: row.project_id,
+    actor,
+    action: 'review.decided',
+    subject: row.review_id,
+    data: {
+      kind: row.kind,
+      round: row.round,
+      version: row.version,
+      ...(row.run_id === null ? {} : { run_id: row.run_id, step_id: row.step_id }),
+      ...(row.escalation_id === null ? {} : { escalation_id: row.escalation_id }),
+      ...(row.skill_id === null ? {} : { skill_id: row.skill_id }),
+      decision: decision as unknown as JsonObject,
+    },
+  });
+}
+
+export interface Decided {
+  readonly review: Review;
+  /** The same request was answered before. */
+  readonly isReplayed: boolean;
+  /** Somebody waits for it. */
+  readonly isAwaited: boolean;
+}
+
+export function createDecideReview({ db, checkDecision }: DecideReviewDependencies) {
+  /**
+   * @throws AppError `not_found`, `state_conflict`, `request_invalid` for an action that it does not take,
+   *   `input_invalid`; the review stays as it was
+   */
+  return async (caller: Caller, order: DecisionOrder): Promise<Decided> => {
+    const { project_id } = caller;
+    const known = await replay(db, project_id, order);
+    if (known !== null) return known;
+    try {
+      const row = await requireReview(db, project_id, order.review_id);
+      requireDecidable(row, caller.key_id, order.version);
+      const decision = settleDecision(row, order.decision);
+      await checkDecision(row, decision);
+      const settled = { ...order, decision };
+      return await db.transaction((trx) => store(trx, caller, { order: settled, skill_id: row.skill_id }));
+    } catch (error) {
+      // Lost to the same request, made twice at once: both get its answer.
+      const same = error instanceof AppError && error.status === 409 && (await replay(db, project_id, order));
+      if (same) return same;
+      throw error;
+    }
+  };
+}
+
+function nameOf({ review_id }: DecisionOrder): string {
+  return `POST /v1/reviews/${review_id}/decision`;
+}
+
+async function replay(db: Db, projectId: string, order: DecisionOrder): Promise<Decided | null> {
+  const { idempotency } = order;
+  if (idempotency === null) return null;
+  const { key, bodySha256 } = idempotency;
+  const stored = await findAnswer(db, { project_id: projectId, request: nameOf(order), key });
+  if (stored === undefined) return null;
+  if (stored.body_sha256.equals(bodySha256)) {
+    return { review: stored.answer as unknown as Review, isReplayed: true, isAwaited: false };
+  }
+  throw new AppError('idempotency_key_reuse', `Idempotency-Key "${key}" was used with another body`);
+}
+
+async function store(
+  trx: Db,
+  caller: Caller,
+  { order, skill_id }: { readonly order: DecisionOrder; readonly skill_id: string | null },
+): Promise<Decided> {
+  const { project_id, key_id } = caller;
+  const { review_id, version, decision, idempotency } = order;
+  if (skill_id !== null) await lockSkill(trx, project_id, skill_id);
+  const row = await decideReview(trx, { project_id, review_id, by: key_id, version, decision });
+  if (row === undefined) throw toConflict(await requireReview(trx, project_id, review_id), version);
+  if (row.kind === 'skill') await applySkillDecision(trx, row, caller);
+  if (row.subject !== null) await applyBudgetDecision(trx, row, caller);
+  await auditDecision(trx, row, { actor: key_id, decision });
+  const review = toReview(row);
+  if (idempotency !== null) {
+    const { key, bodySha256: body_sha256 } = idempotency;
+    const stored = { project_id, request: nameOf(order), key, body_sha256 };
+    if (!(await insertAnswer(trx, stored, 200, review as unknown as Json))) {
+      throw new AppError('idempotency_in_progress', 'a request with this key is being handled');
+    }
+  }
+  return { review, isReplayed: false, isAwaited: row.delivered_at === null };
+}
+
+interface ReviewDependencies {
   readonly db: Db;
   readonly checkDecision: CheckDecision;
   readonly delivery: Pick<ReviewDelivery, 'deliverSoon'>;

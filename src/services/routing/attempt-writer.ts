@@ -1,7 +1,8 @@
 /**
- * Writes the claims and ends of attempts of one process, by two batch writers: what must survive a crash of the database
- * waits for its disk (durable), what may be lost, a slot on a free instance, does not (relaxed). Each statement first
- * writes what ended, then claims. Ends are insisted upon: they are told once, however often they are written.
+ * Writes the claims and ends of attempts of one process, by two batch writers: a write that must survive a crash
+ * of the database waits for its disk (durable); one that may be lost, a slot on a free instance, does not
+ * (relaxed). Each statement first writes the ends, then claims. Ends are repeated until they are written: they are
+ * told once, however often they are written.
  */
 import type { Logger } from 'pino';
 import {
@@ -9,12 +10,162 @@ import {
   type Claim,
   type ClaimResult,
   type EndResult,
+  preventClaim,
   settleAndClaim,
 } from '../../db/attempt/attempt.ts';
-import { preventClaim } from '../../db/attempt/prevent-claim.ts';
 import type { Db } from '../../db/connect.ts';
-import { createInsistence } from '../delivery/insist.ts';
-import { createBatchWriter } from './batch-writer.ts';
+
+/**
+ * Writes items to the database in micro-batches: what arrives in one turn of the event loop goes out together, and what
+ * arrives while a statement is under way waits for its end. So a lone caller waits for nobody, and the busier it gets
+ * the larger the batches are. A patient item is taken along by the next one, or goes alone after `patienceMs`. A batch
+ * that fails for one of its items is repeated singly, so that one bad item does not take the others with it.
+ */
+interface BatchWriterOptions<Item, Result> {
+  /** @returns one result per item, in order */
+  readonly send: (items: readonly Item[]) => Promise<readonly Result[]>;
+  readonly maxItems: number;
+  readonly patienceMs: number;
+  /** Whether an item may be the reason; otherwise all of the batch fail. */
+  readonly isItemsFault: (error: unknown) => boolean;
+}
+
+interface BatchWriter<Item, Result> {
+  push(item: Item, isPatient?: boolean): Promise<Result>;
+}
+
+interface QueuedItem<Item, Result> {
+  readonly item: Item;
+  readonly resolve: (result: Result) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export function createBatchWriter<Item, Result>({
+  send,
+  maxItems,
+  patienceMs,
+  isItemsFault,
+}: BatchWriterOptions<Item, Result>): BatchWriter<Item, Result> {
+  const queue: QueuedItem<Item, Result>[] = [];
+  let isBusy = false;
+  let patience: NodeJS.Timeout | null = null;
+
+  /** @returns tells those who wait how it went */
+  const write = async (batch: readonly QueuedItem<Item, Result>[]): Promise<() => void> => {
+    try {
+      const results = await send(batch.map(({ item }) => item));
+      return () => {
+        for (const [at, { resolve }] of batch.entries()) resolve(results[at] as Result);
+      };
+    } catch (error) {
+      if (batch.length > 1 && isItemsFault(error)) return writeSingly(batch);
+      return () => {
+        for (const { reject } of batch) reject(error);
+      };
+    }
+  };
+
+  const writeSingly = async (batch: readonly QueuedItem<Item, Result>[]): Promise<() => void> => {
+    for (const one of batch) (await write([one]))();
+    return () => undefined;
+  };
+
+  const work = async (): Promise<void> => {
+    let tell = (): void => undefined;
+    while (queue.length > 0) {
+      const written = write(queue.splice(0, maxItems));
+      setImmediate(tell); // when the next is on its way: the database works while the last go on
+      tell = await written;
+    }
+    isBusy = false;
+    tell();
+  };
+
+  const start = (): void => {
+    if (patience !== null) clearTimeout(patience);
+    patience = null;
+    if (isBusy) return;
+    isBusy = true;
+    setImmediate(work);
+  };
+
+  return {
+    push: (item, isPatient = false) =>
+      new Promise((resolve, reject) => {
+        queue.push({ item, resolve, reject });
+        if (!isPatient) start();
+        else if (!isBusy) patience ??= setTimeout(start, patienceMs);
+      }),
+  };
+}
+
+interface Insistence {
+  /** @throws what the write threw last, when it is given up */
+  insist<Result>(write: () => Promise<Result>): Promise<Result>;
+  /** The process ends: what cannot be written within some seconds is given up. */
+  finish(): void;
+  /** Finishes, and resolves when nothing is under way any more. */
+  settled(): Promise<void>;
+}
+
+interface InsistenceOptions {
+  /** Whether what was to be written may be the reason. */
+  readonly isItemsFault: (error: unknown) => boolean;
+  readonly logger: Logger;
+}
+
+const firstPauseMs = 250;
+/** How long it goes on with what may never be taken. */
+const doubtMs = 20_000;
+/** How long it goes on when the process ends. */
+const graceMs = 8_000;
+const longestPauseMs = 4_000;
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/**
+ * Writes that are repeated until they are written: an answer that cost twenty minutes, and the money that a call still
+ * holds, are not thrown away because the database was gone. Only for writes that may be repeated. What the database
+ * refuses for its content is given up after a while; all else only when the process ends.
+ */
+export function createInsistence({ isItemsFault, logger }: InsistenceOptions): Insistence {
+  const open = new Set<Promise<unknown>>();
+  let endsAt = Number.POSITIVE_INFINITY;
+
+  const repeat = async <Result>(write: () => Promise<Result>): Promise<Result> => {
+    const startedAt = performance.now();
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+      try {
+        return await write();
+      } catch (error) {
+        const doubtEndsAt = isItemsFault(error) ? startedAt + doubtMs : endsAt;
+        const leftMs = Math.min(doubtEndsAt, endsAt) - performance.now();
+        if (leftMs <= 0) throw error;
+        logger.warn({ err: error }, 'how a call ended could not be stored; trying again');
+        await pause(Math.min(pauseMs, leftMs));
+      }
+    }
+  };
+  const finish = (): void => {
+    endsAt = Math.min(endsAt, performance.now() + graceMs);
+  };
+  return {
+    insist: (write) => {
+      const task = repeat(write);
+      const end = (): boolean => open.delete(task);
+      open.add(task);
+      task.then(end, end);
+      return task;
+    },
+    finish,
+    settled: async () => {
+      finish();
+      while (open.size > 0) await Promise.allSettled(open);
+    },
+  };
+}
 
 type Item =
   | { readonly kind: 'claim'; readonly claim: Claim }

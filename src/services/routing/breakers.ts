@@ -1,13 +1,22 @@
 /**
  * A breaker per instance. Each process counts what it sees and opens the breaker for all; the database lets one
- * trial through per window, and who made the trial closes or reopens it.
+ * trial through per window, and the process that made the trial closes or reopens it. Deliveries report here what
+ * they say about their instance (reportInstance).
  */
 import type { Logger } from 'pino';
+import type { Delivery } from '../../core/call/types.ts';
+import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { type FaultWindow, noFaults, openMs, recordOutcome } from '../../core/routing/breaker.ts';
+import { weightOfTimeout } from '../../core/routing/observed-calls.ts';
+import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import type { Db } from '../../db/connect.ts';
-import { closeBreaker, type OpeningReason, openBreaker } from '../../db/instance/instance-breaker.ts';
+import { closeBreaker, type OpeningReason, openBreaker } from '../../db/instance/instance-calls.ts';
+import type { FleetPoller } from '../fleet/fleet-poller.ts';
+import type { RegistryService } from '../registry/registry-service.ts';
+import type { SpeedRecorder } from '../registry/speed-recorder.ts';
+import type { Claimed } from './routed-call.ts';
 
-export interface CallReport {
+interface CallReport {
   readonly ok: boolean;
   /** No connection was made. */
   readonly isRefused: boolean;
@@ -61,4 +70,104 @@ export function createBreakers({ db, logger }: { readonly db: Db; readonly logge
       await Promise.all(writing);
     },
   };
+}
+
+export interface HalfOpenProbes {
+  /** Instances whose trial is due. */
+  findDue(instances: readonly InstanceSnapshot[], nowMs: number): ReadonlySet<string>;
+  /** A call tries it now; no other call of this process does, in this window. */
+  take(instanceId: string): void;
+  /** The call did not get it after all. */
+  giveBack(instanceId: string): void;
+}
+
+interface Window {
+  /** Tells one window from the next. */
+  readonly untilMs: number;
+  state: 'asked' | 'due' | 'taken';
+}
+
+interface ProbeDependencies {
+  readonly registry: Pick<RegistryService, 'vet'>;
+  readonly breakers: Pick<Breakers, 'reopen'>;
+  readonly logger: Logger;
+}
+
+const none: ReadonlySet<string> = new Set();
+
+/**
+ * Decides when a half-open breaker gets its one call although others could take it: else an instance that failed
+ * once would never be used again. `/health` is read first, once per window and while no call waits for it; then the
+ * next call that would choose the instance, were its breaker closed, tries it. Who only has one delivery does not.
+ */
+export function createHalfOpenProbes({ registry, breakers, logger }: ProbeDependencies): HalfOpenProbes {
+  const windows = new Map<string, Window>();
+
+  const ask = async (instanceId: string, window: Window): Promise<void> => {
+    if ((await registry.vet(instanceId)) === 'usable') window.state = 'due';
+    else await breakers.reopen(instanceId);
+  };
+
+  const open = (instanceId: string, untilMs: number): void => {
+    const window: Window = { untilMs, state: 'asked' };
+    windows.set(instanceId, window);
+    ask(instanceId, window).catch((error: unknown) => {
+      windows.delete(instanceId); // to be asked again
+      logger.warn({ err: error, instance_id: instanceId }, 'a half-open instance could not be looked at');
+    });
+  };
+
+  return {
+    findDue: (instances, nowMs) => {
+      let due: Set<string> | null = null;
+      for (const { instance_id, breaker_until_ms, state } of instances) {
+        if (breaker_until_ms === null || breaker_until_ms > nowMs || state !== 'up') continue;
+        const window = windows.get(instance_id);
+        if (window?.untilMs !== breaker_until_ms) open(instance_id, breaker_until_ms);
+        else if (window.state === 'due') due = (due ?? new Set()).add(instance_id);
+      }
+      return due ?? none;
+    },
+    take: (instanceId) => {
+      const window = windows.get(instanceId);
+      if (window !== undefined) window.state = 'taken';
+    },
+    giveBack: (instanceId) => {
+      const window = windows.get(instanceId);
+      if (window?.state === 'taken') window.state = 'due';
+    },
+  };
+}
+
+// What a delivery says about the instance that it went to: whether it is there, works, and how fast.
+
+interface ReportDependencies {
+  readonly fleet: Pick<FleetPoller, 'of'>;
+  readonly registry: Pick<RegistryService, 'reportRefused'>;
+  readonly speed: Pick<SpeedRecorder, 'recordCall'>;
+  readonly breakers: Pick<Breakers, 'record'>;
+  readonly logger: Logger;
+}
+
+/** Nothing here is waited for: the call goes on with its answer. */
+export function reportInstance(
+  { fleet, registry, speed, breakers, logger }: ReportDependencies,
+  { instance, isTrial, timeoutMs }: Claimed,
+  { outcome: { kind }, verdict, durationMs, amount }: Delivery,
+): void {
+  const { instance_id } = instance;
+  if (kind === 'not_sent' || kind === 'lost') {
+    registry
+      .reportRefused(instance_id)
+      .catch((error: unknown) => logger.warn({ err: error }, 'an unreachable instance was not reported'));
+  }
+  const ok = kind === 'answered';
+  const weight =
+    kind === 'timeout' ? weightOfTimeout(timeoutMs, instance, fleet.of(instance.name).priorMs) : 1;
+  if (ok || verdict.blames) {
+    speed.recordCall(instance_id, { durationMs, costUsd: fromNanoUsd(amount), ok, weight });
+  }
+  if (verdict.says) {
+    breakers.record(instance_id, { ok: !verdict.trips, isRefused: kind === 'not_sent', isTrial, weight });
+  }
 }

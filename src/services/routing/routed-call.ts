@@ -1,10 +1,10 @@
 /** A routed call of this process: who asks for it, and what it holds in the database while it is made. */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
-import type { CallProgress } from '../../core/call/progress.ts';
+import type { CallProgress } from '../../core/call/outcome.ts';
 import type { CallEnd, ClaimedCall, RoutedCall } from '../../core/call/types.ts';
 import type { Claim, StepKey } from '../../db/attempt/attempt.ts';
-import type { KeptAnswer } from '../../db/idempotency/idempotency-hold.ts';
+import type { KeptAnswer } from '../../db/idempotency.ts';
 
 export interface CallRequest extends RoutedCall {
   readonly projectId: string;

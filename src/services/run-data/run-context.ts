@@ -1,19 +1,54 @@
 /**
- * What a worker needs of a run, read once per process and kept: the definition, compiled, and the job. Of it only the
- * ceiling changes, with a version, so that whoever knows of a newer one has the run read again.
+ * What a worker needs of a run, read once per process and kept: the definition, compiled, the job, and the lists
+ * of `for_each` once they were worked out. Of it only the ceiling changes, with a version: a caller that knows of
+ * a newer version has the run read again.
  */
 import { LRUCache } from 'lru-cache';
-import {
-  type CompiledDefinition,
-  compileDefinition,
-} from '../../core/definition/compile/compile-definition.ts';
+import type { Json } from '../../contracts/primitives.ts';
+import { type CompiledDefinition, compileDefinition } from '../../core/definition/compile.ts';
 import type { ExpressionScope } from '../../core/expression/evaluation.ts';
-import { references } from '../../core/expression/references.ts';
+import { references } from '../../core/expression/template.ts';
+import type { Evaluated } from '../../core/run/step-failures.ts';
 import type { Db } from '../../db/connect.ts';
 import { countReruns, openRun, type RunContextRow } from '../../db/run/run.ts';
 import { createTextCache } from '../../definitions/text-cache.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { createItemLists, type ItemLists } from './item-lists.ts';
+
+type List = Evaluated<readonly Json[]>;
+
+interface ItemLists {
+  /** The list under this name; asked for twice at once, it is made once. */
+  of(name: string, make: () => Promise<List>): Promise<List>;
+}
+
+const cacheBytes = 64 * 1_048_576;
+const mostKept = 1_000;
+
+/** Lists of `for_each` that were worked out, so that their items do not all do it again. */
+function createItemLists(): ItemLists {
+  const kept = new LRUCache<string, { list: List; size: number }>({
+    max: mostKept,
+    maxSize: cacheBytes,
+    sizeCalculation: ({ size }) => size,
+  });
+  const underWay = new Map<string, Promise<List>>();
+
+  const makeAndKeep = async (name: string, make: () => Promise<List>): Promise<List> => {
+    const list = await make();
+    if ('value' in list) kept.set(name, { list, size: JSON.stringify(list.value).length + 100 });
+    return list;
+  };
+
+  return {
+    of: (name, make) => {
+      const known = kept.get(name);
+      if (known !== undefined) return Promise.resolve(known.list);
+      const made = underWay.get(name) ?? makeAndKeep(name, make).finally(() => underWay.delete(name));
+      underWay.set(name, made);
+      return made;
+    },
+  };
+}
 
 export interface RunContext extends Omit<RunContextRow, 'budget_ceiling_usd'> {
   readonly ceilingUsd: number | null;

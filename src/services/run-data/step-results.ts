@@ -1,26 +1,26 @@
 /**
- * Results of finished steps. Small ones stay in memory where they were made, so that a chain of steps on one worker reads
- * nothing back; the others come from the database, all that is mentioned by one query. The output of a step with items is
- * the list of theirs, put together when it is read and kept in memory only when the step has ended.
+ * Results of finished steps. Small ones stay in memory where they were made, so that a chain of steps on one
+ * worker reads nothing back; the others come from the database, all that is mentioned by one query. The output of
+ * a step with items is the list of theirs, put together when it is read and kept in memory only when the step has
+ * ended. Answers that are being stored are put over them by withAnswers.
  */
 import { LRUCache } from 'lru-cache';
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { StepState } from '../../contracts/run.ts';
 import type { StepScope } from '../../core/expression/evaluation.ts';
-import { references } from '../../core/expression/references.ts';
-import type { CompiledTemplate } from '../../core/expression/template.ts';
+import { type CompiledTemplate, references } from '../../core/expression/template.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { Db } from '../../db/connect.ts';
 import { listItemResults, listOutputBytes, listStepResults, type StepResultRow } from '../../db/step/step.ts';
 
 /** A step that expressions mention. */
-export interface StepMention {
+interface StepMention {
   readonly step_id: string;
   /** Not only its state, error or cost. */
   readonly reads_output: boolean;
 }
 
-export interface MentionedSteps {
+interface MentionedSteps {
   /** The root `steps` of expressions, with the steps asked for. */
   readonly steps: Readonly<Record<string, StepScope>>;
   /** Why an output that was asked for is not among them: all items together are too large. */
@@ -137,6 +137,30 @@ export function createStepResults(db: Db): StepResults {
       const size = Buffer.byteLength(JSON.stringify(output)) + 100;
       if (size > largestKept) return;
       kept.set(nameOf(runId, stepId), { value: { status: 'succeeded', cost_usd: costUsd, output }, size });
+    },
+  };
+}
+
+/** Answers of steps that are being stored, by step id. */
+export type AnswersAhead = ReadonlyMap<string, StepScope>;
+
+export function toAnswer(output: Json, costUsd: number): StepScope {
+  return { status: 'succeeded', cost_usd: costUsd, output };
+}
+
+/** Results as they are once some answers are stored. */
+export function withAnswers(results: StepResults, answers: AnswersAhead): StepResults {
+  return {
+    ...results,
+    scopeOf: async (runId, mentions) => {
+      const stored = mentions.filter(({ step_id }) => !answers.has(step_id));
+      const { steps, failure } =
+        stored.length === 0 ? { steps: {}, failure: null } : await results.scopeOf(runId, stored);
+      const ahead = mentions.flatMap(({ step_id }) => {
+        const answer = answers.get(step_id);
+        return answer === undefined ? [] : [[step_id, answer] as const];
+      });
+      return { steps: { ...steps, ...Object.fromEntries(ahead) }, failure };
     },
   };
 }

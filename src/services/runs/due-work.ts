@@ -1,11 +1,13 @@
 /**
- * What runs wait for and cannot do themselves, looked for four times a second: steps whose wait is over, starters whose
- * run has ended, starts that steps and schedules have asked for, turns, and what people have asked while their own
- * server could not deliver it. One cheap query says whether there is anything at all.
+ * Does what runs wait for and cannot do themselves. Four times a second it looks for steps whose wait is over,
+ * starters whose run has ended, starts that steps and schedules have asked for, turns, and requests of people that
+ * their own server could not deliver. One cheap query says whether there is anything at all.
+ *
+ * A duty of its own wakes steps that wait for a capability which now has an instance that could take a call.
  */
 import type { Logger } from 'pino';
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
-import { runWorkflowId } from '../../core/workflow-payloads/workflow-ids.ts';
+import { runWorkflowId } from '../../core/workflow-names.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   admitRuns,
@@ -20,11 +22,11 @@ import {
   readDueWork,
   type UntoldRow,
 } from '../../db/run/run-delivery.ts';
-import { clearWake, listWakes, type WakeRow } from '../../db/step/step-wait.ts';
+import { clearWake, listWakes, type WakeRow, wakeForCapabilities } from '../../db/step/step-wait.ts';
 import { createDeliveries } from '../delivery/deliveries.ts';
-import type { DeliveryCount, RunDelivery } from './deliver-run.ts';
+import type { DeliveryCount, RunDelivery } from './delivery.ts';
 
-export interface DueWorkDependencies {
+interface DueWorkDependencies {
   readonly db: Db;
   readonly workflows: Pick<RunWorkflows, 'signalWoken'>;
   readonly delivery: Pick<RunDelivery, 'startOthers' | 'startSoon' | 'deliverCancels' | 'deliverControls'>;
@@ -105,4 +107,12 @@ export function createDueWork({ db, workflows, delivery, logger }: DueWorkDepend
       return counts.reduce((sum, { delivered }) => sum + delivered, 0);
     },
   };
+}
+
+/** The others are woken the next time. */
+const atOnce = 1_000;
+
+/** @returns how many it woke */
+export function createWatchCapabilities(db: Db) {
+  return (): Promise<number> => wakeForCapabilities(db, atOnce);
 }

@@ -1,5 +1,9 @@
-/** Runs as users see them: submit, list, show, control, repeat, follow. */
-import type { Awaiting, Run, RunState, RunSummary, StepDetail } from '../../contracts/run.ts';
+/**
+ * Runs as users see them: submit, list, show, control, repeat, follow.
+ *
+ * Runs that begin: from a request, from many at once, from a run that was there before.
+ */
+import type { Awaiting, Run, RunRequest, RunState, RunSummary, StepDetail } from '../../contracts/run.ts';
 import type { RunsSummaryQuery } from '../../contracts/run-picture.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
@@ -8,16 +12,58 @@ import { listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
 import { listRunSteps } from '../../db/step/step.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
 import type { WebLinks } from '../web-links.ts';
-import { type BeginDependencies, createBeginRun } from './begin-run.ts';
-import { createRunControl } from './control-run.ts';
-import { createStepCounter } from './count-steps.ts';
-import type { RunDelivery } from './deliver-run.ts';
-import type { EventFeed } from './event-feed.ts';
-import { createFollowRun } from './follow-run.ts';
-import { noSuchRun } from './no-such-run.ts';
-import { toRun, toRunSummary } from './run-view.ts';
-import { readRunsSummary, readTimeline, requirePictured, toRunGraph } from './show-pictures.ts';
+import { createRunControl } from './control.ts';
+import type { RunDelivery } from './delivery.ts';
+import { createFollowRun, type EventFeed } from './events.ts';
+import { readRunsSummary, readTimeline, requirePictured, toRunGraph } from './pictures.ts';
+import type { RerunOrder, RerunRun } from './rerun.ts';
+import { createStepCounter, noSuchRun, toRun, toRunSummary } from './run-view.ts';
 import { createStepPages, type ItemQuery, type StepPageDependencies, type StepQuery } from './step-pages.ts';
+import type {
+  BulkOrder,
+  BulkSubmission,
+  Idempotency,
+  Submission,
+  SubmitRun,
+  SubmitRuns,
+} from './submission.ts';
+
+interface BeginDependencies {
+  readonly submitRun: SubmitRun;
+  readonly submitRuns: SubmitRuns;
+  readonly reruns: RerunRun;
+  readonly delivery: Pick<RunDelivery, 'startNew' | 'startSoon'>;
+}
+
+/** The row is written first; Temporal is told right after, unless an earlier request has done it. */
+function createBeginRun({ submitRun, submitRuns, reruns, delivery }: BeginDependencies) {
+  return {
+    submit: async (
+      projectId: string,
+      request: RunRequest,
+      idempotency: Idempotency | null,
+    ): Promise<Submission> => {
+      const { run, replayed, start } = await submitRun(projectId, request, idempotency);
+      if (start !== null) delivery.startNew(start);
+      return { run, replayed };
+    },
+
+    submitAll: async (order: BulkOrder): Promise<BulkSubmission> => {
+      const submission = await submitRuns(order);
+      if (submission.replayed) return submission;
+      for (const { run_id } of submission.answer.items) if (run_id !== undefined) delivery.startSoon(run_id);
+      return submission;
+    },
+
+    preview: reruns.preview,
+
+    rerun: async (order: RerunOrder): Promise<Submission> => {
+      const { run, replayed } = await reruns.rerun(order);
+      if (!replayed) delivery.startSoon(run.run_id);
+      return { run, replayed };
+    },
+  };
+}
 
 export interface RunQuery {
   readonly pipeline?: string | undefined;
@@ -33,7 +79,7 @@ export interface RunQuery {
   readonly cursor?: string | undefined;
 }
 
-export interface RunDependencies extends StepPageDependencies, BeginDependencies {
+interface RunDependencies extends StepPageDependencies, BeginDependencies {
   /** For lists and sums, whose reading takes as long as they are large. */
   readonly historyDb: Db;
   readonly delivery: RunDelivery;

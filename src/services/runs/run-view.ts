@@ -1,17 +1,31 @@
-/** Runs, steps and attempts as the wire shows them. */
-import type { DecidedRoute } from '../../contracts/dispatch.ts';
+/**
+ * Runs, steps and attempts as the wire shows them, the steps of runs counted by state, and the error for a run
+ * that is not there.
+ */
+
+import { LRUCache } from 'lru-cache';
+import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import type { Attempt, Run, RunStep, RunSummary, StepDetail, StepRevision } from '../../contracts/run.ts';
-import { kindFieldsOf } from '../../core/definition/step-kind.ts';
-import { toWireAdvice, toWireAttempt } from '../../core/ladder/carry-lists.ts';
+import { kindFieldsOf } from '../../core/definition/step-settings.ts';
+import { toWireAdvice, toWireAttempt } from '../../core/ladder/ladder.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { createDispatchOf, explainDispatch } from '../../core/run/step-dispatch.ts';
+import { createDispatchOf, explainDispatch } from '../../core/run/dispatch.ts';
 import type { AttemptRow } from '../../db/attempt/attempt.ts';
+import type { Db } from '../../db/connect.ts';
 import type { EscalationRow } from '../../db/escalation/escalation.ts';
 import type { NewRun } from '../../db/run/run.ts';
-import type { RunDetailRow, RunListRow, RunRow } from '../../db/run/run-list.ts';
+import {
+  countDefinitionSteps,
+  type RunDetailRow,
+  type RunListRow,
+  type RunRow,
+  type StepCountColumns,
+} from '../../db/run/run-list.ts';
 import type { RunStepRow } from '../../db/step/step.ts';
 import type { StepRevisionRow } from '../../db/step/step-revision.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { madeAt } from '../ids.ts';
 import type { WebLinks } from '../web-links.ts';
 
 function toIso(time: Date | null): string | null {
@@ -207,4 +221,40 @@ export function toStepEscalation(row: EscalationRow): StepDetail['escalation'] {
     escalation_history: escalation_history.map(toWireAttempt),
     escalation_advice: escalation_advice.map(toWireAdvice),
   };
+}
+
+// How many steps of runs are in which state, those that have not begun included.
+
+type Counts = StepCountColumns['step_counts'];
+
+function withPending(begun: Counts, size: number): Counts {
+  const known = Object.values(begun).reduce((sum, count) => sum + count, 0);
+  return size > known ? { ...begun, pending: size - known } : begun;
+}
+
+/** Definitions do not change, so each is counted once in a while, and those of a page by one query. */
+export function createStepCounter(db: Db) {
+  const sizes = new LRUCache<string, number>({ max: 1_000 });
+  /** @returns the rows with the steps that have no row yet, as pending */
+  return async <Row extends StepCountColumns>(rows: readonly Row[]): Promise<readonly Row[]> => {
+    const unknown = new Set(rows.map(({ digest }) => digest).filter((digest) => !sizes.has(digest)));
+    const counted = unknown.size === 0 ? [] : await countDefinitionSteps(db, [...unknown]);
+    for (const [digest, steps] of counted) sizes.set(digest, steps);
+    return rows.map((row) => ({
+      ...row,
+      step_counts: withPending(row.step_counts, sizes.get(row.digest) ?? 0),
+    }));
+  };
+}
+
+const dayMs = 86_400_000;
+/** No run is deleted sooner. */
+const leastDays = 7;
+
+/** A run that is not there; of one that was made long ago it is said why that may be. */
+export function noSuchRun(runId: string, now = Date.now()): AppError {
+  const made = madeAt(runId);
+  const days = made === null ? 0 : Math.floor((now - made.getTime()) / dayMs);
+  const why = `; its id is ${days} days old, and runs are deleted some time after their end (RUN_RETENTION_DAYS)`;
+  return new AppError('not_found', `there is no run ${runId}${days > leastDays ? why : ''}`);
 }

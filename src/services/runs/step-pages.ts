@@ -2,13 +2,13 @@
 import type { StepDefinition } from '../../contracts/pipeline.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { RunStepItem, StepDetail, StepState } from '../../contracts/run.ts';
-import { createDispatchOf, explainDispatch } from '../../core/run/step-dispatch.ts';
+import { createDispatchOf, explainDispatch } from '../../core/run/dispatch.ts';
 import { listStepAttempts } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';
 import type { RunDetailRow } from '../../db/run/run-list.ts';
-import { listItemOutputs } from '../../db/step/item-outputs.ts';
 import {
+  listItemOutputs,
   listRunSteps,
   listStepItems,
   type RunStepRow,
@@ -18,9 +18,9 @@ import {
 import { listStepRevisions } from '../../db/step/step-revision.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { decodeNumberCursor, type PageRequest, toPage } from '../cursor.ts';
+import { resolveInput } from '../run-data/evaluation.ts';
 import type { RunContexts } from '../run-data/run-context.ts';
 import type { StepResults } from '../run-data/step-results.ts';
-import { resolveInput } from '../run-data/step-unit.ts';
 import { toAttempt, toRunStep, toStepEscalation, toStepRevision } from './run-view.ts';
 
 /** Bytes of an output in a list of 200. */

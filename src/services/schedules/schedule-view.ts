@@ -1,5 +1,14 @@
+/**
+ * A schedule as the API shows it, with its next starts. Temporal is asked about each schedule by itself, so few
+ * are asked about at once in a process, however many requests list them, and an answer holds for some seconds:
+ * until then only a change of the schedule, which makes it another version, could give another one.
+ */
+
+import { LRUCache } from 'lru-cache';
+import type { TemporalSchedules } from '../../clients/temporal/schedules.ts';
 import type { Schedule } from '../../contracts/schedule.ts';
-import type { ScheduleRow } from '../../db/schedule/schedule.ts';
+import type { Db } from '../../db/connect.ts';
+import { markScheduleForgotten, type ScheduleRow } from '../../db/schedule.ts';
 
 const shownTimes = 5;
 
@@ -8,7 +17,7 @@ export function isDelivered({ version, delivered_version }: ScheduleRow): boolea
 }
 
 /** @param times the next ones */
-export function toSchedule(row: ScheduleRow, times: readonly Date[]): Schedule {
+function toSchedule(row: ScheduleRow, times: readonly Date[]): Schedule {
   return {
     schedule_id: row.schedule_id,
     ...row.body,
@@ -16,5 +25,77 @@ export function toSchedule(row: ScheduleRow, times: readonly Date[]): Schedule {
     next_at: times.slice(0, shownTimes).map((time) => time.toISOString()),
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
+  };
+}
+
+/** A view does not wait longer for Temporal. */
+const viewMs = 2_000;
+
+/** The row, with its next starts as far as Temporal knows them. A schedule that Temporal has forgotten is told again. */
+export async function showSchedule(
+  db: Db,
+  schedules: { readonly nextTimes: NextTimes },
+  row: ScheduleRow,
+): Promise<Schedule> {
+  if (row.body.paused || !isDelivered(row)) return toSchedule(row, []);
+  const times = await schedules.nextTimes(row, viewMs).catch(() => []);
+  if (times !== null) return toSchedule(row, times);
+  await markScheduleForgotten(db, row.schedule_id);
+  return toSchedule({ ...row, delivered_version: 0 }, []);
+}
+
+/** As `TemporalSchedules.nextTimes`. */
+type NextTimes = (row: ScheduleRow, ms: number) => Promise<readonly Date[] | null>;
+
+const askedAtOnce = 8;
+const mostKept = 10_000;
+const keptMs = 10_000;
+
+interface NextTimesOptions {
+  readonly now?: () => number;
+}
+
+/**
+ * The next starts of schedules as lists show them. Temporal is asked about each by itself, so few are asked about at once in
+ * a process, whoever lists, and an answer holds for some seconds: until then only a change of the schedule, which makes it
+ * another version, could give another one.
+ */
+export function createNextTimes(
+  schedules: Pick<TemporalSchedules, 'nextTimes'>,
+  { now = Date.now }: NextTimesOptions = {},
+): NextTimes {
+  const kept = new LRUCache<string, { readonly at: number; readonly times: Promise<readonly Date[] | null> }>(
+    { max: mostKept },
+  );
+  const waiting: (() => void)[] = [];
+  let asked = 0;
+
+  /** Fails when its turn does not come in time. */
+  const ask: NextTimes = async (row, ms) => {
+    const began = now();
+    if (asked >= askedAtOnce) await new Promise<void>((resolve) => waiting.push(resolve));
+    asked += 1;
+    try {
+      const left = ms - (now() - began);
+      if (left <= 0) throw new Error('Temporal was not asked in time');
+      return await schedules.nextTimes(row, left);
+    } finally {
+      asked -= 1;
+      waiting.shift()?.();
+    }
+  };
+
+  return async (row, ms) => {
+    const key = `${row.schedule_id} ${row.version}`;
+    const found = kept.get(key);
+    if (found !== undefined && now() - found.at < keptMs) {
+      const times = await found.times;
+      return times?.filter((time) => time.getTime() > now()) ?? null;
+    }
+    const times = ask(row, ms);
+    kept.set(key, { at: now(), times });
+    const isWrong = (): unknown => kept.get(key)?.times === times && kept.delete(key);
+    times.then((answer) => answer === null && isWrong(), isWrong); // asked again by the next
+    return times;
   };
 }

@@ -11,21 +11,71 @@ import type {
   SkillUse,
   SkillWorth,
 } from '../../contracts/skill.ts';
+import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { listSkills as orderSkills } from '../../core/skills/confidence.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { cancelSkillReviews } from '../../db/review/review-delivery.ts';
-import { countSkillAgain, listSkills, storeSkill } from '../../db/skill/skill.ts';
-import { listSkillUses, type SkillUseRow } from '../../db/skill/skill-use.ts';
+import {
+  countSkillAgain,
+  listSkills,
+  readSkillWorth,
+  type SkillWorthRow,
+  storeSkill,
+} from '../../db/skill.ts';
+import { listSkillUses, type SkillUseRow } from '../../db/skill-use.ts';
+import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeNumberCursor, type PageRequest, toPage } from '../cursor.ts';
 import { newId } from '../ids.ts';
-import { requireSkill, retireSkillForGood, reviseSkillText, type SkillChange } from './change-skill.ts';
-import { checkQueryText, checkSkill } from './check-skill.ts';
-import { writeSkillText } from './skill-content.ts';
-import { isAdmin, trustOf, trustOfPatch } from './skill-trust.ts';
-import { toSkill } from './skill-view.ts';
-import { showSkillWorth } from './skill-worth.ts';
+import {
+  checkQueryText,
+  checkSkill,
+  isAdmin,
+  requireSkill,
+  retireSkillForGood,
+  reviseSkillText,
+  type SkillChange,
+  toSkill,
+  trustOf,
+  trustOfPatch,
+  writeSkillText,
+} from './stored-skill.ts';
+
+function learntOf({
+  escalation_id,
+  run_id,
+  step_id,
+  cost_nano,
+  ...row
+}: SkillWorthRow): SkillWorth['learnt'] {
+  if (escalation_id === null) return null;
+  return {
+    escalation_id,
+    ...(run_id === null ? {} : { run_id }),
+    ...(step_id === null ? {} : { step_id }),
+    error: row.error ?? '',
+    input: row.input,
+    corrected: row.corrected,
+    cost_usd: fromNanoUsd(BigInt(cost_nano)),
+    duration_ms: Math.round(row.duration_ms ?? 0),
+  };
+}
+
+/** @throws AppError `not_found` */
+async function showSkillWorth(db: Db, projectId: string, skillId: string): Promise<SkillWorth> {
+  const row = await readSkillWorth(db, projectId, skillId);
+  if (row === undefined) throw new AppError('not_found', `there is no skill ${skillId}`);
+  const learnt = learntOf(row);
+  const { uses } = row;
+  return {
+    uses,
+    saved_usd: fromNanoUsd(BigInt(uses) * BigInt(row.cost_nano)),
+    saved_ms: uses * (learnt?.duration_ms ?? 0),
+    reviews_avoided: row.was_reviewed ? uses : 0,
+    learnt,
+  };
+}
 
 export interface SkillListQuery {
   readonly job_type?: string | undefined;

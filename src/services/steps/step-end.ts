@@ -1,11 +1,19 @@
-/** How an execution of a step ends, whatever its kind, and the end that somebody else has written. */
-import type { Failure, Json } from '../../contracts/primitives.ts';
+/**
+ * How an execution of a step ends, whatever its kind: the end that another attempt has written, the ends that the
+ * workflow decided, and the failure of an input that names a missing file.
+ */
+
+import { parseMediaReference } from '../../contracts/media.ts';
+import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Awaiting } from '../../contracts/run.ts';
+import { findMediaPlaces } from '../../core/cache.ts';
 import type { SuccessfulAttempt } from '../../core/call/types.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readRunEnd } from '../../db/run/run.ts';
 import { endStep, readStep, type StandingStep } from '../../db/step/step.ts';
+import { recordChanges, type StepChange } from '../../db/step/step-progress.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
 
 /** Whatever it says is in the database already. */
 export type StepExecution =
@@ -21,7 +29,7 @@ export type StepExecution =
   | { readonly kind: 'cancelled' };
 
 /** What else a workflow has to know to wait for it. */
-export interface WaitReference {
+interface WaitReference {
   readonly review_id?: string;
   readonly run_id?: string;
 }
@@ -65,4 +73,53 @@ export async function readEnd(db: Db, key: StepKey): Promise<StepExecution> {
 /** Ends a step that nothing else ends. A step that had ended stays: then that end is the answer. */
 export async function failStep(db: Db, key: StepKey, error: Failure): Promise<StepExecution> {
   return (await endStep(db, key, 'failed', error)) ? { kind: 'failed', error } : readEnd(db, key);
+}
+
+export interface ProgressReport {
+  readonly run_id: string;
+  readonly changes: readonly StepChange[];
+}
+
+export type RecordProgress = (report: ProgressReport) => Promise<void>;
+
+/** Writes ends of steps that the workflow decided: what no attempt, ladder or wait has written. */
+export function createRecordProgress(db: Db): RecordProgress {
+  return async ({ run_id, changes }) => {
+    if (changes.length > 0) await recordChanges(db, run_id, changes);
+  };
+}
+
+// Why a ladder could not help: the input names a file that is not there. No level may change a reference, so what
+// its capability refused is refused for good. It is looked for only after a refusal: a capability may also be
+// told, at a key of its own, where to write.
+
+const looksAtOnce = 16;
+
+/** @returns the failure of a step whose input names a file to read that is not there; null = all are there */
+export async function findMissingFile(
+  media: Pick<MediaLibrary, 'exists'>,
+  input: JsonObject,
+  refusal: Failure,
+): Promise<Failure | null> {
+  const sources = Object.entries(findMediaPlaces(input)?.sources ?? {});
+  for (let at = 0; at < sources.length; at += looksAtOnce) {
+    const isThere = await Promise.all(
+      sources.slice(at, at + looksAtOnce).map(async ([, reference]) => {
+        const path = parseMediaReference(reference);
+        return path === null || (await media.exists(path));
+      }),
+    );
+    const missing = sources[at + isThere.indexOf(false)];
+    if (isThere.includes(false) && missing !== undefined) return describeMissing(missing, refusal);
+  }
+  return null;
+}
+
+function describeMissing([pointer, reference]: readonly [string, string], refusal: Failure): Failure {
+  const message = `${pointer}: there is no file ${reference}; was it uploaded?`;
+  return {
+    code: 'media_unknown',
+    message: `${message} The call failed: ${refusal.message}`,
+    details: { errors: [{ pointer, message }] },
+  };
 }

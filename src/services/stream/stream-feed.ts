@@ -1,15 +1,159 @@
 /**
- * One poll of this process tells everybody who watches a project. It goes from one horizon of transactions to the next,
- * as the feed of a run's events does, so that nothing is missed: what is told is how a thing stands, at most once for
- * each poll, and every event of the runs that somebody looks at. Nobody watches: nothing is asked.
+ * One poll of this process feeds everybody who watches a project. It goes from one horizon of transactions to the
+ * next, as the feed of a run's events does, so that nothing is missed: a watcher is told how a thing stands, at
+ * most once for each poll, and every event of the runs that it looks at. While there is no watcher nothing is
+ * asked.
  */
+
 import type { Logger } from 'pino';
+import type { StreamFrame, StreamTopic } from '../../contracts/event.ts';
+import { longestPauseMs } from '../../core/pacing.ts';
 import type { Db } from '../../db/connect.ts';
-import { readHorizon } from '../../db/run/event.ts';
+import { listNewEvents, readHorizon } from '../../db/run/event.ts';
+import type { LogSpan } from '../../db/run/run-list.ts';
 import { createFollowPoll, realTiming, type Timing } from '../delivery/follow-poll.ts';
-import type { ReadRunFrames } from './run-frames.ts';
-import { positionAt, type StreamPosition } from './stream-position.ts';
-import { createRoundReader, type StreamWatcher } from './stream-round.ts';
+import {
+  compareInstances,
+  createProjectFrames,
+  type HeldCalls,
+  isWanted,
+  type ReadRunFrames,
+} from './frames.ts';
+
+/**
+ * Where a stream stands: how things stood at a horizon of transactions has been told, and every event that was
+ * committed before a second one, which may be later. A moment goes with the first, by which what has no transaction is
+ * found, and after which the way back is too long.
+ */
+export interface StreamPosition {
+  readonly horizon: string;
+  readonly at: Date;
+  readonly events: string;
+}
+
+/** Who comes back later than this reads everything again. */
+const longestMs = 3_600_000;
+
+const form = /^(\d{1,20})\.(\d{1,14})\.(\d{1,20})$/;
+
+export function positionAt(horizon: string, at: Date): StreamPosition {
+  return { horizon, at, events: horizon };
+}
+
+export function writePosition({ horizon, at, events }: StreamPosition): string {
+  return `${horizon}.${at.getTime()}.${events}`;
+}
+
+/** Null when it is none, or too old, or of another database. @param now the last of all positions */
+export function readPosition(text: string, now: StreamPosition): StreamPosition | null {
+  const [, horizon, ms, events] = form.exec(text) ?? [];
+  if (horizon === undefined || ms === undefined || events === undefined) return null;
+  const position = { horizon, at: new Date(Number(ms)), events };
+  const isNear = now.at.getTime() - position.at.getTime() <= longestMs;
+  const isKnown = [horizon, events].every((known) => BigInt(known) <= BigInt(now.horizon));
+  return isNear && isKnown ? position : null;
+}
+
+function lesser(one: string, other: string): string {
+  return BigInt(one) <= BigInt(other) ? one : other;
+}
+
+/** What both have been told. */
+export function earlierOf(one: StreamPosition, other: StreamPosition): StreamPosition {
+  const [first, second] = BigInt(one.horizon) <= BigInt(other.horizon) ? [one, other] : [other, one];
+  return { ...first, events: lesser(first.events, second.events) };
+}
+
+// One round of the stream: what has happened from one horizon of transactions to the next, for all who watch. Each
+// round reads the events of the runs that somebody looks at; how things stand is read as often as a poll that is
+// at rest comes, however quick the rounds are, and what tells no transaction once in a second.
+
+export type NewEvents = Awaited<ReturnType<typeof listNewEvents>>;
+
+export interface StreamRound {
+  readonly position: StreamPosition;
+  /** Of the runs that somebody looks at. */
+  readonly events: NewEvents;
+  readonly instances: readonly StreamFrame[];
+  readonly ofProject: ReadonlyMap<string, readonly StreamFrame[]>;
+}
+
+export interface StreamWatcher {
+  readonly projectId: string;
+  readonly topics: ReadonlySet<StreamTopic>;
+  /** Whose every event is wanted. */
+  readonly runIds: readonly string[];
+  readonly take: (round: StreamRound) => void;
+}
+
+interface RoundReader {
+  /** Before the first round of a project: only what differs from now is told then. */
+  prepare(projectId: string): Promise<void>;
+  read(before: StreamPosition, watchers: readonly StreamWatcher[]): Promise<StreamRound>;
+  /** Nobody watches any more. */
+  forget(): void;
+}
+
+async function readEvents(
+  db: Db,
+  { from, to }: LogSpan,
+  watchers: readonly StreamWatcher[],
+): Promise<NewEvents> {
+  const runIds = [...new Set(watchers.flatMap((watcher) => watcher.runIds))];
+  return from === to || runIds.length === 0 ? [] : listNewEvents(db, runIds, from, to);
+}
+
+const slowMs = 1_000;
+/** A timer may be early by so much. */
+const slackMs = 5;
+
+/** @returns true at most once in `everyMs` */
+function createPace(everyMs: number, now: () => number): () => boolean {
+  let lastAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    const at = now();
+    if (at - lastAt < everyMs - slackMs) return false;
+    lastAt = at;
+    return true;
+  };
+}
+
+/** @param now milliseconds of a clock that is never set */
+function createRoundReader(db: Db, readRunFrames: ReadRunFrames, now: () => number): RoundReader {
+  const projects = createProjectFrames(db, readRunFrames);
+  const isStandingDue = createPace(longestPauseMs, now);
+  const isSlowDue = createPace(slowMs, now);
+  let held: HeldCalls = new Map();
+
+  const readInstances = async (since: string): Promise<readonly StreamFrame[]> => {
+    const compared = await compareInstances(db, since, held);
+    held = compared.held;
+    return compared.frames;
+  };
+
+  return {
+    prepare: projects.prepare,
+    read: async (before, watchers) => {
+      const at = new Date();
+      const to = await readHorizon(db);
+      const events = await readEvents(db, { from: before.events, to }, watchers);
+      if (!isStandingDue())
+        return { position: { ...before, events: to }, events, instances: [], ofProject: new Map() };
+      const span = { from: before.horizon, to, since: before.at, isSlow: isSlowDue() };
+      const ofProject = new Map<string, readonly StreamFrame[]>();
+      for (const projectId of new Set(watchers.map((watcher) => watcher.projectId))) {
+        const own = watchers.filter((watcher) => watcher.projectId === projectId);
+        ofProject.set(projectId, await projects.read(projectId, span, own));
+      }
+      const instances = isWanted(watchers, 'instances') ? await readInstances(span.from) : [];
+      return { position: positionAt(to, at), events, instances, ofProject };
+    },
+    forget: () => {
+      projects.forget();
+      held = new Map();
+    },
+  };
+}
 
 export interface StreamFeed {
   /** @returns where the first round begins that the watcher is given */
@@ -18,7 +162,7 @@ export interface StreamFeed {
   stop(): void;
 }
 
-export interface StreamDependencies {
+interface StreamDependencies {
   readonly db: Db;
   readonly readRunFrames: ReadRunFrames;
   readonly logger: Logger;

@@ -1,14 +1,165 @@
-/** A project as it goes on, for whoever watches it: what was missed since a position, then frames as they come. */
-import type { StreamTopic } from '../../contracts/stream.ts';
-import type { CancelSignal } from '../../core/cancellation.ts';
+/**
+ * The stream of a project for one watcher: what it has missed since a position, then frames as they come, of the
+ * topics that its key may read.
+ */
+import type { StreamFrame, StreamTopic } from '../../contracts/event.ts';
+import { type CancelSignal, onCancel } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
-import { listOwnRuns } from '../../db/run/run-changes.ts';
+import { listNewEvents, readHorizon } from '../../db/run/event.ts';
+import { countEventsBefore, listOwnRuns } from '../../db/run/run-list.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { type Caller, mayCall } from '../access/caller.ts';
-import { type CatchUpDependencies, catchUp } from './catch-up.ts';
-import { createRoundQueue } from './round-queue.ts';
-import type { StreamFeed } from './stream-feed.ts';
-import { type StreamBatch, type StreamView, toBatch } from './stream-view.ts';
+import { type Caller, isOperator, mayCall } from '../access/caller.ts';
+import { toRunEvent } from '../runs/events.ts';
+import {
+  clockSlackMs,
+  compareBudgets,
+  compareInstances,
+  type ReadRunFrames,
+  readReviewsSince,
+} from './frames.ts';
+import {
+  earlierOf,
+  type NewEvents,
+  positionAt,
+  readPosition,
+  type StreamFeed,
+  type StreamPosition,
+  type StreamRound,
+  writePosition,
+} from './stream-feed.ts';
+
+// What one watcher is shown of a round.
+
+interface StreamView {
+  readonly caller: Caller;
+  readonly topics: ReadonlySet<StreamTopic>;
+  /** The number of the last event that was told, by run. */
+  readonly seqs: Map<string, number>;
+}
+
+/** Frames that belong together: who has had them all stands at `id`. */
+export interface StreamBatch {
+  readonly id: string;
+  readonly frames: readonly StreamFrame[];
+}
+
+const topicOf = { run: 'runs', review: 'reviews', instance: 'instances', budget: 'budgets' } as const;
+
+function isShown({ caller, topics }: StreamView, frame: StreamFrame): boolean {
+  if (frame.kind === 'step' || frame.kind === 'reset') return true;
+  if (frame.kind === 'budget' && frame.data.scope === 'global' && !isOperator(caller)) return false;
+  return topics.has(topicOf[frame.kind]);
+}
+
+function toStepFrames({ seqs }: StreamView, events: NewEvents): readonly StreamFrame[] {
+  return events
+    .filter(({ run_id }) => seqs.has(run_id))
+    .map((row) => {
+      const seq = (seqs.get(row.run_id) ?? 0) + 1;
+      seqs.set(row.run_id, seq);
+      return { kind: 'step', data: toRunEvent({ ...row, seq }) };
+    });
+}
+
+/** The events first: what they led to is told after them. */
+function selectFrames(
+  view: StreamView,
+  events: NewEvents,
+  standing: readonly StreamFrame[],
+): readonly StreamFrame[] {
+  return [...toStepFrames(view, events), ...standing.filter((frame) => isShown(view, frame))];
+}
+
+function toBatch(view: StreamView, { events, instances, ofProject, position }: StreamRound): StreamBatch {
+  const standing = [...(ofProject.get(view.caller.project_id) ?? []), ...instances];
+  return { id: writePosition(position), frames: selectFrames(view, events, standing) };
+}
+
+// What a watcher is told first: what it has missed since it was there last, or that it has to read again.
+
+interface CatchUpDependencies {
+  readonly db: Db;
+  readonly readRunFrames: ReadRunFrames;
+}
+
+/** From a position to where the rounds begin. */
+async function readMissed(
+  { db, readRunFrames }: CatchUpDependencies,
+  view: StreamView,
+  { from, to }: { readonly from: StreamPosition; readonly to: StreamPosition },
+): Promise<StreamBatch> {
+  const { project_id } = view.caller;
+  const span = { from: from.horizon, to: to.horizon };
+  const events = await listNewEvents(db, [...view.seqs.keys()], from.events, to.events);
+  const endedSince = new Date(from.at.getTime() - clockSlackMs);
+  const standing = [
+    ...(await readRunFrames(project_id, { ...span, endedSince })),
+    ...(await readReviewsSince(db, project_id, endedSince)),
+    ...(await compareBudgets(db, project_id, new Map())).frames,
+    ...(await compareInstances(db, span.from, new Map())).frames,
+  ];
+  return { id: writePosition(to), frames: selectFrames(view, events, standing) };
+}
+
+/** A client may have been told more by another process than the rounds of this one have reached. */
+async function readKnown(db: Db, after: string, start: StreamPosition): Promise<StreamPosition | null> {
+  const known = readPosition(after, positionAt(await readHorizon(db), new Date()));
+  return known === null ? null : earlierOf(known, start);
+}
+
+/** @param start where the rounds begin. @param after what the watcher had as its last id */
+async function catchUp(
+  dependencies: CatchUpDependencies,
+  view: StreamView,
+  { start, after }: { readonly start: StreamPosition; readonly after: string | undefined },
+): Promise<StreamBatch> {
+  const { db } = dependencies;
+  const known = after === undefined ? start : await readKnown(db, after, start);
+  const { events } = known ?? start;
+  for (const runId of view.seqs.keys()) view.seqs.set(runId, await countEventsBefore(db, runId, events));
+  if (known === null) return { id: writePosition(start), frames: [{ kind: 'reset', data: null }] };
+  if (after === undefined) return { id: writePosition(start), frames: [] };
+  return readMissed(dependencies, view, { from: known, to: start });
+}
+
+const mostWaiting = 200;
+
+interface RoundQueue {
+  readonly take: (round: StreamRound) => void;
+  /** Until `signal` aborts, or too many wait. */
+  readonly rounds: () => AsyncGenerator<StreamRound, void, undefined>;
+}
+
+/** Rounds that wait for one watcher. Whoever reads too slowly is cut off, and goes on from where it stood. */
+function createRoundQueue(signal: CancelSignal): RoundQueue {
+  const waiting: StreamRound[] = [];
+  let isBehind = false;
+  let wake: () => void = () => undefined;
+  const news = (): Promise<void> =>
+    new Promise((resolve) => {
+      wake = resolve;
+      if (waiting.length > 0 || isBehind || signal.aborted) resolve();
+    });
+  return {
+    take: (round) => {
+      if (waiting.length >= mostWaiting) isBehind = true;
+      else waiting.push(round);
+      wake();
+    },
+    rounds: async function* () {
+      const stopListening = onCancel(signal, () => wake());
+      try {
+        while (!signal.aborted && !isBehind) {
+          const round = waiting.shift();
+          if (round === undefined) await news();
+          else yield round;
+        }
+      } finally {
+        stopListening();
+      }
+    },
+  };
+}
 
 export interface StreamQuery {
   readonly topics: readonly StreamTopic[];
@@ -18,7 +169,7 @@ export interface StreamQuery {
   readonly after: string | undefined;
 }
 
-export interface StreamServiceDependencies extends CatchUpDependencies {
+interface StreamServiceDependencies extends CatchUpDependencies {
   readonly feed: StreamFeed;
 }
 

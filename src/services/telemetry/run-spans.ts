@@ -3,14 +3,16 @@
  * of: what is made meanwhile, in whatever process, names its parent before that was told.
  */
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
-import { madeAtMs, parseTraceParent, traceIdOf } from '../../core/telemetry/trace-context.ts';
 import {
+  madeAtMs,
   type OpenSpan,
+  parseTraceParent,
   type SpanAttributes,
   scopeOf,
   type Tracing,
+  traceIdOf,
   type WorkScope,
-} from '../../core/telemetry/tracing.ts';
+} from '../../core/telemetry/telemetry.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { RunContextRow } from '../../db/run/run.ts';
 

@@ -6,20 +6,18 @@
 import { ReviewKind } from '../../contracts/review.ts';
 import { RunState, terminalRunStates } from '../../contracts/run.ts';
 import { type GaugeName, metricTable } from '../../core/telemetry/metric-table.ts';
-import type { Metrics } from '../../core/telemetry/metrics.ts';
+import type { Metrics } from '../../core/telemetry/telemetry.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   countHeldSlots,
   countInstances,
-  listBreakers,
-  listLimitedBudgets,
-} from '../../db/telemetry/standing-fleet.ts';
-import {
   countOpenReviews,
   countOpenRuns,
   countWaitingSteps,
+  listBreakers,
+  listLimitedBudgets,
   readLateness,
-} from '../../db/telemetry/standing-work.ts';
+} from '../../db/gauges.ts';
 
 export interface SharedGaugeDependencies {
   readonly db: Db;

@@ -1,4 +1,8 @@
-/** Who is told of what happens in a project, for those who administer it. */
+/**
+ * The webhooks of a project, for those who administer it: which addresses may be told, of what, and how the
+ * deliveries ended.
+ */
+import { isIP } from 'node:net';
 import type { AddressPolicy } from '../../clients/address-policy.ts';
 import type { WebhookSender } from '../../clients/webhook-sender.ts';
 import type { Webhook, WebhookCreated, WebhookDelivery, WebhookRequest } from '../../contracts/webhook.ts';
@@ -6,27 +10,45 @@ import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   deleteWebhook,
-  findWebhook,
-  insertWebhook,
-  listWebhooks,
-  type WebhookRow,
-} from '../../db/webhook/webhook.ts';
-import {
   endDelivery,
+  findWebhook,
   insertDelivery,
+  insertWebhook,
   listDeliveries,
+  listWebhooks,
   readDelivery,
   type WebhookDeliveryRow,
-} from '../../db/webhook/webhook-delivery.ts';
+  type WebhookRow,
+} from '../../db/webhook.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { newId } from '../ids.ts';
-import { checkWebhookUrl } from './check-webhook-url.ts';
-import { tell } from './deliver-webhooks.ts';
-import { newWebhookSecret } from './sign-delivery.ts';
+import { newWebhookSecret, tell } from './delivery.ts';
 
-export interface WebhookDependencies {
+/** Where somebody may be told: http(s), where instances may be. A name is judged again whenever it is dialled. */
+function refuse(message: string): AppError {
+  return new AppError('request_invalid', `url ${message}`, {
+    errors: [{ pointer: '/url', code: 'invalid_address', message }],
+  });
+}
+
+/** @returns it as it will be dialled. @throws AppError `request_invalid` */
+function checkWebhookUrl(policy: AddressPolicy, text: string): string {
+  const url = new URL(text);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    throw refuse(`is ${url.protocol}, only http: and https: are allowed`);
+  if (url.username !== '' || url.password !== '')
+    throw refuse('has a user or password, which is not allowed');
+  if (text.includes('#')) throw refuse('has a fragment, which is not allowed');
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
+  const fault = isIP(host) === 0 ? policy.findNameFault(host, port) : policy.findFault(host, port);
+  if (fault !== null) throw refuse(`is not allowed: ${fault}`);
+  return url.href;
+}
+
+interface WebhookDependencies {
   readonly db: Db;
   readonly policy: AddressPolicy;
   readonly sender: WebhookSender;

@@ -1,6 +1,6 @@
 /** The OpenAPI document as a list of operations, with every reference at hand. */
 import { createOpenApi } from '../../../src/api/openapi.ts';
-import { createRoutes } from '../../../src/api/routes/routes.ts';
+import { createRoutes } from '../../../src/api/routes.ts';
 import { ConfigSchema } from '../../../src/config.ts';
 import type { Services } from '../../../src/services/services.ts';
 

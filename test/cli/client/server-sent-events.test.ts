@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { readServerSentEvents } from '../../../src/cli/client/server-sent-events.ts';
+import { readServerSentEvents } from '../../../src/cli/watch/events.ts';
 
 async function readAll(chunks: readonly Uint8Array[]) {
   const body = (async function* () {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { formatTime } from '../../../src/cli/commands/schedules.ts';
 import { runCapstan } from '../../../src/cli/program.ts';
-import { formatTime } from '../../../src/cli/render/schedule-detail.ts';
 import type { Schedule } from '../../../src/contracts/schedule.ts';
 import { serve } from '../support/http-server.ts';
 import { aShell } from '../support/shell.ts';

@@ -5,7 +5,7 @@ import {
   formatDuration,
   formatUsd,
   parseDuration,
-} from '../../../src/cli/render/amounts.ts';
+} from '../../../src/cli/render/formats.ts';
 
 it.each([
   [0, '$0'],

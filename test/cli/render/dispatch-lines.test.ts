@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { renderDispatch } from '../../../src/cli/render/dispatch-lines.ts';
+import { renderDispatch } from '../../../src/cli/render/routing.ts';
 
 it('says of each route once how it is carried out, and of many how many there are', () => {
   const route = { capability: 'x', how: 'inline', message: 'short' } as const;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { describeFindings, describeRecovery, isWhole } from '../../../src/cli/render/recovery-lines.ts';
+import { describeFindings, describeRecovery, isWhole } from '../../../src/cli/commands/programs.ts';
 import type { WholeRecovery } from '../../../src/upkeep/recover.ts';
 
 const call = { attempt_id: 'att_1', capability: 'cut', endpoint: 'http://10.0.0.7:8080' };

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { createStyle } from '../../../src/cli/render/style.ts';
-import { type Column, cutText, measureText, renderTable } from '../../../src/cli/render/table.ts';
+import {
+  type Column,
+  createStyle,
+  cutText,
+  measureText,
+  renderTable,
+} from '../../../src/cli/render/print.ts';
 
 const columns: readonly Column[] = [
   { header: 'RUN' },

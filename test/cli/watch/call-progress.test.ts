@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createProgressBoard } from '../../../src/cli/watch/call-progress.ts';
+import { createProgressBoard } from '../../../src/cli/watch/watch-run.ts';
 import type { RunEvent } from '../../../src/contracts/event.ts';
 
 function anEvent(type: RunEvent['type'], data: object = {}): RunEvent {

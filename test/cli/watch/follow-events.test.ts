@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createApiClient } from '../../../src/cli/client/api-client.ts';
 import { ProblemError } from '../../../src/cli/errors.ts';
-import { followEvents } from '../../../src/cli/watch/follow-events.ts';
+import { followEvents } from '../../../src/cli/watch/events.ts';
 import type { EventType, RunEvent } from '../../../src/contracts/event.ts';
 import { serve } from '../support/http-server.ts';
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { openSession } from '../../../src/cli/client/session.ts';
-import { showLiveTable } from '../../../src/cli/watch/live-table.ts';
+import { showLiveTable } from '../../../src/cli/watch/watch-run.ts';
 import type { Awaiting, Run } from '../../../src/contracts/run.ts';
 import { waitFor } from '../../support/wait.ts';
 import { serve } from '../support/http-server.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createStyle } from '../../../src/cli/render/style.ts';
+import { createStyle } from '../../../src/cli/render/print.ts';
 import { renderSteps } from '../../../src/cli/watch/run-table.ts';
 import type { RunStep, StepState } from '../../../src/contracts/run.ts';
 

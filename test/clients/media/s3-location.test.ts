@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { describeLocation, parseS3Url } from '../../../src/clients/media/s3-location.ts';
-import { loadS3Packages } from '../../../src/clients/media/s3-packages.ts';
+import { describeLocation, loadS3Packages, parseS3Url } from '../../../src/clients/media/s3-bucket.ts';
 
 describe('parseS3Url', () => {
   it('reads bucket, prefix and parameters', () => {

@@ -2,7 +2,7 @@
 import * as s3 from '@aws-sdk/client-s3';
 import { expect, it } from 'vitest';
 import type { Bucket } from '../../../src/clients/media/s3-bucket.ts';
-import { removeObject, sweepUploads } from '../../../src/clients/media/s3-removal.ts';
+import { removeObject, sweepUploads } from '../../../src/clients/media/s3-objects.ts';
 import { parseMediaPath } from '../../../src/contracts/media.ts';
 
 const old = new Date(Date.now() - 25 * 3_600_000);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createUploadGate } from '../../../src/clients/media/upload-gate.ts';
+import { createUploadGate } from '../../../src/clients/media/s3-upload.ts';
 
 /** Uploads that end when the test says so, by their number. */
 function uploads(gate: ReturnType<typeof createUploadGate>) {

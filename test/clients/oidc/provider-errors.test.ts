@@ -1,6 +1,6 @@
 /** What a refusal says of its cause, by the real library. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createOpenIdProvider } from '../../../src/clients/oidc/openid-provider.ts';
+import { createOpenIdProvider } from '../../../src/clients/openid-provider.ts';
 import { type ScriptedProvider, startScriptedProvider } from '../../support/scripted-provider.ts';
 
 const client = { clientId: 'capstan', clientSecret: 'secret', scopes: 'openid', groupsClaim: 'groups' };

@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Payload } from '@temporalio/common';
 import { expect, test } from 'vitest';
-import { createPayloadCodec } from '../../../src/clients/temporal/payload-codec.ts';
-import { readPayloadKeys } from '../../../src/clients/temporal/payload-keys.ts';
+import { createPayloadCodec, readPayloadKeys } from '../../../src/clients/temporal/payload-codec.ts';
 
 function aKey(id: string, byte: number): string {
   return `${id}:${Buffer.alloc(32, byte).toString('base64')}`;

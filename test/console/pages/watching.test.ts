@@ -1,7 +1,7 @@
 /** Who is let in, and what somebody sees of runs that go on. In a real browser, against the real server, worker and database. */
 import { expect, test } from 'vitest';
 import { formatUsd } from '../../../console/src/shared/money.ts';
-import type { LoginLink } from '../../../src/contracts/session.ts';
+import type { LoginLink } from '../../../src/contracts/sign-in.ts';
 import { openPage } from '../support/browser.ts';
 import { startRunOf, useStudio } from '../support/studio.ts';
 

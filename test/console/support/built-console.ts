@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { inject } from 'vitest';
-import { buildConsole } from '../../../src/dev/console/build-console.ts';
+import { buildConsole } from '../../../src/dev/console.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const buildLock = 4_027_114;

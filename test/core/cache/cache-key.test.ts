@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
-import { cacheKeyText, type KeyedCall } from '../../../src/core/cache/cache-key.ts';
-import { findMediaPlaces } from '../../../src/core/cache/media-places.ts';
-import { canonicalJson } from '../../../src/core/canonical-json.ts';
+import { cacheKeyText, findMediaPlaces, type KeyedCall } from '../../../src/core/cache.ts';
+import { canonicalJson } from '../../../src/core/json.ts';
 
 const spec = { version: '1.4.2', digest: 'spec' };
 

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import { findMediaPlaces, type MediaPlaces } from '../../../src/core/cache/media-places.ts';
-import { listOutputFiles, relocate } from '../../../src/core/cache/relocate.ts';
+import { findMediaPlaces, listOutputFiles, type MediaPlaces, relocate } from '../../../src/core/cache.ts';
 
 function placesOf(input: JsonObject): MediaPlaces {
   const places = findMediaPlaces(input);

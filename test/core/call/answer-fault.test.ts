@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { findAnswerFault } from '../../../src/core/call/answer-fault.ts';
-import { expressionLimits } from '../../../src/core/expression/limits.ts';
+import { findAnswerFault } from '../../../src/core/call/outcome.ts';
+import { expressionLimits } from '../../../src/core/expression/language.ts';
 
 const deepest = expressionLimits.valueNesting;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type ClaimSearch, createClaimSearch, seedOf } from '../../../src/core/call/claim-search.ts';
-import type { Shortage } from '../../../src/core/money/shortage.ts';
+import type { Shortage } from '../../../src/core/money/reservation.ts';
 import type { InstanceSnapshot } from '../../../src/core/routing/types.ts';
 import { anInstance, aPaid, aRequest, now } from '../routing/a-snapshot.ts';
 

@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Decision } from '../../../src/contracts/decision.ts';
 import { type CallPorts, driveCall } from '../../../src/core/call/drive-call.ts';
-import { maxInstances, shortestWaitMs } from '../../../src/core/call/limits.ts';
 import type { CallOutcome } from '../../../src/core/call/outcome.ts';
-import type { RetrySettings } from '../../../src/core/call/retry-policy.ts';
+import type { RetrySettings } from '../../../src/core/call/retry.ts';
+import { maxInstances, shortestWaitMs } from '../../../src/core/call/retry.ts';
 import type { ClaimEnd, ClaimedCall, RoutedCall } from '../../../src/core/call/types.ts';
 import { CancelSource } from '../../../src/core/cancellation.ts';
-import { worstCase } from '../../../src/core/money/price.ts';
+import { worstCase } from '../../../src/core/money/reservation.ts';
 import { enforcedTimeout } from '../../../src/core/routing/estimate.ts';
 import { anInstance } from '../routing/a-snapshot.ts';
 

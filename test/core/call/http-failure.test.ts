@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { errorCodeOf, toHttpFailure, wordsOf } from '../../../src/core/call/http-failure.ts';
+import { errorCodeOf, toHttpFailure, wordsOf } from '../../../src/core/call/outcome.ts';
 
 it('says the status to people in the message, and to code beside it', () => {
   expect(

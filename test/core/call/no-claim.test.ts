@@ -1,6 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
 import type { Verdict } from '../../../src/contracts/decision.ts';
-import { shortestWaitMs } from '../../../src/core/call/limits.ts';
 import {
   explainNoClaim,
   isWorthWaiting,
@@ -9,7 +8,8 @@ import {
   type NoClaim,
   timeInLine,
 } from '../../../src/core/call/no-claim.ts';
-import type { Shortage } from '../../../src/core/money/shortage.ts';
+import { shortestWaitMs } from '../../../src/core/call/retry.ts';
+import type { Shortage } from '../../../src/core/money/reservation.ts';
 import { choose } from '../../../src/core/routing/choose.ts';
 import type { Choice, InstanceSnapshot } from '../../../src/core/routing/types.ts';
 import { anInstance, aPaid, aRequest, now } from '../routing/a-snapshot.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isPassing, readTransientTexts } from '../../../src/core/call/passing-refusal.ts';
+import { isPassing, readTransientTexts } from '../../../src/core/call/judge.ts';
 
 it('a list is texts with a bar between them, whose letters may be small or capital', () => {
   expect(readTransientTexts('')).toEqual([]);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isProgressLine, readProgress } from '../../../src/core/call/progress.ts';
+import { isProgressLine, readProgress } from '../../../src/core/call/outcome.ts';
 
 it.each([
   [{ progress: 0 }, { progress: 0 }],

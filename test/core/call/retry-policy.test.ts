@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { backoffMs, defaultRetry } from '../../../src/core/call/retry-policy.ts';
+import { backoffMs, defaultRetry } from '../../../src/core/call/retry.ts';
 
 const anySettings = fc.record({
   max: fc.integer({ min: 0, max: 100 }),

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { createClaimSearch } from '../../../src/core/call/claim-search.ts';
-import { type Missed, searchInstance } from '../../../src/core/call/search-instance.ts';
+import { createClaimSearch, type Missed, searchInstance } from '../../../src/core/call/claim-search.ts';
 import type { InstanceSnapshot } from '../../../src/core/routing/types.ts';
 import { anInstance, aPaid, aRequest, now } from '../routing/a-snapshot.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it, test } from 'vitest';
-import { callTimeOf, hasTimeFor, outOfTime } from '../../../src/core/call/step-time.ts';
+import { callTimeOf, hasTimeFor, outOfTime } from '../../../src/core/call/retry.ts';
 
 it.each([
   [60_000, 59_500],

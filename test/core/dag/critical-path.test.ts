@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findCriticalPath, type TimedStep } from '../../../src/core/dag/critical-path.ts';
+import { findCriticalPath, type TimedStep } from '../../../src/core/graph/dag.ts';
 
 function step(id: string, durationMs: number | null, ...dependencies: number[]): TimedStep {
   return {

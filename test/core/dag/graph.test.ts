@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findCycles } from '../../../src/core/dag/cycles.ts';
-import { createGraph, type GraphStep } from '../../../src/core/dag/graph.ts';
+import { createGraph, findCycles, type GraphStep } from '../../../src/core/graph/dag.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';
 
 function steps(...lines: string[]): GraphStep[] {

@@ -5,8 +5,8 @@ import {
   evaluateCondition,
   readCondition,
 } from '../../../src/core/expression/condition.ts';
-import { ExpressionError, ExpressionSyntaxError } from '../../../src/core/expression/errors.ts';
-import { referencedSteps, references } from '../../../src/core/expression/references.ts';
+import { ExpressionError, ExpressionSyntaxError } from '../../../src/core/expression/language.ts';
+import { referencedSteps, references } from '../../../src/core/expression/template.ts';
 import { aJob, aScope } from './a-scope.ts';
 
 function parenthesised(depth: number) {

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/contracts/primitives.ts';
-import { ExpressionError } from '../../../src/core/expression/errors.ts';
 import type { ExpressionScope } from '../../../src/core/expression/evaluation.ts';
-import { isForbiddenName } from '../../../src/core/forbidden-names.ts';
+import { ExpressionError } from '../../../src/core/expression/language.ts';
+import { isForbiddenName } from '../../../src/core/json.ts';
 import { aJob, aScope, evaluateIn } from './a-scope.ts';
 
 const clips = {

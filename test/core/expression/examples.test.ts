@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/contracts/primitives.ts';
 import { evaluateCondition, readCondition } from '../../../src/core/expression/condition.ts';
-import { skillDialect } from '../../../src/core/expression/dialect.ts';
 import { evaluateTemplate } from '../../../src/core/expression/evaluate.ts';
+import { skillDialect } from '../../../src/core/expression/filters.ts';
 import { compileTemplate, readTemplate } from '../../../src/core/expression/template.ts';
 import { evaluateIn } from './a-scope.ts';
 import {

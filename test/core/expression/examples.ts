@@ -1,8 +1,7 @@
 /** The examples of the reference page (scripts/docs/expressions-page.ts); examples.test.ts runs each of them. */
 import type { Json } from '../../../src/contracts/primitives.ts';
 import type { ExpressionScope, SkillScope } from '../../../src/core/expression/evaluation.ts';
-import type { FilterName } from '../../../src/core/expression/filters.ts';
-import type { SkillFilterName } from '../../../src/core/expression/skill-filters.ts';
+import type { FilterName, SkillFilterName } from '../../../src/core/expression/filters.ts';
 
 export interface Example {
   readonly template: Json;

@@ -1,9 +1,9 @@
 /** Any tree that the parser could make. */
 import fc from 'fast-check';
 import type { Expression, Segment } from '../../../src/core/expression/ast.ts';
-import { type Dialect, knownFilters } from '../../../src/core/expression/dialect.ts';
-import { comparisonOperators } from '../../../src/core/expression/symbols.ts';
-import { isForbiddenName } from '../../../src/core/forbidden-names.ts';
+import { type Dialect, knownFilters } from '../../../src/core/expression/filters.ts';
+import { comparisonOperators } from '../../../src/core/expression/language.ts';
+import { isForbiddenName } from '../../../src/core/json.ts';
 
 const segment: fc.Arbitrary<Segment> = fc.oneof(
   fc.string({ unit: 'binary' }).filter((name) => !isForbiddenName(name)),

@@ -2,12 +2,15 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/contracts/primitives.ts';
 import { evaluateCondition, readCondition } from '../../../src/core/expression/condition.ts';
-import { ExpressionError, ExpressionSyntaxError } from '../../../src/core/expression/errors.ts';
 import { evaluateTemplate } from '../../../src/core/expression/evaluate.ts';
 import type { ExpressionScope } from '../../../src/core/expression/evaluation.ts';
-import { expressionLimits } from '../../../src/core/expression/limits.ts';
+import {
+  ExpressionError,
+  ExpressionSyntaxError,
+  expressionLimits,
+} from '../../../src/core/expression/language.ts';
 import { readTemplate } from '../../../src/core/expression/template.ts';
-import { jsonTypeOf } from '../../../src/core/json-type.ts';
+import { jsonTypeOf } from '../../../src/core/json.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';
 import { runs } from '../../support/runs.ts';
 import { aJob, aScope } from './a-scope.ts';

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readCondition } from '../../../src/core/expression/condition.ts';
-import { pipelineDialect, skillDialect } from '../../../src/core/expression/dialect.ts';
-import { ExpressionSyntaxError } from '../../../src/core/expression/errors.ts';
+import { pipelineDialect, skillDialect } from '../../../src/core/expression/filters.ts';
 import { createGrammar } from '../../../src/core/expression/grammar.ts';
+import { ExpressionSyntaxError } from '../../../src/core/expression/language.ts';
 import { readTemplate } from '../../../src/core/expression/template.ts';
 import { readToken } from '../../../src/core/expression/tokens.ts';
-import { isForbiddenName } from '../../../src/core/forbidden-names.ts';
+import { isForbiddenName } from '../../../src/core/json.ts';
 import { runs } from '../../support/runs.ts';
 import { createRecogniser, createRuler, type Part, readPhrases } from './ebnf.ts';
 import { expressionOf } from './expression-trees.ts';

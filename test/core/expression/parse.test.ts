@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { pipelineDialect, skillDialect } from '../../../src/core/expression/dialect.ts';
+import { pipelineDialect, skillDialect } from '../../../src/core/expression/filters.ts';
 import { compileTemplate } from '../../../src/core/expression/template.ts';
 import { runs } from '../../support/runs.ts';
 import { expressionOf } from './expression-trees.ts';

@@ -1,6 +1,6 @@
 /** Prints an expression so that parsing it gives the same tree back. */
 import type { Expression } from '../../../src/core/expression/ast.ts';
-import { formatPath } from '../../../src/core/expression/format-path.ts';
+import { formatPath } from '../../../src/core/expression/ast.ts';
 
 /** In the place of a whole `{{ }}` or of an operand. */
 export function printExpression(expression: Expression): string {

@@ -1,9 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/contracts/primitives.ts';
-import { ExpressionSyntaxError } from '../../../src/core/expression/errors.ts';
-import { referencedSteps, references } from '../../../src/core/expression/references.ts';
-import { compileTemplate, readTemplate } from '../../../src/core/expression/template.ts';
+import { ExpressionSyntaxError } from '../../../src/core/expression/language.ts';
+import {
+  compileTemplate,
+  readTemplate,
+  referencedSteps,
+  references,
+} from '../../../src/core/expression/template.ts';
 import { runs } from '../../support/runs.ts';
 
 function nested(depth: number): Json {

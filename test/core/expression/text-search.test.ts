@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { includesText } from '../../../src/core/expression/text-search.ts';
+import { includesText } from '../../../src/core/expression/compare.ts';
 import { runs } from '../../support/runs.ts';
 
 it('finds what String.includes finds', () => {

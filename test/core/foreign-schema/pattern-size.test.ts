@@ -1,6 +1,6 @@
 import { RE2JS } from 're2js';
 import { expect, it } from 'vitest';
-import { estimatePatternSize } from '../../../src/core/foreign-schema/pattern-size.ts';
+import { estimatePatternSize } from '../../../src/core/foreign-schema.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';
 
 it.each([

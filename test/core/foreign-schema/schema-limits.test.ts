@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import { findSchemaFault } from '../../../src/core/foreign-schema/schema-limits.ts';
+import { findSchemaFault } from '../../../src/core/foreign-schema.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';
 
 function nest(levels: number): JsonObject {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { drawGraph, type GraphNode } from '../../../src/core/graph-drawing/draw-graph.ts';
+import { drawGraph, type GraphNode } from '../../../src/core/graph/svg.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';
 import { type Box, readBoxes, readCurves, readElements } from './read-svg.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type AskedReview, followStop, mayAsk } from '../../../src/core/ladder/ask-person.ts';
-import { ladderMs, reviewDueMs } from '../../../src/core/ladder/limits.ts';
+import { type AskedReview, followStop, mayAsk } from '../../../src/core/ladder/human-review.ts';
+import { ladderMs, reviewDueMs } from '../../../src/core/ladder/levels.ts';
 
 const stopped = {
   reason: 'no_advisor',

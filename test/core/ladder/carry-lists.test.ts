@@ -1,5 +1,5 @@
 import { expect, it, test } from 'vitest';
-import { carryLists } from '../../../src/core/ladder/carry-lists.ts';
+import { carryLists } from '../../../src/core/ladder/ladder.ts';
 
 function fingerprintOf(error: string): string {
   return `of ${error}`;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { toHttpFailure } from '../../../src/core/call/http-failure.ts';
+import { toHttpFailure } from '../../../src/core/call/outcome.ts';
 import {
   classifyFailure,
   classOfCorrection,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isCorrectable } from '../../../src/core/ladder/correctable.ts';
+import { isCorrectable } from '../../../src/core/ladder/classify-failure.ts';
 
 it.each([
   ['input_rejected', true],

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { ReviewDecision } from '../../../src/contracts/review.ts';
-import { type DecisionContext, followDecision } from '../../../src/core/ladder/decision.ts';
+import { type DecisionContext, followDecision } from '../../../src/core/ladder/human-review.ts';
 import { aFailedStep } from './fake-ports.ts';
 
 const ofStep: DecisionContext = {

@@ -9,7 +9,7 @@ import {
   transientDelayMs,
 } from '../../../src/core/ladder/drive.ts';
 import type { CorrectionAnswer } from '../../../src/core/ladder/execute-correction.ts';
-import { type ExecutionEnd, endExecution } from '../../../src/core/ladder/execution.ts';
+import { type ExecutionEnd, endExecution } from '../../../src/core/ladder/execute-correction.ts';
 import { applyEvent, type Ladder, newLadder, restartLadder } from '../../../src/core/ladder/ladder.ts';
 import { applyLadder } from '../../../src/core/ladder/machine.ts';
 import type { RankedSkill } from '../../../src/core/skills/match.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { effectiveLevel } from '../../../src/core/ladder/effective-level.ts';
+import { effectiveLevel } from '../../../src/core/ladder/levels.ts';
 
 function times(n: number, fingerprint: string): string[] {
   return Array.from({ length: n }, () => fingerprint);

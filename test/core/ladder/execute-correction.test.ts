@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/contracts/primitives.ts';
 import type { CorrectedInput, CorrectionTask } from '../../../src/core/ladder/correction.ts';
+import type { ExecutionEnd } from '../../../src/core/ladder/execute-correction.ts';
 import {
   type CorrectionAnswer,
   type CorrectionPorts,
@@ -8,7 +9,6 @@ import {
   executeDecided,
   interruptionMs,
 } from '../../../src/core/ladder/execute-correction.ts';
-import type { ExecutionEnd } from '../../../src/core/ladder/execution.ts';
 import type { RankedSkill } from '../../../src/core/skills/match.ts';
 import { aSkill } from '../skills/a-skill.ts';
 import { rateSpec, refusal } from './fake-ports.ts';

@@ -2,9 +2,12 @@
 import type { Json } from '../../../src/contracts/primitives.ts';
 import type { CorrectionTask } from '../../../src/core/ladder/correction.ts';
 import type { AdviceEnd, LadderPorts } from '../../../src/core/ladder/drive.ts';
-import type { CorrectionAnswer, CorrectionPorts } from '../../../src/core/ladder/execute-correction.ts';
-import type { ExecutionEnd } from '../../../src/core/ladder/execution.ts';
-import { maskError } from '../../../src/core/ladder/fingerprint.ts';
+import { maskError } from '../../../src/core/ladder/error-text.ts';
+import type {
+  CorrectionAnswer,
+  CorrectionPorts,
+  ExecutionEnd,
+} from '../../../src/core/ladder/execute-correction.ts';
 import { type Ladder, openStepLadder } from '../../../src/core/ladder/ladder.ts';
 import type { RankedSkill } from '../../../src/core/skills/match.ts';
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { keepError } from '../../../src/core/ladder/error-text.ts';
-import { maskError } from '../../../src/core/ladder/fingerprint.ts';
+import { keepError, maskError } from '../../../src/core/ladder/error-text.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';
 
 const canonical: [rule: string, text: string, masked: string][] = [

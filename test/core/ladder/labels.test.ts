@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { labelOf, levelOfModel, modelOf } from '../../../src/core/ladder/labels.ts';
+import { labelOf, levelOfModel, modelOf } from '../../../src/core/ladder/levels.ts';
 
 it.each([
   [0, 'static template', null],

@@ -6,7 +6,7 @@ import {
   reviewKindOf,
   stopFailure,
   undecidedFailure,
-} from '../../../src/core/ladder/stop-reason.ts';
+} from '../../../src/core/ladder/human-review.ts';
 
 const exhausted = 'the escalation ladder is exhausted and human review is required';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Price, type Settlement, settle, worstCase } from '../../../src/core/money/price.ts';
+import { type Price, type Settlement, settle, worstCase } from '../../../src/core/money/reservation.ts';
 import { runs } from '../../support/runs.ts';
 
 const free: Price = { cost_type: 'free', rate_usd: 0 };

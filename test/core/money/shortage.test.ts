@@ -5,7 +5,7 @@ import {
   headroomOf,
   type Shortage,
   toRefusal,
-} from '../../../src/core/money/shortage.ts';
+} from '../../../src/core/money/reservation.ts';
 
 const usd = 1_000_000_000n;
 

@@ -7,7 +7,7 @@ import {
   type InstanceTransition,
   nextState,
   type StoredState,
-} from '../../../src/core/registry/transitions.ts';
+} from '../../../src/core/instance-states.ts';
 
 function facts(changes: Partial<InstanceFacts> = {}): InstanceFacts {
   return {

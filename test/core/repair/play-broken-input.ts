@@ -1,5 +1,5 @@
 import type { Json } from '../../../src/contracts/primitives.ts';
-import { canonicalJson } from '../../../src/core/canonical-json.ts';
+import { canonicalJson } from '../../../src/core/json.ts';
 import { applyRepair } from '../../../src/core/repair/operation.ts';
 import { proposeRepairs, type Repairs } from '../../../src/core/repair/propose-repairs.ts';
 import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';

@@ -1,4 +1,4 @@
-import { canonicalJson } from '../../../src/core/canonical-json.ts';
+import { canonicalJson } from '../../../src/core/json.ts';
 import { applyRepair } from '../../../src/core/repair/operation.ts';
 import { proposeRepairs } from '../../../src/core/repair/propose-repairs.ts';
 import { inputSchemas } from './broken-inputs.ts';

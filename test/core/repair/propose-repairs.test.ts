@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
-import { nameDistance } from '../../../src/core/repair/near-name.ts';
+import { nameDistance } from '../../../src/core/repair/keys.ts';
 import { applyRepair } from '../../../src/core/repair/operation.ts';
 import { proposeRepairs, type RepairQuestion } from '../../../src/core/repair/propose-repairs.ts';
 import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
-import { canonicalJson } from '../../../src/core/canonical-json.ts';
-import { isPlainObject } from '../../../src/core/json-type.ts';
+import { canonicalJson, isPlainObject } from '../../../src/core/json.ts';
 import { applyRepair, type JsonPatchOperation, valueAt } from '../../../src/core/repair/operation.ts';
 import { proposeRepairs } from '../../../src/core/repair/propose-repairs.ts';
 import { runs } from '../../support/runs.ts';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chooseDispatch } from '../../../src/core/routing/choose-dispatch.ts';
-import { noCalls, observeCall } from '../../../src/core/routing/speed.ts';
+import { noCalls, observeCall } from '../../../src/core/routing/observed-calls.ts';
 import type { InstanceSnapshot, RouteRequest } from '../../../src/core/routing/types.ts';
+import { chooseDispatch } from '../../../src/core/run/dispatch.ts';
 import { anInstance, now } from './a-snapshot.ts';
 
 const anyone: Pick<RouteRequest, 'versionRange' | 'tags'> = { versionRange: null, tags: [] };

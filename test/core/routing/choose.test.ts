@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { choose } from '../../../src/core/routing/choose.ts';
-import { tieHash } from '../../../src/core/routing/tie.ts';
+import { tieHash } from '../../../src/core/routing/ranking.ts';
 import type { InstanceSnapshot, RouteRequest } from '../../../src/core/routing/types.ts';
 import { alikeFleet, anyFleet, anyRequest } from './a-fleet.ts';
 import { anInstance, aPaid, aRequest, now } from './a-snapshot.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { weightOfTimeout } from '../../../src/core/routing/hang.ts';
+import { weightOfTimeout } from '../../../src/core/routing/observed-calls.ts';
 
 const cases: [
   rule: string,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { toHeadroom } from '../../../src/core/routing/headroom.ts';
+import { toHeadroom } from '../../../src/core/routing/price-range.ts';
 
 it.each([
   ['no limit leaves any sum', null, null, { headroomUsd: null }],

@@ -1,5 +1,5 @@
 import { expect, it, test } from 'vitest';
-import { averageWeights, noCalls, observeCall } from '../../../src/core/routing/speed.ts';
+import { averageWeights, noCalls, observeCall } from '../../../src/core/routing/observed-calls.ts';
 
 test('a success counts with its duration, a failure without, and what was before decays', () => {
   const once = observeCall(noCalls, { durationMs: 100, costUsd: 2, ok: true });

@@ -1,5 +1,5 @@
 import { expect, it, test } from 'vitest';
-import { isTied, tieHash } from '../../../src/core/routing/tie.ts';
+import { isTied, tieHash } from '../../../src/core/routing/ranking.ts';
 
 it.each([
   [1.01, 1, true],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isLocal, tierOf } from '../../../src/core/routing/tier.ts';
+import { isLocal, tierOf } from '../../../src/core/routing/ranking.ts';
 import type { InstanceSnapshot } from '../../../src/core/routing/types.ts';
 import { anInstance, now } from './a-snapshot.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import { unwrapAnswer } from '../../../src/core/routing/unwrap-answer.ts';
+import { unwrapAnswer } from '../../../src/core/call/outcome.ts';
 
 const plain: JsonObject = { type: 'object', properties: { output_path: { type: 'string' } } };
 const own: JsonObject = { type: 'object', properties: { ok: { type: 'boolean' }, output: {} } };

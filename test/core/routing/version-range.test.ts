@@ -1,5 +1,5 @@
 import { expect, it, test } from 'vitest';
-import { isInRange, readRange } from '../../../src/core/routing/version-range.ts';
+import { isInRange, readRange } from '../../../src/core/routing/filter.ts';
 
 it.each([
   ['^1.2.0', '1.9.0', true],

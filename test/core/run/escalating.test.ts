@@ -6,8 +6,8 @@ import {
   type RunMachineEvent,
   startRun,
 } from '../../../src/core/run/machine.ts';
+import type { Wait } from '../../../src/core/run/machine-state.ts';
 import type { RunPlan } from '../../../src/core/run/plan.ts';
-import type { Wait } from '../../../src/core/run/wait.ts';
 import { runs } from '../../support/runs.ts';
 import { anyPlan, anyTurns, nextTurn, type Turn } from './a-plan.ts';
 

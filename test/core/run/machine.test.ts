@@ -8,9 +8,8 @@ import {
   type StepVerdict,
   startRun,
 } from '../../../src/core/run/machine.ts';
-import type { UnitKey } from '../../../src/core/run/machine-state.ts';
+import type { UnitKey, Wait } from '../../../src/core/run/machine-state.ts';
 import type { RunPlan } from '../../../src/core/run/plan.ts';
-import type { Wait } from '../../../src/core/run/wait.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';
 import { runs } from '../../support/runs.ts';
 import { anyPlan, anyTrouble, anyTurns, endOf, nextTurn, planOf, type Trouble, type Turn } from './a-plan.ts';

@@ -1,6 +1,6 @@
 import { expect, it, test } from 'vitest';
 import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
-import { planRun } from '../../../src/core/run/plan-run.ts';
+import { planRun } from '../../../src/core/run/plan.ts';
 
 function aDefinition(steps: readonly Partial<StepDefinition>[], rest: Partial<PipelineDefinition> = {}) {
   return {

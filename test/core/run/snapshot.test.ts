@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { applyEvent, type BegunRun, type RunMachineEvent, startRun } from '../../../src/core/run/machine.ts';
-import type { MachineState } from '../../../src/core/run/machine-state.ts';
+import type { MachineState, Wait } from '../../../src/core/run/machine-state.ts';
 import type { PlannedStep, RunPlan } from '../../../src/core/run/plan.ts';
 import { type RunSnapshot, restoreRun, takeSnapshot } from '../../../src/core/run/snapshot.ts';
-import type { Wait } from '../../../src/core/run/wait.ts';
 import { aPlan } from './a-plan.ts';
 
 const review: Wait = { awaiting: 'review', until: null, ladder: true, ref: { review_id: 'rev_1' } };

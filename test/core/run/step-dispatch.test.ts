@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { DecidedRoute, DispatchChoice } from '../../../src/contracts/dispatch.ts';
+import type { DecidedRoute, DispatchChoice } from '../../../src/contracts/decision.ts';
 import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
-import { planRun } from '../../../src/core/run/plan-run.ts';
 import {
   createDispatchOf,
   explainDispatch,
   listDispatchReasons,
   listOpenRoutes,
-} from '../../../src/core/run/step-dispatch.ts';
+} from '../../../src/core/run/dispatch.ts';
+import { planRun } from '../../../src/core/run/plan.ts';
 
 type Defaults = NonNullable<PipelineDefinition['defaults']>;
 

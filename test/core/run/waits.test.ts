@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { applyEvent, type BegunRun, type RunMachineEvent, startRun } from '../../../src/core/run/machine.ts';
-import type { MachineState } from '../../../src/core/run/machine-state.ts';
+import type { MachineState, Wait } from '../../../src/core/run/machine-state.ts';
 import type { RunPlan } from '../../../src/core/run/plan.ts';
-import type { Wait } from '../../../src/core/run/wait.ts';
 import { hearsWake, mostWaits } from '../../../src/core/run/waits.ts';
 import { aPlan } from './a-plan.ts';
 

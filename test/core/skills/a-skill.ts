@@ -1,4 +1,4 @@
-import type { KnownSkill } from '../../../src/core/skills/types.ts';
+import type { KnownSkill } from '../../../src/core/skills/confidence.ts';
 
 export function aSkill(skill: Partial<KnownSkill> = {}): KnownSkill {
   return {

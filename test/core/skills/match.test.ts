@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { matchSkill, type SkillJob } from '../../../src/core/skills/match.ts';
-import { signalsOfStep } from '../../../src/core/skills/signals.ts';
+import { matchSkill, type SkillJob, signalsOfStep } from '../../../src/core/skills/match.ts';
 import { aSkill } from './a-skill.ts';
 
 function aJob(job: Partial<SkillJob> = {}): SkillJob {

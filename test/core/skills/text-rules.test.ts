@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { findTextFault, longestText } from '../../../src/core/skills/text-rules.ts';
+import { findTextFault, longestText } from '../../../src/core/skills/pattern.ts';
 
 it.each([
   ['a\u0000', 1, 'U+0000'],

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import type { TraceContext } from '../../../src/core/telemetry/trace-context.ts';
+import type { TraceContext } from '../../../src/core/telemetry/telemetry.ts';
 import {
   createRequestScope,
   noTracing,
   type SpanStart,
   type Tracing,
-} from '../../../src/core/telemetry/tracing.ts';
+} from '../../../src/core/telemetry/telemetry.ts';
 
 const parent: TraceContext = { trace_id: 'a'.repeat(32), span_id: 'b'.repeat(16), is_sampled: true };
 const runs = [

@@ -4,7 +4,7 @@ import {
   madeAtMs,
   parseTraceParent,
   traceIdOf,
-} from '../../../src/core/telemetry/trace-context.ts';
+} from '../../../src/core/telemetry/telemetry.ts';
 import { newId } from '../../../src/services/ids.ts';
 
 const trace_id = '4bf92f3577b34da6a3ce929d0e0e4736';

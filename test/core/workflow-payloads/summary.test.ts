@@ -1,10 +1,5 @@
 import { expect, test } from 'vitest';
-import {
-  nameUnit,
-  summarizeBatch,
-  summarizeUnit,
-  toSummary,
-} from '../../../src/core/workflow-payloads/summary.ts';
+import { nameUnit, summarizeBatch, summarizeUnit, toSummary } from '../../../src/core/workflow-names.ts';
 
 test.each(['p 1.0', `p ${'x'.repeat(198)}`])('%s is left as it is', (text) => {
   expect(toSummary(text)).toBe(text);

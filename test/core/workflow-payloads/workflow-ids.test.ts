@@ -4,7 +4,7 @@ import {
   ladderWorkflowId,
   runWorkflowId,
   scheduleWorkflowId,
-} from '../../../src/core/workflow-payloads/workflow-ids.ts';
+} from '../../../src/core/workflow-names.ts';
 
 const run = { pipeline: 'trailer', run_id: 'run_1' };
 

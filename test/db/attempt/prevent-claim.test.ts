@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Claim } from '../../../src/db/attempt/attempt.ts';
-import { preventClaim } from '../../../src/db/attempt/prevent-claim.ts';
+import { preventClaim } from '../../../src/db/attempt/attempt.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aClaim, anInstance, aRun, claimAttempt } from '../../support/factories.ts';

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
-import { purgeResults } from '../../../src/db/cache/cache-list.ts';
 import {
   type CacheLookup,
   listDecidedKeys,
   lookUpResult,
+  purgeResults,
   releaseLead,
   storeResult,
-} from '../../../src/db/cache/cached-result.ts';
+} from '../../../src/db/attempt/cached-result.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
   aClaim,

@@ -16,7 +16,7 @@ import {
 } from '../../../src/db/escalation/escalation.ts';
 import { finishRun } from '../../../src/db/run/run.ts';
 import { listRunSteps } from '../../../src/db/step/step.ts';
-import { answerStep, holdStep } from '../../../src/db/step/step-open.ts';
+import { answerStep, holdStep } from '../../../src/db/step/step-progress.ts';
 import { readStepRevision, storeStepRevision } from '../../../src/db/step/step-revision.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { useDatabase } from '../../support/database.ts';

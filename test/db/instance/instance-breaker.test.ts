@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { closeBreaker, type OpeningReason, openBreaker } from '../../../src/db/instance/instance-breaker.ts';
+import { closeBreaker, type OpeningReason, openBreaker } from '../../../src/db/instance/instance-calls.ts';
 import { useDatabase } from '../../support/database.ts';
 import { anInstance } from '../../support/factories.ts';
 

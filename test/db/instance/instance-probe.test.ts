@@ -1,6 +1,11 @@
 import { beforeAll, expect, it } from 'vitest';
-import { insertInstance, type Registered, updateRegistration } from '../../../src/db/instance/instance.ts';
-import { changeSilentInstances, claimDueProbes } from '../../../src/db/instance/instance-probe.ts';
+import {
+  changeSilentInstances,
+  claimDueProbes,
+  insertInstance,
+  type Registered,
+  updateRegistration,
+} from '../../../src/db/instance/instance.ts';
 import { useDatabase } from '../../support/database.ts';
 
 const { db } = useDatabase(8);

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import { keepFacts, sumBytes } from '../../../src/db/media/media-object.ts';
+import { keepFacts, sumBytes } from '../../../src/db/media.ts';
 import { insertJob } from '../../../src/db/run/job.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';

@@ -1,6 +1,12 @@
 import { expect, test } from 'vitest';
-import { addParts, dropPart, isFree, listParts } from '../../../src/db/parts/keep-parts.ts';
-import { partedTables, partsBetween } from '../../../src/db/parts/table-parts.ts';
+import {
+  addParts,
+  dropPart,
+  isFree,
+  listParts,
+  partedTables,
+  partsBetween,
+} from '../../../src/db/partitions.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';
 

@@ -1,7 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { firstNames, listNames, readClock, readNames } from '../../../src/db/retention/named-jobs.ts';
-import { lockUnneededJobs } from '../../../src/db/retention/old-jobs.ts';
+import {
+  firstNames,
+  listNames,
+  lockUnneededJobs,
+  readClock,
+  readNames,
+} from '../../../src/db/deletion/old-jobs.ts';
 import { holdJobs, insertJob } from '../../../src/db/run/job.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { useDatabase } from '../../support/database.ts';

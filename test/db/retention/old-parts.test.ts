@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { partsBetween } from '../../../src/db/parts/table-parts.ts';
-import { countPart } from '../../../src/db/retention/old-parts.ts';
+import { countPart } from '../../../src/db/deletion/old-rows.ts';
+import { partsBetween } from '../../../src/db/partitions.ts';
 import { useDatabase } from '../../support/database.ts';
 
 const { db } = useDatabase();

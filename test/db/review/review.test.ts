@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { insertAudit, listAudit } from '../../../src/db/access/audit.ts';
-import { findAdviceAnswer, insertAdviceAnswer } from '../../../src/db/escalation/advice-answer.ts';
+import { findAdviceAnswer, insertAdviceAnswer } from '../../../src/db/idempotency.ts';
 import {
   claimReview,
   decideReview,

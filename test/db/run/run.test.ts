@@ -4,7 +4,7 @@ import { countReruns, finishRun, openRun, type RunEnd } from '../../../src/db/ru
 import { requestCancel } from '../../../src/db/run/run-control.ts';
 import { listUndeliveredCancels, markCancelDelivered } from '../../../src/db/run/run-delivery.ts';
 import { endStep, readStepOutput } from '../../../src/db/step/step.ts';
-import { keepWaiting } from '../../../src/db/step/step-open.ts';
+import { keepWaiting } from '../../../src/db/step/step-progress.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
   aClaim,

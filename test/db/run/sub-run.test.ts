@@ -5,8 +5,7 @@ import { correctDrift } from '../../../src/db/money/budget-drift.ts';
 import { finishRun, insertRuns, openRun } from '../../../src/db/run/run.ts';
 import { requestCancel, setRunCeiling } from '../../../src/db/run/run-control.ts';
 import { listRuns, readRun } from '../../../src/db/run/run-list.ts';
-import { keepWaiting } from '../../../src/db/step/step-open.ts';
-import { recordDecisions } from '../../../src/db/step/step-progress.ts';
+import { keepWaiting, recordDecisions } from '../../../src/db/step/step-progress.ts';
 import { budgetsOf } from '../../support/budgets.ts';
 import { useDatabase } from '../../support/database.ts';
 import {

@@ -9,8 +9,8 @@ import {
   retireSkill,
   reviseSkill,
   storeSkill,
-} from '../../../src/db/skill/skill.ts';
-import { addSkillUses, listSkillUses } from '../../../src/db/skill/skill-use.ts';
+} from '../../../src/db/skill.ts';
+import { addSkillUses, listSkillUses } from '../../../src/db/skill-use.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';

@@ -1,10 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { findEscalation, insertEscalation } from '../../../src/db/escalation/escalation.ts';
 import { readReview } from '../../../src/db/review/review.ts';
-import { holdStep, keepWaiting } from '../../../src/db/step/step-open.ts';
-import { recordChanges, recordDecisions, type StepChange } from '../../../src/db/step/step-progress.ts';
+import {
+  holdStep,
+  keepWaiting,
+  recordChanges,
+  recordDecisions,
+  type StepChange,
+} from '../../../src/db/step/step-progress.ts';
 import { newId } from '../../../src/services/ids.ts';
-import { openReview } from '../../../src/services/reviews/open-review.ts';
+import { openReview } from '../../../src/services/reviews/opening.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
   aClaim,

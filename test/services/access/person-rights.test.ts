@@ -2,15 +2,18 @@
 import { hash, randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Identity } from '../../../src/clients/oidc/identity.ts';
-import type { OpenIdProvider } from '../../../src/clients/oidc/openid-provider.ts';
+import type { Identity } from '../../../src/clients/openid-claims.ts';
+import type { OpenIdProvider } from '../../../src/clients/openid-provider.ts';
 import { GroupRules } from '../../../src/contracts/sign-in.ts';
 import { insertProject } from '../../../src/db/access/project.ts';
 import { createAccessService } from '../../../src/services/access/access-service.ts';
 import { type Caller, selectProject } from '../../../src/services/access/caller.ts';
-import { openPersonSession } from '../../../src/services/access/person-session.ts';
-import { createPersonChecks } from '../../../src/services/access/recheck-persons.ts';
-import { createSealed, type KeptTokens } from '../../../src/services/access/sealed.ts';
+import {
+  createPersonChecks,
+  createSealed,
+  type KeptTokens,
+  openPersonSession,
+} from '../../../src/services/access/person-session.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 

@@ -2,12 +2,15 @@
 import { hash, randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createOpenIdProvider } from '../../../src/clients/oidc/openid-provider.ts';
+import { createOpenIdProvider } from '../../../src/clients/openid-provider.ts';
 import { GroupRules } from '../../../src/contracts/sign-in.ts';
 import { insertProject } from '../../../src/db/access/project.ts';
-import { openPersonSession } from '../../../src/services/access/person-session.ts';
-import { createPersonChecks } from '../../../src/services/access/recheck-persons.ts';
-import { createSealed, type KeptTokens } from '../../../src/services/access/sealed.ts';
+import {
+  createPersonChecks,
+  createSealed,
+  type KeptTokens,
+  openPersonSession,
+} from '../../../src/services/access/person-session.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import {

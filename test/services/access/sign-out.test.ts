@@ -3,7 +3,7 @@ import { hash, randomUUID } from 'node:crypto';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { createOpenIdProvider } from '../../../src/clients/oidc/openid-provider.ts';
+import { createOpenIdProvider } from '../../../src/clients/openid-provider.ts';
 import { GroupRules } from '../../../src/contracts/sign-in.ts';
 import { insertProject } from '../../../src/db/access/project.ts';
 import { openPersonSession } from '../../../src/services/access/person-session.ts';

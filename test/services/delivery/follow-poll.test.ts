@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { longestPauseMs, shortestPauseMs } from '../../../src/core/poll-pause.ts';
+import { longestPauseMs, shortestPauseMs } from '../../../src/core/pacing.ts';
 import { createFollowPoll, type FollowPollOptions } from '../../../src/services/delivery/follow-poll.ts';
 import { createHandTiming } from '../../support/hand-timing.ts';
 

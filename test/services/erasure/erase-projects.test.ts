@@ -7,16 +7,15 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMediaStore } from '../../../src/clients/media/create-media-store.ts';
 import { insertKey } from '../../../src/db/access/api-key.ts';
 import { findDrift } from '../../../src/db/money/budget-drift.ts';
-import { insertDefinition } from '../../../src/db/pipeline/definition.ts';
-import { readUndeliveredSchedule, tryScheduleTurn } from '../../../src/db/schedule/schedule-delivery.ts';
+import { insertDefinition } from '../../../src/db/pipeline.ts';
+import { readUndeliveredSchedule, tryScheduleTurn } from '../../../src/db/schedule.ts';
 import { toAppError } from '../../../src/errors/app-error.ts';
 import type { Caller } from '../../../src/services/access/caller.ts';
-import { createEraseProjects } from '../../../src/services/erasure/erase-projects.ts';
-import type { EraseDependencies } from '../../../src/services/erasure/erasure-pass.ts';
-import { createErasureService } from '../../../src/services/erasure/erasure-service.ts';
+import { createEraseProjects, createErasureService } from '../../../src/services/erasure/erasure-service.ts';
+import type { EraseDependencies } from '../../../src/services/erasure/erasure-steps.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createMediaLibrary, type MediaLibrary } from '../../../src/services/media/media-library.ts';
-import { createRequireRoom } from '../../../src/services/media/require-room.ts';
+import { createRequireRoom } from '../../../src/services/media/quota.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
   aClaim,

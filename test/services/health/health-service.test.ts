@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
-import { createHealthService, type Readiness } from '../../../src/services/health/health-service.ts';
+import { createHealthService, type Readiness } from '../../../src/services/health-service.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 const now = () => performance.now();

@@ -4,7 +4,7 @@ import {
   createDuties,
   createPromptDuties,
   type DutyDependencies,
-} from '../../../src/services/maintenance/duties.ts';
+} from '../../../src/services/maintenance.ts';
 import { useDatabase } from '../../support/database.ts';
 import { idleParts } from '../../support/maintenance.ts';
 

@@ -11,7 +11,7 @@ import { insertJob } from '../../../src/db/run/job.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createDirectMedia } from '../../../src/services/media/direct-media.ts';
 import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
-import { createRequireRoom } from '../../../src/services/media/require-room.ts';
+import { createRequireRoom } from '../../../src/services/media/quota.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
 

@@ -1,9 +1,9 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import { setAlias } from '../../../src/db/pipeline/pipeline-alias.ts';
-import { insertSpec } from '../../../src/db/spec/capability-spec.ts';
-import { digestDefinition } from '../../../src/definitions/definition-digest.ts';
+import { insertSpec } from '../../../src/db/instance/capability-spec.ts';
+import { setAlias } from '../../../src/db/pipeline.ts';
+import { digestDefinition } from '../../../src/definitions/submission.ts';
 import {
   createPipelineService,
   type PipelineService,

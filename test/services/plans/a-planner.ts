@@ -6,22 +6,18 @@ import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/
 import type { Plan, PlanDefinitionRequest, PlannedStepView } from '../../../src/contracts/plan.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import type { Db } from '../../../src/db/connect.ts';
+import { insertSpec } from '../../../src/db/instance/capability-spec.ts';
 import type { InstanceColumns } from '../../../src/db/instance/instance.ts';
-import { insertVersion } from '../../../src/db/pipeline/pipeline.ts';
-import { insertSpec } from '../../../src/db/spec/capability-spec.ts';
-import { createOwnMedia } from '../../../src/services/jobs/own-media.ts';
+import { insertVersion } from '../../../src/db/pipeline.ts';
+import { createFleetPoller } from '../../../src/services/fleet/fleet-poller.ts';
+import { createOwnMedia } from '../../../src/services/jobs.ts';
 import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
-import { createRequireRoom } from '../../../src/services/media/require-room.ts';
-import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
-import { storeDefinition } from '../../../src/services/pipelines/store-definition.ts';
+import { createRequireRoom } from '../../../src/services/media/quota.ts';
+import { createPipelineService, storeDefinition } from '../../../src/services/pipelines/pipeline-service.ts';
 import { createPlanService, type PlanService } from '../../../src/services/plans/plan-service.ts';
-import { createSchemaValidator } from '../../../src/services/registry/schema-validator.ts';
-import {
-  createDecisionService,
-  type DecisionService,
-} from '../../../src/services/routing/decision-service.ts';
-import { createFleetPoller } from '../../../src/services/routing/fleet/fleet-poller.ts';
-import { createKnownDefinitions } from '../../../src/services/runs/known-definitions.ts';
+import { createSchemaValidator } from '../../../src/services/registry/specs.ts';
+import { createDecisionService, type DecisionService } from '../../../src/services/routing/decisions.ts';
+import { createKnownDefinitions } from '../../../src/services/runs/definitions.ts';
 import { anInstance, aProject } from '../../support/factories.ts';
 
 type Over = Parameters<typeof anInstance>[1] & {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { findOwnListeners } from '../../../src/clients/own-listeners.ts';
-import { createAddressRules } from '../../../src/services/registry/instance-address.ts';
+import { findOwnListeners } from '../../../src/clients/address-policy.ts';
+import { createAddressRules } from '../../../src/services/registry/registration.ts';
 import { aPolicy } from '../../support/address-policy.ts';
 
 const own = { ownListeners: findOwnListeners(['http://capstan.internal:7400', 'http://127.0.0.1:7400']) };

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Health } from '../../../src/contracts/capability.ts';
-import { purgeInstances } from '../../../src/db/instance/instance-purge.ts';
+import { purgeInstances } from '../../../src/db/instance/instance.ts';
 import { waitFor } from '../../support/wait.ts';
 import { answerJson, aSpec, type FakeInstance } from './fake-instance.ts';
 import { openRegistryBench, owner, project, type RegistryBench } from './registry-bench.ts';

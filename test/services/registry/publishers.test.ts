@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listAudit } from '../../../src/db/access/audit.ts';
-import { purgeInstances } from '../../../src/db/instance/instance-purge.ts';
+import { purgeInstances } from '../../../src/db/instance/instance.ts';
 import { createPublisherService } from '../../../src/services/registry/publisher-service.ts';
 import { aSpec, type FakeInstance } from './fake-instance.ts';
 import { openRegistryBench, otherProject, owner, project, type RegistryBench } from './registry-bench.ts';

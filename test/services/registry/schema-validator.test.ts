@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
-import { insertSpec } from '../../../src/db/spec/capability-spec.ts';
+import { insertSpec } from '../../../src/db/instance/capability-spec.ts';
 import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';
-import { createSchemaValidator } from '../../../src/services/registry/schema-validator.ts';
+import { createSchemaValidator } from '../../../src/services/registry/specs.ts';
 import { useDatabase } from '../../support/database.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';
 import { aSpec } from './fake-instance.ts';

@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMediaStore } from '../../../src/clients/media/create-media-store.ts';
-import { listParts } from '../../../src/db/parts/keep-parts.ts';
-import { partsBetween } from '../../../src/db/parts/table-parts.ts';
+import { listParts, partsBetween } from '../../../src/db/partitions.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createMediaLibrary, type MediaLibrary } from '../../../src/services/media/media-library.ts';
-import { createRequireRoom } from '../../../src/services/media/require-room.ts';
+import { createRequireRoom } from '../../../src/services/media/quota.ts';
 import { type PurgeOptions, purge } from '../../../src/services/retention/purge.ts';
-import { createPurgeExport } from '../../../src/services/retention/purge-export.ts';
+import { createPurgeExport } from '../../../src/services/retention/purge-pass.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
   aClaim,

@@ -5,10 +5,10 @@ import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMediaStore } from '../../../src/clients/media/create-media-store.ts';
-import { announceUpload } from '../../../src/db/media/media-upload.ts';
-import { listLedger } from '../../../src/db/money/ledger.ts';
+import { announceUpload } from '../../../src/db/media.ts';
+import { listLedger } from '../../../src/db/money/spending.ts';
 import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
-import { createRequireRoom } from '../../../src/services/media/require-room.ts';
+import { createRequireRoom } from '../../../src/services/media/quota.ts';
 import { type PurgeOptions, purge } from '../../../src/services/retention/purge.ts';
 import { useDatabase } from '../../support/database.ts';
 import {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { cancelSkillReviews } from '../../../src/db/review/review-delivery.ts';
-import { flagSkill } from '../../../src/db/skill/skill.ts';
-import { createDecideReview } from '../../../src/services/reviews/decide-review.ts';
-import { openReview, type ReviewOpening } from '../../../src/services/reviews/open-review.ts';
+import { flagSkill } from '../../../src/db/skill.ts';
+import { openReview, type ReviewOpening } from '../../../src/services/reviews/opening.ts';
+import { createDecideReview } from '../../../src/services/reviews/review-service.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
 import { waitFor } from '../../support/wait.ts';

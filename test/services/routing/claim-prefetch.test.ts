@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { CancelSource } from '../../../src/core/cancellation.ts';
-import { createClaimPrefetch } from '../../../src/services/routing/claim-prefetch/claim-prefetch.ts';
+import { createClaimPrefetch } from '../../../src/services/routing/claim-prefetch.ts';
 import type { CallRequest, Claimed } from '../../../src/services/routing/routed-call.ts';
 
 const request: CallRequest = {

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { judgeOutcome } from '../../../src/core/call/judge.ts';
 import type { CallOutcome } from '../../../src/core/call/outcome.ts';
-import { reportInstance } from '../../../src/services/routing/report-instance.ts';
+import { reportInstance } from '../../../src/services/routing/breakers.ts';
 import type { Claimed } from '../../../src/services/routing/routed-call.ts';
 import { anInstance } from '../../core/routing/a-snapshot.ts';
 

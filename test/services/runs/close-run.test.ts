@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Json } from '../../../src/contracts/primitives.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { readReview } from '../../../src/db/review/review.ts';
-import { openReview } from '../../../src/services/reviews/open-review.ts';
+import { openReview } from '../../../src/services/reviews/opening.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../../src/services/run-data/step-results.ts';
-import { createCloseRun } from '../../../src/services/runs/close-run.ts';
+import { createCloseRun } from '../../../src/services/runs/closing.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aRun, type StoredRun } from '../../support/factories.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { RunPipelineInput } from '../../../src/core/workflow-payloads/run-input.ts';
+import type { RunPipelineInput } from '../../../src/core/workflow-payloads.ts';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
-import { createRunDelivery } from '../../../src/services/runs/deliver-run.ts';
+import { createRunDelivery } from '../../../src/services/runs/delivery.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';
 import { fakeWorkflows } from '../../support/run-workflows.ts';

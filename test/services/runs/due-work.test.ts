@@ -3,10 +3,9 @@ import type { RunWorkflows } from '../../../src/clients/temporal/run-workflows.t
 import { finishRun } from '../../../src/db/run/run.ts';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
 import { clearWake, listWakes, type WakeRow, wakeScope } from '../../../src/db/step/step-wait.ts';
-import { createRunDelivery } from '../../../src/services/runs/deliver-run.ts';
-import { createDueWork } from '../../../src/services/runs/due-work.ts';
-import { createReconcileRuns } from '../../../src/services/runs/reconcile-runs.ts';
-import { createWatchCapabilities } from '../../../src/services/runs/watch-capabilities.ts';
+import { createRunDelivery } from '../../../src/services/runs/delivery.ts';
+import { createDueWork, createWatchCapabilities } from '../../../src/services/runs/due-work.ts';
+import { createReconcileRuns } from '../../../src/services/runs/repair.ts';
 import { useDatabase } from '../../support/database.ts';
 import { anInstance, aRun, type RunOverrides } from '../../support/factories.ts';
 import { untilLocked } from '../../support/locks.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
-import { createKnownDefinitions } from '../../../src/services/runs/known-definitions.ts';
+import { createKnownDefinitions } from '../../../src/services/runs/definitions.ts';
 import { useDatabase } from '../../support/database.ts';
 
 const { db } = useDatabase();

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
-import { createRestartForgottenRuns } from '../../../src/services/runs/restart-forgotten-runs.ts';
+import { createRestartForgottenRuns } from '../../../src/services/runs/repair.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';
 import { fakeWorkflows } from '../../support/run-workflows.ts';

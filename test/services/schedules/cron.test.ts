@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { cronPattern } from '../../../src/contracts/cron-pattern.ts';
+import { cronPattern } from '../../../src/contracts/schedule.ts';
 import { readCron } from '../../../src/services/schedules/cron.ts';
 import { runs } from '../../support/runs.ts';
 

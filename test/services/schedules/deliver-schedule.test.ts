@@ -9,9 +9,9 @@ import {
   readSchedule,
   type ScheduleKey,
   updateSchedule,
-} from '../../../src/db/schedule/schedule.ts';
+} from '../../../src/db/schedule.ts';
 import { newId } from '../../../src/services/ids.ts';
-import { createScheduleDelivery } from '../../../src/services/schedules/deliver-schedule.ts';
+import { createScheduleDelivery } from '../../../src/services/schedules/delivery.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
 import { waitFor } from '../../support/wait.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { ScheduleRow } from '../../../src/db/schedule/schedule.ts';
-import { createNextTimes } from '../../../src/services/schedules/next-times.ts';
+import type { ScheduleRow } from '../../../src/db/schedule.ts';
+import { createNextTimes } from '../../../src/services/schedules/schedule-view.ts';
 
 function aRow(n: number, version = 1): ScheduleRow {
   return { schedule_id: `sched_${n}`, version } as ScheduleRow;

@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { insertSchedule } from '../../../src/db/schedule/schedule.ts';
+import { insertSchedule } from '../../../src/db/schedule.ts';
 import { newId } from '../../../src/services/ids.ts';
-import { createRestartForgottenSchedules } from '../../../src/services/schedules/restart-forgotten-schedules.ts';
+import { createRestartForgottenSchedules } from '../../../src/services/schedules/delivery.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
 

@@ -1,23 +1,21 @@
 import { expect, it } from 'vitest';
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import { ScheduleRequest } from '../../../src/contracts/schedule.ts';
-import type { ScheduledStart } from '../../../src/core/workflow-payloads/scheduled-input.ts';
-import { insertVersion } from '../../../src/db/pipeline/pipeline.ts';
-import { setAlias } from '../../../src/db/pipeline/pipeline-alias.ts';
+import type { ScheduledStart } from '../../../src/core/workflow-payloads.ts';
+import { insertVersion, setAlias } from '../../../src/db/pipeline.ts';
 import {
   deleteSchedule,
   insertSchedule,
   type ScheduleKey,
   updateSchedule,
-} from '../../../src/db/schedule/schedule.ts';
+} from '../../../src/db/schedule.ts';
 import { newId } from '../../../src/services/ids.ts';
-import { createOwnMedia } from '../../../src/services/jobs/own-media.ts';
-import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
-import { storeDefinition } from '../../../src/services/pipelines/store-definition.ts';
-import { createDecideDispatch } from '../../../src/services/runs/decide-dispatch.ts';
-import { createKnownDefinitions } from '../../../src/services/runs/known-definitions.ts';
-import { createSubmitOriginatedRun } from '../../../src/services/runs/submit-originated-run.ts';
-import { createSubmitScheduledRun } from '../../../src/services/schedules/submit-scheduled-run.ts';
+import { createOwnMedia } from '../../../src/services/jobs.ts';
+import { createPipelineService, storeDefinition } from '../../../src/services/pipelines/pipeline-service.ts';
+import { createKnownDefinitions } from '../../../src/services/runs/definitions.ts';
+import { createDecideDispatch } from '../../../src/services/runs/preparation.ts';
+import { createSubmitOriginatedRun } from '../../../src/services/runs/submission.ts';
+import { createSubmitScheduledRun } from '../../../src/services/schedules/scheduled-runs.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
 

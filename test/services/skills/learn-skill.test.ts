@@ -3,10 +3,10 @@ import type { Json } from '../../../src/contracts/primitives.ts';
 import { listAudit } from '../../../src/db/access/audit.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { insertEscalation } from '../../../src/db/escalation/escalation.ts';
-import { findSkill, listSkills } from '../../../src/db/skill/skill.ts';
+import { findSkill, listSkills } from '../../../src/db/skill.ts';
 import { newId } from '../../../src/services/ids.ts';
-import { type Learning, learnSkill } from '../../../src/services/skills/learn-skill.ts';
-import { createSkillMatcher } from '../../../src/services/skills/match-skills.ts';
+import { type Learning, learnSkill } from '../../../src/services/skills/learning.ts';
+import { createSkillMatcher } from '../../../src/services/skills/use.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
 

@@ -1,8 +1,8 @@
 /** Progress that an instance tells while it works: in the log of the run, for whoever executes the step, and no more. */
 import { expect, test } from 'vitest';
-import type { CallProgress } from '../../../src/core/call/progress.ts';
-import { insertProgressNote } from '../../../src/db/step/step-progress-note.ts';
-import { createCallProgressLog } from '../../../src/services/steps/call-progress.ts';
+import type { CallProgress } from '../../../src/core/call/outcome.ts';
+import { insertProgressNote } from '../../../src/db/step/step-progress.ts';
+import { createCallProgressLog } from '../../../src/services/steps/call.ts';
 import { aRun } from '../../support/factories.ts';
 import type { Handler } from '../../support/fleet.ts';
 import { useSteps } from '../../support/steps.ts';

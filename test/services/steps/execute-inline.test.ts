@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { CancelSource } from '../../../src/core/cancellation.ts';
-import type { RunClosing } from '../../../src/services/runs/close-run.ts';
-import type { StepControl } from '../../../src/services/steps/call-for-step.ts';
+import type { RunClosing } from '../../../src/services/runs/closing.ts';
+import type { StepControl } from '../../../src/services/steps/call.ts';
+import type { StepEnd, StepRequest } from '../../../src/services/steps/execution.ts';
+import { createGoingCalls } from '../../../src/services/steps/in-flight-steps.ts';
 import {
   createExecuteInline,
   type InlineBatchResult,
   type InlineUnit,
-} from '../../../src/services/steps/execute-inline.ts';
-import type { StepEnd, StepRequest } from '../../../src/services/steps/execute-step.ts';
-import { createGoingCalls } from '../../../src/services/steps/going-calls.ts';
+} from '../../../src/services/steps/inline.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -11,17 +11,16 @@ import { insertEscalation } from '../../../src/db/escalation/escalation.ts';
 import { storeStepRevision } from '../../../src/db/step/step-revision.ts';
 import { storeLadder } from '../../../src/services/escalation/ladder/stored-ladder.ts';
 import { newId } from '../../../src/services/ids.ts';
-import { toAnswer } from '../../../src/services/run-data/answers-ahead.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
-import { createStepResults } from '../../../src/services/run-data/step-results.ts';
+import { createStepResults, toAnswer } from '../../../src/services/run-data/step-results.ts';
 import {
   createExecuteRevision,
   createExecuteStep,
   type FailedStep,
   type OpenForStep,
-} from '../../../src/services/steps/execute-step.ts';
-import { createGoingCalls } from '../../../src/services/steps/going-calls.ts';
-import type { SubmitSubRun } from '../../../src/services/steps/submit-sub-run.ts';
+} from '../../../src/services/steps/execution.ts';
+import { createGoingCalls } from '../../../src/services/steps/in-flight-steps.ts';
+import type { SubmitSubRun } from '../../../src/services/steps/sub-run.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aProject, aRun, type StoredRun } from '../../support/factories.ts';
 import { answer, type Instance, startInstance } from '../../support/fleet.ts';

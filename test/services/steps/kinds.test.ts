@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import type { ReviewDecision } from '../../../src/contracts/review.ts';
-import { actionsOf } from '../../../src/core/reviews/review-actions.ts';
+import { actionsOf } from '../../../src/core/review-actions.ts';
 import { decideReview, readReview } from '../../../src/db/review/review.ts';
 import { finishRun } from '../../../src/db/run/run.ts';
 import { endStep, listRunSteps, readStepOutput } from '../../../src/db/step/step.ts';
-import { createCheckDecision } from '../../../src/services/reviews/review-input.ts';
+import { createCheckDecision } from '../../../src/services/reviews/input.ts';
+import { stepOf } from '../../../src/services/run-data/evaluation.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../../src/services/run-data/step-results.ts';
-import { stepOf } from '../../../src/services/run-data/step-unit.ts';
-import type { StepEnd } from '../../../src/services/steps/execute-step.ts';
-import { executeSubRun } from '../../../src/services/steps/execute-sub-run.ts';
+import type { StepEnd } from '../../../src/services/steps/execution.ts';
+import { executeSubRun } from '../../../src/services/steps/sub-run.ts';
 import { aClaim, anEnd, anInstance, aRun, claimAttempt, settleAttempt } from '../../support/factories.ts';
 import { stepsOf, useSteps } from '../../support/steps.ts';
 

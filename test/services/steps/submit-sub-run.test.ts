@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createOwnMedia } from '../../../src/services/jobs/own-media.ts';
+import { createOwnMedia } from '../../../src/services/jobs.ts';
 import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
-import { createDecideDispatch } from '../../../src/services/runs/decide-dispatch.ts';
-import { createKnownDefinitions } from '../../../src/services/runs/known-definitions.ts';
-import { createSubmitSubRun, type SubRunOrder } from '../../../src/services/steps/submit-sub-run.ts';
+import { createKnownDefinitions } from '../../../src/services/runs/definitions.ts';
+import { createDecideDispatch } from '../../../src/services/runs/preparation.ts';
+import { createSubmitSubRun, type SubRunOrder } from '../../../src/services/steps/sub-run.ts';
 import { anInstance as aSnapshot } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
 import { anInstance, aRun, type StoredRun } from '../../support/factories.ts';

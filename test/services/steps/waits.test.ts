@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import { listRunSteps } from '../../../src/db/step/step.ts';
-import { raiseRun } from '../../../src/services/money/raise-limit.ts';
+import { raiseRun } from '../../../src/services/money/budgets.ts';
+import { stepOf } from '../../../src/services/run-data/evaluation.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
-import { stepOf } from '../../../src/services/run-data/step-unit.ts';
-import { waitForCall } from '../../../src/services/steps/wait-for-call.ts';
+import { waitForCall } from '../../../src/services/steps/waits.ts';
 import { aProject, aRun, type RunOverrides } from '../../support/factories.ts';
 import { echo } from '../../support/fleet.ts';
 import { untilLocked } from '../../support/locks.ts';

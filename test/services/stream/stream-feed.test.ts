@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { longestPauseMs, shortestPauseMs } from '../../../src/core/poll-pause.ts';
-import { createRunFrames } from '../../../src/services/stream/run-frames.ts';
+import { longestPauseMs, shortestPauseMs } from '../../../src/core/pacing.ts';
+import { createRunFrames } from '../../../src/services/stream/frames.ts';
+import type { StreamRound, StreamWatcher } from '../../../src/services/stream/stream-feed.ts';
 import { createStreamFeed } from '../../../src/services/stream/stream-feed.ts';
-import type { StreamRound, StreamWatcher } from '../../../src/services/stream/stream-round.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';
 import { createHandTiming } from '../../support/hand-timing.ts';

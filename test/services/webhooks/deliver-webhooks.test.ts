@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { WebhookAnswer } from '../../../src/clients/webhook-sender.ts';
 import { finishRun } from '../../../src/db/run/run.ts';
-import { insertWebhook } from '../../../src/db/webhook/webhook.ts';
+import { insertWebhook } from '../../../src/db/webhook.ts';
 import { newId } from '../../../src/services/ids.ts';
-import { createWebhookDelivery } from '../../../src/services/webhooks/deliver-webhooks.ts';
+import { createWebhookDelivery } from '../../../src/services/webhooks/delivery.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject, aRun } from '../../support/factories.ts';
 import { waitFor } from '../../support/wait.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { driveRun } from '../../../src/core/run/drive.ts';
-import { createProgressTable } from '../../../src/workflows/web-ui/progress-table.ts';
+import { createProgressTable } from '../../../src/workflows/web-ui.ts';
 
 const input = {
   run_url: 'http://capstan.test/runs/1',

@@ -1,5 +1,5 @@
 import type { RunStep } from '../../../../src/contracts/run.ts';
-import { findCriticalPath } from '../../../../src/core/dag/critical-path.ts';
+import { findCriticalPath } from '../../../../src/core/graph/dag.ts';
 import type { DrawnEdge } from '../../graph/drawn-step.ts';
 import { passedMs } from '../../graph/node-model.ts';
 

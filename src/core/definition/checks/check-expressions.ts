@@ -1,12 +1,10 @@
 /** Every expression of a definition: its syntax, and that the roots, steps and fields it names exist. */
 import type { PipelineDefinition } from '../../../contracts/pipeline.ts';
-import { formatPath } from '../../expression/format-path.ts';
-import { expressionLimits } from '../../expression/limits.ts';
-import type { Reference } from '../../expression/references.ts';
-import { runFields, stepFields } from '../../expression/roots.ts';
-import type { TemplateReading } from '../../expression/template.ts';
+import { formatPath } from '../../expression/ast.ts';
+import { expressionLimits, runFields, stepFields } from '../../expression/language.ts';
+import type { Reference, TemplateReading } from '../../expression/template.ts';
 import { createNameSuggester, type SuggestName } from '../../nearest-name.ts';
-import type { DefinitionTemplates, ReferencingTemplate } from '../definition-templates.ts';
+import type { DefinitionTemplates, ReferencingTemplate } from '../compile.ts';
 import type { DefinitionFinding, FindingCode } from './finding.ts';
 
 export function checkExpressions(

@@ -1,16 +1,23 @@
-/** The input of one step against what takes it: types where expressions stand, whole values where none do. */
-import type { Json } from '../../../contracts/primitives.ts';
-import type { TemplateNode } from '../../expression/template.ts';
-import { splitPointer } from '../../json-pointer.ts';
-import { fitTemplate } from '../../schema-types/fit-template.ts';
-import type { Effort } from '../../schema-types/overlap.ts';
-import type { TemplateTypes } from '../../schema-types/template-type.ts';
-import { locateInTemplate, readPartialValue } from '../input-holes.ts';
-import type { InputFault } from './definition-facts.ts';
-import type { DefinitionFinding } from './finding.ts';
-import type { Consumer } from './step-forms.ts';
+/**
+ * The input of one step against what takes it: types where expressions stand, whole values where none do.
+ *
+ * What a step takes and what it answers, by its kind and the schemas that are known.
+ *
+ * A template as far as it is known before anything is evaluated.
+ */
 
-export interface InputCheck {
+import type { StepDefinition } from '../../../contracts/pipeline.ts';
+import type { Json, JsonObject } from '../../../contracts/primitives.ts';
+import type { TemplateNode } from '../../expression/template.ts';
+import { extendPointer, isList, isPlainObject, splitPointer } from '../../json.ts';
+import { unionOf } from '../../schema-types/combine-types.ts';
+import { typeOfSchema } from '../../schema-types/schema-type.ts';
+import { fitTemplate, type TemplateTypes } from '../../schema-types/template-type.ts';
+import { anyType, type Effort, nullType, type ValueType } from '../../schema-types/value-type.ts';
+import { describeStep, stepKindOf } from '../step-settings.ts';
+import type { DefinitionFacts, DefinitionFinding, FindInputFaults, InputFault } from './finding.ts';
+
+interface InputCheck {
   readonly consumer: Consumer;
   readonly input: {
     /** As in the definition. */
@@ -71,4 +78,118 @@ function isTold(pointer: string, told: ReadonlySet<string>): boolean {
   return [...told].some(
     (other) => pointer === other || pointer.startsWith(`${other}/`) || other.startsWith(`${pointer}/`),
   );
+}
+
+interface Consumer {
+  readonly name: string;
+  readonly takes: ValueType;
+  /** One of these is what the input meets; at least one. */
+  readonly faultFinders: readonly FindInputFaults[];
+}
+
+/** Null when nothing is known about what it takes. */
+export function consumerOf(step: StepDefinition, facts: DefinitionFacts): Consumer | null {
+  const name = describeStep(step);
+  switch (stepKindOf(step)) {
+    case 'call': {
+      const specs = facts.specsOf?.(step) ?? [];
+      if (specs.length === 0) return null;
+      return {
+        name,
+        takes: unionOf(specs.map(({ input }) => input)),
+        faultFinders: specs.map(({ findInputFaults }) => findInputFaults),
+      };
+    }
+    case 'run': {
+      const form = facts.pipelineOf?.(step.pipeline ?? '');
+      if (form?.kind !== 'found') return null;
+      return { name, takes: form.job, faultFinders: [form.findInputFaults] };
+    }
+    case 'wait':
+    case 'review':
+      return null;
+  }
+}
+
+/** Once; a `for_each` makes a list of it. A person who skips an item, and a failure that is tolerated, leave null. */
+export function producedBy(
+  step: StepDefinition,
+  facts: DefinitionFacts,
+  isSound: (schema: JsonObject) => boolean,
+): ValueType {
+  const output = outputOf(step, facts, isSound);
+  const { for_each, optional, review } = step;
+  const mayLeaveNull =
+    for_each !== undefined &&
+    ((for_each.tolerate ?? 0) > 0 || optional === true || review?.on_timeout === 'skip');
+  return mayLeaveNull ? unionOf([output, nullType]) : output;
+}
+
+function outputOf(
+  step: StepDefinition,
+  facts: DefinitionFacts,
+  isSound: (schema: JsonObject) => boolean,
+): ValueType {
+  switch (stepKindOf(step)) {
+    case 'call': {
+      const specs = facts.specsOf?.(step) ?? [];
+      return specs.length === 0 ? anyType : unionOf(specs.map(({ output }) => output));
+    }
+    case 'run': {
+      const form = facts.pipelineOf?.(step.pipeline ?? '');
+      return form?.kind === 'found' ? form.output : anyType;
+    }
+    case 'wait':
+      return nullType;
+    case 'review': {
+      const schema = step.review?.schema;
+      return schema === undefined || !isSound(schema) ? anyType : typeOfSchema(schema);
+    }
+  }
+}
+
+interface PartialValue {
+  /** Null stands in each hole. */
+  readonly value: Json;
+  /** Pointers into the value. */
+  readonly holes: ReadonlySet<string>;
+}
+
+function readPartialValue(root: TemplateNode): PartialValue {
+  const holes = new Set<string>();
+  const read = (node: TemplateNode, pointer: string): Json => {
+    switch (node.kind) {
+      case 'literal':
+        return node.value;
+      case 'list':
+        return node.items.map((item, index) => read(item, `${pointer}/${index}`));
+      case 'object':
+        return Object.fromEntries(
+          node.entries.map(([key, value]) => [key, read(value, extendPointer(pointer, key))]),
+        );
+      case 'expression':
+      case 'text':
+        holes.add(pointer);
+        return null;
+    }
+  };
+  return { value: read(root, ''), holes };
+}
+
+/** Where a part of the evaluated value is written: below each `$literal` on its way. */
+function locateInTemplate(written: Json, segments: readonly string[]): string {
+  let at: Json | undefined = written;
+  let pointer = '';
+  let isLiteral = false;
+  for (const segment of segments) {
+    if (!isLiteral && isPlainObject(at) && Object.hasOwn(at, '$literal')) {
+      isLiteral = true;
+      pointer += '/$literal';
+      at = at.$literal;
+    }
+    pointer = extendPointer(pointer, segment);
+    if (at === undefined || at === null || typeof at !== 'object') at = undefined;
+    else at = isList(at) ? at[Number(segment)] : at[segment];
+  }
+  return pointer;
 }

@@ -1,10 +1,25 @@
-/** Values whose form the contract allows but whose meaning it cannot check: durations, semver ranges. */
+/**
+ * The keys of steps and their values, whose form the contract allows but whose meaning it cannot check: durations,
+ * semver ranges, keys of another kind of step, levels of a ladder.
+ */
 import semver from 'semver';
-import type { PipelineDefinition, RetryPolicy, StepDefinition } from '../../../contracts/pipeline.ts';
+import type {
+  EscalatePolicy,
+  PipelineDefinition,
+  RetryPolicy,
+  StepDefinition,
+} from '../../../contracts/pipeline.ts';
 import { parseDuration } from '../../duration.ts';
-import { resolveStepSettings } from '../compile/step-settings.ts';
-import { stepKindOf } from '../step-kind.ts';
-import type { DefinitionFinding } from './finding.ts';
+import {
+  dispatchWish,
+  isModel,
+  mostRedeliveries,
+  resolveEscalation,
+  resolveStepSettings,
+  type StepKind,
+  stepKindOf,
+} from '../step-settings.ts';
+import type { DefinitionFinding, FindingCode } from './finding.ts';
 
 interface DurationRule {
   readonly atLeast: string;
@@ -102,4 +117,148 @@ function checkRange(range: string | undefined, pointer: string): DefinitionFindi
       suggestion: 'write for example "^1.2.0", ">=1.2 <3" or "1.x"',
     },
   ];
+}
+
+type StepField = keyof StepDefinition;
+
+const kindKeys = ['capability', 'pipeline', 'wait', 'review'] as const satisfies readonly StepField[];
+
+const keyOf: Readonly<Record<StepKind, (typeof kindKeys)[number]>> = {
+  call: 'capability',
+  run: 'pipeline',
+  wait: 'wait',
+  review: 'review',
+};
+
+/** Keys that say nothing about every step: about which they do. */
+const kindsOfKey: Partial<Readonly<Record<StepField, readonly StepKind[]>>> = {
+  input: ['call', 'run', 'review'],
+  priority: ['call', 'run'],
+  budget_ceiling_usd: ['call', 'run'],
+  optional: ['call', 'review'],
+  retry: ['call'],
+  timeout: ['call'],
+  total_timeout: ['call'],
+  escalate: ['call'],
+  cache: ['call'],
+  capability_version: ['call'],
+  tags: ['call'],
+  dispatch: ['call'],
+  wait_for_capability: ['call'],
+  allow_output: ['call'],
+};
+
+/** That a step is one thing, and that its other keys say something about a thing of that kind. */
+export function checkKinds(definition: PipelineDefinition): DefinitionFinding[] {
+  return definition.steps.flatMap((step, index) => {
+    const pointer = `/steps/${index}`;
+    const seen = kindKeys.filter((key) => step[key] !== undefined);
+    if (seen.length !== 1) return [wrongKind(seen, pointer)];
+    return [...checkKeys(step, pointer), ...checkDispatch(definition, step, pointer)];
+  });
+}
+
+function wrongKind(seen: readonly string[], pointer: string): DefinitionFinding {
+  return seen.length === 0
+    ? {
+        severity: 'error',
+        code: 'kind_missing',
+        pointer,
+        message: `a step has one of ${kindKeys.join(', ')}; this has none`,
+      }
+    : {
+        severity: 'error',
+        code: 'kind_several',
+        pointer: `${pointer}/${seen[1]}`,
+        message: `a step has one of ${kindKeys.join(', ')}; this has ${seen.join(' and ')}`,
+      };
+}
+
+function checkKeys(step: StepDefinition, pointer: string): DefinitionFinding[] {
+  const kind = stepKindOf(step);
+  return Object.keys(step).flatMap((key): DefinitionFinding[] => {
+    const allowed = kindsOfKey[key as StepField];
+    if (allowed === undefined || step[key as StepField] === undefined || allowed.includes(kind)) return [];
+    const owners = allowed.map((owner) => keyOf[owner]).join(', ');
+    const message = `${key} says nothing about a step with ${keyOf[kind]}, only about one with ${owners}`;
+    return [{ severity: 'error', code: 'key_not_applicable', pointer: `${pointer}/${key}`, message }];
+  });
+}
+
+/** A step without a queue in between is executed again when its worker is lost. */
+function checkDispatch(
+  definition: PipelineDefinition,
+  step: StepDefinition,
+  pointer: string,
+): DefinitionFinding[] {
+  if (dispatchWish(definition, step) !== 'inline' || stepKindOf(step) !== 'call') return [];
+  if (mostRedeliveries(definition, step) > 0) return [];
+  const message = 'an inline step may be delivered again, but retry.max is 0; use dispatch: queued';
+  const place = step.dispatch === undefined ? pointer : `${pointer}/dispatch`;
+  return [{ severity: 'error', code: 'dispatch_conflict', pointer: place, message }];
+}
+
+/** Escalation settings that contradict each other, and those that can have no effect. */
+export function checkEscalation(definition: PipelineDefinition): DefinitionFinding[] {
+  return [
+    ...checkDefaults(definition.defaults?.escalate ?? {}),
+    ...definition.steps.flatMap((step, index) => checkStepLevels(definition, step, `/steps/${index}`)),
+  ];
+}
+
+function checkDefaults({ start_level = 0, max_level = 4 }: EscalatePolicy): DefinitionFinding[] {
+  return start_level > max_level
+    ? [levelsSwapped(start_level, max_level, '/defaults/escalate/start_level')]
+    : [];
+}
+
+function checkStepLevels(
+  definition: PipelineDefinition,
+  step: StepDefinition,
+  pointer: string,
+): DefinitionFinding[] {
+  if (stepKindOf(step) !== 'call') return [];
+  const { escalate = {} } = step;
+  const resolved = resolveEscalation(definition, step);
+  const findings: DefinitionFinding[] = [];
+  if (isModel(step)) {
+    if (escalate.enabled === true) {
+      const message = `${step.capability} never escalates: models do not correct models`;
+      findings.push(warning('escalation_unused', `${pointer}/escalate/enabled`, message));
+    }
+  } else if (resolved.start_level > resolved.max_level) {
+    const key = escalate.start_level === undefined ? 'max_level' : 'start_level';
+    if (escalate[key] !== undefined) {
+      findings.push(levelsSwapped(resolved.start_level, resolved.max_level, `${pointer}/escalate/${key}`));
+    }
+  }
+  if (resolved.needs_person && escalate.repair === 'apply') {
+    const message = 'retry.max is 0, so nothing is executed again before a person decided';
+    findings.push(warning('escalation_unused', `${pointer}/escalate/repair`, message));
+  }
+  if (resolved.enabled && resolved.on_exhausted === 'wait') return findings;
+  for (const key of ['allow_output', 'optional'] as const) {
+    if (step[key] !== true) continue;
+    const message = `${key} is for a reviewer, but this step never waits for a review`;
+    findings.push(warning('review_unused', `${pointer}/${key}`, message));
+  }
+  return findings;
+}
+
+function levelsSwapped(start: number, max: number, pointer: string): DefinitionFinding {
+  return {
+    severity: 'error',
+    code: 'escalation_levels_swapped',
+    pointer,
+    message: `start_level ${start} is above max_level ${max}`,
+  };
+}
+
+function warning(code: FindingCode, pointer: string, message: string): DefinitionFinding {
+  return {
+    severity: 'warning',
+    code,
+    pointer,
+    message,
+  };
 }

@@ -1,22 +1,23 @@
 /**
  * What is passed between steps, by the schemas of those who answer and those who take it: that paths exist, that
- * operators and filters get what they work on, that inputs fit. Types are wider than what they stand for, so an error
- * is certain; where nobody can tell, nothing is said, or a warning or note.
+ * operators and filters get what they work on, that inputs fit. Types are wider than what they stand for, so an
+ * error is certain; where nobody can tell, nothing is said, or a warning or note.
+ *
+ * The JSON Schemas that a definition brings along: of its job, and of what people answer.
  */
 import { mostItems } from '../../../contracts/bounds.ts';
 import type { PipelineDefinition } from '../../../contracts/pipeline.ts';
 import type { JsonObject } from '../../../contracts/primitives.ts';
-import type { Graph } from '../../dag/graph.ts';
 import type { TemplateReading } from '../../expression/template.ts';
-import { intersectionOf } from '../../schema-types/combine-types.ts';
-import { describeType } from '../../schema-types/describe-type.ts';
-import { itemTypeOf } from '../../schema-types/json-value-type.ts';
-import type { Effort } from '../../schema-types/overlap.ts';
+import { findSchemaFault } from '../../foreign-schema.ts';
+import type { Graph } from '../../graph/dag.ts';
+import { describeType, intersectionOf, itemTypeOf } from '../../schema-types/combine-types.ts';
 import { typeOfSchema } from '../../schema-types/schema-type.ts';
 import { type TemplateTypes, typeOfNode, typeTemplate } from '../../schema-types/template-type.ts';
 import {
   anyType,
   booleanKinds,
+  type Effort,
   isKind,
   kinds,
   listOf,
@@ -24,15 +25,12 @@ import {
   scalarKinds,
   type ValueType,
 } from '../../schema-types/value-type.ts';
-import type { DefinitionTemplates, StepTemplates } from '../definition-templates.ts';
-import { checkInput } from './check-input.ts';
-import type { DefinitionFacts } from './definition-facts.ts';
-import type { DefinitionFinding } from './finding.ts';
-import { consumerOf, producedBy } from './step-forms.ts';
-import { findLacks, needsAll, type StepLacks } from './step-outcomes.ts';
-import { startOf, type TypeScope } from './type-scope.ts';
+import type { DefinitionTemplates, StepTemplates } from '../compile.ts';
+import { checkInput, consumerOf, producedBy } from './check-input.ts';
+import type { DefinitionFacts, DefinitionFinding } from './finding.ts';
+import { findLacks, needsAll, type StepLacks, startOf, type TypeScope } from './type-scope.ts';
 
-export interface TypedDefinition {
+interface TypedDefinition {
   readonly definition: PipelineDefinition;
   readonly templates: DefinitionTemplates;
   readonly graph: Graph;
@@ -204,4 +202,50 @@ function checkRest({ output, concurrencyKey }: DefinitionTemplates, checking: Ch
   if (type.kinds === 0 || isKind(type, scalarKinds)) return;
   const message = `concurrency.key is a string, number or boolean, not ${describeType(type)}`;
   checking.report({ severity: 'error', code: 'type_mismatch', pointer: '/concurrency/key', message });
+}
+
+interface SchemaChecks {
+  readonly findings: readonly DefinitionFinding[];
+  /** Those that may be read. */
+  readonly isSound: (schema: JsonObject) => boolean;
+}
+
+interface OwnSchema {
+  readonly schema: JsonObject;
+  readonly pointer: string;
+}
+
+export function listOwnSchemas({ job_schema, steps }: PipelineDefinition): readonly OwnSchema[] {
+  return [
+    ...(job_schema === undefined ? [] : [{ schema: job_schema, pointer: '/job_schema' }]),
+    ...steps.flatMap(({ review }, index) =>
+      review?.schema === undefined
+        ? []
+        : [{ schema: review.schema, pointer: `/steps/${index}/review/schema` }],
+    ),
+  ];
+}
+
+export function checkSchemas(
+  definition: PipelineDefinition,
+  { schemaFaultOf = () => null }: Pick<DefinitionFacts, 'schemaFaultOf'>,
+): SchemaChecks {
+  const sound = new Set<JsonObject>();
+  const findings = listOwnSchemas(definition).flatMap(({ schema, pointer }): DefinitionFinding[] => {
+    const fault = findSchemaFault(schema) ?? schemaFaultOf(schema);
+    if (fault !== null) return [invalid(pointer, fault)];
+    sound.add(schema);
+    if (schema !== definition.job_schema || isKind(typeOfSchema(schema), kinds.object)) return [];
+    return [invalid(pointer, 'a job is an object, but the schema allows none')];
+  });
+  return { findings, isSound: (schema) => sound.has(schema) };
+}
+
+function invalid(pointer: string, message: string): DefinitionFinding {
+  return {
+    severity: 'error',
+    code: 'schema_invalid',
+    pointer,
+    message: `the schema cannot be used: ${message}`,
+  };
 }

@@ -1,20 +1,51 @@
 /** Ladders as workflows use them: the row says where one stands, each call moves it by one transition at most. */
-
+import { interruptLadder } from '../../../core/ladder/drive.ts';
 import type { Telemetry } from '../../../core/telemetry/telemetry.ts';
+import type { EscalationRow } from '../../../db/escalation/escalation.ts';
+import { createPresentSpecs, type SpecDependencies } from '../../registry/specs.ts';
 import type { RunContexts } from '../../run-data/run-context.ts';
-import { createSkillMatcher } from '../../skills/match-skills.ts';
-import type { ExecuteRevision, FailedStep } from '../../steps/execute-step.ts';
-import type { ModelDependencies } from '../levels/ask-model.ts';
-import { createExecuteJob } from '../levels/execute-job.ts';
+import { createSkillMatcher } from '../../skills/use.ts';
+import type { ExecuteRevision, FailedStep } from '../../steps/execution.ts';
+import { createExecuteJob } from '../levels/execution.ts';
 import { createAnswerReader } from '../levels/model-answer.ts';
-import { createPresentSpecs, type SpecDependencies } from '../levels/present-spec.ts';
-import { type AdvanceRequest, advance } from './advance.ts';
-import { applyDecision } from './apply-decision.ts';
-import { type Advanced, readPosition } from './ladder-position.ts';
-import { openLadderOfStep } from './open-ladder.ts';
-import { type StopRequest, stopLadder } from './stop-ladder.ts';
+import type { ModelDependencies } from '../levels/model-question.ts';
+import { applyDecision } from './decision.ts';
+import type { TaskDependencies } from './escalated-task.ts';
+import { openLadderOfStep } from './opening.ts';
+import { type Progress, storeProgress } from './progress.ts';
+import { type Advanced, readLadder, readPosition } from './stored-ladder.ts';
+import { type AdvanceRequest, advance, requireEscalation } from './transition.ts';
 
-export interface LadderDependencies extends SpecDependencies, ModelDependencies {
+export interface StopRequest {
+  readonly escalation_id: string;
+  /** At which whoever asks believes it to be; another one answers where it stands. */
+  readonly transition: number;
+  readonly event: { readonly type: 'timed_out' } | { readonly type: 'cancel_requested' };
+}
+
+/** Null when it goes on: one that asks a person has all the time that the person has. */
+function endOf(row: EscalationRow, { type }: StopRequest['event']): Progress | null {
+  const ladder = readLadder(row);
+  const event = { kind: type, level: row.escalation_level };
+  if (row.state === 'running') return { ...interruptLadder(ladder, type), event };
+  if (type === 'timed_out') return null;
+  const error = ladder.history.at(-1)?.error ?? null;
+  const outcome = { kind: 'stopped', reason: 'cancelled', error } as const;
+  return { next: { ...ladder, decided: null }, event, outcome };
+}
+
+/** Ends a ladder from outside: its time is over, which asks a person, or whoever wanted it does not any more. */
+async function stopLadder(dependencies: TaskDependencies, request: StopRequest): Promise<Advanced> {
+  const { db } = dependencies;
+  const row = await requireEscalation(dependencies, request.escalation_id);
+  const isOpen = row.state === 'running' || row.state === 'in_review';
+  const progress = isOpen && row.transition === request.transition ? endOf(row, request.event) : null;
+  if (progress === null) return readPosition(db, row);
+  await storeProgress(dependencies, row, progress);
+  return readPosition(db, await requireEscalation(dependencies, request.escalation_id));
+}
+
+interface LadderDependencies extends SpecDependencies, ModelDependencies {
   readonly contexts: RunContexts;
   readonly fleet: SpecDependencies['fleet'];
   readonly executeRevision: ExecuteRevision;

@@ -1,11 +1,20 @@
 /**
- * The ladder that the row of an escalation keeps. Its lists stand in columns of their own and nowhere else: the database
- * lets those grow only.
+ * The ladder that the row of an escalation keeps. Its lists stand in columns of their own and nowhere else: the
+ * database only lets those grow. The row also gives the position that the ladder's workflow hears: the command
+ * that is next, or how the ladder ended.
  */
+
+import { createHash } from 'node:crypto';
 import type { ModelSpec } from '../../../contracts/escalation.ts';
-import { labelOf, modelOf } from '../../../core/ladder/labels.ts';
+import type { Failure } from '../../../contracts/primitives.ts';
+import { maskError } from '../../../core/ladder/error-text.ts';
 import type { Ladder } from '../../../core/ladder/ladder.ts';
+import { humanLevel, labelOf, modelOf } from '../../../core/ladder/levels.ts';
+import type { LadderPosition, LadderStage } from '../../../core/workflow-payloads.ts';
+import type { Db } from '../../../db/connect.ts';
 import type { EscalatedStep, EscalationRow, NewEscalation } from '../../../db/escalation/escalation.ts';
+import { readStepState } from '../../../db/escalation/escalation-transition.ts';
+import { readReview } from '../../../db/review/review.ts';
 
 type StoredColumns = Pick<NewEscalation, 'ladder' | 'escalation_history' | 'escalation_advice'>;
 
@@ -34,4 +43,65 @@ export function modelSpecOf(level: number, model: string | null = null): ModelSp
     capability: modelOf(level),
     model,
   };
+}
+
+/** `delay_ms`: nothing was done yet; the same again after it. */
+export interface Advanced extends LadderPosition {
+  readonly delay_ms?: number;
+}
+
+const unknownError: Failure = { code: 'ladder_exhausted', message: 'the escalation ended without an error' };
+
+function nextCommand(row: EscalationRow): LadderStage {
+  const { command, decided } = readLadder(row);
+  if (decided !== null) return { type: 'execute', level: humanLevel };
+  switch (command.type) {
+    case 'execute':
+      return { type: 'execute', level: command.level };
+    case 'advise':
+      return { type: 'advise', level: command.from_level };
+    case 'succeed':
+    case 'stop':
+      return { type: 'end', outcome: 'failed', error: row.error ?? unknownError };
+  }
+}
+
+async function readCommand(db: Db, row: EscalationRow): Promise<LadderStage> {
+  const error = row.error ?? unknownError;
+  switch (row.state) {
+    case 'running':
+      return nextCommand(row);
+    case 'in_review': {
+      const review = row.review_id === null ? undefined : await readReview(db, row.review_id);
+      const due_at = (review?.due_at ?? new Date()).toISOString();
+      return { type: 'end', outcome: 'review', review_id: row.review_id ?? '', due_at, error };
+    }
+    case 'succeeded': {
+      const step = stepOf(row);
+      const isSkipped = step !== null && (await readStepState(db, step)) === 'skipped';
+      if (isSkipped) return { type: 'end', outcome: 'skipped' };
+      return {
+        type: 'end',
+        outcome: 'succeeded',
+        ...(row.skill_id === null ? {} : { skill_id: row.skill_id }),
+      };
+    }
+    case 'failed':
+    case 'cancelled':
+      return { type: 'end', outcome: row.state, error };
+  }
+}
+
+/** Where a ladder stands, as its workflow is told: what is to be done now, or how it ended. */
+export async function readPosition(db: Db, row: EscalationRow): Promise<Advanced> {
+  return {
+    escalation_id: row.escalation_id,
+    transition: row.transition,
+    command: await readCommand(db, row),
+  };
+}
+
+/** Tells whether two errors are the same failure: 16 bytes of SHA-256 of the masked text, as hex. */
+export function fingerprintOf(error: string): string {
+  return createHash('sha256').update(maskError(error)).digest('hex').slice(0, 32);
 }

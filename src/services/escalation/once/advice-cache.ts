@@ -1,33 +1,80 @@
 /**
- * One answer to one request for advice: kept for 24 hours, and asked for once however many want it at the same time, in
- * all processes. A process holds the request as it would an Idempotency-Key; when it dies, another one takes over.
- * Nobody gets what is about another caller: only those who may spend the same share a failure, and the question goes on
- * until the last of them has left.
+ * One answer to one request for advice: kept for 24 hours, and asked for once however many want it at the same
+ * time, in all processes. A process holds the request as it would an Idempotency-Key; when it dies, another one
+ * takes over. Nobody gets what is about another caller: only those who may spend the same share a failure, and the
+ * question goes on until the last of them has left.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { AdviseAnswer } from '../../../contracts/escalation.ts';
 import type { Json } from '../../../contracts/primitives.ts';
-import type { CancelSignal } from '../../../core/cancellation.ts';
+import { type CancelSignal, CancelSource, onCancel } from '../../../core/cancellation.ts';
 import type { Db } from '../../../db/connect.ts';
-import { findAdviceAnswer, insertAdviceAnswer } from '../../../db/escalation/advice-answer.ts';
 import {
+  findAdviceAnswer,
   holdKey,
+  insertAdviceAnswer,
   type KeyHold,
   releaseKey,
   renewKeys,
   takeOverKey,
-} from '../../../db/idempotency/idempotency-hold.ts';
+} from '../../../db/idempotency.ts';
 import { createLeaseRenewer, type LeaseRenewer } from '../../delivery/lease-renewer.ts';
 import { newToken } from '../../ids.ts';
-import { createSharedCalls } from './shared-calls.ts';
+
+interface SharedCalls<Result> {
+  /** Joins the call under way, or begins it. @param begin its signal stops when everybody has left */
+  join(key: string, signal: CancelSignal, begin: (stop: CancelSignal) => Promise<Result>): Promise<Result>;
+}
+
+interface SharedCall<Result> {
+  readonly result: Promise<Result>;
+  readonly stop: CancelSource<unknown>;
+  callers: number;
+}
+
+/** One call for all who want the same at the same time in this process; it goes on until the last of them has left. */
+function createSharedCalls<Result>(): SharedCalls<Result> {
+  const calls = new Map<string, SharedCall<Result>>();
+
+  const forget = (key: string, stop: CancelSource<unknown>): void => {
+    if (calls.get(key)?.stop === stop) calls.delete(key);
+  };
+
+  const launch = (key: string, begin: (stop: CancelSignal) => Promise<Result>): SharedCall<Result> => {
+    const stop = new CancelSource<unknown>();
+    const result = begin(stop).finally(() => forget(key, stop));
+    const call = { result, stop, callers: 0 };
+    calls.set(key, call);
+    return call;
+  };
+
+  return {
+    join: async (key, signal, begin) => {
+      const call = calls.get(key) ?? launch(key, begin);
+      call.callers += 1;
+      const stay = onCancel(signal, () => {
+        call.callers -= 1;
+        if (call.callers > 0) return;
+        forget(key, call.stop); // who comes now asks anew
+        call.stop.abort(signal.reason);
+      });
+      try {
+        return await call.result;
+      } finally {
+        stay();
+      }
+    },
+  };
+}
 
 /** An answer of `/advise`, and the level that gave it. */
 export interface LevelAdvice extends AdviseAnswer {
   readonly from_level: number;
 }
 
-export interface AdviceQuestion {
+interface AdviceQuestion {
   readonly projectId: string;
   readonly digest: Buffer;
   /** What the caller may still spend, USD; null = only the budgets say. */

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { StepDefinition } from '../../../../src/contracts/pipeline.ts';
-import { checkCache } from '../../../../src/core/definition/checks/check-cache.ts';
+import { checkCache } from '../../../../src/core/definition/checks/check-availability.ts';
 import { anyType } from '../../../../src/core/schema-types/value-type.ts';
 
 /** @param said by each spec that is known */

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PipelineDefinition } from '../../../../src/contracts/pipeline.ts';
 import type { Json } from '../../../../src/contracts/primitives.ts';
-import { checkDefinition } from '../../../../src/core/definition/checks/check-definition.ts';
-import { checkKeys } from '../../../../src/core/definition/checks/check-keys.ts';
+import { checkDefinition, checkKeys } from '../../../../src/core/definition/checks/check-definition.ts';
 import { countProcessorMs } from '../../../support/processor-time.ts';
 import { aDefinition, aStep } from './a-definition.ts';
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { compileDefinition } from '../../../../src/core/definition/compile/compile-definition.ts';
+import { compileDefinition } from '../../../../src/core/definition/compile.ts';
 import { evaluateCondition } from '../../../../src/core/expression/condition.ts';
-import { ExpressionSyntaxError } from '../../../../src/core/expression/errors.ts';
 import { evaluateTemplate } from '../../../../src/core/expression/evaluate.ts';
+import { ExpressionSyntaxError } from '../../../../src/core/expression/language.ts';
 import { aJob, aScope } from '../../expression/a-scope.ts';
 import { aDefinition, aStep } from './a-definition.ts';
 

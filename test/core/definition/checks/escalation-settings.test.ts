@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EscalatePolicy, PipelineDefinition } from '../../../../src/contracts/pipeline.ts';
 import { checkDefinition } from '../../../../src/core/definition/checks/check-definition.ts';
-import { resolveEscalation } from '../../../../src/core/definition/compile/escalation-settings.ts';
+import { resolveEscalation } from '../../../../src/core/definition/step-settings.ts';
 import { aDefinition, aStep } from './a-definition.ts';
 
 const ours = {

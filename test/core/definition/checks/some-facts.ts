@@ -1,9 +1,6 @@
 import { expect } from 'vitest';
 import type { JsonObject } from '../../../../src/contracts/primitives.ts';
-import type {
-  CapabilityForm,
-  DefinitionFacts,
-} from '../../../../src/core/definition/checks/definition-facts.ts';
+import type { CapabilityForm, DefinitionFacts } from '../../../../src/core/definition/checks/finding.ts';
 import { typeOfSchema } from '../../../../src/core/schema-types/schema-type.ts';
 
 export interface Schemas {

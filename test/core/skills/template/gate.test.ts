@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../../src/contracts/primitives.ts';
-import { type GateInput, passGate } from '../../../../src/core/skills/template/gate.ts';
-import { findProtectedChange } from '../../../../src/core/skills/template/protected.ts';
-import { writeTemplate } from '../../../../src/core/skills/template/write-template.ts';
+import { type GateInput, passGate } from '../../../../src/core/skills/derive-template.ts';
+import { findProtectedChange } from '../../../../src/core/skills/protected.ts';
+import { writeTemplate } from '../../../../src/core/skills/write-template.ts';
 import { countProcessorMs } from '../../../support/processor-time.ts';
 
 const original = {

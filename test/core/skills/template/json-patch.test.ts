@@ -5,7 +5,7 @@ import {
   type PatchOperation,
   patchLimits,
   readPatch,
-} from '../../../../src/core/skills/template/json-patch.ts';
+} from '../../../../src/core/skills/json-patch.ts';
 
 function patch(document: Json, operations: Json): Json | string {
   const reading = readPatch(operations);

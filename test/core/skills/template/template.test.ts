@@ -1,12 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../../src/contracts/primitives.ts';
-import { isEqual } from '../../../../src/core/expression/equality.ts';
+import { isEqual } from '../../../../src/core/expression/compare.ts';
 import { readTemplate } from '../../../../src/core/expression/template.ts';
-import { applyTemplate, type TemplateResult } from '../../../../src/core/skills/template/apply-template.ts';
-import { deriveTemplate } from '../../../../src/core/skills/template/derive-template.ts';
-import { parseTemplate } from '../../../../src/core/skills/template/template.ts';
-import { writeTemplate } from '../../../../src/core/skills/template/write-template.ts';
+import { deriveTemplate } from '../../../../src/core/skills/derive-template.ts';
+import { applyTemplate, parseTemplate, type TemplateResult } from '../../../../src/core/skills/template.ts';
+import { writeTemplate } from '../../../../src/core/skills/write-template.ts';
 import { runs } from '../../../support/runs.ts';
 import { anyJson } from './a-json.ts';
 

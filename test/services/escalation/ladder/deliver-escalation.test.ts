@@ -4,11 +4,13 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { newLadder } from '../../../../src/core/ladder/ladder.ts';
 import { startLadder } from '../../../../src/core/ladder/machine.ts';
-import type { EscalateInput } from '../../../../src/core/workflow-payloads/escalate-input.ts';
+import type { EscalateInput } from '../../../../src/core/workflow-payloads.ts';
 import { connectDatabase, type Db } from '../../../../src/db/connect.ts';
 import { insertEscalation } from '../../../../src/db/escalation/escalation.ts';
-import { createEscalationDelivery } from '../../../../src/services/escalation/ladder/deliver-escalation.ts';
-import { createRestartForgottenLadders } from '../../../../src/services/escalation/ladder/restart-forgotten-ladders.ts';
+import {
+  createEscalationDelivery,
+  createRestartForgottenLadders,
+} from '../../../../src/services/escalation/ladder/delivery.ts';
 import { storeLadder } from '../../../../src/services/escalation/ladder/stored-ladder.ts';
 import { newId } from '../../../../src/services/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';

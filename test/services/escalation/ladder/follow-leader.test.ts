@@ -9,7 +9,7 @@ import {
   readEscalation,
 } from '../../../../src/db/escalation/escalation.ts';
 import { readUnixTime } from '../../../../src/db/escalation/escalation-transition.ts';
-import { waitForLeader } from '../../../../src/services/escalation/ladder/follow-leader.ts';
+import { waitForLeader } from '../../../../src/services/escalation/ladder/learning.ts';
 import { readLadder, storeLadder } from '../../../../src/services/escalation/ladder/stored-ladder.ts';
 import { newId } from '../../../../src/services/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { connectDatabase } from '../../../../src/db/connect.ts';
-import { createFleetPoller, type FleetPoller } from '../../../../src/services/routing/fleet/fleet-poller.ts';
+import { createFleetPoller, type FleetPoller } from '../../../../src/services/fleet/fleet-poller.ts';
 import { useDatabase } from '../../../support/database.ts';
 import { waitFor } from '../../../support/wait.ts';
 import { project, silentLogger } from '../../registry/registry-bench.ts';

@@ -1,0 +1,162 @@
+/**
+ * Steps as activities, one by one and in batches, and the messages between them and the workflow.
+ *
+ * `executeStep` heartbeats while the call is open, passes a cancellation on, and tells Temporal when to come
+ * again. A result of at most 4 KiB travels into the history, so that the Web UI shows it; a larger one stays in
+ * the database.
+ */
+import { CancelledFailure, type Context } from '@temporalio/activity';
+import type { Json } from '../contracts/primitives.ts';
+import type { Awaiting } from '../contracts/run.ts';
+import { callTimeOf } from '../core/call/retry.ts';
+import { nameUnit } from '../core/workflow-names.ts';
+import type { ClosedRun } from '../services/runs/closing.ts';
+import type { ExecuteStep, StepEnd, StepRequest } from '../services/steps/execution.ts';
+import type { ExecuteInline, InlineRequest, InlineResult, InlineUnit } from '../services/steps/inline.ts';
+import type { WaitingStep } from '../services/steps/step-end.ts';
+import { escalatedFailure, finalFailure, laterFailure, whileBeating } from './failures.ts';
+
+const largestInHistoryBytes = 4_096;
+
+export function createStepActivity(executeStep: ExecuteStep, heartbeatIntervalMs: number) {
+  return (request: StepRequest): Promise<StepActivityResult> =>
+    whileBeating(heartbeatIntervalMs, async (signal, context, onProgress) => {
+      const round = context.info.attempt;
+      const end = await executeStep(request, {
+        round,
+        remainingMs: remainingMs(context),
+        signal,
+        onProgress,
+        askedAtMs: context.info.scheduledTimestampMs,
+      });
+      return end.kind === 'succeeded' ? toDone(end) : toOther(end);
+    });
+}
+
+type Succeeded = Extract<StepEnd, { kind: 'succeeded' }>;
+
+function toDone({ attempt, output }: Succeeded): StepActivityDone {
+  return {
+    endpoint: attempt?.endpoint ?? null,
+    cost_usd: attempt?.cost_usd ?? 0,
+    duration_ms: attempt?.duration_ms ?? 0,
+    ...(Buffer.byteLength(JSON.stringify(output)) <= largestInHistoryBytes ? { output } : {}),
+  };
+}
+
+/** @throws what makes Temporal end the step, cancel it, or ask for it again */
+function toOther(end: Exclude<StepEnd, Succeeded>): StepActivityResult {
+  switch (end.kind) {
+    case 'waiting':
+      return { waiting: toWaiting(end) };
+    case 'skipped':
+      return { skipped: true };
+    case 'failed':
+    case 'unknown':
+      throw finalFailure(end.error);
+    case 'escalated':
+      throw escalatedFailure(end.error, end.place);
+    case 'retry':
+      throw laterFailure(end.error, end.delayMs);
+    case 'cancelled':
+      throw new CancelledFailure('the step was cancelled');
+  }
+}
+
+function toWaiting({ awaiting, until, ref }: WaitingStep): StepActivityWaiting {
+  return {
+    awaiting,
+    until: until === null ? null : until.toISOString(),
+    ...(ref === null ? {} : { ref }),
+  };
+}
+
+/**
+ * Time until Temporal gives the step up, less a margin in which its end can still be told. It spans processes, so
+ * it goes by the wall clock; Temporal's own timer stands behind it.
+ */
+function remainingMs({ info }: Context): number {
+  const spent = Math.max(0, Date.now() - info.scheduledTimestampMs);
+  return Math.max(0, callTimeOf(info.scheduleToCloseTimeoutMs) - spent);
+}
+
+// `executeInline` as a local activity. What it answers stands in one event of the history, so outputs travel only
+// as long as they are few. It does not listen to a cancellation: a batch is over before its run can hear of one,
+// so that whoever cancels it is a machine that stood still (the local activity is late, or the run was given to
+// another worker), and what was sent then is wanted all the same.
+
+const mostInHistoryBytes = 65_536;
+
+export function createInlineActivity(executeInline: ExecuteInline) {
+  return async (request: InlineRequest): Promise<InlineBatchEnd> => {
+    const startedAt = performance.now();
+    const { results, closed } = await executeInline(request);
+    const took_ms = Math.round(performance.now() - startedAt);
+    const ends = nameEnds(request.units, withFewOutputs(results));
+    return { ends, took_ms, ...(closed === null ? {} : { closed }) };
+  };
+}
+
+/** @param ends of the units, in their order */
+export function nameEnds(
+  units: readonly Pick<InlineBatchUnit, 'step_id' | 'item'>[],
+  ends: readonly InlineEnd[],
+): InlineBatchEnd['ends'] {
+  return Object.fromEntries(
+    units.map(({ step_id, item }, at) => [nameUnit(step_id, item), ends[at] ?? 'again']),
+  );
+}
+
+function withFewOutputs(results: readonly InlineResult[]): InlineEnd[] {
+  let left = mostInHistoryBytes;
+  return results.map((result) => {
+    if (typeof result === 'string') return result;
+    const { output, ...done } = toDone(result);
+    left -= output === undefined ? 0 : Buffer.byteLength(JSON.stringify(output));
+    return output === undefined || left < 0 ? done : { ...done, output };
+  });
+}
+
+// What a workflow and the activities that execute steps tell each other. It travels through histories.
+
+export type StepActivityRequest = StepRequest;
+export type InlineBatchUnit = InlineUnit;
+
+export interface StepActivityDone {
+  readonly endpoint: string | null;
+  readonly cost_usd: number;
+  readonly duration_ms: number;
+  /** Absent when it is larger than 4 KiB. */
+  readonly output?: Json;
+}
+
+/** A step that takes no room until somebody says that its wait is over, or `until` (RFC 3339) has come. */
+interface StepActivityWaiting {
+  readonly awaiting: Awaiting;
+  readonly until: string | null;
+  /** What the wait is about. */
+  readonly ref?: { readonly review_id?: string; readonly run_id?: string };
+}
+
+export type StepActivityResult =
+  | StepActivityDone
+  | { readonly waiting: StepActivityWaiting }
+  /** A person skipped it. */
+  | { readonly skipped: true };
+
+/**
+ * What became of a unit of a batch. left: it has not begun. again: it has, and has not succeeded yet; how it ends is
+ * learnt by asking for it from the queue: the rows say it, or the call that goes on.
+ */
+export type InlineEnd = StepActivityDone | 'left' | 'again';
+
+export interface InlineBatchEnd {
+  /**
+   * By the names of the units (`nameUnit`), so that a person who reads the history sees what is whose. In the order that
+   * was asked for: JSON keeps it, as no name is a number.
+   */
+  readonly ends: Readonly<Record<string, InlineEnd>>;
+  readonly took_ms: number;
+  /** The run was closed with them. */
+  readonly closed?: ClosedRun;
+}

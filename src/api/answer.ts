@@ -1,0 +1,121 @@
+/**
+ * Gives an answer to Koa, which puts it on the wire: JSON, text, bytes or a stream. JSON for clients that read:
+ * what is worth it is compressed, in Node's own threads. An error, as clients read it, is problem+json (RFC 9457).
+ * Of an unexpected fault it says nothing.
+ */
+
+import { Readable } from 'node:stream';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+import type { ParameterizedContext } from 'koa';
+import { type ErrorCode, errorTable } from '../contracts/errors.ts';
+import type { Json } from '../contracts/primitives.ts';
+import type { Problem } from '../contracts/problem.ts';
+import { isPlainObject } from '../core/json.ts';
+import { AppError, isUnavailable, toAppError } from '../errors/app-error.ts';
+import type { Answer } from './route.ts';
+
+/** Which of the compressed forms a client takes, the smaller first; null: none. @param header `Accept-Encoding` */
+export function acceptedEncoding(header: string | undefined): 'br' | 'gzip' | null {
+  const accepted = new Set(
+    (header ?? '')
+      .toLowerCase()
+      .split(',')
+      .map((part) => part.split(';').map((piece) => piece.trim()))
+      .filter(([, weight]) => weight === undefined || !/^q=0(?:\.0*)?$/.test(weight))
+      .map(([name]) => name),
+  );
+  if (accepted.has('br')) return 'br';
+  return accepted.has('gzip') ? 'gzip' : null;
+}
+
+/** Less is sent as it is. */
+const worthBytes = 8_192;
+
+const compress = {
+  // As fast as gzip, and smaller.
+  br: (text: string) => promisify(brotliCompress)(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }),
+  gzip: (text: string) => promisify(gzip)(text, { level: 5 }),
+} as const;
+
+/** Null: it is sent as it is. @param accepted `Accept-Encoding` */
+async function compressJson(
+  text: string,
+  accepted: string | undefined,
+): Promise<{ readonly encoding: string; readonly bytes: Buffer } | null> {
+  const encoding = text.length < worthBytes ? null : acceptedEncoding(accepted);
+  return encoding === null ? null : { encoding, bytes: await compress[encoding](text) };
+}
+
+export async function sendAnswer(
+  ctx: ParameterizedContext,
+  { status, headers, body }: Answer,
+): Promise<void> {
+  if (body === undefined) {
+    ctx.body = null;
+    ctx.set('Content-Length', '0');
+  } else {
+    ctx.set('Content-Type', typeOf(body));
+    const isHead = ctx.method === 'HEAD';
+    if (isStreamMaker(body)) {
+      if (!isHead) ctx.body = body();
+    } else if (body instanceof Readable && isHead) body.destroy();
+    else if (isSendable(body)) ctx.body = body;
+    else await sendJson(ctx, JSON.stringify(body));
+  }
+  ctx.status = status;
+  if (headers !== undefined) ctx.set(headers);
+}
+
+/** Only what is read is compressed: whoever makes a call waits for nothing else. */
+async function sendJson(ctx: ParameterizedContext, text: string): Promise<void> {
+  ctx.body = text;
+  if (ctx.method !== 'GET') return;
+  ctx.vary('Accept-Encoding');
+  const compressed = await compressJson(text, ctx.req.headers['accept-encoding']);
+  if (compressed === null) return;
+  ctx.set('Content-Encoding', compressed.encoding);
+  ctx.body = compressed.bytes;
+}
+
+function isStreamMaker(body: unknown): body is () => Readable {
+  return typeof body === 'function';
+}
+
+function isSendable(body: unknown): body is Readable | Buffer | string {
+  return body instanceof Readable || Buffer.isBuffer(body) || typeof body === 'string';
+}
+
+function typeOf(body: unknown): string {
+  if (body instanceof Readable || Buffer.isBuffer(body) || isStreamMaker(body))
+    return 'application/octet-stream';
+  return typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/json';
+}
+
+function problemType(code: ErrorCode): string {
+  return `/docs/errors#${code}`;
+}
+
+function membersOf(details: Json | undefined): Record<string, Json> {
+  return details === undefined ? {} : isPlainObject(details) ? { ...details } : { details };
+}
+
+export function toProblem(error: AppError, place: { instance: string; request_id: string }): Problem {
+  return {
+    ...membersOf(error.code === 'internal' ? undefined : error.details),
+    type: problemType(error.code),
+    title: errorTable[error.code].meaning,
+    status: error.status,
+    detail: error.code === 'internal' ? 'unexpected fault' : error.message,
+    ...place,
+    code: error.code,
+    ...(error.errors === undefined ? {} : { errors: [...error.errors] }),
+  };
+}
+
+/** What an unknown error means to a client: our database being away is `unavailable`, all else is `internal`. */
+export function translateFault(thrown: unknown): AppError {
+  return !(thrown instanceof AppError) && isUnavailable(thrown)
+    ? new AppError('unavailable', 'the database does not answer', { cause: thrown, retryAfterS: 1 })
+    : toAppError(thrown);
+}

@@ -1,0 +1,237 @@
+/**
+ * Who sends a request: a key in a header, or the cookie of a signed-in browser, for requests from pages of this
+ * server. Browsers say where a request comes from in `Sec-Fetch-Site`, which no script can set; older ones in
+ * `Origin` alone.
+ *
+ * Streams, waits and long calls outlive the look at their key. It is looked at again, once for all open requests
+ * of a key, and what it does not hold any more is cut off.
+ */
+
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { Context } from 'koa';
+import { sessionHours, signInMinutes } from '../contracts/bounds.ts';
+import { AppError } from '../errors/app-error.ts';
+import type { AccessService } from '../services/access/access-service.ts';
+import { requireScope, selectProject } from '../services/access/caller.ts';
+import { isSessionText } from '../services/access/sessions.ts';
+import type { ApiConfig, RateLimits } from './limits.ts';
+import { type ApiMiddleware, type RequestState, valuesOf } from './middleware.ts';
+import type { KeyRouteScope } from './route.ts';
+
+// The cookie of a signed-in browser. Scripts cannot read it and other sites cannot send it. Where clients come by
+// https, which is what `PUBLIC_URL` says, its name has the prefix that keeps browsers from taking it from anywhere
+// else.
+
+interface SessionCookie {
+  /** Null when a request carries none. @param header `Cookie` */
+  readonly read: (header: string | undefined) => string | null;
+  /** `Set-Cookie` of an opened session. */
+  readonly write: (secret: string) => string;
+  /** `Set-Cookie` that takes it away. */
+  readonly clear: string;
+}
+
+function isHttps(publicUrl: string | undefined): boolean {
+  return publicUrl?.startsWith('https:') === true;
+}
+
+interface CookieRules {
+  readonly plainName: string;
+  readonly sameSite: 'Strict' | 'Lax';
+  readonly seconds: number;
+}
+
+function createCookie(
+  publicUrl: string | undefined,
+  { plainName, sameSite, seconds }: CookieRules,
+): SessionCookie {
+  const isSecure = isHttps(publicUrl);
+  const name = isSecure ? `__Host-${plainName}` : plainName;
+  const rules = `Path=/; HttpOnly; SameSite=${sameSite}${isSecure ? '; Secure' : ''}`;
+  return {
+    read: (header = '') => {
+      const found = header.split(';').find((part) => part.trimStart().startsWith(`${name}=`));
+      return found?.slice(found.indexOf('=') + 1).trim() || null;
+    },
+    write: (secret) => `${name}=${secret}; ${rules}; Max-Age=${seconds}`,
+    clear: `${name}=; ${rules}; Max-Age=0`,
+  };
+}
+
+export function createSessionCookie(publicUrl: string | undefined): SessionCookie {
+  return createCookie(publicUrl, {
+    plainName: 'capstan_session',
+    sameSite: 'Strict',
+    seconds: sessionHours * 3_600,
+  });
+}
+
+/** What a sign-in at a provider ends with. Lax: the browser comes back from another site, and must bring it. */
+export function createSignInCookie(publicUrl: string | undefined): SessionCookie {
+  return createCookie(publicUrl, {
+    plainName: 'capstan_sign_in',
+    sameSite: 'Lax',
+    seconds: signInMinutes * 60,
+  });
+}
+
+function isOwnOrigin(origin: string, host: string | undefined, publicUrl: string | undefined): boolean {
+  if (publicUrl !== undefined && origin === new URL(publicUrl).origin) return true;
+  return !isHttps(publicUrl) && host !== undefined && origin === `http://${host}`;
+}
+
+/** Null: the request does not say where it comes from, as those of no browser. */
+function isFromOwnPage(headers: IncomingHttpHeaders, publicUrl: string | undefined): boolean | null {
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined) return site === 'same-origin';
+  const { origin } = headers;
+  return origin === undefined ? null : isOwnOrigin(origin, headers.host, publicUrl);
+}
+
+/** Of what a cookie alone speaks for and is no reading. @throws AppError `csrf_refused` */
+function requireOwnPage(headers: IncomingHttpHeaders, publicUrl: string | undefined): void {
+  if (headers['x-capstan-console'] !== '1')
+    throw new AppError('csrf_refused', 'with a cookie send X-Capstan-Console: 1, or a key instead of it');
+  if (isFromOwnPage(headers, publicUrl) !== true)
+    throw new AppError('csrf_refused', 'the request does not come from a page of this server');
+}
+
+/** Of what signs a browser in: pages of others may not do it, what is no browser may. @throws AppError `csrf_refused` */
+export function refuseForeignPage(headers: IncomingHttpHeaders, publicUrl: string | undefined): void {
+  if (isFromOwnPage(headers, publicUrl) === false)
+    throw new AppError('csrf_refused', 'the request comes from a page of another server');
+}
+
+const bearer = /^Bearer +([!-~]+) *$/i;
+const missing = 'Bearer realm="capstan"';
+const invalid = 'Bearer realm="capstan", error="invalid_token"';
+
+interface Gate {
+  readonly access: Pick<AccessService, 'identify'>;
+  readonly config: ApiConfig;
+  readonly limits: RateLimits;
+}
+
+type Credential = { readonly kind: 'key' | 'session'; readonly text: string };
+
+/**
+ * Finds out who sends a request, and whether the route is theirs to call. A key in a header goes before the cookie of a
+ * signed-in browser, which changes something only from a page of this server.
+ *
+ * @param scope what the key must be allowed
+ * @throws AppError `unauthenticated`, `csrf_refused`, `forbidden`, `rate_limited`
+ */
+export function authenticate({ access, config, limits }: Gate, scope: KeyRouteScope): ApiMiddleware {
+  const cookie = createSessionCookie(config.PUBLIC_URL);
+  return async (ctx, next) => {
+    const credential = readCredential(ctx, cookie.read(ctx.req.headers.cookie));
+    const isSession = credential.kind === 'session';
+    if (isSession && !isReading(ctx)) requireOwnPage(ctx.req.headers, config.PUBLIC_URL);
+    const holder = isForm(credential) ? await access.identify(credential.text) : null;
+    if (holder === null && isSession) {
+      ctx.append('Set-Cookie', cookie.clear);
+      throw refuse(ctx, invalid, 'the session is over: sign in again');
+    }
+    if (holder === null) {
+      limits.sawWrongKey(ctx.req.socket.remoteAddress ?? '');
+      throw refuse(ctx, invalid, 'the key is unknown, expired or revoked');
+    }
+    const { rate = 'request', opens = 'request' } = ctx.state.route ?? {};
+    limits.ask(rate, holder.key_id);
+    whenOver(ctx.res, limits.enter(opens, holder.key_id));
+    const caller = selectProject(holder, requestedProject(ctx));
+    if (scope !== 'any') requireScope(caller, scope);
+    ctx.state.caller = caller;
+    ctx.state.key = credential.text;
+    ctx.set('Cache-Control', 'no-store');
+    return next();
+  };
+}
+
+function whenOver(response: ServerResponse, leave: () => void): void {
+  if (response.closed) leave();
+  else response.once('close', leave);
+}
+
+function isReading({ method }: Context): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+/** The secret of a session is no key, and the other way round. */
+function isForm({ kind, text }: Credential): boolean {
+  return isSessionText(text) === (kind === 'session');
+}
+
+/** @throws AppError `unauthenticated` */
+function readCredential(ctx: Context, session: string | null): Credential {
+  const [key, ...others] = readKeys(ctx.req);
+  if (others.length > 0) throw refuse(ctx, invalid, 'the request carries two different keys');
+  if (key !== undefined) return { kind: 'key', text: key };
+  if (session !== null) return { kind: 'session', text: session };
+  throw refuse(ctx, missing, 'send a key as Authorization: Bearer <key> or as X-API-Key: <key>');
+}
+
+/** All keys of a request. */
+function readKeys(request: IncomingMessage): ReadonlySet<string> {
+  return new Set([
+    ...valuesOf(request, 'authorization').map((value) => bearer.exec(value)?.[1] ?? ''),
+    ...valuesOf(request, 'x-api-key').map((value) => value.trim()),
+  ]);
+}
+
+/**
+ * Of the header, or of the address when something is read: a browser sends no headers of its own for streams and images.
+ *
+ * @throws AppError `request_invalid` when the two differ
+ */
+function requestedProject(ctx: Context): string | undefined {
+  const named = [
+    ...valuesOf(ctx.req, 'x-project-id'),
+    ...(isReading(ctx) ? new URLSearchParams(ctx.querystring).getAll('project_id') : []),
+  ];
+  const [project, ...others] = new Set(named);
+  if (others.length === 0) return project;
+  if (valuesOf(ctx.req, 'x-project-id').length === named.length) return named.join(', ');
+  throw new AppError('request_invalid', 'project_id of the address and X-Project-ID name different projects');
+}
+
+function refuse(ctx: Context, challenge: string, message: string): AppError {
+  ctx.set('WWW-Authenticate', challenge);
+  return new AppError('unauthenticated', message);
+}
+
+/** Between two looks: less than the time within which a revoked key stops. */
+const recheckMs = 2_000;
+
+interface OpenRequests {
+  readonly open: ReadonlyMap<ServerResponse, Pick<RequestState, 'key'>>;
+  /** Aborted when no more will come. */
+  readonly closing: AbortSignal;
+}
+
+/** Until all requests have ended after the server has begun to close. */
+export function watchRevocations(
+  { open, closing }: OpenRequests,
+  access: Pick<AccessService, 'isValid'>,
+  everyMs = recheckMs,
+): void {
+  let isLooking = false;
+  const timer = setInterval(() => {
+    if (closing.aborted && open.size === 0) clearInterval(timer);
+    if (isLooking || open.size === 0) return;
+    isLooking = true;
+    cutRevoked(open, access)
+      .catch(() => undefined) // what cannot be looked up now is looked up the next time
+      .finally(() => {
+        isLooking = false;
+      });
+  }, everyMs).unref();
+}
+
+async function cutRevoked(open: OpenRequests['open'], access: Pick<AccessService, 'isValid'>): Promise<void> {
+  const keys = new Set([...open.values()].map(({ key }) => key));
+  for (const key of keys) {
+    if (key === undefined || (await access.isValid(key))) continue;
+    for (const [response, state] of open) if (state.key === key) response.destroy();
+  }
+}

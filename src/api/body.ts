@@ -1,0 +1,264 @@
+/**
+ * Receives a body of a known size class: media type first, then size and the sender's share of memory while it
+ * arrives, then characters, then one linear scan, and only then `JSON.parse`. Large bodies take turns.
+ *
+ * The memory that bodies take while they are received has one budget for the process, and a share of it for each
+ * sender, a key or, where none is known yet, an address. What is over it is refused, so that many slow bodies
+ * neither fill the process nor keep others from sending theirs.
+ */
+
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
+import { findJsonFault } from '../core/json-scan.ts';
+import { createTurns, largeTextBytes, type Turns } from '../core/pacing.ts';
+import { createTally } from '../core/tally.ts';
+import { AppError } from '../errors/app-error.ts';
+import type { BodyKind, JsonBody, ReceivedStream, ReceivedText } from './input.ts';
+import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits } from './limits.ts';
+
+/** Beside its bytes, what a piece takes by being one: a body that comes byte by byte holds a hundred times its length. */
+const pieceBytes = 200;
+
+interface HeldBody {
+  /** @returns null, or why the body has to be refused */
+  take(bytes: number): AppError | null;
+  /** The body has been parsed or refused. */
+  release(): void;
+}
+
+interface BodyBudget {
+  open(sender: string): HeldBody;
+  /** Of all senders. */
+  readonly heldBytes: number;
+}
+
+interface BodyBudgetLimits {
+  readonly processBytes: number;
+  readonly senderBytes: number;
+}
+
+function refuse(sender: string, { senderBytes }: BodyBudgetLimits): AppError {
+  const message = `the bodies that ${sender} is sending hold more than the allowed ${senderBytes} bytes together; send fewer at once`;
+  return new AppError('rate_limited', message, { retryAfterS: 1 });
+}
+
+function refuseAll({ processBytes }: BodyBudgetLimits): AppError {
+  const message = `the bodies that this server receives hold ${processBytes} bytes, which is all that they may`;
+  return new AppError('unavailable', message, { retryAfterS: 1 });
+}
+
+/**
+ * The memory that bodies take while they are received: one budget for the process, and a share of it for each sender, a
+ * key or, where none is known yet, an address. What is over it is refused, so that many slow bodies neither fill the
+ * process nor keep others from sending theirs.
+ */
+function createBodyBudget(limits: BodyBudgetLimits): BodyBudget {
+  const bySender = createTally();
+  let all = 0;
+  const add = (sender: string, bytes: number): void => {
+    bySender.add(sender, bytes);
+    all += bytes;
+  };
+  return {
+    open: (sender) => {
+      let taken = 0;
+      return {
+        take: (bytes) => {
+          const wanted = bytes + pieceBytes;
+          if (bySender.of(sender) + wanted > limits.senderBytes) return refuse(sender, limits);
+          if (all + wanted > limits.processBytes) return refuseAll(limits);
+          add(sender, wanted);
+          taken += wanted;
+          return null;
+        },
+        release: () => {
+          add(sender, -taken);
+          taken = 0;
+        },
+      };
+    },
+    get heldBytes() {
+      return all;
+    },
+  };
+}
+
+interface ReceivedBody {
+  readonly bytes: Buffer;
+  readonly body: unknown;
+}
+
+const jsonTypes = ['application/json'];
+const definitionTypes = ['application/json', 'application/yaml', 'application/x-yaml', 'text/yaml'];
+const nothing = Buffer.alloc(0);
+
+function mediaTypeOf(contentType: string | undefined): string {
+  return contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
+}
+
+function requireType({ headers }: IncomingMessage, allowed: readonly string[]): string {
+  const seen = mediaTypeOf(headers['content-type']);
+  const encoding = headers['content-encoding'] ?? 'identity';
+  if (encoding !== 'identity')
+    throw new AppError('unsupported_media_type', `Content-Encoding ${encoding}; send the body as it is`);
+  if (allowed.includes(seen)) return seen;
+  const found = seen === '' ? 'no Content-Type' : `Content-Type ${seen}`;
+  throw new AppError('unsupported_media_type', `${found}; this route reads ${allowed.join(', ')}`);
+}
+
+function refuseSize(limit: number): AppError {
+  return new AppError('body_too_large', `the body has more than the allowed ${limit} bytes`);
+}
+
+interface ReceivedChunks {
+  readonly chunks: readonly Buffer[];
+  readonly size: number;
+}
+
+interface BodyReading {
+  readonly request: IncomingMessage;
+  readonly limits: BodyLimits;
+  readonly takeTurn: Turns;
+  readonly held: HeldBody;
+}
+
+/** While a large body is checked, and what its handler does at once, no other one is. */
+async function receive({ request, limits, takeTurn, held }: BodyReading): Promise<Buffer> {
+  const { chunks, size } = await receiveChunks(request, limits.bytes, held);
+  if (size >= largeTextBytes) await takeTurn();
+  return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
+}
+
+/** By events: an iterator over the stream takes several times as long for a small body. */
+function receiveChunks(request: IncomingMessage, limit: number, held: HeldBody): Promise<ReceivedChunks> {
+  return new Promise((resolve, reject) => {
+    const { bodyTimeoutMs } = httpLimits;
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const end = (): void => {
+      clearTimeout(timer);
+      request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
+    };
+    const refuse = (error: AppError): void => {
+      end();
+      request.pause();
+      reject(error);
+    };
+    const onData = (chunk: Buffer): void => {
+      size += chunk.length;
+      const refusal = size > limit ? refuseSize(limit) : held.take(chunk.length);
+      if (refusal === null) chunks.push(chunk);
+      else refuse(refusal);
+    };
+    const onEnd = (): void => {
+      end();
+      resolve({ chunks, size });
+    };
+    const onClose = (): void =>
+      refuse(new AppError('malformed_json', 'the connection ended before the body did'));
+    const timer = setTimeout(() => {
+      refuse(new AppError('request_timeout', `the body took longer than ${bodyTimeoutMs} ms`));
+    }, bodyTimeoutMs);
+    if (request.destroyed) return onClose();
+    if (Number(request.headers['content-length'] ?? 0) > limit) return refuse(refuseSize(limit));
+    request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
+  });
+}
+
+function requireText(bytes: Buffer): void {
+  if (!isUtf8(bytes)) throw new AppError('malformed_json', 'the body is not UTF-8');
+  if (bytes.includes(0)) throw new AppError('malformed_json', 'the body holds NUL');
+}
+
+/** @throws AppError `json_too_deep`, `proto_key` or `malformed_json` */
+function scan(bytes: Buffer, limits: BodyLimits): void {
+  const fault = findJsonFault(bytes, limits);
+  if (fault !== null) throw new AppError(fault.code, `the body ${fault.message}`);
+}
+
+function parse(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8'));
+  } catch (cause) {
+    const reason = cause instanceof SyntaxError ? cause.message.slice(0, 200) : 'not JSON';
+    throw new AppError('malformed_json', `the body is not JSON: ${reason}`, { cause });
+  }
+}
+
+async function readJsonBody(reading: BodyReading, { optional }: JsonBody): Promise<ReceivedBody> {
+  const { request, limits } = reading;
+  const isAbsent = request.headers['content-length'] === '0' || !hasBody(request);
+  if (optional && isAbsent) return { bytes: nothing, body: {} };
+  requireType(request, jsonTypes);
+  const bytes = await receive(reading);
+  requireText(bytes);
+  scan(bytes, limits);
+  return { bytes, body: parse(bytes) };
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+}
+
+/** The text is not parsed here: its reader names every mistake with line and column. */
+async function readDefinitionBody(reading: BodyReading): Promise<ReceivedBody> {
+  const { request, limits } = reading;
+  const contentType = requireType(request, definitionTypes);
+  const bytes = await receive(reading);
+  requireText(bytes);
+  if (contentType === 'application/json') scan(bytes, limits);
+  const body: ReceivedText = { text: bytes.toString('utf8'), contentType };
+  return { bytes, body };
+}
+
+function takeStream(request: IncomingMessage): ReceivedBody {
+  request.setTimeout(httpLimits.mediaIdleMs, () => request.destroy());
+  const body: ReceivedStream = {
+    stream: request,
+    contentType: request.headers['content-type'] ?? 'application/octet-stream',
+  };
+  return { bytes: nothing, body };
+}
+
+/**
+ * @param sender whose share of memory the body takes: the id of a key, or an address
+ * @throws AppError `unsupported_media_type`, `body_too_large`, `malformed_json`, `json_too_deep`, `proto_key`,
+ * `request_timeout`, `rate_limited`, `unavailable`
+ */
+export type ReadBody = (request: IncomingMessage, kind: BodyKind, sender: string) => Promise<ReceivedBody>;
+
+function createBudget({ BODIES_BYTES, BODY_LIMIT_BYTES, DEFINITION_LIMIT_BYTES }: ApiConfig): BodyBudget {
+  // A body of the largest size fits, and as much again for the pieces that it comes in.
+  const senderBytes = Math.max(BODIES_BYTES / 4, 2 * BODY_LIMIT_BYTES, 2 * DEFINITION_LIMIT_BYTES);
+  return createBodyBudget({ processBytes: Math.max(BODIES_BYTES, senderBytes), senderBytes });
+}
+
+export function createReadBody(config: ApiConfig): ReadBody {
+  const takeTurn = createTurns(setImmediate); // of all large bodies
+  const budget = createBudget(config);
+  const reading = async <T>(sender: string, read: (held: HeldBody) => Promise<T>): Promise<T> => {
+    const held = budget.open(sender);
+    try {
+      return await read(held);
+    } finally {
+      held.release();
+    }
+  };
+  return async (request, kind, sender) => {
+    switch (kind.kind) {
+      case 'json': {
+        const limits = bodyLimits(config, kind.size);
+        return reading(sender, (held) => readJsonBody({ request, limits, takeTurn, held }, kind));
+      }
+      case 'definition': {
+        const limits = bodyLimits(config, 'definition');
+        return reading(sender, (held) => readDefinitionBody({ request, limits, takeTurn, held }));
+      }
+      case 'stream':
+        return takeStream(request);
+      case 'none':
+        return { bytes: nothing, body: undefined };
+    }
+  };
+}

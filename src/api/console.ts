@@ -1,0 +1,208 @@
+/**
+ * The console: one page, and the files that it is made of.
+ *
+ * The build is read into memory: a request names one of the files that were listed, and no path of it reaches the
+ * disk. The build writes its hash last, so a hash that is new says that all files are there; until the first one a
+ * page says that the console is being built.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+import { extname, join } from 'node:path';
+import { z } from 'zod';
+import { AppError } from '../errors/app-error.ts';
+import { acceptedEncoding } from './answer.ts';
+import { missingConsolePage } from './docs.ts';
+import { type Answer, type Route, route } from './route.ts';
+
+interface ConsoleFile {
+  readonly type: string;
+  /** Its name changes with its content. */
+  readonly isImmutable: boolean;
+  readonly policy: string;
+  readonly body: Buffer;
+  readonly gzip?: Buffer | undefined;
+  readonly brotli?: Buffer | undefined;
+}
+
+export interface ConsoleFiles {
+  /** The page; null while nothing is built. */
+  readonly page: () => Promise<ConsoleFile | null>;
+  /** @param path below `/ui/`. Undefined: no such file. */
+  readonly file: (path: string) => Promise<ConsoleFile | undefined>;
+}
+
+/** Of the page: besides what every answer allows, a worker and media. */
+const pagePolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "font-src 'self'",
+  "worker-src 'self'",
+  "media-src 'self'",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join(';');
+
+/** Of the worker, which compiles schemas to code: it reaches nothing. */
+const workerPolicy = "default-src 'none';script-src 'self' 'unsafe-eval';connect-src 'none'";
+
+const types: Readonly<Record<string, string>> = {
+  '.css': 'text/css; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+  '.ico': 'image/x-icon',
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json',
+  '.png': 'image/png',
+  '.svg': 'image/svg+xml',
+  '.txt': 'text/plain; charset=utf-8',
+  '.webmanifest': 'application/manifest+json',
+  '.woff2': 'font/woff2',
+};
+
+const hashed = /^assets\/.*-[\w-]{8,}\.\w+$/;
+const workerScript = /(?:^|[/.-])worker-[\w-]{8,}\.js$/;
+const recheckMs = 1_000;
+
+type Listed = ReadonlyMap<string, ConsoleFile>;
+
+async function listFiles(folder: string): Promise<Listed> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const names = entries
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) =>
+      join(parentPath, name)
+        .slice(folder.length + 1)
+        .replaceAll('\\', '/'),
+    );
+  const present = new Set(names);
+  const read = (name: string) => (present.has(name) ? readFile(join(folder, name)) : undefined);
+  const files = names.filter((name) => types[extname(name)] !== undefined);
+  const loaded = files.map(async (name): Promise<[string, ConsoleFile]> => {
+    const file = {
+      type: types[extname(name)] as string,
+      isImmutable: hashed.test(name),
+      policy: workerScript.test(name) ? workerPolicy : pagePolicy,
+      body: await readFile(join(folder, name)),
+      gzip: await read(`${name}.gz`),
+      brotli: await read(`${name}.br`),
+    };
+    return [name, file];
+  });
+  return new Map(await Promise.all(loaded));
+}
+
+/** @param folder of the build; it need not be there yet */
+export function createConsoleFiles(folder: string): ConsoleFiles {
+  let hash: string | null = null;
+  let files: Listed = new Map();
+  let checkedAt = Number.NEGATIVE_INFINITY;
+  let check: Promise<void> = Promise.resolve();
+
+  const look = async (): Promise<void> => {
+    const seen = await readFile(join(folder, '.hash'), 'utf8').catch(() => null);
+    if (seen === null || seen === hash) return;
+    files = await listFiles(folder);
+    hash = seen;
+  };
+  const refresh = (): Promise<void> => {
+    if (performance.now() - checkedAt < recheckMs) return check;
+    checkedAt = performance.now();
+    check = look().catch(() => undefined); // a build that began meanwhile: the next look sees its end
+    return check;
+  };
+  void refresh();
+  return {
+    page: async () => {
+      await refresh();
+      return files.get('index.html') ?? null;
+    },
+    file: async (path) => {
+      await check;
+      return files.get(path);
+    },
+  };
+}
+
+const FilePath = z.object({ file: z.string() });
+const headers = z.object({ 'accept-encoding': z.string().optional() });
+
+function leadToConsole(path: string, operation: string): Route {
+  return route({
+    operation,
+    method: 'GET',
+    path,
+    tag: 'console',
+    summary: 'Leads to the console',
+    auth: 'open',
+    responses: { 302: 'empty' },
+    handle: () => ({ status: 302, headers: { Location: '/ui/' } }),
+  });
+}
+
+/** @param files undefined: this server has no console */
+export function consoleRoutes(files?: ConsoleFiles): Route[] {
+  return [
+    leadToConsole('/', 'go_to_console'),
+    route({
+      operation: 'get_console',
+      method: 'GET',
+      path: '/ui/',
+      tag: 'console',
+      summary: 'The console',
+      auth: 'open',
+      headers,
+      responses: { 200: { content: 'text/html' }, 503: { content: 'text/html' } },
+      handle: async (call) => showPage(files, call.headers['accept-encoding']),
+    }),
+    leadToConsole('/ui', 'open_console'), // behind /ui/, which it would take too
+    route({
+      operation: 'get_console_file',
+      method: 'GET',
+      path: '/ui/{+file}',
+      tag: 'console',
+      summary: 'A file of the console; any other address is one of its page',
+      auth: 'open',
+      params: FilePath,
+      headers,
+      responses: { 200: { content: '*/*' }, 503: { content: 'text/html' } },
+      handle: async ({ params: { file }, headers: { 'accept-encoding': accepted } }) => {
+        const found = await files?.file(file);
+        if (found !== undefined) return sendFile(found, accepted);
+        if (!file.startsWith('assets/')) return showPage(files, accepted);
+        throw new AppError('not_found', 'the console has no such file; it may have been built anew');
+      },
+    }),
+  ];
+}
+
+type FileAnswer = Answer & { readonly status: 200 | 503; readonly body: Buffer | string };
+
+async function showPage(files: ConsoleFiles | undefined, accepted: string | undefined): Promise<FileAnswer> {
+  const page = await files?.page();
+  if (page !== undefined && page !== null) return sendFile(page, accepted);
+  const type = { 'Content-Type': 'text/html; charset=utf-8', 'Cache-Control': 'no-store' };
+  return {
+    status: 503,
+    headers: { ...type, 'Content-Security-Policy': pagePolicy, 'Retry-After': '2' },
+    body: missingConsolePage,
+  };
+}
+
+function sendFile(file: ConsoleFile, accepted: string | undefined): FileAnswer & { readonly status: 200 } {
+  const wanted = acceptedEncoding(accepted);
+  const compressed = wanted === 'br' ? file.brotli : wanted === 'gzip' ? file.gzip : undefined;
+  const cached = file.isImmutable ? 'public, max-age=31536000, immutable' : 'no-cache';
+  return {
+    status: 200,
+    headers: {
+      'Content-Type': file.type,
+      'Cache-Control': cached,
+      'Content-Security-Policy': file.policy,
+      Vary: 'Accept-Encoding',
+      ...(compressed === undefined ? {} : { 'Content-Encoding': wanted ?? '' }),
+    },
+    body: compressed ?? file.body,
+  };
+}

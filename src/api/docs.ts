@@ -1,0 +1,219 @@
+/**
+ * Pages for people, and what machines read about this API: its OpenAPI document, and schemas for editors. Swagger
+ * UI is served from its package, by name, so that no path can lead elsewhere.
+ *
+ * The JSON Schema of a pipeline definition accepts whatever shape the contract accepts and refuses what it
+ * refuses; what takes more than a shape (unknown steps, cycles, expressions) is found by `/v1/pipelines/validate`.
+ */
+
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { z } from 'zod';
+import { errorTable } from '../contracts/errors.ts';
+import { PipelineDefinition } from '../contracts/pipeline.ts';
+import { Json, JsonObject } from '../contracts/primitives.ts';
+import type { ApiConfig } from './limits.ts';
+import { createOpenApi } from './openapi.ts';
+import { type Route, route } from './route.ts';
+
+/** The pages that the server writes itself: no inline script or style, nothing from another origin. */
+function page(title: string, head: string, body: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+<link rel="icon" type="image/png" href="/docs/favicon-32x32.png">
+${head}
+</head>
+<body>
+${body}
+</body>
+</html>
+`;
+}
+
+const apiPage = page(
+  'Capstan API',
+  '<link rel="stylesheet" href="/docs/swagger-ui.css">',
+  `<div id="api"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/init.js"></script>`,
+);
+
+const initScript = `SwaggerUIBundle({
+  url: '/v1/openapi.json',
+  dom_id: '#api',
+  deepLinking: true,
+  validatorUrl: null,
+  persistAuthorization: false,
+});
+`;
+
+export const missingConsolePage = page(
+  'Capstan',
+  '<meta http-equiv="refresh" content="2">',
+  `<h1>The console is being built</h1>
+<p>This page tries again by itself. Meanwhile: <a href="/docs">the API</a>.</p>`,
+);
+
+function errorRow([code, { status, retryable, meaning }]: [string, (typeof errorTable)['internal']]): string {
+  return `<tr id="${code}"><td><code>${code}</code></td><td>${status}</td><td>${retryable ? 'yes' : 'no'}</td><td>${meaning}</td></tr>`;
+}
+
+const errorsPage = page(
+  'Capstan errors',
+  '',
+  `<h1>Errors</h1>
+<p>Every error is <code>application/problem+json</code>; its <code>code</code> is one of these.</p>
+<table>
+<thead><tr><th>Code</th><th>Status</th><th>May succeed later</th><th>Meaning</th></tr></thead>
+<tbody>
+${Object.entries(errorTable).map(errorRow).join('\n')}
+</tbody>
+</table>`,
+);
+
+const swaggerFiles = {
+  'swagger-ui.css': 'text/css; charset=utf-8',
+  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+  'favicon-32x32.png': 'image/png',
+} as const;
+
+function readSwaggerFile(name: keyof typeof swaggerFiles): Promise<Buffer> {
+  const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
+  return readFile(join(folder, name));
+}
+
+interface Page {
+  readonly operation: string;
+  readonly path: string;
+  readonly summary: string;
+  /** Its media type, without the charset. */
+  readonly content: string;
+  readonly text: string;
+}
+
+function textRoute({ operation, path, summary, content, text }: Page): Route {
+  return route({
+    operation,
+    method: 'GET',
+    path,
+    tag: 'docs',
+    summary,
+    auth: 'open',
+    responses: { 200: { content } },
+    handle: () => ({ status: 200, headers: { 'Content-Type': `${content}; charset=utf-8` }, body: text }),
+  });
+}
+
+function swaggerRoute(name: keyof typeof swaggerFiles): Route {
+  return route({
+    operation: `get_${name.replaceAll(/[^a-z0-9]/g, '_')}`,
+    method: 'GET',
+    path: `/docs/${name}`,
+    tag: 'docs',
+    summary: `Part of the API page: ${name}`,
+    auth: 'open',
+    responses: { 200: { content: swaggerFiles[name] } },
+    handle: async () => ({
+      status: 200,
+      headers: { 'Content-Type': swaggerFiles[name], 'Cache-Control': 'public, max-age=3600' },
+      body: await readSwaggerFile(name),
+    }),
+  });
+}
+
+export function docsRoutes(): Route[] {
+  return [
+    textRoute({
+      operation: 'get_api_page',
+      path: '/docs',
+      summary: 'The API for people',
+      content: 'text/html',
+      text: apiPage,
+    }),
+    textRoute({
+      operation: 'get_errors_page',
+      path: '/docs/errors',
+      summary: 'Every error code and its meaning',
+      content: 'text/html',
+      text: errorsPage,
+    }),
+    textRoute({
+      operation: 'get_api_page_script',
+      path: '/docs/init.js',
+      summary: 'Part of the API page: its start',
+      content: 'text/javascript',
+      text: initScript,
+    }),
+    ...(Object.keys(swaggerFiles) as (keyof typeof swaggerFiles)[]).map(swaggerRoute),
+  ];
+}
+
+const rootName = 'PipelineDefinition';
+
+/** @param publicUrl where clients reach the API; without it, the schema's id is relative */
+export function createPipelineSchema(publicUrl: string | undefined): JsonObject {
+  const { $schema, $defs = {} } = z.toJSONSchema(PipelineDefinition, {
+    target: 'draft-2020-12',
+    io: 'input',
+    override: ({ zodSchema, jsonSchema }) => simplify(zodSchema, jsonSchema),
+  });
+  const { [rootName]: root, ...parts } = $defs;
+  const kept = Object.entries(parts).filter(([name]) => !name.startsWith(inner));
+  return JsonObject.parse({
+    $schema,
+    $id: `${publicUrl ?? ''}/v1/schemas/pipeline.json`,
+    ...root,
+    $defs: Object.fromEntries(kept),
+  });
+}
+
+/** How zod names what refers to itself, which is the schema of any JSON value and nothing else. */
+const inner = '__schema';
+
+/** Any JSON value is any value: an editor is not told of its six types at every key. */
+function simplify(schema: unknown, shown: z.core.JSONSchema.BaseSchema): void {
+  if (schema !== Json && schema !== JsonObject) return;
+  for (const key of Object.keys(shown)) if (key !== 'id') delete shown[key];
+  if (schema === JsonObject) shown.type = 'object';
+}
+
+/** @param documented routes that the OpenAPI document lists besides these two */
+export function documentRoutes(documented: readonly Route[], config: ApiConfig): Route[] {
+  const pipelineSchema = createPipelineSchema(config.PUBLIC_URL);
+  let openApi: JsonObject | undefined;
+  const routes: Route[] = [
+    route({
+      operation: 'get_openapi',
+      method: 'GET',
+      path: '/v1/openapi.json',
+      tag: 'service',
+      summary: 'This document',
+      auth: 'open',
+      responses: { 200: JsonObject },
+      handle: () => {
+        openApi ??= JsonObject.parse(createOpenApi([...documented, ...routes], config.PUBLIC_URL));
+        return { status: 200, body: openApi };
+      },
+    }),
+    route({
+      operation: 'get_pipeline_schema',
+      method: 'GET',
+      path: '/v1/schemas/pipeline.json',
+      tag: 'service',
+      summary: 'JSON Schema of a pipeline definition, for editors',
+      auth: 'open',
+      responses: { 200: { content: 'application/schema+json' } },
+      handle: () => ({
+        status: 200,
+        headers: { 'Content-Type': 'application/schema+json', 'Access-Control-Allow-Origin': '*' },
+        body: JSON.stringify(pipelineSchema, null, 2),
+      }),
+    }),
+  ];
+  return routes;
+}

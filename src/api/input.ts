@@ -1,0 +1,138 @@
+/**
+ * What a route reads: the kind of its body and how much of it, and the check of path, query, headers and body of a
+ * request together, so that one answer names everything that is wrong.
+ */
+
+import type { Readable } from 'node:stream';
+import { z } from 'zod';
+import type { ProblemItem } from '../contracts/problem.ts';
+import { extendPointer } from '../core/json.ts';
+import { AppError } from '../errors/app-error.ts';
+
+const shownItems = 100;
+
+/** A request as it came in. */
+export interface RawInput {
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly headers: unknown;
+  readonly body: unknown;
+}
+
+/** The schema of a part that is not looked at. */
+export const Nothing = z.object({});
+export type Nothing = typeof Nothing;
+
+interface InputSchemas {
+  readonly params: z.ZodType;
+  readonly query: z.ZodType;
+  readonly headers: z.ZodType;
+  readonly body: BodyKind;
+}
+
+function toItems(issue: z.core.$ZodIssue, prefix: string): ProblemItem[] {
+  const pointer = extendPointer(prefix, ...issue.path.map(String));
+  if (issue.code !== 'unrecognized_keys') return [{ pointer, code: issue.code, message: issue.message }];
+  return issue.keys.slice(0, shownItems).map((key) => ({
+    pointer: extendPointer(pointer, key),
+    code: issue.code,
+    message: 'no such field here',
+  }));
+}
+
+/**
+ * The parts as the schemas make them. Pointers into the body are plain (`/steps/0/id`); those of other parts
+ * start with `/path`, `/query` or `/headers`.
+ *
+ * @throws AppError `request_invalid` with up to 100 items
+ */
+export function validateInput(schemas: InputSchemas, input: RawInput): RawInput {
+  const items: ProblemItem[] = [];
+  const check = (schema: z.ZodType, value: unknown, prefix: string): unknown => {
+    if (schema === Nothing) return {};
+    const parsed = schema.safeParse(value);
+    if (parsed.success) return parsed.data;
+    for (const issue of parsed.error.issues)
+      if (items.length < shownItems) items.push(...toItems(issue, prefix));
+    return undefined;
+  };
+  const checked = {
+    params: check(schemas.params, input.params, '/path'),
+    query: check(schemas.query, input.query, '/query'),
+    headers: check(schemas.headers, input.headers, '/headers'),
+    body: schemas.body.kind === 'json' ? check(schemas.body.schema, input.body, '') : input.body,
+  };
+  const [first] = items;
+  if (first === undefined) return checked;
+  const more = items.length > 1 ? `, and ${items.length - 1} more` : '';
+  const message = `${first.pointer || 'the body'}: ${first.message}${more}`;
+  throw new AppError('request_invalid', message, { errors: items.slice(0, shownItems) });
+}
+
+/**
+ * Whose limits apply: those of one that holds a few short fields; those of an ordinary request; those of one that carries a job or another input, which may hold as
+ * much wherever it is sent; or those of a pipeline definition.
+ */
+export type BodySize = 'small' | 'request' | 'data' | 'definition';
+
+export interface JsonBody<S extends z.ZodType = z.ZodType> {
+  readonly kind: 'json';
+  readonly schema: S;
+  readonly size: BodySize;
+  /** An absent body is read as `{}`. */
+  readonly optional: boolean;
+}
+
+/** The text of a pipeline definition, JSON or YAML. */
+interface DefinitionBody {
+  readonly kind: 'definition';
+}
+
+interface StreamBody {
+  readonly kind: 'stream';
+}
+
+export interface NoBody {
+  readonly kind: 'none';
+}
+
+export type BodyKind = JsonBody | DefinitionBody | StreamBody | NoBody;
+
+export interface ReceivedText {
+  readonly text: string;
+  readonly contentType: string | null;
+}
+
+export interface ReceivedStream {
+  readonly stream: Readable;
+  readonly contentType: string;
+}
+
+export type BodyOf<B extends BodyKind> =
+  B extends JsonBody<infer S>
+    ? z.output<S>
+    : B extends DefinitionBody
+      ? ReceivedText
+      : B extends StreamBody
+        ? ReceivedStream
+        : undefined;
+
+export function json<S extends z.ZodType>(schema: S, size: BodySize = 'request'): JsonBody<S> {
+  return {
+    kind: 'json',
+    schema,
+    size,
+    optional: false,
+  };
+}
+
+export function optionalJson<S extends z.ZodType>(schema: S, size: BodySize = 'request'): JsonBody<S> {
+  return {
+    ...json(schema, size),
+    optional: true,
+  };
+}
+
+export const definitionText: DefinitionBody = { kind: 'definition' };
+
+export const byteStream: StreamBody = { kind: 'stream' };

@@ -1,0 +1,279 @@
+/**
+ * Middleware of every request, which app.ts puts in order, and what they know of a request, each of what runs
+ * after it.
+ */
+
+import { AsyncResource } from 'node:async_hooks';
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Middleware } from 'koa';
+import type { Logger } from 'pino';
+import { CancelSource } from '../core/cancellation.ts';
+import {
+  createRequestScope,
+  parseTraceParent,
+  type RequestScope,
+  type Telemetry,
+} from '../core/telemetry/telemetry.ts';
+import { AppError } from '../errors/app-error.ts';
+import type { Caller } from '../services/access/caller.ts';
+import { toProblem, translateFault } from './answer.ts';
+import type { Route } from './route.ts';
+
+export interface RequestState {
+  request_id: string;
+  /** Aborted when nobody waits for the answer any more. */
+  gone: CancelSource<'gone'>;
+  /** Absent until a route has taken the request. */
+  route?: Route;
+  /** Absent on open routes, and until the key has been accepted. */
+  caller?: Caller;
+  /** The same: the key itself. */
+  key?: string;
+}
+
+export type ApiMiddleware = Middleware<RequestState>;
+
+/** The path as it was sent, still percent-encoded. */
+export function sentPath({ url = '/' }: IncomingMessage): string {
+  const end = url.indexOf('?');
+  return end < 0 ? url : url.slice(0, end);
+}
+
+/** Every value of a header: one that is sent twice counts twice. */
+export function valuesOf({ rawHeaders }: IncomingMessage, name: string): readonly string[] {
+  const values: string[] = [];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const sent = rawHeaders[at] as string;
+    if (sent.length === name.length && sent.toLowerCase() === name) values.push(rawHeaders[at + 1] as string);
+  }
+  return values;
+}
+
+const accepted = /^[A-Za-z0-9._:-]{1,128}$/;
+
+/** Takes a sane `X-Request-Id` over or makes one; every answer, log line and problem carries it. */
+export const requestId: ApiMiddleware = (ctx, next) => {
+  const sent = ctx.get('x-request-id');
+  ctx.state.request_id = accepted.test(sent) ? sent : randomUUID();
+  ctx.set('X-Request-Id', ctx.state.request_id);
+  return next();
+};
+
+/** Asked every few seconds by whoever watches a process: they are counted, and make no spans. */
+const quietPaths = new Set(['/livez', '/readyz']);
+
+interface AnsweredRequest {
+  readonly route: string;
+  readonly method: string;
+  /** Undefined: the client had gone before. */
+  readonly status: number | undefined;
+}
+
+function endSpan(scope: RequestScope, { route, method, status }: AnsweredRequest): void {
+  if (quietPaths.has(route)) return;
+  scope.end({
+    error: status === undefined ? 'client_gone' : status >= 500 ? String(status) : null,
+    attributes: {
+      'http.request.method': method,
+      'http.route': route,
+      ...(status === undefined ? {} : { 'http.response.status_code': status }),
+    },
+  });
+}
+
+/** Counts each request, and makes it a span: the first of a trace, or the next of the one that it brings. */
+export function observeRequest({ metrics, tracing }: Telemetry): ApiMiddleware {
+  let inFlight = 0;
+  return (ctx, next) => {
+    const { req, res, state, method } = ctx;
+    if (!metrics.isOn && !tracing.isOn && req.headers.traceparent === undefined) return next();
+    const startedAt = performance.now();
+    const parent = parseTraceParent(req.headers.traceparent?.toString());
+    const routeOf = (): string => state.route?.path ?? 'none';
+    const place = { parent, startMs: Date.now(), nameOf: () => `${method} ${routeOf()}` };
+    const scope = tracing.isOn || parent !== null ? createRequestScope(tracing, place) : null;
+    inFlight += 1;
+    metrics.set('http_requests_in_flight', {}, inFlight);
+    res.once('close', () => {
+      inFlight -= 1;
+      metrics.set('http_requests_in_flight', {}, inFlight);
+      const answered = { route: routeOf(), method, status: res.headersSent ? res.statusCode : undefined };
+      const labels = { ...answered, status: String(answered.status ?? 'none') };
+      metrics.observe('http_request_duration_seconds', labels, (performance.now() - startedAt) / 1_000);
+      if (scope !== null) endSpan(scope, answered);
+    });
+    return scope === null ? next() : tracing.within(scope, next);
+  };
+}
+
+/** Writes one line when the answer has been sent or the client has gone: never headers, bodies or queries. */
+export function requestLog(logger: Logger): ApiMiddleware {
+  return ({ req, res, state }, next) => {
+    const startedAt = performance.now();
+    // Bound: the connection closes outside of the request, whose place in a trace the line names.
+    const write = AsyncResource.bind(() => {
+      const path = state.route?.path ?? 'none';
+      const level = quietPaths.has(path) ? 'debug' : 'info';
+      if (!logger.isLevelEnabled(level)) return;
+      const line = {
+        request_id: state.request_id,
+        method: req.method,
+        route: path,
+        status: res.headersSent ? res.statusCode : undefined,
+        ms: Math.round(performance.now() - startedAt),
+        key_id: state.caller?.key_id,
+        project_id: state.caller?.project_id,
+        ...(res.writableFinished ? {} : { aborted: true }),
+      };
+      logger[level](line, 'request');
+    });
+    res.once('close', write);
+    return next();
+  };
+}
+
+interface Draining {
+  readonly middleware: ApiMiddleware;
+  /** Requests whose answers have not ended. */
+  readonly open: ReadonlyMap<ServerResponse, RequestState>;
+  /** Aborted once the server closes. */
+  readonly closing: AbortSignal;
+  readonly begin: () => void;
+}
+
+/**
+ * A request is `gone` when its answer has ended, when its connection closes and, unless its route is long, when the
+ * server closes: whatever still works for it stops. A closing server tells every client to come back on another
+ * connection.
+ */
+export function createDraining(): Draining {
+  const closing = new AbortController();
+  const open = new Map<ServerResponse, RequestState>();
+  return {
+    middleware: async (ctx, next) => {
+      const { res, state } = ctx;
+      state.gone = new CancelSource();
+      open.set(res, state);
+      res.once('close', () => {
+        open.delete(res);
+        state.gone.abort('gone');
+      });
+      await next();
+      if (closing.signal.aborted) ctx.set('Connection', 'close');
+    },
+    open,
+    closing: closing.signal,
+    begin: () => {
+      closing.abort();
+      for (const state of open.values()) if (state.route?.isLong !== true) state.gone.abort('gone');
+    },
+  };
+}
+
+const graceMs = 5_000;
+
+/**
+ * For answers given before the whole body arrived: what still comes is thrown away for 5 s, so that the client reads
+ * the answer instead of a reset, then the connection is cut.
+ */
+export const discardRest: ApiMiddleware = async ({ req, res }, next) => {
+  await next();
+  if (req.complete) return;
+  res.once('finish', () => {
+    if (req.complete) return;
+    req.resume();
+    const timer = setTimeout(() => req.socket.destroy(), graceMs);
+    const stop = (): void => clearTimeout(timer);
+    req.once('end', stop);
+    req.once('close', stop);
+  });
+};
+
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "font-src 'self'",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+];
+
+const common = {
+  'Content-Security-Policy': policy.join(';'),
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Origin-Agent-Cluster': '?1',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+  'X-DNS-Prefetch-Control': 'off',
+  'X-Frame-Options': 'SAMEORIGIN',
+};
+
+/** Every answer allows scripts and styles of our origin only. TLS ends at a proxy, which is where HSTS belongs. */
+export const securityHeaders: ApiMiddleware = (ctx, next) => {
+  ctx.set(common);
+  return next();
+};
+
+/** Every error leaves as problem+json. Causes go to the log with the request's id and nowhere else. */
+export function problem(logger: Logger): ApiMiddleware {
+  return async (ctx, next) => {
+    try {
+      await next();
+    } catch (thrown) {
+      const error = translateFault(thrown);
+      const { request_id } = ctx.state;
+      const about = { request_id, route: ctx.state.route?.path };
+      if (isGone(ctx.req)) return void logger.debug({ ...about, err: error }, 'client gone');
+      if (error.status >= 500) logger.error({ ...about, err: error.cause ?? error }, error.code);
+      if (ctx.headerSent) return void ctx.res.destroy();
+      if (error.retryAfterS !== undefined) ctx.set('Retry-After', String(Math.ceil(error.retryAfterS)));
+      ctx.set('Content-Type', 'application/problem+json');
+      ctx.status = error.status;
+      ctx.body = JSON.stringify(toProblem(error, { instance: sentPath(ctx.req), request_id }));
+    }
+  };
+}
+
+function isGone({ destroyed, complete }: IncomingMessage): boolean {
+  return destroyed && !complete;
+}
+
+/** Refuses what different readers would read differently: several Host headers, NUL or damaged escapes in the address. */
+export const refuseAmbiguity: ApiMiddleware = (ctx, next) => {
+  const hosts = valuesOf(ctx.req, 'host').length;
+  if (hosts > 1)
+    throw new AppError('request_invalid', `the request has ${hosts} Host headers; one is allowed`);
+  if (ctx.url.includes('%00')) throw new AppError('request_invalid', 'the address holds NUL (%00)');
+  const path = sentPath(ctx.req);
+  if (path.includes('%') && !isDecodable(path))
+    throw new AppError('not_found', `there is no ${path.slice(0, 200)} here`);
+  return next();
+};
+
+function isDecodable(path: string): boolean {
+  try {
+    decodeURIComponent(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Requests that no route took: 405, or 204 to OPTIONS, with the `Allow` that the router found for the path, else 404. */
+export const notFound: ApiMiddleware = async (ctx, next) => {
+  await next();
+  const allowed = String(ctx.res.getHeader('Allow') ?? '')
+    .split(', ')
+    .sort()
+    .join(', ');
+  if (allowed === '') throw new AppError('not_found', `there is no ${sentPath(ctx.req).slice(0, 200)} here`);
+  ctx.set('Allow', allowed);
+  if (ctx.method !== 'OPTIONS')
+    throw new AppError('method_not_allowed', `${ctx.method} is not possible here; ${allowed} is`);
+  ctx.status = 204;
+};

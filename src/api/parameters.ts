@@ -1,0 +1,53 @@
+/** Parameters that several resources share: of paths, and the `Idempotency-Key`. */
+
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { MediaFile, MediaJobId } from '../contracts/media.ts';
+import { CapabilityName, PipelineName, StepId, VersionText } from '../contracts/primitives.ts';
+import type { AnswerHeaders } from './route.ts';
+
+const Id = z.string().min(1).max(128);
+
+export const IdempotencyKey = z
+  .string()
+  .regex(/^[!-~]{1,255}$/, { error: 'an Idempotency-Key has 1 to 255 visible ASCII characters' })
+  .optional();
+
+export const RunPath = z.object({ id: Id });
+export const StepPath = z.object({ id: Id, step: StepId });
+export const JobPath = z.object({ id: Id });
+export const ProjectPath = z.object({ id: Id });
+export const KeyPath = z.object({ id: Id });
+export const ReviewPath = z.object({ id: Id });
+export const DecisionPath = z.object({ id: Id });
+export const SchedulePath = z.object({ id: Id });
+export const WebhookPath = z.object({ id: Id });
+export const SkillPath = z.object({ id: Id });
+export const CapabilityPath = z.object({ name: CapabilityName });
+export const PipelinePath = z.object({ name: PipelineName });
+/** `latest` is kept by Capstan. */
+const SetAlias = PipelineName.refine((name) => name !== 'latest', {
+  error: 'latest always is the version that was stored last; choose another name',
+}).meta({ not: { const: 'latest' } });
+export const AliasPath = z.object({ name: PipelineName, alias: SetAlias });
+export const VersionPath = z.object({ name: PipelineName, version: VersionText });
+export const MediaFilePath = z.object({ job_id: MediaJobId, file: MediaFile });
+
+// The `Idempotency-Key` of a request, and how its answer says that it is not the first.
+
+export const KeyHeaders = z.object({
+  'idempotency-key': IdempotencyKey.meta({
+    description: 'A repeated request with this key gets the same answer instead of starting something else.',
+  }),
+});
+
+export function readIdempotency(
+  { 'idempotency-key': key }: z.output<typeof KeyHeaders>,
+  bytes: Buffer,
+): { readonly key: string; readonly bodySha256: Buffer } | null {
+  return key === undefined ? null : { key, bodySha256: createHash('sha256').update(bytes).digest() };
+}
+
+export function markReplayed(isReplayed: boolean): AnswerHeaders {
+  return isReplayed ? { 'Idempotent-Replayed': 'true' } : {};
+}

@@ -1,0 +1,65 @@
+import type { Services } from '../services/services.ts';
+import { type ConsoleFiles, consoleRoutes } from './console.ts';
+import { docsRoutes, documentRoutes } from './docs.ts';
+import type { ApiConfig } from './limits.ts';
+import type { Route } from './route.ts';
+import { accessRoutes, auditRoutes } from './routes/access.ts';
+import { cacheRoutes, callRoutes } from './routes/calls.ts';
+import { capabilityRoutes, publisherRoutes } from './routes/capabilities.ts';
+import { escalationRoutes } from './routes/escalation.ts';
+import { runEventRoutes, streamRoutes } from './routes/events.ts';
+import { jobRoutes, uploadRoutes } from './routes/jobs.ts';
+import { mediaRoutes } from './routes/media.ts';
+import { moneyRoutes } from './routes/money.ts';
+import { graphRoutes, pipelineRoutes, planRoutes } from './routes/pipelines.ts';
+import { reviewRoutes } from './routes/reviews.ts';
+import { runControlRoutes } from './routes/run-control.ts';
+import { runPictureRoutes, runRoutes } from './routes/runs.ts';
+import { scheduleRoutes } from './routes/schedules.ts';
+import { serviceRoutes } from './routes/service.ts';
+import { sessionAdminRoutes, sessionRoutes } from './routes/sessions.ts';
+import { signInRoutes } from './routes/sign-in.ts';
+import { skillRoutes } from './routes/skills.ts';
+import { webhookRoutes } from './routes/webhooks.ts';
+
+/** Every route of the API. All but the pages for people are in the OpenAPI document. */
+export function createRoutes(
+  services: Services,
+  options: { config: ApiConfig; closing: AbortSignal; console?: ConsoleFiles | undefined },
+): Route[] {
+  const documented = [
+    ...capabilityRoutes(services),
+    ...publisherRoutes(services),
+    ...callRoutes(services),
+    ...pipelineRoutes(services),
+    ...graphRoutes(services),
+    ...planRoutes(services, options.config),
+    ...jobRoutes(services),
+    ...mediaRoutes(services, options.config),
+    ...uploadRoutes(services),
+    ...runRoutes(services, options.config),
+    ...runPictureRoutes(services),
+    ...runControlRoutes(services),
+    ...runEventRoutes(services),
+    ...cacheRoutes(services),
+    ...streamRoutes(services),
+    ...scheduleRoutes(services),
+    ...escalationRoutes(services),
+    ...reviewRoutes(services),
+    ...skillRoutes(services),
+    ...moneyRoutes(services),
+    ...sessionRoutes(services, options.config),
+    ...signInRoutes(services, options.config),
+    ...sessionAdminRoutes(services),
+    ...accessRoutes(services),
+    ...auditRoutes(services),
+    ...webhookRoutes(services),
+    ...serviceRoutes(services, options),
+  ];
+  return [
+    ...documented,
+    ...documentRoutes(documented, options.config),
+    ...docsRoutes(),
+    ...consoleRoutes(options.console),
+  ];
+}

@@ -1,0 +1,193 @@
+/**
+ * The events of a run, and a project as it goes on.
+ *
+ * Server-sent events. Of a run: `id` is the event's seq, so a client that comes back with `Last-Event-ID` misses
+ * nothing; a comment every 15 s keeps proxies from closing a quiet stream; the stream ends after the last event.
+ */
+import { once } from 'node:events';
+import { PassThrough, type Readable } from 'node:stream';
+import { z } from 'zod';
+import { EventPage, type RunEvent, StreamTopic } from '../../contracts/event.ts';
+import { ListQuery } from '../../contracts/primitives.ts';
+import { type CancelSignal, CancelSource, onCancel, toAbortSignal } from '../../core/cancellation.ts';
+import type { Services } from '../../services/services.ts';
+import type { StreamBatch } from '../../services/stream/stream-service.ts';
+import { httpLimits } from '../limits.ts';
+import { RunPath } from '../parameters.ts';
+import { type Route, route } from '../route.ts';
+
+function toFrame(event: RunEvent): string {
+  return `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+}
+
+async function copy(texts: AsyncIterable<string>, out: PassThrough, signal: CancelSignal): Promise<void> {
+  const stopped = toAbortSignal(signal);
+  for await (const text of texts) {
+    if (!out.write(text)) await once(out, 'drain', { signal: stopped });
+    if (signal.aborted) return;
+  }
+}
+
+async function* mapAll<Value>(values: AsyncIterable<Value>, toText: (value: Value) => string) {
+  for await (const value of values) yield toText(value);
+}
+
+interface EventStreamOptions {
+  /** Ends the stream early; a failing source cuts it off, so that the client comes back. */
+  readonly signal: CancelSignal;
+  readonly commentMs: number;
+}
+
+/** @param watch reads the events; its signal stops once nobody reads the stream any more */
+export function streamEvents(
+  watch: (signal: CancelSignal) => AsyncIterable<RunEvent>,
+  options: EventStreamOptions,
+): Readable {
+  return streamText(watch, toFrame, options);
+}
+
+/** The same of whatever can be written as events. */
+function streamText<Value>(
+  watch: (signal: CancelSignal) => AsyncIterable<Value>,
+  toText: (value: Value) => string,
+  { signal, commentMs }: EventStreamOptions,
+): Readable {
+  const out = new PassThrough();
+  const unread = new CancelSource<'gone'>();
+  const stopListening = onCancel(signal, () => unread.abort('gone'));
+  out.write(': open\n\n');
+  const comments = setInterval(() => {
+    if (!out.writableNeedDrain) out.write(': still here\n\n');
+  }, commentMs);
+  const release = (): void => {
+    clearInterval(comments);
+    stopListening();
+  };
+  out.once('close', () => {
+    release();
+    unread.abort('gone');
+  });
+  const end = (error?: Error): void => {
+    release();
+    if (error === undefined || unread.aborted) out.end();
+    else out.destroy(error);
+  };
+  copy(mapAll(watch(unread), toText), out, unread).then(() => end(), end);
+  return out;
+}
+
+const Seq = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+
+const EventQuery = z.strictObject({
+  after: Seq.default(0).meta({
+    description: 'The `seq` of the last event that is known. A cursor goes before it.',
+  }),
+  limit: z.coerce.number().int().min(1).max(200).default(200),
+  cursor: ListQuery.shape.cursor,
+});
+
+function wantsStream(accept: string | undefined): boolean {
+  return accept?.includes('text/event-stream') === true;
+}
+
+export function runEventRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
+  return [
+    route({
+      operation: 'list_run_events',
+      method: 'GET',
+      path: '/v1/runs/{id}/events',
+      tag: 'runs',
+      summary: "Read a run's log, as pages or as a stream",
+      description:
+        'JSON pages by default. With `Accept: text/event-stream` the log is sent as it grows and ends after the last event.',
+      auth: 'key',
+      scope: 'run:read',
+      opens: 'stream',
+      params: RunPath,
+      query: EventQuery,
+      headers: z.object({
+        accept: z.string().max(1_000).optional(),
+        'last-event-id': Seq.optional(),
+      }),
+      responses: { 200: { content: 'text/event-stream', schema: EventPage } },
+      handle: async ({ caller, params, query, headers, signal }) => {
+        const key = { project_id: caller.project_id, run_id: params.id };
+        const isStream = wantsStream(headers.accept);
+        if (!isStream) return { status: 200, body: await runs.events(key, query) };
+        await runs.requireRun(key);
+        const after = headers['last-event-id'] ?? query.after;
+        return {
+          status: 200,
+          headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },
+          body: () =>
+            streamEvents((unread) => runs.watch(key, after, unread), {
+              signal,
+              commentMs: httpLimits.eventCommentMs,
+            }),
+        };
+      },
+    }),
+  ];
+}
+
+const mostRuns = 50;
+
+const Topics = z
+  .string()
+  .max(200)
+  .default(StreamTopic.options.join(','))
+  .transform((text) => text.split(',').filter((part) => part !== ''))
+  .pipe(z.array(StreamTopic))
+  .meta({
+    override: { type: 'string', description: 'Some of runs, reviews, instances, budgets, with commas.' },
+  });
+
+const RunIds = z
+  .union([z.string().max(128), z.array(z.string().max(128)).max(mostRuns)])
+  .default([])
+  .transform((ids) => [ids].flat())
+  .meta({
+    override: { type: 'array', items: { type: 'string' }, description: 'Whose every event is wanted.' },
+  });
+
+const Position = z.string().max(60).optional();
+
+/** An id stands at the last frame of a batch: who has had a part of it gets all of it again. */
+function toText({ id, frames }: StreamBatch): string {
+  const lines = frames.map(({ kind, data }, index) => {
+    const end = index === frames.length - 1 ? `id: ${id}\n` : '';
+    return `${end}event: ${kind}\ndata: ${JSON.stringify(data)}\n\n`;
+  });
+  return frames.length === 0 ? `id: ${id}\n\n` : lines.join('');
+}
+
+export function streamRoutes({ streams }: Pick<Services, 'streams'>): Route[] {
+  return [
+    route({
+      operation: 'follow_project',
+      method: 'GET',
+      path: '/v1/stream',
+      tag: 'service',
+      summary: 'Follow a project: how runs, reviews, instances and budgets stand, as it changes',
+      description:
+        'Server-sent events `run`, `review`, `instance` and `budget`, each object at most four times a second; `step`: every event of the runs `run_id`; `reset`: something may have been missed, so read again. Its `id`, sent back as `Last-Event-ID` or `after` within an hour, also with other topics, goes on from there. Topics that the key may not read (`run:read`, `capability:read`, `cost:read`) are left out.',
+      auth: 'key',
+      scope: 'any',
+      opens: 'stream',
+      query: z.strictObject({ topics: Topics, run_id: RunIds, after: Position }),
+      headers: z.object({ 'last-event-id': Position }),
+      responses: { 200: { content: 'text/event-stream' } },
+      errors: ['not_found'],
+      handle: async ({ caller, query, headers, signal }) => {
+        const { topics, run_id: runIds } = query;
+        const after = headers['last-event-id'] || query.after;
+        const watch = await streams.open(caller, { topics, runIds, after });
+        return {
+          status: 200,
+          headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },
+          body: () => streamText(watch, toText, { signal, commentMs: httpLimits.eventCommentMs }),
+        };
+      },
+    }),
+  ];
+}

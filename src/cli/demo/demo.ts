@@ -1,0 +1,193 @@
+/**
+ * `capstan demo`: the whole product in one command: the embedded stack, real media, a pipeline through the router,
+ * and what came out of it, where, by whom and for how much: the file that plays, its facts, and for each step who
+ * did it. `capstan demo learning` (learning.ts) shows what becomes of a mistake.
+ */
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Argument, type Command } from 'commander';
+import { z } from 'zod';
+import { parseMediaReference } from '../../contracts/media.ts';
+import { Run } from '../../contracts/run.ts';
+import type { StackFile } from '../../contracts/stack.ts';
+import type { Stack } from '../../dev/stack.ts';
+import { dataFolder } from '../client/connection.ts';
+import { linkToConsole, openSession, type Session } from '../client/session.ts';
+import { exitCodes } from '../errors.ts';
+import { getRun } from '../input/arguments.ts';
+import { prepareRun } from '../input/run-request.ts';
+import { formatDuration, formatUsd } from '../render/formats.ts';
+import { packageFolder, type Shell, stackSignal, untilAborted } from '../shell.ts';
+import { watchRun } from '../watch/watch-run.ts';
+
+// What the demo leaves: the file that plays, its facts, and for each step who did it and for how much.
+
+const Output = z.object({
+  video: z.string(),
+  cover: z.string(),
+  duration_ms: z.number(),
+  loudness_lufs: z.number(),
+});
+
+/** Where a media reference lies on this disk; the reference itself when the store is not on it. */
+function locate(mediaUrl: string, reference: string): string {
+  const path = parseMediaReference(reference);
+  if (path === null || !mediaUrl.startsWith('file:///')) return reference;
+  return join(fileURLToPath(mediaUrl), path.job_id, path.file);
+}
+
+async function showDemoResult(session: Session, runId: string, info: StackFile): Promise<void> {
+  const { client, print } = session;
+  const { value: run } = await getRun(client, runId);
+  const output = Output.safeParse(run.output);
+  if (output.success) {
+    const { video, cover, duration_ms, loudness_lufs } = output.data;
+    print.lines([
+      '',
+      `Video     ${locate(info.media_url, video)}`,
+      `          ${formatDuration(duration_ms)} long, ${loudness_lufs} LUFS`,
+      `Cover     ${locate(info.media_url, cover)}`,
+    ]);
+  }
+  print.line('');
+  for (const step of run.steps) {
+    print.line(
+      `${step.id.padEnd(9)} ${formatUsd(step.cost_usd)} by ${step.capability} at ${step.endpoint ?? '-'}`,
+    );
+  }
+  print.line('');
+  await showAddresses(session, info, `/runs/${runId}?view=output`);
+}
+
+/** @param place in the console: where its link leads to */
+async function showAddresses({ client, print }: Session, info: StackFile, place = '/'): Promise<void> {
+  print.lines([
+    `API          ${info.api_url}`,
+    `API docs     ${info.api_url}/docs`,
+    `Console      ${await linkToConsole(client, place)}`,
+    `Temporal UI  ${info.temporal_ui_url ?? 'not known'}`,
+    '',
+  ]);
+}
+
+interface DemoOptions {
+  readonly data?: string;
+  readonly ephemeral: boolean;
+  readonly exit: boolean;
+}
+
+function example(file: string): string {
+  return join(packageFolder, 'examples/highlight-reel', file);
+}
+
+type ExampleFiles = Readonly<Record<string, string>>;
+/** @returns the exit code */
+type Scenario = (
+  session: Session,
+  files: ExampleFiles,
+  stack: StackFile,
+  signal: AbortSignal,
+) => Promise<number>;
+
+const runExample: Scenario = async (session, files, info) => {
+  const body = await prepareRun(session, {
+    target: example('pipeline.yaml'),
+    job: example('job.json'),
+    files,
+    labels: { demo: 'highlight-reel' },
+  });
+  const { value: run } = await session.client.post('/v1/runs', Run, body);
+  session.print.line(`Run ${run.run_id}`);
+  const code = await watchRun(session, run.run_id);
+  await showDemoResult(session, run.run_id, info);
+  return code;
+};
+
+const learn: Scenario = async (session, files, info, signal) => {
+  const { showLearning } = await import('./learning.ts');
+  try {
+    const holds = await showLearning(session, files, signal);
+    await showAddresses(session, info);
+    return holds ? exitCodes.ok : exitCodes.failed;
+  } catch (thrown) {
+    if (signal.aborted) return exitCodes.interrupted;
+    throw thrown;
+  }
+};
+
+const scenarios: Readonly<Record<string, Scenario>> = { 'highlight-reel': runExample, learning: learn };
+
+async function withMedia(session: Session, use: (files: ExampleFiles) => Promise<number>): Promise<number> {
+  const { makeDemoMedia } = await import('../../dev/demo-media.ts');
+  const { findCacheDir } = await import('../../dev/temporal/source.ts');
+  const folder = await mkdtemp(join(tmpdir(), 'capstan-demo-'));
+  try {
+    session.print.line('Making two clips and a music bed with ffmpeg');
+    const { files } = await makeDemoMedia(folder, findCacheDir(session.shell.environment, homedir()));
+    return await use(files);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function withStack(
+  options: DemoOptions,
+  shell: Shell,
+  use: (stack: Stack, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const { startStack } = await import('../../dev/stack.ts');
+  const { createPrinter } = await import('../../dev/progress.ts');
+  const signal = stackSignal();
+  const printer = createPrinter(process.stdout);
+  const { ephemeral } = options;
+  const dataDir = dataFolder(options.data, shell.environment);
+  try {
+    const environment = shell.environment;
+    const report = printer.report;
+    const stack = await startStack({
+      dataDir,
+      ephemeral,
+      samples: true,
+      port: null,
+      environment,
+      report,
+      signal,
+    });
+    try {
+      await use(stack, signal);
+    } finally {
+      await stack.stop();
+    }
+  } finally {
+    printer.close();
+  }
+}
+
+function runDemo(name: string, options: DemoOptions, shell: Shell): Promise<void> {
+  return withStack(options, shell, async ({ info }, signal) => {
+    const session = await openSession({ url: info.api_url, key: info.api_key }, shell);
+    const play = scenarios[name] ?? runExample;
+    shell.exitWith(await withMedia(session, (files) => play(session, files, info, signal)));
+    if (options.exit) return;
+    session.print.line('Ctrl-C stops everything.');
+    await untilAborted(signal);
+  });
+}
+
+export function registerDemoCommand(program: Command, shell: Shell): void {
+  program
+    .command('demo')
+    .description('start everything and run a media pipeline through it')
+    .addArgument(
+      new Argument('[scenario]', 'learning: a mistake is corrected once, then corrects itself')
+        .choices(Object.keys(scenarios))
+        .default('highlight-reel'),
+    )
+    .option('--data <dir>', 'folder that keeps all data (default: CAPSTAN_DATA, else .capstan)')
+    .option('--ephemeral', 'keep the data in a temporary folder and remove it at the end', false)
+    .option('--exit', 'end by itself when the run has ended', false)
+    .action((name: string, options: DemoOptions) => runDemo(name, options, shell));
+}

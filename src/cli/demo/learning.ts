@@ -1,0 +1,245 @@
+/**
+ * `capstan demo learning`: a step fails on a mistake in its job, a person corrects it, the run goes on; the next
+ * run with that mistake corrects itself. All by the API and the commands that a person would type, in a project of
+ * its own, because a project that has seen the mistake would not ask any more. No model takes part.
+ *
+ * It says its events in short, whether all happened that it is to show, and what it cost.
+ */
+
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { z } from 'zod';
+import { Project } from '../../contracts/access.ts';
+import { Escalation } from '../../contracts/escalation.ts';
+import type { RunEvent } from '../../contracts/event.ts';
+import { Run } from '../../contracts/run.ts';
+import { Skill } from '../../contracts/skill.ts';
+import { jsonBody } from '../client/api-client.ts';
+import { openSession, type Session } from '../client/session.ts';
+import { registerReviewCommand } from '../commands/review.ts';
+import { registerSkillsCommand } from '../commands/skills.ts';
+import { prepareRun } from '../input/run-request.ts';
+import { formatUsd } from '../render/formats.ts';
+import { packageFolder } from '../shell.ts';
+import { followEvents } from '../watch/events.ts';
+import { renderRunHead } from '../watch/run-table.ts';
+import { readEndedRun } from '../watch/watch-run.ts';
+
+// What the learning demo says: its events in short, whether all happened that it is to show, and what it cost.
+
+const Facts = z
+  .object({
+    error: z.object({ message: z.string() }).nullable(),
+    state: z.string(),
+    level: z.number(),
+    skill_id: z.string(),
+    review_id: z.string(),
+  })
+  .partial();
+
+/** What an event tells besides its type, as far as the demo looks at it. */
+function readFacts({ data }: RunEvent): z.infer<typeof Facts> {
+  return Facts.safeParse(data).data ?? {};
+}
+
+function wordsOf(event: RunEvent): string | null {
+  const { error, state, level, skill_id, review_id } = readFacts(event);
+  switch (event.type) {
+    case 'step.retrying':
+    case 'step.failed':
+      return error === undefined ? null : `failed: ${error?.message}`;
+    case 'step.in_review':
+      return `waits for a person: ${review_id}`;
+    case 'step.escalated':
+      if (state !== 'succeeded') return null;
+      return level === 0
+        ? `corrected at level 0 by ${skill_id}`
+        : `corrected by a person, learnt as ${skill_id ?? 'nothing'}`;
+    case 'step.succeeded':
+      return 'succeeded';
+    default:
+      return null;
+  }
+}
+
+/** Null when the demo passes over it. */
+function describeEvent(event: RunEvent): string | null {
+  const words = wordsOf(event);
+  return words === null ? null : `  ${event.step_id?.padEnd(5)}  ${words}`;
+}
+
+interface DemoRun {
+  readonly run: Run;
+  /** Whether a step waited for a person. */
+  readonly wasAsked: boolean;
+  /** The escalation of the step with the mistake. */
+  readonly escalation: Escalation | null;
+}
+
+interface LearntLesson {
+  readonly first: DemoRun;
+  readonly second: DemoRun;
+  /** By which the second run corrected itself. */
+  readonly skill: Skill | null;
+}
+
+interface LessonCheck {
+  readonly what: string;
+  readonly holds: boolean;
+}
+
+function checkLesson({ first, second, skill }: LearntLesson): readonly LessonCheck[] {
+  return [
+    { what: 'the first run waited for a person', holds: first.wasAsked },
+    { what: 'it succeeded with the correction', holds: first.run.state === 'succeeded' },
+    {
+      what: 'the correction became a skill',
+      holds: skill !== null && skill.id === first.escalation?.skill_id,
+    },
+    { what: 'the second run asked nobody', holds: !second.wasAsked },
+    { what: 'it corrected itself at level 0 and succeeded', holds: isSolvedAtLevel0(second) },
+    { what: 'that cost nothing', holds: second.run.cost_usd === 0 && second.escalation?.cost_usd === 0 },
+  ];
+}
+
+function isSolvedAtLevel0({ run, escalation }: DemoRun): boolean {
+  return run.state === 'succeeded' && escalation?.state === 'succeeded' && escalation.escalation_level === 0;
+}
+
+function describeRun({ run, escalation }: DemoRun): string {
+  return `${run.state}, ${formatUsd(run.cost_usd)}, its correction ${formatUsd(escalation?.cost_usd ?? 0)}  ${run.run_id}`;
+}
+
+function showLesson({ print }: Session, lesson: LearntLesson, checks: readonly LessonCheck[]): void {
+  const { first, second, skill } = lesson;
+  const { style } = print;
+  print.lines([
+    '',
+    ...checks.map(({ what, holds }) => `${holds ? style.green('✓') : style.red('✗')} ${what}`),
+    '',
+    `First run    ${describeRun(first)}`,
+    `Second run   ${describeRun(second)}`,
+    ...(skill === null
+      ? []
+      : [`Skill        ${skill.id}, confidence ${Math.round(skill.confidence * 100)}%`]),
+    '',
+  ]);
+}
+
+type LessonFiles = Readonly<Record<string, string>>;
+/** Told of each event; the next one waits for it. */
+type EventListener = (event: RunEvent) => Promise<void> | void;
+
+const failing = 'mix';
+const other = 'cover';
+const correction = '/music_gain_db=-12';
+
+function example(file: string): string {
+  return join(packageFolder, 'examples/learning', file);
+}
+
+async function openProject(session: Session): Promise<Session> {
+  const { client, print, shell } = session;
+  const { value } = await client.post('/v1/projects', Project, jsonBody({ name: 'learning demo' }));
+  const project = value.project_id;
+  print.line(`Project ${project}, which has no skills yet`);
+  const { url, key = '' } = client.connection;
+  const environment = {
+    ...shell.environment,
+    CAPSTAN_URL: url,
+    CAPSTAN_API_KEY: key,
+    CAPSTAN_PROJECT: project,
+  };
+  return openSession({}, { ...shell, environment });
+}
+
+/** Does what the command does, and shows it as somebody at a second terminal would type it. */
+async function typeCommand({ client, print, shell }: Session, words: readonly string[]): Promise<void> {
+  print.lines(['', `$ capstan ${words.join(' ')} --project ${client.connection.project}`]);
+  const program = new Command('capstan').exitOverride();
+  registerReviewCommand(program, shell);
+  registerSkillsCommand(program, shell);
+  await program.parseAsync(words, { from: 'user' });
+}
+
+/** Runs the example to its end. */
+async function run(
+  session: Session,
+  files: LessonFiles,
+  signal: AbortSignal,
+  onEvent: EventListener,
+): Promise<Run> {
+  const { client, print, shell } = session;
+  const labels = { demo: 'learning' };
+  const given = { target: example('pipeline.yaml'), job: example('job.json'), files, labels };
+  const { value } = await client.post('/v1/runs', Run, await prepareRun(session, given));
+  print.line(`Run ${value.run_id}`);
+  for await (const event of followEvents(client, value.run_id, { signal })) {
+    const words = describeEvent(event);
+    if (words !== null) print.line(words);
+    await onEvent(event);
+  }
+  signal.throwIfAborted();
+  const { value: ended } = await readEndedRun(session, value.run_id);
+  print.line(renderRunHead(ended, { ...print, now: shell.now() }));
+  return ended;
+}
+
+/** What became of the step with the mistake, besides its run. */
+async function readLadder({ client }: Session, { steps }: Run): Promise<Escalation | null> {
+  const id = steps.find((step) => step.id === failing)?.escalation_id;
+  if (id === undefined) return null;
+  return (await client.get(`/v1/escalations/${encodeURIComponent(id)}`, Escalation)).value;
+}
+
+/** Answers the question when there is one and the other branch is through. */
+async function runWithPerson(session: Session, files: LessonFiles, signal: AbortSignal): Promise<DemoRun> {
+  let review = '';
+  let isOtherThrough = false;
+  let wasAsked = false;
+  const ended = await run(session, files, signal, async (event) => {
+    if (event.type === 'step.in_review') review = readFacts(event).review_id ?? '';
+    if (event.type === 'step.succeeded' && event.step_id === other) isOtherThrough = true;
+    if (review === '' || !isOtherThrough || wasAsked) return;
+    wasAsked = true;
+    await typeCommand(session, ['review', 'show', review]);
+    await typeCommand(session, ['review', 'edit', review, '--set', correction]);
+  });
+  return { run: ended, wasAsked, escalation: await readLadder(session, ended) };
+}
+
+async function runAlone(session: Session, files: LessonFiles, signal: AbortSignal): Promise<DemoRun> {
+  let wasAsked = false;
+  const ended = await run(session, files, signal, (event) => {
+    wasAsked ||= event.type === 'step.in_review';
+  });
+  return { run: ended, wasAsked, escalation: await readLadder(session, ended) };
+}
+
+async function readSkill({ client }: Session, { escalation }: DemoRun): Promise<Skill | null> {
+  const id = escalation?.skill_id;
+  return id === undefined ? null : (await client.get(`/skills/${encodeURIComponent(id)}`, Skill)).value;
+}
+
+/**
+ * @param files of the example's job
+ * @returns whether everything happened that it is to show
+ * @throws AbortError when the signal came first
+ */
+export async function showLearning(
+  session: Session,
+  files: LessonFiles,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const own = await openProject(session);
+  own.print.lines(['', 'A job says "-12 dB" where a number belongs. Nobody here has seen that mistake.']);
+  const first = await runWithPerson(own, files, signal);
+  own.print.lines(['', 'Another job with the same mistake.']);
+  const second = await runAlone(own, files, signal);
+  const skill = await readSkill(own, second);
+  if (skill !== null) await typeCommand(own, ['skills', 'show', skill.id]);
+  const lesson = { first, second, skill };
+  const checks = checkLesson(lesson);
+  showLesson(own, lesson, checks);
+  return checks.every(({ holds }) => holds);
+}

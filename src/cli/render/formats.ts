@@ -1,0 +1,161 @@
+/** Money, durations, sizes, ages, states and counts of rows for people. */
+import type { InstanceState } from '../../contracts/capability.ts';
+import type { ReviewState } from '../../contracts/review.ts';
+import type { AttemptState, RunState, RunSummary, StepState } from '../../contracts/run.ts';
+import { countEnded } from '../../core/run/ended-steps.ts';
+import type { Colour, Style } from './print.ts';
+
+/** `$0`, `$0.0012`, `$0.25`, `$12.50`: never an exponent, never a false zero. */
+export function formatUsd(usd: number): string {
+  if (usd === 0) return '$0';
+  if (usd >= 1) return `$${usd.toFixed(2)}`;
+  if (usd < 1e-9) return '<$0.000000001';
+  const leadingZeros = Math.max(0, -Math.floor(Math.log10(usd)) - 1);
+  const digits = usd.toFixed(Math.min(9, Math.max(4, leadingZeros + 2)));
+  return `$${digits.replace(/(\.\d\d\d*?)0+$/, '$1')}`;
+}
+
+/** `12ms`, `1.2s`, `1m04s`, `2h03m`, `3d04h`. */
+export function formatDuration(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)}ms`;
+  if (ms < 59_950) return `${(ms / 1_000).toFixed(1)}s`;
+  const seconds = Math.round(ms / 1_000);
+  const pair = (unit: number, lesser: number, names: string): string => {
+    const rest = Math.floor((seconds % unit) / lesser);
+    return `${Math.floor(seconds / unit)}${names[0]}${String(rest).padStart(2, '0')}${names[1]}`;
+  };
+  if (seconds < 3_600) return pair(60, 1, 'ms');
+  return seconds < 86_400 ? pair(3_600, 60, 'hm') : pair(86_400, 3_600, 'dh');
+}
+
+/** From one instant to another, or to now while it lasts; nothing before it began. */
+export function formatSpan(from: string | null, to: string | null, now: number): string {
+  return from === null
+    ? ''
+    : formatDuration(Math.max(0, (to === null ? now : Date.parse(to)) - Date.parse(from)));
+}
+
+export function formatAge(at: string, now: number): string {
+  const ms = Math.max(0, now - Date.parse(at));
+  if (ms < 1_000) return 'now';
+  const seconds = Math.floor(ms / 1_000);
+  if (seconds < 60) return `${seconds}s ago`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m ago`;
+  return seconds < 86_400 ? `${Math.floor(seconds / 3_600)}h ago` : `${Math.floor(seconds / 86_400)}d ago`;
+}
+
+export function formatBytes(bytes: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  const power = bytes < 1_000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));
+  return `${power === 0 ? bytes : (bytes / 1_000 ** power).toFixed(1)} ${units[power]}`;
+}
+
+const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Reads `500ms`, `30s`, `5m`, `2h`, `1d`; undefined when it is none of them. */
+export function parseDuration(text: string): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text);
+  return match === null ? undefined : Number(match[1]) * (unitMs[match[2] ?? ''] ?? 0);
+}
+
+// One symbol and one colour for every state, so that a column of them reads at a glance.
+
+export type AnyState = RunState | StepState | InstanceState | AttemptState | ReviewState;
+
+const looks: Readonly<Record<AnyState, readonly [symbol: string, colour: Colour]>> = {
+  queued: ['○', 'dim'],
+  paused: ['‖', 'yellow'],
+  pending: ['○', 'dim'],
+  ready: ['◌', 'blue'],
+  running: ['●', 'cyan'],
+  retrying: ['↻', 'yellow'],
+  in_review: ['◍', 'yellow'],
+  waiting: ['◔', 'yellow'],
+  cancelling: ['◍', 'yellow'],
+  succeeded: ['✓', 'green'],
+  failed: ['✗', 'red'],
+  unknown: ['?', 'red'],
+  skipped: ['–', 'dim'],
+  reused: ['✓', 'dim'],
+  cancelled: ['⊘', 'yellow'],
+  up: ['●', 'green'],
+  suspect: ['◐', 'yellow'],
+  down: ['✗', 'red'],
+  evicted: ['✗', 'dim'],
+  quarantined: ['!', 'red'],
+  draining: ['◌', 'yellow'],
+  deregistered: ['–', 'dim'],
+  reserved: ['◌', 'blue'],
+  dispatched: ['●', 'cyan'],
+  settled: ['✓', 'green'],
+  released: ['–', 'dim'],
+  lost: ['?', 'red'],
+  cached: ['✓', 'dim'],
+  open: ['◍', 'yellow'],
+  claimed: ['●', 'cyan'],
+  resolved: ['✓', 'green'],
+  expired: ['✗', 'red'],
+};
+
+export function formatState(state: AnyState, style: Style): string {
+  const [symbol, colour] = looks[state];
+  return style[colour](`${symbol} ${state}`);
+}
+
+/** `● running (waits: review)`; a run whose failure another one works on waits for that one. */
+export function formatRunState(
+  { state, awaiting = [], follows }: Pick<RunSummary, 'state' | 'awaiting' | 'follows'>,
+  style: Style,
+): string {
+  const other = follows === undefined ? [] : [`what ${follows.run_id ?? follows.escalation_id} learns`];
+  const waits = [...awaiting, ...other];
+  return `${formatState(state, style)}${waits.length === 0 ? '' : ` (waits: ${waits.join(', ')})`}`;
+}
+
+/** `3/5`: steps that have ended, of all. */
+export function formatStepCounts(counts: RunSummary['step_counts']): string {
+  const { ended, all } = countEnded(counts);
+  return `${ended}/${all}`;
+}
+
+/** Rows by table, in words: what was deleted, or would be. */
+
+const words: Readonly<Record<string, string>> = {
+  run: 'runs',
+  open_run: 'of them open',
+  step: 'steps and items',
+  step_revision: 'corrected inputs',
+  attempt: 'attempts',
+  attempt_choice: 'choices',
+  event: 'events',
+  escalation: 'escalations',
+  review: 'reviews',
+  cached_result: 'cached results',
+  budget: 'budgets of runs',
+  job: 'jobs',
+  media_file: 'media files',
+  media_object: 'media files',
+  ledger_entry: 'entries of the ledger',
+  audit: 'entries of the audit log',
+  schedule: 'schedules',
+  webhook: 'webhooks',
+  skill: 'skills',
+  skill_use: 'uses of skills',
+  pipeline_version: 'versions of pipelines',
+  pipeline_alias: 'aliases of pipelines',
+  definition: 'definitions',
+  instance: 'instances of capabilities',
+  capability_spec: 'specs of capabilities',
+  advice_answer: 'kept answers to requests for advice',
+  idempotency: 'kept answers under an Idempotency-Key',
+  api_key: 'keys that hold it alone',
+};
+
+/** @param most as far as they were counted */
+export function formatCounts(counts: Readonly<Record<string, number>>, most = Infinity): string[] {
+  const rows = Object.entries(counts)
+    .filter(([, count]) => count > 0)
+    .map(([table, count]) => [count >= most ? `${most}+` : String(count), words[table] ?? table] as const);
+  const width = Math.max(0, ...rows.map(([count]) => count.length));
+  return rows.map(([count, what]) => `  ${count.padStart(width)}  ${what}`);
+}

@@ -1,0 +1,57 @@
+/**
+ * The connection to Temporal, by its own configuration, `TEMPORAL_*` variables and TOML profiles, and the deadline
+ * of every call on it.
+ */
+import { Client, Connection, isGrpcServiceError } from '@temporalio/client';
+import { loadClientConnectConfig } from '@temporalio/envconfig';
+import { disableCallContext } from '../../unsupported.ts';
+import { createDataConverter } from './payload-codec.ts';
+
+/** `host:port` */
+export function readTemporalAddress(): string {
+  return loadClientConnectConfig().connectionOptions.address ?? 'localhost:7233';
+}
+
+/** A client that connects when it is used, and again whenever it has to. @param payloadKeys the setting `PAYLOAD_KEYS` */
+export function openTemporal(payloadKeys?: string): Client {
+  const { connectionOptions, namespace } = loadClientConnectConfig();
+  const connection = Connection.lazy({ ...connectionOptions, connectTimeout: '10 seconds' });
+  const dataConverter = createDataConverter(payloadKeys);
+  return new Client({ connection, dataConverter, ...(namespace === undefined ? {} : { namespace }) });
+}
+
+// A server that takes the connection and answers nothing is as good as away: every call has a deadline. It travels
+// in a storage that, once in use, makes Node follow every promise of the process; it is put down when no call is
+// under way. So all calls on one connection are bounded by the same function.
+
+export type Bounded = <Result>(call: () => Promise<Result>, ms?: number) => Promise<Result>;
+
+const answerMs = 10_000;
+
+/** That every client of ours has; the type of `Client` says less. */
+export function connectionOf(client: Client): Connection {
+  return (client as Client & { readonly connection: Connection }).connection;
+}
+
+/** One per connection. */
+export function createBoundedCalls(client: Client): Bounded {
+  const connection = connectionOf(client);
+  let open = 0;
+  return async (call, ms = answerMs) => {
+    open += 1;
+    try {
+      return await connection.withDeadline(Date.now() + ms, call);
+    } finally {
+      open -= 1;
+      if (open === 0) disableCallContext(connection);
+    }
+  };
+}
+
+/** Those that we act upon; all are in the specification of gRPC. */
+const statuses = { invalidArgument: 3, notFound: 5, permissionDenied: 7, unimplemented: 12 } as const;
+
+/** Whether a call of Temporal's own services ended by one of these. */
+export function hasStatus(error: unknown, ...names: readonly (keyof typeof statuses)[]): boolean {
+  return isGrpcServiceError(error) && names.some((name) => Number(error.code) === statuses[name]);
+}

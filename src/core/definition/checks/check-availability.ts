@@ -1,0 +1,174 @@
+/**
+ * Whether a definition gets what it names: capabilities, pipelines, results of equal calls. What a reference to a
+ * pipeline leads to is followed through stored definitions: a run may start runs five deep; one that leads back to
+ * itself would never end. A step wants results of equal calls in vain of a capability that never says that equal
+ * calls have equal results.
+ */
+
+import { deepestSubRun } from '../../../contracts/bounds.ts';
+import type { PipelineDefinition, StepDefinition } from '../../../contracts/pipeline.ts';
+import { parseDuration } from '../../duration.ts';
+import { createNameSuggester } from '../../nearest-name.ts';
+import { resolveCache } from '../step-settings.ts';
+import type { DefinitionFacts, DefinitionFinding, PipelineForm } from './finding.ts';
+
+/** Instances come and go, so an unregistered capability is a warning unless `strict`. */
+export function checkCapabilities(
+  definition: PipelineDefinition,
+  { knownCapabilities, strict }: Pick<DefinitionFacts, 'knownCapabilities' | 'strict'>,
+): DefinitionFinding[] {
+  return knownCapabilities === null
+    ? []
+    : findUnknown(definition.steps, knownCapabilities).map((finding) => ({
+        severity: strict ? 'error' : 'warning',
+        ...finding,
+      }));
+}
+
+/** What stops a run of a sound definition from starting now: calls of what nobody offers and that wait for nobody. */
+export function checkRunnable(
+  { steps }: PipelineDefinition,
+  knownCapabilities: ReadonlySet<string>,
+): DefinitionFinding[] {
+  return findUnknown(
+    steps,
+    knownCapabilities,
+    ({ wait_for_capability = '0s' }) => parseDuration(wait_for_capability) === 0,
+  ).map((finding) => ({ severity: 'error', ...finding }));
+}
+
+function findUnknown(
+  steps: readonly StepDefinition[],
+  known: ReadonlySet<string>,
+  isMeant: (step: StepDefinition) => boolean = () => true,
+): Omit<DefinitionFinding, 'severity'>[] {
+  const suggest = createNameSuggester(known);
+  return steps.flatMap((step, index): Omit<DefinitionFinding, 'severity'>[] => {
+    const { capability } = step;
+    if (capability === undefined || known.has(capability) || !isMeant(step)) return [];
+    return [
+      {
+        code: 'capability_unknown',
+        pointer: `/steps/${index}/capability`,
+        message: `no instance of ${capability} is registered`,
+        suggestion: suggest(capability),
+      },
+    ];
+  });
+}
+
+/** The pipelines that steps run: that they exist, and do not lead back here or too deep. */
+export function checkPipelines(
+  { steps }: PipelineDefinition,
+  { pipelineOf = () => undefined }: Pick<DefinitionFacts, 'pipelineOf'>,
+): DefinitionFinding[] {
+  return steps.flatMap(({ pipeline: reference }, index): DefinitionFinding[] => {
+    const form = reference === undefined ? undefined : pipelineOf(reference);
+    if (form?.kind !== 'refused') return [];
+    const { code, message, suggestion } = form;
+    return [{ severity: 'error', code, pointer: `/steps/${index}/pipeline`, message, suggestion }];
+  });
+}
+
+export interface PipelineNode {
+  readonly pipeline: string;
+  readonly version: string;
+  /** The pipelines that its steps run, as they are written. */
+  readonly references: readonly string[];
+}
+
+type Refused = Extract<PipelineForm, { kind: 'refused' }>;
+
+/**
+ * @param root the definition that is checked: it counts as stored, and as the latest of its name
+ * @param nodeOf undefined for what is not stored
+ * @returns what is wrong with a reference of the root, or null
+ */
+export function createReferenceJudge(
+  root: PipelineNode,
+  nodeOf: (reference: string) => PipelineNode | undefined,
+): (reference: string) => Refused | null {
+  const judged = new Map<string, Refused | null>();
+
+  const judge = (reference: string, path: readonly string[]): Refused | null => {
+    const node = isOf(root, reference) ? root : nodeOf(reference);
+    if (node === undefined) return unknown(reference, path);
+    const name = nameOf(node);
+    if (path.includes(name)) return cycle([...path, name]);
+    if (path.length > deepestSubRun) return tooDeep([...path, name]);
+    const key = `${path.length} ${name}`;
+    const before = judged.get(key);
+    if (before !== undefined) return before;
+    let fault: Refused | null = null;
+    for (const below of node.references) {
+      fault = judge(below, [...path, name]);
+      if (fault !== null) break;
+    }
+    judged.set(key, fault);
+    return fault;
+  };
+
+  return (reference) => judge(reference, [nameOf(root)]);
+}
+
+function nameOf({ pipeline, version }: PipelineNode): string {
+  return `${pipeline}@${version}`;
+}
+
+function isOf({ pipeline, version }: PipelineNode, reference: string): boolean {
+  return reference === `${pipeline}@${version}` || reference === `${pipeline}@latest`;
+}
+
+function unknown(reference: string, path: readonly string[]): Refused {
+  return {
+    kind: 'refused',
+    code: 'pipeline_unknown',
+    message:
+      path.length === 1
+        ? `there is no pipeline ${reference}`
+        : `there is no pipeline ${reference}, which ${path.at(-1)} runs`,
+  };
+}
+
+function cycle(path: readonly string[]): Refused {
+  return {
+    kind: 'refused',
+    code: 'pipeline_cycle',
+    message: `each of these pipelines runs the next: ${path.join(' -> ')}`,
+  };
+}
+
+function tooDeep(path: readonly string[]): Refused {
+  return {
+    kind: 'refused',
+    code: 'pipeline_depth',
+    message: `pipelines run pipelines at most ${deepestSubRun} deep: ${path.join(' -> ')}`,
+  };
+}
+
+/** What `defaults` say is meant for the steps that it can be for. */
+export function checkCache(
+  definition: PipelineDefinition,
+  { specsOf }: Pick<DefinitionFacts, 'specsOf'>,
+): DefinitionFinding[] {
+  return definition.steps.flatMap((step, index) =>
+    isInVain(step, specsOf) ? [notDeterministic(step, `/steps/${index}/cache`)] : [],
+  );
+}
+
+function isInVain(step: StepDefinition, specsOf: DefinitionFacts['specsOf']): boolean {
+  if (step.cache === undefined || resolveCache({}, step)?.insists !== false) return false;
+  const specs = specsOf?.(step) ?? [];
+  return specs.length > 0 && !specs.some(({ isDeterministic }) => isDeterministic);
+}
+
+function notDeterministic({ capability }: StepDefinition, pointer: string): DefinitionFinding {
+  return {
+    severity: 'warning',
+    code: 'cache_unused',
+    pointer,
+    message: `the spec of ${capability} does not say that it is deterministic, so every call is made`,
+    suggestion:
+      'let the spec say "deterministic": true, or write insist: true where a result of an equal call will do',
+  };
+}

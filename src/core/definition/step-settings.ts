@@ -1,0 +1,186 @@
+/** What a step is, and what it runs with: its own keys, else the pipeline's defaults, else ours. */
+import type { DispatchWish } from '../../contracts/decision.ts';
+import type {
+  CachePolicy,
+  EscalatePolicy,
+  PipelineDefinition,
+  StepDefinition,
+} from '../../contracts/pipeline.ts';
+import type { Priority } from '../../contracts/primitives.ts';
+import { defaultRetry, type RetrySettings } from '../call/retry.ts';
+import { parseDuration } from '../duration.ts';
+import type { RouteConstraints } from '../routing/types.ts';
+
+export interface StepSettings {
+  readonly retry: RetrySettings;
+  /** Limit of one attempt. */
+  readonly timeoutMs: number;
+  readonly totalTimeoutMs: number;
+  /** Null = the run's, which takes `defaults.priority` unless its caller asks otherwise. */
+  readonly priority: Priority | null;
+  readonly ceilingUsd: number | null;
+}
+
+const defaultTimeoutMs = 300_000;
+const defaultTotalTimeoutMs = 3_600_000;
+
+/** Whether a step asks to be queued, or not to be. */
+export function dispatchWish(
+  { defaults = {} }: Pick<PipelineDefinition, 'defaults'>,
+  { dispatch }: Pick<StepDefinition, 'dispatch'>,
+): DispatchWish {
+  return dispatch ?? defaults.dispatch ?? 'auto';
+}
+
+/** Deliveries of a step's call after the first one. */
+export function mostRedeliveries(
+  { defaults = {} }: Pick<PipelineDefinition, 'defaults'>,
+  { retry = {} }: Pick<StepDefinition, 'retry'>,
+): number {
+  return retry.max ?? defaults.retry?.max ?? defaultRetry.max;
+}
+
+export function resolveStepSettings(definition: PipelineDefinition, step: StepDefinition): StepSettings {
+  const { defaults = {} } = definition;
+  const retry = { ...defaults.retry, ...step.retry };
+  const timeout = step.timeout ?? defaults.timeout;
+  const timeoutMs = timeout === undefined ? defaultTimeoutMs : parseDuration(timeout);
+  const max = mostRedeliveries(definition, step);
+  return {
+    retry: {
+      max,
+      initialMs: retry.initial === undefined ? defaultRetry.initialMs : parseDuration(retry.initial),
+      factor: retry.factor ?? defaultRetry.factor,
+      maxDelayMs: retry.max_delay === undefined ? defaultRetry.maxDelayMs : parseDuration(retry.max_delay),
+    },
+    timeoutMs,
+    totalTimeoutMs:
+      step.total_timeout === undefined
+        ? Math.max(defaultTotalTimeoutMs, timeoutMs * (max + 2))
+        : parseDuration(step.total_timeout),
+    priority: step.priority ?? null,
+    ceilingUsd: step.budget_ceiling_usd ?? defaults.budget_ceiling_usd ?? null,
+  };
+}
+
+// What a step is: a call of a capability, a run of another pipeline, a pause, or a question to a person.
+
+export type StepKind = 'call' | 'run' | 'wait' | 'review';
+
+type KindFields = Pick<StepDefinition, 'capability' | 'pipeline' | 'wait' | 'review'>;
+
+/** The kind of a step in a checked definition, in which exactly one of the keys is there. */
+export function stepKindOf({ pipeline, wait, review }: KindFields): StepKind {
+  if (pipeline !== undefined) return 'run';
+  if (wait !== undefined) return 'wait';
+  return review === undefined ? 'call' : 'review';
+}
+
+/** A few words for people: `concat`, `reel@1.0`, `wait 30s`, `review`. */
+export function describeStep(step: KindFields): string {
+  switch (stepKindOf(step)) {
+    case 'call':
+      return step.capability ?? '';
+    case 'run':
+      return step.pipeline ?? '';
+    case 'wait':
+      return `wait ${step.wait}`;
+    case 'review':
+      return 'review';
+  }
+}
+
+/** The capability of a step that is a call. */
+export function capabilityOf({ capability }: Pick<StepDefinition, 'capability'>): string {
+  return capability ?? '';
+}
+
+/** What it is on the wire: one of the four is there. */
+export function kindFieldsOf({ capability, pipeline, wait, review }: KindFields) {
+  return {
+    ...(capability === undefined ? {} : { capability }),
+    ...(pipeline === undefined ? {} : { pipeline }),
+    ...(wait === undefined ? {} : { wait }),
+    ...(review === undefined ? {} : { review: review.title }),
+  };
+}
+
+// Whether and how long a step takes results of equal calls: its own key, else the pipeline's default.
+
+export interface ResolvedCache extends Pick<CachePolicy, 'scope'> {
+  readonly ttlMs: number;
+  /** Also of capabilities that do not call themselves deterministic. */
+  readonly insists: boolean;
+}
+
+/** Null = every call is made. */
+export function resolveCache(
+  { defaults = {} }: Pick<PipelineDefinition, 'defaults'>,
+  step: StepDefinition,
+): ResolvedCache | null {
+  const { ttl, scope, insist = false } = step.cache ?? defaults.cache ?? { ttl: '0s' };
+  const ttlMs = parseDuration(ttl);
+  return ttlMs === 0 || stepKindOf(step) !== 'call' ? null : { ttlMs, scope, insists: insist };
+}
+
+// Whether and how a step that failed for real escalates: its own keys, else the pipeline's defaults, else ours. A
+// model is never corrected by models. A step that is delivered at most once is asked about, never corrected on its
+// own.
+
+export interface ResolvedEscalation {
+  readonly enabled: boolean;
+  /** Executions after the first, and advisors, are not below it. */
+  readonly start_level: number;
+  /** Above it is a person. */
+  readonly max_level: number;
+  /** Null = no limit but the budgets. */
+  readonly max_usd: number | null;
+  readonly repair: 'off' | 'propose' | 'apply';
+  readonly on_exhausted: 'wait' | 'fail';
+  /** Nothing is executed before a person decided: the ladder begins at its end (`retry.max` is 0). */
+  readonly needs_person: boolean;
+}
+
+type Defaults = Pick<PipelineDefinition, 'defaults'>;
+
+export function resolveEscalation({ defaults = {} }: Defaults, step: StepDefinition): ResolvedEscalation {
+  const policy: EscalatePolicy = { ...defaults.escalate, ...step.escalate };
+  return {
+    enabled: (policy.enabled ?? true) && stepKindOf(step) === 'call' && !isModel(step),
+    start_level: policy.start_level ?? 0,
+    max_level: policy.max_level ?? 4,
+    max_usd: policy.max_usd ?? null,
+    repair: policy.repair ?? 'propose',
+    on_exhausted: policy.on_exhausted ?? 'wait',
+    needs_person: (step.retry?.max ?? defaults.retry?.max ?? defaultRetry.max) === 0,
+  };
+}
+
+export function isModel(step: Pick<StepDefinition, 'capability'>): boolean {
+  return capabilityOf(step).startsWith('model.');
+}
+
+interface RouteOfRun {
+  readonly priority: Priority;
+  /** The most that the run may cost, USD; null = no ceiling. */
+  readonly ceilingUsd: number | null;
+  /** What is left of the step's time. */
+  readonly remainingMs: number;
+}
+
+/** What a step asks of the router, whoever makes its call. */
+export function routeOfStep(
+  { capability, capability_version, tags }: StepDefinition,
+  settings: StepSettings,
+  run: RouteOfRun,
+): RouteConstraints {
+  return {
+    capability: capabilityOf({ capability }),
+    versionRange: capability_version ?? null,
+    tags: tags ?? [],
+    priority: settings.priority ?? run.priority,
+    ceilingUsd: settings.ceilingUsd,
+    runCeilingUsd: run.ceilingUsd,
+    timeoutMs: Math.max(1, Math.min(settings.timeoutMs, run.remainingMs)),
+  };
+}

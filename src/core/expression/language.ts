@@ -1,0 +1,129 @@
+/** The expression language in constants: its signs, its roots, its bounds, its errors. */
+
+/** The words and signs of the language, once: the tokens, the parser and the published grammar read them here. */
+export const comparisonOperators = ['==', '!=', '<=', '>=', '<', '>', 'in'] as const;
+export type ComparisonOperator = (typeof comparisonOperators)[number];
+
+export const operators = { otherwise: '??', filter: '|', any: '||', all: '&&', not: '!' } as const;
+
+const punctuation = ['.', '[', ']', '*', '(', ')'] as const;
+
+export const keywords: ReadonlyMap<string, null | boolean> = new Map([
+  ['true', true],
+  ['false', false],
+  ['null', null],
+]);
+
+export const delimiters = { open: '{{', close: '}}' } as const;
+
+/** Sources of regular expressions. */
+export const tokenPatterns = {
+  name: '[A-Za-z_][A-Za-z0-9_-]*',
+  number: String.raw`-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?`,
+  index: '0|[1-9][0-9]{0,14}',
+} as const;
+
+/** Signs, no words; longest first, so that `||` is never two filters. */
+export const signs: readonly string[] = [
+  ...Object.values(operators),
+  ...comparisonOperators.filter((operator) => operator !== 'in'),
+  ...punctuation,
+].sort((a, b) => b.length - a.length);
+
+/** What a path may start with, and the fields below the roots whose shape Capstan owns. */
+export const rootNames = ['job', 'steps', 'run', 'item', 'index'] as const;
+export type RootName = (typeof rootNames)[number];
+
+/** `steps.<id>.<field>` */
+export const stepFields = ['output', 'status', 'error', 'cost_usd'] as const;
+
+/** `run.<field>` */
+export const runFields = ['id', 'job_id', 'attempt', 'pipeline', 'version'] as const;
+
+export function isRootName(name: string): name is RootName {
+  return (rootNames as readonly string[]).includes(name);
+}
+
+/** What a path in a skill's template may start with: the failing input, and the named groups of the error. */
+export const skillRootNames = ['input', 'match'] as const;
+export type SkillRootName = (typeof skillRootNames)[number];
+
+/** Bounds that keep every expression cheap, whoever wrote it. */
+export const expressionLimits = {
+  /** Bytes (UTF-8) of one string that holds an expression. */
+  stringBytes: 65_536,
+  /** Segments after the root of one path. */
+  pathSegments: 32,
+  /** Parentheses and negations inside one another; also lists and objects of a template. */
+  nesting: 64,
+  /** Lists and objects inside one another, of a value that a result or a JSON text is made of. */
+  valueNesting: 500,
+  /** `{{ }}` and conditions in one pipeline definition; counted by core/definition/checks/check-expressions.ts. */
+  expressionsPerDefinition: 50_000,
+  /** Characters that evaluating one template may build or compare. */
+  built: 16_777_216,
+  /** What an item of a list, or a key of an object, counts as. */
+  charactersPerItem: 8,
+} as const;
+
+export function isLongerThanBytes(text: string, limit: number): boolean {
+  if (text.length > limit) return true;
+  if (text.length * 3 <= limit) return false;
+  let bytes = 0;
+  for (const character of text) {
+    const code = character.codePointAt(0) ?? 0;
+    bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  }
+  return bytes > limit;
+}
+
+/** The two errors of the expression language; whoever catches them turns them into findings or AppErrors. */
+export type ExpressionErrorCode =
+  | 'expression_syntax'
+  | 'expression_limit'
+  | 'root_unknown'
+  | 'filter_unknown'
+  | 'name_forbidden';
+
+interface SyntaxFault {
+  readonly code: ExpressionErrorCode;
+  /** JSON Pointer of the string that holds the expression. */
+  readonly pointer: string;
+  /** Where in that string, in UTF-16 units. */
+  readonly offset: number;
+  readonly message: string;
+  readonly suggestion?: string | undefined;
+}
+
+/** Thrown while compiling: the text is no template. */
+export class ExpressionSyntaxError extends Error {
+  override readonly name = 'ExpressionSyntaxError';
+  readonly code: ExpressionErrorCode;
+  readonly pointer: string;
+  readonly offset: number;
+  readonly suggestion: string | undefined;
+
+  constructor(fault: SyntaxFault) {
+    super(fault.message);
+    this.code = fault.code;
+    this.pointer = fault.pointer;
+    this.offset = fault.offset;
+    this.suggestion = fault.suggestion;
+  }
+}
+
+/**
+ * Thrown while evaluating: a path is missing or a value has the wrong type. Names keys and types, never
+ * values. Services turn it into `expression_unresolved`.
+ */
+export class ExpressionError extends Error {
+  override readonly name = 'ExpressionError';
+  readonly pointer: string;
+  readonly suggestion: string | undefined;
+
+  constructor(fault: { pointer: string; message: string; suggestion?: string | undefined }) {
+    super(fault.message);
+    this.pointer = fault.pointer;
+    this.suggestion = fault.suggestion;
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * The dependency graph of a pipeline, by step index: its order, its cycles, its longest chain. The order is Kahn's
+ * with the first defined step first among the ready ones, so a definition that is already in a valid order keeps
+ * it. O(E + V log V). What the order leaves out waits for something that is also left out, so walking from one to
+ * the next must come round: every walk ends in a cycle, in O(V + E) altogether.
+ */
+
+/** A binary min-heap of step indexes. */
+interface IndexHeap {
+  readonly push: (index: number) => void;
+  /** Removes and returns the smallest; undefined when empty. */
+  readonly pop: () => number | undefined;
+}
+
+function createIndexHeap(): IndexHeap {
+  const items: number[] = [];
+  const at = (position: number): number => items[position] ?? Number.POSITIVE_INFINITY;
+
+  const push = (index: number): void => {
+    let position = items.push(index) - 1;
+    while (position > 0) {
+      const parent = (position - 1) >> 1;
+      if (at(parent) <= index) break;
+      items[position] = at(parent);
+      position = parent;
+    }
+    items[position] = index;
+  };
+
+  const pop = (): number | undefined => {
+    const smallest = items[0];
+    const moved = items.pop();
+    if (moved === undefined || items.length === 0) return smallest;
+    let position = 0;
+    for (;;) {
+      const left = 2 * position + 1;
+      const child = at(left + 1) < at(left) ? left + 1 : left;
+      if (at(child) >= moved) break;
+      items[position] = at(child);
+      position = child;
+    }
+    items[position] = moved;
+    return smallest;
+  };
+
+  return { push, pop };
+}
+
+export interface GraphStep {
+  readonly id: string;
+  readonly depends_on: readonly string[];
+}
+
+export interface Graph {
+  /** Every step after all it depends on. Steps on a cycle, and after one, are left out. */
+  readonly order: readonly number[];
+  /** Per step what it depends on, each once, ascending. */
+  readonly predecessors: readonly (readonly number[])[];
+  /** Per step what depends on it, each once, ascending. */
+  readonly successors: readonly (readonly number[])[];
+}
+
+/** Unknown ids are left out; of two steps with one id the first is meant. */
+export function createGraph(steps: readonly GraphStep[]): Graph {
+  const indexes = new Map<string, number>();
+  for (const [index, { id }] of steps.entries()) if (!indexes.has(id)) indexes.set(id, index);
+  const predecessors = steps.map(({ depends_on }) => {
+    const known = depends_on.map((id) => indexes.get(id)).filter((index) => index !== undefined);
+    return [...new Set(known)].sort((a, b) => a - b);
+  });
+  const successors: number[][] = steps.map(() => []);
+  for (const [index, before] of predecessors.entries()) {
+    for (const predecessor of before) successors[predecessor]?.push(index);
+  }
+  return { order: sortTopologically(predecessors, successors), predecessors, successors };
+}
+
+function sortTopologically(predecessors: Graph['predecessors'], successors: Graph['successors']): number[] {
+  const waitsFor = predecessors.map((before) => before.length);
+  const ready = createIndexHeap();
+  for (const [index, count] of waitsFor.entries()) if (count === 0) ready.push(index);
+  const order: number[] = [];
+  for (let index = ready.pop(); index !== undefined; index = ready.pop()) {
+    order.push(index);
+    for (const successor of successors[index] ?? []) {
+      const left = (waitsFor[successor] ?? 0) - 1;
+      waitsFor[successor] = left;
+      if (left === 0) ready.push(successor);
+    }
+  }
+  return order;
+}
+
+/**
+ * Disjoint cycles, at least one when there is any. Each depends on the next and the last on the first;
+ * each starts at its first defined step.
+ */
+export function findCycles({ order, predecessors }: Graph): number[][] {
+  const placed = new Set(order);
+  const walkOf = new Map<number, number>();
+  const cycles: number[][] = [];
+  for (const start of predecessors.keys()) {
+    if (placed.has(start) || walkOf.has(start)) continue;
+    const path: number[] = [];
+    let step: number | undefined = start;
+    while (step !== undefined && !walkOf.has(step)) {
+      walkOf.set(step, start);
+      path.push(step);
+      step = predecessors[step]?.find((before) => !placed.has(before));
+    }
+    if (step !== undefined && walkOf.get(step) === start)
+      cycles.push(startAtFirst(path.slice(path.indexOf(step))));
+  }
+  return cycles;
+}
+
+function startAtFirst(cycle: readonly number[]): number[] {
+  const first = cycle.indexOf(cycle.reduce((lowest, index) => Math.min(lowest, index)));
+  return [...cycle.slice(first), ...cycle.slice(0, first)];
+}
+
+// The chain of steps that a run waits for longest, when every step starts as soon as all it depends on is done.
+
+export interface TimedStep {
+  readonly id: string;
+  /** Indexes. */
+  readonly dependencies: readonly number[];
+  /** Null = it does not happen, and holds up nobody. */
+  readonly durationMs: number | null;
+}
+
+export interface CriticalPath {
+  /** Ids, in the order of time. */
+  readonly steps: readonly string[];
+  readonly durationMs: number;
+}
+
+/** O(E + V log V). Of two chains that take as long, the one through steps defined first. */
+export function findCriticalPath(steps: readonly TimedStep[]): CriticalPath {
+  const { order } = createGraph(
+    steps.map(({ id, dependencies }) => ({ id, depends_on: dependencies.map((at) => steps[at]?.id ?? '') })),
+  );
+  const doneMs = steps.map(() => 0);
+  const before = steps.map(() => -1);
+  let last = -1;
+  for (const index of order) {
+    const { dependencies = [], durationMs = null } = steps[index] ?? {};
+    let latest = -1;
+    for (const at of dependencies) if (latest < 0 || (doneMs[at] ?? 0) > (doneMs[latest] ?? 0)) latest = at;
+    before[index] = latest;
+    doneMs[index] = (doneMs[latest] ?? 0) + (durationMs ?? 0);
+    const isLater = last < 0 || (doneMs[index] ?? 0) > (doneMs[last] ?? 0);
+    if (durationMs !== null && (isLater || latest === last)) last = index;
+  }
+  const chain: string[] = [];
+  for (let at = last; at >= 0; at = before[at] ?? -1) {
+    const step = steps[at];
+    if (step !== undefined && step.durationMs !== null) chain.push(step.id);
+  }
+  return { steps: chain.reverse(), durationMs: doneMs[last] ?? 0 };
+}

@@ -1,0 +1,70 @@
+/**
+ * The levels of the ladder, how long it works by itself, and how often and for how long it asks a person. The
+ * level that answers an outside caller of `/advise` follows from that caller's history alone: as high as the error
+ * was often, so that a client that runs the specification's loop (advisor = failing level + 1, then level 0)
+ * climbs for a repeated error, and stops.
+ */
+import type { Priority } from '../../contracts/primitives.ts';
+
+/** The rungs of the ladder by level: what a person reads, and which routed capability works there. */
+export const topLevel = 4;
+export const humanLevel = 5;
+
+const rungs = [
+  { label: 'static template', capability: null },
+  { label: 'fast model', capability: 'model.fast' },
+  { label: 'capable model', capability: 'model.capable' },
+  { label: 'reasoning model', capability: 'model.reasoning' },
+  { label: 'top-tier model', capability: 'model.top' },
+] as const;
+
+export const exhaustedText = 'the escalation ladder is exhausted and human review is required';
+
+export function labelOf(level: number): string {
+  return rungs[level]?.label ?? 'human';
+}
+
+/** Null for a capability that is no level's model. */
+export function levelOfModel(capability: string): number | null {
+  const level = rungs.findIndex((rung) => rung.capability === capability);
+  return level === -1 ? null : level;
+}
+
+/** The capability of a level's model; null for level 0 and a person. */
+export function modelOf(level: number): string | null {
+  return rungs[level]?.capability ?? null;
+}
+
+/** Model calls and executions of one ladder between two decisions of people, ms. */
+export const ladderMs = 30 * 60_000;
+
+/** How often one review is asked, the first time counted. */
+const reviewRounds = 3;
+
+/** Whether the review of a round whose decision did not help may be asked once more. */
+export function mayAskAgain(round: number): boolean {
+  return round < reviewRounds;
+}
+
+/** How long a person has for a decision, ms. */
+export function reviewDueMs(priority: Priority): number {
+  return priority === 'interactive' ? 3_600_000 : 86_400_000;
+}
+
+/** Entries of a history after which only a person helps. */
+const maxEntries = 12;
+
+interface AdviceRequest {
+  /** As asked, 1 to 5. */
+  readonly from_level: number;
+  readonly fingerprint: string;
+  /** Fingerprints of the errors in `escalation_history`. */
+  readonly history: readonly string[];
+}
+
+/** @returns 1 to 4, or 5 = a person: answer with `suggested_executor_level: 5` */
+export function effectiveLevel({ from_level, fingerprint, history }: AdviceRequest): number {
+  if (history.length > maxEntries) return humanLevel;
+  const times = history.filter((seen) => seen === fingerprint).length;
+  return Math.min(Math.max(from_level, times, 1), humanLevel);
+}

@@ -1,0 +1,128 @@
+/**
+ * What a call reserves before it is made, and what it costs once it ended. Rates are snapshots of the claim.
+ *
+ * The rule of a budget, in nano-USD: what was spent and what is reserved stay within the limit. Before a call the
+ * router rules out by it what cannot fit; the claim counts again, under a lock, in the database, and that count
+ * decides.
+ */
+import type { CostModel } from '../../contracts/capability.ts';
+import type { BudgetRefusal } from '../../contracts/money.ts';
+import { fromNanoUsd, scaleUp, toNanoUsd } from './nano-usd.ts';
+
+export interface Price {
+  readonly cost_type: CostModel['type'];
+  /** USD per second or per call. */
+  readonly rate_usd: number;
+}
+
+/** A rate has 12 decimals and time 9, so their product counts 1e-21 USD. */
+const partsPerNano = 10n ** 12n;
+
+/** `ceil(rate × ms / 1000)` to the nano-USD. */
+function perSecond(rateUsd: number, durationMs: number): bigint {
+  const product = scaleUp(rateUsd, 12) * scaleUp(durationMs, 6);
+  return (product + partsPerNano - 1n) / partsPerNano;
+}
+
+/** The most that a call may cost: its price when it takes all the time it is allowed. */
+export function worstCase({ cost_type, rate_usd }: Price, timeoutMs: number): bigint {
+  return cost_type === 'per_call' ? toNanoUsd(rate_usd) : perSecond(rate_usd, timeoutMs);
+}
+
+/** How an attempt ended, as far as money goes. */
+export type Settlement =
+  /** It answered with success. */
+  | 'answered'
+  /** It worked and failed: time is paid, a call is not. */
+  | 'failed'
+  /** It never got the request, or refused it unread. */
+  | 'not_sent'
+  /** It may have worked to the end; nobody knows. */
+  | 'lost';
+
+interface CallFacts {
+  readonly durationMs: number;
+  readonly reserved: bigint;
+  /** What the instance says that the call cost; not a number of at least 0 = it says nothing. */
+  readonly reportedUsd: unknown;
+}
+
+/** @returns the amount in nano-USD and whether it is known or assumed; never more than the reservation */
+export function settle(
+  price: Price,
+  settlement: Settlement,
+  { durationMs, reserved, reportedUsd }: CallFacts,
+): { readonly amount: bigint; readonly certainty: 'exact' | 'estimated' } {
+  if (settlement === 'not_sent') return { amount: 0n, certainty: 'exact' };
+  if (settlement === 'lost') return { amount: reserved, certainty: 'estimated' };
+  if (price.rate_usd === 0 || (price.cost_type === 'per_call' && settlement === 'failed')) {
+    return { amount: 0n, certainty: 'exact' };
+  }
+  const amount = isAmount(reportedUsd)
+    ? toNanoUsd(reportedUsd)
+    : price.cost_type === 'per_call'
+      ? toNanoUsd(price.rate_usd)
+      : perSecond(price.rate_usd, durationMs);
+  return { amount: amount < reserved ? amount : reserved, certainty: 'exact' };
+}
+
+function isAmount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0;
+}
+
+interface BudgetState {
+  /** Null = none. */
+  readonly limit: bigint | null;
+  readonly spent: bigint;
+  readonly reserved: bigint;
+}
+
+/** A budget that refused a reservation. */
+export interface Shortage extends BudgetState {
+  readonly limit: bigint;
+  readonly scope: Exclude<BudgetRefusal['scope'], 'call'>;
+  /** The run of the call, or one above it, where the scope is a run's. */
+  readonly runId: string | null;
+  /** RFC 3339; null = never by itself. */
+  readonly resetsAt: string | null;
+}
+
+/** What a budget with a limit still lets a call reserve. */
+export function headroomOf({ limit, spent, reserved }: BudgetState & { readonly limit: bigint }): bigint {
+  const left = limit - spent - reserved;
+  return left > 0n ? left : 0n;
+}
+
+type BudgetFigure = 'limit_usd' | 'spent_usd' | 'reserved_usd';
+
+/** A call that costs nothing always fits. */
+export function hasRoomFor({ limit, ...used }: BudgetState, nano: bigint): boolean {
+  return limit === null || nano === 0n || nano <= headroomOf({ limit, ...used });
+}
+
+/** The day of all projects shows no figures: they would tell one project what the others spend. */
+function showFigures({ scope, limit, spent, reserved }: Shortage): Pick<BudgetRefusal, BudgetFigure> {
+  if (scope === 'global') return {};
+  return {
+    limit_usd: fromNanoUsd(limit),
+    spent_usd: fromNanoUsd(spent),
+    reserved_usd: fromNanoUsd(reserved),
+  };
+}
+
+export function toRefusal(shortage: Shortage, minimumUsd: number): BudgetRefusal {
+  const { scope, runId, resetsAt } = shortage;
+  return {
+    scope,
+    ...(runId === null ? {} : { run_id: runId }),
+    ...showFigures(shortage),
+    minimum_usd: minimumUsd,
+    resets_at: resetsAt,
+  };
+}
+
+/** `: limit 5 USD, spent 4, reserved 0.5`, or nothing of a budget whose figures are not shown. */
+export function describeFigures({ limit_usd, spent_usd, reserved_usd }: BudgetRefusal): string {
+  if (limit_usd === undefined) return '';
+  return `: limit ${limit_usd} USD, spent ${spent_usd}, reserved ${reserved_usd}`;
+}

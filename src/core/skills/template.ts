@@ -1,0 +1,219 @@
+/**
+ * What a skill knows of the correction itself. Text that starts with `[` is a JSON Patch, anything else (also text
+ * that starts with an expression) is literal text, for jobs that are not steps. A merge patch is refused: it
+ * cannot say what it expects to find. String leaves may hold expressions over `input` and `match`.
+ *
+ * Which places of the document a patch has tested so far. A test on a place also covers what stands below it,
+ * until an operation moves the items of its list.
+ */
+import type { Json } from '../../contracts/primitives.ts';
+import { isEqual } from '../expression/compare.ts';
+import { evaluateTemplate } from '../expression/evaluate.ts';
+import type { SkillScope } from '../expression/evaluation.ts';
+import { skillDialect } from '../expression/filters.ts';
+import { ExpressionError, type ExpressionSyntaxError } from '../expression/language.ts';
+import {
+  type CompiledTemplate,
+  hasReference,
+  readTemplate,
+  type TemplateReading,
+} from '../expression/template.ts';
+import { isPlainObject } from '../json.ts';
+import {
+  applyOperation,
+  createCopyBudget,
+  type PatchOperation,
+  readPatch,
+  showPointer,
+  valueAt,
+} from './json-patch.ts';
+import { findProtectedChange } from './protected.ts';
+
+/** Values are compiled; paths are as they stand. */
+type TemplateOperation = PatchOperation<CompiledTemplate>;
+
+type SkillTemplate =
+  | { readonly kind: 'patch'; readonly operations: readonly TemplateOperation[] }
+  | { readonly kind: 'text'; readonly text: CompiledTemplate };
+
+type TemplateParsing =
+  | { readonly ok: true; readonly template: SkillTemplate }
+  | { readonly ok: false; readonly message: string };
+
+export function parseTemplate(text: string): TemplateParsing {
+  const start = text.trimStart();
+  if (start.startsWith('[')) return parseJsonTemplate(text);
+  if (start.startsWith('{') && !start.startsWith('{{')) return { ok: false, message: mergeRefusal };
+  if (start === '') return { ok: false, message: 'the template is empty' };
+  const reading = readValue(text, '');
+  return ifSound(reading, { kind: 'text', text: reading.template });
+}
+
+const mergeRefusal =
+  'a template that starts with { is no JSON Patch: send a list such as [{"op":"test","path":"/rate","value":"44.1k"},{"op":"replace","path":"/rate","value":44100}]';
+
+function parseJsonTemplate(text: string): TemplateParsing {
+  try {
+    return parsePatch(JSON.parse(text));
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    const message = `a template that starts like a JSON Patch has to be JSON: ${error.message.slice(0, 200)}`;
+    return { ok: false, message };
+  }
+}
+
+function parsePatch(value: Json): TemplateParsing {
+  const patch = readPatch(value);
+  if (!patch.ok) return patch;
+  const errors: ExpressionSyntaxError[] = [];
+  const operations = patch.operations.map((operation, index): TemplateOperation => {
+    if (!('value' in operation)) return operation;
+    const reading = readValue(operation.value, `/${index}/value`);
+    errors.push(...reading.errors);
+    return { ...operation, value: reading.template };
+  });
+  return ifSound({ errors }, { kind: 'patch', operations });
+}
+
+function readValue(value: Json, pointer: string): TemplateReading {
+  return readTemplate(value, pointer, skillDialect);
+}
+
+function ifSound(
+  { errors }: { readonly errors: readonly ExpressionSyntaxError[] },
+  template: SkillTemplate,
+): TemplateParsing {
+  const [first] = errors;
+  if (first === undefined) return { ok: true, template };
+  const hint = first.suggestion === undefined ? '' : `; ${first.suggestion}`;
+  const place = first.pointer === '' ? '' : ` in ${first.pointer}`;
+  return { ok: false, message: `${first.message} (at character ${first.offset}${place})${hint}` };
+}
+
+/** Whether the value follows from the input or the error, rather than being one and the same every time. */
+export function isDerived(value: Json): boolean {
+  return hasReference(readValue(value, '').template);
+}
+
+/** The form in which a template holds exactly this value, whatever its strings look like. */
+export function quoteValue(value: Json): Json {
+  const { template, errors } = readValue(value, '');
+  const isKept = errors.length === 0 && template.root.kind === 'literal' && template.root.value === value;
+  return isKept ? value : { $literal: value };
+}
+
+interface Guards {
+  isGuarded(pointer: string): boolean;
+  /** To be told every operation, in order. */
+  note(operation: TemplateOperation): void;
+}
+
+function createGuards(): Guards {
+  const tested = new Set<string>();
+
+  const forgetSiblings = (pointer: string): void => {
+    const parent = pointer.slice(0, pointer.lastIndexOf('/') + 1);
+    for (const known of tested) if (known.startsWith(parent)) tested.delete(known);
+  };
+
+  return {
+    isGuarded: (pointer) => {
+      for (let at = pointer; ; at = at.slice(0, at.lastIndexOf('/'))) {
+        if (tested.has(at)) return true;
+        if (at === '') return false;
+      }
+    },
+    note: (operation) => {
+      if (operation.op === 'test') {
+        if (!hasReference(operation.value)) tested.add(operation.path);
+        return;
+      }
+      if (operation.op === 'move') forgetSiblings(operation.from);
+      if (movesItems(operation)) forgetSiblings(operation.path);
+    },
+  };
+}
+
+function movesItems({ op, path }: TemplateOperation): boolean {
+  return op !== 'replace' && op !== 'test' && /\/\d+$/.test(path);
+}
+
+function isDerivedOperation(operation: TemplateOperation): boolean {
+  return 'value' in operation && hasReference(operation.value);
+}
+
+/** @returns what replaces or removes something without having looked at it, or null */
+export function findUnguardedChange(
+  operations: readonly TemplateOperation[],
+  bounds: readonly string[],
+): string | null {
+  const guards = createGuards();
+  const excepted = new Set(bounds);
+  for (const operation of operations) {
+    const { op, path } = operation;
+    const isLiteral = op === 'remove' || (op === 'replace' && !isDerivedOperation(operation));
+    if (isLiteral && !excepted.has(path) && !guards.isGuarded(path)) {
+      return `${op} of ${showPointer(path)} needs a test on the old value before it`;
+    }
+    guards.note(operation);
+  }
+  return null;
+}
+
+export type TemplateResult =
+  /** The corrected input; for literal text, what the text says. */
+  { readonly ok: true; readonly input: Json } | { readonly ok: false; readonly reason: string };
+
+function stop(reason: string): TemplateResult {
+  return { ok: false, reason };
+}
+
+/**
+ * Applies a template to another input than the one it was written for. It either corrects the input or says why it
+ * does not apply; no input makes it fail, and what is protected stays as it is.
+ */
+export function applyTemplate(template: SkillTemplate, scope: SkillScope): TemplateResult {
+  try {
+    switch (template.kind) {
+      case 'text':
+        return { ok: true, input: evaluateTemplate(template.text, scope) };
+      case 'patch':
+        return correct(template.operations, scope);
+    }
+  } catch (error) {
+    if (error instanceof ExpressionError) return stop(error.message);
+    throw error;
+  }
+}
+
+/** @throws ExpressionError when an expression has no value for this input */
+function correct(operations: readonly TemplateOperation[], scope: SkillScope): TemplateResult {
+  const guards = createGuards();
+  const budget = createCopyBudget();
+  let input = scope.input;
+  for (const operation of operations) {
+    if (overwrites(input, operation, guards)) {
+      return stop(`${operation.op} finds a value at ${showPointer(operation.path)} that it did not expect`);
+    }
+    const step = applyOperation(input, evaluateOperation(operation, scope), budget);
+    if (!step.ok) return step;
+    input = step.value;
+    guards.note(operation);
+  }
+  if (isEqual(input, scope.input)) return stop('the template changes nothing in this input');
+  const fault = findProtectedChange(scope.input, input);
+  return fault === null ? { ok: true, input } : stop(`${showPointer(fault.pointer)} ${fault.reason}`);
+}
+
+function evaluateOperation(operation: TemplateOperation, scope: SkillScope): PatchOperation {
+  return 'value' in operation ? { ...operation, value: evaluateTemplate(operation.value, scope) } : operation;
+}
+
+/** JSON Patch lets `add`, `move` and `copy` replace a member; here only what was tested or is derived may. */
+function overwrites(input: Json, operation: TemplateOperation, guards: Guards): boolean {
+  const { op, path } = operation;
+  if (op !== 'add' && op !== 'move' && op !== 'copy') return false;
+  if (isDerivedOperation(operation) || guards.isGuarded(path)) return false;
+  const parent = path === '' ? undefined : valueAt(input, path.slice(0, path.lastIndexOf('/')));
+  return (path === '' || isPlainObject(parent)) && valueAt(input, path) !== undefined;
+}

@@ -1,0 +1,169 @@
+/**
+ * Writes the difference between an input and its correction as a JSON Patch. Every literal that replaces or
+ * removes something is guarded by a test on what stood there, so that the template stops, rather than rewrites,
+ * when the next input holds something else.
+ */
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { Segment } from '../expression/ast.ts';
+import { isEqual } from '../expression/compare.ts';
+import { extendPointer, isList, isPlainObject } from '../json.ts';
+import { createNameSuggester } from '../nearest-name.ts';
+import { findPointerFault, type PatchOperation, patchLimits } from './json-patch.ts';
+import { isDerived, quoteValue } from './template.ts';
+
+/** One value that the correction changed. */
+export interface ValueChange {
+  /** Where it stands, from the root of the input. */
+  readonly segments: readonly Segment[];
+  /** Undefined: nothing stood there. */
+  readonly before: Json | undefined;
+  readonly after: Json;
+}
+
+export interface WriteOptions {
+  /** JSON Pointers of values that are a bound of the schema: the new value holds whatever the old one was. */
+  readonly bounds?: readonly string[];
+}
+
+interface Writing {
+  readonly bounds: ReadonlySet<string>;
+  /** An expression that gives the new value, or null: then it is written as it is. */
+  readonly express: (change: ValueChange) => string | null;
+  /** Whether a key that was misspelt is written as a move. */
+  readonly hasMoves: boolean;
+}
+
+/**
+ * @returns the text of the template; null when there is no difference, or when the way to it leads through a name
+ *   that pointers may not hold
+ */
+export function writeTemplate(
+  original: Json,
+  corrected: Json,
+  { bounds = [] }: WriteOptions = {},
+): string | null {
+  return writePatch(original, corrected, { bounds: new Set(bounds), express: () => null, hasMoves: false });
+}
+
+export function writePatch(original: Json, corrected: Json, writing: Writing): string | null {
+  const position: PatchPosition = { pointer: '', segments: [], writing };
+  const operations = writeChange(original, corrected, position);
+  if (operations.length === 0) return null;
+  if (operations.some(({ path }) => findPointerFault(path) !== null)) return null;
+  const written =
+    operations.length > patchLimits.operations ? replaceGuarded(original, corrected, position) : operations;
+  return JSON.stringify(written);
+}
+
+interface PatchPosition {
+  readonly pointer: string;
+  readonly segments: readonly Segment[];
+  readonly writing: Writing;
+}
+
+function below({ pointer, segments, writing }: PatchPosition, segment: string | number): PatchPosition {
+  return {
+    pointer: extendPointer(pointer, segment),
+    segments: [...segments, segment],
+    writing,
+  };
+}
+
+function writeChange(before: Json, after: Json, position: PatchPosition): PatchOperation[] {
+  if (isEqual(before, after)) return [];
+  const { pointer: path, segments, writing } = position;
+  const value = writing.express({ segments, before, after });
+  if (value !== null) return [{ op: 'replace', path, value }];
+  if (isPlainObject(before) && isPlainObject(after)) return writeObject(before, after, position);
+  const whole = replaceGuarded(before, after, position);
+  if (!isList(before) || !isList(after)) return whole;
+  const parts = writeList(before, after, position);
+  return isWorthIt(parts, whole) ? parts : whole;
+}
+
+/** Parts say more than the whole list where they generalise, or where they are shorter. */
+function isWorthIt(parts: readonly PatchOperation[], whole: readonly PatchOperation[]): boolean {
+  return (
+    parts.some(
+      (operation) => operation.op === 'move' || ('value' in operation && isDerived(operation.value)),
+    ) || JSON.stringify(parts).length < JSON.stringify(whole).length
+  );
+}
+
+function guard(value: Json, path: string): PatchOperation {
+  return { op: 'test', path, value: quoteValue(value) };
+}
+
+function replaceGuarded(
+  before: Json,
+  after: Json,
+  { pointer: path, writing }: PatchPosition,
+): PatchOperation[] {
+  const replace: PatchOperation = { op: 'replace', path, value: quoteValue(after) };
+  return writing.bounds.has(path) ? [replace] : [guard(before, path), replace];
+}
+
+function removeGuarded(before: Json, { pointer: path }: PatchPosition): PatchOperation[] {
+  return [guard(before, path), { op: 'remove', path }];
+}
+
+function add(after: Json, { pointer: path, segments, writing }: PatchPosition): PatchOperation {
+  const value = writing.express({ segments, before: undefined, after }) ?? quoteValue(after);
+  return { op: 'add', path, value };
+}
+
+function writeObject(before: JsonObject, after: JsonObject, position: PatchPosition): PatchOperation[] {
+  const renamed = position.writing.hasMoves ? findRenamedKeys(before, after) : new Map<string, string>();
+  const operations: PatchOperation[] = [...renamed].map(([key, from]) => ({
+    op: 'move',
+    from: extendPointer(position.pointer, from),
+    path: extendPointer(position.pointer, key),
+  }));
+  const moved = new Set(renamed.values());
+  for (const [key, value] of Object.entries(before)) {
+    if (moved.has(key)) continue;
+    const at = below(position, key);
+    const kept = Object.hasOwn(after, key);
+    operations.push(...(kept ? writeChange(value, after[key] ?? null, at) : removeGuarded(value, at)));
+  }
+  for (const [key, value] of Object.entries(after)) {
+    if (!Object.hasOwn(before, key) && !renamed.has(key)) operations.push(add(value, below(position, key)));
+  }
+  return operations;
+}
+
+/** New key to old key, where one key went, one of nearly the same name came, and the value stayed. */
+function findRenamedKeys(before: JsonObject, after: JsonObject): Map<string, string> {
+  const gone = Object.keys(before).filter((key) => !Object.hasOwn(after, key));
+  const come = Object.keys(after).filter((key) => !Object.hasOwn(before, key));
+  const [from, ...moreGone] = gone;
+  const [key, ...moreCome] = come;
+  if (from === undefined || key === undefined || moreGone.length + moreCome.length > 0) return new Map();
+  const isNear = createNameSuggester([key])(from) !== undefined;
+  return new Map(isNear && isEqual(before[from] ?? null, after[key] ?? null) ? [[key, from]] : []);
+}
+
+/** Items are paired from both ends; what is left over in the middle is removed or added. */
+function writeList(
+  before: readonly Json[],
+  after: readonly Json[],
+  position: PatchPosition,
+): PatchOperation[] {
+  const shorter = Math.min(before.length, after.length);
+  const change = after.length - before.length;
+  let end = 0;
+  while (change !== 0 && end < shorter && isEqual(before.at(-1 - end) ?? null, after.at(-1 - end) ?? null))
+    end++;
+  const paired = shorter - end;
+  const operations = change > 0 ? [guard(before, position.pointer)] : [];
+  for (let index = 0; index < paired; index++) {
+    operations.push(...writeChange(before[index] ?? null, after[index] ?? null, below(position, index)));
+  }
+  for (let index = paired - change - 1; index >= paired; index--) {
+    operations.push(...removeGuarded(before[index] ?? null, below(position, index)));
+  }
+  for (let index = paired; index < paired + change; index++) {
+    operations.push(add(after[index] ?? null, below(position, index)));
+  }
+  return operations;
+}

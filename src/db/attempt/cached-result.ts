@@ -1,0 +1,272 @@
+/**
+ * Which call a kept result answers, and who makes a call that others wait for. A leader shows that it is there by
+ * its open attempt, or by an end or a beginning that is a moment old: one that shows nothing is replaced by
+ * whoever comes next.
+ */
+
+import type { CacheRemoval } from '../../contracts/cache.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { Db } from '../connect.ts';
+import { runPrepared } from '../statements.ts';
+import type { StepKey } from './attempt.ts';
+
+export interface CacheKey {
+  readonly project_id: string;
+  /** SHA-256, hex. */
+  readonly key: string;
+}
+
+/** Before its first attempt, and between two, a leader is believed for so long. */
+const quietSeconds = 10;
+
+/** Whether somebody makes the call of `cached_result c`. */
+const isLed = `greatest(c.led_at, (select max(coalesce(a.finished_at, a.lease_until)) from attempt a
+    where a.key = c.run_id || '.' || c.step_id || '.' || c.item || '.0'))
+  > clock_timestamp() - interval '${quietSeconds} seconds'`;
+
+export interface CachedResultRow {
+  readonly key: string;
+  readonly run_id: string;
+  readonly step_id: string;
+  readonly item: number;
+  readonly attempt_id: string;
+  readonly instance_id: string;
+  readonly endpoint: string;
+  readonly cost_nano: string;
+  readonly output: Json;
+  readonly places: JsonObject;
+  readonly files: JsonObject;
+}
+
+export interface CacheLookup {
+  readonly project_id: string;
+  /** Any of them answers; the first is led. At least one. */
+  readonly keys: readonly string[];
+  readonly step: StepKey;
+  readonly pipeline: string;
+  readonly capability: string;
+  readonly ttl_ms: number;
+}
+
+type CacheFind =
+  | { readonly kind: 'hit'; readonly result: CachedResultRow }
+  /** It is the caller's to make. */
+  | { readonly kind: 'lead' }
+  | { readonly kind: 'follow' };
+
+/** Of a parameter. */
+function bytes(keys: string): string {
+  return `array(select decode(k, 'hex') from unnest(${keys}::text[]) k)`;
+}
+
+const fresh = `select encode(c.key, 'hex') as key, c.run_id, c.step_id, c.item, c.attempt_id, c.places, c.files,
+     s.output, a.instance_id, a.endpoint, coalesce(a.settled_nano, 0)::text as cost_nano
+   from clock, cached_result c
+   join step s on s.run_id = c.run_id and s.step_id = c.step_id and s.item = c.item
+   join attempt a on a.attempt_id = c.attempt_id
+   where c.project_id = $1 and c.key = any (${bytes('$2')}) and c.expires_at > now
+     and c.stored_at > now - $3::float8 * interval '1 millisecond' and s.state = 'succeeded'
+   order by c.stored_at desc limit 1`;
+
+const lookUp = `with clock as materialized (select clock_timestamp() as now), known as (${fresh}), led as (
+   insert into cached_result as c (project_id, key, run_id, step_id, item, pipeline, capability, led_at, expires_at)
+   select $1, decode($2[1], 'hex'), $4, $5, $6, $7, $8, now, now + $3::float8 * interval '1 millisecond'
+   from clock where not exists (select 1 from known)
+   on conflict (project_id, key) do update set run_id = excluded.run_id, step_id = excluded.step_id,
+     item = excluded.item, pipeline = excluded.pipeline, capability = excluded.capability, led_at = excluded.led_at,
+     expires_at = excluded.expires_at, attempt_id = null, places = null, files = null, stored_at = null
+   where case when c.stored_at is null
+     then (c.run_id, c.step_id, c.item) = (excluded.run_id, excluded.step_id, excluded.item) or not (${isLed})
+     else c.expires_at <= excluded.led_at
+       or c.stored_at <= excluded.led_at - $3::float8 * interval '1 millisecond' end
+   returning 1
+ )
+ select true as is_hit, known.* from known
+ union all
+ select false, null, null, null, null, null, null, null, null, null, null, null from led`;
+
+/** Takes the result of an equal call, or the lead where nobody makes it. One statement. */
+export async function lookUpResult(db: Db, lookup: CacheLookup): Promise<CacheFind> {
+  const { project_id, keys, step, pipeline, capability, ttl_ms } = lookup;
+  const [row] = await runPrepared<CachedResultRow & { is_hit: boolean }>(db, {
+    name: 'look_up_result',
+    text: lookUp,
+    values: [project_id, keys, ttl_ms, step.run_id, step.step_id, step.item, pipeline, capability],
+  });
+  if (row === undefined) return { kind: 'follow' };
+  return row.is_hit ? { kind: 'hit', result: row } : { kind: 'lead' };
+}
+
+/** Reads a result without leading: for a plan. */
+export async function readResult(
+  db: Db,
+  { project_id, keys, ttl_ms }: Pick<CacheLookup, 'project_id' | 'keys' | 'ttl_ms'>,
+): Promise<CachedResultRow | undefined> {
+  const rows = await runPrepared<CachedResultRow>(db, {
+    name: 'read_result',
+    text: `with clock as materialized (select clock_timestamp() as now) ${fresh}`,
+    values: [project_id, keys, ttl_ms],
+  });
+  return rows[0];
+}
+
+/** Of those that are waited for, the ones of which it is over: there is a result, or nobody makes the call any more. */
+export async function listDecidedKeys(db: Db, waited: readonly CacheKey[]): Promise<readonly CacheKey[]> {
+  const { rows } = await db.raw<{ rows: CacheKey[] }>(
+    `select w.project_id, w.key from unnest(?::text[], ?::text[]) w (project_id, key)
+     left join cached_result c on c.project_id = w.project_id and c.key = decode(w.key, 'hex')
+     where c.key is null or c.stored_at is not null or not (${isLed})`,
+    [waited.map(({ project_id }) => project_id), waited.map(({ key }) => key)],
+  );
+  return rows;
+}
+
+interface NewResult extends Omit<CacheLookup, 'keys'> {
+  /** That was led. */
+  readonly led_key: string;
+  /** What the instance that answered makes of the call. */
+  readonly key: string;
+  readonly attempt_id: string;
+  readonly places: JsonObject;
+  readonly files: JsonObject;
+  /** Only what an instance of the project itself has answered is kept. */
+  readonly is_of_own_alone?: boolean;
+}
+
+/**
+ * Whoever led is told by the row; a result of somebody who was taken for gone is a result all the same.
+ *
+ * @returns false when it was to be kept of own instances alone, and another project's has answered
+ */
+export async function storeResult(db: Db, result: NewResult): Promise<boolean> {
+  const { project_id, step, ttl_ms, led_key, key, ...rest } = result;
+  const rows = await runPrepared(db, {
+    name: 'store_result',
+    text: `with clock as materialized (select clock_timestamp() as now), left_over as (
+       delete from cached_result where project_id = $1 and key = decode($3, 'hex') and $3 <> $2
+         and run_id = $4 and step_id = $5 and item = $6 and stored_at is null
+     )
+     insert into cached_result (project_id, key, run_id, step_id, item, pipeline, capability, attempt_id, places,
+       files, led_at, stored_at, expires_at)
+     select $1, decode($2, 'hex'), $4, $5, $6, $7, $8, $9, $10, $11, now, now,
+       now + $12::float8 * interval '1 millisecond' from clock
+     where not $13::boolean or exists (select from attempt a join instance i using (instance_id)
+       where a.attempt_id = $9 and i.owner_project = $1)
+     on conflict (project_id, key) do update set run_id = excluded.run_id, step_id = excluded.step_id,
+       item = excluded.item, pipeline = excluded.pipeline, capability = excluded.capability,
+       attempt_id = excluded.attempt_id, places = excluded.places, files = excluded.files,
+       led_at = excluded.led_at, stored_at = excluded.stored_at, expires_at = excluded.expires_at
+     returning 1`,
+    values: [
+      ...[project_id, key, led_key, step.run_id, step.step_id, step.item, rest.pipeline, rest.capability],
+      ...[rest.attempt_id, JSON.stringify(rest.places), JSON.stringify(rest.files), ttl_ms],
+      rest.is_of_own_alone ?? false,
+    ],
+  });
+  return rows.length === 1;
+}
+
+/** The leader has no result: the next one may come. */
+export async function releaseLead(
+  db: Db,
+  { project_id, key }: CacheKey,
+  { run_id, step_id, item }: StepKey,
+): Promise<void> {
+  await db.raw(
+    `delete from cached_result where project_id = ? and key = decode(?, 'hex') and run_id = ? and step_id = ?
+       and item = ? and stored_at is null`,
+    [project_id, key, run_id, step_id, item],
+  );
+}
+
+/** Its files are gone, or others. One that was stored since stays. */
+export async function dropResult(db: Db, { project_id, key }: CacheKey, attemptId: string): Promise<void> {
+  await db.raw(
+    `delete from cached_result where project_id = ? and key = decode(?, 'hex') and attempt_id = ?`,
+    [project_id, key, attemptId],
+  );
+}
+
+// Results that are kept, as people look at them; calls under way are none yet.
+
+export interface ListedResultRow {
+  /** Hex. */
+  readonly key: string;
+  readonly capability: string;
+  readonly pipeline: string;
+  readonly run_id: string;
+  readonly step_id: string;
+  readonly item: number;
+  /** bigint as text */
+  readonly cost_nano: string;
+  readonly files: number;
+  readonly stored_at: Date;
+  /** As text, exact. */
+  readonly place: string;
+  readonly expires_at: Date;
+}
+
+/** The last one of the page before. */
+export type ResultPlace = Pick<ListedResultRow, 'place' | 'key'>;
+
+type ResultFilter = Omit<CacheRemoval, 'key'> & {
+  readonly after: ResultPlace | null;
+  readonly limit: number;
+};
+
+type Which = Partial<Record<keyof CacheRemoval, string | undefined>>;
+
+function conditionsOf({ key, capability, pipeline, run_id }: Which): string {
+  return [
+    'c.project_id = :projectId and c.stored_at is not null',
+    ...(key === undefined ? [] : [`c.key = decode(:key, 'hex')`]),
+    ...(capability === undefined ? [] : ['c.capability = :capability']),
+    ...(pipeline === undefined ? [] : ['c.pipeline = :pipeline']),
+    ...(run_id === undefined ? [] : ['c.run_id = :run_id']),
+  ].join(' and ');
+}
+
+/** Newest first; those that are too old are left out. */
+export async function listResults(
+  db: Db,
+  projectId: string,
+  { after, limit, ...which }: ResultFilter,
+): Promise<readonly ListedResultRow[]> {
+  const next =
+    after === null ? '' : `and (c.stored_at, c.key) < (cast(:place as timestamptz), decode(:lastKey, 'hex'))`;
+  const { rows } = await db.raw<{ rows: ListedResultRow[] }>(
+    `select encode(c.key, 'hex') as key, c.capability, c.pipeline, c.run_id, c.step_id, c.item, c.stored_at,
+       c.stored_at::text as place, c.expires_at, coalesce(a.settled_nano, 0)::text as cost_nano,
+       (select count(*)::int from json_object_keys(c.files)) as files
+     from cached_result c left join attempt a using (attempt_id)
+     where ${conditionsOf(which)} and c.expires_at > now() ${next}
+     order by c.stored_at desc, c.key desc limit :limit`,
+    { projectId, ...which, place: after?.place, lastKey: after?.key, limit },
+  );
+  return rows;
+}
+
+/** @returns how many */
+export async function removeResults(db: Db, projectId: string, which: CacheRemoval): Promise<number> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `delete from cached_result c where ${conditionsOf(which)}`,
+    { projectId, ...which },
+  );
+  return rowCount;
+}
+
+const batch = 1_000;
+
+/** What nobody may take any more, and calls that nobody has ended. @returns how many */
+export async function purgeResults(db: Db): Promise<number> {
+  let purged = 0;
+  for (;;) {
+    const { rowCount } = await db.raw<{ rowCount: number }>(
+      `delete from cached_result where ctid = any (array(
+         select ctid from cached_result where expires_at < now() order by expires_at limit ?))`,
+      [batch],
+    );
+    purged += rowCount;
+    if (rowCount < batch) return purged;
+  }
+}

@@ -1,0 +1,298 @@
+/**
+ * Rows of a project that is being erased, in batches. What is named here belongs to nothing else. Its calls go by
+ * `erase_attempts` (sql/deletion.sql.ts). None of its schedules starts anything, and none is told to Temporal
+ * again. Definitions are stored once per text, whoever submits it: one goes with the last run or version that
+ * names it.
+ */
+import type { Db } from '../connect.ts';
+import { leastId } from '../partitions.ts';
+import { tryScheduleTurn } from '../schedule.ts';
+import { deleteRuns, type RowCounts } from './old-runs.ts';
+
+interface ErasedSchedule {
+  readonly schedule_id: string;
+  readonly workflow_id: string;
+}
+
+/** What Temporal still has of them is removed before their rows go, so nobody delivers the deletion. */
+async function endSchedules(db: Db, projectId: string): Promise<void> {
+  await db.raw(
+    `update schedule set deleted_at = clock_timestamp(), delivered_version = version
+     where project_id = ? and deleted_at is null`,
+    [projectId],
+  );
+}
+
+export async function listEndedSchedules(db: Db, projectId: string): Promise<readonly ErasedSchedule[]> {
+  return db('schedule').where({ project_id: projectId }).select('schedule_id', 'workflow_id');
+}
+
+/**
+ * Whoever is telling Temporal of it, from what it read before, is waited for.
+ * @param forget answers whether Temporal has nothing of it any more @returns whether the row has gone
+ */
+export function eraseSchedule(
+  db: Db,
+  schedule: ErasedSchedule,
+  forget: (schedule: ErasedSchedule) => Promise<boolean>,
+): Promise<boolean> {
+  const { schedule_id } = schedule;
+  return db.transaction(async (trx) => {
+    if (!(await tryScheduleTurn(trx, schedule_id)) || !(await forget(schedule))) return false;
+    await trx('schedule').where({ schedule_id }).delete();
+    return true;
+  });
+}
+
+/** Nobody is asked and nothing is called or started any more; runs are ended by themselves. */
+export async function stopWork(db: Db, projectId: string): Promise<void> {
+  const names = { projectId };
+  await db.raw(
+    `update instance set state = 'deregistered', reason = 'its project is erased',
+       down_since = coalesce(down_since, now()) where owner_project = :projectId and state <> 'deregistered'`,
+    names,
+  );
+  await endSchedules(db, projectId);
+  await db.raw('delete from webhook where project_id = :projectId', names);
+  await db.raw(
+    `update escalation set state = 'cancelled', finished_at = clock_timestamp()
+     where project_id = :projectId and run_id is null and state in ('running', 'in_review')`,
+    names,
+  );
+}
+
+/** In the order in which they can go; those with `project_id`. */
+const plain = ['review', 'advice_answer', 'idempotency', 'cached_result', 'pipeline_alias'] as const;
+export type PlainTable = (typeof plain)[number] | 'skill' | 'skill_use' | 'instance';
+export const plainTables: readonly PlainTable[] = [...plain, 'skill_use'];
+
+const owned: Partial<Record<PlainTable, string>> = {
+  skill_use: 'skill_id in (select skill_id from skill where project_id = :projectId)',
+  instance: `owner_project = :projectId and not exists (select from attempt a
+    where a.instance_id = instance.instance_id and a.state in ('reserved', 'dispatched'))`,
+};
+
+export async function deletePlain(
+  db: Db,
+  table: PlainTable,
+  { projectId, limit }: { readonly projectId: string; readonly limit: number },
+): Promise<number> {
+  const where = owned[table] ?? 'project_id = :projectId';
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `delete from ${table} where ctid = any (array(select ctid from ${table} where ${where} limit :limit))`,
+    { projectId, limit },
+  );
+  return rowCount;
+}
+
+/** One may be in the middle of a call of another project. */
+export async function hasInstances(db: Db, projectId: string): Promise<boolean> {
+  return (await db('instance').where({ owner_project: projectId }).first('instance_id')) !== undefined;
+}
+
+/** @param ms an upload past us that was announced so lately may still come */
+export async function listErasableJobs(
+  db: Db,
+  projectId: string,
+  { ms, limit }: { readonly ms: number; readonly limit: number },
+): Promise<readonly string[]> {
+  const { rows } = await db.raw<{ rows: { job_id: string }[] }>(
+    `select job_id from job j where project_id = :projectId and (:ms = 0 or not exists (
+       select from media_object o where o.job_id = j.job_id and o.state = 'announced' and o.upload_id is null
+         and o.created_at > now() - :ms * interval '1 millisecond')) limit :limit`,
+    { projectId, ms, limit },
+  );
+  return rows.map(({ job_id }) => job_id);
+}
+
+export type ErasedBook = 'ledger_entry' | 'skill_version' | 'audit';
+
+/** functions/erase-project.sql.ts @returns null when there are no more */
+export async function eraseBook(
+  db: Db,
+  book: ErasedBook,
+  page: ErasedProject & { readonly keys: readonly string[]; readonly after: string; readonly most: number },
+): Promise<string | null> {
+  const { project_id, pseudonym, keys, after, most } = page;
+  const { rows } = await db.raw<{ rows: [{ place: string | null }] }>(
+    'select erase_project(?, ?, ?, ?, ?, ?) as place',
+    [book, project_id, pseudonym, [...keys], after, most],
+  );
+  return rows[0].place;
+}
+
+/** What is the project's by its name only. A spec stays that a run of another project is under way with. */
+export async function eraseNames(trx: Db, projectId: string): Promise<RowCounts> {
+  const names = { projectId };
+  const remove = async (statement: string): Promise<number> => {
+    const { rowCount } = await trx.raw<{ rowCount: number }>(statement, names);
+    return rowCount;
+  };
+  await remove(`delete from budget where scope = 'project:' || :projectId
+    or scope >= 'capability:' || :projectId || ':' and scope < 'capability:' || :projectId || ';'`);
+  const capability_spec = await remove(
+    `delete from capability_spec s using publisher p where p.name = s.name and p.projects = array[:projectId::text]
+       and not exists (select from run r where r.finished_at is null and jsonb_exists(r.specs, s.name))`,
+  );
+  await remove('delete from publisher where projects = array[:projectId::text]');
+  await remove(`update publisher set projects = array_remove(projects, :projectId::text)
+    where :projectId::text = any (projects)`);
+  return { capability_spec };
+}
+
+interface ErasedProject {
+  readonly project_id: string;
+  readonly pseudonym: string;
+}
+
+/** @returns how many went; those that stay are nobody's any more */
+export async function eraseAttempts(
+  trx: Db,
+  { project_id, pseudonym }: ErasedProject,
+  attemptIds: readonly string[],
+): Promise<number> {
+  const { rows } = await trx.raw<{ rows: [{ deleted: number }] }>(
+    'select erase_attempts(?, ?, ?) as deleted',
+    [...[project_id, pseudonym, [...attemptIds]]],
+  );
+  return rows[0].deleted;
+}
+
+interface AttemptPage {
+  readonly own: readonly string[];
+  /** The last that was looked at; null: there are no more. */
+  readonly place: string | null;
+  /** One is open, or ended so lately that the next may follow: it is looked at again. */
+  readonly is_blocked: boolean;
+}
+
+/** Attempts have no order by project: all are looked at, once. */
+export async function pageAttempts(
+  db: Db,
+  {
+    project_id,
+    after,
+    limit,
+    quietMs,
+  }: { project_id: string; after: string; limit: number; quietMs: number },
+): Promise<AttemptPage> {
+  const { rows } = await db.raw<{ rows: [AttemptPage] }>(
+    `with page as materialized (
+       select attempt_id, project_id = :project_id as is_own, project_id = :project_id and (
+         finished_at is null or finished_at > clock_timestamp() - :quietMs * interval '1 millisecond') as is_going
+       from attempt where attempt_id > :after order by attempt_id limit :limit
+     ), stop as (select min(attempt_id) as at from page where is_going)
+     select array(select attempt_id from page, stop where is_own and (at is null or attempt_id < at)) as own,
+       (select max(attempt_id) from page, stop where at is null or attempt_id < at) as place,
+       (select at is not null from stop) as is_blocked`,
+    { project_id, after, limit, quietMs },
+  );
+  return rows[0];
+}
+
+/** Clocks of servers, which give out the ids, may differ. */
+const skewMs = 600_000;
+
+/**
+ * Calls that were written after their place had been looked at: made by whoever was still trusted, all of them after the
+ * erasure was asked for.
+ * @returns the place before them; null: there are none
+ */
+export async function findLatePlace(
+  db: Db,
+  { project_id, requested_at }: { readonly project_id: string; readonly requested_at: Date },
+): Promise<string | null> {
+  const place = leastId('att', new Date(requested_at.getTime() - skewMs));
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    'select 1 from attempt where attempt_id > ? and project_id = ? limit 1',
+    [place, project_id],
+  );
+  return rows.length > 0 ? place : null;
+}
+
+/** @param digests that the rows named that have just been deleted */
+async function deleteUnnamed(trx: Db, digests: readonly string[]): Promise<number> {
+  const { rowCount } = await trx.raw<{ rowCount: number }>(
+    `delete from definition d where digest = any (?)
+       and not exists (select from run r where r.digest = d.digest)
+       and not exists (select from pipeline_version v where v.digest = d.digest)`,
+    [[...new Set(digests)]],
+  );
+  return rowCount;
+}
+
+/** Stored pipelines, whose aliases have gone. */
+export async function eraseVersions(trx: Db, projectId: string, limit: number): Promise<RowCounts> {
+  const { rows } = await trx.raw<{ rows: { digest: string }[] }>(
+    `delete from pipeline_version where ctid = any (array(
+       select ctid from pipeline_version where project_id = ? limit ?)) returning digest`,
+    [projectId, limit],
+  );
+  const definition = await deleteUnnamed(
+    trx,
+    rows.map(({ digest }) => digest),
+  );
+  return { pipeline_version: rows.length, definition };
+}
+
+export async function listRunsToEnd(db: Db, projectId: string, limit: number): Promise<readonly string[]> {
+  return db('run')
+    .where({ project_id: projectId })
+    .whereNull('finished_at')
+    .whereRaw(`cancel_mode is distinct from 'terminate'`)
+    .limit(limit)
+    .pluck('run_id');
+}
+
+export interface ErasedRun {
+  readonly run_id: string;
+  readonly pipeline: string;
+  /** Of the schedule's start that made it. */
+  readonly schedule_start: string | null;
+}
+
+/** No start of one that ended before it was known to have started comes any more after so long. */
+const startOverS = 60;
+
+const hasOpenCall = `exists (select from attempt a
+  where a.run_id = r.run_id and a.state in ('reserved', 'dispatched'))`;
+
+/** Ended, with no run below and no call open. */
+export async function listErasableRuns(
+  db: Db,
+  projectId: string,
+  limit: number,
+): Promise<readonly ErasedRun[]> {
+  const { rows } = await db.raw<{ rows: ErasedRun[] }>(
+    `select run_id, pipeline, case when schedule_id is not null then parent_workflow_id end as schedule_start
+     from run r where project_id = :projectId and finished_at is not null
+       and (start_delivered_at is not null or cancel_delivered_at is not null
+         or finished_at < clock_timestamp() - ${startOverS} * interval '1 second')
+       and not exists (select from run c where c.parent_run_id = r.run_id) and not ${hasOpenCall}
+     order by run_id limit :limit`,
+    { projectId, limit },
+  );
+  return rows;
+}
+
+/** A claim names its run's row, so none comes between the lock and the look. One that came before keeps its run. */
+export async function eraseRuns(
+  trx: Db,
+  project: ErasedProject,
+  runIds: readonly string[],
+): Promise<RowCounts> {
+  await trx.raw('select 1 from run where run_id = any (?) order by run_id for update', [[...runIds]]);
+  const { rows } = await trx.raw<{ rows: { run_id: string; digest: string }[] }>(
+    `select run_id, digest from run r where run_id = any (?) and project_id = ? and not ${hasOpenCall}`,
+    [[...runIds], project.project_id],
+  );
+  const going = rows.map(({ run_id }) => run_id);
+  const attempts: string[] = await trx('attempt').whereIn('run_id', going).pluck('attempt_id');
+  const attempt = await eraseAttempts(trx, project, attempts);
+  const counts = await deleteRuns(trx, going);
+  const definition = await deleteUnnamed(
+    trx,
+    rows.map(({ digest }) => digest),
+  );
+  return { ...counts, attempt, definition };
+}

@@ -1,0 +1,171 @@
+/**
+ * Erasures of projects: asked for, under way, ended; how much of a project is there, which an erasure would delete
+ * or has still to; and ties between keys, people and a project that goes. A key that holds nothing else goes with
+ * it; a person never does.
+ */
+import type { Db } from '../connect.ts';
+import { toJsonb } from '../statements.ts';
+import type { RowCounts } from './old-runs.ts';
+
+export interface ErasureRow {
+  readonly pseudonym: string;
+  /** Null: it is gone. */
+  readonly project_id: string | null;
+  readonly requested_at: Date;
+  readonly finished_at: Date | null;
+  readonly attempts_after: string;
+  readonly deleted: Readonly<Record<string, number>>;
+}
+
+/** One that has not ended. */
+export interface OpenErasure extends ErasureRow {
+  readonly project_id: string;
+}
+
+const columns = 'pseudonym, project_id, requested_at, finished_at, attempts_after, deleted';
+
+export async function findErasure(db: Db, projectId: string): Promise<ErasureRow | undefined> {
+  const { rows } = await db.raw<{ rows: ErasureRow[] }>(
+    `select ${columns} from erasure where project_sha256 = sha256(?::text::bytea)`,
+    [projectId],
+  );
+  return rows[0];
+}
+
+export async function insertErasure(trx: Db, pseudonym: string, projectId: string): Promise<ErasureRow> {
+  const { rows } = await trx.raw<{ rows: [ErasureRow] }>(
+    `insert into erasure (pseudonym, project_id, project_sha256) values (:pseudonym, :projectId,
+       sha256(:projectId::text::bytea)) returning ${columns}`,
+    { pseudonym, projectId },
+  );
+  return rows[0];
+}
+
+/** Waits for work that is being written in it; what comes then is refused. False: there is no such project. */
+export async function markErasing(trx: Db, projectId: string): Promise<boolean> {
+  await trx.raw('select 1 from project where project_id = ? for update', [projectId]);
+  const { rowCount } = await trx.raw<{ rowCount: number }>(
+    'update project set erasing_since = coalesce(erasing_since, clock_timestamp()) where project_id = ?',
+    [projectId],
+  );
+  return rowCount > 0;
+}
+
+/** Oldest first; those that were asked for so long ago, by the clock of the database, are quiet. */
+export async function listOpenErasures(
+  db: Db,
+  quietMs: number,
+): Promise<readonly (OpenErasure & { readonly is_quiet: boolean })[]> {
+  const { rows } = await db.raw(
+    `select ${columns}, requested_at < clock_timestamp() - ? * interval '1 millisecond' as is_quiet
+     from erasure where finished_at is null order by requested_at`,
+    [quietMs],
+  );
+  return rows;
+}
+
+export async function saveProgress(
+  db: Db,
+  { pseudonym, deleted, attempts_after }: Pick<ErasureRow, 'pseudonym' | 'deleted' | 'attempts_after'>,
+): Promise<void> {
+  await db('erasure')
+    .where({ pseudonym })
+    .update({ deleted: toJsonb({ ...deleted }), attempts_after });
+}
+
+/** The last of it: keys, the project and its name. */
+export async function finishErasure(trx: Db, { pseudonym, project_id }: OpenErasure): Promise<void> {
+  await trx('erasure').where({ pseudonym }).update({ project_id: null, finished_at: trx.fn.now() });
+  await trx('project').where({ project_id }).delete();
+}
+
+/** Of these projects. */
+export async function listErasing(db: Db, projects: readonly string[]): Promise<readonly string[]> {
+  return db('project')
+    .whereIn('project_id', [...projects])
+    .whereNotNull('erasing_since')
+    .pluck('project_id');
+}
+
+/** Bound: `projectId`. */
+const keysOfProjectAlone = `projects = array[:projectId::text]
+  and not exists (select from person p where p.key_id = api_key.key_id)`;
+
+/** Keys that hold other projects keep those; the others stop, and their sessions end. */
+export async function untieKeys(
+  trx: Db,
+  { projectId, pseudonym }: { readonly projectId: string; readonly pseudonym: string },
+): Promise<void> {
+  const names = { projectId, pseudonym };
+  await trx.raw(
+    `update api_key set revoked_at = coalesce(revoked_at, now()) where ${keysOfProjectAlone}`,
+    names,
+  );
+  await trx.raw(
+    `update api_key set projects = case when cardinality(array_remove(projects, :projectId::text)) = 0
+       then array[:pseudonym::text] else array_remove(projects, :projectId::text) end
+     where :projectId::text = any (projects) and not (${keysOfProjectAlone})`,
+    names,
+  );
+  await trx.raw(
+    `update person set grants = (select coalesce(jsonb_agg(jsonb_set(g, '{projects}', (g -> 'projects') - :projectId::text)),
+       '[]') from jsonb_array_elements(grants) g) where strpos(grants::text, :projectId) > 0`,
+    names,
+  );
+  for (const table of ['session', 'login_code'])
+    await trx.raw(
+      `delete from ${table} where key_id in (select key_id from api_key where ${keysOfProjectAlone})`,
+      names,
+    );
+}
+
+/** Those that go with the project. */
+export async function listKeysOfProject(db: Db, projectId: string): Promise<readonly string[]> {
+  const { rows } = await db.raw<{ rows: { key_id: string }[] }>(
+    `select key_id from api_key where ${keysOfProjectAlone}`,
+    { projectId },
+  );
+  return rows.map(({ key_id }) => key_id);
+}
+
+export async function deleteKeys(trx: Db, keyIds: readonly string[]): Promise<number> {
+  const ids = [...keyIds];
+  for (const table of ['session', 'login_code']) await trx(table).whereIn('key_id', ids).delete();
+  await trx('api_key').whereIn('created_by', ids).update({ created_by: null });
+  await trx('publisher').whereIn('set_by', ids).update({ set_by: 'erased' });
+  for (const table of ['webhook', 'schedule'])
+    await trx(table).whereIn('created_by', ids).update({ created_by: 'erased' });
+  return trx('api_key').whereIn('key_id', ids).delete();
+}
+
+/** Each by an index; each named once where `Erasure` is explained. */
+const counted: Readonly<Record<string, string>> = {
+  run: 'project_id = :projectId',
+  open_run: 'project_id = :projectId and finished_at is null',
+  job: 'project_id = :projectId',
+  media_object: `project_id = :projectId and state = 'stored'`,
+  schedule: 'project_id = :projectId and deleted_at is null',
+  webhook: 'project_id = :projectId',
+  review: `project_id = :projectId and state in ('open', 'claimed')`,
+  escalation: 'project_id = :projectId',
+  skill: 'project_id = :projectId',
+  cached_result: 'project_id = :projectId',
+  pipeline_version: 'project_id = :projectId',
+  instance: 'owner_project = :projectId',
+  api_key: keysOfProjectAlone,
+};
+
+const tableOf: Readonly<Record<string, string>> = { open_run: 'run' };
+
+const countColumns = Object.entries(counted)
+  .map(([name, where]) => {
+    const rows = `select 1 from ${tableOf[name] ?? name} where ${where} limit :most`;
+    return `(select count(*)::int from (${rows}) t) as ${name}`;
+  })
+  .join(', ');
+
+/** Rows by table, `open_run` beside them, each as far as `most`; none of what there is none. */
+export async function countLeft(db: Db, projectId: string, most: number): Promise<RowCounts> {
+  const { rows } = await db.raw<{ rows: [RowCounts] }>(`select ${countColumns}`, { projectId, most });
+  return Object.fromEntries(Object.entries(rows[0]).filter(([, count]) => count > 0));
+}

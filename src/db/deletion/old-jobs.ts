@@ -1,0 +1,287 @@
+/**
+ * Jobs that no run is left of, and whose files nobody is going to read: none that a run under way, a stored
+ * pipeline or a schedule names. A job is also kept while it is in use by itself: for as long after a file came
+ * into it, or was announced, as after its own beginning.
+ *
+ * Files stand in no table's foreign keys, so ids of jobs are looked for in the texts of a project's open runs,
+ * stored pipelines and schedules. A project may have any amount of text: it is read in pages that are bounded by
+ * bytes, and what comes meanwhile is read again by its time.
+ */
+import type { Db } from '../connect.ts';
+import { lineOf } from './deleted-batch.ts';
+
+interface Source {
+  readonly keys: readonly string[];
+  /** What is less than every key. */
+  readonly least: readonly string[];
+  readonly from: string;
+  /** `:since` or later. */
+  readonly isNew: string;
+  readonly body: string;
+}
+
+const openRuns = 'from run r';
+const isOpen = 'r.project_id = :projectId and r.finished_at is null';
+
+const sources: readonly Source[] = [
+  {
+    keys: ['r.run_id'],
+    least: [''],
+    from: `${openRuns} join job j using (job_id) where ${isOpen}`,
+    isNew: 'r.created_at >= :since',
+    body: 'j.body',
+  },
+  {
+    keys: ['s.run_id', 's.step_id', 's.item'],
+    least: ['', '', '-1'],
+    from: `${openRuns} join step s using (run_id) where ${isOpen} and r.run_id >= :key_0 and s.output is not null`,
+    isNew: '(r.created_at >= :since or s.finished_at >= :since)',
+    body: 's.output',
+  },
+  {
+    keys: ['d.digest'],
+    least: [''],
+    from: `from definition d where d.digest in (select r.digest ${openRuns} where ${isOpen} and :new)`,
+    isNew: 'r.created_at >= :since',
+    body: 'd.body',
+  },
+  {
+    keys: ['d.digest'],
+    least: [''],
+    from: `from definition d where d.digest in
+      (select v.digest from pipeline_version v where v.project_id = :projectId and :new)`,
+    isNew: 'v.created_at >= :since',
+    body: 'd.body',
+  },
+  {
+    keys: ['c.schedule_id'],
+    least: [''],
+    from: 'from schedule c where c.project_id = :projectId and c.deleted_at is null',
+    isNew: 'c.updated_at >= :since',
+    body: 'c.body',
+  },
+];
+
+/** Where the next page begins. */
+interface NamesPlace {
+  readonly source: number;
+  readonly keys: readonly string[];
+}
+
+interface NamesPage {
+  readonly jobIds: readonly string[];
+  /** Null: it was the last one. */
+  readonly next: NamesPlace | null;
+}
+
+interface NamesOrder {
+  readonly projectId: string;
+  /** Only what came since; null: everything. */
+  readonly since: Date | null;
+}
+
+const rowsOfPage = 1_000;
+/** As they are stored, which is compressed. What one page begins it also ends, so one text may be larger. */
+const bytesOfPage = 4 * 1_048_576;
+
+export const firstNames: NamesPlace = { source: 0, keys: sources[0]?.least ?? [] };
+
+/** A row that is not the last one has a key less than the next one's. */
+function statementOf({ keys, from, isNew, body }: Source, { since }: NamesOrder): string {
+  const condition = since === null ? 'true' : isNew;
+  const where = from.includes(':new') ? from.replace(':new', condition) : `${from} and ${condition}`;
+  const place = keys.map((key, n) => (key === 's.item' ? `:key_${n}::int` : `:key_${n}`));
+  const order = keys.join(', ');
+  return `with read as materialized (
+      select key, body, row_number() over () as n from (
+        select array[${keys.map((key) => `${key}::text`).join(', ')}] as key, ${body} as body
+        ${where} and (${order}) > (${place.join(', ')}) order by ${order} limit :rows) t
+    ), weighed as (
+      select *, sum(pg_column_size(body)) over (order by n) - pg_column_size(body) as bytes_before from read
+    ), page as materialized (select * from weighed where bytes_before < :bytes)
+    select array(select distinct lower(found.match[1]) from page
+        cross join lateral regexp_matches(body::text, 'media://(job_[0-9a-f-]+)', 'gi') found (match)) as job_ids,
+      (select key from page order by n desc limit 1) as last,
+      (select count(*) from page)::int < (select count(*) from read)::int or (select count(*) from read) = :rows as is_more`;
+}
+
+interface PageRow {
+  readonly job_ids: string[];
+  readonly last: string[] | null;
+  readonly is_more: boolean;
+}
+
+export async function readNames(db: Db, order: NamesOrder, place: NamesPlace): Promise<NamesPage> {
+  const source = sources[place.source];
+  if (source === undefined) return { jobIds: [], next: null };
+  const { rows } = await db.raw<{ rows: [PageRow] }>(statementOf(source, order), {
+    projectId: order.projectId,
+    rows: rowsOfPage,
+    bytes: bytesOfPage,
+    ...(order.since === null ? {} : { since: order.since }),
+    ...Object.fromEntries(place.keys.map((key, n) => [`key_${n}`, key])),
+  });
+  const [{ job_ids: jobIds, last, is_more }] = rows;
+  if (is_more && last !== null) return { jobIds, next: { source: place.source, keys: last } };
+  const following = sources[place.source + 1];
+  return {
+    jobIds,
+    next: following === undefined ? null : { source: place.source + 1, keys: following.least },
+  };
+}
+
+/** All pages. @returns null when it was stopped before the last one */
+export async function listNames(
+  db: Db,
+  order: NamesOrder,
+  isStopping: () => boolean = () => false,
+): Promise<ReadonlySet<string> | null> {
+  const named = new Set<string>();
+  let place: NamesPlace | null = firstNames;
+  while (place !== null) {
+    if (isStopping()) return null;
+    const page: NamesPage = await readNames(db, order, place);
+    for (const id of page.jobIds) named.add(id);
+    place = page.next;
+  }
+  return named;
+}
+
+export async function readClock(db: Db): Promise<Date> {
+  const { rows } = await db.raw<{ rows: [{ now: Date }] }>('select clock_timestamp() as now');
+  return rows[0].now;
+}
+
+interface JobPage {
+  readonly createdBefore: Date;
+  /** Ids of jobs that were made later than this are not looked at. */
+  readonly upTo: string;
+  /** By id, after this one. */
+  readonly after: string;
+  readonly limit: number;
+}
+
+/** Runs that have ended before count as gone where `isTrial`. */
+interface JobSelection extends JobPage {
+  readonly isTrial: boolean;
+}
+
+/** A file that was announced may come past us, so that nobody would know of it. */
+const hasYoungFile = `exists (select from media_object o where o.job_id = j.job_id and o.created_at >= :createdBefore)`;
+
+export interface OwnedJob {
+  readonly job_id: string;
+  readonly project_id: string;
+}
+
+/** Not locked yet, nor looked at for who names them. */
+export async function listRunlessJobs(
+  db: Db,
+  { createdBefore, upTo, after, limit, isTrial }: JobSelection,
+): Promise<readonly OwnedJob[]> {
+  const { rows } = await db.raw<{ rows: OwnedJob[] }>(
+    `select job_id, project_id from job j
+     where job_id > :after and job_id < :upTo and created_at < :createdBefore
+       and not exists (select from run r where r.job_id = j.job_id
+         and (not :isTrial or r.finished_at is null or r.finished_at >= :createdBefore))
+       and not ${hasYoungFile}
+     order by job_id limit :limit`,
+    { createdBefore, upTo, after, limit, isTrial },
+  );
+  return rows;
+}
+
+/** Jobs that runs or files have come to since. Read after the locks: what was committed before them is seen. */
+async function listUsed(
+  trx: Db,
+  jobIds: readonly string[],
+  { isTrial, createdBefore }: Pick<JobSelection, 'isTrial' | 'createdBefore'>,
+): Promise<ReadonlySet<string>> {
+  const { rows } = await trx.raw<{ rows: { job_id: string }[] }>(
+    `select job_id from job j where job_id = any (:jobIds)
+       and (not :isTrial and exists (select from run r where r.job_id = j.job_id) or ${hasYoungFile})`,
+    { jobIds: [...jobIds], isTrial, createdBefore },
+  );
+  return new Set(rows.map(({ job_id }) => job_id));
+}
+
+/** What was found of names before: those of them, and the moment from which on there may be others. */
+export interface KnownNames {
+  readonly named: ReadonlySet<string>;
+  readonly since: Date;
+}
+
+/**
+ * Keeps new runs, new names (db/run/job.ts) and new files from these jobs until the transaction ends.
+ *
+ * @param known by project @returns those that may go
+ */
+export async function lockUnneededJobs(
+  trx: Db,
+  jobs: readonly OwnedJob[],
+  {
+    known,
+    ...selection
+  }: Pick<JobSelection, 'isTrial' | 'createdBefore'> & { readonly known: ReadonlyMap<string, KnownNames> },
+): Promise<readonly string[]> {
+  const { rows } = await trx.raw<{ rows: OwnedJob[] }>(
+    'select job_id, project_id from job where job_id = any (?) order by job_id for update skip locked',
+    [jobs.map(({ job_id }) => job_id)],
+  );
+  const named = new Set<string>();
+  for (const projectId of new Set(rows.map(({ project_id }) => project_id))) {
+    const names = known.get(projectId);
+    if (names === undefined) continue;
+    for (const id of names.named) named.add(id);
+    for (const id of (await listNames(trx, { projectId, since: names.since })) ?? []) named.add(id);
+  }
+  const locked = rows.filter(({ project_id }) => known.has(project_id)).map(({ job_id }) => job_id);
+  const used = await listUsed(trx, locked, selection);
+  return locked.filter((id) => !named.has(id) && !used.has(id));
+}
+
+/** A line of JSON for each, as of the rows of runs, and for what is known of their files. */
+export async function listJobLines(trx: Db, jobIds: readonly string[]): Promise<readonly string[]> {
+  const { rows } = await trx.raw<{ rows: { line: string }[] }>(
+    `select ${lineOf('job', 'j')} from job j where job_id = any (:jobIds)
+     union all select ${lineOf('media_object', 'o')} from media_object o where job_id = any (:jobIds)`,
+    { jobIds: [...jobIds] },
+  );
+  return rows.map(({ line }) => line);
+}
+
+/** Deletes the rows of jobs whose files are still to go, which is noted. @returns how many */
+export async function leaveJobs(trx: Db, jobIds: readonly string[]): Promise<number> {
+  const bindings = { jobIds: [...jobIds] };
+  await trx.raw('delete from media_object where job_id = any (:jobIds)', bindings);
+  const { rowCount } = await trx.raw<{ rowCount: number }>(
+    `with gone as (delete from job where job_id = any (:jobIds) returning job_id, project_id)
+     insert into leaving_job (job_id, project_id) select job_id, project_id from gone`,
+    bindings,
+  );
+  return rowCount;
+}
+
+/** Jobs whose files are to go, by id. @param projectId of this one alone */
+export async function listLeavingJobs(
+  db: Db,
+  { after, limit, projectId = null }: { after: string; limit: number; projectId?: string | null },
+): Promise<readonly string[]> {
+  const { rows } = await db.raw<{ rows: { job_id: string }[] }>(
+    `select job_id from leaving_job
+     where job_id > :after and project_id = coalesce(:projectId, project_id) order by job_id limit :limit`,
+    { after, limit, projectId },
+  );
+  return rows.map(({ job_id }) => job_id);
+}
+
+/** Their files are gone. */
+export async function forgetLeavingJobs(db: Db, jobIds: readonly string[]): Promise<void> {
+  await db('leaving_job')
+    .whereIn('job_id', [...jobIds])
+    .delete();
+}
+
+export async function deleteJobs(trx: Db, jobIds: readonly string[]): Promise<number> {
+  return trx('job').whereIn('job_id', jobIds).delete();
+}

@@ -1,0 +1,237 @@
+/**
+ * What no run owns: calls that were made directly, ladders by themselves with the calls that they made, and
+ * questions that ended; entries of the ledger and the audit log; and parts of tables.
+ *
+ * Each statement looks at a bounded number of rows from a place on, and deletes those of them that may go. A part
+ * goes as a whole.
+ */
+import type { Db } from '../connect.ts';
+import { listParts, type PartedTable, type TablePart } from '../partitions.ts';
+import { type BatchMode, type DeletedBatch, deleteBatch, lineOf, selectBatch } from './deleted-batch.ts';
+
+interface LooseBatch extends BatchMode {
+  readonly endedBefore: Date;
+  /** Ids that were made later than this are not looked at. */
+  readonly upTo: string;
+  readonly after: string;
+  readonly limit: number;
+}
+
+export type LooseTable = 'attempt' | 'escalation' | 'review';
+
+/** `delete from table row using … where …` */
+interface Deletion {
+  readonly table: string;
+  /** What a row of it is called in `where`. */
+  readonly row: string;
+  readonly using: string;
+  readonly where: string;
+}
+
+interface LooseRule {
+  readonly id: string;
+  readonly where: string;
+  /** What goes with `old`. */
+  readonly also: readonly Deletion[];
+}
+
+const ofLadder = `a.key like 'esc\\_%' and a.key ~>=~ (o.id || '.') and a.key ~<~ (o.id || '/')`;
+
+const rules: Readonly<Record<LooseTable, LooseRule>> = {
+  attempt: {
+    id: 'attempt_id',
+    where: `t.run_id is null and t.state not in ('reserved', 'dispatched') and t.finished_at < :endedBefore
+      and t.key not like 'esc\\_%'`,
+    also: [{ table: 'attempt_choice', row: 'c', using: 'old o', where: 'c.attempt_id = o.id' }],
+  },
+  escalation: {
+    id: 'escalation_id',
+    where: 't.run_id is null and t.finished_at < :endedBefore',
+    also: [
+      { table: 'attempt', row: 'a', using: 'old o', where: ofLadder },
+      {
+        table: 'attempt_choice',
+        row: 'c',
+        using: 'attempt a, old o',
+        where: `c.attempt_id = a.attempt_id and ${ofLadder}`,
+      },
+    ],
+  },
+  review: {
+    id: 'review_id',
+    where: `t.run_id is null and t.state in ('resolved', 'expired', 'cancelled') and t.decided_at < :endedBefore
+      and (t.delivered_at is not null or t.state = 'cancelled')`,
+    also: [],
+  },
+};
+
+function textOf({ table, row, using, where }: Deletion, isTold: boolean): string {
+  const line = isTold ? lineOf(table, row) : 'null as line';
+  return `delete from ${table} ${row} using ${using} where ${where} returning ${line}`;
+}
+
+function statementOf(table: LooseTable, { isTrial, isTold }: BatchMode): string {
+  const { id, where, also } = rules[table];
+  const own: Deletion = { table, row: 't', using: 'old o', where: `t.${id} = o.id` };
+  const deletions = isTrial ? [] : [own, ...also];
+  const gone = deletions.map((deletion, n) => `, gone_${n} as (${textOf(deletion, isTold)})`);
+  const told = deletions.map((_, n) => `select line from gone_${n}`);
+  return `with seen as materialized (
+      select t.${id} as id, ${where} as may_go from ${table} t
+      where t.${id} > :after and t.${id} < :upTo order by t.${id} limit :limit
+    ), old as materialized (select id from seen where may_go)${gone.join('')}
+    ${selectBatch(
+      `(select count(*)::int from ${isTrial ? 'old' : 'gone_0'}) as deleted,
+      (select case when count(*) = :limit then max(id) end from seen) as place`,
+      told,
+    )}`;
+}
+
+export function purgeLoose(
+  db: Db,
+  table: LooseTable,
+  { isTrial, isTold, ...place }: LooseBatch,
+): Promise<DeletedBatch> {
+  return deleteBatch(db, statementOf(table, { isTrial, isTold }), place);
+}
+
+// The ledger and the audit log, of which only the oldest entries may ever go: functions/purge-books.sql.ts.
+
+export type Book = 'ledger_entry' | 'audit';
+
+interface BookBatch {
+  readonly before: Date;
+  readonly most: number;
+}
+
+/** Where the entries are that go one by one. */
+function tableOf(book: Book): string {
+  return book === 'audit' ? book : 'ledger_entry_default';
+}
+
+const keys: Readonly<Record<Book, string>> = { audit: 'entry', ledger_entry: 'entry_id' };
+
+/** A line of JSON for each entry that `purgeBook` deletes in the same snapshot. */
+export async function listBookLines(
+  trx: Db,
+  book: Book,
+  { before, most }: BookBatch,
+): Promise<readonly string[]> {
+  const { rows } = await trx.raw<{ rows: { line: string }[] }>(
+    `select ${lineOf(book, 'oldest')} from (select * from ${tableOf(book)} order by ${keys[book]} limit ?) oldest
+     where at < ?`,
+    [most, before],
+  );
+  return rows.map(({ line }) => line);
+}
+
+export async function purgeBook(db: Db, book: Book, { before, most }: BookBatch): Promise<number> {
+  const { rows } = await db.raw<{ rows: [{ deleted: number }] }>('select purge_books(?, ?, ?) as deleted', [
+    book,
+    before,
+    most,
+  ]);
+  return rows[0].deleted;
+}
+
+export async function countOld(db: Db, book: Book, before: Date): Promise<number> {
+  const { rows } = await db.raw<{ rows: [{ count: number }] }>(
+    `select count(*)::int as count from ${tableOf(book)} where at < ?`,
+    [before],
+  );
+  return rows[0].count;
+}
+
+/** Parts of tables that hold nothing any more that has to be kept: dropped as a whole (db/parts/keep-parts.ts). */
+export async function listOldParts(db: Db, table: PartedTable, before: Date): Promise<readonly TablePart[]> {
+  return (await listParts(db, table)).filter(({ endsAt }) => endsAt < before);
+}
+
+const mostCounted = 10_000;
+
+/** Beyond ten thousand rows what the planner reckons with: to count a week or a month takes as long as it is large. */
+export async function countPart(db: Db, { name }: TablePart): Promise<number> {
+  const { rows } = await db.raw<{ rows: [{ count: number }] }>(
+    `select case when few.count < :most then few.count else greatest(few.count, c.reltuples) end::float8 as count
+     from (select count(*) as count from (select from :name: limit :most) seen) few, pg_class c
+     where c.oid = to_regclass(:name)`,
+    { name, most: mostCounted },
+  );
+  return rows[0].count;
+}
+
+/** The order in which rows are read. */
+const orderOfRows = {
+  attempt_choice: { column: 'attempt_id', least: '' },
+  ledger_entry: { column: 'entry_id', least: '0' },
+} as const;
+
+/** A line of JSON for each row, as of the rows of runs: in pages, so that no statement takes long. */
+export async function* listPartLines(
+  db: Db,
+  table: keyof typeof orderOfRows,
+  { name }: TablePart,
+): AsyncGenerator<string> {
+  const { column, least } = orderOfRows[table];
+  const limit = 1_000;
+  let after: string | undefined = least;
+  while (after !== undefined) {
+    const page: { rows: { key: string; line: string }[] } = await db.raw(
+      `select ${column} as key, ${lineOf(table, 't')} from :name: t
+       where ${column} > :after order by ${column} limit :limit`,
+      { name, after, limit },
+    );
+    for (const { line } of page.rows) yield line;
+    after = page.rows.length < limit ? undefined : page.rows.at(-1)?.key;
+  }
+}
+
+async function isSo(db: Db, question: string, bindings: object): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: [{ answer: boolean }] }>(`select ${question} as answer`, {
+    ...bindings,
+  });
+  return rows[0].answer;
+}
+
+/** Whether a run that has not ended has made one of the choices in it. */
+export function hasOpenChoices(db: Db, { from, to }: TablePart): Promise<boolean> {
+  return isSo(
+    db,
+    `exists (select from run r join attempt a using (run_id)
+       where r.finished_at is null and a.attempt_id >= :from and a.attempt_id < :to)`,
+    { from, to },
+  );
+}
+
+/** Whether one of its runs is still there. */
+export function hasRuns(db: Db, { from, to }: TablePart): Promise<boolean> {
+  return isSo(db, 'exists (select from run where run_id >= :from and run_id < :to)', { from, to });
+}
+
+interface ChoiceBatch extends BatchMode {
+  readonly after: string;
+  /** Choices of attempts that were made later than this are not looked at. */
+  readonly upTo: string;
+  readonly limit: number;
+}
+
+/** One by one, where a part cannot go: those of open runs stay. */
+export function purgeChoices(db: Db, { isTrial, isTold, ...place }: ChoiceBatch): Promise<DeletedBatch> {
+  const line = isTold ? lineOf('attempt_choice', 'c') : 'null as line';
+  const gone = isTrial
+    ? 'select null as line from old'
+    : `delete from attempt_choice c using old o where c.attempt_id = o.attempt_id returning ${line}`;
+  const statement = `with seen as materialized (
+       select attempt_id from attempt_choice where attempt_id > :after and attempt_id < :upTo
+       order by attempt_id limit :limit
+     ), old as materialized (
+       select s.attempt_id from seen s left join attempt a using (attempt_id) left join run r using (run_id)
+       where r.run_id is null or r.finished_at is not null
+     ), gone as (${gone})
+     ${selectBatch(
+       `(select count(*)::int from gone) as deleted,
+       (select case when count(*) = :limit then max(attempt_id) end from seen) as place`,
+       ['select line from gone'],
+     )}`;
+  return deleteBatch(db, statement, place);
+}

@@ -1,0 +1,192 @@
+/**
+ * Runs that may be deleted, by families: a run that nothing started, with all below it. A family goes as a whole,
+ * when each of its runs has ended long enough ago and no call of theirs is open. One stays for as long as a run
+ * outside of it repeats one of its runs and has not ended, or has taken results over, whose files are named by
+ * them.
+ *
+ * All rows of runs are named in the order in which they can be deleted; what is not named here goes with its run.
+ */
+import type { Db } from '../connect.ts';
+import { lineOf } from './deleted-batch.ts';
+
+export interface Family {
+  /** The run that nothing started. */
+  readonly root: string;
+  /** With the root, which is the last: each comes before the one that started it. */
+  readonly run_ids: readonly string[];
+}
+
+interface FamilyPage {
+  /** Runs that ended before. */
+  readonly endedBefore: Date;
+  /** Ids of runs that were made later than this are not looked at. */
+  readonly upTo: string;
+  /** By id, after this root. */
+  readonly after: string;
+  readonly limit: number;
+}
+
+/** Looks at no family twice in a pass, whatever is kept. */
+export async function listEndedFamilies(
+  db: Db,
+  { endedBefore, upTo, after, limit }: FamilyPage,
+): Promise<readonly Family[]> {
+  const { rows } = await db.raw<{ rows: Family[] }>(
+    `with recursive root as (
+       select run_id from run
+       where run_id > :after and run_id < :upTo and parent_run_id is null and finished_at < :endedBefore
+       order by run_id limit :limit
+     ), member as (
+       select run_id as root, run_id, 0 as level from root
+       union all
+       select m.root, r.run_id, m.level + 1 from member m join run r on r.parent_run_id = m.run_id
+     )
+     select root, array_agg(run_id order by level desc, run_id) as run_ids from member group by root order by root`,
+    { endedBefore, upTo, after, limit },
+  );
+  return rows;
+}
+
+/** Of each run, but no further than `most`. */
+export async function countSteps(
+  db: Db,
+  runIds: readonly string[],
+  most: number,
+): Promise<ReadonlyMap<string, number>> {
+  const { rows } = await db.raw<{ rows: { run_id: string; steps: number }[] }>(
+    `select run_id, (select count(*)::int from (
+       select from step s where s.run_id = r.run_id limit :most) few) as steps
+     from unnest(:runIds::text[]) r (run_id)`,
+    { runIds: [...runIds], most },
+  );
+  return new Map(rows.map(({ run_id, steps }) => [run_id, steps]));
+}
+
+/**
+ * Keeps others from what is to be deleted, until the transaction ends. What somebody else holds is left for another time.
+ * @returns of these runs those that may go
+ */
+export async function lockDeletable(
+  trx: Db,
+  families: readonly Family[],
+  endedBefore: Date,
+): Promise<readonly string[]> {
+  const runIds = families.flatMap(({ run_ids }) => run_ids);
+  const locked = await trx.raw<{ rows: { run_id: string }[] }>(
+    'select run_id from run where run_id = any (?) order by run_id for update skip locked',
+    [runIds],
+  );
+  const ours = new Set(locked.rows.map(({ run_id }) => run_id));
+  const whole = families.filter(({ run_ids }) => run_ids.every((id) => ours.has(id)));
+  const needed = await listNeeded(trx, whole, endedBefore);
+  return whole.flatMap(({ root, run_ids }) => (needed.has(root) ? [] : run_ids));
+}
+
+/** Read by a statement of its own, after the locks: what was committed before them is seen. */
+async function listNeeded(
+  trx: Db,
+  families: readonly Family[],
+  endedBefore: Date,
+): Promise<ReadonlySet<string>> {
+  const { rows } = await trx.raw<{ rows: { root: string }[] }>(
+    `with member as (
+       select m.root, m.run_id from unnest(:roots::text[], :runIds::text[]) m (root, run_id)
+     )
+     select distinct m.root from member m left join run r using (run_id)
+     where r.finished_at is null or r.finished_at >= :endedBefore
+       or exists (select from run c where c.parent_run_id = m.run_id
+         and not exists (select from member o where o.run_id = c.run_id))
+       or exists (select from attempt a where a.run_id = m.run_id and a.state in ('reserved', 'dispatched'))
+       or exists (select from run y where y.rerun_of = m.run_id
+         and not exists (select from member o where o.root = m.root and o.run_id = y.run_id)
+         and (y.finished_at is null
+           or exists (select from step s where s.run_id = y.run_id and s.reused_from is not null)))`,
+    {
+      roots: families.flatMap(({ root, run_ids }) => run_ids.map(() => root)),
+      runIds: families.flatMap(({ run_ids }) => run_ids),
+      endedBefore,
+    },
+  );
+  return new Set(rows.map(({ root }) => root));
+}
+
+interface RunPart {
+  readonly table: string;
+  readonly where: string;
+}
+
+const ofRuns = 'run_id = any (:runIds::text[])';
+
+const parts: readonly RunPart[] = [
+  { table: 'cached_result', where: ofRuns },
+  { table: 'review', where: ofRuns },
+  { table: 'step_revision', where: ofRuns },
+  { table: 'escalation', where: ofRuns },
+  { table: 'event', where: ofRuns },
+  {
+    table: 'attempt_choice',
+    where: 'attempt_id in (select attempt_id from attempt where run_id = any (:runIds::text[]))',
+  },
+  { table: 'attempt', where: ofRuns },
+  { table: 'step', where: ofRuns },
+  { table: 'budget', where: `window_start = '-infinity' and scope = any (:scopes::text[])` },
+  { table: 'run', where: ofRuns },
+];
+
+function bindingsOf(runIds: readonly string[]) {
+  return { runIds: [...runIds], scopes: runIds.map((id) => `run:${id}`) };
+}
+
+/** Rows by table. */
+export type RowCounts = Readonly<Record<string, number>>;
+
+async function eachPart(count: (part: RunPart) => Promise<number>): Promise<RowCounts> {
+  const counts: Record<string, number> = {};
+  for (const part of parts) counts[part.table] = await count(part);
+  return counts;
+}
+
+/** That one statement deletes: of a run with very many, all at once might take longer than a statement may. */
+const mostDeleted = 10_000;
+
+export function deleteRuns(trx: Db, runIds: readonly string[]): Promise<RowCounts> {
+  return eachPart(async ({ table, where }) => {
+    // A ctid is that of one row in each part of a table; those of others that are met are of these runs too.
+    const statement = `delete from ${table} where ${where}
+      and ctid = any (array(select ctid from ${table} where ${where} limit :most))`;
+    let deleted = 0;
+    let rowCount: number;
+    do {
+      const bindings = { ...bindingsOf(runIds), most: mostDeleted };
+      ({ rowCount } = await trx.raw<{ rowCount: number }>(statement, bindings));
+      deleted += rowCount;
+    } while (rowCount >= mostDeleted);
+    return deleted;
+  });
+}
+
+export function countRunRows(trx: Db, runIds: readonly string[]): Promise<RowCounts> {
+  return eachPart(async ({ table, where }) => {
+    const { rows } = await trx.raw<{ rows: [{ count: number }] }>(
+      `select count(*)::int as count from ${table} where ${where}`,
+      bindingsOf(runIds),
+    );
+    return rows[0].count;
+  });
+}
+
+/** A line of JSON for each row: `{"table": …, "row": …}`. They are read in pages. */
+export async function* listRunLines(trx: Db, runIds: readonly string[]): AsyncGenerator<string> {
+  for (const { table, where } of parts) {
+    await trx.raw(
+      `declare run_line no scroll cursor for select ${lineOf(table, 't')} from ${table} t where ${where}`,
+      bindingsOf(runIds),
+    );
+    let page: { rows: { line: string }[] };
+    do {
+      page = await trx.raw('fetch 1000 from run_line');
+      for (const { line } of page.rows) yield line;
+    } while (page.rows.length > 0);
+    await trx.raw('close run_line');
+  }
+}

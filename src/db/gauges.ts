@@ -1,0 +1,149 @@
+/**
+ * For metrics: how much stands open in the database, where each statement reads an index that holds little else,
+ * and how all instances and all budgets of today stand.
+ */
+
+import type { InstanceState } from '../contracts/capability.ts';
+import type { Awaiting, RunState } from '../contracts/run.ts';
+import type { Db } from './connect.ts';
+
+interface OpenRunCount {
+  readonly state: RunState;
+  readonly count: number;
+}
+
+export async function countOpenRuns(db: Db): Promise<readonly OpenRunCount[]> {
+  const { rows } = await db.raw<{ rows: OpenRunCount[] }>(
+    'select state, count(*)::int as count from run where finished_at is null group by state',
+  );
+  return rows;
+}
+
+interface WaitingStepCount {
+  readonly awaiting: Awaiting;
+  /** That it waits for, or has just been woken by; empty: something else. */
+  readonly capability: string;
+  readonly count: number;
+}
+
+export async function countWaitingSteps(db: Db): Promise<readonly WaitingStepCount[]> {
+  const { rows } = await db.raw<{ rows: WaitingStepCount[] }>(
+    `select s.awaiting, coalesce(s.awaited_capability, '') as capability, count(*)::int as count
+     from run r join step s using (run_id)
+     where r.finished_at is null and s.awaiting is not null group by 1, 2`,
+  );
+  return rows;
+}
+
+interface OpenReviewCount {
+  readonly kind: string;
+  readonly state: 'open' | 'claimed';
+  readonly count: number;
+  readonly oldest_s: number;
+}
+
+export async function countOpenReviews(db: Db): Promise<readonly OpenReviewCount[]> {
+  const { rows } = await db.raw<{ rows: OpenReviewCount[] }>(
+    `select kind, state, count(*)::int as count,
+       extract(epoch from clock_timestamp() - min(created_at))::float8 as oldest_s
+     from review where state in ('open', 'claimed') group by kind, state`,
+  );
+  return rows;
+}
+
+interface Lateness {
+  /** Age of the oldest row that Temporal should have been told of; 0 where there is none. */
+  readonly delivery_s: number;
+  /** Age of the oldest transaction of the cluster that has an id: readers of events wait for it. */
+  readonly horizon_s: number;
+}
+
+/** Transactions of other roles are seen by members of pg_read_all_stats alone. */
+export async function readLateness(db: Db): Promise<Lateness> {
+  const { rows } = await db.raw<{ rows: [Lateness] }>(
+    `select coalesce(greatest(0, extract(epoch from clock_timestamp() - least(
+         (select min(coalesce(admitted_at, created_at)) from run
+           where start_delivered_at is null and finished_at is null
+             and (concurrency_key is null or admitted_at is not null)),
+         (select min(cancel_requested_at) from run
+           where cancel_requested_at is not null and cancel_delivered_at is null and finished_at is null),
+         (select min(decided_at) from review where state in ('resolved', 'expired') and delivered_at is null),
+         (select min(created_at) from escalation
+           where run_id is null and start_delivered_at is null and finished_at is null)))), 0)::float8 as delivery_s,
+       coalesce(greatest(0, extract(epoch from clock_timestamp() - least(
+         (select min(xact_start) from pg_stat_activity where backend_xid is not null),
+         (select min(prepared) from pg_prepared_xacts)))), 0)::float8 as horizon_s`,
+  );
+  return rows[0];
+}
+
+interface InstanceCount {
+  readonly capability: string;
+  readonly state: InstanceState;
+  readonly price: 'free' | 'paid';
+  readonly count: number;
+  readonly slots: number;
+}
+
+export async function countInstances(db: Db): Promise<readonly InstanceCount[]> {
+  const { rows } = await db.raw<{ rows: InstanceCount[] }>(
+    `select name as capability, state, case when rate_usd = 0 then 'free' else 'paid' end as price,
+       count(*)::int as count, sum(max_concurrency)::int as slots
+     from instance where state <> 'deregistered' group by 1, 2, 3`,
+  );
+  return rows;
+}
+
+interface HeldCount {
+  readonly capability: string;
+  readonly count: number;
+}
+
+export async function countHeldSlots(db: Db): Promise<readonly HeldCount[]> {
+  const { rows } = await db.raw<{ rows: HeldCount[] }>(
+    `select i.name as capability, count(*)::int as count
+     from attempt a join instance i using (instance_id) where a.state in ('reserved', 'dispatched') group by 1`,
+  );
+  return rows;
+}
+
+interface BreakerState {
+  readonly capability: string;
+  readonly endpoint: string;
+  readonly is_open: boolean;
+}
+
+export async function listBreakers(db: Db): Promise<readonly BreakerState[]> {
+  const { rows } = await db.raw<{ rows: BreakerState[] }>(
+    `select name as capability, endpoint, breaker_until is not null as is_open
+     from instance where state in ('up', 'suspect') order by breaker_until is null, instance_id`,
+  );
+  return rows;
+}
+
+interface LimitedBudget {
+  readonly scope: 'project' | 'global';
+  /** Empty: of all. */
+  readonly project_id: string;
+  readonly limit_usd: number;
+  readonly spent_usd: number;
+  readonly reserved_usd: number;
+}
+
+/** Today's, of each project and of all, where there is a limit. */
+export async function listLimitedBudgets(db: Db): Promise<readonly LimitedBudget[]> {
+  const { rows } = await db.raw<{ rows: LimitedBudget[] }>(
+    `select t.name as scope, t.project_id, (coalesce(b.limit_nano, t.limit_nano) / 1e9)::float8 as limit_usd,
+       (coalesce(b.spent_nano, 0) / 1e9)::float8 as spent_usd,
+       (coalesce(b.reserved_nano, 0) / 1e9)::float8 as reserved_usd
+     from (
+       select 'project' as name, project_id, 'project:' || project_id as scope,
+         (now() at time zone timezone)::date as day, daily_limit_nano as limit_nano
+       from project where daily_limit_nano > 0
+       union all
+       select 'global', '', 'global', (now() at time zone 'UTC')::date, limit_nano
+       from budget where scope = 'global' and window_start = '-infinity' and limit_nano is not null
+     ) t left join budget b on b.scope = t.scope and b.window_start = t.day`,
+  );
+  return rows;
+}

@@ -1,0 +1,170 @@
+/**
+ * Answers kept under an Idempotency-Key, by the transaction that does the work or by a holder whose work is
+ * outside of one; and advice that is kept the same way. Where a transaction writes the row with its work, an
+ * answer that was given survives a crash, and of two equal requests at once the second waits for the first.
+ */
+import type { Json } from '../contracts/primitives.ts';
+import type { Db } from './connect.ts';
+import { purgeOld } from './statements.ts';
+
+export interface IdempotentRequest {
+  readonly project_id: string;
+  /** Method and path. */
+  readonly request: string;
+  readonly key: string;
+  readonly body_sha256: Buffer;
+}
+
+interface StoredAnswer {
+  readonly body_sha256: Buffer;
+  readonly answer: Json;
+}
+
+/** @returns false when the key is taken; nothing was written */
+export async function insertAnswer(
+  db: Db,
+  { project_id, request, key, body_sha256 }: IdempotentRequest,
+  status: number,
+  answer: Json,
+): Promise<boolean> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `insert into idempotency (project_id, request, key, body_sha256, status, answer)
+     values (?, ?, ?, ?, ?, ?) on conflict do nothing`,
+    [project_id, request, key, body_sha256, status, JSON.stringify(answer)],
+  );
+  return rowCount === 1;
+}
+
+export async function findAnswer(
+  db: Db,
+  { project_id, request, key }: Omit<IdempotentRequest, 'body_sha256'>,
+): Promise<StoredAnswer | undefined> {
+  return db('idempotency').where({ project_id, request, key }).first('body_sha256', 'answer');
+}
+
+/** Forgets answers after 24 hours. @returns how many */
+export function purgeAnswers(db: Db): Promise<number> {
+  return purgeOld(db, { table: 'idempotency', hours: 24 });
+}
+
+// Idempotency-Keys whose work is under way outside of a transaction: rows with status 0 whose answer names the
+// holder. A holder renews its rows, so one that is 10 s old, and without an open attempt, has lost its process,
+// and the same request may take it over. Whoever lost a row that way can neither answer nor release it any more.
+
+export interface KeyHold extends Omit<IdempotentRequest, 'body_sha256'> {
+  /** Unique for each hold. */
+  readonly holder: string;
+}
+
+/** Where an answer goes that is stored together with something else. */
+export interface KeptPlace extends KeyHold {
+  readonly status: number;
+}
+
+/** Stored by the statement that settles a call: functions/keep-answers.sql.ts. */
+export interface KeptAnswer {
+  readonly place: KeptPlace;
+  readonly answer: Json;
+}
+
+export interface KeyRow {
+  readonly body_sha256: Buffer;
+  /** 0 = under way. */
+  readonly status: number;
+  readonly answer: Json;
+}
+
+const underWay = 0;
+const ofHolder = `project_id = ? and request = ? and key = ? and status = ${underWay} and answer::text = ?`;
+
+function holderBindings({ project_id, request, key, holder }: KeyHold): string[] {
+  return [...[project_id, request, key, JSON.stringify(holder)]];
+}
+
+/** @returns false when the key is taken */
+export function holdKey(db: Db, hold: KeyHold, body_sha256: Buffer): Promise<boolean> {
+  return insertAnswer(db, { ...hold, body_sha256 }, underWay, hold.holder);
+}
+
+export function findKey(db: Db, { project_id, request, key }: KeyHold): Promise<KeyRow | undefined> {
+  return db('idempotency').where({ project_id, request, key }).first('body_sha256', 'status', 'answer');
+}
+
+/** @param attemptKey of the attempts that are made for the request @returns false when its holder is alive */
+export async function takeOverKey(db: Db, hold: KeyHold, attemptKey: string): Promise<boolean> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `update idempotency set answer = ?, created_at = clock_timestamp()
+     where project_id = ? and request = ? and key = ? and status = ${underWay}
+       and created_at < clock_timestamp() - interval '10 seconds'
+       and not exists (select 1 from attempt a where a.key = ?
+         and a.state in ('reserved', 'dispatched') and a.lease_until > clock_timestamp())`,
+    [JSON.stringify(hold.holder), hold.project_id, hold.request, hold.key, attemptKey],
+  );
+  return rowCount === 1;
+}
+
+/** @returns the holders whose rows are still theirs */
+export async function renewKeys(db: Db, holds: readonly KeyHold[]): Promise<ReadonlySet<string>> {
+  const { rows } = await db.raw<{ rows: { holder: string }[] }>(
+    `with held as (
+       select i.project_id, i.request, i.key, h.holder
+       from unnest(?::text[], ?::text[], ?::text[], ?::text[]) as h (project_id, request, key, holder)
+       join idempotency i on i.project_id = h.project_id and i.request = h.request and i.key = h.key
+         and i.status = ${underWay} and i.answer #>> '{}' = h.holder
+       order by i.project_id, i.request, i.key for update of i
+     )
+     update idempotency i set created_at = clock_timestamp() from held
+     where i.project_id = held.project_id and i.request = held.request and i.key = held.key
+     returning held.holder`,
+    [
+      holds.map(({ project_id }) => project_id),
+      holds.map(({ request }) => request),
+      holds.map(({ key }) => key),
+      holds.map(({ holder }) => holder),
+    ],
+  );
+  return new Set(rows.map(({ holder }) => holder));
+}
+
+/** Stores the answer, kept for 24 h from now. Repeated, it changes nothing. */
+export async function answerKey(db: Db, { place, answer }: KeptAnswer): Promise<void> {
+  await db.raw(
+    `update idempotency set status = ?, answer = ?, created_at = clock_timestamp() where ${ofHolder}`,
+    [place.status, JSON.stringify(answer), ...holderBindings(place)],
+  );
+}
+
+/** The same request may be made again, as if it had not been. */
+export async function releaseKey(db: Db, hold: KeyHold): Promise<void> {
+  await db.raw(`delete from idempotency where ${ofHolder}`, holderBindings(hold));
+}
+
+/** Advice that `/execute` has given, so that the `/advise` that follows answers the same and is not charged again. */
+export async function findAdviceAnswer(
+  db: Db,
+  projectId: string,
+  requestSha256: Buffer,
+): Promise<Json | undefined> {
+  const row = await db('advice_answer')
+    .where({ project_id: projectId, request_sha256: requestSha256 })
+    .first('answer');
+  return row?.answer;
+}
+
+/** The first answer to a request stays. */
+export async function insertAdviceAnswer(
+  db: Db,
+  projectId: string,
+  requestSha256: Buffer,
+  answer: Json,
+): Promise<void> {
+  await db('advice_answer')
+    .insert({ project_id: projectId, request_sha256: requestSha256, answer: JSON.stringify(answer) })
+    .onConflict()
+    .ignore();
+}
+
+/** Forgets answers after 24 hours. @returns how many */
+export function purgeAdviceAnswers(db: Db): Promise<number> {
+  return purgeOld(db, { table: 'advice_answer', hours: 24 });
+}

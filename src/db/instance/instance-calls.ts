@@ -1,0 +1,125 @@
+/**
+ * What calls have shown of an instance, its breaker (null `breaker_until` = closed) and its speed, and how long
+ * the process behind it runs.
+ */
+import type { Db } from '../connect.ts';
+
+/** Faults in a row; the one call of a half-open breaker failed; a half-open instance does not even answer `/health`. */
+export type OpeningReason = 'faults' | 'trial' | 'health';
+
+/**
+ * Opens a breaker: `faults` a closed one, `trial` any, `health` a half-open one. One that another process opened
+ * meanwhile stays as it is.
+ * @param openMs for how long, by how often it was opened in a row before
+ * @returns for how long it is open, or null
+ */
+export function openBreaker(
+  db: Db,
+  instanceId: string,
+  { because, openMs }: { readonly because: OpeningReason; readonly openMs: (openings: number) => number },
+): Promise<number | null> {
+  return db.transaction(async (trx) => {
+    const { rows } = await trx.raw<{
+      rows: { breaker_openings: number; reasons: readonly OpeningReason[] }[];
+    }>(
+      `select breaker_openings, case when breaker_until is null then array['faults', 'trial']
+         when breaker_until <= clock_timestamp() then array['trial', 'health'] else array['trial'] end as reasons
+       from instance where instance_id = ? for no key update`,
+      [instanceId],
+    );
+    const [row] = rows;
+    if (row === undefined || !row.reasons.includes(because)) return null;
+    const ms = Math.round(openMs(row.breaker_openings));
+    await trx.raw(
+      `update instance set breaker_openings = breaker_openings + 1,
+         breaker_until = clock_timestamp() + ? * interval '1 millisecond' where instance_id = ?`,
+      [ms, instanceId],
+    );
+    return ms;
+  });
+}
+
+export async function closeBreaker(db: Db, instanceId: string): Promise<void> {
+  await db.raw('update instance set breaker_until = null, breaker_openings = 0 where instance_id = ?', [
+    instanceId,
+  ]);
+}
+
+/** What a process saw of an instance since its last report, as weights for the stored moving averages. */
+interface SpeedReport {
+  readonly instance_id: string;
+  /** Durations of successful calls in order, ms. */
+  readonly durations: readonly number[];
+  /** What each of them cost, USD. */
+  readonly costs: readonly number[];
+  /** Weight of each call in the new averages. */
+  readonly weights: readonly number[];
+  /** Weight that the stored average keeps. */
+  readonly kept: number;
+  /** Factor by which the stored counts decay, and what is added to them. */
+  readonly decay: number;
+  readonly successes: number;
+  readonly failures: number;
+}
+
+/**
+ * Folds reports into the stored averages, by one statement. The first call of all stands in for an average that
+ * does not exist yet. Rows are locked in order of their ids, so that two processes cannot deadlock.
+ */
+export async function foldSpeedReports(db: Db, reports: readonly SpeedReport[]): Promise<void> {
+  const calls = reports.flatMap(({ instance_id, durations, costs, weights }) =>
+    durations.map((duration, at) => ({
+      instance_id,
+      duration,
+      cost: costs[at],
+      weight: weights[at],
+      first: durations[0],
+      first_cost: costs[0],
+    })),
+  );
+  await db.raw(
+    `with report as (
+       select * from json_to_recordset(?::json) as r (instance_id text, kept float8, decay float8,
+         successes float8, failures float8)
+     ), locked as (
+       select instance_id, duration_ms, deviation_ms, mean_cost_usd from instance
+       where instance_id in (select instance_id from report) order by instance_id for no key update
+     ), speed as (
+       select c.instance_id, sum(c.weight * c.duration) as duration, min(c.first) as first,
+         sum(c.weight * c.cost) as cost, min(c.first_cost) as first_cost,
+         sum(c.weight * abs(c.duration - coalesce(l.duration_ms, c.first))) as deviation
+       from json_to_recordset(?::json) as c (instance_id text, duration float8, cost float8, weight float8,
+         first float8, first_cost float8)
+       join locked l using (instance_id) group by 1
+     )
+     update instance i set
+       duration_ms = coalesce(r.kept * coalesce(l.duration_ms, s.first) + s.duration, l.duration_ms),
+       deviation_ms = coalesce(r.kept * coalesce(l.deviation_ms, 0) + s.deviation, l.deviation_ms),
+       mean_cost_usd = coalesce(r.kept * coalesce(l.mean_cost_usd, s.first_cost) + s.cost, l.mean_cost_usd),
+       success_count = i.success_count * r.decay + r.successes,
+       failure_count = i.failure_count * r.decay + r.failures
+     from report r join locked l using (instance_id) left join speed s using (instance_id)
+     where i.instance_id = r.instance_id`,
+    [
+      JSON.stringify(reports.map(({ durations, costs, weights, ...report }) => report)),
+      JSON.stringify(calls),
+    ],
+  );
+}
+
+export async function recordUptime(db: Db, instanceId: string, uptimeMs: number): Promise<void> {
+  await db.raw('update instance set uptime_ms = ?, uptime_at = now() where instance_id = ?', [
+    uptimeMs,
+    instanceId,
+  ]);
+}
+
+/** Breaker and speed as of an instance that was never called. */
+export async function forgetCalls(db: Db, instanceId: string): Promise<void> {
+  await db.raw(
+    `update instance set breaker_until = null, breaker_openings = 0, duration_ms = null, deviation_ms = null,
+       mean_cost_usd = null, success_count = 0, failure_count = 0
+     where instance_id = ?`,
+    [instanceId],
+  );
+}

@@ -1,0 +1,221 @@
+/**
+ * What is known of files: one state of each, the bytes that a project has, and uploads that were allowed and may
+ * still come.
+ */
+import type { Db } from './connect.ts';
+import { hasSqlState } from './statements.ts';
+
+interface MediaPlace {
+  readonly job_id: string;
+  readonly file: string;
+}
+
+interface ObjectFacts {
+  readonly size: number;
+  /** Hex. */
+  readonly sha256: string;
+  readonly content_type: string;
+  /** The store's name for this state of the file. */
+  readonly etag: string;
+}
+
+interface FactsRow extends Omit<ObjectFacts, 'size'> {
+  /** bigint as text */
+  readonly size: string;
+}
+
+const factsColumns = `size, encode(sha256, 'hex') as sha256, content_type, etag`;
+
+function toFacts({ size, ...row }: FactsRow): ObjectFacts {
+  return { ...row, size: Number(size) };
+}
+
+export async function findFacts(db: Db, { job_id, file }: MediaPlace): Promise<ObjectFacts | null> {
+  const { rows } = await db.raw<{ rows: FactsRow[] }>(
+    `select ${factsColumns} from media_object where job_id = ? and file = ? and state = 'stored'`,
+    [job_id, file],
+  );
+  return rows[0] === undefined ? null : toFacts(rows[0]);
+}
+
+/** Of these files, by file. */
+export async function listFacts(
+  db: Db,
+  jobId: string,
+  files: readonly string[],
+): Promise<ReadonlyMap<string, ObjectFacts>> {
+  const { rows } = await db.raw<{ rows: (FactsRow & { file: string })[] }>(
+    `select file, ${factsColumns} from media_object where job_id = ? and file = any (?) and state = 'stored'`,
+    [jobId, [...files]],
+  );
+  return new Map(rows.map(({ file, ...row }) => [file, toFacts(row)]));
+}
+
+/** The job was still seen, and deleted before the row that names it stood. */
+function hasLostJob(thrown: unknown): boolean {
+  return hasSqlState(thrown, 'foreign_key_violation');
+}
+
+/** Uploads that announced these bytes have come with them. @returns false: there is no such job (any more), of which nothing is kept */
+export async function keepFacts(db: Db, { job_id, file }: MediaPlace, facts: ObjectFacts): Promise<boolean> {
+  const kept = db.raw<{ rowCount: number }>(
+    `with come as (
+       update media_object set has_come = true
+       where job_id = :job_id and file = :file and state = 'announced' and sha256 = decode(:sha256, 'hex') and not has_come
+     )
+     insert into media_object (project_id, job_id, file, size, sha256, etag, content_type, state)
+     select project_id, job_id, :file, :size, decode(:sha256, 'hex'), :etag, :content_type, 'stored'
+       from job where job_id = :job_id
+     on conflict (job_id, file) where state = 'stored' do update set size = excluded.size, sha256 = excluded.sha256,
+       etag = excluded.etag, content_type = excluded.content_type, created_at = excluded.created_at,
+       token = case when media_object.etag = excluded.etag then media_object.token end`,
+    { job_id, file, ...facts },
+  );
+  return kept.then(
+    ({ rowCount }) => rowCount > 0,
+    (error: unknown) => {
+      if (hasLostJob(error)) return false;
+      throw error;
+    },
+  );
+}
+
+/** Whether an upload was announced for this place and has not been seen there. */
+export async function isAwaited(db: Db, { job_id, file }: MediaPlace): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: [{ is_awaited: boolean }] }>(
+    `select exists (select from media_object
+       where job_id = :job_id and file = :file and state = 'announced' and not has_come) as is_awaited`,
+    { job_id, file },
+  );
+  return rows[0].is_awaited;
+}
+
+/** @param etag only of this state of it */
+export async function forgetFacts(db: Db, { job_id, file }: MediaPlace, etag?: string): Promise<void> {
+  await db.raw(
+    `delete from media_object where job_id = :job_id and file = :file and state = 'stored'
+       and etag = coalesce(:etag, etag)`,
+    { job_id, file, etag: etag ?? null },
+  );
+}
+
+/** Announced uploads too: nobody can come with one any more. */
+export async function forgetJob(db: Db, jobId: string): Promise<void> {
+  await db.raw('delete from media_object where job_id = ?', [jobId]);
+}
+
+/**
+ * The bytes of the project that owns the job. Of a place count those of the largest file that stands there or was announced
+ * for it and has not come yet: there will be one.
+ *
+ * @param at a place that is about to be written, which does not count; it may be no job's
+ */
+export async function sumBytes(db: Db, { job_id, file }: MediaPlace): Promise<number> {
+  const { rows } = await db.raw<{ rows: [{ bytes: string }] }>(
+    `with own as (select project_id from job where job_id = :job_id),
+       announced as (select job_id, file, max(size) as size from media_object
+         where project_id = (select project_id from own) and state = 'announced' and not has_come
+           and not (job_id = :job_id and file = :file) group by job_id, file)
+     select coalesce((select sum(size) from media_object
+         where project_id = (select project_id from own) and state = 'stored'), 0)
+       - coalesce((select size from media_object where job_id = :job_id and file = :file and state = 'stored'), 0)
+       + coalesce((select sum(greatest(a.size - coalesce(s.size, 0), 0)) from announced a
+         left join media_object s on s.job_id = a.job_id and s.file = a.file and s.state = 'stored'), 0) as bytes`,
+    { job_id, file },
+  );
+  return Number(rows[0].bytes);
+}
+
+// Uploads that were allowed, and may still come.
+
+interface AnnouncedUpload extends MediaPlace, Omit<ObjectFacts, 'etag'> {
+  /** The store's name for an upload in parts. */
+  readonly upload_id: string | null;
+}
+
+export interface FoundUpload extends AnnouncedUpload {
+  /** It has come, and nothing has replaced it since, as far as we were told. */
+  readonly is_stored: boolean;
+  /** The state of the file that it has made; null: of none yet. */
+  readonly etag: string | null;
+}
+
+/** @param token hex of the SHA-256 of what allows it */
+export async function announceUpload(
+  db: Db,
+  projectId: string,
+  upload: AnnouncedUpload & { readonly token: string },
+): Promise<void> {
+  await db.raw(
+    `insert into media_object (project_id, job_id, file, size, sha256, content_type, state, token, upload_id)
+     values (:projectId, :job_id, :file, :size, decode(:sha256, 'hex'), :content_type, 'announced',
+       decode(:token, 'hex'), :upload_id)`,
+    { projectId, ...upload },
+  );
+}
+
+/** @returns null when it is unknown, too old, was not what had been announced, or its file was replaced */
+export async function findUpload(db: Db, token: string, withinHours: number): Promise<FoundUpload | null> {
+  const { rows } = await db.raw<{ rows: (Omit<FoundUpload, 'size'> & { size: string })[] }>(
+    `select job_id, file, size, encode(sha256, 'hex') as sha256, content_type, upload_id, etag,
+         state = 'stored' as is_stored from media_object
+       where token = decode(?, 'hex') and created_at > now() - make_interval(hours => ?)`,
+    [token, withinHours],
+  );
+  return rows[0] === undefined ? null : { ...rows[0], size: Number(rows[0].size) };
+}
+
+/** Notes what the parts have made, before somebody reads whether it is what was announced. */
+export async function noteMade(db: Db, token: string, etag: string): Promise<void> {
+  await db.raw(`update media_object set etag = ? where token = decode(?, 'hex') and state = 'announced'`, [
+    etag,
+    token,
+  ]);
+}
+
+/** It has come: its announcement goes, and the row of its file, if that is still of this state, answers to its token. */
+export function endUpload(
+  db: Db,
+  token: string,
+  { job_id, file, etag }: MediaPlace & Pick<ObjectFacts, 'etag'>,
+): Promise<void> {
+  return db.transaction(async (trx) => {
+    await dropUploads(trx, [token]);
+    await trx.raw(
+      `update media_object set token = decode(?, 'hex') where job_id = ? and file = ? and state = 'stored' and etag = ?`,
+      [token, job_id, file, etag],
+    );
+  });
+}
+
+export interface OverdueUpload extends MediaPlace {
+  /** Hex. */
+  readonly token: string;
+  /** As text: a Date has no microseconds. */
+  readonly announced_at: string;
+}
+
+/** @param after the last one of those before; null: from the oldest on */
+export async function listOverdueUploads(
+  db: Db,
+  { hours, limit, after }: { hours: number; limit: number; after: OverdueUpload | null },
+): Promise<readonly OverdueUpload[]> {
+  const { rows } = await db.raw<{ rows: OverdueUpload[] }>(
+    `select job_id, file, encode(token, 'hex') as token, created_at::text as announced_at from media_object
+       where state = 'announced' and created_at < now() - make_interval(hours => :hours)
+         and (created_at, token) > (:at::timestamptz, decode(:token, 'hex'))
+       order by created_at, token limit :limit`,
+    { hours, limit, at: after?.announced_at ?? '-infinity', token: after?.token ?? '' },
+  );
+  return rows;
+}
+
+/** They will not come any more, or have come. @param tokens hex. @returns how many */
+export async function dropUploads(db: Db, tokens: readonly string[]): Promise<number> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `delete from media_object where state = 'announced'
+       and token = any (array(select decode(t, 'hex') from unnest(?::text[]) t))`,
+    [[...tokens]],
+  );
+  return rowCount;
+}

@@ -1,0 +1,295 @@
+/**
+ * Stored pipelines: versions, the definitions that they name, and names for versions. A version never changes; the
+ * latest is the one stored last.
+ *
+ * A mistyped name is compared with those that there are; a check of references reads many stored pipelines at
+ * once.
+ */
+import type { PipelineDefinition, PipelineVersion } from '../contracts/pipeline.ts';
+import type { Json, JsonObject } from '../contracts/primitives.ts';
+import type { Db } from './connect.ts';
+
+export interface VersionKey {
+  readonly project_id: string;
+  readonly pipeline: string;
+  readonly version: string;
+}
+
+/** The text that a version was sent as. */
+export type VersionSource = NonNullable<PipelineVersion['source']>;
+
+export interface VersionRow {
+  readonly pipeline: string;
+  readonly version: string;
+  readonly digest: string;
+  readonly definition: PipelineDefinition;
+  readonly source: VersionSource | null;
+  readonly created_at: Date;
+}
+
+export interface SummaryRow {
+  readonly pipeline: string;
+  readonly latest_version: string;
+  readonly description: string | null;
+  readonly steps: number;
+  readonly created_at: Date;
+}
+
+interface Page {
+  readonly after: string | null;
+  readonly limit: number;
+}
+
+/** A stored version by its content. */
+type VersionDigest = Pick<VersionRow, 'version' | 'digest'>;
+
+const selectVersion = `select v.pipeline, v.version, v.digest, v.source, v.created_at, d.body as definition
+  from pipeline_version v join definition d using (digest)`;
+
+/** False when the version exists already, with whatever content. */
+export async function insertVersion(
+  db: Db,
+  key: VersionKey,
+  { digest, source = null }: { readonly digest: string; readonly source?: VersionSource | null },
+): Promise<boolean> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `insert into pipeline_version (project_id, pipeline, version, digest, source, created_at)
+     values (?, ?, ?, ?, ?, clock_timestamp()) on conflict (project_id, pipeline, version) do nothing`,
+    [key.project_id, key.pipeline, key.version, digest, source === null ? null : JSON.stringify(source)],
+  );
+  return rowCount > 0;
+}
+
+export async function findVersion(db: Db, key: VersionKey): Promise<VersionRow | null> {
+  const { rows } = await db.raw<{ rows: VersionRow[] }>(
+    `${selectVersion} where v.project_id = ? and v.pipeline = ? and v.version = ?`,
+    [key.project_id, key.pipeline, key.version],
+  );
+  return rows[0] ?? null;
+}
+
+export async function findLatestVersion(
+  db: Db,
+  { project_id, pipeline }: Omit<VersionKey, 'version'>,
+): Promise<VersionRow | null> {
+  const { rows } = await db.raw<{ rows: VersionRow[] }>(
+    `${selectVersion} where v.project_id = ? and v.pipeline = ? order by v.created_at desc limit 1`,
+    [project_id, pipeline],
+  );
+  return rows[0] ?? null;
+}
+
+/** Which version a run is of: that one, that of an alias, or the latest. */
+export type VersionChoice =
+  | { readonly version: string }
+  /** `latest` too. */
+  | { readonly alias: string }
+  /** A version, else an alias. */
+  | { readonly reference: string };
+
+const latest = `select version, digest, created_at, 3 as place from pipeline_version
+  where project_id = :project_id and pipeline = :pipeline order by created_at desc limit 1`;
+const ofVersion = `select version, digest, created_at, 1 as place from pipeline_version
+  where project_id = :project_id and pipeline = :pipeline and version = :name`;
+const ofAlias = `select v.version, v.digest, v.created_at, 2 as place
+  from pipeline_alias a join pipeline_version v using (project_id, pipeline, version)
+  where a.project_id = :project_id and a.pipeline = :pipeline and a.alias = :name`;
+
+/** By the name that it is prepared under. */
+const candidates = {
+  find_version: ofVersion,
+  find_latest: latest,
+  find_alias: ofAlias,
+  find_version_or_latest: `${ofVersion} union all (${latest}) order by place limit 1`,
+  find_version_or_alias: `${ofVersion} union all ${ofAlias} order by place limit 1`,
+};
+
+function howToFind(choice: VersionChoice): readonly [how: keyof typeof candidates, name: string] {
+  if ('version' in choice) return ['find_version', choice.version];
+  if ('alias' in choice) return [choice.alias === 'latest' ? 'find_latest' : 'find_alias', choice.alias];
+  const { reference: name } = choice;
+  return [name === 'latest' ? 'find_version_or_latest' : 'find_version_or_alias', name];
+}
+
+/** @param choice null = the latest */
+export async function findDigest(
+  db: Db,
+  { project_id, pipeline }: Omit<VersionKey, 'version'>,
+  choice: VersionChoice | null,
+): Promise<VersionDigest | undefined> {
+  const [how, name] = howToFind(choice ?? { alias: 'latest' });
+  const { rows } = await db
+    .raw<{ rows: VersionDigest[] }>(
+      `select version, digest from (${candidates[how]}) found`,
+      how === 'find_latest' ? { project_id, pipeline } : { project_id, pipeline, name },
+    )
+    .options({ name: how });
+  return rows[0];
+}
+
+/** By name; each pipeline with its latest version. */
+export async function listPipelines(
+  db: Db,
+  projectId: string,
+  { after, limit }: Page,
+): Promise<SummaryRow[]> {
+  const { rows } = await db.raw<{ rows: SummaryRow[] }>(
+    `select v.pipeline, v.version as latest_version, v.created_at, d.body->>'description' as description,
+       json_array_length(d.body->'steps') as steps
+     from (
+       select distinct on (pipeline) pipeline, version, digest, created_at from pipeline_version
+       where project_id = ? and pipeline > coalesce(?, '') order by pipeline, created_at desc limit ?
+     ) v join definition d using (digest) order by v.pipeline`,
+    [projectId, after, limit],
+  );
+  return rows;
+}
+
+/** Newest first, after the version `after`. */
+export async function listVersions(
+  db: Db,
+  { project_id, pipeline }: Omit<VersionKey, 'version'>,
+  { after, limit }: Page,
+): Promise<Pick<VersionRow, 'version' | 'digest' | 'created_at'>[]> {
+  const { rows } = await db.raw<{ rows: VersionRow[] }>(
+    `select version, digest, created_at from pipeline_version
+     where project_id = :project_id and pipeline = :pipeline
+       and (:after::text is null or (created_at, version) < (
+         select created_at, version from pipeline_version
+         where project_id = :project_id and pipeline = :pipeline and version = :after))
+     order by created_at desc, version desc limit :limit`,
+    { project_id, pipeline, after, limit },
+  );
+  return rows;
+}
+
+/** Definitions by content: equal ones are stored once, whoever submits them. */
+export async function insertDefinition(
+  db: Db,
+  { digest, body }: { digest: string; body: PipelineDefinition },
+): Promise<void> {
+  await db.raw('insert into definition (digest, body) values (?, ?) on conflict (digest) do nothing', [
+    digest,
+    JSON.stringify(body),
+  ]);
+}
+export async function readDefinition(db: Db, digest: string): Promise<PipelineDefinition | undefined> {
+  const { rows } = await db.raw<{ rows: { body: PipelineDefinition }[] }>(
+    'select body from definition where digest = ?',
+    [digest],
+  );
+  return rows[0]?.body;
+}
+
+// Names for versions of a pipeline, which may be moved. `latest` is none of them: it follows what is stored.
+
+export interface AliasRow {
+  readonly alias: string;
+  readonly version: string;
+  readonly updated_at: Date;
+}
+
+/** @returns undefined when there is no such version */
+export async function setAlias(
+  db: Db,
+  { project_id, pipeline, version }: VersionKey,
+  alias: string,
+): Promise<AliasRow | undefined> {
+  const { rows } = await db.raw<{ rows: AliasRow[] }>(
+    `insert into pipeline_alias (project_id, pipeline, alias, version)
+     select project_id, pipeline, ?, version from pipeline_version
+     where project_id = ? and pipeline = ? and version = ?
+     on conflict (project_id, pipeline, alias) do update
+       set version = excluded.version, updated_at = case when pipeline_alias.version = excluded.version
+         then pipeline_alias.updated_at else clock_timestamp() end
+     returning alias, version, updated_at`,
+    [alias, project_id, pipeline, version],
+  );
+  return rows[0];
+}
+
+/** By name; `latest` first. Empty when there is no such pipeline. */
+export async function listAliases(
+  db: Db,
+  { project_id, pipeline }: Omit<VersionKey, 'version'>,
+): Promise<readonly AliasRow[]> {
+  const { rows } = await db.raw<{ rows: AliasRow[] }>(
+    `(select 'latest' as alias, version, created_at as updated_at from pipeline_version
+      where project_id = :project_id and pipeline = :pipeline order by created_at desc limit 1)
+     union all
+     (select alias, version, updated_at from pipeline_alias
+      where project_id = :project_id and pipeline = :pipeline order by alias)`,
+    { project_id, pipeline },
+  );
+  return rows;
+}
+
+const most = 1_000;
+
+export async function listPipelineNames(db: Db, projectId: string): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { name: string }[] }>(
+    'select distinct pipeline as name from pipeline_version where project_id = ? order by 1 limit ?',
+    [projectId, most],
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** Newest first. */
+export async function listVersionNames(db: Db, projectId: string, pipeline: string): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { name: string }[] }>(
+    `select version as name from pipeline_version where project_id = ? and pipeline = ?
+     order by created_at desc limit ?`,
+    [projectId, pipeline, most],
+  );
+  return rows.map(({ name }) => name);
+}
+
+// Stored pipelines as other pipelines refer to them, many at once: no more of each than a check looks at.
+
+export interface ReferencedRow {
+  /** As it was asked for: `name@version` or `name@alias`. */
+  readonly reference: string;
+  readonly pipeline: string;
+  readonly version: string;
+  readonly digest: string;
+  readonly job_schema: JsonObject | null;
+  readonly has_output: boolean;
+  readonly output: Json;
+  /** The pipelines that its own steps run. */
+  readonly references: readonly string[];
+}
+
+/** A version goes before an alias of the same name. What does not exist is left out. */
+export async function findReferenced(
+  db: Db,
+  projectId: string,
+  references: readonly string[],
+): Promise<ReferencedRow[]> {
+  const { rows } = await db.raw<{ rows: ReferencedRow[] }>(
+    `select wanted.reference, wanted.pipeline, found.version, found.digest,
+       d.body -> 'job_schema' as job_schema, d.body -> 'output' is not null as has_output, d.body -> 'output' as output,
+       coalesce((select json_agg(distinct step ->> 'pipeline') from json_array_elements(d.body -> 'steps') step
+         where step ->> 'pipeline' is not null), '[]') as references
+     from (
+       select reference, split_part(reference, '@', 1) as pipeline,
+         substr(reference, strpos(reference, '@') + 1) as name
+       from unnest(:references::text[]) as reference
+     ) wanted
+     cross join lateral (
+       select version, digest from (
+         select version, digest, 1 as place from pipeline_version
+         where project_id = :projectId and pipeline = wanted.pipeline and version = wanted.name
+         union all
+         select v.version, v.digest, 2 from pipeline_alias a join pipeline_version v using (project_id, pipeline, version)
+         where a.project_id = :projectId and a.pipeline = wanted.pipeline and a.alias = wanted.name
+         union all
+         (select version, digest, 3 from pipeline_version
+           where wanted.name = 'latest' and project_id = :projectId and pipeline = wanted.pipeline
+           order by created_at desc limit 1)
+       ) candidates order by place limit 1
+     ) found
+     join definition d on d.digest = found.digest`,
+    { projectId, references: [...references] },
+  );
+  return rows;
+}

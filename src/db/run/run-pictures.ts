@@ -1,0 +1,155 @@
+/**
+ * Runs as pictures show them. Of one run: every call, those of the models that were asked for its steps among
+ * them, in the order of their starts. Of a project's runs in time: their ids begin with the time at which they
+ * were made, so the list's index finds them; what they cost is read from paid calls alone.
+ */
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Ambiguity, Attempt, AttemptState, RunState } from '../../contracts/run.ts';
+import type { Db } from '../connect.ts';
+
+export interface TimelineRow {
+  readonly attempt_id: string;
+  /** Of a model's call: the step that it was asked for; null when its ladder is gone. */
+  readonly step_id: string | null;
+  readonly item: number | null;
+  readonly revision: number;
+  readonly capability: string;
+  /** It was asked for an input, and is no call of the step itself. */
+  readonly is_model: boolean;
+  readonly endpoint: string;
+  readonly state: AttemptState;
+  readonly ambiguity: Ambiguity | null;
+  readonly certainty: Attempt['certainty'];
+  readonly started_at: Date;
+  readonly finished_at: Date | null;
+  /** When the call before with the same key ended. */
+  readonly former_ended_at: Date | null;
+  /** When the corrected input that it has was stored. */
+  readonly revised_at: Date | null;
+  readonly expected_ms: number | null;
+  readonly expected_usd: number | null;
+  /** bigint as text */
+  readonly reserved_nano: string;
+  readonly settled_nano: string | null;
+}
+
+/** @param after the last attempt of the page before */
+export async function listTimeline(
+  db: Db,
+  runId: string,
+  { after, limit }: { readonly after: string | null; readonly limit: number },
+): Promise<readonly TimelineRow[]> {
+  const { rows } = await db.raw<{ rows: TimelineRow[] }>(
+    `with calls as (
+       select *, key like 'esc\\_%' as is_model,
+         lag(finished_at) over (partition by key order by number) as former_ended_at
+       from attempt where run_id = :runId
+     ), page as (
+       select * from calls
+       where :after::text is null
+         or (started_at, attempt_id) > (select started_at, attempt_id from attempt where attempt_id = :after)
+       order by started_at, attempt_id limit :limit
+     )
+     select p.attempt_id, coalesce(p.step_id, e.step_id) as step_id, coalesce(p.item, e.item) as item,
+       case when p.is_model then 0 else substring(p.key from '[0-9]+$')::int end as revision,
+       p.capability, p.is_model, p.endpoint, p.state, p.ambiguity, p.certainty, p.started_at, p.finished_at,
+       p.former_ended_at, r.created_at as revised_at, p.reserved_nano, p.settled_nano, x.expected_ms, x.expected_usd
+     from page p
+     left join escalation e on p.is_model and e.escalation_id = split_part(p.key, '.', 1)
+     left join step_revision r on not p.is_model and r.run_id = p.run_id and r.step_id = p.step_id
+       and r.item = coalesce(p.item, 0) and r.revision = substring(p.key from '[0-9]+$')::int
+     left join attempt_choice o on o.attempt_id = p.attempt_id
+     left join lateral (
+       select (c ->> 'wait_ms')::float8 as expected_ms, (c ->> 'cost_usd')::float8 as expected_usd
+       from json_array_elements(o.decision -> 'candidates') c where c ->> 'verdict' = 'chosen' limit 1
+     ) x on true
+     order by p.started_at, p.attempt_id`,
+    { runId, after, limit },
+  );
+  return rows;
+}
+
+export interface StepTimes {
+  readonly step_id: string;
+  readonly started_at: Date | null;
+  readonly finished_at: Date | null;
+}
+
+/** Of the steps of a run as a whole. */
+export function listStepTimes(db: Db, runId: string): Promise<readonly StepTimes[]> {
+  return db('step').where({ run_id: runId, item: 0 }).select('step_id', 'started_at', 'finished_at');
+}
+
+/** What pictures need of a run's row. */
+export interface PicturedRun {
+  readonly run_id: string;
+  readonly definition: PipelineDefinition;
+  readonly started_at: Date | null;
+}
+
+export async function readPicturedRun(
+  db: Db,
+  projectId: string,
+  runId: string,
+): Promise<PicturedRun | undefined> {
+  const { rows } = await db.raw<{ rows: PicturedRun[] }>(
+    `select r.run_id, r.started_at, d.body as definition from run r join definition d using (digest)
+     where r.run_id = ? and r.project_id = ?`,
+    [runId, projectId],
+  );
+  return rows[0];
+}
+
+interface SummaryBucketRow {
+  /** From 0 on. */
+  readonly bucket: number;
+  readonly state: RunState;
+  readonly runs: number;
+  /** numeric as text */
+  readonly cost_nano: string;
+}
+
+interface SummarySpan {
+  readonly since: Date;
+  readonly until: Date;
+  readonly buckets: number;
+  readonly pipeline: string | undefined;
+  readonly label: readonly [name: string, value: string] | undefined;
+  /** Ids of runs that may have been made in it. */
+  readonly ids: readonly [from: string, to: string];
+}
+
+export async function summariseRuns(
+  db: Db,
+  projectId: string,
+  { since, until, buckets, pipeline, label, ids }: SummarySpan,
+): Promise<readonly SummaryBucketRow[]> {
+  const { rows } = await db.raw<{ rows: SummaryBucketRow[] }>(
+    `with chosen as materialized (
+       select run_id, state, least(:buckets - 1, floor(:buckets * extract(epoch from created_at - :since::timestamptz)
+         / extract(epoch from :until::timestamptz - :since::timestamptz)))::int as bucket
+       from run where project_id = :projectId and run_id >= :first and run_id < :last
+         and created_at >= :since::timestamptz and created_at < :until::timestamptz
+         and (:pipeline::text is null or pipeline = :pipeline)
+         and (:labels::jsonb is null or labels @> :labels::jsonb)
+     ), paid as (
+       select a.run_id, sum(a.settled_nano) as nano from attempt a
+       where a.reserved_nano > 0 and a.project_id = :projectId and a.run_id in (select run_id from chosen)
+         and a.budget_window >= (:since::timestamptz - interval '2 days')::date
+       group by a.run_id
+     )
+     select bucket, state, count(*)::int as runs, coalesce(sum(nano), 0)::text as cost_nano
+     from chosen left join paid using (run_id) group by bucket, state`,
+    {
+      projectId,
+      since: since.toISOString(),
+      until: until.toISOString(),
+      buckets,
+      pipeline: pipeline ?? null,
+      labels: label === undefined ? null : JSON.stringify(Object.fromEntries([label])),
+      first: ids[0],
+      last: ids[1],
+    },
+  );
+  return rows;
+}

@@ -1,0 +1,210 @@
+/**
+ * Schedules: the row is the truth, `version` grows with every change, `delivered_version` is what Temporal has
+ * taken. Delivering what it has not taken yet is repeated.
+ */
+import type { ScheduleRequest } from '../contracts/schedule.ts';
+import type { Db } from './connect.ts';
+
+export interface ScheduleRow {
+  readonly schedule_id: string;
+  readonly project_id: string;
+  /** Its name in Temporal, which stays whatever pipeline it starts later. */
+  readonly workflow_id: string;
+  readonly name: string;
+  readonly body: ScheduleRequest;
+  readonly version: number;
+  readonly delivered_version: number;
+  /** The id of the key by which Temporal holds it encrypted; '' = by none. */
+  readonly payload_key: string;
+  readonly deleted_at: Date | null;
+  readonly created_by: string;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+}
+
+export interface ScheduleKey {
+  readonly project_id: string;
+  readonly schedule_id: string;
+}
+
+interface Page {
+  readonly after: string | null;
+  readonly limit: number;
+}
+
+/** @returns undefined when the project has one of that name */
+export async function insertSchedule(
+  db: Db,
+  {
+    project_id,
+    schedule_id,
+    workflow_id,
+    created_by,
+  }: ScheduleKey & Pick<ScheduleRow, 'workflow_id' | 'created_by'>,
+  body: ScheduleRequest,
+): Promise<ScheduleRow | undefined> {
+  const { rows } = await db.raw<{ rows: ScheduleRow[] }>(
+    `insert into schedule (schedule_id, project_id, workflow_id, created_by, name, body) values (?, ?, ?, ?, ?, ?)
+     on conflict (project_id, name) where deleted_at is null do nothing returning *`,
+    [schedule_id, project_id, workflow_id, created_by, body.name, JSON.stringify(body)],
+  );
+  return rows[0];
+}
+
+/** Not those that were deleted. */
+export async function readSchedule(db: Db, scheduleId: string): Promise<ScheduleRow | undefined> {
+  const { rows } = await db.raw<{ rows: ScheduleRow[] }>(
+    'select * from schedule where schedule_id = ? and deleted_at is null',
+    [scheduleId],
+  );
+  return rows[0];
+}
+
+/** That nobody else changes until the transaction ends. */
+export async function lockSchedule(
+  trx: Db,
+  { project_id, schedule_id }: ScheduleKey,
+): Promise<ScheduleRow | undefined> {
+  const { rows } = await trx.raw<{ rows: ScheduleRow[] }>(
+    `select * from schedule where schedule_id = ? and project_id = ? and deleted_at is null for update`,
+    [schedule_id, project_id],
+  );
+  return rows[0];
+}
+
+/** @throws a database error (23505) when the project has another one of that name */
+export async function updateSchedule(
+  trx: Db,
+  scheduleId: string,
+  body: ScheduleRequest,
+): Promise<ScheduleRow | undefined> {
+  const { rows } = await trx.raw<{ rows: ScheduleRow[] }>(
+    `update schedule set name = ?, body = ?, version = version + 1, updated_at = clock_timestamp()
+     where schedule_id = ? and deleted_at is null returning *`,
+    [body.name, JSON.stringify(body), scheduleId],
+  );
+  return rows[0];
+}
+
+/** @returns whether there was one */
+export async function deleteSchedule(db: Db, { project_id, schedule_id }: ScheduleKey): Promise<boolean> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `update schedule set deleted_at = clock_timestamp(), updated_at = clock_timestamp(), version = version + 1
+     where schedule_id = ? and project_id = ? and deleted_at is null`,
+    [schedule_id, project_id],
+  );
+  return rowCount > 0;
+}
+
+/** By name. */
+export async function listSchedules(
+  db: Db,
+  projectId: string,
+  { after, limit }: Page,
+): Promise<ScheduleRow[]> {
+  const { rows } = await db.raw<{ rows: ScheduleRow[] }>(
+    `select * from schedule where project_id = ? and deleted_at is null and name > coalesce(?, '')
+     order by name limit ?`,
+    [projectId, after, limit],
+  );
+  return rows;
+}
+
+/** The run of a start that was repeated, or that another start has made; its end is told to that one. */
+export async function findScheduledRun(
+  db: Db,
+  start: { readonly schedule_id: string; readonly scheduled_at: string; readonly workflow_id: string },
+): Promise<{ readonly run_id: string; readonly is_untold: boolean } | undefined> {
+  const { rows } = await db.raw<{ rows: { run_id: string; is_untold: boolean }[] }>(
+    `select run_id, finished_at is null and parent_workflow_id = :workflow_id as is_untold from run
+     where schedule_id = :schedule_id and scheduled_at = :scheduled_at`,
+    { ...start },
+  );
+  return rows[0];
+}
+
+/** Changes of schedules that Temporal has not taken yet: the row is the truth, delivering it is repeated. */
+export async function listUndeliveredSchedules(
+  db: Db,
+  olderThanMs: number,
+  limit: number,
+): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { schedule_id: string }[] }>(
+    `select schedule_id from schedule where delivered_version < version
+       and updated_at < clock_timestamp() - ? * interval '1 millisecond'
+     order by updated_at limit ?`,
+    [olderThanMs, limit],
+  );
+  return rows.map(({ schedule_id }) => schedule_id);
+}
+
+/** Those that Temporal holds under another payload key than this one, or under none. */
+export async function listUnderOtherKeys(db: Db, payloadKey: string, limit: number): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { schedule_id: string }[] }>(
+    `select schedule_id from schedule where deleted_at is null and delivered_version >= version
+       and (payload_key < :payloadKey or payload_key > :payloadKey) limit :limit`,
+    { payloadKey, limit },
+  );
+  return rows.map(({ schedule_id }) => schedule_id);
+}
+
+/** Until the transaction ends nobody else delivers it. @returns false when somebody does */
+export async function tryScheduleTurn(trx: Db, scheduleId: string): Promise<boolean> {
+  const { rows } = await trx.raw<{ rows: { held: boolean }[] }>(
+    `select pg_try_advisory_xact_lock(hashtextextended('schedule ' || ?, 0)) as held`,
+    [scheduleId],
+  );
+  return rows[0]?.held === true;
+}
+
+/** What Temporal does not know of it yet, deleted or not, or holds under another payload key. */
+export async function readUndeliveredSchedule(
+  db: Db,
+  scheduleId: string,
+  payloadKey: string,
+): Promise<ScheduleRow | undefined> {
+  const { rows } = await db.raw<{ rows: ScheduleRow[] }>(
+    `select * from schedule where schedule_id = ?
+       and (delivered_version < version or deleted_at is null and payload_key <> ?)`,
+    [scheduleId, payloadKey],
+  );
+  return rows[0];
+}
+
+/** Marks a schedule as delivered; the row of a deleted one goes. */
+export async function markScheduleDelivered(
+  db: Db,
+  { schedule_id, version, deleted_at }: ScheduleRow,
+  payloadKey: string,
+): Promise<void> {
+  if (deleted_at === null) {
+    await db.raw('update schedule set delivered_version = ?, payload_key = ? where schedule_id = ?', [
+      version,
+      payloadKey,
+      schedule_id,
+    ]);
+  } else await db('schedule').where({ schedule_id }).delete();
+}
+
+/** Temporal has lost it: it is to be told again. */
+export async function markScheduleForgotten(db: Db, scheduleId: string): Promise<void> {
+  await db.raw('update schedule set delivered_version = 0 where schedule_id = ?', [scheduleId]);
+}
+
+/** By id, after `after`: those that Temporal took so long ago. */
+export async function listDeliveredSchedules(
+  db: Db,
+  {
+    after,
+    olderThanMs,
+    limit,
+  }: { readonly after: string; readonly olderThanMs: number; readonly limit: number },
+): Promise<readonly Pick<ScheduleRow, 'schedule_id' | 'workflow_id'>[]> {
+  const { rows } = await db.raw<{ rows: Pick<ScheduleRow, 'schedule_id' | 'workflow_id'>[] }>(
+    `select schedule_id, workflow_id from schedule
+     where delivered_version >= version and deleted_at is null
+       and updated_at < clock_timestamp() - ? * interval '1 millisecond' and schedule_id > ? order by schedule_id limit ?`,
+    [olderThanMs, after, limit],
+  );
+  return rows;
+}

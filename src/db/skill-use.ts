@@ -1,0 +1,105 @@
+/** Uses of skills: what their counts are made of. */
+import type { SkillOutcome } from '../contracts/skill.ts';
+import type { Db } from './connect.ts';
+
+export interface NewSkillUse {
+  readonly skill_id: string;
+  /** That was used. */
+  readonly version: number;
+  readonly level: number;
+  readonly outcome: SkillOutcome;
+}
+
+/** Where skills were used; null: a call of `/execute`, which counts whenever it is told. */
+export interface SkillOccasion {
+  readonly escalation_id: string;
+  readonly transition: number;
+}
+
+export interface CountedSkillRow {
+  readonly skill_id: string;
+  readonly success_count: number;
+  readonly failure_count: number;
+  readonly uses: number;
+  readonly uses_since_keep: number;
+  readonly flagged_at: Date | null;
+}
+
+/**
+ * Writes uses of skills of a project and counts them, by one statement; what its occasion has told before is not
+ * told again. Locks skills by id, so that no two of them wait for each other.
+ * @returns the skills that were used, with their new counts
+ */
+export async function addSkillUses(
+  db: Db,
+  projectId: string,
+  occasion: SkillOccasion | null,
+  uses: readonly NewSkillUse[],
+): Promise<readonly CountedSkillRow[]> {
+  if (uses.length === 0) return [];
+  const { rows } = await db.raw<{ rows: CountedSkillRow[] }>(
+    `with told as (
+       select * from unnest(cast(:ids as text[]), cast(:versions as int[]), cast(:levels as int[]),
+         cast(:outcomes as text[])) t (skill_id, version, level, outcome)
+     ), locked as materialized (
+       select skill_id from skill where project_id = :project_id and skill_id in (select skill_id from told)
+       order by skill_id for no key update
+     ), used as (
+       insert into skill_use (skill_id, version, escalation_id, transition, level, outcome)
+       select t.skill_id, t.version, :escalation_id, :transition, t.level, t.outcome
+       from told t join locked using (skill_id)
+       on conflict (skill_id, escalation_id, transition) do nothing
+       returning skill_id, outcome
+     ), counted as (
+       select skill_id, (count(*) filter (where outcome = 'success'))::int as successes,
+         (count(*) filter (where outcome = 'failure'))::int as failures
+       from used group by skill_id
+     )
+     update skill s set success_count = s.success_count + c.successes,
+       failure_count = s.failure_count + c.failures, last_used_at = clock_timestamp()
+     from counted c where s.skill_id = c.skill_id
+     returning s.skill_id, s.success_count, s.failure_count, s.flagged_at,
+       s.success_count - s.base_success + s.failure_count - s.base_failure as uses,
+       s.success_count - s.base_success + s.failure_count - s.base_failure - s.uses_at_keep as uses_since_keep`,
+    {
+      project_id: projectId,
+      ids: uses.map(({ skill_id }) => skill_id),
+      versions: uses.map(({ version }) => version),
+      levels: uses.map(({ level }) => level),
+      outcomes: uses.map(({ outcome }) => outcome),
+      escalation_id: occasion?.escalation_id ?? null,
+      transition: occasion?.transition ?? null,
+    },
+  );
+  return rows;
+}
+
+export interface SkillUseRow extends NewSkillUse {
+  /** bigint as text */
+  readonly use_id: string;
+  readonly escalation_id: string | null;
+  readonly at: Date;
+}
+
+/** Newest first. @param after the last use of the page before */
+export async function listSkillUses(
+  db: Db,
+  { project_id, skill_id }: { readonly project_id: string; readonly skill_id: string },
+  { after, limit }: { readonly after?: string | undefined; readonly limit: number },
+): Promise<readonly SkillUseRow[]> {
+  const query = db('skill_use as u')
+    .join('skill as s', 's.skill_id', 'u.skill_id')
+    .where({ 's.project_id': project_id, 'u.skill_id': skill_id })
+    .orderBy('u.use_id', 'desc')
+    .limit(limit);
+  if (after !== undefined) query.where('u.use_id', '<', after);
+  return query.select(
+    'u.use_id',
+    'u.skill_id',
+    'u.version',
+    'u.escalation_id',
+    'u.level',
+    'u.outcome',
+    'u.at',
+  );
+}

@@ -1,0 +1,117 @@
+/**
+ * Tables of access: projects, their keys, the people and browsers that act by them, what they did, and the answers
+ * that are kept under their Idempotency-Keys.
+ */
+
+/** A project owns everything else; its budget is a day of its time zone. */
+export const projectTable = `
+create table project (
+  project_id text primary key,
+  name text not null,
+  timezone text not null default 'UTC',
+  daily_limit_nano bigint not null default 0 check (daily_limit_nano >= 0), -- 0: none
+  created_at timestamptz not null default now(),
+  erasing_since timestamptz -- it takes no new work; set once, under a lock of the row (functions/refuse-erased.sql.ts)
+);
+`;
+
+/** A key is kept as the digest of its secret. After a rotation the former secret works on until `former_until`. */
+export const apiKeyTable = `
+create table api_key (
+  key_id text primary key,
+  name text not null,
+  secret_sha256 bytea not null,
+  former_sha256 bytea,
+  former_until timestamptz,
+  scopes text[] not null,
+  projects text[] not null check (cardinality(projects) > 0),
+  created_by text references api_key, -- null: a first start, or a person
+  expires_at timestamptz,
+  revoked_at timestamptz,
+  created_at timestamptz not null default now(),
+  check ((former_sha256 is null) = (former_until is null))
+);
+create index api_key_created_by on api_key (created_by); -- the keys below a key
+`;
+
+/**
+ * Somebody who signs in at the OpenID provider. What they may do stands with a key that no secret opens, so revocation,
+ * and the keys that they make, follow the rules of keys.
+ */
+export const personTable = `
+create table person (
+  key_id text primary key references api_key,
+  issuer text not null,
+  subject text not null,
+  email text,
+  grants jsonb not null, -- [{scopes, projects}], out of the groups of the last sign-in
+  holds_every_project boolean not null,
+  created_at timestamptz not null default now(),
+  unique (issuer, subject) -- who signs in
+);
+`;
+
+/** A browser that has signed in: it acts as its key, and no longer than the key does. Only the digest of its secret is kept. */
+export const sessionTable = `
+create table session (
+  secret_sha256 bytea primary key,
+  session_id text not null unique, -- what people call it by
+  key_id text not null references api_key,
+  sign_in_sha256 bytea unique, -- the sign-in at the provider that opened it: each opens one
+  provider_sid text, -- what the provider calls it
+  tokens bytea, -- of the provider, sealed
+  is_renewed boolean not null default false, -- it goes on while the provider renews it
+  asked_at timestamptz not null default now(), -- when the provider was last asked, whatever it said
+  checked_at timestamptz not null default now(), -- when the provider last said that the person may stay
+  expires_at timestamptz not null,
+  created_at timestamptz not null default now()
+);
+create index session_by_key on session (key_id, created_at desc); -- a renewed secret ends them; GET /v1/sessions
+create index session_created_at on session (created_at); -- purge
+create index session_due on session (asked_at) where is_renewed; -- asked of the provider again
+`;
+
+/** A code that opens one session of its key, once. Only its digest is kept. */
+export const loginCodeTable = `
+create table login_code (
+  code_sha256 bytea primary key,
+  key_id text not null references api_key,
+  expires_at timestamptz not null,
+  created_at timestamptz not null default now()
+);
+create index login_code_by_key on login_code (key_id); -- a renewed secret ends them
+create index login_code_created_at on login_code (created_at); -- purge
+`;
+
+/** Who changed what; nothing is ever changed or truncated. */
+export const auditTable = `
+create table audit (
+  entry bigint generated always as identity primary key,
+  project_id text, -- null: of no project
+  at timestamptz not null default clock_timestamp(),
+  actor text not null, -- a key, or a part of Capstan
+  action text not null,
+  subject text not null,
+  data jsonb not null default '{}'
+);
+create index audit_listed on audit (project_id, entry desc); -- GET /v1/audit
+create index audit_by_subject on audit (project_id, subject, entry desc); -- the same, of one thing
+create trigger audit_append_only before update or delete on audit
+  for each row execute function refuse_change();
+create trigger audit_keep before truncate on audit for each statement execute function refuse_change();
+`;
+
+/** Answers are kept to answer a repeated request with. */
+export const idempotencyTable = `
+create table idempotency (
+  project_id text not null references project,
+  request text not null, -- method and path
+  key text not null,
+  body_sha256 bytea not null,
+  status int not null,
+  answer json not null,
+  created_at timestamptz not null default now(),
+  primary key (project_id, request, key)
+);
+create index idempotency_created_at on idempotency (created_at); -- purge after 24 h
+`;

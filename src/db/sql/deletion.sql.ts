@@ -1,0 +1,161 @@
+/**
+ * Deletion by age and by project: the table of erasures, the triggers that refuse what may not be written or
+ * changed, and the functions that alone may pass them.
+ */
+
+/**
+ * The erasure of a project: what has been asked for, and how far it is. When it has ended, its project is known by the
+ * digest of its id alone, so that whoever asks again by the id hears of it.
+ */
+export const erasureTable = `
+create table erasure (
+  pseudonym text primary key, -- what ledger and audit log call the project
+  project_id text unique references project, -- null: it is gone
+  project_sha256 bytea not null unique,
+  requested_at timestamptz not null default clock_timestamp(),
+  attempts_after text not null default '', -- attempts up to this one have been looked at
+  deleted jsonb not null default '{}', -- rows and files by table
+  finished_at timestamptz,
+  check ((project_id is null) = (finished_at is not null))
+);
+`;
+
+/**
+ * Refuses new work of a project that is being erased, whoever asks and whatever they still trust. It locks the project's
+ * row as its foreign key does, so that whoever begins an erasure, under a stronger lock, waits for work that is being
+ * written, and work that comes then waits for the erasure to be known.
+ */
+export const refuseErased = `
+create function refuse_erased() returns trigger language plpgsql as $$
+declare
+  v_since timestamptz;
+begin
+  select p.erasing_since into v_since from project p where p.project_id = new.project_id for key share;
+  if v_since is not null then
+    raise exception using errcode = 'CAP01', message = format('project %s is being erased', new.project_id);
+  end if;
+  return new;
+end $$;
+`;
+
+/**
+ * Refuses every change of a table whose rows are only added, but what those functions do that name the table in
+ * `capstan.erases` while they run: `purge_books` and `erase_project`. A part has the name of its table, and a day. It
+ * takes no lock.
+ */
+export const refuseChange = `
+create function refuse_change() returns trigger language plpgsql as $$
+begin
+  if tg_op <> 'TRUNCATE' and regexp_replace(tg_table_name, '_(default|[0-9]{8})$', '')
+      = current_setting('capstan.erases', true) then
+    if tg_op = 'DELETE' then
+      return old;
+    end if;
+    return new;
+  end if;
+  raise exception '% is append-only', tg_table_name;
+end $$;
+`;
+
+/**
+ * Deletes the oldest entries of the audit log, or of the ledger those that lie in none of its months, that were made
+ * before a moment: so many at most. Nobody else may. It locks the rows that it deletes, in their order. It returns how
+ * many.
+ */
+export const purgeBooks = `
+create function purge_books(p_table text, p_before timestamptz, p_most int) returns int language plpgsql as $$
+declare
+  v_deleted int;
+begin
+  perform set_config('capstan.erases', p_table, true);
+  if p_table = 'audit' then
+    delete from audit where entry = any (array(
+      select entry from (select entry, at from audit order by entry limit p_most) oldest where at < p_before));
+  else
+    delete from ledger_entry_default where (entry_id, budget_window) in (
+      select entry_id, budget_window
+      from (select entry_id, budget_window, at from ledger_entry_default order by entry_id limit p_most) oldest
+      where at < p_before);
+  end if;
+  get diagnostics v_deleted = row_count;
+  perform set_config('capstan.erases', '', true);
+  return v_deleted;
+end $$;
+`;
+
+/**
+ * Deletes ended attempts of a project with their choices. Paid ones of days that budgets are still compared with
+ * (db/money/budget-drift.ts) stay under the pseudonym, without all that tells what they were, and what the project's
+ * budgets say of them moves along: the budget of all projects does not change. It locks the attempts, then those budgets,
+ * in the order of their key (L3, L4).
+ */
+export const eraseAttempts = `
+create function erase_attempts(p_project text, p_pseudonym text, p_ids text[]) returns int language plpgsql as $$
+declare
+  v_scopes text[];
+  v_windows date[];
+  v_spent bigint[];
+  v_deleted int;
+begin
+  perform 1 from attempt where attempt_id = any (p_ids) and project_id = p_project order by attempt_id for update; -- L3
+  with moved as (
+    update attempt set project_id = p_pseudonym, key = 'erased.' || attempt_id, run_id = null, step_id = null,
+      item = null, instance_id = 'erased', endpoint = 'erased', error = null, cached_from = null
+    where attempt_id = any (p_ids) and project_id = p_project and reserved_nano > 0 and settled_nano is not null
+      and budget_window >= (now() at time zone 'UTC')::date - 4
+    returning capability, budget_window, (started_at at time zone 'UTC')::date as utc_day, settled_nano
+  )
+  select array_agg(t.scope), array_agg(t.window_start), array_agg(t.spent) into v_scopes, v_windows, v_spent from (
+    select s.scope, s.window_start, sum(x.sign * m.settled_nano)::bigint as spent
+    from moved m cross join (values (p_project, -1), (p_pseudonym, 1)) x (project, sign)
+    cross join lateral budget_scopes(x.project, m.capability, null, m.budget_window, m.utc_day) s
+    where s.scope <> 'global' group by 1, 2 order by s.scope collate "C", s.window_start) t;
+  if v_scopes is not null then
+    perform move_budgets(v_scopes, v_windows, array_fill(0::bigint, array[cardinality(v_scopes)]), v_spent);
+  end if;
+  delete from attempt_choice where attempt_id = any (p_ids);
+  delete from attempt where attempt_id = any (p_ids) and project_id = p_project;
+  get diagnostics v_deleted = row_count;
+  return v_deleted;
+end $$;
+`;
+
+/**
+ * What an erasure changes in tables that are only added to, some rows at a time. The ledger keeps amounts, the audit log
+ * keeps acts and their time, both under the pseudonym; versions of skills go. In the audit log it looks at the entries
+ * after p_after, of all projects: others may name this one. It locks the rows that it changes. It returns the place of the
+ * last row for the audit log, else how many it changed; null when there are no more.
+ */
+export const eraseProject = `
+create function erase_project(p_table text, p_project text, p_pseudonym text, p_keys text[], p_after bigint, p_most int)
+returns bigint language plpgsql as $$
+declare
+  v_done bigint;
+begin
+  perform set_config('capstan.erases', p_table, true);
+  if p_table = 'ledger_entry' then
+    update ledger_entry l set project_id = p_pseudonym from (
+      select entry_id, budget_window from ledger_entry where project_id = p_project limit p_most) o
+    where l.entry_id = o.entry_id and l.budget_window = o.budget_window;
+    get diagnostics v_done = row_count;
+  elsif p_table = 'skill_version' then
+    delete from skill_version where (skill_id, version) in (
+      select v.skill_id, v.version from skill s join skill_version v using (skill_id)
+      where s.project_id = p_project limit p_most);
+    get diagnostics v_done = row_count;
+  else
+    select max(entry) into v_done from (
+      select entry from audit where entry > p_after order by entry limit p_most) page;
+    update audit a set project_id = case when a.project_id = p_project then p_pseudonym else a.project_id end,
+      actor = case when a.actor = any (p_keys) then 'erased' else a.actor end,
+      subject = case when a.project_id = p_project or a.subject = p_project or a.subject = any (p_keys)
+        then 'erased' else a.subject end,
+      data = case when a.project_id = p_project then '{}'
+        else replace(a.data::text, p_project, p_pseudonym)::jsonb end
+    where a.entry > p_after and a.entry <= v_done and (a.project_id = p_project or a.subject = p_project
+      or a.actor = any (p_keys) or a.subject = any (p_keys) or strpos(a.data::text, p_project) > 0);
+  end if;
+  perform set_config('capstan.erases', '', true);
+  return nullif(v_done, 0);
+end $$;
+`;

@@ -1,0 +1,265 @@
+/**
+ * Tables of money, and the functions by which claims and ends of attempts move it. The order of locks (L1 to L5)
+ * stands in claims.sql.ts.
+ */
+
+/**
+ * Money by scope and window: `run:<run>`, `project:<project>`, `capability:<project>:<name>`, `global`. A window is a day
+ * (local to the project; UTC for global); `-infinity` is the window of what has none: a run, and the standing global
+ * limit, which has a row from the first day. Rows are always locked in the order of their key, so scopes sort bytewise.
+ */
+export const budgetTable = `
+create table budget (
+  scope text collate "C" not null,
+  window_start date not null,
+  limit_nano bigint check (limit_nano >= 0), -- null: none
+  reserved_nano bigint not null default 0 check (reserved_nano >= 0),
+  spent_nano bigint not null default 0 check (spent_nano >= 0),
+  reached_50_at timestamptz,
+  reached_80_at timestamptz,
+  reached_100_at timestamptz, -- or a call was refused
+  announced int not null default 0, -- the highest mark that was logged
+  primary key (scope, window_start)
+);
+create index budget_unannounced on budget (announced)
+  where (reached_50_at is not null and announced < 50) or (reached_80_at is not null and announced < 80)
+    or (reached_100_at is not null and announced < 100); -- maintenance: marks
+create index budget_by_day on budget (window_start) where window_start > '-infinity'; -- maintenance: sums of days
+insert into budget (scope, window_start) values ('global', '-infinity');
+`;
+
+/**
+ * What was reserved, settled, released and adjusted; nothing is ever changed. Entries are written by the statement that
+ * writes their attempt, so they are not looked up again by foreign keys, which took most of its time. They lie in parts by
+ * month (db/parts/table-parts.ts); an attempt has one day, so its entries are in one part.
+ */
+export const ledgerEntryTable = `
+create table ledger_entry (
+  entry_id bigint generated always as identity,
+  attempt_id text not null,
+  kind text not null check (kind in ('reserve', 'settle', 'release', 'adjust')),
+  seq int not null default 0,
+  project_id text not null,
+  capability text not null,
+  amount_nano bigint not null,
+  certainty text not null check (certainty in ('exact', 'estimated')),
+  budget_window date not null, -- the project's local date of admission
+  at timestamptz not null default clock_timestamp(),
+  primary key (entry_id, budget_window),
+  unique (attempt_id, kind, seq, budget_window)
+) partition by range (budget_window);
+create table ledger_entry_default partition of ledger_entry default;
+create index ledger_entry_listed on ledger_entry (project_id, budget_window desc, entry_id desc); -- GET /v1/ledger
+create trigger ledger_entry_append_only before update or delete on ledger_entry
+  for each row execute function refuse_change();
+`;
+
+/**
+ * Gives the first instant of a local day: where clocks go back over midnight, midnight comes twice. It takes no lock.
+ */
+export const dayStart = `
+create function day_start(p_day date, p_zone text) returns timestamptz language sql stable as $$
+  select m.midnight - case when ((m.midnight - interval '1 hour') at time zone p_zone)::date = p_day
+    then interval '1 hour' else interval '0' end
+  from (select p_day::timestamp at time zone p_zone) m (midnight)
+$$;
+`;
+
+/**
+ * Gives the budgets that a call is charged to: all of them and all days, the project's, the capability's, its run's and
+ * those of the runs above. It takes no lock.
+ */
+export const budgetScopes = `
+create function budget_scopes(p_project text, p_capability text, p_run text, p_day date, p_utc_day date)
+returns table (scope text, window_start date) language sql stable as $$
+  select s.scope, s.window_start from (values
+    ('global', p_utc_day),
+    ('project:' || p_project, p_day),
+    ('capability:' || p_project || ':' || p_capability, p_day),
+    ('run:' || p_run, '-infinity'::date)) s (scope, window_start)
+  where s.scope is not null
+  union all
+  select 'run:' || a.run_id, '-infinity'::date from run r cross join lateral unnest(r.ancestors) a (run_id)
+  where r.run_id = p_run
+$$;
+`;
+
+/**
+ * Gives the budgets that claims are charged to, and how much each has to hold for them. It takes no lock.
+ */
+export const budgetDemand = `
+create function budget_demand(p_claims claim_request[], p_now timestamptz)
+returns table (scope text, window_start date, nano bigint) language sql stable as $$
+  select s.scope, s.window_start, sum(c.reserved_nano)::bigint
+  from unnest(p_claims) c join project p using (project_id)
+  cross join lateral budget_scopes(c.project_id, c.capability, c.run_id,
+    (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date) s
+  where c.reserved_nano > 0 group by 1, 2
+$$;
+`;
+
+/** Whether money is short for what a claim would reserve: there is no room for nine more like it. It takes no lock. */
+export const isTight = `
+create function is_tight(p_claim claim_request, p_now timestamptz) returns boolean language sql as $$
+  select p_claim.reserved_nano > 0 and exists (
+    select 1 from budget_demand(array[p_claim], p_now) d
+    join budget b on b.scope = d.scope and b.window_start = d.window_start
+    where b.spent_nano + b.reserved_nano + 9 * p_claim.reserved_nano > b.limit_nano)
+$$;
+`;
+
+/**
+ * Adds a budget's row for its window when it is the first call of it, with the limit that holds now. It locks the row that
+ * the limit is read from, for share: a limit that is being changed is waited for. Callers open budgets in the order of
+ * their key, and before they lock any.
+ */
+export const openBudget = `
+create function open_budget(p_scope text, p_window date) returns void language plpgsql as $$
+declare
+  v_limit bigint;
+begin
+  if exists (select 1 from budget b where b.scope = p_scope and b.window_start = p_window) then
+    return;
+  end if;
+  case split_part(p_scope, ':', 1)
+    when 'global' then
+      select b.limit_nano into v_limit from budget b
+        where b.scope = 'global' and b.window_start = '-infinity' for share;
+    when 'project' then
+      select nullif(p.daily_limit_nano, 0) into v_limit from project p
+        where p.project_id = substr(p_scope, 9) for share;
+    when 'run' then
+      select ceil(r.budget_ceiling_usd * 1000000000)::bigint into v_limit from run r
+        where r.run_id = substr(p_scope, 5);
+    else null;
+  end case;
+  insert into budget (scope, window_start, limit_nano) values (p_scope, p_window, v_limit) on conflict do nothing;
+end $$;
+`;
+
+/**
+ * Moves money in many budgets at once: `moved` between free and reserved, `spent`, and `wanted`, which is reserved in all
+ * of them or in none. A mark is set when spending passes it, and a run's log tells it. A lone claim that has no room even
+ * when nothing is reserved marks the budget as reached. One statement locks, judges and moves: starting a statement costs
+ * more than its work. It opens the budgets that are missing, then locks all of them; scopes come in their order (L4).
+ * It returns null, or the tightest scope that has no room for what is wanted, and of a run which one: it may be one above.
+ */
+export const applyBudgets = `
+create function apply_budgets(p_scopes text[], p_windows date[], p_moved bigint[], p_spent bigint[],
+  p_wanted bigint[], p_is_lone boolean) returns jsonb language plpgsql as $$
+declare
+  v_now timestamptz := clock_timestamp();
+  v_known int;
+  v_refusal jsonb;
+begin
+  select count(*) into v_known from unnest(p_scopes, p_windows) m (scope, window_start)
+    where exists (select 1 from budget b where b.scope = m.scope and b.window_start = m.window_start offset 0);
+  if v_known < cardinality(p_scopes) then -- before any is locked, in their order
+    perform open_budget(m.scope, m.window_start) from (
+      select * from unnest(p_scopes, p_windows) m (scope, window_start)
+      order by scope collate "C", window_start) m;
+  end if;
+  with locked as materialized (
+    select b.scope, b.window_start, b.limit_nano, b.spent_nano + m.spent as spent, b.reserved_nano + m.moved as reserved,
+      b.reached_50_at, b.reached_80_at, b.reached_100_at, m.wanted, m.moved <> 0 or m.spent <> 0 as is_moved
+    from (
+      select * from unnest(p_scopes, p_windows, p_moved, p_spent, p_wanted) m (scope, window_start, moved, spent, wanted)
+      order by m.scope collate "C", m.window_start) m
+    cross join lateral (
+      select * from budget b where b.scope = m.scope and b.window_start = m.window_start for update) b
+  ), refused as materialized (
+    select l.* from locked l where l.wanted > 0 and l.spent + l.reserved + l.wanted > l.limit_nano
+    order by l.limit_nano - l.spent - l.reserved limit 1
+  ), changed as (
+    update budget b set spent_nano = l.spent,
+      reserved_nano = l.reserved + case when r.scope is null then l.wanted else 0 end,
+      reached_50_at = coalesce(l.reached_50_at, case when l.spent >= l.limit_nano * 0.5 then v_now end),
+      reached_80_at = coalesce(l.reached_80_at, case when l.spent >= l.limit_nano * 0.8 then v_now end),
+      reached_100_at = coalesce(l.reached_100_at, case when l.spent >= l.limit_nano
+        or (p_is_lone and r.scope is not null and l.spent + l.wanted > l.limit_nano) then v_now end)
+    from locked l left join refused r on true
+    where b.scope = l.scope and b.window_start = l.window_start and b.scope = any (p_scopes)
+      and b.window_start = any (p_windows) and (l.is_moved or r.scope is null or p_is_lone)
+  )
+  select jsonb_build_object('scope', split_part(r.scope, ':', 1),
+      'run_id', case when r.scope like 'run:%' then substr(r.scope, 5) end, 'limit_nano', r.limit_nano::text,
+      'spent_nano', r.spent::text, 'reserved_nano', r.reserved::text,
+      'resets_at', case when r.window_start <> '-infinity' then day_start(r.window_start + 1, coalesce(
+        (select timezone from project where 'project:' || project_id = r.scope), 'UTC')) end)
+    into v_refusal from refused r;
+
+  if p_scopes[cardinality(p_scopes)] like 'run:%' then -- in their order, runs are last
+    insert into event (run_id, type, data)
+    select substr(b.scope, 5), 'run.budget_reached', jsonb_build_object('percent', mark.percent,
+        'limit_usd', b.limit_nano / 1000000000.0, 'spent_usd', b.spent_nano / 1000000000.0)
+      || case when mark.percent = 100 and v_refusal is not null
+        then jsonb_build_object('refused_usd', m.wanted / 1000000000.0) else '{}' end
+    from unnest(p_scopes, p_windows, p_wanted) m (scope, window_start, wanted)
+    cross join lateral (
+      select * from budget b where b.scope = m.scope and b.window_start = m.window_start offset 0) b
+    cross join lateral (values (50, b.reached_50_at), (80, b.reached_80_at), (100, b.reached_100_at)) mark (percent, at)
+    where m.scope like 'run:%' and mark.at = v_now order by b.scope, mark.percent;
+  end if;
+  return v_refusal;
+end $$;
+`;
+
+/**
+ * Moves money that nobody has to have room for. It locks the budgets, whose scopes come in their order (L4).
+ */
+export const moveBudgets = `
+create function move_budgets(p_scopes text[], p_windows date[], p_reserved bigint[], p_spent bigint[])
+returns void language plpgsql as $$
+begin
+  perform apply_budgets(p_scopes, p_windows, p_reserved, p_spent, array_fill(0::bigint, array[cardinality(p_scopes)]),
+    false);
+end $$;
+`;
+
+/**
+ * Books what ended attempts give back and cost, and then reserves what claims need, for all claims or for none. It locks
+ * all their budgets, in the order of their key (L4). It returns null, or the tightest scope that has no room for the claims.
+ */
+export const chargeBudgets = `
+create function charge_budgets(p_attempt_ids text[], p_back bigint[], p_spent bigint[], p_claims claim_request[],
+  p_now timestamptz) returns jsonb language plpgsql as $$
+declare
+  v_scopes text[];
+  v_windows date[];
+  v_moved bigint[];
+  v_spent bigint[];
+  v_wanted bigint[];
+begin
+  select array_agg(t.scope), array_agg(t.window_start), array_agg(t.moved), array_agg(t.spent), array_agg(t.wanted)
+    into v_scopes, v_windows, v_moved, v_spent, v_wanted from (
+      select c.scope, c.window_start, sum(c.moved)::bigint as moved, sum(c.spent)::bigint as spent,
+        sum(c.wanted)::bigint as wanted
+      from (
+        select s.scope, s.window_start, m.back as moved, m.spent, 0::bigint as wanted
+        from unnest(p_attempt_ids, p_back, p_spent) m (attempt_id, back, spent)
+        cross join lateral (select * from attempt a where a.attempt_id = m.attempt_id offset 0) a
+        cross join lateral budget_scopes(a.project_id, a.capability, a.run_id,
+          a.budget_window, (a.started_at at time zone 'UTC')::date) s
+        union all
+        select s.scope, s.window_start, 0, 0, x.reserved_nano
+        from unnest(p_claims) x join project p using (project_id)
+        cross join lateral budget_scopes(x.project_id, x.capability, x.run_id,
+          (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date) s
+        where x.reserved_nano > 0
+      ) c group by 1, 2 order by c.scope collate "C", c.window_start) t;
+  if v_scopes is null then
+    return null;
+  end if;
+  return apply_budgets(v_scopes, v_windows, v_moved, v_spent, v_wanted, coalesce(cardinality(p_claims), 0) = 1);
+end $$;
+`;
+
+/**
+ * Gives back what claims that came to nothing had reserved. It locks their budgets, in the order of their key (L4).
+ */
+export const releaseBudgets = `
+create function release_budgets(p_claims claim_request[], p_now timestamptz) returns void language sql as $$
+  select move_budgets(array_agg(d.scope), array_agg(d.window_start), array_agg(-d.nano), array_agg(0::bigint))
+  from (select * from budget_demand(p_claims, p_now) order by scope collate "C", window_start) d having count(*) > 0
+$$;
+`;

@@ -1,0 +1,61 @@
+/** Tables of pipelines: definitions, their versions, the names of versions, and the schedules that start them. */
+
+/** A definition is stored once per text. */
+export const definitionTable = `
+create table definition (
+  digest text primary key,
+  body json not null,
+  created_at timestamptz not null default now()
+);
+`;
+
+/** A version of a pipeline names its definition, for ever. */
+export const pipelineVersionTable = `
+create table pipeline_version (
+  project_id text not null references project,
+  pipeline text not null,
+  version text not null,
+  digest text not null references definition,
+  source json, -- text and content_type as it was sent; null: it was not sent as a text
+  created_at timestamptz not null default now(),
+  primary key (project_id, pipeline, version)
+);
+create index pipeline_version_latest on pipeline_version (project_id, pipeline, created_at desc); -- latest
+`;
+
+/** A name that can be moved from one version of a pipeline to another. */
+export const pipelineAliasTable = `
+create table pipeline_alias (
+  project_id text not null,
+  pipeline text not null,
+  alias text not null check (alias <> 'latest'),
+  version text not null,
+  updated_at timestamptz not null default clock_timestamp(),
+  primary key (project_id, pipeline, alias),
+  foreign key (project_id, pipeline, version) references pipeline_version
+);
+`;
+
+/** A schedule, and which version of it Temporal has taken. */
+export const scheduleTable = `
+create table schedule (
+  schedule_id text primary key,
+  project_id text not null references project,
+  workflow_id text not null, -- its name in Temporal, which stays
+  name text not null,
+  body json not null, -- as it was asked for
+  created_by text not null, -- the key or person
+  version int not null default 1, -- grows with every change
+  delivered_version int not null default 0, -- that Temporal has taken
+  payload_key text not null default '', -- the id of the key by which that is encrypted there; '' = by none
+  deleted_at timestamptz, -- Temporal is to forget it
+  created_at timestamptz not null default clock_timestamp(),
+  updated_at timestamptz not null default clock_timestamp()
+);
+create unique index schedule_by_name on schedule (project_id, name) where deleted_at is null; -- one of a name; listing
+create index schedule_undelivered on schedule (updated_at)
+  where delivered_version < version; -- maintenance: deliveries
+create index schedule_by_payload_key on schedule (payload_key)
+  where deleted_at is null; -- maintenance: what stands under another key
+create trigger schedule_refuse_erased before insert on schedule for each row execute function refuse_erased();
+`;

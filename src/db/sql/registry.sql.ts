@@ -1,0 +1,84 @@
+/** Tables of the registry: instances, the specs that they showed, and which projects register under a name. */
+
+/** An instance of a capability, its price, health, speed and breaker. */
+export const instanceTable = `
+create table instance (
+  instance_id text primary key,
+  owner_project text not null references project,
+  name text not null,
+  endpoint text not null,
+  version text not null,
+  spec_url text not null,
+  health_url text not null,
+  cost_type text not null check (cost_type in ('per_second', 'per_call', 'free')),
+  rate_usd numeric(24, 12) not null check (rate_usd between 0 and 10000),
+  cost_notes text,
+  settle text not null default 'computed' check (settle in ('computed', 'reported')), -- how a success is charged
+  tags text[] not null,
+  max_concurrency int not null check (max_concurrency > 0),
+  state text not null check (state in ('up', 'suspect', 'down', 'quarantined', 'deregistered')),
+  reason text,
+  down_since timestamptz, -- since when it is down or deregistered, else null
+  generation int not null default 1,
+  replaces boolean not null default false, -- registered over a registration that was not taken back
+  queue_depth int,
+  queue_depth_held int not null default 0, -- slots we held when queue_depth was reported
+  queue_depth_at timestamptz,
+  duration_ms double precision, -- moving average of successful calls
+  deviation_ms double precision, -- moving average of |duration - average|
+  mean_cost_usd double precision, -- moving average of what successful calls cost
+  success_count double precision not null default 0,
+  failure_count double precision not null default 0,
+  spec_digest text, -- null until its /spec was read and accepted
+  failed_probes int not null default 0,
+  next_probe_at timestamptz, -- null: no probe wanted
+  uptime_ms double precision, -- what /health said last
+  uptime_at timestamptz, -- when
+  breaker_until timestamptz, -- null: closed
+  breaker_openings int not null default 0,
+  registered_at timestamptz not null default now(),
+  last_heartbeat_at timestamptz not null default now(),
+  changed_xid xid8 not null default pg_current_xact_id(),
+  unique (name, endpoint),
+  check (cost_type <> 'free' or rate_usd = 0)
+);
+create index instance_changed_xid on instance (changed_xid); -- the routers' poll
+create index instance_next_probe_at on instance (next_probe_at) where next_probe_at is not null; -- probing
+create index instance_down_since on instance (down_since) where down_since is not null; -- purge
+create index instance_owner_project on instance (owner_project); -- how many a project has
+create index instance_endpoint on instance (endpoint); -- other names of an endpoint
+create trigger instance_touch before update on instance for each row execute function touch_instance();
+`;
+
+/** What instances said of themselves at `/spec`, once per text. */
+export const capabilitySpecTable = `
+create table capability_spec (
+  name text not null,
+  version text not null,
+  digest text not null,
+  spec json not null,
+  created_at timestamptz not null default now(),
+  primary key (name, version, digest)
+);
+`;
+
+/** Which projects register instances under a name. */
+export const publisherTable = `
+create table publisher (
+  name text primary key,
+  projects text[] not null check (cardinality(projects) > 0),
+  set_by text, -- the operator's key; null: the first registration
+  updated_at timestamptz not null default clock_timestamp()
+);
+`;
+
+/**
+ * Notes the transaction that changed an instance, by which routers poll for changes. It takes no lock.
+ */
+export const touchInstance = `
+create function touch_instance() returns trigger language plpgsql as $$
+begin
+  new.changed_xid := pg_current_xact_id();
+  return new;
+end $$;
+`;

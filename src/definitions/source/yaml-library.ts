@@ -1,0 +1,109 @@
+/**
+ * The YAML library's parse, with an eye on depth, and its errors in words. Its composer calls itself for every
+ * level, and a text that is deep enough to overflow the stack there can end the process, which no handler sees.
+ * Its parser does not call itself.
+ */
+import { Composer, type CST, type Document, Lexer, Parser, YAMLParseError } from 'yaml';
+import { type SourceProblem, sourceLimits } from './source-node.ts';
+
+type ComposedYaml =
+  | { readonly document: Document.Parsed }
+  /** Where it nests too deep. */
+  | { readonly tooDeepAt: number };
+
+/** The document itself, and a scalar in the deepest container. */
+const deepestStack = sourceLimits.depth + 3;
+
+export function composeYaml(text: string): ComposedYaml {
+  const tokens: CST.Token[] = [];
+  const parser = new Parser();
+  for (const lexeme of new Lexer().lex(text)) {
+    for (const token of parser.next(lexeme)) tokens.push(token);
+    if (parser.stack.length > deepestStack) return { tooDeepAt: parser.offset };
+  }
+  for (const token of parser.end()) tokens.push(token);
+  const composer = new Composer({
+    schema: 'core',
+    version: '1.2',
+    merge: false,
+    resolveKnownTags: false,
+    uniqueKeys: false,
+    prettyErrors: false,
+    logLevel: 'error',
+  });
+  const [document, second] = composer.compose(tokens, true, text.length);
+  if (document === undefined) throw new RangeError('the composer made no document');
+  if (second !== undefined) {
+    const [start, end] = second.range;
+    document.errors.push(new YAMLParseError([start, end], 'MULTIPLE_DOCS', 'several documents'));
+  }
+  return { document };
+}
+
+// The YAML library's errors in words for the author of a pipeline.
+
+const shownErrors = 50;
+
+export function unquotedExpression(pointer: string, at: number, written: string): SourceProblem {
+  return {
+    code: 'yaml_unquoted_expression',
+    pointer,
+    at,
+    message: 'YAML reads {{ }} without quotes as a map; quote it',
+    suggestion: `write ${quote(written.slice(0, 200))}`,
+  };
+}
+
+function quote(written: string): string {
+  return written.includes('"') && !written.includes("'") ? `'${written}'` : JSON.stringify(written);
+}
+
+/** Errors, and warnings for tags that were not understood; one for each place. */
+export function readYamlErrors(text: string, document: Document.Parsed): SourceProblem[] {
+  const problems = new Map<number, SourceProblem>();
+  for (const error of [...document.errors, ...document.warnings].slice(0, shownErrors)) {
+    const problem = translate(text, error);
+    if (!problems.has(problem.at)) problems.set(problem.at, problem);
+  }
+  return [...problems.values()];
+}
+
+function translate(
+  text: string,
+  error: Document.Parsed['errors'][number] | Document.Parsed['warnings'][number],
+): SourceProblem {
+  const [at] = error.pos;
+  switch (error.code) {
+    case 'TAB_AS_INDENT':
+      return { code: 'yaml_tab', pointer: '', at, message: 'YAML is indented with spaces, not with tabs' };
+    case 'MULTIPLE_DOCS':
+      return {
+        code: 'yaml_several_documents',
+        pointer: '',
+        at,
+        message: 'the text holds several YAML documents, one is allowed',
+      };
+    case 'TAG_RESOLVE_FAILED':
+      return {
+        code: 'yaml_tag',
+        pointer: '',
+        at,
+        message: `${error.message}; a definition holds JSON values only`,
+      };
+    case 'RESOURCE_EXHAUSTION':
+      return { code: 'too_deep', pointer: '', at, message: 'the text nests too deep' };
+    default:
+      return findUnquoted(text, at) ?? { code: 'yaml_syntax', pointer: '', at, message: error.message };
+  }
+}
+
+/** A syntax error on a line with a bare `{{` comes from it nearly always. */
+function findUnquoted(text: string, at: number): SourceProblem | undefined {
+  const lineStart = text.lastIndexOf('\n', at - 1) + 1;
+  const lineEnd = text.indexOf('\n', at);
+  const line = text.slice(lineStart, lineEnd < 0 ? undefined : lineEnd).trimEnd();
+  const open = /(?:^|[:\-,[{])\s*(?=\{\{)/.exec(line);
+  if (open === null) return undefined;
+  const expressionAt = open.index + open[0].length;
+  return unquotedExpression('', lineStart + expressionAt, line.slice(expressionAt));
+}

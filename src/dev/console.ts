@@ -1,0 +1,84 @@
+/**
+ * In a checkout the page is built when what it is made of has changed: one hash says what that is, and when it is
+ * the hash of the last build, nothing is to be built. In a package the page is there.
+ */
+
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { PartReport } from './progress.ts';
+
+// What the page is made of, as one hash: when it is that of the last build, nothing is to be built.
+
+const sources = [
+  'console',
+  'src/contracts',
+  'src/core',
+  'src/definitions',
+  'src/mock-run',
+  'src/schemas',
+  'package-lock.json',
+];
+
+function listFiles(path: string): string[] {
+  if (path.endsWith('.d.ts') && path.includes('schema')) return [];
+  try {
+    return readdirSync(path, { withFileTypes: true }).flatMap((entry) => listFiles(join(path, entry.name)));
+  } catch {
+    return [path];
+  }
+}
+
+/** @returns null where the sources of the page are not: in an installed package */
+export function hashConsoleSources(root: string): string | null {
+  if (!existsSync(join(root, 'console', 'vite.config.ts'))) return null;
+  const hash = createHash('sha256');
+  for (const file of sources.flatMap((source) => listFiles(join(root, source))).sort()) {
+    hash
+      .update(`${relative(root, file)}\0`)
+      .update(readFileSync(file))
+      .update('\0');
+  }
+  return hash.digest('hex');
+}
+
+export const consoleHashFile = 'dist/console/.hash';
+
+const checkout = fileURLToPath(new URL('../..', import.meta.url));
+const keptOutput = 2_000;
+
+function readBuiltHash(root: string): string | null {
+  try {
+    return readFileSync(join(root, consoleHashFile), 'utf8').trim();
+  } catch {
+    return null;
+  }
+}
+
+function runBuild(root: string): Promise<void> {
+  const args = ['--import', 'tsx', join('scripts', 'console', 'build.ts')];
+  const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  let printed = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      printed = (printed + text).slice(-keptOutput);
+    });
+  }
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(printed.trim()))));
+  });
+}
+
+/** A build that fails leaves the rest of the stack as it is: the API needs no page. */
+export async function buildConsole(report: PartReport, root: string = checkout): Promise<void> {
+  const hash = hashConsoleSources(root);
+  if (hash === null || hash === readBuiltHash(root)) return;
+  report('working', 'building the page');
+  await runBuild(root).then(
+    () => report('ready', 'built from its sources'),
+    (error: Error) => report('failed', `the page could not be built: ${error.message}`),
+  );
+}

@@ -1,0 +1,112 @@
+/** The keys of a call, one for each spec that may answer it, where its result may be taken and kept at all. */
+import { createHash } from 'node:crypto';
+import { parseMediaReference } from '../../contracts/media.ts';
+import type { StepDefinition } from '../../contracts/pipeline.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
+import {
+  cacheKeyText,
+  findMediaPlaces,
+  type KeyedSpec,
+  type MediaPlaces,
+  scopeOf,
+} from '../../core/cache.ts';
+import { capabilityOf, type ResolvedCache } from '../../core/definition/step-settings.ts';
+import type { Db } from '../../db/connect.ts';
+import type { FleetPoller } from '../fleet/fleet-poller.ts';
+import type { OwnMedia } from '../jobs.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
+import { listPresentSpecs, type SchemaValidator, type SpecTarget } from '../registry/specs.ts';
+
+export interface KeyDependencies {
+  readonly db: Db;
+  readonly fleet: Pick<FleetPoller, 'of'>;
+  readonly validator: Pick<SchemaValidator, 'spec'>;
+  readonly media: Pick<MediaLibrary, 'head'>;
+  readonly ownMedia: Pick<OwnMedia, 'findForeign'>;
+}
+
+export interface CallToKey {
+  readonly projectId: string;
+  readonly run: RunOfCall;
+  readonly step: StepDefinition;
+  readonly input: JsonObject;
+  readonly policy: ResolvedCache;
+}
+
+export interface RunOfCall {
+  readonly run_id: string;
+  /** Known to be the project's. */
+  readonly job_id: string;
+  readonly pipeline: string;
+}
+
+export interface CallKeys {
+  /** By the digest of the spec; the newest version first, at least one. */
+  readonly keys: ReadonlyMap<string, string>;
+  readonly places: MediaPlaces;
+  /** SHA-256 of each file that is read, by its reference. */
+  readonly digests: ReadonlyMap<string, string>;
+}
+
+/** Versions in service at the same time, of which more would make every lookup longer. */
+const mostSpecs = 8;
+
+/** @returns null when the call is made whatever was kept: by what it asks, whom, or with which files */
+export async function keyCall(dependencies: KeyDependencies, call: CallToKey): Promise<CallKeys | null> {
+  const { projectId, run, step, input, policy } = call;
+  const { capability_version: versionRange = null, tags = [] } = step;
+  const capability = capabilityOf(step);
+  const target = { capability, versionRange, tags };
+  const specs = await listKeyedSpecs(dependencies, target, policy);
+  const places = specs.length === 0 ? null : findMediaPlaces(input);
+  if (places === null || (await dependencies.ownMedia.findForeign(projectId, input, run.job_id)) !== null)
+    return null;
+  const digests = await readDigests(dependencies.media, Object.values(places.sources));
+  if (digests === null) return null;
+  const keyed = { projectId, scope: scopeOf(policy, run), capability, tags, input, places, digests };
+  const keys = specs.map((spec) => [spec.digest, sha256(cacheKeyText(keyed, spec))] as const);
+  return { keys: new Map(keys), places, digests };
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+async function listKeyedSpecs(
+  { validator, ...sources }: KeyDependencies,
+  target: SpecTarget,
+  { insists }: Pick<ResolvedCache, 'insists'>,
+): Promise<readonly KeyedSpec[]> {
+  const { specs } = await listPresentSpecs(sources, target);
+  const sorted = [...specs].sort((a, b) => compare(b.version, a.version) || compare(a.digest, b.digest));
+  const keyed: KeyedSpec[] = [];
+  for (const spec of sorted.slice(0, mostSpecs)) {
+    if (insists || (await validator.spec(spec.digest)).deterministic === true) keyed.push(spec);
+  }
+  return keyed;
+}
+
+function compare(a: string, b: string): number {
+  return a.localeCompare(b, 'en', { numeric: true });
+}
+
+/** Null when one is missing. */
+async function readDigests(
+  media: Pick<MediaLibrary, 'head'>,
+  references: readonly string[],
+): Promise<ReadonlyMap<string, string> | null> {
+  const digests = new Map<string, string>();
+  for (const reference of new Set(references)) {
+    const digest = await digestOf(media, reference);
+    if (digest === null) return null;
+    digests.set(reference, digest);
+  }
+  return digests;
+}
+
+/** Of a file as it is now; null when there is none. */
+export async function digestOf(media: Pick<MediaLibrary, 'head'>, reference: string): Promise<string | null> {
+  const path = parseMediaReference(reference);
+  const object = path === null ? null : await media.head(path);
+  return object?.sha256 ?? null;
+}

@@ -1,0 +1,285 @@
+/**
+ * Keeps the result of a call, and ends the step of an equal call with it. A result is kept under the key of the
+ * spec of the instance that answered, with the files that the call has written and named, as they are then.
+ *
+ * A StepCall is the call of a step that the result of an equal one may answer; a Passage is such a call with its
+ * keys and the time that it has.
+ */
+
+import type { Logger } from 'pino';
+import type { Decision } from '../../contracts/decision.ts';
+import { type MediaPath, parseMediaReference } from '../../contracts/media.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { CachedFrom } from '../../contracts/run.ts';
+import { type KeptResult, listOutputFiles, type MediaPlaces, relocate } from '../../core/cache.ts';
+import type { CallEnd } from '../../core/call/types.ts';
+import { type CancelSignal, onCancel } from '../../core/cancellation.ts';
+import type { CompiledStep } from '../../core/definition/compile.ts';
+import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
+import type { InstanceSnapshot } from '../../core/routing/types.ts';
+import type { StepKey } from '../../db/attempt/attempt.ts';
+import {
+  type CachedResultRow,
+  type CacheLookup,
+  dropResult,
+  storeResult,
+} from '../../db/attempt/cached-result.ts';
+import { endCachedStep } from '../../db/attempt/cached-step.ts';
+import type { Db } from '../../db/connect.ts';
+import { isUnavailable } from '../../errors/app-error.ts';
+import type { FleetPoller } from '../fleet/fleet-poller.ts';
+import { attemptIdOf, decisionIdOf, newId } from '../ids.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
+import type { RunContext } from '../run-data/run-context.ts';
+import type { StepResults } from '../run-data/step-results.ts';
+import { type CallKeys, digestOf } from './call-key.ts';
+
+/**
+ * @returns SHA-256 by reference; null when the output names a file that is not there, or not as a whole value, or when a
+ * file that was read is another one by now: nobody can tell which of the two the call has seen
+ */
+async function describeResult(
+  media: Pick<MediaLibrary, 'head'>,
+  output: Json,
+  { places: { targets }, digests }: Pick<CallKeys, 'places' | 'digests'>,
+): Promise<Readonly<Record<string, string>> | null> {
+  const named = listOutputFiles(output);
+  if (named === null) return null;
+  const written = new Set(Object.values(targets));
+  const files: Record<string, string> = {};
+  for (const reference of new Set([...written, ...named, ...digests.keys()])) {
+    const digest = await digestOf(media, reference);
+    const read = written.has(reference) ? undefined : digests.get(reference);
+    if (read !== undefined && digest !== read) return null;
+    if (read !== undefined) continue; // it is part of the key
+    if (digest !== null) files[reference] = digest;
+    else if (named.has(reference)) return null;
+  }
+  return files;
+}
+
+export interface KeepDependencies {
+  readonly db: Db;
+  readonly fleet: Pick<FleetPoller, 'of'>;
+  readonly media: Pick<MediaLibrary, 'head'>;
+  readonly logger: Logger;
+}
+
+/** The step has succeeded, whatever becomes of this. @returns null when nothing is kept @throws where the database is away */
+export async function keepResult(
+  dependencies: KeepDependencies,
+  passage: Passage,
+  { attempt, output }: SucceededCall,
+): Promise<CachedResultRow | null> {
+  if (attempt === null) return null;
+  const { instances } = dependencies.fleet.of(passage.lookup.capability);
+  const instance = instances.find(({ endpoint }) => endpoint === attempt.endpoint);
+  const key = passage.keys.keys.get(instance?.spec_digest ?? '');
+  if (instance === undefined || key === undefined) return null;
+  try {
+    return await store(dependencies, passage, { attempt, output, instance, key });
+  } catch (error) {
+    dependencies.logger.warn({ err: error, ...passage.stepCall.key }, 'a result was not kept');
+    if (isUnavailable(error)) throw error;
+    return null;
+  }
+}
+
+interface Answered {
+  readonly attempt: NonNullable<SucceededCall['attempt']>;
+  readonly output: SucceededCall['output'];
+  readonly instance: InstanceSnapshot;
+  readonly key: string;
+}
+
+async function store(
+  { db, media }: KeepDependencies,
+  { lookup, keys, stepCall }: Passage,
+  { attempt, output, instance, key }: Answered,
+): Promise<CachedResultRow | null> {
+  const files = await describeResult(media, output, keys);
+  if (files === null) return null;
+  const { keys: all, ...asked } = lookup;
+  const attempt_id = attemptIdOf(attempt.decision.decision_id);
+  const places = keys.places as unknown as JsonObject;
+  // Whoever registers an instance gives it its tags: in a result that a step's tags vouch for they are the project's own.
+  const is_of_own_alone = (stepCall.step.definition.tags ?? []).length > 0;
+  const result = { ...asked, led_key: all[0] ?? key, key, attempt_id, places, files, is_of_own_alone };
+  if (!(await storeResult(db, result))) return null;
+  const { run_id, step_id, item } = stepCall.key;
+  const { instance_id, endpoint } = instance;
+  const cost_nano = toNanoUsd(attempt.cost_usd).toString();
+  return { key, run_id, step_id, item, attempt_id, instance_id, endpoint, cost_nano, output, places, files };
+}
+
+// Puts the files of a kept result where another call wants them, bytes checked. What is there already is left.
+
+type Media = Pick<MediaLibrary, 'head' | 'copy'>;
+
+/** @returns the output for the call that asked; null when a file is gone, or another one by now */
+async function placeResult(
+  media: Media,
+  { output, places, files }: Pick<CachedResultRow, 'output' | 'places' | 'files'>,
+  asked: MediaPlaces,
+): Promise<{ readonly output: Json } | null> {
+  const kept = { output, places, files } as unknown as KeptResult;
+  const relocation = relocate(kept, asked);
+  for (const { reference, sha256 } of relocation.kept) {
+    if ((await digestOf(media, reference)) !== sha256) return null;
+  }
+  for (const { from, to } of relocation.copies) {
+    if (!(await copyFile(media, from, to))) return null;
+  }
+  return { output: relocation.output };
+}
+
+async function copyFile(
+  media: Media,
+  { reference, sha256 }: { readonly reference: string; readonly sha256: string },
+  to: string,
+): Promise<boolean> {
+  if ((await digestOf(media, to)) === sha256) return (await digestOf(media, reference)) === sha256;
+  return (await media.copy(readPath(reference), readPath(to), sha256)) !== null;
+}
+
+function readPath(reference: string): MediaPath {
+  const path = parseMediaReference(reference);
+  if (path === null) throw new RangeError(`${reference} is no media reference`);
+  return path;
+}
+
+// Ends a step with a result that was kept: its files are put in place, then the step and its attempt are written.
+
+export interface TakeDependencies {
+  readonly db: Db;
+  readonly media: Pick<MediaLibrary, 'head' | 'copy'>;
+  readonly results: Pick<StepResults, 'remember'>;
+  readonly logger: Logger;
+}
+
+/** @returns null when the call has to be made: a file is gone or changed, which ends the result too, or the step has ended */
+export async function takeResult(
+  dependencies: TakeDependencies,
+  passage: Passage,
+  result: CachedResultRow,
+): Promise<SucceededCall | null> {
+  const { db, results } = dependencies;
+  const { key, context } = passage.stepCall;
+  const placed = await place(dependencies, passage, result);
+  if (placed === 'changed') {
+    await dropResult(db, { project_id: context.project_id, key: result.key }, result.attempt_id);
+  }
+  if (typeof placed === 'string') return null;
+  const { output } = placed;
+  const { run_id, step_id, item } = key;
+  const attempt_id = newId('attempt');
+  const duration_ms = passage.clock.passedMs();
+  const { endpoint, instance_id, cost_nano: saved_nano } = result;
+  const { lookup } = passage;
+  const taken = { attempt_id, instance_id, endpoint, output, saved_nano, duration_ms };
+  const cached_from = toOrigin(result);
+  const decision = explain(attempt_id, cached_from);
+  const { project_id, capability } = lookup;
+  const data: JsonObject = { endpoint, cost_usd: 0, duration_ms, error: null };
+  const number = await endCachedStep(db, {
+    ...taken,
+    step: key,
+    project_id,
+    capability,
+    cached_from,
+    decision,
+    data,
+  });
+  if (number === undefined) return null;
+  if (number === 1 && item === 0) results.remember(run_id, step_id, output, 0);
+  return { kind: 'succeeded', output, attempt: { number, endpoint, cost_usd: 0, duration_ms, decision } };
+}
+
+/** A store that fails, or is full, says nothing of the result; the database will be there in a moment. */
+async function place(
+  { media, logger }: TakeDependencies,
+  { keys, stepCall }: Passage,
+  result: CachedResultRow,
+): Promise<{ readonly output: Json } | 'changed' | 'failed'> {
+  try {
+    return (await placeResult(media, result, keys.places)) ?? 'changed';
+  } catch (error) {
+    if (isUnavailable(error)) throw error;
+    logger.warn(
+      { err: error, ...stepCall.key },
+      'a call is made: the files of its result could not be placed',
+    );
+    return 'failed';
+  }
+}
+
+function toOrigin({ run_id, step_id, item, attempt_id, cost_nano }: CachedResultRow): CachedFrom {
+  const saved_usd = fromNanoUsd(BigInt(cost_nano));
+  return { run_id, step_id, ...(item === 0 ? {} : { item }), attempt_id, saved_usd };
+}
+
+/** The result's own origin is in the attempt; nobody was chosen. */
+function explain(attemptId: string, { run_id, step_id }: CachedFrom): Decision {
+  return {
+    decision_id: decisionIdOf(attemptId),
+    chosen: null,
+    reason: `cached: the result of step ${step_id} of ${run_id}, an equal call`,
+    candidates: [],
+    reserved_usd: 0,
+    settled_usd: 0,
+  };
+}
+
+/** Of a step, or of one of its items. */
+export interface StepCall {
+  readonly context: RunContext;
+  readonly step: CompiledStep;
+  readonly key: StepKey;
+  readonly input: JsonObject;
+}
+
+export type SucceededCall = Extract<CallEnd, { kind: 'succeeded' }>;
+
+interface Clock {
+  readonly signal: CancelSignal;
+  readonly passedMs: () => number;
+  readonly leftMs: () => number;
+}
+
+/** A call on its way to a result. */
+export interface Passage {
+  readonly stepCall: StepCall;
+  readonly keys: CallKeys;
+  readonly lookup: CacheLookup;
+  readonly clock: Clock;
+}
+
+export function startClock(remainingMs: number, signal: CancelSignal): Clock {
+  const startedAt = performance.now();
+  const passedMs = (): number => performance.now() - startedAt;
+  return { signal, passedMs, leftMs: () => remainingMs - passedMs() };
+}
+
+/** A timer takes no more. */
+const longestTimerMs = 2_147_483_647;
+
+/** Null when the time is over before, or the call is cancelled. */
+export function within<Result>(waited: Promise<Result>, { signal, leftMs }: Clock): Promise<Result | null> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      clearTimeout(timer);
+      stopListening();
+    };
+    const end = (result: Result | null): void => {
+      stop();
+      resolve(result);
+    };
+    const timer = setTimeout(() => end(null), Math.min(Math.max(0, leftMs()), longestTimerMs));
+    let stopListening = (): void => undefined;
+    stopListening = onCancel(signal, () => end(null));
+    waited.then(end, (error) => {
+      stop();
+      reject(error);
+    });
+  });
+}

@@ -1,0 +1,302 @@
+/**
+ * The steps of an erasure; each answers whether it is through. The work that was going on in a project is ended
+ * first, then forgotten by Temporal, then deleted (E3). Then the rest goes: files, what the project has learnt and
+ * stored, its part of the books, its keys and its name.
+ */
+import type { Logger } from 'pino';
+import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
+import type { TemporalSchedules } from '../../clients/temporal/schedules.ts';
+import { lockKeys } from '../../db/access/api-key.ts';
+import type { Db } from '../../db/connect.ts';
+import {
+  deletePlain,
+  type ErasedBook,
+  type ErasedRun,
+  eraseAttempts,
+  eraseBook,
+  eraseNames,
+  eraseRuns,
+  eraseSchedule,
+  eraseVersions,
+  findLatePlace,
+  hasInstances,
+  listEndedSchedules,
+  listErasableJobs,
+  listErasableRuns,
+  listRunsToEnd,
+  type PlainTable,
+  pageAttempts,
+  plainTables,
+  stopWork,
+} from '../../db/deletion/erased-rows.ts';
+import {
+  deleteKeys,
+  finishErasure,
+  listKeysOfProject,
+  type OpenErasure,
+  saveProgress,
+  untieKeys,
+} from '../../db/deletion/erasure.ts';
+import { deleteJobs, forgetLeavingJobs, listLeavingJobs } from '../../db/deletion/old-jobs.ts';
+import type { RowCounts } from '../../db/deletion/old-runs.ts';
+import { requestCancel } from '../../db/run/run-control.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
+
+// One erasure as far as a round of maintenance goes on with it.
+
+export interface EraseDependencies {
+  readonly db: Db;
+  readonly workflows: Pick<
+    RunWorkflows,
+    'erase' | 'eraseLadder' | 'eraseStart' | 'eraseSchedule' | 'eraseProject'
+  >;
+  readonly schedules: Pick<TemporalSchedules, 'remove'>;
+  readonly media: Pick<MediaLibrary, 'deleteJob' | 'directUploadMs'>;
+  readonly logger: Logger;
+  /** Nothing that a trusted key has begun goes on for longer without being seen. */
+  readonly quietMs?: number;
+}
+
+export interface ErasurePass extends EraseDependencies {
+  readonly quietMs: number;
+  /** The process ends. */
+  readonly isStopping: () => boolean;
+  /** It is another erasure's turn, or the process ends. */
+  readonly isOver: () => boolean;
+  readonly erasure: OpenErasure;
+  attemptsAfter: string;
+  readonly deleted: Record<string, number>;
+}
+
+/** Adds to what has gone. @param db where it went */
+async function count(
+  pass: ErasurePass,
+  added: Readonly<Record<string, number>>,
+  db: Db = pass.db,
+): Promise<void> {
+  const { deleted, erasure, attemptsAfter } = pass;
+  for (const [table, rows] of Object.entries(added))
+    if (rows > 0) deleted[table] = (deleted[table] ?? 0) + rows;
+  await saveProgress(db, { ...erasure, deleted, attempts_after: attemptsAfter });
+}
+
+/** Temporal is asked of so many at once. */
+const atOnce = 8;
+
+/** Those of which it holds, in their order. */
+async function filterOf<Item>(
+  items: readonly Item[],
+  holds: (item: Item) => Promise<boolean>,
+): Promise<Item[]> {
+  const found: Item[] = [];
+  for (let at = 0; at < items.length; at += atOnce) {
+    const some = items.slice(at, at + atOnce);
+    const answers = await Promise.all(some.map(holds));
+    found.push(...some.filter((_, index) => answers[index]));
+  }
+  return found;
+}
+
+const rowsAtOnce = 1_000;
+const runsAtOnce = 200;
+/** Each may have thousands of steps. */
+const runsOfTransaction = 10;
+const laddersAtOnce = 200;
+const attemptsAtOnce = 5_000;
+
+export async function endWork({
+  db,
+  erasure: { project_id },
+  isStopping,
+}: Pick<ErasurePass, 'db' | 'erasure' | 'isStopping'>): Promise<void> {
+  await stopWork(db, project_id);
+  const order = { reason: 'the project is erased', mode: 'terminate' } as const;
+  for (;;) {
+    const runs = await listRunsToEnd(db, project_id, rowsAtOnce);
+    if (runs.length === 0) return;
+    for (const run_id of runs) {
+      if (isStopping()) return;
+      await requestCancel(db, { project_id, run_id }, order);
+    }
+  }
+}
+
+export async function eraseSchedules(pass: ErasurePass): Promise<boolean> {
+  const { db, schedules, workflows, erasure } = pass;
+  let isThrough = true;
+  for (const schedule of await listEndedSchedules(db, erasure.project_id)) {
+    if (pass.isOver()) return false;
+    const isGone = await eraseSchedule(db, schedule, async ({ workflow_id }) => {
+      await schedules.remove({ workflow_id });
+      return workflows.eraseSchedule(workflow_id);
+    });
+    if (isGone) await count(pass, { schedule: 1 });
+    else isThrough = false;
+  }
+  return isThrough;
+}
+
+async function isForgotten(
+  { workflows }: ErasurePass,
+  { schedule_start, ...run }: ErasedRun,
+): Promise<boolean> {
+  const isStartGone = schedule_start === null || (await workflows.eraseStart(schedule_start));
+  return (await workflows.erase(run)) && isStartGone;
+}
+
+/** Temporal takes a moment to delete: what it has not deleted yet is left for the next round. */
+export async function eraseEndedRuns(pass: ErasurePass): Promise<boolean> {
+  const { db, workflows, erasure } = pass;
+  const { project_id } = erasure;
+  while (!pass.isOver()) {
+    const runs = await listErasableRuns(db, project_id, runsAtOnce);
+    const going = (await filterOf(runs, (run) => isForgotten(pass, run))).map(({ run_id }) => run_id);
+    if (going.length === 0) break;
+    for (let at = 0; at < going.length; at += runsOfTransaction) {
+      const some = going.slice(at, at + runsOfTransaction);
+      await count(pass, await db.transaction((trx) => eraseRuns(trx, erasure, some)));
+    }
+  }
+  if ((await db('run').where({ project_id }).first('run_id')) !== undefined) return false;
+  return workflows.eraseProject(project_id);
+}
+
+export async function eraseLadders(pass: ErasurePass): Promise<boolean> {
+  const { db, workflows, erasure } = pass;
+  while (!pass.isOver()) {
+    const ids: string[] = await db('escalation')
+      .where({ project_id: erasure.project_id })
+      .orderBy('escalation_id')
+      .limit(laddersAtOnce)
+      .pluck('escalation_id');
+    if (ids.length === 0) return true;
+    const going = await filterOf(ids, (id) => workflows.eraseLadder(id));
+    if (going.length === 0) return false;
+    await count(pass, { escalation: await db('escalation').whereIn('escalation_id', going).delete() });
+  }
+  return false;
+}
+
+/** Those that no run has made. */
+export async function eraseCalls(pass: ErasurePass): Promise<boolean> {
+  const { db, erasure, quietMs } = pass;
+  const { project_id } = erasure;
+  while (!pass.isOver()) {
+    const { own, place, is_blocked } = await pageAttempts(db, {
+      project_id,
+      quietMs,
+      after: pass.attemptsAfter,
+      limit: attemptsAtOnce,
+    });
+    const attempt = await db.transaction((trx) => eraseAttempts(trx, erasure, own));
+    pass.attemptsAfter = place ?? pass.attemptsAfter;
+    await count(pass, { attempt });
+    if (is_blocked) return false;
+    if (place === null) return true;
+  }
+  return false;
+}
+
+/** Before the project itself: what came late is looked at again. */
+export async function findLateCalls(pass: ErasurePass): Promise<boolean> {
+  const place = await findLatePlace(pass.db, pass.erasure);
+  if (place === null) return true;
+  pass.attemptsAfter = place;
+  await count(pass, {});
+  return false;
+}
+
+// What a project has besides work: files, what it has learnt and stored, its part of the books, its keys and its
+// name.
+
+const jobsAtOnce = 50;
+/** The clocks of the database and of the store may differ. */
+const skewMs = 300_000;
+
+/** Retention has let them go, and their files are still there. */
+async function eraseLeavingFiles(pass: ErasurePass): Promise<void> {
+  const { db, media, erasure } = pass;
+  while (!pass.isOver()) {
+    const page = { after: '', limit: jobsAtOnce, projectId: erasure.project_id };
+    const ids = await listLeavingJobs(db, page);
+    if (ids.length === 0) return;
+    let media_file = 0;
+    for (const id of ids) media_file += await media.deleteJob(id);
+    await forgetLeavingJobs(db, ids);
+    await count(pass, { media_file });
+  }
+}
+
+/** Files go before the row of their job (E3). */
+export async function eraseJobs(pass: ErasurePass): Promise<boolean> {
+  const { db, media, erasure } = pass;
+  const { project_id } = erasure;
+  await eraseLeavingFiles(pass);
+  const ms = media.directUploadMs === 0 ? 0 : media.directUploadMs + skewMs;
+  while (!pass.isOver()) {
+    const ids = await listErasableJobs(db, project_id, { ms, limit: jobsAtOnce });
+    if (ids.length === 0) return (await db('job').where({ project_id }).first('job_id')) === undefined;
+    let media_file = 0;
+    for (const id of ids) media_file += await media.deleteJob(id);
+    await count(pass, { job: await deleteJobs(db, ids), media_file });
+  }
+  return false;
+}
+
+async function emptyTable(pass: ErasurePass, table: PlainTable): Promise<void> {
+  const { db, erasure } = pass;
+  for (let rows = rowsAtOnce; rows === rowsAtOnce && !pass.isOver(); ) {
+    rows = await deletePlain(db, table, { projectId: erasure.project_id, limit: rowsAtOnce });
+    await count(pass, { [table]: rows });
+  }
+}
+
+async function emptyPipelines(pass: ErasurePass): Promise<void> {
+  const { db, erasure } = pass;
+  let isMore = true;
+  while (isMore && !pass.isOver()) {
+    const gone: RowCounts = await db.transaction((trx) => eraseVersions(trx, erasure.project_id, rowsAtOnce));
+    isMore = gone.pipeline_version === rowsAtOnce;
+    await count(pass, gone);
+  }
+}
+
+/** To its end: where it stopped is not kept. */
+async function rewriteBook(pass: ErasurePass, book: ErasedBook, keys: readonly string[]): Promise<void> {
+  const { db, erasure } = pass;
+  let after: string | null = '0';
+  while (after !== null && !pass.isStopping())
+    after = await eraseBook(db, book, { ...erasure, keys, after, most: rowsAtOnce });
+}
+
+export async function eraseTables(pass: ErasurePass): Promise<boolean> {
+  const { db, erasure } = pass;
+  for (const table of plainTables) await emptyTable(pass, table);
+  await emptyPipelines(pass);
+  if (pass.isOver()) return false;
+  const keys = await listKeysOfProject(db, erasure.project_id);
+  await rewriteBook(pass, 'skill_version', keys);
+  for (const table of ['skill', 'instance'] as const) await emptyTable(pass, table);
+  return !pass.isOver() && !(await hasInstances(db, erasure.project_id));
+}
+
+export async function rewriteBooks(pass: ErasurePass): Promise<boolean> {
+  const keys = await listKeysOfProject(pass.db, pass.erasure.project_id);
+  for (const book of ['ledger_entry', 'audit'] as const) await rewriteBook(pass, book, keys);
+  return !pass.isStopping();
+}
+
+/** What has come in the meantime is held by the project's row, which then does not go. */
+export async function finish(pass: ErasurePass): Promise<boolean> {
+  const { db, erasure } = pass;
+  await db.transaction(async (trx) => {
+    await lockKeys(trx);
+    await untieKeys(trx, { projectId: erasure.project_id, pseudonym: erasure.pseudonym }); // of a key made meanwhile
+    const counts = await eraseNames(trx, erasure.project_id);
+    const api_key = await deleteKeys(trx, await listKeysOfProject(trx, erasure.project_id));
+    await count(pass, { ...counts, api_key }, trx);
+    await finishErasure(trx, erasure);
+  });
+  pass.logger.info({ pseudonym: erasure.pseudonym, deleted: pass.deleted }, 'a project was erased');
+  return true;
+}

@@ -1,0 +1,158 @@
+/**
+ * What a person decided about a ladder, or that nobody did in time. The decision is read from the review's row and
+ * is one transition like any other: told twice, it is applied once. An input is executed by the next transition;
+ * advice is one more entry of the list; the rest ends the ladder.
+ */
+import type { Failure, Json } from '../../../contracts/primitives.ts';
+import type { ReviewDecision } from '../../../contracts/review.ts';
+import {
+  type DecisionOutcome,
+  followDecision,
+  stopFailure,
+  undecidedFailure,
+} from '../../../core/ladder/human-review.ts';
+import { humanLevel } from '../../../core/ladder/levels.ts';
+import type { Db } from '../../../db/connect.ts';
+import type { EscalationRow } from '../../../db/escalation/escalation.ts';
+import { raiseEscalationLimit } from '../../../db/escalation/escalation-transition.ts';
+import { type ReviewRow, readReview } from '../../../db/review/review.ts';
+import { answerStep } from '../../../db/step/step-progress.ts';
+import { AppError } from '../../../errors/app-error.ts';
+import { expireOverdueReviews } from '../../reviews/delivery.ts';
+import { decidedInput } from '../../reviews/input.ts';
+import { readStepTask, type TaskDependencies } from './escalated-task.ts';
+import { type Progress, storeProgress } from './progress.ts';
+import { type Advanced, readLadder, readPosition, stepOf } from './stored-ladder.ts';
+import { requireEscalation } from './transition.ts';
+
+/** @throws AppError `not_found` for a review that is of no escalation */
+export async function applyDecision(
+  dependencies: TaskDependencies,
+  { review_id }: { readonly review_id: string },
+): Promise<Advanced> {
+  const { db } = dependencies;
+  const review = await readReview(db, review_id);
+  if (review?.escalation_id == null)
+    throw new AppError('not_found', `there is no review ${review_id} of an escalation`);
+  const row = await requireEscalation(dependencies, review.escalation_id);
+  if (row.state !== 'in_review' || row.review_id !== review_id) return readPosition(db, row);
+  const progress = await decide(dependencies, row, await expireOverdue(db, review));
+  if (progress !== null) await storeProgress(dependencies, row, progress);
+  return readPosition(db, await requireEscalation(dependencies, row.escalation_id));
+}
+
+/** Whoever waits comes when it is overdue at the latest: then it is over, also while maintenance is away. */
+async function expireOverdue(db: Db, review: ReviewRow): Promise<ReviewRow> {
+  if (review.state !== 'open' && review.state !== 'claimed') return review;
+  const { review_id } = review;
+  await expireOverdueReviews(db, { limit: 1, review_id });
+  return (await readReview(db, review_id)) ?? review; // somebody else may have ended it just now
+}
+
+/** Null while it is open. */
+async function decide(
+  dependencies: TaskDependencies,
+  row: EscalationRow,
+  review: ReviewRow,
+): Promise<Progress | null> {
+  switch (review.state) {
+    case 'open':
+    case 'claimed':
+      return null;
+    case 'expired':
+      return endWith(row, review, { state: 'failed', error: undecidedFailure(row.error) });
+    case 'cancelled':
+      return endWith(row, review, { state: 'cancelled', error: stopFailure('cancelled', null) });
+    case 'resolved':
+      return follow(dependencies, row, review);
+  }
+}
+
+async function follow(
+  dependencies: TaskDependencies,
+  row: EscalationRow,
+  review: ReviewRow,
+): Promise<Progress> {
+  const decision = review.decision as ReviewDecision;
+  const { review_id, round, payload } = review;
+  const ladder = readLadder(row);
+  const outcome = await followDecision(ladder, decision, {
+    review_id,
+    round,
+    input: decidedInput(payload, decision),
+    level: row.escalation_level,
+    readCurrent: stepOf(row) === null ? null : async () => (await readStepTask(dependencies, row)).current,
+  });
+  switch (outcome.kind) {
+    case 'goes_on':
+      return goOn(row, review, outcome);
+    case 'answered':
+      return giveOutput(row, review, outcome.output);
+    case 'skipped':
+      return skip(row, review);
+    case 'failed':
+      return endWith(row, review, { state: 'failed', error: outcome.error });
+  }
+}
+
+function told({ review_id, decision }: ReviewRow, kind = 'decided') {
+  return {
+    kind,
+    level: humanLevel,
+    review_id,
+    ...(decision === null ? {} : { action: decision.action }),
+  };
+}
+
+function goOn(
+  { escalation_id, max_usd }: EscalationRow,
+  review: ReviewRow,
+  { next, raiseUsd }: Extract<DecisionOutcome, { kind: 'goes_on' }>,
+): Progress {
+  const progress: Progress = { next, event: told(review), outcome: { kind: 'goes_on' } };
+  const isOwnLimit = review.subject === null && max_usd !== null; // else the decision has raised the budget
+  if (raiseUsd === undefined || !isOwnLimit) return progress;
+  return { ...progress, also: (trx) => raiseEscalationLimit(trx, escalation_id, raiseUsd) };
+}
+
+function endWith(
+  row: EscalationRow,
+  review: ReviewRow,
+  { state, error }: { readonly state: 'failed' | 'cancelled'; readonly error: Failure },
+): Progress {
+  return {
+    next: readLadder(row),
+    event: told(review, review.state === 'resolved' ? 'decided' : review.state),
+    outcome: { kind: 'ended', state, error },
+  };
+}
+
+function giveOutput(row: EscalationRow, review: ReviewRow, output: Json): Progress {
+  const step = stepOf(row);
+  const data = { escalation_id: row.escalation_id, review_id: review.review_id };
+  return {
+    next: readLadder(row),
+    event: told(review),
+    outcome: { kind: 'ended', state: 'succeeded', error: null, ...(step === null ? { result: output } : {}) },
+    ...(step === null
+      ? {}
+      : {
+          also: async (trx) => {
+            await answerStep(trx, step, { state: 'succeeded', output, data });
+          },
+        }),
+  };
+}
+
+function skip(row: EscalationRow, review: ReviewRow): Progress {
+  const step = stepOf(row);
+  const data = { escalation_id: row.escalation_id, review_id: review.review_id };
+  return {
+    next: readLadder(row),
+    event: told(review),
+    outcome: { kind: 'ended', state: 'succeeded', error: null },
+    also: async (trx) => {
+      if (step !== null) await answerStep(trx, step, { state: 'skipped', data });
+    },
+  };
+}

@@ -1,0 +1,139 @@
+/**
+ * A new ladder: of a step that failed for real, or of a job by itself. What is opened at its end asks a person at
+ * once.
+ */
+import { EscalationRequest } from '../../../contracts/escalation.ts';
+import type { Json, JsonObject } from '../../../contracts/primitives.ts';
+import { isPlainObject } from '../../../core/json.ts';
+import { standStill } from '../../../core/ladder/drive.ts';
+import { carryLists, type Ladder, newLadder, openStepLadder } from '../../../core/ladder/ladder.ts';
+import { humanLevel } from '../../../core/ladder/levels.ts';
+import { startLadder } from '../../../core/ladder/machine.ts';
+import { signalsOfStep } from '../../../core/skills/match.ts';
+import type { Db } from '../../../db/connect.ts';
+import {
+  type EscalationRow,
+  findStepEscalation,
+  insertEscalation,
+  type NewEscalation,
+  readEscalation,
+} from '../../../db/escalation/escalation.ts';
+import { readUnixTime } from '../../../db/escalation/escalation-transition.ts';
+import { findRepeated } from '../../../db/run/run.ts';
+import { AppError } from '../../../errors/app-error.ts';
+import type { Caller } from '../../access/caller.ts';
+import { newId } from '../../ids.ts';
+import { isAdmin } from '../../skills/stored-skill.ts';
+import type { FailedStep } from '../../steps/execution.ts';
+import type { TaskDependencies } from './escalated-task.ts';
+import { storeProgress } from './progress.ts';
+import { fingerprintOf, modelSpecOf, readLadder, storeLadder } from './stored-ladder.ts';
+
+async function requireRow(db: Db, escalationId: string): Promise<EscalationRow> {
+  const row = await readEscalation(db, escalationId);
+  if (row === undefined) throw new AppError('not_found', `there is no escalation ${escalationId}`);
+  return row;
+}
+
+/** Told again, it is the ladder that the step has. */
+export async function openLadderOfStep(
+  dependencies: TaskDependencies,
+  failed: FailedStep,
+): Promise<EscalationRow> {
+  const { db } = dependencies;
+  const known = await findStepEscalation(db, failed);
+  if (known !== undefined) return askAtOnce(dependencies, known);
+  const previous = await findPrevious(db, failed);
+  const escalation = { ...newStepEscalation(failed, await readUnixTime(db)), previous_id: previous };
+  const isNew = await insertEscalation(db, escalation);
+  const row = isNew ? await requireRow(db, escalation.escalation_id) : await findStepEscalation(db, failed);
+  if (row === undefined) throw new AppError('unavailable', 'the escalation of the step is being written');
+  return askAtOnce(dependencies, row);
+}
+
+/** The ladder of the same step in the run that this one repeats. */
+async function findPrevious(db: Db, { run_id, step_id, item }: FailedStep): Promise<string | null> {
+  const repeated = await findRepeated(db, run_id);
+  if (repeated === undefined) return null;
+  const known = await findStepEscalation(db, { run_id: repeated, step_id, item });
+  return known?.escalation_id ?? null;
+}
+
+function newStepEscalation(failed: FailedStep, now: number): NewEscalation {
+  const { policy, capability, pipeline, step_id, run_id, item } = failed;
+  const ladder = openStepLadder(failed, { now, fingerprintOf });
+  const surroundings = { capability, capability_version: null, pipeline, step_id, tags: failed.tags };
+  return {
+    ...newEscalation(failed.project_id, ladder),
+    job_type: capability,
+    prompt: `Correct the input of step ${step_id} of ${pipeline} for ${capability}.`,
+    context: failed.input,
+    signals: signalsOfStep(surroundings),
+    step: { run_id, step_id, item },
+    fingerprint: ladder.history[0]?.fingerprint ?? null,
+    max_usd: policy.max_usd,
+  };
+}
+
+const known: ReadonlySet<string> = new Set(Object.keys(EscalationRequest.shape));
+
+/** The context with the task's own fields; one of the same name in the context is the later word. */
+function contextOf({ context, ...request }: EscalationRequest): Json | undefined {
+  const own = Object.entries(request).filter(([name]) => !known.has(name));
+  if (own.length === 0) return context;
+  const fields = Object.fromEntries(own) as JsonObject;
+  if (context === undefined) return fields;
+  return isPlainObject(context) ? { ...fields, ...context } : { ...fields, context };
+}
+
+export async function openLadderOfJob(
+  dependencies: TaskDependencies,
+  caller: Caller,
+  request: EscalationRequest,
+): Promise<EscalationRow> {
+  const { db } = dependencies;
+  const { job_type, prompt, repo_context = '', signals, escalation_level } = request;
+  const state = startLadder({ start_level: escalation_level, ...carryLists(request, fingerprintOf) });
+  const escalation: NewEscalation = {
+    ...newEscalation(caller.project_id, newLadder(state, { vouches: isAdmin(caller) })),
+    job_type,
+    prompt,
+    context: contextOf(request),
+    repo_context,
+    signals,
+    result_schema: request.result_schema ?? null,
+    max_usd: request.max_usd ?? null,
+  };
+  await insertEscalation(db, escalation);
+  return askAtOnce(dependencies, await requireRow(db, escalation.escalation_id));
+}
+
+function newEscalation(project_id: string, ladder: Ladder): NewEscalation {
+  const { command } = ladder;
+  const level = command.type === 'execute' ? command.level : humanLevel;
+  return {
+    escalation_id: newId('escalation'),
+    project_id,
+    job_type: '',
+    prompt: '',
+    context: undefined,
+    repo_context: '',
+    signals: [],
+    result_schema: null,
+    step: null,
+    previous_id: null,
+    ...storeLadder(ladder),
+    escalation_level: level,
+    model_spec: modelSpecOf(level),
+    fingerprint: null,
+    max_usd: null,
+  };
+}
+
+/** A ladder that begins at its end. */
+async function askAtOnce(dependencies: TaskDependencies, row: EscalationRow): Promise<EscalationRow> {
+  const ladder = readLadder(row);
+  if (row.state !== 'running' || ladder.command.type !== 'stop' || ladder.decided !== null) return row;
+  await storeProgress(dependencies, row, standStill(ladder));
+  return requireRow(dependencies.db, row.escalation_id);
+}

@@ -1,0 +1,226 @@
+/**
+ * Makes one transition of a ladder: executes the command that the row holds, outside of a transaction, and stores
+ * the result. A transition that was stored already, or that another worker stores first, answers where the ladder
+ * stands; so a worker that is killed at any point repeats it and nothing happens twice. A repetition waits for the
+ * call of a worker that lives.
+ */
+
+import { setTimeout as pause } from 'node:timers/promises';
+import type { JsonObject } from '../../../contracts/primitives.ts';
+import { type CancelSignal, toAbortSignal } from '../../../core/cancellation.ts';
+import { type LadderPorts, makeTransition, transientDelayMs } from '../../../core/ladder/drive.ts';
+import type { Ladder } from '../../../core/ladder/ladder.ts';
+import type { AdviseCommand } from '../../../core/ladder/types.ts';
+import { fromNanoUsd, toNanoUsd } from '../../../core/money/nano-usd.ts';
+import { isHeld } from '../../../db/attempt/attempt.ts';
+import type { Db } from '../../../db/connect.ts';
+import { type EscalationRow, readEscalation } from '../../../db/escalation/escalation.ts';
+import { readUnixTime } from '../../../db/escalation/escalation-transition.ts';
+import { listTransitionRevisions } from '../../../db/step/step-revision.ts';
+import { AppError } from '../../../errors/app-error.ts';
+import { callKeyOf } from '../../steps/call.ts';
+import {
+  createCorrectionPorts,
+  type ExecuteJob,
+  type LadderJob,
+  type StepLevelDependencies,
+} from '../levels/execution.ts';
+import { type AdvisorDependencies, askAdvisor, type ModelCall } from '../levels/model-question.ts';
+import { given, shortenError, showAdvice, showHistory } from '../prompts.ts';
+import { type EscalatedTask, readStepTask, type TaskDependencies } from './escalated-task.ts';
+import { consultOthers } from './learning.ts';
+import { MoneyCame, storeProgress, withinStep } from './progress.ts';
+import { type Advanced, fingerprintOf, readLadder, readPosition, stepOf } from './stored-ladder.ts';
+
+interface AdvisedLadder {
+  readonly row: EscalationRow;
+  readonly ladder: Ladder;
+  /** Null for a job by itself. */
+  readonly task: EscalatedTask | null;
+}
+
+/** What an advisor is shown of a ladder whose last execution failed. */
+function showProblem({ row, ladder, task }: AdvisedLadder, { error, malformed }: AdviseCommand): JsonObject {
+  return {
+    job_type: row.job_type,
+    error: shortenError(error),
+    ...given('prompt', task === null ? row.prompt : null),
+    ...given('context', task === null && row.has_context ? row.context : null),
+    ...given('repo_context', row.repo_context),
+    ...given('input', task?.current),
+    ...given('schema', task?.spec?.schema),
+    history: showHistory(ladder.history),
+    advice: showAdvice(ladder.advice),
+    ...given('invalid_answer', malformed === null ? null : shortenError(malformed)),
+  };
+}
+
+// The ports of one transition of a stored ladder: its row, its step's inputs, the routed calls of its models.
+
+interface TransitionDependencies extends StepLevelDependencies, TaskDependencies, AdvisorDependencies {
+  readonly executeJob: ExecuteJob;
+}
+
+/** The row of which a transition is made. */
+interface TransitionSource {
+  readonly row: EscalationRow;
+  readonly ladder: Ladder;
+  /** Unix seconds. */
+  readonly now: number;
+  readonly signal: CancelSignal;
+}
+
+interface StoredLadderPorts {
+  readonly ports: LadderPorts;
+  /** The task of the step as the transition has read it; null when it did not, and for a job by itself. */
+  readTask(): EscalatedTask | null;
+}
+
+function createLadderPorts(
+  dependencies: TransitionDependencies,
+  { row, ladder, now, signal }: TransitionSource,
+): StoredLadderPorts {
+  const call = callOf(row, ladder, signal);
+  let known: EscalatedTask | null = null;
+  const readTask = async (): Promise<EscalatedTask> => {
+    known ??= await readStepTask(dependencies, row);
+    return known;
+  };
+  const isStep = stepOf(row) !== null;
+  const ports: LadderPorts = {
+    now,
+    fingerprintOf,
+    work: isStep
+      ? {
+          kind: 'step',
+          correction: async () => {
+            const task = await readTask();
+            return createCorrectionPorts(dependencies, task, { ...call, priority: task.priority });
+          },
+        }
+      : { kind: 'job', execute: (level) => dependencies.executeJob(toJob(row, ladder), level, call) },
+    consultOthers: async () => {
+      const signals = isStep ? (await readTask()).signals : row.signals;
+      return consultOthers(dependencies, { row, ladder, now, signals });
+    },
+    advise: async (command) => {
+      const task = isStep ? await readTask() : null;
+      const facts = showProblem({ row, ladder, task }, command);
+      const asked = task === null ? call : { ...call, priority: task.priority };
+      return askAdvisor(dependencies, asked, { level: command.from_level, facts });
+    },
+  };
+  return { ports, readTask: () => known };
+}
+
+/** Of the calls of models that the transition of this row makes. */
+function modelKeyOf({ escalation_id, transition }: EscalationRow): string {
+  return `${escalation_id}.${transition}`;
+}
+
+function callOf(row: EscalationRow, { command }: Ladder, signal: CancelSignal): ModelCall {
+  return {
+    projectId: row.project_id,
+    runId: row.run_id,
+    key: modelKeyOf(row),
+    leftUsd: leftOf(row),
+    round: 'transients' in command ? command.transients + 1 : 1,
+    signal,
+  };
+}
+
+function leftOf({ max_usd, cost_nano, reserved_nano }: EscalationRow): number | null {
+  if (max_usd === null) return null;
+  const left = toNanoUsd(Number(max_usd)) - BigInt(cost_nano) - BigInt(reserved_nano);
+  return fromNanoUsd(left > 0n ? left : 0n);
+}
+
+function toJob(row: EscalationRow, { history, advice, command }: Ladder): LadderJob {
+  return {
+    project_id: row.project_id,
+    job_type: row.job_type,
+    prompt: row.prompt,
+    signals: row.signals,
+    repo_context: row.repo_context,
+    result_schema: row.result_schema,
+    history,
+    advice,
+    context: row.has_context ? row.context : undefined,
+    malformed: 'malformed' in command ? command.malformed : null,
+  };
+}
+
+// A ladder's transition that Temporal gives out once more, because it had not heard of it for a while, may still
+// be made: its model or its step is being called, and paid. The leases in the database say so.
+
+const pauseMs = 250;
+/** Between the call of a model and that of its step nobody holds either. */
+const looksInTurn = 2;
+
+/** Ends when nobody makes the transition of this row any more, or nobody wants it. */
+async function waitForMaker(db: Db, row: EscalationRow, signal: CancelSignal): Promise<void> {
+  for (let free = 0; free < looksInTurn && !signal.aborted; ) {
+    free = (await isHeld(db, await listCallKeys(db, row))) ? 0 : free + 1;
+    if (free < looksInTurn)
+      await pause(pauseMs, undefined, { signal: toAbortSignal(signal) }).catch(() => undefined);
+  }
+}
+
+/** Under which the calls of a transition stand: its model's, and its step's with each input that it has stored. */
+async function listCallKeys(db: Db, row: EscalationRow): Promise<readonly string[]> {
+  const step = stepOf(row);
+  if (step === null) return [modelKeyOf(row)];
+  const stored = await listTransitionRevisions(db, row.escalation_id, row.transition);
+  const revisions = [0, ...stored.map(({ revision }) => revision)];
+  return [modelKeyOf(row), ...revisions.map((revision) => callKeyOf({ ...step, revision }))];
+}
+
+export interface AdvanceRequest {
+  readonly escalation_id: string;
+  /** That is to be made: how many were stored before it. */
+  readonly transition: number;
+  readonly signal: CancelSignal;
+  /** It was given to somebody before, who may still be at it. */
+  readonly again?: boolean;
+}
+
+/** The limit was raised while a call was refused: the same transition again after this. */
+const moneyCameMs = 500;
+
+/** @throws AppError `not_found` */
+export async function requireEscalation(
+  { db }: Pick<TransitionDependencies, 'db'>,
+  escalationId: string,
+): Promise<EscalationRow> {
+  const row = await readEscalation(db, escalationId);
+  if (row === undefined) throw new AppError('not_found', `there is no escalation ${escalationId}`);
+  return row;
+}
+
+export async function advance(
+  dependencies: TransitionDependencies,
+  { escalation_id, transition, signal, again = false }: AdvanceRequest,
+): Promise<Advanced> {
+  const { db } = dependencies;
+  let row = await requireEscalation(dependencies, escalation_id);
+  if (again && row.transition === transition && row.state === 'running') {
+    await waitForMaker(db, row, signal);
+    row = await requireEscalation(dependencies, escalation_id);
+  }
+  if (row.transition !== transition || row.state !== 'running') return readPosition(db, row);
+  const source = { row, ladder: readLadder(row), now: await readUnixTime(db), signal };
+  const { ports, readTask } = createLadderPorts(dependencies, source);
+  const made = await withinStep(dependencies, row, () => makeTransition(ports, source.ladder));
+  if ('delay_ms' in made) return { ...(await readPosition(db, row)), ...made };
+  const task = readTask();
+  const { signals, spec } = task ?? { signals: row.signals, spec: null };
+  try {
+    await storeProgress(dependencies, row, { ...made, signals, spec });
+  } catch (fault) {
+    if (!(fault instanceof MoneyCame)) throw fault;
+    return { ...(await readPosition(db, row)), delay_ms: moneyCameMs };
+  }
+  const position = await readPosition(db, await requireEscalation(dependencies, escalation_id));
+  const delay_ms = transientDelayMs(made.next, Math.random());
+  return delay_ms === 0 ? position : { ...position, delay_ms };
+}

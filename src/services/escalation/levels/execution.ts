@@ -1,0 +1,259 @@
+/**
+ * One execution at a level of the ladder: of a job that is no step, or of a corrected input of a step.
+ *
+ * For a job, level 0 gives what the best skill's literal template says; above it a model answers with the result,
+ * or gives up. `result_schema` decides whether a result is a success. Of a corrected input, the capability decides
+ * it.
+ */
+import type { EscalationAdvice, EscalationAttempt } from '../../../contracts/escalation.ts';
+import type { Json, JsonObject } from '../../../contracts/primitives.ts';
+import type { CancelSignal } from '../../../core/cancellation.ts';
+import { classOfCorrection } from '../../../core/ladder/classify-failure.ts';
+import {
+  type AskedCorrection,
+  type CorrectionAnswer,
+  type CorrectionPorts,
+  type ExecutionEnd,
+  endExecution,
+  interruptionMs,
+  type LevelExecution,
+  type NumberedCorrection,
+  type RanCorrection,
+} from '../../../core/ladder/execute-correction.ts';
+import { ladderMs } from '../../../core/ladder/levels.ts';
+import type { RankedSkill } from '../../../core/skills/match.ts';
+import { applyTemplate, parseTemplate } from '../../../core/skills/template.ts';
+import type { Db } from '../../../db/connect.ts';
+import { listTransitionRevisions, storeStepRevision } from '../../../db/step/step-revision.ts';
+import { createSchemaCompiler, type SchemaCompiler } from '../../../schemas/schema-compiler.ts';
+import type { SkillMatcher } from '../../skills/use.ts';
+import type { ExecuteRevision } from '../../steps/execution.ts';
+import type { StepExecution } from '../../steps/step-end.ts';
+import type { EscalatedTask } from '../ladder/escalated-task.ts';
+import {
+  given,
+  shortenError,
+  showAdvice,
+  showHistory,
+  showSkills,
+  writeCorrectPrompt,
+  writeExecutePrompt,
+} from '../prompts.ts';
+import type { AnswerReader } from './model-answer.ts';
+import { askModel, type ModelCall, type ModelDependencies, type ModelEnd } from './model-question.ts';
+
+export interface LadderJob {
+  readonly project_id: string;
+  readonly job_type: string;
+  readonly prompt: string;
+  readonly context: Json | undefined;
+  readonly repo_context: string;
+  readonly signals: readonly string[];
+  readonly result_schema: JsonObject | null;
+  readonly history: readonly EscalationAttempt[];
+  readonly advice: readonly EscalationAdvice[];
+  /** Why the model's answer before was none. */
+  readonly malformed: string | null;
+}
+
+interface JobDependencies extends ModelDependencies {
+  readonly matcher: SkillMatcher;
+  readonly reader: AnswerReader;
+}
+
+export type ExecuteJob = (job: LadderJob, level: number, call: ModelCall) => Promise<LevelExecution>;
+
+export function createExecuteJob(dependencies: JobDependencies): ExecuteJob {
+  const compiler = createSchemaCompiler();
+  return async (job, level, call) =>
+    level === 0
+      ? applyTemplates(dependencies.matcher, compiler, job)
+      : askExecutor(dependencies, compiler, { job, level, call });
+}
+
+function lastErrorOf({ history }: Pick<LadderJob, 'history'>): string | null {
+  return history.at(-1)?.error ?? null;
+}
+
+function checkResult(compiler: SchemaCompiler, { result_schema }: LadderJob, result: Json): ExecutionEnd {
+  const [fault] = result_schema === null ? [] : compiler.compile(result_schema)(result);
+  if (fault === undefined) return { kind: 'succeeded', result };
+  const message = `the result does not match result_schema: ${fault.pointer || '/'} ${fault.message}`;
+  return { kind: 'failed', class: 'real', error: { code: 'result_invalid', message } };
+}
+
+/** What a template says for the job; null when it says nothing. */
+function expandTemplate({ skill, groups }: RankedSkill, { context = null }: LadderJob): Json | null {
+  const parsing = parseTemplate(skill.template ?? '');
+  if (!parsing.ok || parsing.template.kind !== 'text') return null;
+  const expanded = applyTemplate(parsing.template, { input: context, match: groups });
+  return expanded.ok ? expanded.input : null;
+}
+
+async function applyTemplates(
+  matcher: SkillMatcher,
+  compiler: SchemaCompiler,
+  job: LadderJob,
+): Promise<LevelExecution> {
+  const { project_id, job_type, signals } = job;
+  const query = { project_id, job_type, signals, error: lastErrorOf(job), with_template: true };
+  const tried: RankedSkill[] = [];
+  let last: ExecutionEnd | null = null;
+  for (const ranked of await matcher.match(query)) {
+    const result = expandTemplate(ranked, job);
+    if (result === null) continue;
+    tried.push(ranked);
+    const used = tried.map(({ skill }) => skill.id);
+    last = checkResult(compiler, job, result);
+    if (last.kind === 'succeeded') {
+      return endExecution(0, last, { skills: tried, used, solved_by: ranked.skill.id });
+    }
+  }
+  const message = `level 0 has no template for a job of type ${job_type}`;
+  const end = last ?? { kind: 'no_template' as const, error: { code: 'no_template', message } };
+  return endExecution(0, end, { skills: tried, used: tried.map(({ skill }) => skill.id) });
+}
+
+function showJob(job: LadderJob, skills: readonly RankedSkill[]): JsonObject {
+  return {
+    job_type: job.job_type,
+    prompt: job.prompt,
+    ...given('context', job.context),
+    ...given('repo_context', job.repo_context),
+    ...given('result_schema', job.result_schema),
+    history: showHistory(job.history),
+    advice: showAdvice(job.advice),
+    skills: showSkills(skills),
+    ...given('invalid_answer', job.malformed === null ? null : shortenError(job.malformed)),
+  };
+}
+
+async function askExecutor(
+  dependencies: JobDependencies,
+  compiler: SchemaCompiler,
+  { job, level, call }: { readonly job: LadderJob; readonly level: number; readonly call: ModelCall },
+): Promise<LevelExecution> {
+  const { project_id, job_type, signals } = job;
+  const skills = await dependencies.matcher.match({ project_id, job_type, signals, error: lastErrorOf(job) });
+  const messages = writeExecutePrompt(showJob(job, skills));
+  const end = await askModel(dependencies, call, { level, kind: 'execute', messages });
+  if (end.kind === 'interrupted') return endExecution(level, { ...end, delayMs: interruptionMs });
+  if (end.kind !== 'answered') return endExecution(level, end, { skills });
+  const reading = dependencies.reader.readExecute(end.answer);
+  const { model } = end;
+  switch (reading.kind) {
+    case 'malformed': {
+      const error = { code: 'output_invalid', message: reading.message };
+      return endExecution(level, { kind: 'failed', class: 'malformed', error }, { model, skills });
+    }
+    case 'gave_up': {
+      const error = { code: 'gave_up', message: `the executor gave up: ${reading.reason}` };
+      return endExecution(level, { kind: 'gave_up', error }, { model, skills });
+    }
+    case 'result':
+      return endExecution(level, checkResult(compiler, job, reading.result), {
+        model,
+        skills,
+        used: reading.used,
+      });
+  }
+}
+
+// Executes a corrected input of a step by the ordinary path: it is stored as the step's next revision first, so
+// that whoever repeats the transition runs the same input under the same key. Success is what the capability says.
+
+interface CorrectionDependencies {
+  readonly db: Db;
+  readonly executeRevision: ExecuteRevision;
+}
+
+/** Waits for an instance are spaced as if the step had come a few times before. */
+const round = 4;
+
+interface CorrectionRun {
+  readonly task: EscalatedTask;
+  readonly correction: NumberedCorrection;
+  readonly signal: CancelSignal;
+}
+
+/** @returns what was executed, which is the stored input when the transition is repeated, and how it ended */
+async function runCorrection(
+  { db, executeRevision }: CorrectionDependencies,
+  { task: { row, step }, correction, signal }: CorrectionRun,
+): Promise<RanCorrection> {
+  const { escalation_id, transition } = row;
+  const stored = await storeStepRevision(db, { ...step, ...correction, escalation_id, transition });
+  const request = { ...step, revision: stored.revision };
+  // Its workflow ends the ladder in time.
+  const done = await executeRevision(request, { round, remainingMs: ladderMs, signal });
+  return { input: stored.input, source: stored.source, end: toExecutionEnd(done) };
+}
+
+function toExecutionEnd(done: StepExecution): ExecutionEnd {
+  switch (done.kind) {
+    case 'succeeded':
+      return { kind: 'succeeded' };
+    case 'failed':
+    case 'unknown':
+      return { kind: 'failed', class: classOfCorrection(done.error), error: done.error };
+    case 'retry':
+      return { kind: 'interrupted', delayMs: done.delayMs };
+    case 'skipped':
+    case 'cancelled':
+      return { kind: 'interrupted', delayMs: interruptionMs };
+  }
+}
+
+export interface StepLevelDependencies extends CorrectionDependencies, ModelDependencies {
+  readonly matcher: SkillMatcher;
+  readonly reader: AnswerReader;
+}
+
+/** The corrections of an escalated step by the database, the level's model and the ordinary execution of a step. */
+export function createCorrectionPorts(
+  dependencies: StepLevelDependencies,
+  task: EscalatedTask,
+  call: ModelCall,
+): CorrectionPorts {
+  const { db, matcher, reader } = dependencies;
+  const { row, signals, error } = task;
+  const { project_id, job_type, escalation_id, transition } = row;
+  const query = { project_id, job_type, signals, error };
+  const read = (end: ModelEnd): CorrectionAnswer =>
+    end.kind === 'answered' ? reader.readCorrect(end.answer, task.current) : end;
+  return {
+    task,
+    error,
+    stored: () => listTransitionRevisions(db, escalation_id, transition),
+    matchTemplates: () => matcher.match({ ...query, with_template: true }),
+    ask: async (level): Promise<AskedCorrection> => {
+      const skills = await matcher.match(query);
+      const messages = writeCorrectPrompt(showTask(task, skills));
+      const end = await askModel(dependencies, call, { level, kind: 'correct', messages });
+      return { answer: read(end), model: end.kind === 'answered' ? end.model : null, skills };
+    },
+    run: (correction) => runCorrection(dependencies, { task, correction, signal: call.signal }),
+  };
+}
+
+function showTask(task: EscalatedTask, skills: readonly RankedSkill[]): JsonObject {
+  const { definition, ladder, spec, current, error } = task;
+  const findings = spec?.find(current).map(({ pointer, message }) => ({ pointer, message })) ?? [];
+  return {
+    capability: task.capability,
+    step: definition.id,
+    input: current,
+    ...given('step_description', definition.description),
+    ...given('schema', spec?.schema),
+    ...given('error', error === null ? null : shortenError(error)),
+    validation_errors: findings,
+    history: showHistory(ladder.history),
+    advice: showAdvice(ladder.advice),
+    skills: showSkills(skills),
+    ...given('invalid_answer', malformedOf(task)),
+  };
+}
+
+function malformedOf({ ladder: { command } }: EscalatedTask): string | null {
+  return command.type === 'execute' && command.malformed !== null ? shortenError(command.malformed) : null;
+}

@@ -1,0 +1,161 @@
+/**
+ * A question to a level's model: an ordinary routed call, paid by the project and the run that it is for, and
+ * bounded by what the ladder may still spend. How it failed is told in the ladder's terms; a level without an
+ * instance is not a failure.
+ */
+import type { Failure, Json, JsonObject, Priority } from '../../../contracts/primitives.ts';
+import { longestWaitMs, type RetrySettings } from '../../../core/call/retry.ts';
+import type { CallEnd } from '../../../core/call/types.ts';
+import type { CancelSignal } from '../../../core/cancellation.ts';
+import { isPlainObject } from '../../../core/json.ts';
+import { classOfModelCall, type FailureClass } from '../../../core/ladder/classify-failure.ts';
+import type { AdviceEnd } from '../../../core/ladder/drive.ts';
+import { modelOf } from '../../../core/ladder/levels.ts';
+import type { FleetPoller } from '../../fleet/fleet-poller.ts';
+import type { CallCapability } from '../../routing/routed-call.ts';
+import { type PromptMessage, writeAdvisePrompt } from '../prompts.ts';
+import { type AnswerKind, type AnswerReader, answerSchemas } from './model-answer.ts';
+
+export interface ModelDependencies {
+  readonly callCapability: CallCapability;
+  readonly fleet: Pick<FleetPoller, 'of'>;
+}
+
+/** Who pays for a call, and who may end it. */
+export interface ModelCall {
+  readonly projectId: string;
+  /** The run whose step the ladder is of: its ceiling holds, and its cost shows the call. */
+  readonly runId?: string | null;
+  /** The key of its attempts begins with the id of the escalation, so that they are found as its costs. */
+  readonly key: string;
+  /** The priority of the run and step that the answer is for. Default: standard. */
+  readonly priority?: Priority;
+  /** What may still be spent, USD; null = only the budgets say. */
+  readonly leftUsd: number | null;
+  /** 1 for the first time that the owner comes with it. */
+  readonly round: number;
+  readonly signal: CancelSignal;
+}
+
+interface ModelQuestion {
+  readonly level: number;
+  readonly kind: AnswerKind;
+  readonly messages: readonly PromptMessage[];
+}
+
+export type ModelEnd =
+  | { readonly kind: 'answered'; readonly answer: Json; readonly model: string | null }
+  | { readonly kind: 'failed'; readonly class: FailureClass; readonly error: Failure }
+  /** The level has no instance. */
+  | { readonly kind: 'unavailable' }
+  /** Whoever asked has gone, or somebody else makes the call. */
+  | { readonly kind: 'interrupted' };
+
+/** Whether to ask again is the ladder's choice, so earlier attempts of the same key never use up a count. */
+const retry: RetrySettings = {
+  max: Number.MAX_SAFE_INTEGER,
+  initialMs: 1_000,
+  factor: 2,
+  maxDelayMs: 60_000,
+};
+const answerWithinMs = 180_000;
+
+/** Whether an instance of the level's model may be there. */
+export function hasModel({ fleet }: Pick<ModelDependencies, 'fleet'>, level: number): boolean {
+  const capability = modelOf(level);
+  if (capability === null) return false;
+  return fleet.of(capability).instances.some(({ state }) => state === 'up' || state === 'suspect');
+}
+
+export async function askModel(
+  dependencies: ModelDependencies,
+  call: ModelCall,
+  { level, kind, messages }: ModelQuestion,
+): Promise<ModelEnd> {
+  const capability = modelOf(level);
+  if (capability === null || !hasModel(dependencies, level)) return { kind: 'unavailable' };
+  const end = await dependencies.callCapability({
+    projectId: call.projectId,
+    key: call.key,
+    isKeyNew: false,
+    step: null,
+    runId: call.runId ?? null,
+    isAtMostOnce: false,
+    retry,
+    round: call.round,
+    signal: call.signal,
+    maxWaitMs: longestWaitMs,
+    input: { messages, response_schema: answerSchemas[kind] } as unknown as JsonObject,
+    route: {
+      capability,
+      tags: [],
+      priority: call.priority ?? 'standard',
+      versionRange: null,
+      timeoutMs: answerWithinMs,
+      ceilingUsd: call.leftUsd,
+    },
+  });
+  return readEnd(end, call.signal);
+}
+
+function readEnd(end: CallEnd, signal: CancelSignal): ModelEnd {
+  switch (end.kind) {
+    case 'succeeded':
+      return readOutput(end.output);
+    case 'cancelled':
+    case 'closed':
+      return { kind: 'interrupted' };
+    case 'retry':
+      return signal.aborted ? { kind: 'interrupted' } : failed(end.error);
+    case 'failed':
+    case 'unknown':
+      return failed(end.error);
+  }
+}
+
+function readOutput(output: Json): ModelEnd {
+  const { json, text, model } = isPlainObject(output) ? output : {};
+  const name = typeof model === 'string' ? model.slice(0, 256) : null;
+  if (json !== undefined) return { kind: 'answered', answer: json, model: name };
+  const answer = typeof text === 'string' ? parse(text) : undefined;
+  if (answer !== undefined) return { kind: 'answered', answer, model: name };
+  const message = 'the model answered no JSON';
+  return { kind: 'failed', class: 'malformed', error: { code: 'output_invalid', message } };
+}
+
+function parse(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}
+
+function failed(error: Failure): ModelEnd {
+  return { kind: 'failed', class: classOfModelCall(error), error };
+}
+
+export interface AdvisorDependencies extends ModelDependencies {
+  readonly reader: AnswerReader;
+}
+
+/** Asks a level's model for advice, for a job or for a step. */
+export async function askAdvisor(
+  dependencies: AdvisorDependencies,
+  call: ModelCall,
+  { level, facts }: { readonly level: number; readonly facts: JsonObject },
+): Promise<AdviceEnd> {
+  const messages = writeAdvisePrompt(facts);
+  const end = await askModel(dependencies, call, { level, kind: 'advise', messages });
+  if (end.kind !== 'answered') return end;
+  const reading = dependencies.reader.readAdvise(end.answer);
+  if (reading.kind === 'malformed') {
+    return {
+      kind: 'failed',
+      class: 'malformed',
+      error: { code: 'output_invalid', message: reading.message },
+    };
+  }
+  const { instructions, reasoning, suggested = 0 } = reading;
+  return { kind: 'advised', instructions, reasoning, suggested_executor_level: suggested };
+}

@@ -1,0 +1,164 @@
+/**
+ * Advice for an outside caller that keeps its own history. The level follows from how often the error is in that
+ * history, so that a caller that runs the specification's loop climbs, and is sent to a person in the end. The
+ * same request is answered with the same advice and paid for once.
+ */
+import { createHash } from 'node:crypto';
+import type { ErrorCode } from '../../../contracts/errors.ts';
+import type { AdviseRequest } from '../../../contracts/escalation.ts';
+import type { Json } from '../../../contracts/primitives.ts';
+import type { CancelSignal } from '../../../core/cancellation.ts';
+import { canonicalJson } from '../../../core/json.ts';
+import type { AdviceEnd } from '../../../core/ladder/drive.ts';
+import { effectiveLevel, exhaustedText, humanLevel, topLevel } from '../../../core/ladder/levels.ts';
+import { fromNanoUsd, toNanoUsd } from '../../../core/money/nano-usd.ts';
+import type { Db } from '../../../db/connect.ts';
+import { readCallCost } from '../../../db/escalation/escalation-transition.ts';
+import { AppError } from '../../../errors/app-error.ts';
+import { fingerprintOf } from '../ladder/stored-ladder.ts';
+import { type AdvisorDependencies, askAdvisor, type ModelEnd } from '../levels/model-question.ts';
+import { given, shortenError, showAdvice, showHistory } from '../prompts.ts';
+import type { AdviceCache, FoundAdvice, LevelAdvice } from './advice-cache.ts';
+
+export interface AdviseDependencies extends AdvisorDependencies {
+  readonly db: Db;
+  readonly cache: AdviceCache;
+}
+
+/** Who asks, and what its calls are found by: their keys begin with `owner`. */
+export interface Asker {
+  readonly projectId: string;
+  readonly owner: string;
+  /** All calls of the owner together; null = only the budgets say. */
+  readonly maxUsd: number | null;
+  readonly signal: CancelSignal;
+}
+
+function humanAdvice(why: string): LevelAdvice {
+  return {
+    from_level: humanLevel,
+    instructions: 'Stop and ask a person.',
+    reasoning: `${exhaustedText}: ${why}`,
+    suggested_executor_level: humanLevel,
+  };
+}
+
+/** What decides whether two requests are the same. Times and labels do not; a caller may make up its own. */
+function digestOf(level: number, request: AdviseRequest, isWhole: boolean): Buffer {
+  const { job_type, error, escalation_history, repo_context, prompt, context, escalation_advice } = request;
+  const history = escalation_history.map((attempt) => [attempt.level, attempt.error]);
+  const advice = escalation_advice.map(({ from_level, instructions }) => [from_level, instructions]);
+  const more: Json[] = [prompt ?? null, context ?? null, advice];
+  const isMore = prompt !== undefined || context !== undefined || advice.length > 0;
+  const text = canonicalJson([
+    level,
+    job_type,
+    error,
+    history,
+    repo_context,
+    isWhole && isMore ? more : null,
+  ]);
+  return createHash('sha256').update(text).digest();
+}
+
+/** What is left for the next call. */
+export async function readLeft(db: Db, { projectId, owner, maxUsd }: Asker): Promise<number | null> {
+  if (maxUsd === null) return null;
+  const { cost_nano, reserved_nano } = await readCallCost(db, projectId, owner);
+  const left = toNanoUsd(maxUsd) - BigInt(cost_nano) - BigInt(reserved_nano);
+  return fromNanoUsd(left > 0n ? left : 0n);
+}
+
+type FailedEnd = Extract<ModelEnd, { kind: 'failed' | 'interrupted' }>;
+
+/** A failure that says nothing about the job. */
+export function toCallError(end: FailedEnd): AppError {
+  if (end.kind === 'interrupted')
+    return new AppError('run_cancelled', 'the call was ended before its answer');
+  const { code, message, details } = end.error;
+  return new AppError(code as ErrorCode, message, {
+    ...(details === undefined ? {} : { details }),
+    ...(end.class === 'transient' ? { retryAfterS: 1 } : {}),
+  });
+}
+
+/** @throws AppError of the routing table, when no answer is to be had for now */
+export type AdviseOnce = (asker: Asker, request: AdviseRequest) => Promise<LevelAdvice>;
+
+export function createAdviseOnce(dependencies: AdviseDependencies): AdviseOnce {
+  const { db, cache } = dependencies;
+  return async (asker, request) => {
+    const level = effectiveLevel({
+      from_level: request.from_level,
+      fingerprint: fingerprintOf(request.error),
+      history: request.escalation_history.map(({ error }) => fingerprintOf(error)),
+    });
+    if (level === humanLevel) return humanAdvice('this error was seen too often');
+    const { projectId } = asker;
+    const digest = digestOf(level, request, true);
+    const question = { projectId, digest, leftUsd: await readLeft(db, asker), signal: asker.signal };
+    const advice = await cache.answer(question, (signal) =>
+      climb(dependencies, { asker: { ...asker, signal }, request }, level),
+    );
+    const plain = digestOf(level, request, false);
+    if (advice.from_level !== humanLevel && !plain.equals(digest)) await cache.keep(projectId, plain, advice);
+    return advice;
+  };
+}
+
+interface AskedAdvice {
+  readonly asker: Asker;
+  readonly request: AdviseRequest;
+}
+
+/** The lowest level from `from` on that answers. */
+async function climb(
+  dependencies: AdviseDependencies,
+  asked: AskedAdvice,
+  from: number,
+): Promise<FoundAdvice> {
+  for (let level = from; level <= topLevel; level++) {
+    const end = await askLevel(dependencies, asked, level);
+    if (end.kind === 'advised') {
+      const { kind: _, ...answer } = end;
+      return { advice: { ...answer, from_level: level }, isKept: true };
+    }
+    if (end.kind === 'unavailable') continue;
+    if (end.kind === 'failed' && end.class === 'config') {
+      return { advice: humanAdvice(`level ${level} has to be put right by its operator`), isKept: false };
+    }
+    if (end.kind === 'interrupted' || (end.class !== 'real' && end.class !== 'malformed')) {
+      throw toCallError(end);
+    }
+  }
+  return { advice: humanAdvice('no model is there to advise'), isKept: false };
+}
+
+/** A model that answered nonsense is asked once more. */
+async function askLevel(
+  dependencies: AdviseDependencies,
+  { asker, request }: AskedAdvice,
+  level: number,
+): Promise<AdviceEnd> {
+  const ask = async (invalid: string | null): Promise<AdviceEnd> => {
+    const leftUsd = await readLeft(dependencies.db, asker);
+    const key = `${asker.owner}.advise.${level}${invalid === null ? '' : '.again'}`;
+    const call = { projectId: asker.projectId, key, leftUsd, round: 1, signal: asker.signal };
+    return askAdvisor(dependencies, call, { level, facts: factsOf(request, invalid) });
+  };
+  const end = await ask(null);
+  return end.kind === 'failed' && end.class === 'malformed' ? ask(end.error.message) : end;
+}
+
+function factsOf(request: AdviseRequest, invalid: string | null) {
+  return {
+    job_type: request.job_type,
+    error: shortenError(request.error),
+    ...given('prompt', request.prompt),
+    ...given('context', request.context),
+    ...given('repo_context', request.repo_context),
+    history: showHistory(request.escalation_history),
+    advice: showAdvice(request.escalation_advice),
+    ...given('invalid_answer', invalid === null ? null : shortenError(invalid)),
+  };
+}

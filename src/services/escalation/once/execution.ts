@@ -1,0 +1,283 @@
+/**
+ * One attempt at a level for an outside caller that keeps its own history. A failure is answered with advice and
+ * the level to come back at; a success after advice becomes a skill; what only a person can do becomes a review. A
+ * level without a model falls through to the next one that has one.
+ *
+ * What `/execute` answers: a result, a failure with advice and the level to come back at, or a person's turn.
+ */
+import type { EscalationAttempt, ExecuteAnswer, ExecuteRequest } from '../../../contracts/escalation.ts';
+import type { Failure, Json } from '../../../contracts/primitives.ts';
+import type { ReviewKind } from '../../../contracts/review.ts';
+import type { Skill } from '../../../contracts/skill.ts';
+import { historyTextOf } from '../../../core/ladder/error-text.ts';
+import type { LevelExecution } from '../../../core/ladder/execute-correction.ts';
+import { exhaustedText, humanLevel, labelOf, reviewDueMs, topLevel } from '../../../core/ladder/levels.ts';
+import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
+import { noTelemetry, type Telemetry } from '../../../core/telemetry/telemetry.ts';
+import type { Db } from '../../../db/connect.ts';
+import { readCallCost, readUnixTime } from '../../../db/escalation/escalation-transition.ts';
+import { findSkill } from '../../../db/skill.ts';
+import { AppError } from '../../../errors/app-error.ts';
+import { openReview } from '../../reviews/opening.ts';
+import { learnSkill } from '../../skills/learning.ts';
+import { toSkill } from '../../skills/stored-skill.ts';
+import { recordSkillUses } from '../../skills/use.ts';
+import { activeSkillsOf, skillUsesOf } from '../ladder/learning.ts';
+import { fingerprintOf, modelSpecOf } from '../ladder/stored-ladder.ts';
+import type { ExecuteJob, LadderJob } from '../levels/execution.ts';
+import { hasModel, type ModelDependencies } from '../levels/model-question.ts';
+import { type AdviseOnce, type Asker, readLeft, toCallError } from './advice.ts';
+import type { LevelAdvice } from './advice-cache.ts';
+
+interface AnswerDependencies {
+  readonly db: Db;
+  readonly adviseOnce: AdviseOnce;
+}
+
+/** One call of `/execute`. */
+interface ExecuteCall {
+  readonly asker: Asker;
+  readonly request: ExecuteRequest;
+  /** The caller may vouch for the advice that it sends. */
+  readonly vouches: boolean;
+}
+
+async function costOf(db: Db, { projectId, owner }: Asker): Promise<number> {
+  return fromNanoUsd(BigInt((await readCallCost(db, projectId, owner)).cost_nano));
+}
+
+function factsOf(execution: LevelExecution) {
+  return {
+    model_spec: modelSpecOf(execution.level, execution.model),
+    active_skills: [...activeSkillsOf(execution)],
+  };
+}
+
+/** Opens a review. */
+async function answerHuman(
+  { db }: Pick<AnswerDependencies, 'db'>,
+  { asker, request }: ExecuteCall,
+  { why, kind = 'escalation' }: { readonly why: string; readonly kind?: ReviewKind },
+): Promise<ExecuteAnswer> {
+  const { job_type, prompt, context, escalation_history, escalation_advice } = request;
+  const { review_id } = await openReview(db, {
+    project_id: asker.projectId,
+    kind,
+    due_in_ms: reviewDueMs('standard'),
+    reason: `a job of type ${job_type} needs a person: ${why}`,
+    payload: {
+      job_type,
+      error: escalation_history.at(-1)?.error ?? '',
+      input: { prompt, ...(context === undefined ? {} : { context }) },
+      history: escalation_history,
+      advice: escalation_advice,
+    },
+  });
+  return {
+    success: false,
+    result: null,
+    error: exhaustedText,
+    new_level: humanLevel,
+    review_id,
+    model_spec: modelSpecOf(humanLevel),
+    active_skills: [],
+    cost_usd: await costOf(db, asker),
+  };
+}
+
+/** Null: none is to be had for now; the caller asks `/advise` later. */
+async function adviseAfter(
+  { adviseOnce }: AnswerDependencies,
+  { asker, request }: ExecuteCall,
+  failed: EscalationAttempt,
+): Promise<LevelAdvice | null> {
+  const { job_type, prompt, context, signals, repo_context = '', escalation_advice } = request;
+  try {
+    return await adviseOnce(asker, {
+      from_level: failed.level + 1,
+      job_type,
+      error: failed.error,
+      prompt,
+      context,
+      signals,
+      repo_context,
+      escalation_advice,
+      escalation_history: [...request.escalation_history, failed],
+    });
+  } catch (error) {
+    if (error instanceof AppError) return null;
+    throw error;
+  }
+}
+
+async function answerFailure(
+  dependencies: AnswerDependencies,
+  call: ExecuteCall,
+  { execution, failure }: { readonly execution: LevelExecution; readonly failure: Failure },
+): Promise<ExecuteAnswer> {
+  const { level } = execution;
+  const error = historyTextOf(failure);
+  const attempted_at = await readUnixTime(dependencies.db);
+  const failed = { level, label: labelOf(level), attempted_at, error };
+  if (level >= topLevel) return answerExhausted(dependencies, call, failed);
+  const advice = await adviseAfter(dependencies, call, failed);
+  const isHuman = advice?.from_level === humanLevel;
+  const next =
+    advice === null || isHuman
+      ? {}
+      : {
+          advice: { ...advice, label: labelOf(advice.from_level) },
+          new_level: advice.suggested_executor_level,
+        };
+  return {
+    success: false,
+    result: null,
+    error,
+    attempt: failed,
+    ...(isHuman ? { new_level: humanLevel } : next),
+    ...factsOf(execution),
+    cost_usd: await costOf(dependencies.db, call.asker),
+  };
+}
+
+/** The loop of the specification stops here: a person is asked, who sees this failure too. */
+async function answerExhausted(
+  dependencies: AnswerDependencies,
+  { request, ...call }: ExecuteCall,
+  attempt: EscalationAttempt,
+): Promise<ExecuteAnswer> {
+  const escalation_history = [...request.escalation_history, attempt];
+  const asking = { ...call, request: { ...request, escalation_history } };
+  return { ...(await answerHuman(dependencies, asking, { why: 'no level is left to try' })), attempt };
+}
+
+async function answerSuccess(
+  { db }: Pick<AnswerDependencies, 'db'>,
+  call: ExecuteCall,
+  { execution, result }: { readonly execution: LevelExecution; readonly result: Json },
+): Promise<ExecuteAnswer> {
+  const skill = execution.solved_by === null ? await learn(db, call) : null;
+  return {
+    success: true,
+    result,
+    ...(skill === null ? {} : { skill_candidate: skill }),
+    ...factsOf(execution),
+    cost_usd: await costOf(db, call.asker),
+  };
+}
+
+/** The last advice as a skill for the error that it answered. */
+async function learn(db: Db, { asker, request, vouches }: ExecuteCall): Promise<Skill | null> {
+  const { projectId } = asker;
+  const { job_type, signals, escalation_history, escalation_advice } = request;
+  const advice = escalation_advice.at(-1);
+  const attempt = escalation_history.at(-1);
+  if (advice === undefined || attempt === undefined) return null;
+  const skillId = await db.transaction((trx) =>
+    learnSkill(trx, {
+      project_id: projectId,
+      job_type,
+      escalation_id: null,
+      signals,
+      correction: null,
+      error: attempt.error,
+      fingerprint: fingerprintOf(attempt.error),
+      from_level: advice.from_level,
+      instructions: advice.instructions,
+      trust: vouches ? 'trusted' : 'candidate',
+    }),
+  );
+  const row = skillId === null ? undefined : await findSkill(db, projectId, skillId);
+  return row === undefined ? null : toSkill(row);
+}
+
+interface ExecuteOnceDependencies extends AnswerDependencies, Pick<ModelDependencies, 'fleet'> {
+  readonly executeJob: ExecuteJob;
+  /** Default: nobody is told. */
+  readonly telemetry?: Telemetry;
+}
+
+/** @throws AppError of the routing table, when the level could not be asked */
+type ExecuteOnce = (call: ExecuteCall) => Promise<ExecuteAnswer>;
+
+function toJob({ projectId }: Asker, request: ExecuteRequest): LadderJob {
+  return {
+    project_id: projectId,
+    job_type: request.job_type,
+    prompt: request.prompt,
+    context: request.context,
+    repo_context: request.repo_context ?? '',
+    signals: request.signals,
+    malformed: null,
+    result_schema: request.result_schema ?? null,
+    history: request.escalation_history,
+    advice: request.escalation_advice,
+  };
+}
+
+/** The level, or the next one above it that has a model; 5 when none has. */
+function findLevel(dependencies: Pick<ModelDependencies, 'fleet'>, from: number): number {
+  if (from === 0) return 0;
+  for (let level = from; level <= topLevel; level++) if (hasModel(dependencies, level)) return level;
+  return humanLevel;
+}
+
+/** A model that answered nonsense is asked once more. */
+async function attempt(
+  { db, executeJob }: ExecuteOnceDependencies,
+  { asker, request }: ExecuteCall,
+  level: number,
+): Promise<LevelExecution> {
+  const job = toJob(asker, request);
+  const run = async (malformed: string | null): Promise<LevelExecution> => {
+    const key = `${asker.owner}.execute${malformed === null ? '' : '.again'}`;
+    const call = { ...asker, key, leftUsd: await readLeft(db, asker), round: 1 };
+    return executeJob({ ...job, malformed }, level, call);
+  };
+  const first = await run(null);
+  const { end } = first;
+  return end.kind === 'failed' && end.class === 'malformed' ? run(historyTextOf(end.error)) : first;
+}
+
+export function createExecuteOnce(dependencies: ExecuteOnceDependencies): ExecuteOnce {
+  const { telemetry = noTelemetry } = dependencies;
+  return async (call) => {
+    const { asker, request } = call;
+    const level = findLevel(dependencies, request.level);
+    if (level === humanLevel) {
+      const why = request.level === humanLevel ? 'it asks for one' : 'no model is there';
+      return answerHuman(dependencies, call, { why });
+    }
+    const execution = await attempt(dependencies, call, level);
+    const uses = skillUsesOf(execution, request);
+    const { projectId: project_id } = asker;
+    await recordSkillUses(dependencies.db, { project_id, occasion: null, uses }, openReview);
+    for (const { outcome } of uses) telemetry.metrics.add('skill_uses_total', { outcome });
+    return answer(dependencies, call, execution);
+  };
+}
+
+function answer(
+  dependencies: ExecuteOnceDependencies,
+  call: ExecuteCall,
+  execution: LevelExecution,
+): Promise<ExecuteAnswer> {
+  const { end } = execution;
+  switch (end.kind) {
+    case 'succeeded':
+      return answerSuccess(dependencies, call, { execution, result: end.result ?? null });
+    case 'no_template':
+    case 'gave_up':
+      return answerFailure(dependencies, call, { execution, failure: end.error });
+    case 'unavailable':
+      return answerHuman(dependencies, call, { why: 'no model is there' });
+    case 'interrupted':
+      throw toCallError({ kind: 'interrupted' });
+    case 'failed':
+      if (end.class === 'config') {
+        return answerHuman(dependencies, call, { why: historyTextOf(end.error), kind: 'ops' });
+      }
+      if (end.class !== 'real' && end.class !== 'malformed') throw toCallError(end);
+      return answerFailure(dependencies, call, { execution, failure: end.error });
+  }
+}

@@ -1,0 +1,223 @@
+/**
+ * The router's view of all instances, in memory: polled, and corrected at once by what this process claims and
+ * releases. It may be a poll old; the database checks every claim again, so it only has to be good, not exact. It
+ * wakes the calls that wait for room on a capability, and says which capabilities are known (requireCapability).
+ */
+
+import type { Logger } from 'pino';
+import type { Fleet } from '../../core/call/claim-search.ts';
+import type { CancelSignal } from '../../core/cancellation.ts';
+import { createNameSuggester } from '../../core/nearest-name.ts';
+import type { InstanceSnapshot } from '../../core/routing/types.ts';
+import type { Db } from '../../db/connect.ts';
+import { isCapabilityName, listCapabilityNames } from '../../db/instance/capability-name.ts';
+import { pollInstances } from '../../db/instance/instance-list.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { createFleetView } from './fleet-view.ts';
+
+interface SlotWaiters {
+  /** True when rung; false when the time is over or `signal` aborts. */
+  wait(capability: string, timeoutMs: number, signal: CancelSignal): Promise<boolean>;
+  wake(capability: string): void;
+  /** Capabilities that somebody waits for. */
+  awaited(): Iterable<string>;
+}
+
+/** Wakes those who wait for room on a capability. */
+function createSlotWaiters(): SlotWaiters {
+  const waiting = new Map<string, Set<() => void>>();
+
+  const leave = (capability: string, wake: () => void): void => {
+    const group = waiting.get(capability);
+    group?.delete(wake);
+    if (group?.size === 0) waiting.delete(capability);
+  };
+
+  return {
+    wait: (capability, timeoutMs, signal) =>
+      new Promise((resolve) => {
+        if (signal.aborted || timeoutMs <= 0) {
+          resolve(false);
+          return;
+        }
+        const end = (isRung: boolean): void => {
+          clearTimeout(timer);
+          signal.removeEventListener('abort', giveUp);
+          leave(capability, wake);
+          resolve(isRung);
+        };
+        const wake = (): void => end(true);
+        const giveUp = (): void => end(false);
+        const timer = setTimeout(giveUp, timeoutMs);
+        signal.addEventListener('abort', giveUp);
+        waiting.set(capability, (waiting.get(capability) ?? new Set()).add(wake));
+      }),
+    wake: (capability) => {
+      for (const wake of [...(waiting.get(capability) ?? [])]) wake();
+    },
+    awaited: () => waiting.keys(),
+  };
+}
+
+/** Repeats a poll with a pause between, never two at once, and lets callers wait for one that begins later. */
+interface PollLoop {
+  /** Resolves after the first poll, also when it failed. */
+  start(): Promise<void>;
+  /** Resolves when no poll is under way any more. */
+  stop(): Promise<void>;
+  /** Resolves after a poll that began after this call. @throws what the poll throws */
+  refresh(): Promise<void>;
+}
+
+function createPollLoop({
+  poll,
+  intervalMs,
+  onError,
+}: {
+  readonly poll: () => Promise<void>;
+  readonly intervalMs: number;
+  readonly onError: (error: unknown) => void;
+}): PollLoop {
+  let running: Promise<void> | null = null;
+  let next: Promise<void> | null = null;
+  let timer: NodeJS.Timeout | null = null;
+  let isStarted = false;
+
+  const begin = (): Promise<void> => {
+    running = poll().finally(() => {
+      running = null;
+    });
+    return running;
+  };
+
+  const refresh = (): Promise<void> => {
+    if (running === null) return begin();
+    next ??= running
+      .catch(() => undefined)
+      .then(() => {
+        next = null;
+        return begin();
+      });
+    return next;
+  };
+
+  const repeat = async (): Promise<void> => {
+    await refresh().catch(onError);
+    if (isStarted) timer = setTimeout(repeat, intervalMs).unref();
+  };
+
+  return {
+    refresh,
+    start: () => {
+      isStarted = true;
+      return repeat();
+    },
+    stop: async () => {
+      isStarted = false;
+      if (timer !== null) clearTimeout(timer);
+      await (next ?? running)?.catch(() => undefined);
+    },
+  };
+}
+
+export interface FleetPoller {
+  /** Reads all instances, then goes on polling. Resolves after the first poll, also when it failed. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Resolves after a poll that began after this call. @throws what the database throws */
+  refresh(): Promise<void>;
+  of(capability: string): Fleet;
+  find(instanceId: string): InstanceSnapshot | undefined;
+  /** The database's clock, as far as it is known. */
+  nowMs(): number;
+  /** One call more on an instance, until a poll that begins later has counted it. @returns takes it back when it is refused */
+  noteClaim(instanceId: string): () => void;
+  /** Calls more or less that have ended and whose end goes with the next claim. */
+  noteLeaving(instanceId: string, by: 1 | -1): void;
+  /** One call less. */
+  noteRelease(instanceId: string): void;
+  /** True when there may be room on an instance of the capability; false when the time is over or `signal` aborts. */
+  waitForRelease(capability: string, timeoutMs: number, signal: CancelSignal): Promise<boolean>;
+}
+
+interface FleetPollerOptions {
+  readonly db: Db;
+  readonly intervalMs?: number;
+  readonly logger: Logger;
+}
+
+function hasRoom({ state, max_concurrency, held }: InstanceSnapshot): boolean {
+  return (state === 'up' || state === 'suspect') && held < max_concurrency;
+}
+
+export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerOptions): FleetPoller {
+  const picture = createFleetView();
+  const bell = createSlotWaiters();
+
+  /** Also for slots that were free before: one that was taken and released between two polls looks like those. */
+  const ringWhereRoomIs = (): void => {
+    for (const capability of [...bell.awaited()]) {
+      if (picture.of(capability).instances.some(hasRoom)) bell.wake(capability);
+    }
+  };
+
+  const ringFor = (instanceId: string): void => {
+    const instance = picture.find(instanceId);
+    if (instance !== undefined) bell.wake(instance.name);
+  };
+
+  const poll = async (): Promise<void> => {
+    const since = picture.beginPoll();
+    try {
+      const answer = await pollInstances(db, since);
+      picture.acceptPoll(answer);
+      ringWhereRoomIs();
+    } catch (error) {
+      picture.dropPoll();
+      throw error;
+    }
+  };
+
+  const onError = (error: unknown): void =>
+    logger.warn({ err: error }, 'instances could not be polled; routing goes on with what is known');
+
+  return {
+    ...createPollLoop({ poll, intervalMs, onError }),
+    of: picture.of,
+    find: picture.find,
+    nowMs: picture.nowMs,
+    noteClaim: picture.noteClaim,
+    noteLeaving: (instanceId, by) => {
+      picture.noteLeaving(instanceId, by);
+      if (by === 1) ringFor(instanceId);
+    },
+    noteRelease: (instanceId) => {
+      picture.note(instanceId, -1);
+      ringFor(instanceId);
+    },
+    waitForRelease: bell.wait,
+  };
+}
+
+export interface CapabilityLookup {
+  readonly db: Db;
+  readonly fleet: Pick<FleetPoller, 'of'>;
+}
+
+/**
+ * Asks the database only about names of which nothing is live.
+ * @param pointer where the request names it
+ * @throws AppError `not_found` for a name that no instance ever registered, with the nearest that is
+ */
+export async function requireCapability(
+  { db, fleet }: CapabilityLookup,
+  name: string,
+  pointer: string,
+): Promise<void> {
+  if (fleet.of(name).instances.length > 0 || (await isCapabilityName(db, name))) return;
+  const suggestion = createNameSuggester(await listCapabilityNames(db))(name);
+  const message = `no instance ever registered the capability ${name}`;
+  throw new AppError('not_found', suggestion === undefined ? message : `${message}; ${suggestion}`, {
+    errors: [{ pointer, code: 'capability_unknown', message, ...(suggestion && { suggestion }) }],
+  });
+}

@@ -1,0 +1,158 @@
+/**
+ * What a router knows about all instances: the last polls, corrected by its own claims and releases since. A note
+ * counts until a poll that began after it has been accepted: that poll has counted it. Snapshots are kept and
+ * changed in place, so that a choice reads them and copies nothing.
+ */
+import type { Fleet } from '../../core/call/claim-search.ts';
+import { priorDuration } from '../../core/routing/estimate.ts';
+import { isLocal } from '../../core/routing/ranking.ts';
+import type { InstanceSnapshot } from '../../core/routing/types.ts';
+import type { FeedPoll, FeedRow } from '../../db/instance/instance-list.ts';
+
+export interface FleetView {
+  of(capability: string): Fleet;
+  find(instanceId: string): InstanceSnapshot | undefined;
+  /** The database's clock, as far as it is known. */
+  nowMs(): number;
+  note(instanceId: string, by: 1 | -1): void;
+  /** One call more. @returns takes it back, unless a poll has replaced it by what it has counted */
+  noteClaim(instanceId: string): () => void;
+  /** Calls that have ended and whose end is on its way to the database. */
+  noteLeaving(instanceId: string, by: 1 | -1): void;
+  /** Where the next poll starts. */
+  beginPoll(): string;
+  acceptPoll(poll: FeedPoll): void;
+  /** The poll that began failed: its notes count on. */
+  dropPoll(): void;
+}
+
+type Known = { -readonly [Key in keyof InstanceSnapshot]: InstanceSnapshot[Key] };
+
+interface Entry {
+  readonly snapshot: Known;
+  row: FeedRow;
+  polledHeld: number;
+  /** Claims minus releases since the poll under way began, and between the last accepted one and that. */
+  notes: number;
+  notesBeforePoll: number;
+  /** Held in the database, but not for the next claim of this process, which takes their ends along. */
+  leaving: number;
+}
+
+/** What an instance reports about its queue counts for so long. */
+const reportMaxAgeMs = 90_000;
+/** Down for so long, it is not looked at any more; a heartbeat brings it back. */
+const evictedAfterMs = 900_000;
+
+const noFleet: Fleet = { instances: [], priorMs: priorDuration([]) };
+
+function count(entry: Entry): void {
+  entry.snapshot.held = Math.max(0, entry.polledHeld + entry.notes + entry.notesBeforePoll - entry.leaving);
+}
+
+export function createFleetView(): FleetView {
+  const entries = new Map<string, Entry>();
+  let fleets = new Map<string, Fleet>();
+  let horizon = '0';
+  /** Numbers of polls. */
+  let begun = 0;
+  let accepted = 0;
+  let clock = { databaseMs: Date.now(), ownMs: performance.now() };
+
+  const accept = (row: FeedRow): void => {
+    const { reported_at_ms, down_since_ms, ...fields } = row;
+    const known = entries.get(row.instance_id);
+    const facts = { ...fields, is_local: isLocal(row) };
+    if (known === undefined) {
+      const snapshot = { ...facts, held: 0 };
+      entries.set(row.instance_id, {
+        snapshot,
+        row,
+        polledHeld: 0,
+        notes: 0,
+        notesBeforePoll: 0,
+        leaving: 0,
+      });
+    } else {
+      known.row = row;
+      Object.assign(known.snapshot, facts);
+    }
+  };
+
+  const isForgotten = ({ row, snapshot }: Entry, nowMs: number): boolean =>
+    (row.state === 'deregistered' && snapshot.held === 0) ||
+    (row.down_since_ms !== null && nowMs - row.down_since_ms > evictedAfterMs);
+
+  /** Every poll ends with counts, ages and fleets set anew: some microseconds per instance, four times a second. */
+  const recount = (held: FeedPoll['held'], nowMs: number): void => {
+    const lists = new Map<string, InstanceSnapshot[]>();
+    for (const [id, entry] of entries) {
+      entry.polledHeld = held[id] ?? 0;
+      entry.notesBeforePoll = 0;
+      count(entry);
+      const { reported_at_ms, reported_extra } = entry.row;
+      const isFresh = reported_at_ms !== null && nowMs - reported_at_ms <= reportMaxAgeMs;
+      entry.snapshot.reported_extra = isFresh ? reported_extra : 0;
+      if (isForgotten(entry, nowMs)) entries.delete(id);
+      else if (lists.get(entry.row.name)?.push(entry.snapshot) === undefined) {
+        lists.set(entry.row.name, [entry.snapshot]);
+      }
+    }
+    fleets = new Map(
+      [...lists].map(([name, instances]) => [name, { instances, priorMs: priorDuration(instances) }]),
+    );
+  };
+
+  return {
+    of: (capability) => fleets.get(capability) ?? noFleet,
+    find: (instanceId) => entries.get(instanceId)?.snapshot,
+    nowMs: () => clock.databaseMs + performance.now() - clock.ownMs,
+    note: (instanceId, by) => {
+      const entry = entries.get(instanceId);
+      if (entry === undefined) return;
+      entry.notes += by;
+      count(entry);
+    },
+    noteClaim: (instanceId) => {
+      const entry = entries.get(instanceId);
+      if (entry === undefined) return () => undefined;
+      const notedAfter = begun;
+      entry.notes += 1;
+      count(entry);
+      return () => {
+        if (accepted > notedAfter) return;
+        if (begun > notedAfter) entry.notesBeforePoll -= 1;
+        else entry.notes -= 1;
+        count(entry);
+      };
+    },
+    noteLeaving: (instanceId, by) => {
+      const entry = entries.get(instanceId);
+      if (entry === undefined) return;
+      entry.leaving = Math.max(0, entry.leaving + by);
+      count(entry);
+    },
+    beginPoll: () => {
+      begun += 1;
+      for (const entry of entries.values()) {
+        entry.notesBeforePoll += entry.notes;
+        entry.notes = 0;
+      }
+      return horizon;
+    },
+    acceptPoll: ({ instances, held, now_ms, ...poll }) => {
+      accepted = begun;
+      horizon = poll.horizon;
+      clock = { databaseMs: now_ms, ownMs: performance.now() };
+      for (const row of instances) accept(row);
+      recount(held, now_ms);
+    },
+    dropPoll: () => {
+      begun -= 1;
+      for (const entry of entries.values()) {
+        entry.notes += entry.notesBeforePoll;
+        entry.notesBeforePoll = 0;
+      }
+    },
+  };
+}

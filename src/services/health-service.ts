@@ -1,0 +1,73 @@
+/**
+ * Whether this process can serve: with its database it can, since what is asked of Temporal is kept in rows and
+ * delivered when Temporal is back. What Temporal says is a detail, and is not waited for: proxies and
+ * orchestrators leave out who answers late, and all servers would be late at once.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { RunWorkflows } from '../clients/temporal/run-workflows.ts';
+import type { Db } from '../db/connect.ts';
+
+export interface Readiness {
+  readonly ready: boolean;
+  /** `ok`, or what is wrong, by part. */
+  readonly detail: Record<string, string>;
+}
+
+export interface HealthDependencies {
+  /**
+   * A connection for this alone. On a shared pool the question would wait behind requests: a proxy would leave out a
+   * server that is only busy, its requests would go to the next server, and soon none would be left.
+   */
+  readonly ownDb: Db;
+  readonly workflows: Pick<RunWorkflows, 'isReachable'>;
+  /** Milliseconds of a clock that never goes back. */
+  readonly now: () => number;
+}
+
+/** A database that takes longer for `select 1` is away: the time of a statement of `ownDb` too. */
+export const databaseMs = 1_500;
+const temporalMs = 500;
+/** Each part gets at most one question in this time, however often and by however many probes `/readyz` is called. */
+const askEveryMs = 1_000;
+
+function within(limitMs: number, answer: Promise<boolean>): Promise<boolean> {
+  return Promise.race([answer, sleep(limitMs, false, { ref: false })]);
+}
+
+/** @returns asks, or gives the answer to a question that is open or began less than `askEveryMs` ago */
+function createSharedQuestion(ask: () => Promise<boolean>, now: () => number): () => Promise<boolean> {
+  let answer: Promise<boolean> | undefined;
+  let askedAt = 0;
+  let isOpen = false;
+  return () => {
+    if (answer !== undefined && (isOpen || now() - askedAt < askEveryMs)) return answer;
+    isOpen = true;
+    askedAt = now();
+    answer = ask()
+      .catch(() => false)
+      .finally(() => {
+        isOpen = false;
+      });
+    return answer;
+  };
+}
+
+function name(isUp: boolean): string {
+  return isUp ? 'ok' : 'does not answer';
+}
+
+export function createHealthService({ ownDb, workflows, now }: HealthDependencies) {
+  const askDatabase = createSharedQuestion(() => ownDb.raw('select 1').then(() => true), now);
+  const askTemporal = createSharedQuestion(() => workflows.isReachable(), now);
+  return {
+    isReady: async (): Promise<Readiness> => {
+      const [database, temporal] = await Promise.all([
+        within(databaseMs, askDatabase()),
+        within(temporalMs, askTemporal()),
+      ]);
+      return { ready: database, detail: { database: name(database), temporal: name(temporal) } };
+    },
+  };
+}
+
+export type HealthService = ReturnType<typeof createHealthService>;

@@ -1,0 +1,146 @@
+/**
+ * Jobs: a submitted input and the media namespace `media://<job_id>/` that belongs to it. In a job,
+ * `media://job/<file>` stands for the job's own namespace, whose id the author cannot know yet. It is replaced
+ * once, when the job is created; everything later sees `media://<job_id>/<file>`.
+ */
+import { LRUCache } from 'lru-cache';
+import { formatMediaReference, type Job } from '../contracts/media.ts';
+import type { Json, JsonObject } from '../contracts/primitives.ts';
+import { findMediaJobs, type MediaMention } from '../core/media.ts';
+import type { Db } from '../db/connect.ts';
+import { findJob, insertJob, jobExists, listOwnedJobs, listRunsOfJob } from '../db/run/job.ts';
+import { AppError } from '../errors/app-error.ts';
+import { newId } from './ids.ts';
+import type { MediaLibrary } from './media/media-library.ts';
+
+// Files belong to jobs, and jobs to projects: what a project submits, and what any of its calls hands to an
+// instance, names files of its own jobs alone. An instance may have one key for all, or the folder itself, so
+// nobody behind this place can tell whose file it reads or replaces. A job that belongs to somebody else looks
+// like one that is missing.
+
+export interface OwnMedia {
+  /**
+   * @param ownJobId a job that is known to be the project's
+   * @returns the first mention of a file that is not the project's
+   */
+  findForeign(projectId: string, value: Json, ownJobId?: string): Promise<MediaMention | null>;
+  /** The same of mentions that were found before. */
+  judge(projectId: string, mentions: ReadonlyMap<string, MediaMention>): Promise<MediaMention | null>;
+}
+
+const maxKnown = 10_000;
+
+export function createOwnMedia(db: Db): OwnMedia {
+  /** A job never changes its project. */
+  const owned = new LRUCache<string, true>({ max: maxKnown });
+  const nameOf = (projectId: string, jobId: string): string => `${projectId}/${jobId}`;
+
+  const judge: OwnMedia['judge'] = async (projectId, mentions) => {
+    const unknown = [...mentions.keys()].filter((jobId) => !owned.has(nameOf(projectId, jobId)));
+    if (unknown.length === 0) return null;
+    const found = new Set(await listOwnedJobs(db, projectId, unknown));
+    for (const jobId of found) owned.set(nameOf(projectId, jobId), true);
+    const foreign = unknown.find((jobId) => !found.has(jobId));
+    return foreign === undefined ? null : (mentions.get(foreign) ?? null);
+  };
+
+  return {
+    judge,
+    findForeign: async (projectId, value, ownJobId) => {
+      const mentions = new Map(findMediaJobs(value));
+      if (ownJobId !== undefined) mentions.delete(ownJobId);
+      return mentions.size === 0 ? null : judge(projectId, mentions);
+    },
+  };
+}
+
+export function describeForeign({ reference }: MediaMention): string {
+  return `${JSON.stringify(reference)} names a file of no job of this project`;
+}
+
+/** @param pointer to the value in the request */
+export function refuseForeign(mention: MediaMention, pointer: string): AppError {
+  const message = describeForeign(mention);
+  const at = `${pointer}${mention.pointer}`;
+  return new AppError('media_unknown', `${at}: ${message}`, {
+    errors: [{ pointer: at, code: 'media_unknown', message }],
+  });
+}
+
+/** What stands in a reference for the id of the job that it is in. */
+export const ownNamespace = 'job';
+
+const own = `media://${ownNamespace}/`;
+
+/**
+ * In a job, `media://job/<file>` stands for the job's own namespace, whose id the author cannot know yet. It is
+ * replaced once, when the job is created; everything later sees `media://<job_id>/<file>`.
+ */
+export function bindJobMedia(job: JsonObject, jobId: string): JsonObject {
+  return bind(job, jobId) as JsonObject;
+}
+
+function bind(value: Json, jobId: string): Json {
+  if (typeof value === 'string') return bindText(value, jobId);
+  if (Array.isArray(value)) return value.map((item) => bind(item as Json, jobId));
+  if (value === null || typeof value !== 'object') return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [bindText(key, jobId), bind(item as Json, jobId)]),
+  );
+}
+
+/** In the middle of a text too, and in a key. */
+function bindText(text: string, jobId: string): string {
+  return text.replaceAll(own, `media://${jobId}/`);
+}
+
+const shownRuns = 1_000;
+
+interface JobServiceDependencies {
+  readonly db: Db;
+  readonly media: MediaLibrary;
+  readonly ownMedia: Pick<OwnMedia, 'findForeign'>;
+}
+
+export function createJobService({ db, media, ownMedia }: JobServiceDependencies) {
+  return {
+    /** @throws AppError `media_unknown` */
+    create: async (projectId: string, job: JsonObject): Promise<{ job_id: string }> => {
+      const job_id = newId('job');
+      const body = bindJobMedia(job, job_id);
+      const foreign = await ownMedia.findForeign(projectId, body, job_id);
+      if (foreign !== null) throw refuseForeign(foreign, '/job');
+      await insertJob(db, { project_id: projectId, job_id }, body);
+      return { job_id };
+    },
+
+    /** @throws AppError `not_found`, also when the job is another project's */
+    get: async (projectId: string, jobId: string): Promise<Job> => {
+      const found = await findJob(db, { project_id: projectId, job_id: jobId });
+      if (found === null) throw new AppError('not_found', `no job ${jobId}`);
+      const [runs, { files, hasMore }] = await Promise.all([
+        listRunsOfJob(db, jobId, shownRuns),
+        media.list(jobId),
+      ]);
+      const artifacts = files.map(({ file, object: { size, content_type, sha256 } }) => ({
+        reference: formatMediaReference({ job_id: jobId, file }),
+        size,
+        content_type,
+        sha256,
+      }));
+      return {
+        job_id: jobId,
+        job: found.body,
+        runs,
+        artifacts,
+        has_more_artifacts: hasMore,
+        created_at: found.created_at.toISOString(),
+      };
+    },
+
+    exists: (projectId: string, jobId: string): Promise<boolean> =>
+      jobExists(db, { project_id: projectId, job_id: jobId }),
+  };
+}
+
+export type JobService = ReturnType<typeof createJobService>;

@@ -1,0 +1,244 @@
+/**
+ * Repairs what a crash left open, and does what no other part would, in one process at a time: the holder of an
+ * advisory lock. It counts what it repaired; in steady state that is nothing. Its duties, and how often each is
+ * done, are listed in createDuties.
+ */
+import type { Logger } from 'pino';
+import { type Metrics, noMetrics } from '../core/telemetry/telemetry.ts';
+import { purgeSessions } from '../db/access/session.ts';
+import { loseExpiredAttempts } from '../db/attempt/attempt.ts';
+import { purgeResults } from '../db/attempt/cached-result.ts';
+import { type Db, holdLock, type LockHold } from '../db/connect.ts';
+import { cancelOrphanedEscalations } from '../db/escalation/escalation.ts';
+import { purgeAdviceAnswers, purgeAnswers } from '../db/idempotency.ts';
+import { purgeInstances } from '../db/instance/instance.ts';
+import { addParts } from '../db/partitions.ts';
+import { cancelOrphanedReviews } from '../db/review/review-delivery.ts';
+import { purgeDeliveries } from '../db/webhook.ts';
+import type { EscalationDelivery } from './escalation/ladder/delivery.ts';
+import type { MediaLibrary } from './media/media-library.ts';
+import type { BudgetKeeper } from './money/budget-keeper.ts';
+import type { RegistryService } from './registry/registry-service.ts';
+import type { ReviewDelivery } from './reviews/delivery.ts';
+import type { RunDelivery } from './runs/delivery.ts';
+import type { DueWorkDuty } from './runs/due-work.ts';
+import type { ScheduleDelivery } from './schedules/delivery.ts';
+import type { WebhookDuty } from './webhooks/delivery.ts';
+
+interface Maintenance {
+  start(): void;
+  /** Whether this process does it, as far as it knows. */
+  isHolder(): boolean;
+  stop(): Promise<void>;
+}
+
+interface MaintenanceOptions {
+  readonly db: Db;
+  readonly duties: readonly Duty[];
+  /** Not tied to the rounds of the others. */
+  readonly promptDuties: readonly Duty[];
+  /** Between two rounds. */
+  readonly intervalMs: number;
+  readonly logger: Logger;
+  /** Default: nothing is counted. */
+  readonly metrics?: Metrics;
+}
+
+const lockKey = 7_236_150_444;
+const tickMs = 50;
+
+function kindOf(name: string): string {
+  return name.replaceAll(' ', '_');
+}
+
+export function createMaintenance({
+  db,
+  duties,
+  promptDuties,
+  intervalMs,
+  logger,
+  metrics = noMetrics,
+}: MaintenanceOptions): Maintenance {
+  let lock: LockHold | null = null;
+  let timer: NodeJS.Timeout | null = null;
+  let ticker: NodeJS.Timeout | null = null;
+  let round: Promise<void> = Promise.resolve();
+  let isStopped = false;
+  const underWay = new Map<string, Promise<void>>();
+  const restsUntil = new Map<string, number>();
+
+  /** A duty that takes long, like a round of probes, does not hold up the others. */
+  const attend = ({ name, everyMs, rests = 0, isRoutine = false, isRepair = false, work }: Duty): void => {
+    const began = performance.now();
+    if (underWay.has(name) || began < (restsUntil.get(name) ?? -Infinity)) return;
+    const task = work(() => isStopped)
+      .then((repaired) => {
+        if (repaired > 0 && !isRoutine) logger.info({ duty: name, repaired }, 'repaired');
+        if (isRepair) metrics.add('repairs_total', { kind: kindOf(name) }, repaired);
+      })
+      .catch((error: unknown) => {
+        metrics.add('maintenance_failures_total', { duty: kindOf(name) });
+        logger.warn({ err: error, duty: name }, 'maintenance will try again');
+      })
+      .finally(() => {
+        underWay.delete(name);
+        const ended = performance.now();
+        restsUntil.set(name, ended + Math.max(everyMs, rests * (ended - began)));
+      });
+    underWay.set(name, task);
+  };
+
+  const runRound = async (): Promise<void> => {
+    if (lock === null || !(await lock.isHeld())) lock = await holdLock(db, lockKey);
+    if (lock !== null) for (const duty of duties) attend(duty);
+  };
+
+  const schedule = (): void => {
+    if (isStopped) return;
+    timer = setTimeout(() => {
+      round = runRound()
+        .catch((error: unknown) => logger.warn({ err: error }, 'maintenance will try again'))
+        .finally(schedule);
+    }, intervalMs);
+  };
+
+  return {
+    isHolder: () => lock !== null && !isStopped,
+    start: () => {
+      for (const { name, isRepair } of [...duties, ...promptDuties]) {
+        metrics.add('maintenance_failures_total', { duty: kindOf(name) }, 0); // seen before the first
+        if (isRepair === true) metrics.add('repairs_total', { kind: kindOf(name) }, 0);
+      }
+      schedule();
+      ticker = setInterval(() => {
+        if (lock !== null) for (const duty of promptDuties) attend(duty);
+      }, tickMs);
+    },
+    stop: async () => {
+      isStopped = true;
+      if (timer !== null) clearTimeout(timer);
+      if (ticker !== null) clearInterval(ticker);
+      await round;
+      await Promise.all(underWay.values());
+      await lock?.release();
+    },
+  };
+}
+
+// What maintenance does, and how often.
+
+interface Duty {
+  readonly name: string;
+  readonly everyMs: number;
+  /** How many times as long as it took it rests at least, where it reads more the more there is. */
+  readonly rests?: number;
+  /** It is no repair, and what it does is not worth a word. */
+  readonly isRoutine?: boolean;
+  /** Whatever it finds to do, a part had died or was away: it is counted. */
+  readonly isRepair?: boolean;
+  /** @returns how many things it repaired or did */
+  readonly work: (isStopping: () => boolean) => Promise<number>;
+}
+
+export interface DutyDependencies {
+  readonly db: Db;
+  readonly delivery: Pick<RunDelivery, 'deliverOverdue'>;
+  readonly dueWork: DueWorkDuty;
+  readonly reconcileRuns: () => Promise<number>;
+  readonly restartForgottenRuns: () => Promise<number>;
+  readonly restartForgottenLadders: () => Promise<number>;
+  readonly restartForgottenSchedules: () => Promise<number>;
+  readonly watchCapabilities: () => Promise<number>;
+  readonly escalations: Pick<EscalationDelivery, 'deliverOverdue'>;
+  readonly reviews: Pick<ReviewDelivery, 'deliverOverdue' | 'expireDue'>;
+  readonly schedules: Pick<ScheduleDelivery, 'deliverOverdue'>;
+  readonly registry: Pick<RegistryService, 'probeDue'>;
+  readonly budgets: BudgetKeeper;
+  readonly webhooks: WebhookDuty;
+  /** Begins to ask the provider about people who are signed in; absent: there is none. */
+  readonly recheckPersons?: (() => void) | undefined;
+  readonly media: Pick<MediaLibrary, 'sweep'>;
+  /** Deletes what is older than it has to be kept. */
+  readonly purgeOld: (isStopping: () => boolean) => Promise<number>;
+  /** Goes on with erasures of projects. */
+  readonly eraseProjects: (isStopping: () => boolean) => Promise<number>;
+}
+
+const probesAtOnce = 50;
+const promptMs = 250;
+const minuteMs = 60_000;
+const purgeMs = 10 * minuteMs;
+/** An upload on which nothing moves for a minute is cut off, so this old is nobody's. */
+const abandonedMs = 60 * minuteMs;
+
+/** Full rounds follow one another at once: after an outage of ours everything is suspect. */
+async function probeWhatIsDue(
+  { registry }: Pick<DutyDependencies, 'registry'>,
+  isStopping: () => boolean,
+): Promise<number> {
+  let probed = 0;
+  let round: number;
+  do {
+    round = await registry.probeDue(probesAtOnce);
+    probed += round;
+  } while (round === probesAtOnce && !isStopping());
+  return probed;
+}
+
+function repair(name: string, everyMs: number, work: Duty['work']): Duty {
+  return { name, everyMs, work, isRepair: true };
+}
+
+function routine(name: string, everyMs: number, work: Duty['work']): Duty {
+  return { name, everyMs, work, isRoutine: true };
+}
+
+async function beginRecheck({ recheckPersons }: Pick<DutyDependencies, 'recheckPersons'>): Promise<number> {
+  recheckPersons?.();
+  return 0;
+}
+
+/** Done as often as the rounds of maintenance, or more seldom. */
+export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
+  const { db, delivery, escalations, reviews, schedules, budgets } = dependencies;
+  return [
+    { name: 'deliveries', everyMs: 0, work: () => delivery.deliverOverdue() },
+    { name: 'escalations', everyMs: 0, work: () => escalations.deliverOverdue() },
+    { name: 'reviews', everyMs: 0, work: () => reviews.deliverOverdue() },
+    { name: 'schedules', everyMs: 0, work: () => schedules.deliverOverdue() },
+    { name: 'due reviews', everyMs: 0, work: () => reviews.expireDue() },
+    repair('leases', 0, () => loseExpiredAttempts(db)),
+    routine('probes', 0, (isStopping) => probeWhatIsDue(dependencies, isStopping)),
+    { name: 'budget marks', everyMs: 0, work: () => budgets.announceMarks().then(() => 0) },
+    repair('lost runs', 10_000, () => dependencies.reconcileRuns()),
+    repair('forgotten runs', 5 * minuteMs, () => dependencies.restartForgottenRuns()),
+    repair('forgotten ladders', 5 * minuteMs, () => dependencies.restartForgottenLadders()),
+    repair('forgotten schedules', 5 * minuteMs, () => dependencies.restartForgottenSchedules()),
+    { ...repair('budgets', minuteMs, () => budgets.reconcile()), rests: 20 },
+    { name: 'old answers', everyMs: purgeMs, work: () => purgeAnswers(db) },
+    routine('people', 1_000, async () => beginRecheck(dependencies)),
+    routine('old sessions', purgeMs, () => purgeSessions(db)),
+    routine('webhooks', 0, () => dependencies.webhooks.deliverDue()),
+    routine('old webhook deliveries', purgeMs, () => purgeDeliveries(db)),
+    repair('orphaned escalations', minuteMs, () => cancelOrphanedEscalations(db)),
+    repair('orphaned reviews', minuteMs, () => cancelOrphanedReviews(db)),
+    { name: 'old advice', everyMs: purgeMs, work: () => purgeAdviceAnswers(db) },
+    routine('old results', purgeMs, () => purgeResults(db)),
+    { name: 'abandoned uploads', everyMs: purgeMs, work: () => dependencies.media.sweep(abandonedMs) },
+    { name: 'purge', everyMs: purgeMs, work: () => purgeInstances(db) },
+    routine('parts of tables', 60 * minuteMs, () => addParts(db)),
+    routine('erasures', 1_000, dependencies.eraseProjects),
+    routine('retention', purgeMs, dependencies.purgeOld),
+  ];
+}
+
+/** Somebody waits for it: done on a clock of its own. */
+export function createPromptDuties({
+  dueWork,
+  watchCapabilities,
+}: Pick<DutyDependencies, 'dueWork' | 'watchCapabilities'>): readonly Duty[] {
+  return [
+    routine('due work', promptMs, () => dueWork.attend()),
+    routine('capabilities', 2 * promptMs, () => watchCapabilities()),
+  ];
+}

@@ -1,0 +1,215 @@
+/**
+ * A run, worked out without calling anybody: the machine of a run says which steps happen, the router which
+ * instance would take each of them now, and the dependencies how long it takes. Calls do not wait for one another:
+ * that several want the same instance at once is not part of it.
+ *
+ * The machine of a real run is rehearsed three times: in the first run everything happens that may, in the second
+ * nothing fails and every condition that is not known yet holds, in the third none of those conditions does. What
+ * happens in the first is counted as the worst, in the second as usual, in the third for sure; each is part of the
+ * one before.
+ */
+
+import type { Finding } from '../../contracts/pipeline.ts';
+import type { PlannedStepView } from '../../contracts/plan.ts';
+import { type CompiledDefinition, compileDefinition } from '../../core/definition/compile.ts';
+import type { StepScope } from '../../core/expression/evaluation.ts';
+import { findCriticalPath } from '../../core/graph/dag.ts';
+import { driveRun, type RunPorts } from '../../core/run/drive.ts';
+import type { StepVerdict } from '../../core/run/machine.ts';
+import { type PlannedStep, planRun, type RunPlan } from '../../core/run/plan.ts';
+import { newId } from '../ids.ts';
+import {
+  addCosts,
+  type CostRange,
+  noCost,
+  type PlanContext,
+  type RunForecast,
+  type RunTask,
+  type StepForecast,
+} from './forecast.ts';
+import { createPartialEvaluation, type PartialEvaluation } from './partial-evaluation.ts';
+import { forecastStep } from './step-forecast.ts';
+
+/** What a step's `when` will say. */
+export type Condition = 'holds' | 'fails' | 'unknown';
+
+interface Rehearsal {
+  /** By index. */
+  readonly may: readonly boolean[];
+  readonly usual: readonly boolean[];
+  readonly sure: readonly boolean[];
+}
+
+/**
+ * @param conditionOf asked once per step with a condition whose time has come; by then it is certain of each step that
+ * it depends on whether it is skipped
+ */
+export async function rehearseRun(
+  plan: RunPlan,
+  conditionOf: (index: number, isSkipped: (index: number) => boolean) => Condition,
+): Promise<Rehearsal> {
+  const { steps } = plan;
+  const conditions = new Map<number, Condition>();
+  /** One of those that a handler waits for must fail and let the run go on. */
+  const mayBegin = (step: PlannedStep, isSkipped: (index: number) => boolean): boolean =>
+    !isHandler(step) || step.dependencies.some((at) => steps[at]?.continues === true && !isSkipped(at));
+
+  const may = await driveOnce(steps.map(forgetItems).map(handleAnything), (index, isSkipped) => {
+    if (!mayBegin(steps[index] as PlannedStep, isSkipped)) return false;
+    const condition = conditionOf(index, isSkipped);
+    conditions.set(index, condition);
+    return condition !== 'fails';
+  });
+  const certain = steps.map(forgetItems);
+  const usual = await driveOnce(certain, (index) => conditions.get(index) !== 'fails');
+  const sure = await driveOnce(certain, (index) => conditions.get(index) === 'holds');
+  return { may, usual, sure };
+}
+
+/** Items are counted elsewhere: all of them or none happen. */
+function forgetItems({ each: _, ...step }: PlannedStep): PlannedStep {
+  return step;
+}
+
+/** Whether the step is there for failures alone. */
+function isHandler({ run_if, dependencies }: PlannedStep): boolean {
+  return run_if === 'any_failed' && dependencies.length > 0;
+}
+
+function handleAnything(step: PlannedStep): PlannedStep {
+  return isHandler(step) ? { ...step, run_if: 'all_done', decides: true } : step;
+}
+
+function neverAsked(): never {
+  throw new RangeError('a rehearsal never waits, fails or escalates');
+}
+
+async function driveOnce(
+  steps: readonly PlannedStep[],
+  happens: (index: number, isSkipped: (index: number) => boolean) => boolean,
+): Promise<readonly boolean[]> {
+  const indexOf = new Map(steps.map(({ id }, index) => [id, index]));
+  const { run, begin } = driveRun({ steps, max_in_flight: steps.length });
+  const isSkipped = (index: number): boolean => run.state.steps[index] === 'skipped';
+  let fault: { readonly error: unknown } | null = null;
+  const decideOne = ({ id }: PlannedStep): StepVerdict => {
+    try {
+      return { type: happens(indexOf.get(id) ?? -1, isSkipped) ? 'go' : 'skip' };
+    } catch (error) {
+      fault ??= { error }; // no port ever rejects
+      return { type: 'skip' };
+    }
+  };
+  const ports: RunPorts = {
+    decide: async (asked) => asked.map(decideOne),
+    executeStep: async () => ({ state: 'succeeded' }),
+    escalateStep: neverAsked,
+    resumeStep: neverAsked,
+    giveUpStep: neverAsked,
+    listen: neverAsked,
+    cancelRunning: neverAsked,
+    cancelEscalations: neverAsked,
+    continueAsNew: neverAsked,
+    record: () => undefined,
+    historyPressure: () => 'none',
+  };
+  begin(ports);
+  await run.ended;
+  if (fault !== null) throw (fault as { error: unknown }).error;
+  return run.state.steps.map((step) => step === 'succeeded');
+}
+
+export async function forecastRun(context: PlanContext, task: RunTask): Promise<RunForecast> {
+  const { definition } = task;
+  const compiled = compileDefinition(definition);
+  const plan = planRun(definition, { compiled });
+  const stage = createStage(task, compiled);
+  const rehearsal = await rehearseRun(plan, stage.conditionOf);
+  const forecasts: StepForecast[] = [];
+  for (const [index, step] of compiled.steps.entries()) {
+    const limit = plan.steps[index]?.each?.max_parallel ?? plan.max_in_flight;
+    const maxParallel = Math.min(limit, plan.max_in_flight);
+    const { foresight } = stage;
+    forecasts.push(
+      rehearsal.may[index] === true
+        ? await forecastStep(context, task, { step, pointer: `/steps/${index}`, foresight, maxParallel })
+        : leaveOut(step.items !== null),
+    );
+  }
+  const steps = forecasts.map((forecast, index) => ({
+    ...forecast,
+    id: compiled.steps[index]?.definition.id ?? '',
+    happens: happensOf(rehearsal, index),
+    cost: weighCost(forecast.cost, rehearsal, index),
+  }));
+  return {
+    steps,
+    cost: steps.reduce((sum, { cost }) => addCosts(sum, cost), noCost),
+    path: findCriticalPath(
+      plan.steps.map(({ id, dependencies }, index) => {
+        const durationMs = rehearsal.usual[index] === true ? (forecasts[index]?.durationMs ?? 0) : null;
+        return { id, dependencies, durationMs };
+      }),
+    ),
+    findings: [...stage.findings, ...forecasts.flatMap(({ findings }) => findings)],
+  };
+}
+
+/** What is certain of the steps, before and while the run is rehearsed. */
+function createStage(task: RunTask, { steps }: CompiledDefinition) {
+  const { definition, job, jobId } = task;
+  const { pipeline, version } = definition;
+  const findings: Finding[] = [];
+  let isSkipped: (index: number) => boolean = () => false;
+
+  /** It is certain that a step is left out; how one ends that happens, only the run will know. */
+  const endOf = (index: number): StepScope | null => (isSkipped(index) ? { status: 'skipped' } : null);
+
+  const foresight: PartialEvaluation = createPartialEvaluation({
+    job,
+    endOf,
+    stepIds: steps.map(({ definition: { id } }) => id),
+    run: { id: newId('run'), job_id: jobId, attempt: 1, pipeline, version },
+  });
+
+  const conditionOf = (index: number, isLeftOut: (index: number) => boolean): Condition => {
+    isSkipped = isLeftOut;
+    const when = steps[index]?.when ?? null;
+    if (when === null) return 'holds';
+    const answer = foresight.condition(when);
+    if (answer.kind === 'known') return answer.value ? 'holds' : 'fails';
+    if (answer.kind === 'wrong') {
+      const { pointer, message } = answer;
+      findings.push({ severity: 'error', code: 'expression_unresolved', pointer, message });
+    }
+    return 'unknown';
+  };
+
+  return { foresight, conditionOf, findings };
+}
+
+function leaveOut(hasItems: boolean): StepForecast {
+  return {
+    chosen: null,
+    candidates: [],
+    cost: noCost,
+    durationMs: 0,
+    findings: [],
+    reason: 'it does not happen: its condition is false, or a step that it needs does not happen',
+    ...(hasItems ? { items: 0 } : {}),
+  };
+}
+
+function happensOf({ may, sure }: Rehearsal, index: number): PlannedStepView['happens'] {
+  if (may[index] !== true) return 'no';
+  return sure[index] === true ? 'yes' : 'unknown';
+}
+
+/** What need not happen costs nothing at the least; what happens only after a failure is not expected. */
+function weighCost(cost: CostRange, { usual, sure }: Rehearsal, index: number): CostRange {
+  return {
+    ...cost,
+    least: sure[index] === true ? cost.least : 0n,
+    expected: usual[index] === true ? cost.expected : 0n,
+  };
+}

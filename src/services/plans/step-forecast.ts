@@ -1,0 +1,153 @@
+/** A step with all its items. An input is looked at where it is known, so that an input that is refused is told. */
+import { mostItems } from '../../contracts/bounds.ts';
+import type { Finding } from '../../contracts/pipeline.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { CompiledStep } from '../../core/definition/compile.ts';
+import { resolveCache } from '../../core/definition/step-settings.ts';
+import { references } from '../../core/expression/template.ts';
+import { toItems } from '../../core/run/step-failures.ts';
+import {
+  addCosts,
+  multiplyCost,
+  noCost,
+  type PlanContext,
+  type RunTask,
+  type StepForecast,
+  type UnitForecast,
+} from './forecast.ts';
+import type { Item, PartialEvaluation, PartialValue } from './partial-evaluation.ts';
+import { forecastUnit } from './unit-forecast.ts';
+
+export interface StepTask {
+  readonly step: CompiledStep;
+  /** JSON Pointer of the step in its definition. */
+  readonly pointer: string;
+  readonly foresight: PartialEvaluation;
+  /** Items that run at once. */
+  readonly maxParallel: number;
+}
+
+export async function forecastStep(
+  context: PlanContext,
+  run: RunTask,
+  task: StepTask,
+): Promise<StepForecast> {
+  const { step, pointer, foresight } = task;
+  if (step.items === null) return forecastOne(context, run, task);
+  const list = readList(foresight.value(step.items), `${pointer}/for_each/items`);
+  if (list.kind === 'known') return forecastItems(context, run, task, list.value);
+  const one = await forecastOne(context, run, task);
+  return {
+    ...one,
+    items: null,
+    cost: { ...one.cost, least: 0n, limit: multiplyCost(one.cost, mostItems).limit },
+    findings: [list.finding, ...one.findings],
+  };
+}
+
+type ListReading =
+  | { readonly kind: 'known'; readonly value: readonly Json[] }
+  | { readonly kind: 'unknown'; readonly finding: Finding };
+
+function readList(items: PartialValue<Json>, pointer: string): ListReading {
+  const unknown = (severity: Finding['severity'], code: string, message: string): ListReading => ({
+    kind: 'unknown',
+    finding: { severity, code, pointer, message },
+  });
+  if (items.kind === 'unknown') {
+    const message =
+      'the number of items depends on what earlier steps answer; cost and time are those of one';
+    return unknown('note', 'items_unknown', message);
+  }
+  if (items.kind === 'wrong') return unknown('error', 'expression_unresolved', items.message);
+  const list = toItems(items.value);
+  return 'error' in list
+    ? unknown('error', list.error.code, list.error.message)
+    : { kind: 'known', value: list.value };
+}
+
+function readInput(
+  { step, foresight }: StepTask,
+  item?: Item,
+): { readonly input: JsonObject | null; readonly findings: readonly Finding[] } {
+  const input = foresight.value(step.input, item);
+  if (input.kind === 'known') return { input: input.value as JsonObject, findings: [] };
+  if (input.kind === 'unknown') return { input: null, findings: [] };
+  const { pointer, message } = input;
+  return { input: null, findings: [{ severity: 'error', code: 'expression_unresolved', pointer, message }] };
+}
+
+async function forecastOne(
+  context: PlanContext,
+  run: RunTask,
+  task: StepTask,
+  item?: Item,
+): Promise<UnitForecast> {
+  const { input, findings } = readInput(task, item);
+  const unit = await forecastUnit(context, run, { ...task, input });
+  return { ...unit, findings: [...findings, ...unit.findings] };
+}
+
+function dependsOnItem({ input }: CompiledStep): boolean {
+  return references(input).some(({ root }) => root === 'item' || root === 'index');
+}
+
+/** Items that begin together take as long as the longest of all. */
+async function forecastItems(
+  context: PlanContext,
+  run: RunTask,
+  task: StepTask,
+  list: readonly Json[],
+): Promise<StepForecast> {
+  const wanted = dependsOnItem(task.step) ? list.length : Math.min(1, list.length);
+  const looked = Math.min(wanted, context.inputBudget.left);
+  context.inputBudget.left -= looked;
+  if (looked < wanted) context.inputBudget.isShort = true;
+  const units: UnitForecast[] = [];
+  for (let index = 0; index < looked; index++) {
+    units.push(await forecastOne(context, run, task, { item: list[index] ?? null, index }));
+  }
+  const rest = list.length - looked;
+  const other = rest === 0 ? null : await forecastOther(context, run, { ...task, known: units[0] });
+  const all = other === null ? units : [...units, other];
+  const longestMs = all.reduce((most, { durationMs }) => Math.max(most, durationMs), 0);
+  const { chosen = null, candidates = [], reason = 'the list is empty' } = all[0] ?? {};
+  const cached = units.reduce((sum, unit) => sum + (unit.cached ?? 0), rest * (other?.cached ?? 0));
+  return {
+    chosen,
+    candidates,
+    reason,
+    items: list.length,
+    ...(cached === 0 ? {} : { cached }),
+    cost: units.reduce((sum, { cost }) => addCosts(sum, cost), multiplyCost(other?.cost ?? noCost, rest)),
+    durationMs: Math.ceil(list.length / task.maxParallel) * longestMs,
+    findings: mergeFindings(units),
+  };
+}
+
+/** Items that were not looked at are like the first one; those that are equal to it may take its result. */
+async function forecastOther(
+  context: PlanContext,
+  run: RunTask,
+  { known, ...task }: StepTask & { readonly known: UnitForecast | undefined },
+): Promise<UnitForecast> {
+  const isEqual = !dependsOnItem(task.step) && resolveCache(run.definition, task.step.definition) !== null;
+  return known === undefined || isEqual ? forecastOne(context, run, task) : known;
+}
+
+/** Each finding once, with the first item that it is about. */
+function mergeFindings(units: readonly UnitForecast[]): Finding[] {
+  const seen = new Map<string, { readonly finding: Finding; readonly first: number; count: number }>();
+  for (const [index, { findings }] of units.entries()) {
+    for (const finding of findings) {
+      const key = JSON.stringify([finding.code, finding.pointer, finding.message]);
+      const known = seen.get(key);
+      if (known === undefined) seen.set(key, { finding, first: index + 1, count: 1 });
+      else known.count++;
+    }
+  }
+  return [...seen.values()].map(({ finding, first, count }) => ({
+    ...finding,
+    message: `${count === 1 ? `item ${first}` : `${count} items, the first is ${first}`}: ${finding.message}`,
+  }));
+}

@@ -1,0 +1,230 @@
+/**
+ * Asks an instance who it is, by `/health`, and by `/spec` where it is not known yet, and brings the finding to
+ * its row as an event: locks the row, asks the state table, writes what follows. What the instance serves counts,
+ * not its price: the price is the registration's.
+ */
+import { createHash } from 'node:crypto';
+import type { Logger } from 'pino';
+import type { CapabilityProbe, ProbeFault } from '../../clients/capability-probe.ts';
+import type { CapabilitySpec, Health } from '../../contracts/capability.ts';
+import {
+  type InstanceEvent,
+  type InstanceFacts,
+  isNewProcess,
+  nextState,
+  type ProbeFailure,
+} from '../../core/instance-states.ts';
+import { canonicalJson } from '../../core/json.ts';
+import type { Db } from '../../db/connect.ts';
+import { type CapabilitySpecRow, findRivalSpec, insertSpec } from '../../db/instance/capability-spec.ts';
+import {
+  type InstanceRow,
+  lockInstance,
+  recordQueueDepth,
+  updateInstanceState,
+  updateSpecDigest,
+} from '../../db/instance/instance.ts';
+import { forgetCalls, recordUptime } from '../../db/instance/instance-calls.ts';
+import type { SchemaVetter } from '../../schemas/schema-vetter.ts';
+
+export interface ProbeFinding {
+  readonly event: Extract<InstanceEvent, { kind: 'probe_ok' | 'probe_failed' | 'probe_mismatch' }>;
+  /** The vetted spec; null where it was not read or not accepted. */
+  readonly spec: CapabilitySpecRow | null;
+  /** What `/health` said, where the probe was good. */
+  readonly health: Health | null;
+}
+
+/** Who is asked, and who it should be. */
+type Examined = Pick<InstanceRow, 'name' | 'version' | 'health_url' | 'spec_url'>;
+
+function failed(failure: ProbeFailure, detail: string): ProbeFinding {
+  return {
+    event: { kind: 'probe_failed', failure, detail },
+    spec: null,
+    health: null,
+  };
+}
+
+function mismatch(detail: string): ProbeFinding {
+  return {
+    event: { kind: 'probe_mismatch', detail },
+    spec: null,
+    health: null,
+  };
+}
+
+function fromFault(path: string, fault: ProbeFault): ProbeFinding {
+  const detail = `${path}: ${fault.detail}`;
+  switch (fault.kind) {
+    case 'refused':
+      return failed('refused', detail);
+    case 'timeout':
+      return failed(fault.connected ? 'unanswered' : 'unconnected', detail);
+    case 'unhealthy':
+      return failed('unhealthy', detail);
+    case 'unusable':
+      return mismatch(detail);
+  }
+}
+
+/**
+ * Name, version and schemas make a spec, and that it is deterministic; its price and prose may differ between instances.
+ */
+function digestOf({ name, version, input, output, deterministic }: CapabilitySpec): string {
+  const schemas = { name, version, input, output };
+  const said = deterministic === true ? { ...schemas, deterministic } : schemas;
+  return createHash('sha256').update(canonicalJson(said)).digest('hex');
+}
+
+export async function examineInstance(
+  { probe, vetter }: { readonly probe: CapabilityProbe; readonly vetter: SchemaVetter },
+  row: Examined,
+  { readsSpec, signal }: { readonly readsSpec: boolean; readonly signal: AbortSignal },
+): Promise<ProbeFinding> {
+  const health = await probe.readHealth(row.health_url, signal);
+  if (health.kind !== 'ok') return fromFault('/health', health);
+  const stranger = findStranger('/health', row, health.value);
+  if (stranger !== null) return mismatch(stranger);
+  if (health.value.status !== 'ok') {
+    return failed(
+      'unhealthy',
+      `/health: status ${JSON.stringify(health.value.status.slice(0, 100))}, not "ok"`,
+    );
+  }
+  if (!readsSpec) return { event: { kind: 'probe_ok' }, spec: null, health: health.value };
+  const answer = await probe.readSpec(row.spec_url, signal);
+  if (answer.kind !== 'ok') return fromFault('/spec', answer);
+  const spec = answer.value;
+  const fault = findStranger('/spec', row, spec) ?? (await findSpecFault(vetter, spec, signal));
+  if (fault !== null) return mismatch(fault);
+  const { name, version } = spec;
+  return {
+    event: { kind: 'probe_ok' },
+    spec: { name, version, digest: digestOf(spec), spec },
+    health: health.value,
+  };
+}
+
+function findStranger(
+  path: string,
+  registered: Pick<InstanceRow, 'name' | 'version'>,
+  said: { readonly name: string; readonly version: string },
+): string | null {
+  return said.name === registered.name && said.version === registered.version
+    ? null
+    : `${path} says ${said.name} ${said.version}, registered is ${registered.name} ${registered.version}`;
+}
+
+async function findSpecFault(
+  vetter: SchemaVetter,
+  spec: CapabilitySpec,
+  signal: AbortSignal,
+): Promise<string | null> {
+  for (const side of ['input', 'output'] as const) {
+    const fault = await vetter.vet(spec[side], signal);
+    if (fault !== null) return `/spec: its ${side} schema cannot be used: ${fault}`;
+  }
+  return null;
+}
+
+/** Brings an event to an instance: locks its row, asks the state table, writes what follows. */
+function factsOf(row: InstanceRow): InstanceFacts {
+  return {
+    state: row.state,
+    reason: row.reason,
+    failed_probes: row.failed_probes,
+    isVetted: row.spec_digest !== null,
+    isSilent: row.is_silent,
+    isEvicted: row.is_evicted,
+    holdsCalls: row.in_flight > 0,
+  };
+}
+
+/** @param row locked in the transaction of `db` @returns its state afterwards */
+export async function applyEvent(
+  db: Db,
+  row: InstanceRow,
+  event: InstanceEvent,
+  logger: Logger,
+): Promise<InstanceRow['state']> {
+  const change = nextState(factsOf(row), event);
+  if (change === null) return row.state;
+  await updateInstanceState(db, row.instance_id, change);
+  if (change.state !== row.state) {
+    const { instance_id, name, endpoint } = row;
+    const { state, reason } = change;
+    logger.info(
+      { instance_id, capability: name, endpoint, from: row.state, state, reason },
+      'instance changed',
+    );
+  }
+  return change.state;
+}
+
+/**
+ * Applies what a probe found. A finding about an earlier registration, or a failure from before a heartbeat, is
+ * old news and changes nothing.
+ * @param probed the row as it was when the probe began
+ * @returns the state afterwards; null for old news
+ */
+export async function applyFinding(
+  db: Db,
+  probed: InstanceRow,
+  finding: ProbeFinding,
+  logger: Logger,
+): Promise<InstanceRow['state'] | null> {
+  return db.transaction(async (trx) => {
+    const { name, version, instance_id } = probed;
+    const { spec } = finding;
+    const rival =
+      spec === null
+        ? null
+        : await findRivalSpec(trx, { name, version, digest: spec.digest, instanceId: instance_id });
+    const row = await lockInstance(trx, instance_id);
+    if (row === null) return 'deregistered';
+    if (isOldNews(probed, row, finding)) return null;
+    if (rival !== null) {
+      const detail = `/spec differs from that of ${rival.endpoint}, which serves ${version} too; a changed spec needs a new version`;
+      return applyEvent(trx, row, mismatch(detail).event, logger);
+    }
+    const state = await applyEvent(trx, row, finding.event, logger);
+    if (state !== 'up') return state;
+    if (finding.health !== null) await applyHealth(trx, probed, row, finding.health, logger);
+    if (spec !== null) {
+      await insertSpec(trx, spec);
+      await updateSpecDigest(trx, instance_id, spec.digest);
+    }
+    return state;
+  });
+}
+
+/**
+ * Takes over queue depth and uptime. A new process has nothing of the old one's breaker and speed. Of two probes at
+ * once, the uptime of the first that is applied counts: the other one may have been read before it.
+ */
+async function applyHealth(
+  db: Db,
+  probed: InstanceRow,
+  row: InstanceRow,
+  { uptime_ms, queue_depth }: Health,
+  logger: Logger,
+): Promise<void> {
+  const { instance_id, uptime_at, registered_at } = row;
+  if (queue_depth !== undefined) await recordQueueDepth(db, instance_id, queue_depth);
+  if (probed.uptime_at?.getTime() !== uptime_at?.getTime()) return;
+  const hasRegisteredSince = uptime_at !== null && uptime_at < registered_at;
+  if (isNewProcess({ ...row, hasRegisteredSince }, uptime_ms)) {
+    await forgetCalls(db, instance_id);
+    logger.info({ instance_id, capability: row.name, endpoint: row.endpoint }, 'instance is a new process');
+  }
+  await recordUptime(db, instance_id, uptime_ms);
+}
+
+function isOldNews(probed: InstanceRow, row: InstanceRow, { event }: ProbeFinding): boolean {
+  return (
+    probed.registered_at.getTime() !== row.registered_at.getTime() ||
+    probed.generation !== row.generation ||
+    (event.kind === 'probe_failed' && probed.last_heartbeat_at.getTime() !== row.last_heartbeat_at.getTime())
+  );
+}

@@ -1,0 +1,151 @@
+/**
+ * The specs of capabilities: which count for a call now (those of the instances it may be given to), whether they
+ * take a value, and which input of a step they take now.
+ */
+
+import { LRUCache } from 'lru-cache';
+import type { CapabilitySpec } from '../../contracts/capability.ts';
+import type { Json } from '../../contracts/primitives.ts';
+import type { InputSpec } from '../../core/ladder/correction.ts';
+import { isInRange, readRange } from '../../core/routing/filter.ts';
+import type { Db } from '../../db/connect.ts';
+import { findSpec, listSpecs } from '../../db/instance/capability-spec.ts';
+import { createTextCache } from '../../definitions/text-cache.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { createSchemaCompiler, type SchemaCheck } from '../../schemas/schema-compiler.ts';
+import type { SchemaError } from '../../schemas/schema-errors.ts';
+import type { FleetPoller } from '../fleet/fleet-poller.ts';
+
+export interface SpecTarget {
+  readonly capability: string;
+  readonly versionRange: string | null;
+  readonly tags: readonly string[];
+}
+
+export interface KnownSpec {
+  readonly version: string;
+  readonly digest: string;
+}
+
+interface FoundSpecs {
+  /** Each once. */
+  readonly specs: readonly KnownSpec[];
+  /** False: no such instance is up, and these are all that were ever known, the oldest first. */
+  readonly arePresent: boolean;
+}
+
+export async function listPresentSpecs(
+  { db, fleet }: { readonly db: Db; readonly fleet: Pick<FleetPoller, 'of'> },
+  target: SpecTarget,
+): Promise<FoundSpecs> {
+  const present = pickPresentSpecs(fleet, target);
+  if (present.length > 0) return { specs: present, arePresent: true };
+  const known = (await listSpecs(db, target.capability)).filter(({ version }) => isWanted(target, version));
+  return { specs: known, arePresent: false };
+}
+
+/** Picks the specs of the instances that are up, each once. */
+export function pickPresentSpecs(fleet: Pick<FleetPoller, 'of'>, target: SpecTarget): readonly KnownSpec[] {
+  const present = new Map<string, KnownSpec>();
+  for (const { state, version, spec_digest, tags } of fleet.of(target.capability).instances) {
+    const isRoutable = (state === 'up' || state === 'suspect') && isWanted(target, version);
+    if (!isRoutable || spec_digest === null || !target.tags.every((tag) => tags.includes(tag))) continue;
+    if (!present.has(spec_digest)) present.set(spec_digest, { version, digest: spec_digest });
+  }
+  return [...present.values()];
+}
+
+export function isWanted({ versionRange }: Pick<SpecTarget, 'versionRange'>, version: string): boolean {
+  return versionRange === null || isInRange(readRange(versionRange), version);
+}
+
+type SchemaResult = { readonly ok: true } | { readonly ok: false; readonly errors: readonly SchemaError[] };
+
+export interface SchemaValidator {
+  /** @param digest of the spec; nothing here is known by a name. @throws AppError `not_found` */
+  validateInput(digest: string, value: Json): Promise<SchemaResult>;
+  /** @throws AppError `not_found` */
+  validateOutput(digest: string, value: Json): Promise<SchemaResult>;
+  /** @throws AppError `not_found` */
+  spec(digest: string): Promise<CapabilitySpec>;
+}
+
+interface CompiledSpec {
+  readonly spec: CapabilitySpec;
+  readonly input: SchemaCheck;
+  readonly output: SchemaCheck;
+}
+
+/** The schemas of known specs, read from the database and compiled once per process, by digest. */
+export function createSchemaValidator({
+  db,
+  maxSpecs = 1_000,
+}: {
+  readonly db: Db;
+  readonly maxSpecs?: number;
+}): SchemaValidator {
+  const compiler = createSchemaCompiler();
+  const compiled = new LRUCache<string, Promise<CompiledSpec>>({ max: maxSpecs });
+
+  const load = async (digest: string): Promise<CompiledSpec> => {
+    const spec = await findSpec(db, digest);
+    if (spec === null) throw new AppError('not_found', `no spec with digest ${digest} is stored`);
+    return { spec, input: compiler.compile(spec.input), output: compiler.compile(spec.output, 'noted') };
+  };
+
+  const find = (digest: string): Promise<CompiledSpec> => {
+    const known = compiled.get(digest);
+    if (known !== undefined) return known;
+    const loading = load(digest);
+    compiled.set(digest, loading);
+    loading.catch(() => compiled.delete(digest));
+    return loading;
+  };
+
+  const validate = async (side: 'input' | 'output', digest: string, value: Json): Promise<SchemaResult> => {
+    const errors = (await find(digest))[side](value);
+    return errors.length === 0 ? { ok: true } : { ok: false, errors };
+  };
+
+  return {
+    validateInput: (digest, value) => validate('input', digest, value),
+    validateOutput: (digest, value) => validate('output', digest, value),
+    spec: async (digest) => (await find(digest)).spec,
+  };
+}
+
+export interface PresentSpec extends InputSpec {
+  readonly version: string;
+}
+
+export interface PresentSpecs {
+  /** Null while no instance has said what it takes. */
+  read(target: SpecTarget): Promise<PresentSpec | null>;
+}
+
+export interface SpecDependencies {
+  readonly db: Db;
+  readonly fleet: Pick<FleetPoller, 'of'>;
+  readonly validator: Pick<SchemaValidator, 'spec'>;
+}
+
+/** What the capability of a step takes as its input now: of the first instance; while there is none, the last one known. */
+export function createPresentSpecs({ db, fleet, validator }: SpecDependencies): PresentSpecs {
+  const compiler = createSchemaCompiler();
+  const compiled = createTextCache<PresentSpec>();
+
+  return {
+    read: async (target) => {
+      const { specs, arePresent } = await listPresentSpecs({ db, fleet }, target);
+      const chosen = arePresent ? specs[0] : specs.at(-1);
+      if (chosen === undefined) return null;
+      const { version, digest } = chosen;
+      const known = compiled.get(digest);
+      if (known !== undefined) return known;
+      const { input: schema } = await validator.spec(digest);
+      const spec: PresentSpec = { version, schema, find: compiler.compile(schema).find };
+      compiled.set(digest, spec, schema);
+      return spec;
+    },
+  };
+}

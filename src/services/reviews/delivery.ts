@@ -1,0 +1,108 @@
+/**
+ * Tells the workflow that waits for a review how it ended: a signal with the review and its version, repeated
+ * until Temporal has taken it. A workflow that gets it twice does nothing the second time. A review that nobody
+ * decides in time expires, which is delivered like a decision. A ladder by itself may get its decision before
+ * Temporal has taken its start: that one is told later.
+ *
+ * Ends reviews that nobody decided in time, with a line in the audit log each.
+ */
+
+import type { Logger } from 'pino';
+import type { RunWorkflows, WaitingWorkflow } from '../../clients/temporal/run-workflows.ts';
+import { insertAudit } from '../../db/access/audit.ts';
+import type { Db } from '../../db/connect.ts';
+import { readEscalation } from '../../db/escalation/escalation.ts';
+import { readReview } from '../../db/review/review.ts';
+import {
+  type EndedReviewRow,
+  expireReviews,
+  listUndeliveredReviews,
+  markReviewDelivered,
+} from '../../db/review/review-delivery.ts';
+import { readRunRef } from '../../db/run/run-delivery.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { createDeliveries, overdueMs } from '../delivery/deliveries.ts';
+
+interface Expiring {
+  readonly limit: number;
+  /** Only this one; default: any. */
+  readonly review_id?: string;
+}
+
+/** By the clock of the database; a decision that comes first wins. @returns how many */
+export function expireOverdueReviews(db: Db, { limit, review_id }: Expiring): Promise<number> {
+  return db.transaction(async (trx) => {
+    const expired = await expireReviews(trx, limit, review_id);
+    for (const { project_id, review_id: subject, version, round } of expired) {
+      const act = { project_id, actor: 'maintenance', action: 'review.expired', subject };
+      await insertAudit(trx, { ...act, data: { version, round } });
+    }
+    return expired.length;
+  });
+}
+
+export interface ReviewDelivery {
+  /** Delivers in the background; a failure is left to maintenance. */
+  deliverSoon(reviewId: string): void;
+  /** @returns how many were delivered */
+  deliverOverdue(): Promise<number>;
+  /** Ends what nobody decided in time. @returns how many */
+  expireDue(): Promise<number>;
+  /** Resolves when nothing is under way. */
+  settled(): Promise<void>;
+}
+
+interface ReviewDeliveryDependencies {
+  readonly db: Db;
+  readonly workflows: Pick<RunWorkflows, 'signalReviewed'>;
+  readonly logger: Logger;
+}
+
+const batch = 200;
+
+type Ended = Pick<EndedReviewRow, 'review_id'>;
+
+/** Whose workflow waits; null = nobody. */
+async function findWaiter(
+  db: Db,
+  { run_id, escalation_id }: Pick<EndedReviewRow, 'run_id' | 'escalation_id'>,
+): Promise<WaitingWorkflow | null> {
+  if (run_id !== null) return readRunRef(db, run_id);
+  return escalation_id === null ? null : { escalation_id };
+}
+
+export function createReviewDelivery({ db, workflows, logger }: ReviewDeliveryDependencies): ReviewDelivery {
+  const isYetToStart = async (waiter: WaitingWorkflow): Promise<boolean> => {
+    if ('run_id' in waiter) return false;
+    const row = await readEscalation(db, waiter.escalation_id);
+    return row !== undefined && row.start_delivered_at === null && row.finished_at === null;
+  };
+
+  const deliver = async ({ review_id }: Ended): Promise<void> => {
+    const row = await readReview(db, review_id);
+    if (row === undefined || row.delivered_at !== null) return;
+    if (row.state !== 'resolved' && row.state !== 'expired') return;
+    const waiter = await findWaiter(db, row);
+    if (waiter !== null) {
+      const { version } = row;
+      const isComing = await isYetToStart(waiter); // asked first: it may start while it is told
+      const end = await workflows.signalReviewed(waiter, { review_id, version });
+      if (end === 'gone' && isComing) {
+        throw new AppError('unavailable', `the workflow of ${row.escalation_id} has not started yet`);
+      }
+      if (end === 'gone') logger.warn({ ...waiter, review_id }, 'nobody waits for this review any more');
+    }
+    await markReviewDelivered(db, review_id, row.version);
+  };
+  const deliveries = createDeliveries<Ended>({ what: 'the end of a review', deliver, logger });
+
+  return {
+    deliverSoon: (review_id) => deliveries.soon({ review_id }),
+    deliverOverdue: async () => {
+      const rows = await listUndeliveredReviews(db, overdueMs, batch);
+      return deliveries.each(rows.map(({ review_id }) => ({ review_id })));
+    },
+    expireDue: () => expireOverdueReviews(db, { limit: batch }),
+    settled: deliveries.settled,
+  };
+}

@@ -1,0 +1,203 @@
+/**
+ * Does what a person decided about a budget without room or about a skill, in the transaction that stores the
+ * decision.
+ *
+ * A budget is raised, the steps that wait for it and may be skipped are skipped, or the runs that wait for it are
+ * cancelled. Of a ladder's question about money only the raise is done here; the rest is the ladder's.
+ */
+
+import type { SkillPatch } from '../../contracts/skill.ts';
+import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import type { Db } from '../../db/connect.ts';
+import { listBudgets } from '../../db/money/budget.ts';
+import { readDefinition } from '../../db/pipeline.ts';
+import type { ReviewRow } from '../../db/review/review.ts';
+import { requestCancel } from '../../db/run/run-control.ts';
+import type { SkillRow } from '../../db/skill.ts';
+import { listWaitingForBudget, skipUnits, type WaitingRow, wakeUnits } from '../../db/step/step-wait.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { type Caller, requireScope } from '../access/caller.ts';
+import { raiseRun, setDayLimit } from '../money/budgets.ts';
+import {
+  checkSkill,
+  keepSkillAsItIs,
+  requireSkill,
+  retireSkillForGood,
+  reviseSkillText,
+  type SkillChange,
+  trustOfPatch,
+} from '../skills/stored-skill.ts';
+
+/**
+ * @param trx in which the decision is stored: what is refused here was not decided
+ * @throws AppError `request_invalid` when the decision does not fit, `state_conflict`, `forbidden`
+ */
+export async function applyBudgetDecision(trx: Db, row: ReviewRow, caller: Caller): Promise<void> {
+  const { subject, decision } = row;
+  if (subject === null || decision === null) throw new AppError('internal', 'no budget was decided about');
+  if (row.escalation_id !== null && decision.action !== 'raise') return;
+  switch (decision.action) {
+    case 'raise':
+      return raise(trx, { row, subject, limitUsd: decision.budget_ceiling_usd ?? 0 }, caller);
+    case 'skip':
+      return skip(trx, row, subject);
+    case 'cancel':
+      return cancel(trx, row, { subject, note: decision.note });
+    default:
+      throw refuse('/action', `${decision.action} is no decision about a budget`);
+  }
+}
+
+function refuse(pointer: string, message: string): AppError {
+  return new AppError('request_invalid', message, { errors: [{ pointer, code: 'not_possible', message }] });
+}
+
+/** What the question showed; of the day of all projects, which no question shows, how it is. */
+async function limitBefore(
+  trx: Db,
+  { payload, subject, project_id }: ReviewRow,
+): Promise<number | undefined> {
+  const limit = payload.details?.limit_usd;
+  if (subject !== 'global') return typeof limit === 'number' ? limit : undefined;
+  const day = (await listBudgets(trx, project_id)).find(({ name }) => name === 'global');
+  return fromNanoUsd(BigInt(day?.limit_nano ?? 0));
+}
+
+async function raise(
+  trx: Db,
+  {
+    row,
+    subject,
+    limitUsd,
+  }: { readonly row: ReviewRow; readonly subject: string; readonly limitUsd: number },
+  caller: Caller,
+): Promise<void> {
+  const [scope = '', id = ''] = subject.split(':');
+  if (scope === 'global') requireScope(caller, 'operator');
+  const before = await limitBefore(trx, row);
+  const isNone = scope !== 'run' && limitUsd === 0;
+  if (before !== undefined && limitUsd <= before && !isNone) {
+    throw refuse('/budget_ceiling_usd', `the limit was ${before} USD; to raise it, give more than that`);
+  }
+  if (scope === 'run') {
+    const limit = { ceilingUsd: limitUsd, by: caller.key_id };
+    return raiseRun(trx, { project_id: row.project_id, run_id: id }, limit);
+  }
+  if (scope !== 'global') requireScope(caller, 'budget:write');
+  const day = scope === 'global' ? ({ scope } as const) : ({ scope: 'project', project_id: id } as const);
+  // This question is answered; the others about the budget are by it.
+  await setDayLimit(trx, day, { limitUsd, by: caller.key_id, isRaise: true });
+}
+
+/** Steps of the definition that a person may skip. */
+async function readOptional(trx: Db, digest: string): Promise<ReadonlySet<string>> {
+  const definition = await readDefinition(trx, digest);
+  const optional = definition?.steps.filter((step) => step.optional === true) ?? [];
+  return new Set(optional.map(({ id }) => id));
+}
+
+async function listOptional(trx: Db, waiting: readonly WaitingRow[]): Promise<readonly WaitingRow[]> {
+  const optional = new Map<string, ReadonlySet<string>>();
+  for (const digest of new Set(waiting.map((row) => row.digest))) {
+    optional.set(digest, await readOptional(trx, digest));
+  }
+  return waiting.filter(({ digest, step_id }) => optional.get(digest)?.has(step_id) === true);
+}
+
+function listOwn(trx: Db, { project_id }: ReviewRow, scope: string): Promise<readonly WaitingRow[]> {
+  return listWaitingForBudget(trx, { project_id, scope });
+}
+
+/** Those that may not be skipped try again, so that their want is a new question. */
+async function skip(trx: Db, row: ReviewRow, subject: string): Promise<void> {
+  const waiting = await listOwn(trx, row, subject);
+  const optional = await listOptional(trx, waiting);
+  const data = { review_id: row.review_id, by: row.decided_by ?? '' };
+  await wakeUnits(trx, waiting);
+  if ((await skipUnits(trx, optional, data)) > 0) return;
+  const names = [...new Set(waiting.map(({ step_id }) => step_id))].slice(0, 5).join(', ');
+  throw refuse('/action', `no step that waits for it is optional; those that wait: ${names || 'none'}`);
+}
+
+async function cancel(
+  trx: Db,
+  row: ReviewRow,
+  { subject, note }: { readonly subject: string; readonly note: string | undefined },
+): Promise<void> {
+  const waiting = await listOwn(trx, row, subject);
+  const reason = note ?? `decided in ${row.review_id}: there is no money for it`;
+  const [scope, id = ''] = subject.split(':');
+  // A run's own budget: it ends with the runs below it that wait for it.
+  const runIds = scope === 'run' ? [id] : new Set(waiting.map((unit) => unit.run_id));
+  for (const run_id of runIds) {
+    await requestCancel(trx, { project_id: row.project_id, run_id }, { reason, mode: 'graceful' });
+  }
+}
+
+/**
+ * @param trx in which the decision is stored: what is refused here was not decided
+ * @throws AppError `request_invalid` when the decision does not fit, `not_found`, `state_conflict`, `forbidden`
+ */
+export async function applySkillDecision(
+  trx: Db,
+  { skill_id, project_id, decision }: Pick<ReviewRow, 'skill_id' | 'project_id' | 'decision'>,
+  caller: Caller,
+): Promise<void> {
+  if (skill_id === null || decision === null) throw new AppError('internal', 'no skill was decided about');
+  const change: SkillChange = { project_id, skill_id, actor: caller.key_id };
+  switch (decision.action) {
+    case 'keep':
+      return keepSkillAsItIs(trx, change);
+    case 'edit':
+      return revise(trx, change, { patch: decision.skill, caller });
+    case 'narrow':
+      requireNarrower(await requireSkill(trx, project_id, skill_id), decision.skill);
+      return revise(trx, change, { patch: decision.skill, caller });
+    case 'merge':
+      return merge(trx, change, decision.into);
+    case 'retire':
+      return retireSkillForGood(trx, change);
+    default:
+      throw refuseValue('/action', `${decision.action} is no decision about a skill`);
+  }
+}
+
+function refuseValue(pointer: string, message: string): AppError {
+  return new AppError('request_invalid', message, { errors: [{ pointer, code: 'invalid_value', message }] });
+}
+
+async function revise(
+  trx: Db,
+  change: SkillChange,
+  { patch, caller }: { readonly patch: SkillPatch | undefined; readonly caller: Caller },
+): Promise<void> {
+  if (patch === undefined) throw refuseValue('/skill', 'the decision does not say what to change');
+  checkSkill(patch, '/skill');
+  const trust = trustOfPatch(caller, patch, { isDecision: true });
+  await reviseSkillText(trx, change, { patch, trust });
+}
+
+/** It has to ask for more than before: another signal, or patterns where any error would do. */
+function requireNarrower(skill: SkillRow, patch: SkillPatch | undefined): void {
+  const { repo_signals = skill.repo_signals, error_patterns = skill.error_patterns } = patch?.pattern ?? {};
+  if (!skill.repo_signals.every((signal) => repo_signals.includes(signal))) {
+    throw refuseValue('/skill/pattern/repo_signals', 'a narrower skill keeps all signals that it needed');
+  }
+  if (error_patterns.length === 0 && skill.error_patterns.length > 0) {
+    throw refuseValue('/skill/pattern/error_patterns', 'without patterns it would be for any error');
+  }
+  const hasMoreSignals = repo_signals.length > skill.repo_signals.length;
+  if (hasMoreSignals || String(error_patterns) !== String(skill.error_patterns)) return;
+  throw refuseValue('/skill/pattern', 'a narrower skill needs one more signal, or other error patterns');
+}
+
+async function merge(trx: Db, change: SkillChange, into: string | undefined): Promise<void> {
+  const skill = await requireSkill(trx, change.project_id, change.skill_id);
+  const other = into === undefined || into === change.skill_id ? undefined : into;
+  if (other === undefined) throw refuseValue('/into', 'name another skill, which stays');
+  const { state, job_type } = await requireSkill(trx, change.project_id, other);
+  if (state === 'retired' || job_type !== skill.job_type) {
+    throw refuseValue('/into', `${other} is not an active skill for ${skill.job_type}`);
+  }
+  await retireSkillForGood(trx, change, other);
+}

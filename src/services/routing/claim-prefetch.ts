@@ -1,0 +1,235 @@
+/**
+ * Claims made ahead for short direct calls that are alike and come one after the other (a CallStream): a caller
+ * that calls again within 50 ms is likely to call once more, so some claims for calls like it are made while no
+ * call waits for them, several by one statement, and the next call waits for no database. They are claims like any
+ * other, durable where they hold money, and given back when no call takes them within 50 ms. None is made where it
+ * could stand in the way of another call: on an instance that is half full, of money that is short, or while
+ * several calls are under way, whose claims go together anyway.
+ *
+ * It is fenced: without this file, `is_prefetch` of a claim and the function is_tight all works the same, and a
+ * lone caller waits for one more statement (`npm run bench:router`, p50 of one caller).
+ */
+
+import { createClaimSearch, seedOf } from '../../core/call/claim-search.ts';
+import type { RankedInstance } from '../../core/routing/types.ts';
+import type { FleetPoller } from '../fleet/fleet-poller.ts';
+import { newId } from '../ids.ts';
+import type { SchemaValidator } from '../registry/specs.ts';
+import type { AttemptWriter } from './attempt-writer.ts';
+import { type ClaimDependencies, searchOnce } from './claim.ts';
+import { releaseClaim } from './reservation.ts';
+import type { CallRequest, Claimed } from './routed-call.ts';
+
+/** One call of a stream. */
+interface CallOfStream {
+  /** A claim that was made ahead, and whose instance takes the input; null: claim now. */
+  take(): Promise<Claimed | null>;
+  /** The call has ended. */
+  leave(): void;
+}
+
+interface StreamPorts {
+  /** One claim for a call like this one, without waiting; null when there is none to be had, or none to spare. */
+  claim(like: CallRequest): Promise<Claimed | null>;
+  giveBack(claimed: Claimed): void;
+  isUsable(claimed: Claimed, request: CallRequest): Promise<boolean>;
+}
+
+/** All streams of the process. */
+interface Traffic {
+  /** Calls under way that joined a stream. */
+  open: number;
+  isClosed: boolean;
+}
+
+/** With more short calls than this under way, claims go together without being made ahead. */
+const mostOpen = 4;
+const mostAhead = 4;
+/** With as many left, more are made. */
+const leastAhead = 2;
+const idleMs = 50;
+const pauseMs = 250;
+
+/** Calls that are alike and come one after the other, and the claims that were made for the next of them. */
+class CallStream {
+  readonly #ports: StreamPorts;
+  readonly #traffic: Traffic;
+  readonly #ready: Claimed[] = [];
+  readonly #making = new Set<Promise<void>>();
+  #open = 0;
+  #joined = 0;
+  #lastAt = performance.now();
+  /** Nothing was to be had: not before then. */
+  #pausedUntil = 0;
+
+  constructor(ports: StreamPorts, traffic: Traffic) {
+    this.#ports = ports;
+    this.#traffic = traffic;
+  }
+
+  join(request: CallRequest): CallOfStream {
+    const isFirst = this.#joined++ === 0;
+    this.#track(1);
+    const joinedAt = this.#lastAt;
+    const leave = (): void => {
+      this.#track(-1);
+      const isShort = this.#lastAt - joinedAt < idleMs;
+      if (isShort && !isFirst) setImmediate(() => this.#refill(request)); // the answer goes first
+    };
+    return { take: () => this.#take(request), leave };
+  }
+
+  /** No call came for 50 ms. */
+  get isIdle(): boolean {
+    return this.#lastAt < performance.now() - idleMs;
+  }
+
+  /** No call and no claim is under way. */
+  get isQuiet(): boolean {
+    return this.#open === 0 && this.#making.size === 0;
+  }
+
+  /** Gives back what nobody has taken. */
+  empty(): void {
+    for (const claimed of this.#ready.splice(0)) this.#ports.giveBack(claimed);
+  }
+
+  /** Resolves when no claim is under way; on a closed stream it is given back by then. */
+  async made(): Promise<void> {
+    await Promise.all(this.#making);
+  }
+
+  #track(by: 1 | -1): void {
+    this.#traffic.open += by;
+    this.#open += by;
+    this.#lastAt = performance.now();
+  }
+
+  async #take(request: CallRequest): Promise<Claimed | null> {
+    const claimed = this.#ready.shift() ?? null;
+    if (claimed === null || (await this.#ports.isUsable(claimed, request))) return claimed;
+    this.#ports.giveBack(claimed);
+    return null;
+  }
+
+  #refill(like: CallRequest): void {
+    const left = this.#ready.length + this.#making.size;
+    const { open, isClosed } = this.#traffic;
+    if (isClosed || open >= mostOpen || left > leastAhead || performance.now() < this.#pausedUntil) return;
+    for (let n = left; n < mostAhead; n++) {
+      const task = this.#make(like).finally(() => this.#making.delete(task));
+      this.#making.add(task);
+    }
+  }
+
+  async #make(like: CallRequest): Promise<void> {
+    const claimed = await this.#ports.claim(like).catch(() => null);
+    if (claimed === null) this.#pausedUntil = performance.now() + pauseMs;
+    else if (this.isIdle || this.#traffic.isClosed) this.#ports.giveBack(claimed);
+    else this.#ready.push(claimed);
+  }
+}
+
+interface ClaimPrefetch {
+  /** Null for a call that somebody may ask for again, or when enough calls are under way. */
+  enter(request: CallRequest): CallOfStream | null;
+  /** Makes no more, and gives back what nobody has taken. Resolves when none is under way. */
+  close(): Promise<void>;
+}
+
+interface ClaimPrefetchDependencies extends Omit<StreamPorts, 'isUsable'> {
+  readonly fleet: Pick<FleetPoller, 'find'>;
+  readonly validator: Pick<SchemaValidator, 'validateInput'>;
+}
+
+const mostStreams = 256;
+const sweepMs = 25;
+
+function isRepeatable({ isKeyNew, step, isAtMostOnce }: CallRequest): boolean {
+  return !isKeyNew || step !== null || isAtMostOnce;
+}
+
+export function createClaimPrefetch(dependencies: ClaimPrefetchDependencies): ClaimPrefetch {
+  const streams = new Map<string, CallStream>();
+  const traffic = { open: 0, isClosed: false };
+  let timer: NodeJS.Timeout | null = null;
+  const ports: StreamPorts = {
+    ...dependencies,
+    isUsable: (claimed, request) => isUsable(dependencies, claimed, request),
+  };
+
+  const sweep = (): void => {
+    for (const [name, stream] of streams) {
+      if (!stream.isIdle) continue;
+      stream.empty();
+      if (stream.isQuiet) streams.delete(name);
+    }
+    timer = streams.size === 0 ? null : setTimeout(sweep, sweepMs).unref();
+  };
+
+  const open = (name: string): CallStream => {
+    const stream = new CallStream(ports, traffic);
+    streams.set(name, stream);
+    timer ??= setTimeout(sweep, sweepMs).unref();
+    return stream;
+  };
+
+  return {
+    enter: (request) => {
+      if (isRepeatable(request) || traffic.isClosed || traffic.open >= mostOpen) return null;
+      const name = `${request.projectId} ${JSON.stringify(request.route)}`;
+      const stream = streams.get(name) ?? (streams.size < mostStreams ? open(name) : null);
+      return stream?.join(request) ?? null;
+    },
+    close: async () => {
+      traffic.isClosed = true;
+      if (timer !== null) clearTimeout(timer);
+      for (const stream of streams.values()) stream.empty();
+      await Promise.all([...streams.values()].map((stream) => stream.made()));
+    },
+  };
+}
+
+/** What was known when it was claimed may have changed since. */
+async function isUsable(
+  { fleet, validator }: Pick<ClaimPrefetchDependencies, 'fleet' | 'validator'>,
+  { instance }: Claimed,
+  { input }: CallRequest,
+): Promise<boolean> {
+  const now = fleet.find(instance.instance_id);
+  if (now === undefined || now.state !== 'up' || now.breaker_until_ms !== null) return false;
+  const { spec_digest } = now;
+  if (spec_digest === null || spec_digest !== instance.spec_digest) return false;
+  return (await validator.validateInput(spec_digest, input)).ok;
+}
+
+/** Up, its breaker closed, and less than half taken. */
+function isSpare({ tier, instance: { held, max_concurrency } }: RankedInstance): boolean {
+  return tier <= 1 && 2 * (held + 1) <= max_concurrency;
+}
+
+/** A claim for a call like this one, made without waiting; null where it could stand in somebody's way. */
+export async function prefetchClaim(
+  dependencies: ClaimDependencies,
+  like: CallRequest,
+): Promise<Claimed | null> {
+  const { fleet, queue } = dependencies;
+  const target = { ...like, key: newId('call'), isPrefetch: true };
+  const search = createClaimSearch({ seed: seedOf(target.key), route: target.route, tried: [] });
+  const waiting = queue.count(target.route.capability);
+  const { best } = search.choose(fleet, { waiting }).choice;
+  if (best === null || !isSpare(best)) return null;
+  const end = await searchOnce(dependencies, { target, search }, waiting);
+  return end.kind === 'claimed' ? end : null;
+}
+
+interface GiveBackDependencies {
+  readonly attemptWriter: Pick<AttemptWriter, 'settle'>;
+  readonly fleet: Pick<FleetPoller, 'noteRelease'>;
+}
+
+export function giveBack({ attemptWriter, fleet }: GiveBackDependencies, { claim }: Claimed): void {
+  void releaseClaim(attemptWriter, claim, 'no call came for it').then(() =>
+    fleet.noteRelease(claim.instance_id),
+  );
+}

@@ -1,0 +1,242 @@
+/**
+ * Finds an instance for a call and claims a slot on it.
+ *
+ * The best instance is waited for when it is full, and any instance when there is none, up to two seconds: a batch
+ * call stays on the free queue, and the price of waiting is in the score. Callers of one capability wait in line,
+ * so that a released slot wakes one of them and not all.
+ */
+import type { Json, Priority } from '../../contracts/primitives.ts';
+import {
+  type Chosen,
+  type ClaimSearch,
+  createClaimSearch,
+  type NothingFound,
+  searchInstance,
+  seedOf,
+} from '../../core/call/claim-search.ts';
+import { explainNoClaim, isWorthWaiting, timeInLine } from '../../core/call/no-claim.ts';
+import type { ClaimEnd } from '../../core/call/types.ts';
+import { explainChoice } from '../../core/routing/explain.ts';
+import { halfOpenTier } from '../../core/routing/ranking.ts';
+import type { RankedInstance } from '../../core/routing/types.ts';
+import type { FleetPoller } from '../fleet/fleet-poller.ts';
+import { newId } from '../ids.ts';
+import type { RegistryService } from '../registry/registry-service.ts';
+import type { SchemaValidator } from '../registry/specs.ts';
+import type { Breakers, HalfOpenProbes } from './breakers.ts';
+import { type ClaimBestEnd, type ClaimWriter, claimBest } from './reservation.ts';
+import type { CallRequest, Claimed } from './routed-call.ts';
+
+export interface ClaimDependencies extends Omit<ClaimWriter, 'fleet'> {
+  readonly fleet: FleetPoller;
+  readonly queue: WaitQueue;
+  readonly breakers: Pick<Breakers, 'reopen'>;
+  readonly probes: HalfOpenProbes;
+  readonly registry: Pick<RegistryService, 'vet'>;
+  readonly validator: Pick<SchemaValidator, 'validateInput'>;
+}
+
+type Found = Exclude<ClaimEnd<Claimed>, { kind: 'none' }>;
+type SearchEnd = Found | NothingFound;
+
+/** @param tried instances that already failed this call */
+export async function claimInstance(
+  dependencies: ClaimDependencies,
+  target: CallRequest,
+  tried: ReadonlySet<string>,
+): Promise<ClaimEnd<Claimed>> {
+  const { queue } = dependencies;
+  const { capability } = target.route;
+  const deadline = performance.now() + target.maxWaitMs;
+  const search = createClaimSearch({ seed: seedOf(target.key), route: target.route, tried });
+  const first = await searchOnce(dependencies, { target, search }, queue.count(capability));
+  if (!isHopeful(first, tried)) return toClaimEnd(first, { target, search });
+  const place = { capability, priority: target.route.priority, deadline };
+  const last = await queue.enter(
+    place,
+    () => waitAndSearch(dependencies, { target, search, tried, deadline }),
+    null,
+  );
+  return toClaimEnd(last ?? lookOnceMore(dependencies, { target, search }), { target, search });
+}
+
+/** Nothing is claimed: whoever has waited in vain is told how it stands now. */
+function lookOnceMore({ fleet, queue }: ClaimDependencies, { target, search }: OwnSearch): NothingFound {
+  search.forgetMoment();
+  return { kind: 'none', ...search.choose(fleet, { waiting: queue.count(target.route.capability) }) };
+}
+
+function isHopeful(end: SearchEnd, tried: ReadonlySet<string>): end is NothingFound {
+  return end.kind === 'none' && isWorthWaiting(end.choice, tried);
+}
+
+interface OwnSearch {
+  readonly target: CallRequest;
+  readonly search: ClaimSearch;
+}
+
+interface HopefulSearch extends OwnSearch {
+  readonly tried: ReadonlySet<string>;
+  readonly deadline: number;
+}
+
+/** First in its line: it searches again whenever a slot may have become free. @returns null when its time was over */
+async function waitAndSearch(
+  dependencies: ClaimDependencies,
+  { target, search, tried, deadline }: HopefulSearch,
+): Promise<SearchEnd | null> {
+  const { fleet, queue } = dependencies;
+  const { signal, route } = target;
+  while (performance.now() < deadline && !signal.aborted) {
+    search.forgetMoment();
+    const end = await searchOnce(dependencies, { target, search }, queue.count(route.capability) - 1);
+    if (!isHopeful(end, tried)) return end;
+    await fleet.waitForRelease(route.capability, deadline - performance.now(), signal);
+  }
+  return null;
+}
+
+/** One pass over the instances, without waiting. */
+export function searchOnce(
+  dependencies: ClaimDependencies,
+  { target, search }: OwnSearch,
+  waiting: number,
+): Promise<SearchEnd> {
+  const { fleet, probes } = dependencies;
+  const ports = {
+    fleet,
+    refresh: fleet.refresh,
+    fits: (best: RankedInstance) => isFitting(dependencies, best, { target, search }),
+    claim: (chosen: Chosen) => claimChosen(dependencies, target, chosen),
+  };
+  const mayTry = !target.isAtMostOnce && target.isPrefetch !== true;
+  const facts = mayTry ? { waiting, findDue: probes.findDue } : { waiting };
+  return searchInstance<Found>(ports, search, facts);
+}
+
+/** A due trial is taken while it is claimed, and given back when the claim fails. */
+async function claimChosen(
+  dependencies: ClaimDependencies,
+  target: CallRequest,
+  chosen: Chosen,
+): Promise<ClaimBestEnd> {
+  const { probes } = dependencies;
+  const { instance_id } = chosen.instance;
+  const isDue = chosen.request.trials?.has(instance_id) === true;
+  if (!isDue) {
+    return claimBest(dependencies, target, { ...chosen, isTrial: chosen.best.tier === halfOpenTier });
+  }
+  probes.take(instance_id);
+  let isClaimed = false;
+  try {
+    const end = await claimBest(dependencies, target, { ...chosen, isTrial: true });
+    isClaimed = end.kind === 'claimed';
+    return end;
+  } finally {
+    if (!isClaimed) probes.giveBack(instance_id);
+  }
+}
+
+function toClaimEnd(end: SearchEnd, { target, search }: OwnSearch): ClaimEnd<Claimed> {
+  if (end.kind !== 'none') return end;
+  const { request, choice } = end;
+  const decision = explainChoice(newId('decision'), request, choice, false);
+  const { reason } = decision;
+  const { refusals, shortage } = search;
+  const known = { choice, reason, refusals, shortage, nowMs: request.nowMs };
+  const { error, isFinal, ...noClaim } = explainNoClaim(known);
+  const isOutside = target.step === null;
+  const inLineMs = isOutside && !isFinal ? timeInLine(choice, request.waiting ?? 0) : 0;
+  const retryAfterMs = Math.max(noClaim.retryAfterMs, inLineMs);
+  const details = { ...(error.details as object), decision } as unknown as Json;
+  return { kind: 'none', decision, isFinal, retryAfterMs, error: { ...error, details } };
+}
+
+/**
+ * Whether the instance's own spec is known and accepts the input. A spec that is not known yet is read now, and so
+ * is the health of an instance whose breaker is half open; then the choice is made again with what was learnt.
+ */
+async function isFitting(
+  { registry, validator, fleet, breakers }: ClaimDependencies,
+  { instance, tier }: RankedInstance,
+  { target, search }: OwnSearch,
+): Promise<boolean> {
+  const { instance_id, spec_digest } = instance;
+  const isDoubtful = spec_digest === null || tier === halfOpenTier;
+  if (isDoubtful && search.noteVetting(instance_id)) {
+    const isUsable = (await registry.vet(instance_id)) === 'usable';
+    if (!isUsable && tier === halfOpenTier) await breakers.reopen(instance_id);
+    if (isUsable) await fleet.refresh();
+    else search.noteDown(instance_id);
+    return false;
+  }
+  if (spec_digest === null) {
+    search.noteDown(instance_id);
+    return false;
+  }
+  const result = await validator.validateInput(spec_digest, target.input);
+  if (!result.ok) search.noteRefusal(instance_id, result.errors);
+  return result.ok;
+}
+
+interface QueuedCall {
+  readonly capability: string;
+  readonly priority: Priority;
+  /** On the clock of `performance.now()`. */
+  readonly deadline: number;
+}
+
+interface WaitQueue {
+  /** Runs `work` when it is this caller's turn; answers `late` when the turn does not come before the deadline. */
+  enter<Result>(place: QueuedCall, work: () => Promise<Result>, late: Result): Promise<Result>;
+  /** Callers in all lines of the capability. */
+  count(capability: string): number;
+}
+
+/**
+ * Callers that wait for the same capability: one line per priority, in each one at a time and in order of arrival.
+ * So a batch call that waits for the free instance holds up none that would pay.
+ */
+export function createWaitQueue(): WaitQueue {
+  const tails = new Map<string, Promise<unknown>>();
+  const counts = new Map<string, number>();
+
+  const countBy = (capability: string, by: 1 | -1): void => {
+    const count = (counts.get(capability) ?? 0) + by;
+    if (count === 0) counts.delete(capability);
+    else counts.set(capability, count);
+  };
+
+  return {
+    enter: async ({ capability, priority, deadline }, work, late) => {
+      const name = `${capability} ${priority}`;
+      const ahead = tails.get(name) ?? Promise.resolve();
+      let leave = (): void => undefined;
+      const served = new Promise<void>((resolve) => {
+        leave = resolve;
+      });
+      const tail = ahead.then(() => served);
+      tails.set(name, tail);
+      countBy(capability, 1);
+      try {
+        const isMyTurn = await beforeDeadline(ahead, deadline);
+        return isMyTurn ? await work() : late;
+      } finally {
+        countBy(capability, -1);
+        leave();
+        if (tails.get(name) === tail) tails.delete(name);
+      }
+    },
+    count: (capability) => counts.get(capability) ?? 0,
+  };
+}
+
+function beforeDeadline(turn: Promise<unknown>, deadline: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, Math.max(0, deadline - performance.now()), false);
+    void turn.then(() => {
+      clearTimeout(timer);
+      resolve(true);
+    });
+  });
+}

@@ -1,0 +1,199 @@
+/**
+ * Decisions to look at: what would be chosen now, without a claim, and what was chosen and why, made again from
+ * what was known.
+ */
+import type {
+  Decision,
+  DecisionDetail,
+  DecisionListed,
+  DecisionQuery,
+  RouteRequestBody,
+} from '../../contracts/decision.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
+import type { SchemaError } from '../../core/call/claim-search.ts';
+import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import { choose } from '../../core/routing/choose.ts';
+import { explainChoice } from '../../core/routing/explain.ts';
+import { type Headroom, toHeadroom } from '../../core/routing/price-range.ts';
+import { replayChoice, showInputs } from '../../core/routing/replay.ts';
+import type {
+  Choice,
+  InstanceSnapshot,
+  RouteConstraints,
+  RouteRequest,
+  RuledOut,
+} from '../../core/routing/types.ts';
+import {
+  type DecisionRow,
+  findDecision,
+  type ListedDecisionRow,
+  listDecisions,
+} from '../../db/attempt/decision.ts';
+import type { Db } from '../../db/connect.ts';
+import { readHeadroom } from '../../db/money/budget.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { decodeCursor, toPage } from '../cursor.ts';
+import { type CapabilityLookup, type FleetPoller, requireCapability } from '../fleet/fleet-poller.ts';
+import { attemptIdOf, boundsOfIds, decisionIdOf, newId } from '../ids.ts';
+import type { SchemaValidator } from '../registry/specs.ts';
+
+// The choice of an instance without a claim: what a call made now would be given. Nothing is written, nobody
+// called.
+
+export interface Refusals {
+  readonly ruledOut: ReadonlyMap<string, RuledOut>;
+  /** What the specs say against the input, each spec once. */
+  readonly errors: readonly SchemaError[];
+}
+
+export const noRefusals: Refusals = { ruledOut: new Map(), errors: [] };
+
+/** Instances whose schema is known and refuses the input. */
+export async function findRefusals(
+  validator: Pick<SchemaValidator, 'validateInput'>,
+  instances: readonly InstanceSnapshot[],
+  input: JsonObject,
+): Promise<Refusals> {
+  const ruledOut = new Map<string, RuledOut>();
+  const errors: SchemaError[] = [];
+  const isAccepted = new Map<string, boolean>();
+  for (const { instance_id, spec_digest } of [...instances]) {
+    if (spec_digest === null) continue;
+    let ok = isAccepted.get(spec_digest);
+    if (ok === undefined) {
+      const result = await validator.validateInput(spec_digest, input);
+      if (!result.ok) errors.push(...result.errors);
+      ok = result.ok;
+      isAccepted.set(spec_digest, ok);
+    }
+    if (!ok) ruledOut.set(instance_id, 'input_invalid');
+  }
+  return { ruledOut, errors };
+}
+
+export interface ChoicePreview {
+  readonly request: RouteRequest;
+  readonly choice: Choice;
+  readonly decision: Decision;
+}
+
+export function previewChoice(
+  fleet: Pick<FleetPoller, 'of' | 'nowMs'>,
+  route: RouteConstraints,
+  { headroomUsd, hidesHeadroom, ruledOut }: Headroom & Pick<RouteRequest, 'ruledOut'>,
+): ChoicePreview {
+  const { instances, priorMs } = fleet.of(route.capability);
+  const budget = { headroomUsd, hidesHeadroom };
+  const request = Object.assign(
+    { priorMs, nowMs: fleet.nowMs(), ruledOut, busy: new Set<string>() },
+    route,
+    budget,
+  );
+  const choice = choose(instances, request, Math.floor(Math.random() * 2 ** 31));
+  const decision = explainChoice(newId('decision'), request, choice, choice.best?.isFull === false);
+  return { request, choice, decision };
+}
+
+interface DecisionPage {
+  readonly items: DecisionListed[];
+  readonly next_cursor: string | null;
+}
+
+export interface DecisionService {
+  /** What a call made now would be given; claims and writes nothing. @throws AppError `not_found` */
+  preview(projectId: string, request: RouteRequestBody): Promise<Decision>;
+  /** @throws AppError `not_found` */
+  get(projectId: string, decisionId: string): Promise<DecisionDetail>;
+  /** Newest first. */
+  list(projectId: string, query: DecisionQuery): Promise<DecisionPage>;
+}
+
+interface DecisionDependencies extends CapabilityLookup {
+  /** For lists. */
+  readonly historyDb: Db;
+  readonly fleet: Pick<FleetPoller, 'of' | 'nowMs'>;
+  readonly validator: Pick<SchemaValidator, 'validateInput'>;
+}
+
+export function createDecisionService(dependencies: DecisionDependencies): DecisionService {
+  const { db, historyDb, fleet, validator } = dependencies;
+  return {
+    preview: async (projectId, { capability, input, ...wish }) => {
+      await requireCapability(dependencies, capability, '/capability');
+      const headroom = toHeadroom(await readHeadroom(db, projectId));
+      const { instances } = fleet.of(capability);
+      const { ruledOut } = input === undefined ? noRefusals : await findRefusals(validator, instances, input);
+      const route: RouteConstraints = {
+        capability,
+        tags: wish.tags,
+        priority: wish.priority,
+        timeoutMs: wish.timeout_ms,
+        versionRange: wish.version ?? null,
+        ceilingUsd: wish.budget_ceiling_usd ?? null,
+      };
+      return previewChoice(fleet, route, { ...headroom, ruledOut }).decision;
+    },
+
+    get: async (projectId, decisionId) => {
+      const row = await findDecision(db, projectId, attemptIdOf(decisionId));
+      if (row === undefined)
+        throw new AppError('not_found', `there is no decision ${decisionId}, or it is no longer kept`);
+      return toDetail(row);
+    },
+
+    list: (projectId, query) => listPage(historyDb, projectId, query),
+  };
+}
+
+const weekMs = 7 * 86_400_000;
+
+function spanOf({ since, until, run_id }: DecisionQuery) {
+  const to = until === undefined ? new Date() : new Date(until);
+  const isOfRun = run_id !== undefined && since === undefined && until === undefined;
+  if (isOfRun) return {};
+  const from = since === undefined ? new Date(to.getTime() - weekMs) : new Date(since);
+  return { since: from, until: to, ids: boundsOfIds('attempt', from, to) };
+}
+
+function toListed({
+  attempt_id,
+  started_at,
+  settled_nano,
+  inputs,
+  ...row
+}: ListedDecisionRow): DecisionListed {
+  return {
+    decision_id: decisionIdOf(attempt_id),
+    at: started_at.toISOString(),
+    run_id: row.run_id,
+    step_id: row.step_id,
+    chosen: row.chosen,
+    settled_usd: settled_nano === null ? null : fromNanoUsd(BigInt(settled_nano)),
+    duration_ms: row.duration_ms,
+    inputs: inputs ?? {},
+  };
+}
+
+async function listPage(db: Db, projectId: string, query: DecisionQuery): Promise<DecisionPage> {
+  const { capability, endpoint, run_id, limit, cursor } = query;
+  const after = cursor === undefined ? undefined : decodeCursor(cursor);
+  const filter = { capability, endpoint, run_id, ...spanOf(query), after, limit: limit + 1 };
+  const rows = await listDecisions(db, projectId, filter);
+  return toPage(rows, limit, { key: ({ attempt_id }) => attempt_id, item: toListed });
+}
+
+function toDetail({ attempt_id, decision, inputs, settled_nano, ...row }: DecisionRow): DecisionDetail {
+  const chosen = inputs === null ? null : replayChoice(inputs);
+  return {
+    ...decision,
+    decision_id: decisionIdOf(attempt_id),
+    settled_usd: settled_nano === null ? null : fromNanoUsd(BigInt(settled_nano)),
+    at: row.started_at.toISOString(),
+    capability: row.capability,
+    attempt_id,
+    run_id: row.run_id,
+    step_id: row.step_id,
+    inputs: inputs === null ? {} : showInputs(inputs),
+    replay: { chosen, same: chosen !== null && chosen === decision.chosen },
+  };
+}

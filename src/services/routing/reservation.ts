@@ -1,0 +1,244 @@
+/**
+ * The slot, and the money for it, on the instance that was chosen: claimed before the request, settled with the
+ * end of its delivery, or given back where nothing was sent. Giving back is repeated until it is written, and
+ * never rejects: what fails ends with its lease.
+ */
+
+import type { Logger } from 'pino';
+import type { StepState } from '../../contracts/run.ts';
+import type { Chosen, Missed } from '../../core/call/claim-search.ts';
+import type { AttemptEnding } from '../../core/call/drive-call.ts';
+import { hasFailedCall, type Verdict } from '../../core/call/judge.ts';
+import type { ClaimEnd } from '../../core/call/types.ts';
+import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import type { Shortage } from '../../core/money/reservation.ts';
+import { enforcedTimeout, reservationOf } from '../../core/routing/estimate.ts';
+import { explainChoice } from '../../core/routing/explain.ts';
+import type { RouteRequest } from '../../core/routing/types.ts';
+import type { AttemptEnd, BudgetShortage, Claim } from '../../db/attempt/attempt.ts';
+import type { FleetPoller } from '../fleet/fleet-poller.ts';
+import { decisionIdOf, newId, newToken } from '../ids.ts';
+import { type AttemptWriter, hasDurableEnd } from './attempt-writer.ts';
+import type { CallRequest, Claimed } from './routed-call.ts';
+
+/** Gives back a claim that was made. */
+export async function releaseClaim(
+  attemptWriter: Pick<AttemptWriter, 'settle'>,
+  claim: Claim,
+  why: string,
+): Promise<void> {
+  await attemptWriter.settle(toRelease(claim, why), hasDurableEnd(claim), false).catch(() => undefined);
+}
+
+/** Gives back a claim whose answer was lost: it may have been made, may still be under way, or may never be made. */
+async function withdrawClaim(
+  attemptWriter: Pick<AttemptWriter, 'withdraw'>,
+  claim: Claim,
+  why: string,
+): Promise<void> {
+  await attemptWriter.withdraw(claim, toRelease(claim, why), hasDurableEnd(claim)).catch(() => undefined);
+}
+
+function toRelease({ attempt_id, token, step }: Claim, why: string): AttemptEnd {
+  return {
+    attempt_id,
+    token,
+    state: 'released',
+    ambiguity: 'not_sent',
+    counted: false,
+    has_failed: false,
+    settled_nano: 0n,
+    certainty: 'exact',
+    duration_ms: 0,
+    error: { code: 'unavailable', message: why },
+    step_state: 'retrying',
+    output: undefined,
+    keeps: null,
+    event_data: {},
+    step,
+  };
+}
+
+export interface ClaimWriter {
+  readonly attemptWriter: Pick<AttemptWriter, 'claim' | 'withdraw'>;
+  readonly fleet: Pick<FleetPoller, 'noteClaim'>;
+  readonly leaseMs: number;
+}
+
+export type ClaimBestEnd = Exclude<ClaimEnd<Claimed>, { kind: 'none' }> | Missed;
+
+/** @param chosen of this call @param isTrial the one call that a half-open breaker lets through */
+export async function claimBest(
+  { attemptWriter, fleet, leaseMs }: ClaimWriter,
+  target: CallRequest,
+  chosen: Chosen & { readonly isTrial: boolean },
+): Promise<ClaimBestEnd> {
+  const { instance, isTrial } = chosen;
+  const timeoutMs = enforcedTimeout(instance, chosen.request);
+  const reserved = reservationOf(instance, chosen.request, chosen.best.costUsd);
+  const claim = toClaim(target, chosen, { reserved, leaseMs });
+  const takeBack = fleet.noteClaim(instance.instance_id);
+  // What follows from an answer goes out with it, and steps end durably.
+  const isDurable = reserved > 0n || target.isAtMostOnce || target.mayBeSent !== undefined;
+  const result = await attemptWriter.claim(claim, isDurable).catch((error: unknown) => {
+    takeBack();
+    void withdrawClaim(attemptWriter, claim, 'the claim was not answered'); // it may have been made all the same
+    throw error;
+  });
+  if (result.outcome === 'claimed') {
+    const { number, counted } = result;
+    const { decision } = claim;
+    return { kind: 'claimed', claim, instance, number, counted, timeoutMs, reserved, decision, isTrial };
+  }
+  takeBack();
+  switch (result.outcome) {
+    case 'answered':
+      return { kind: 'answered', output: result.output };
+    case 'over_budget':
+      return { kind: 'over_budget', shortage: toShortage(result.output) };
+    case 'failed_before':
+      return { kind: 'failed_before', failures: new Map(Object.entries(result.output)) };
+    default:
+      return { kind: result.outcome };
+  }
+}
+
+/** Whether this very call has made an attempt. */
+function hasTried({ ruledOut }: RouteRequest): boolean {
+  return [...ruledOut.values()].includes('already_tried');
+}
+
+function toClaim(
+  target: CallRequest,
+  { request, choice, best, instance, inputs }: Chosen,
+  { reserved, leaseMs }: { readonly reserved: bigint; readonly leaseMs: number },
+): Claim {
+  const attempt_id = newId('attempt');
+  const decision = explainChoice(decisionIdOf(attempt_id), request, choice, true);
+  return {
+    attempt_id,
+    token: newToken(),
+    key: target.key,
+    is_first: target.isKeyNew && request.ruledOut.size === 0,
+    begins_step: target.beginsStep === true && !hasTried(request),
+    known_failures: listFailures(request),
+    project_id: target.projectId,
+    step: target.step,
+    run_id: target.step?.run_id ?? target.runId ?? null,
+    capability: request.capability,
+    instance_id: instance.instance_id,
+    must_be_idle: best.tier === 0,
+    is_prefetch: target.isPrefetch === true,
+    cost_type: instance.cost_type,
+    rate_usd: instance.rate_usd,
+    lease_ms: leaseMs,
+    reserved_nano: reserved,
+    decision: { ...decision, reserved_usd: fromNanoUsd(reserved) },
+    inputs,
+  };
+}
+
+function listFailures({ ruledOut, failedBefore }: RouteRequest): string[] {
+  const known = new Set(failedBefore?.keys());
+  for (const [id, why] of ruledOut) if (why === 'already_tried') known.add(id);
+  return [...known];
+}
+
+function toShortage({ scope, run_id, resets_at, ...nano }: BudgetShortage): Shortage {
+  return {
+    scope,
+    runId: run_id,
+    limit: BigInt(nano.limit_nano),
+    spent: BigInt(nano.spent_nano),
+    reserved: BigInt(nano.reserved_nano),
+    resetsAt: resets_at === null ? null : new Date(resets_at).toISOString(),
+  };
+}
+
+// Writes how a delivery ended: result, cost, state of the step and event, in one statement.
+
+interface SettleDependencies {
+  readonly attemptWriter: Pick<AttemptWriter, 'settle'>;
+  readonly fleet: Pick<FleetPoller, 'noteLeaving' | 'noteRelease'>;
+  readonly logger: Logger;
+}
+
+interface SettledCall {
+  readonly request: Pick<CallRequest, 'holdsStep' | 'keeps'>;
+  readonly claimed: Claimed;
+}
+
+const stepStateOf: Record<Verdict['next'], StepState> = {
+  succeeded: 'succeeded',
+  failover: 'retrying',
+  retry: 'retrying',
+  failed: 'failed',
+  unknown: 'unknown',
+  cancelled: 'cancelled',
+};
+
+/** @returns whether the end was accepted; false: a later attempt owns the step, or the step has ended */
+export async function settleCall(
+  { attemptWriter, fleet, logger }: SettleDependencies,
+  { request, claimed }: SettledCall,
+  ending: AttemptEnding,
+): Promise<boolean> {
+  const { claim } = claimed;
+  const { instance_id } = claimed.instance;
+  const end = toAttemptEnd({ request, claimed }, ending);
+  const isDurable = hasDurableEnd(claim) || end.keeps !== null;
+  const isPatient = mayAnswerFirst(claim, ending.delivery.verdict);
+  if (isPatient) fleet.noteLeaving(instance_id, 1);
+  const settling = attemptWriter.settle(end, isDurable, isPatient).finally(() => {
+    if (isPatient) fleet.noteLeaving(instance_id, -1);
+    fleet.noteRelease(instance_id);
+  });
+  settling.catch((error: unknown) =>
+    logger.error({ err: error }, 'an end was not stored; its lease ends it'),
+  );
+  return isPatient || (await settling) === 'settled';
+}
+
+function toAttemptEnd(
+  { request: { holdsStep, keeps }, claimed }: SettledCall,
+  { delivery: { outcome, verdict, durationMs, amount, certainty }, end }: AttemptEnding,
+): AttemptEnd {
+  const { claim, instance } = claimed;
+  const { attempt_id, token, step } = claim;
+  const { endpoint } = instance;
+  const { error } = verdict;
+  const isStep = step !== null;
+  const kept = end === null ? null : (keeps?.(end) ?? null);
+  return {
+    attempt_id,
+    token,
+    state: verdict.attemptState,
+    ambiguity: verdict.ambiguity,
+    counted: verdict.counted,
+    has_failed: hasFailedCall(verdict),
+    settled_nano: amount,
+    certainty,
+    duration_ms: durationMs,
+    error,
+    step_state: isHeldOpen(holdsStep, verdict) ? 'retrying' : stepStateOf[verdict.next],
+    output: isStep && outcome.kind === 'answered' ? outcome.body : kept?.answer,
+    keeps: kept?.place ?? null,
+    step,
+    event_data: { endpoint, cost_usd: fromNanoUsd(amount), duration_ms: durationMs, error },
+  };
+}
+
+const ends: ReadonlySet<Verdict['next']> = new Set(['failed', 'unknown', 'cancelled']);
+
+/** Whether the step stays open although the call is over; what goes on by itself never ends it. */
+function isHeldOpen(holdsStep: CallRequest['holdsStep'], { next, error }: Verdict): boolean {
+  return holdsStep !== undefined && error !== null && ends.has(next) && holdsStep(error.code);
+}
+
+/**
+ * Whoever called directly, without an Idempotency-Key, is answered before the end is written: nothing is kept to answer
+ * with again. Should the process die in between, the lease ends the attempt, at the price of its whole reservation.
+ */
+function mayAnswerFirst({ step, is_first }: Claim, { next }: Verdict): boolean {
+  return step === null && is_first && next === 'succeeded';
+}

@@ -1,0 +1,107 @@
+/**
+ * Values of a run's expressions, the inputs of its steps among them: from the job, the stored results and, for an
+ * item, the list it comes from. An expression that cannot be worked out is a failure of the step, never of the
+ * process.
+ */
+import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
+import type { CompiledStep } from '../../core/definition/compile.ts';
+import { evaluateTemplate } from '../../core/expression/evaluate.ts';
+import type { ExpressionScope } from '../../core/expression/evaluation.ts';
+import { ExpressionError } from '../../core/expression/language.ts';
+import type { CompiledTemplate } from '../../core/expression/template.ts';
+import { type Evaluated, toItems } from '../../core/run/step-failures.ts';
+import type { StepKey } from '../../db/attempt/attempt.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { RunContext } from './run-context.ts';
+import { mentionsOf, type StepResults } from './step-results.ts';
+
+function unresolved(message: string): { readonly error: Failure } {
+  return {
+    error: { code: 'expression_unresolved', message },
+  };
+}
+
+async function evaluateWith<Value>(
+  results: StepResults,
+  context: RunContext,
+  template: CompiledTemplate,
+  evaluate: (scope: ExpressionScope) => Value,
+): Promise<Evaluated<Value>> {
+  const { steps, failure } = await results.scopeOf(context.run_id, mentionsOf(template));
+  if (failure !== null) return { error: failure };
+  try {
+    return { value: evaluate({ ...context.scope, steps }) };
+  } catch (error) {
+    if (error instanceof ExpressionError) return unresolved(error.message);
+    throw error;
+  }
+}
+
+/** Outside of any item. */
+export function evaluateInRun<Value>(
+  results: StepResults,
+  context: RunContext,
+  template: CompiledTemplate,
+  evaluate: (template: CompiledTemplate, scope: ExpressionScope) => Value,
+): Promise<Evaluated<Value>> {
+  return evaluateWith(results, context, template, (scope) => evaluate(template, scope));
+}
+
+/** The list of a step's `for_each`; null for a step without. */
+export async function readItems(
+  results: StepResults,
+  context: RunContext,
+  { definition, items }: CompiledStep,
+): Promise<Evaluated<readonly Json[] | null>> {
+  if (items === null) return { value: null };
+  return context.lists.of(definition.id, async () => {
+    const list = await evaluateInRun(results, context, items, evaluateTemplate);
+    if ('error' in list) return list;
+    return toItems(list.value);
+  });
+}
+
+/** The value of a template of a step. @param item 0 = of the step as a whole */
+async function evaluateInStep(
+  results: StepResults,
+  context: RunContext,
+  { step, item }: { readonly step: CompiledStep; readonly item: number },
+  template: CompiledTemplate,
+): Promise<Evaluated<Json>> {
+  if (item === 0) return evaluateInRun(results, context, template, evaluateTemplate);
+  const items = await readItems(results, context, step);
+  if ('error' in items) return items;
+  const own = items.value?.[item - 1];
+  if (own === undefined) return unresolved(`step ${step.definition.id} has no item ${item}`);
+  return evaluateWith(results, context, template, (scope) =>
+    evaluateTemplate(template, { ...scope, item: own, index: item - 1 }),
+  );
+}
+
+// One step of a run, or one item of it, and the input that the definition gives it.
+
+export interface StepUnit {
+  readonly context: RunContext;
+  readonly step: CompiledStep;
+  readonly key: StepKey;
+}
+
+/** @throws AppError `not_found` */
+export function stepOf(context: RunContext, stepId: string): CompiledStep {
+  const step = context.compiled.steps[context.indexOf.get(stepId) ?? -1];
+  if (step === undefined) throw new AppError('not_found', `run ${context.run_id} has no step ${stepId}`);
+  return step;
+}
+
+type ResolvedInput = { readonly input: JsonObject } | { readonly error: Failure };
+
+/** The input that a step's expressions give, or why they give none. @param item 0 = of the step as a whole */
+export async function resolveInput(
+  context: RunContext,
+  step: CompiledStep,
+  results: StepResults,
+  item = 0,
+): Promise<ResolvedInput> {
+  const evaluated = await evaluateInStep(results, context, { step, item }, step.input);
+  return 'error' in evaluated ? evaluated : { input: evaluated.value as JsonObject };
+}

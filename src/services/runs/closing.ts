@@ -1,0 +1,165 @@
+/**
+ * The end of a run: its output from the stored results, the steps that never began, one closing event. Its
+ * workflow asks for it (createCloseRun); a run whose workflow will not is closed for it (closeLostRun).
+ */
+
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Failure, Json } from '../../contracts/primitives.ts';
+import type { CancelRequest } from '../../contracts/run.ts';
+import { evaluateTemplate } from '../../core/expression/evaluate.ts';
+import type { RunOutcome } from '../../core/run/machine.ts';
+import { madeAtMs, noTelemetry, type Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { Db } from '../../db/connect.ts';
+import { cancelRunEscalations } from '../../db/escalation/escalation.ts';
+import { cancelRunReviews } from '../../db/review/review-delivery.ts';
+import { finishRun } from '../../db/run/run.ts';
+import { requestCancelOfChildren } from '../../db/run/run-control.ts';
+import { evaluateInRun } from '../run-data/evaluation.ts';
+import type { RunContext, RunContexts } from '../run-data/run-context.ts';
+import { mentionsOf, type StepResults } from '../run-data/step-results.ts';
+import { createRunSpans, type RunSpans } from '../telemetry/run-spans.ts';
+
+export interface RunClosing {
+  readonly run_id: string;
+  readonly outcome: RunOutcome;
+  readonly error: Failure | null;
+  /** A step escalated or waited: what its ladder and its question left open is closed. */
+  readonly has_waited?: boolean;
+}
+
+export interface CloseDependencies {
+  readonly db: Db;
+  readonly contexts: RunContexts;
+  readonly results: StepResults;
+  /** Default: nobody is told. */
+  readonly telemetry?: Telemetry;
+}
+
+export type ClosedRun = Pick<RunClosing, 'run_id' | 'outcome' | 'error'>;
+
+export type CloseRun = (closing: RunClosing) => Promise<ClosedRun>;
+
+/** @returns how the run ended: an output that cannot be evaluated makes a success a failure */
+export function createCloseRun(dependencies: CloseDependencies): CloseRun {
+  const { telemetry = noTelemetry } = dependencies;
+  const told = { metrics: telemetry.metrics, spans: createRunSpans(telemetry) };
+  return async (closing) => {
+    const { db, contexts } = dependencies;
+    const context = await contexts.open(closing.run_id);
+    const output = closing.outcome === 'succeeded' ? await evaluateOutput(dependencies, context) : null;
+    const { run_id, outcome, error } = closing;
+    const end =
+      output?.error === undefined
+        ? { run_id, outcome, error }
+        : { run_id, outcome: 'failed' as const, error: output.error };
+    const isFirst = await finishRun(db, {
+      run_id: closing.run_id,
+      state: end.outcome,
+      output: output?.value,
+      error: end.error,
+      step_ids: end.outcome === 'succeeded' ? [] : context.definition.steps.map(({ id }) => id),
+    });
+    if (isFirst) tellEnd(told, context, end);
+    if (closing.has_waited === true) {
+      await cancelRunReviews(db, closing.run_id);
+      await cancelRunEscalations(db, closing.run_id);
+    }
+    return end;
+  };
+}
+
+interface EndListeners extends Pick<Telemetry, 'metrics'> {
+  readonly spans: RunSpans;
+}
+
+function tellEnd({ metrics, spans }: EndListeners, context: RunContext, { outcome, error }: ClosedRun): void {
+  const { run_id, pipeline } = context;
+  metrics.add('runs_total', { pipeline, state: outcome });
+  metrics.observe('run_duration_seconds', { pipeline }, Math.max(0, Date.now() - madeAtMs(run_id)) / 1_000);
+  spans.endRun(context, { state: outcome, error: error?.code ?? null });
+}
+
+interface RunResult {
+  readonly value?: Json;
+  readonly error?: Failure;
+}
+
+/** The largest output of a run, bytes. */
+const largestOutput = 16 * 1_048_576;
+/** The most bytes of all results that an output mentions: they are in memory at once. */
+const largestSources = 128 * 1_048_576;
+
+function tooLarge(what: string, bytes: number, limit: number): RunResult {
+  return {
+    error: {
+      code: 'output_too_large',
+      message: `${what} takes ${bytes} bytes; at most ${limit} are allowed`,
+    },
+  };
+}
+
+/** The definition's `output`, else the outputs of the steps that no other step waits for, by id. */
+async function evaluateOutput(dependencies: CloseDependencies, context: RunContext): Promise<RunResult> {
+  const { output } = context.compiled;
+  const sources =
+    output === null
+      ? lastSteps(context)
+      : mentionsOf(output).flatMap(({ step_id, reads_output }) => (reads_output ? [step_id] : []));
+  const bytes = await dependencies.results.bytesOf(context.run_id, sources);
+  const limit = output === null ? largestOutput : largestSources;
+  if (bytes > limit) return tooLarge(`what the output of the run is made of`, bytes, limit);
+  if (output === null) return gatherOutputs(dependencies, context, sources);
+  const evaluated = await evaluateInRun(dependencies.results, context, output, evaluateTemplate);
+  if ('error' in evaluated) {
+    const { code, message } = evaluated.error;
+    return { error: { code, message: `output: ${message}` } };
+  }
+  const size = Buffer.byteLength(JSON.stringify(evaluated.value));
+  return size > largestOutput ? tooLarge('the output of the run', size, largestOutput) : evaluated;
+}
+
+async function gatherOutputs(
+  { results }: CloseDependencies,
+  { run_id }: RunContext,
+  stepIds: readonly string[],
+): Promise<RunResult> {
+  const mentions = stepIds.map((step_id) => ({ step_id, reads_output: true }));
+  const { steps, failure } = await results.scopeOf(run_id, mentions);
+  if (failure !== null) return { error: failure };
+  return { value: Object.fromEntries(stepIds.map((id) => [id, steps[id]?.output ?? null])) };
+}
+
+function lastSteps({ compiled: { steps } }: RunContext): string[] {
+  const awaited = new Set(steps.flatMap(({ dependencies }) => dependencies));
+  return steps.flatMap(({ definition }, index) => (awaited.has(index) ? [] : [definition.id]));
+}
+
+// Closes a run whose workflow will not: it was ended from outside, or never started. What it left open ends with
+// it; the runs that its steps have started are asked to cancel.
+
+export interface LostRun {
+  readonly run_id: string;
+  readonly definition: PipelineDefinition;
+}
+
+export interface LostEnd {
+  readonly state: 'failed' | 'cancelled';
+  readonly error: Failure;
+  /** How the runs below it are cancelled. */
+  readonly mode: CancelRequest['mode'];
+}
+
+/** A run that has ended stays as it is. */
+export function closeLostRun(
+  db: Db,
+  { run_id, definition }: LostRun,
+  { state, error, mode }: LostEnd,
+): Promise<void> {
+  return db.transaction(async (trx) => {
+    const step_ids = definition.steps.map(({ id }) => id);
+    await finishRun(trx, { run_id, state, output: undefined, error, step_ids });
+    await cancelRunReviews(trx, run_id);
+    await cancelRunEscalations(trx, run_id);
+    await requestCancelOfChildren(trx, run_id, { reason: `its parent ${run_id} has ended`, mode });
+  });
+}

@@ -1,0 +1,212 @@
+/**
+ * Turns an order for a run into the row of the run, checked. Nothing is written.
+ *
+ * Whether the steps of a run are queued is decided from the router's view of the fleet in memory: no instance is
+ * asked, and nothing is read from the database.
+ */
+
+import type { DecidedRoute, DispatchRoute } from '../../contracts/decision.ts';
+import type { JsonObject, Priority } from '../../contracts/primitives.ts';
+import type { RunRequest } from '../../contracts/run.ts';
+import { findMediaJobs, type MediaMention } from '../../core/media.ts';
+import { chooseDispatch } from '../../core/run/dispatch.ts';
+import { formatTraceParent, noTelemetry, type Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { Db } from '../../db/connect.ts';
+import { findJob } from '../../db/run/job.ts';
+import type { NewRun, RunOrigin } from '../../db/run/run.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { FleetPoller } from '../fleet/fleet-poller.ts';
+import { newId } from '../ids.ts';
+import { bindJobMedia, type OwnMedia, refuseForeign } from '../jobs.ts';
+import { choiceOf, type KnownDefinition, type KnownDefinitions } from './definitions.ts';
+
+export interface RunJob {
+  readonly job_id: string;
+  readonly body: JsonObject;
+  readonly isNew: boolean;
+}
+
+interface RunOrder {
+  readonly known: KnownDefinition;
+  /** The definition is in the database. */
+  readonly isStored: boolean;
+  readonly job: RunJob;
+  readonly priority: Priority | undefined;
+  /** Null = none; undefined = the definition's. */
+  readonly budget_ceiling_usd: number | null | undefined;
+  readonly labels: Readonly<Record<string, string>> | undefined;
+  readonly rerun_of?: string;
+  /** Of a repetition that takes results over: whose files those name. */
+  readonly reusedJobs?: ReadonlyMap<string, MediaMention>;
+  readonly origin?: RunOrigin;
+}
+
+export interface PreparedRun extends Pick<RunOrder, 'known' | 'isStored' | 'job'> {
+  readonly row: NewRun;
+  /** Jobs that have to be there when the run is written, its own and those whose files it names; and what is answered if not. */
+  readonly needed: ReadonlyMap<string, () => AppError>;
+}
+
+/** Whether a definition can run as things are now. @throws AppError `definition_invalid` with all findings */
+export type CheckForRun = (
+  projectId: string,
+  known: Pick<KnownDefinition, 'definition' | 'digest'>,
+) => Promise<{
+  /** Digest of the spec that it was checked against, by capability. */
+  readonly specs: Readonly<Record<string, string>>;
+}>;
+
+export interface PrepareDependencies {
+  readonly db: Db;
+  readonly definitions: KnownDefinitions;
+  readonly checkForRun: CheckForRun;
+  readonly decideDispatch: DecideDispatch;
+  readonly ownMedia: OwnMedia;
+  /** Runs of a project that may be open. */
+  readonly mostOpenRuns: number;
+  /** Default: nobody is told. */
+  readonly telemetry?: Telemetry;
+}
+
+export function newJob(job: JsonObject): RunJob {
+  const job_id = newId('job');
+  return { job_id, body: bindJobMedia(job, job_id), isNew: true };
+}
+
+/** A job that is there. @throws AppError `not_found` */
+async function findRunJob(db: Db, projectId: string, jobId: string): Promise<RunJob> {
+  const found = await findJob(db, { project_id: projectId, job_id: jobId });
+  if (found === null) throw noSuchJob(jobId);
+  return { job_id: jobId, body: found.body, isNew: false };
+}
+
+interface NamingJob {
+  readonly job_id: string;
+  /** Null: it is not known yet. */
+  readonly body: JsonObject | null;
+}
+
+/** @throws AppError `media_unknown` */
+export async function requireOwnMedia(
+  ownMedia: OwnMedia,
+  projectId: string,
+  { known, job }: { readonly known: KnownDefinition; readonly job: NamingJob | null },
+): Promise<void> {
+  const written = await ownMedia.judge(projectId, known.mediaJobs);
+  if (written !== null) throw refuseForeign(written, '/definition');
+  if (job === null || job.body === null) return;
+  const given = await ownMedia.findForeign(projectId, job.body, job.job_id);
+  if (given !== null) throw refuseForeign(given, '/job');
+}
+
+/** Why a run cannot be without each job that must be there with it. */
+function listNeeded({ known, job, reusedJobs }: RunOrder): PreparedRun['needed'] {
+  const needed = new Map<string, () => AppError>();
+  const need = (mentions: ReadonlyMap<string, MediaMention>, pointer: string): void => {
+    for (const [jobId, mention] of mentions) needed.set(jobId, () => refuseForeign(mention, pointer));
+  };
+  need(known.mediaJobs, '/definition');
+  // A repetition may take over the results of all steps that read what is gone.
+  if (reusedJobs === undefined) need(findMediaJobs(job.body), '/job');
+  if (reusedJobs !== undefined) need(reusedJobs, '/from');
+  needed.delete(job.job_id);
+  if (!job.isNew) needed.set(job.job_id, () => noSuchJob(job.job_id));
+  return needed;
+}
+
+function noSuchJob(jobId: string): AppError {
+  return new AppError('not_found', `there is no job ${jobId}`);
+}
+
+/** @throws AppError `job_invalid` when the job does not give the key */
+function readConcurrency(
+  { known, job }: Pick<RunOrder, 'known' | 'job'>,
+  runId: string,
+): Pick<NewRun, 'concurrency_key' | 'concurrency_limit'> {
+  const { concurrency, pipeline, version } = known.definition;
+  if (concurrency === undefined) return {};
+  const { job_id, body } = job;
+  const key = known.concurrencyKey(body, { id: runId, job_id, attempt: 1, pipeline, version });
+  return key === null ? {} : { concurrency_key: key, concurrency_limit: concurrency.limit };
+}
+
+/** Where it stands in the trace of whoever starts it. */
+function placeInTrace({ tracing }: Telemetry, runId: string): Pick<NewRun, 'trace_parent'> {
+  const parent = tracing.current()?.traceOfRun(runId) ?? null;
+  return parent === null ? {} : { trace_parent: formatTraceParent(parent) };
+}
+
+/** @throws AppError `job_invalid`, `media_unknown`, `definition_invalid` when it cannot run as things are now */
+export async function prepareRun(
+  {
+    checkForRun,
+    decideDispatch,
+    ownMedia,
+    telemetry = noTelemetry,
+  }: Omit<PrepareDependencies, 'db' | 'definitions' | 'mostOpenRuns'>,
+  projectId: string,
+  order: RunOrder,
+): Promise<PreparedRun> {
+  const { known, job } = order;
+  const { definition, digest } = known;
+  known.checkJob(job.body);
+  await requireOwnMedia(ownMedia, projectId, { known, job: job.isNew ? job : null });
+  const { specs } = await checkForRun(projectId, { definition, digest });
+  const run_id = newId('run');
+  const { pipeline, version, defaults } = definition;
+  const dispatch = decideDispatch(known.openRoutes);
+  const row: NewRun = {
+    run_id,
+    project_id: projectId,
+    job_id: job.job_id,
+    pipeline,
+    version,
+    digest,
+    specs,
+    priority: order.priority ?? definition.priority ?? defaults?.priority ?? 'standard',
+    budget_ceiling_usd:
+      order.budget_ceiling_usd === undefined
+        ? (definition.budget_ceiling_usd ?? null)
+        : order.budget_ceiling_usd,
+    labels: { ...definition.labels, ...order.labels },
+    ...(dispatch.length === 0 ? {} : { dispatch }),
+    ...(order.rerun_of === undefined ? {} : { rerun_of: order.rerun_of }),
+    ...readConcurrency(order, run_id),
+    ...order.origin,
+    ...placeInTrace(telemetry, run_id),
+  };
+  return { row, known, isStored: order.isStored, job, needed: listNeeded(order) };
+}
+
+/** What a request asks for. @throws AppError `not_found`, `definition_invalid` */
+export async function readRequest(
+  { db, definitions }: Pick<PrepareDependencies, 'db' | 'definitions'>,
+  projectId: string,
+  request: RunRequest,
+): Promise<RunOrder> {
+  const { definition, pipeline = '', job_id, job = {} } = request;
+  const known =
+    definition === undefined
+      ? await definitions.find(projectId, pipeline, choiceOf(request))
+      : await definitions.ofBody(definition);
+  return {
+    known,
+    isStored: definition === undefined,
+    job: job_id === undefined ? newJob(job) : await findRunJob(db, projectId, job_id),
+    priority: request.priority,
+    budget_ceiling_usd: request.budget_ceiling_usd,
+    labels: request.labels,
+  };
+}
+
+/** Once per run, so that a capability that has become slow is queued from the next run on. */
+type DecideDispatch = (routes: readonly DispatchRoute[]) => readonly DecidedRoute[];
+
+/** Whether the steps of a run are queued, from the router's picture of the fleet: nobody is asked, nothing is read. */
+export function createDecideDispatch(fleet: Pick<FleetPoller, 'of'>): DecideDispatch {
+  return (routes) =>
+    routes.map((route) => {
+      const { capability, capability_version: versionRange = null, tags = [] } = route;
+      return { ...route, ...chooseDispatch(fleet.of(capability).instances, { versionRange, tags }) };
+    });
+}

@@ -1,0 +1,184 @@
+/**
+ * A run once more: the same job, or another one, with what need not happen again taken over by value. Preview and
+ * run decide by the same rule, and nothing is written for a preview.
+ */
+import { parseMediaReference } from '../../contracts/media.ts';
+import type { ProblemItem } from '../../contracts/problem.ts';
+import { type RerunPreview, type RerunRequest, type Run, terminalRunStates } from '../../contracts/run.ts';
+import { compileDefinition } from '../../core/definition/compile.ts';
+import { findMediaJobs, type MediaMention } from '../../core/media.ts';
+import { createNameSuggester } from '../../core/nearest-name.ts';
+import { chooseReused, type Repetition, type ReuseChoice } from '../../core/run/choose-reused.ts';
+import type { Db } from '../../db/connect.ts';
+import {
+  copySteps,
+  keepRepeated,
+  listMentionedMedia,
+  type MentionedMedia,
+  type RepeatedRun,
+  readRepeatedRun,
+  readStepStates,
+} from '../../db/run/run-control.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
+import { insertAdmittedRun } from './admission.ts';
+import type { KnownDefinition } from './definitions.ts';
+import { newJob, type PrepareDependencies, prepareRun, type RunJob } from './preparation.ts';
+import { newRunView, noSuchRun } from './run-view.ts';
+import { answerOnce, type Idempotency, type KeepAnswer, type Submission } from './submission.ts';
+
+export interface RerunDependencies extends PrepareDependencies {
+  readonly media: Pick<MediaLibrary, 'exists'>;
+}
+
+export interface RerunOrder {
+  readonly project_id: string;
+  readonly run_id: string;
+  readonly request: RerunRequest;
+  readonly idempotency: Idempotency | null;
+}
+
+interface Rerun {
+  readonly before: RepeatedRun;
+  readonly known: KnownDefinition;
+  readonly job: RunJob;
+  readonly choice: ReuseChoice;
+  /** Whose files the results name that it takes over. */
+  readonly reusedJobs: ReadonlyMap<string, MediaMention>;
+}
+
+const headsAtOnce = 32;
+
+async function readBefore(db: Db, { project_id, run_id }: RerunOrder): Promise<RepeatedRun> {
+  const before = await readRepeatedRun(db, { project_id, run_id });
+  if (before === undefined) throw noSuchRun(run_id);
+  return before;
+}
+
+/** @throws AppError `request_invalid` for steps that the definition does not have */
+function requireSteps(from: readonly string[], known: KnownDefinition): void {
+  const ids = new Set(known.definition.steps.map(({ id }) => id));
+  const suggest = createNameSuggester(ids);
+  const errors = from.flatMap((id, index): ProblemItem[] => {
+    if (ids.has(id)) return [];
+    const suggestion = suggest(id);
+    const found = { pointer: `/from/${index}`, code: 'unknown_step', message: `there is no step ${id}` };
+    return [suggestion === undefined ? found : { ...found, suggestion }];
+  });
+  const [first] = errors;
+  if (first === undefined) return;
+  const { message, suggestion } = first;
+  throw new AppError('request_invalid', suggestion === undefined ? message : `${message}; ${suggestion}`, {
+    errors,
+  });
+}
+
+/** The first file that is gone, by step whose result names it. */
+async function findMissing(
+  { media, ownMedia }: Pick<RerunDependencies, 'media' | 'ownMedia'>,
+  projectId: string,
+  mentioned: readonly MentionedMedia[],
+): Promise<ReadonlyMap<string, string>> {
+  const missing = new Map<string, string>();
+  for (let at = 0; at < mentioned.length; at += headsAtOnce) {
+    await Promise.all(
+      mentioned.slice(at, at + headsAtOnce).map(async ({ step_id, reference }) => {
+        const path = parseMediaReference(reference);
+        if (path === null) return;
+        // Of a file that is not the project's not even this is told.
+        const isForeign = (await ownMedia.findForeign(projectId, reference)) !== null;
+        if (isForeign || !(await media.exists(path))) missing.set(step_id, reference);
+      }),
+    );
+  }
+  return missing;
+}
+
+/** Files are looked for only where everything else speaks for keeping the result. */
+async function choose(
+  dependencies: RerunDependencies,
+  before: RepeatedRun,
+  repetition: Omit<Repetition, 'missing'>,
+): Promise<Pick<Rerun, 'choice' | 'reusedJobs'>> {
+  const first = chooseReused({ ...repetition, missing: new Map() });
+  if (first.reused.length === 0) return { choice: first, reusedJobs: new Map() };
+  const mentioned = await listMentionedMedia(dependencies.db, before.run_id, first.reused);
+  const missing = await findMissing(dependencies, before.project_id, mentioned);
+  const choice = missing.size === 0 ? first : chooseReused({ ...repetition, missing });
+  const taken = new Set(choice.reused);
+  const references = mentioned.filter(({ step_id }) => taken.has(step_id)).map(({ reference }) => reference);
+  return { choice, reusedJobs: findMediaJobs(references) };
+}
+
+async function plan(dependencies: RerunDependencies, order: RerunOrder): Promise<Rerun> {
+  const { db, definitions } = dependencies;
+  const { from = null, only_failed = false, version, job: otherJob } = order.request;
+  const before = await readBefore(db, order);
+  const known =
+    version === undefined
+      ? await definitions.ofDigest(before.digest)
+      : await definitions.find(order.project_id, before.pipeline, { version });
+  if (from !== null) requireSteps(from, known);
+  const job: RunJob =
+    otherJob === undefined ? { job_id: before.job_id, body: before.job, isNew: false } : newJob(otherJob);
+  const chosen = await choose(dependencies, before, {
+    compiled: compileDefinition(known.definition),
+    before: before.definition,
+    roots: { job: job.body, run: { job_id: job.job_id, version: known.definition.version } },
+    rootsBefore: { job: before.job, run: { job_id: before.job_id, version: before.definition.version } },
+    from,
+    onlyFailed: only_failed,
+    states: await readStepStates(db, before.run_id),
+  });
+  return { before, known, job, ...chosen };
+}
+
+async function start(dependencies: RerunDependencies, order: RerunOrder, keep: KeepAnswer): Promise<Run> {
+  const { before, known, job, choice, reusedJobs } = await plan(dependencies, order);
+  const { run_id: from, state, priority, budget_ceiling_usd: former, labels } = before;
+  const { budget_ceiling_usd = former === null ? null : Number(former) } = order.request;
+  if (!terminalRunStates.has(state)) {
+    throw new AppError('state_conflict', `run ${from} is ${state}; only one that has ended can be repeated`);
+  }
+  const prepared = await prepareRun(dependencies, order.project_id, {
+    known,
+    isStored: true,
+    job,
+    priority,
+    labels,
+    rerun_of: from,
+    ...(choice.reused.length === 0 ? {} : { reusedJobs }),
+    budget_ceiling_usd,
+  });
+  const run = newRunView(prepared.row, known.definition, choice.reused);
+  await dependencies.db.transaction(async (trx) => {
+    await keep(trx, 202, run);
+    if (!(await keepRepeated(trx, from))) throw noSuchRun(from);
+    const { run_id: to } = await insertAdmittedRun(trx, prepared, dependencies.mostOpenRuns);
+    if (choice.reused.length > 0) await copySteps(trx, { from, to, step_ids: choice.reused });
+  });
+  return run;
+}
+
+export function createRerunRun(dependencies: RerunDependencies) {
+  return {
+    /** @throws AppError `not_found`, `request_invalid` */
+    preview: async (order: RerunOrder): Promise<RerunPreview> => {
+      const { reused, executed } = (await plan(dependencies, order)).choice;
+      return { reused: [...reused], executed: [...executed] };
+    },
+
+    /** @throws AppError `not_found`, `state_conflict` before it has ended, `open_runs_limit`, `request_invalid`, `job_invalid` */
+    rerun: async (order: RerunOrder): Promise<Submission> => {
+      const { answer, replayed } = await answerOnce<Run>(dependencies.db, {
+        project_id: order.project_id,
+        request: `POST /v1/runs/${order.run_id}/rerun`,
+        idempotency: order.idempotency,
+        work: (keep) => start(dependencies, order, keep),
+      });
+      return { run: answer, replayed };
+    },
+  };
+}
+
+export type RerunRun = ReturnType<typeof createRerunRun>;

@@ -1,0 +1,254 @@
+/**
+ * Takes the runs that requests ask for, one or many at once. One transaction writes the job, the run and the
+ * stored answer, so that a repeated request with the same Idempotency-Key meets one run, also when the process
+ * died right after answering.
+ *
+ * A run that something else than a request asks for, a start of a schedule, is taken at most once for its origin:
+ * it is written here and started by a server.
+ */
+import type { Json } from '../../contracts/primitives.ts';
+import type { Problem } from '../../contracts/problem.ts';
+import type { BulkAnswer, Run, RunRequest } from '../../contracts/run.ts';
+import type { Db } from '../../db/connect.ts';
+import { findAnswer, insertAnswer } from '../../db/idempotency.ts';
+import type { NewRun, RunOrigin } from '../../db/run/run.ts';
+import { digestDefinition } from '../../definitions/submission.ts';
+import { AppError, toAppError } from '../../errors/app-error.ts';
+import { type AdmissionResult, insertAdmittedRun, insertAdmittedRuns } from './admission.ts';
+import type { KnownDefinition, KnownDefinitions } from './definitions.ts';
+import type { RunToStart } from './delivery.ts';
+import {
+  type CheckForRun,
+  type PrepareDependencies,
+  type PreparedRun,
+  prepareRun,
+  readRequest,
+} from './preparation.ts';
+import { newRunView } from './run-view.ts';
+
+// One answer for an Idempotency-Key: it is stored by the transaction that does the work, so a repeated request
+// meets the first one's answer, also when the process died right after giving it.
+
+export interface Idempotency {
+  readonly key: string;
+  readonly bodySha256: Buffer;
+}
+
+/** Undoes the transaction of the second of two equal requests. */
+class KeyTaken extends Error {}
+
+/** Called in the transaction that does the work. */
+export type KeepAnswer = (trx: Db, status: number, answer: object) => Promise<void>;
+
+interface Once<Answer> {
+  readonly project_id: string;
+  /** Method and path. */
+  readonly request: string;
+  readonly idempotency: Idempotency | null;
+  readonly work: (keep: KeepAnswer) => Promise<Answer>;
+}
+
+/** @throws AppError `idempotency_key_reuse`, `idempotency_in_progress` */
+export async function answerOnce<Answer>(
+  db: Db,
+  { project_id, request, idempotency, work }: Once<Answer>,
+): Promise<{ readonly answer: Answer; readonly replayed: boolean }> {
+  if (idempotency === null) return { answer: await work(async () => undefined), replayed: false };
+  const { key, bodySha256: body_sha256 } = idempotency;
+
+  const replay = async (): Promise<Answer | null> => {
+    const stored = await findAnswer(db, { project_id, request, key });
+    if (stored === undefined) return null;
+    if (stored.body_sha256.equals(body_sha256)) return stored.answer as unknown as Answer;
+    throw new AppError('idempotency_key_reuse', `Idempotency-Key "${key}" was used with another body`);
+  };
+
+  const known = await replay();
+  if (known !== null) return { answer: known, replayed: true };
+  try {
+    const keep: KeepAnswer = async (trx, status, answer) => {
+      const stored = { project_id, request, key, body_sha256 };
+      if (!(await insertAnswer(trx, stored, status, answer as unknown as Json))) throw new KeyTaken();
+    };
+    return { answer: await work(keep), replayed: false };
+  } catch (error) {
+    if (!(error instanceof KeyTaken)) throw error;
+    const winner = await replay();
+    if (winner !== null) return { answer: winner, replayed: true };
+    throw new AppError('idempotency_in_progress', 'the first request is being handled');
+  }
+}
+
+export interface Submission {
+  readonly run: Run;
+  readonly replayed: boolean;
+}
+
+interface NewSubmission extends Submission {
+  /** Null: it waits its turn, or was taken before. */
+  readonly start: RunToStart | null;
+}
+
+export type SubmitRun = (
+  projectId: string,
+  request: RunRequest,
+  idempotency: Idempotency | null,
+) => Promise<NewSubmission>;
+
+function waitsItsTurn({ concurrency_key, is_admitted = false }: NewRun): boolean {
+  return concurrency_key !== undefined && !is_admitted;
+}
+
+function toStart({ known, row }: PreparedRun): RunToStart {
+  return {
+    run_id: row.run_id,
+    project_id: row.project_id,
+    pipeline: row.pipeline,
+    version: row.version,
+    priority: row.priority,
+    definition: known.definition,
+    reused: [],
+    dispatch: row.dispatch ?? [],
+    state: 'queued',
+    control_version: 0,
+    budget_version: 0,
+  };
+}
+
+/** Nothing is written but the run and its job, which needs no transaction around it. */
+function isOneStatement({ isStored, row, needed }: PreparedRun, idempotency: Idempotency | null): boolean {
+  return isStored && idempotency === null && row.concurrency_key === undefined && needed.size === 0;
+}
+
+export function createSubmitRun(dependencies: PrepareDependencies): SubmitRun {
+  return async (projectId, request, idempotency) => {
+    const { db } = dependencies;
+    let start: RunToStart | null = null;
+    const { answer, replayed } = await answerOnce<Run>(db, {
+      project_id: projectId,
+      request: 'POST /v1/runs',
+      idempotency,
+      work: async (keep) => {
+        const order = await readRequest(dependencies, projectId, request);
+        const prepared = await prepareRun(dependencies, projectId, order);
+        const run = newRunView(prepared.row, prepared.known.definition);
+        const write = async (trx: Db): Promise<NewRun> => {
+          await keep(trx, 202, run);
+          return insertAdmittedRun(trx, prepared, dependencies.mostOpenRuns);
+        };
+        const placed = await (isOneStatement(prepared, idempotency) ? write(db) : db.transaction(write));
+        if (!waitsItsTurn(placed)) start = toStart(prepared);
+        return run;
+      },
+    });
+    return { run: answer, replayed, start };
+  };
+}
+
+export interface BulkSubmission {
+  readonly answer: BulkAnswer;
+  readonly replayed: boolean;
+}
+
+export interface BulkOrder {
+  readonly projectId: string;
+  /** A request, or why it is none. */
+  readonly requests: readonly (RunRequest | AppError)[];
+  readonly idempotency: Idempotency | null;
+  readonly toProblem: (error: AppError) => Problem;
+}
+
+export type SubmitRuns = (order: BulkOrder) => Promise<BulkSubmission>;
+
+/** Definitions that one request may bring: each is checked at length. */
+const mostBodies = 20;
+
+/** Each definition is looked up once, and checked once. */
+function rememberFinds({ find, ofBody, ...definitions }: KnownDefinitions): KnownDefinitions {
+  const found = new Map<string, Promise<KnownDefinition>>();
+  const bodies = new Map<string, Promise<KnownDefinition>>();
+  return {
+    ...definitions,
+    ofBody: async (definition) => {
+      const digest = digestDefinition(definition);
+      if (!bodies.has(digest) && bodies.size === mostBodies) {
+        const message = `more than ${mostBodies} different definitions in one request; store them, and name them`;
+        throw new AppError('request_invalid', message);
+      }
+      const known = bodies.get(digest) ?? ofBody(definition);
+      bodies.set(digest, known);
+      return known;
+    },
+    find: (projectId, pipeline, choice) => {
+      const name = JSON.stringify([pipeline, choice]);
+      const known = found.get(name) ?? find(projectId, pipeline, choice);
+      found.set(name, known);
+      return known;
+    },
+  };
+}
+
+function rememberChecks(checkForRun: CheckForRun): CheckForRun {
+  const checked = new Map<string, ReturnType<CheckForRun>>();
+  return (projectId, known) => {
+    const check = checked.get(known.digest) ?? checkForRun(projectId, known);
+    checked.set(known.digest, check);
+    return check;
+  };
+}
+
+/** Each run is taken or refused by itself, and all that are taken are written at once. */
+export function createSubmitRuns(dependencies: PrepareDependencies): SubmitRuns {
+  return async ({ projectId, requests, idempotency, toProblem }) => {
+    const { db, mostOpenRuns: mostOpen } = dependencies;
+    const within = {
+      ...dependencies,
+      definitions: rememberFinds(dependencies.definitions),
+      checkForRun: rememberChecks(dependencies.checkForRun),
+    };
+
+    const prepare = async (request: RunRequest | AppError): Promise<PreparedRun | AppError> => {
+      if (request instanceof AppError) return request;
+      try {
+        return await prepareRun(within, projectId, await readRequest(within, projectId, request));
+      } catch (error) {
+        const refused = toAppError(error);
+        if (refused.code === 'internal') throw error;
+        return refused;
+      }
+    };
+
+    const toItem = (placed: AdmissionResult | undefined): BulkAnswer['items'][number] => {
+      if (placed === undefined) throw new AppError('internal', 'a run was neither taken nor refused');
+      if (placed instanceof AppError) return { status: placed.status, error: toProblem(placed) };
+      return { status: 202, run_id: placed.run_id };
+    };
+
+    const work = async (keep: KeepAnswer): Promise<BulkAnswer> => {
+      const prepared: (PreparedRun | AppError)[] = [];
+      for (const request of requests) prepared.push(await prepare(request));
+      const sound = prepared.filter((run): run is PreparedRun => !(run instanceof AppError));
+      return db.transaction(async (trx) => {
+        const placed = await insertAdmittedRuns(trx, { project_id: projectId, mostOpen }, sound);
+        const ends = new Map(sound.map((run, index) => [run, placed[index]]));
+        const answer = {
+          items: prepared.map((run) => toItem(run instanceof AppError ? run : ends.get(run))),
+        };
+        await keep(trx, 200, answer);
+        return answer;
+      });
+    };
+
+    return answerOnce(db, { project_id: projectId, request: 'POST /v1/runs/bulk', idempotency, work });
+  };
+}
+
+/** @returns the run's id @throws AppError `state_conflict` when the origin has one already; else as a request */
+export function createSubmitOriginatedRun(dependencies: PrepareDependencies) {
+  return async (projectId: string, request: RunRequest, origin: RunOrigin): Promise<string> => {
+    const order = await readRequest(dependencies, projectId, request);
+    const prepared = await prepareRun(dependencies, projectId, { ...order, origin });
+    const { db, mostOpenRuns } = dependencies;
+    return (await db.transaction((trx) => insertAdmittedRun(trx, prepared, mostOpenRuns))).run_id;
+  };
+}

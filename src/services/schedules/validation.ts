@@ -1,0 +1,113 @@
+/** What a schedule must name and hold so that its starts can succeed, told when it is written and not at night. */
+import type { ProblemItem } from '../../contracts/problem.ts';
+import type { ScheduleRequest } from '../../contracts/schedule.ts';
+import { parseDuration } from '../../core/duration.ts';
+import { createNameSuggester } from '../../core/nearest-name.ts';
+import { isKnownTimezone } from '../../db/access/project.ts';
+import type { Db } from '../../db/connect.ts';
+import { listAliases, listPipelineNames, listVersionNames } from '../../db/pipeline.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { type OwnMedia, ownNamespace } from '../jobs.ts';
+import { choiceOf, type KnownDefinition, type KnownDefinitions } from '../runs/definitions.ts';
+import { requireOwnMedia } from '../runs/preparation.ts';
+import { readCron } from './cron.ts';
+
+export interface ScheduleCheck {
+  readonly db: Db;
+  readonly definitions: Pick<KnownDefinitions, 'find'>;
+  readonly ownMedia: OwnMedia;
+}
+
+/** Temporal looks back no less; without any it would look back a year. */
+const leastCatchUpMs = 10_000;
+const mostCatchUpMs = 365 * 86_400_000;
+
+function suggest(name: string, known: readonly string[]): Pick<ProblemItem, 'suggestion'> {
+  const suggestion = createNameSuggester(known)(name);
+  return suggestion === undefined ? {} : { suggestion };
+}
+
+function checkCron({ cron }: ScheduleRequest): ProblemItem[] {
+  try {
+    readCron(cron);
+    return [];
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return [{ pointer: '/cron', code: 'cron_invalid', message: error.message }];
+  }
+}
+
+async function checkTimezone(db: Db, { timezone }: ScheduleRequest): Promise<ProblemItem[]> {
+  if (await isKnownTimezone(db, timezone)) return [];
+  const message = `${JSON.stringify(timezone)} is no IANA time zone; one is Europe/Berlin`;
+  const known = ['UTC', ...Intl.supportedValuesOf('timeZone')];
+  return [{ pointer: '/timezone', code: 'timezone_unknown', message, ...suggest(timezone, known) }];
+}
+
+function checkCatchUp({ catch_up }: ScheduleRequest): ProblemItem[] {
+  const ms = parseDuration(catch_up);
+  if (ms >= leastCatchUpMs && ms <= mostCatchUpMs) return [];
+  const message = `catch_up is ${catch_up}; allowed is 10s to 365d`;
+  return [{ pointer: '/catch_up', code: 'catch_up_invalid', message }];
+}
+
+/** Which of the names is the unknown one. */
+async function explainTarget(
+  db: Db,
+  projectId: string,
+  { pipeline, version, alias }: ScheduleRequest,
+): Promise<ProblemItem> {
+  const versions = await listVersionNames(db, projectId, pipeline);
+  if (versions.length === 0) {
+    const names = await listPipelineNames(db, projectId);
+    const message = `no pipeline ${pipeline}`;
+    return { pointer: '/pipeline', code: 'pipeline_unknown', message, ...suggest(pipeline, names) };
+  }
+  if (version !== undefined) {
+    const message = `no version ${version} of a pipeline ${pipeline}`;
+    return { pointer: '/version', code: 'version_unknown', message, ...suggest(version, versions) };
+  }
+  const aliases = (await listAliases(db, { project_id: projectId, pipeline })).map((row) => row.alias);
+  const message = `no alias ${alias} of a pipeline ${pipeline}`;
+  return { pointer: '/alias', code: 'alias_unknown', message, ...suggest(alias ?? '', aliases) };
+}
+
+async function findTarget(
+  { db, definitions }: ScheduleCheck,
+  projectId: string,
+  request: ScheduleRequest,
+): Promise<KnownDefinition | ProblemItem> {
+  try {
+    return await definitions.find(projectId, request.pipeline, choiceOf(request));
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== 'not_found') throw error;
+    return explainTarget(db, projectId, request);
+  }
+}
+
+function refuse(errors: readonly ProblemItem[]): AppError {
+  const [first] = errors;
+  const { message = '', suggestion } = first ?? {};
+  return new AppError('request_invalid', suggestion === undefined ? message : `${message}; ${suggestion}`, {
+    errors,
+  });
+}
+
+/** @throws AppError `request_invalid` that names everything wrong, `job_invalid`, `media_unknown` */
+export async function checkSchedule(
+  check: ScheduleCheck,
+  projectId: string,
+  request: ScheduleRequest,
+): Promise<void> {
+  const target = await findTarget(check, projectId, request);
+  const errors = [
+    ...checkCron(request),
+    ...(await checkTimezone(check.db, request)),
+    ...checkCatchUp(request),
+    ...('pointer' in target ? [target] : []),
+  ];
+  if (errors.length > 0 || 'pointer' in target) throw refuse(errors);
+  target.checkJob(request.job);
+  const job = { job_id: ownNamespace, body: request.job };
+  await requireOwnMedia(check.ownMedia, projectId, { known: target, job });
+}

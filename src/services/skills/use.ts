@@ -1,0 +1,166 @@
+/**
+ * Skills in use. The skills for a job are found best first: patterns run in linear time, are compiled once per
+ * version of a skill, and are tried in order of rank until enough have matched, so that thousands of skills of
+ * strangers cannot hold up a job; other work gets its turn in between.
+ *
+ * Each use is counted with its outcome. A skill that does more harm than good is flagged, and a person is asked
+ * about it.
+ */
+import { setImmediate } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
+import type { ReviewPayload } from '../../contracts/review.ts';
+import type { Skill } from '../../contracts/skill.ts';
+import {
+  confidenceOf,
+  confidenceRules,
+  formatConfidence,
+  mayApplyAtLevel0,
+  rankSkills,
+  shouldFlag,
+} from '../../core/skills/confidence.ts';
+import { matchSkill, type RankedSkill, type SkillJob } from '../../core/skills/match.ts';
+import { type PatternReading, readPatterns } from '../../core/skills/pattern.ts';
+import { insertAudit } from '../../db/access/audit.ts';
+import type { Db } from '../../db/connect.ts';
+import { findSkill, flagSkill, listSkills, type SkillRow } from '../../db/skill.ts';
+import {
+  addSkillUses,
+  type CountedSkillRow,
+  type NewSkillUse,
+  type SkillOccasion,
+} from '../../db/skill-use.ts';
+import { toSkill } from './stored-skill.ts';
+
+/** The best ones; the others are not tried. */
+const mostTried = 500;
+/** Then others have their turn. */
+const turnMs = 20;
+const compiledVersions = 2_000;
+
+export interface SkillQuery extends SkillJob {
+  readonly project_id: string;
+  /**
+   * Only skills whose template may be applied without a model, and all of them: which ones fit the input, only they
+   * say themselves, and many may be for the same error.
+   */
+  readonly with_template?: boolean;
+}
+
+export interface SkillMatcher {
+  /** At most three, but for templates, best first. */
+  match(query: SkillQuery): Promise<readonly RankedSkill[]>;
+}
+
+export function createSkillMatcher({ db }: { readonly db: Db }): SkillMatcher {
+  const compiled = new LRUCache<string, PatternReading>({ max: compiledVersions });
+
+  const readOnce = (skill: Skill, texts: readonly string[]): PatternReading => {
+    const key = `${skill.id}.${skill.version}`;
+    const reading = compiled.get(key) ?? readPatterns(texts);
+    compiled.set(key, reading);
+    return reading;
+  };
+
+  return {
+    match: async ({ project_id, with_template = false, ...job }) => {
+      const { job_type, signals } = job;
+      const rows = await listSkills(db, { project_id, job_type, signals, state: 'active' });
+      const skills = rows.map(toSkill).filter((skill) => !with_template || mayApplyAtLevel0(skill));
+      const most = with_template ? mostTried : confidenceRules.injected;
+      const found: RankedSkill[] = [];
+      let turnEnd = performance.now() + turnMs;
+      for (const skill of rankSkills(skills).slice(0, mostTried)) {
+        if (performance.now() > turnEnd) {
+          await setImmediate();
+          turnEnd = performance.now() + turnMs;
+        }
+        const match = matchSkill(skill, job, (texts) => readOnce(skill, texts));
+        if (match !== null && found.push(match) === most) break;
+      }
+      return found;
+    },
+  };
+}
+
+/** Nobody waits for it, and until then the skill is a hint only. */
+const reviewDueMs = 30 * 86_400_000;
+
+interface SkillUses {
+  readonly project_id: string;
+  /** Null: a call of `/execute`, which counts whenever it is told. */
+  readonly occasion: SkillOccasion | null;
+  readonly uses: readonly NewSkillUse[];
+}
+
+/** What a person is asked about a skill. */
+interface SkillQuestion {
+  readonly project_id: string;
+  readonly kind: 'skill';
+  readonly skill_id: string;
+  /** One sentence for a person. */
+  readonly reason: string;
+  readonly payload: ReviewPayload;
+  readonly due_in_ms: number;
+}
+
+/** A skill has one open review: who asks again gets that one. */
+type AskAboutSkill = (trx: Db, question: SkillQuestion) => Promise<{ readonly review_id: string }>;
+
+/** @param trx in which the outcome is stored; told again, nothing is counted again */
+export async function recordSkillUses(
+  trx: Db,
+  { project_id, occasion, uses }: SkillUses,
+  ask: AskAboutSkill,
+): Promise<void> {
+  const counted = await addSkillUses(trx, project_id, occasion, uses);
+  for (const row of counted) {
+    if (!shouldFlag({ ...row, uses: row.uses_since_keep })) continue;
+    const isNew = await flagSkill(trx, row.skill_id);
+    if (isNew || row.flagged_at !== null) await askAbout(trx, { project_id, counted: row, isNew }, ask);
+  }
+}
+
+interface Flagged {
+  readonly project_id: string;
+  readonly counted: CountedSkillRow;
+  /** It was not flagged before. */
+  readonly isNew: boolean;
+}
+
+async function askAbout(trx: Db, { project_id, counted, isNew }: Flagged, ask: AskAboutSkill): Promise<void> {
+  const { skill_id } = counted;
+  const skill = await findSkill(trx, project_id, skill_id);
+  if (skill === undefined) return;
+  const confidence = confidenceOf(counted);
+  const reason = `a skill for ${skill.job_type} works in ${formatConfidence(confidence)} of its uses`;
+  const payload = payloadOf(skill, confidence);
+  const { review_id } = await ask(trx, {
+    project_id,
+    kind: 'skill',
+    reason,
+    skill_id,
+    payload,
+    due_in_ms: reviewDueMs,
+  });
+  const data = { review_id, confidence, uses: counted.uses };
+  const entry = { project_id, actor: 'capstan', action: 'skill.flagged', subject: skill_id, data };
+  if (isNew) await insertAudit(trx, entry);
+}
+
+function payloadOf(skill: SkillRow, confidence: number): ReviewPayload {
+  return {
+    job_type: skill.job_type,
+    details: {
+      skill_id: skill.skill_id,
+      version: skill.version,
+      repo_signals: skill.repo_signals,
+      error_patterns: skill.error_patterns,
+      instructions: skill.instructions,
+      ...(skill.template === null ? {} : { template: skill.template }),
+      source: skill.source,
+      success_count: skill.success_count,
+      failure_count: skill.failure_count,
+      confidence,
+    },
+  };
+}

@@ -1,0 +1,255 @@
+/**
+ * The routed call of one execution of a step, and what becomes of the step. Whatever it answers is already in the
+ * database. A failure that is held leaves the step open, because a ladder goes on with it.
+ *
+ * Progress of a step's call in the log of its run: at most two lines a second, the last one always.
+ */
+
+import type { ErrorCode } from '../../contracts/errors.ts';
+import type { Failure, JsonObject } from '../../contracts/primitives.ts';
+import type { CallProgress } from '../../core/call/outcome.ts';
+import { hasTimeFor, longestWaitMs, outOfTime } from '../../core/call/retry.ts';
+import type { CallEnd, CallSuccess } from '../../core/call/types.ts';
+import type { CancelSignal } from '../../core/cancellation.ts';
+import type { CompiledStep } from '../../core/definition/compile.ts';
+import { resolveStepSettings, routeOfStep, type StepSettings } from '../../core/definition/step-settings.ts';
+import type { StepKey } from '../../db/attempt/attempt.ts';
+import type { Db } from '../../db/connect.ts';
+import { endStep, type StandingStep } from '../../db/step/step.ts';
+import { holdStep, insertProgressNote } from '../../db/step/step-progress.ts';
+import type { CallCapability, CallRequest } from '../routing/routed-call.ts';
+import type { RunContext } from '../run-data/run-context.ts';
+import type { AnswersAhead, StepResults } from '../run-data/step-results.ts';
+import { readEnd, type StepExecution } from './step-end.ts';
+
+interface CallProgressLog {
+  readonly note: (progress: CallProgress) => void;
+  /** The call has ended: what was not written yet is not written any more. */
+  readonly stop: () => void;
+}
+
+const pauseMs = 500;
+
+/** @param tell hears all of it */
+export function createCallProgressLog(
+  db: Db,
+  key: StepKey,
+  tell: (progress: CallProgress) => void = () => undefined,
+): CallProgressLog {
+  let waiting: CallProgress | null = null;
+  let timer: NodeJS.Timeout | null = null;
+  let isOver = false;
+  const write = (): void => {
+    timer = null;
+    if (waiting === null) return;
+    // A line that cannot be written is one of many; the call goes on.
+    insertProgressNote(db, key, waiting).catch(() => undefined);
+    waiting = null;
+    timer = setTimeout(write, pauseMs).unref();
+  };
+  return {
+    note: (progress) => {
+      tell(progress);
+      waiting = progress;
+      if (timer === null && !isOver) write();
+    },
+    stop: () => {
+      if (timer !== null) clearTimeout(timer);
+      isOver = true;
+    },
+  };
+}
+
+export interface StepControl {
+  /** 1 for the first time that the owner comes with this step. */
+  readonly round: number;
+  /** What is left of the step's total timeout. */
+  readonly remainingMs: number;
+  readonly signal: CancelSignal;
+  readonly onProgress?: (progress: CallProgress) => void;
+  /** When it was first asked for, Unix milliseconds. Default: now. */
+  readonly askedAtMs?: number;
+  /** Hears how it stood when its row was read. */
+  readonly onStanding?: (standing: StandingStep) => void;
+  /** What it follows is being stored. Default: it is. */
+  readonly ahead?: {
+    readonly answers: AnswersAhead;
+    /** Resolves to whether all of it was. */
+    readonly areStored: Promise<boolean>;
+  };
+  /** Hears of a success before it is stored. */
+  readonly onAnswered?: (end: CallSuccess) => void;
+}
+
+export interface StepCallDependencies {
+  readonly db: Db;
+  readonly results: StepResults;
+  readonly callCapability: CallCapability;
+}
+
+export interface StepWork<Waited> {
+  readonly context: RunContext;
+  readonly step: CompiledStep;
+  readonly key: StepKey;
+  readonly input: JsonObject;
+  /** Failures after which the step stays open. */
+  readonly holds: (code: ErrorCode) => boolean;
+  /** What a call that nothing took does instead of failing or coming back; null = it does not wait. */
+  readonly wait: (code: ErrorCode, error: Failure) => Promise<Waited | null>;
+  /** In a batch: nothing of it was begun before, and what has to come again is done from the queue. */
+  readonly isInline: boolean;
+}
+
+/** @typeParam Waited what a wait makes of the step */
+export async function callForStep<Waited = never>(
+  dependencies: StepCallDependencies,
+  work: StepWork<Waited>,
+  control: StepControl,
+): Promise<StepExecution | Waited> {
+  const { db, callCapability } = dependencies;
+  const beganAt = performance.now();
+  const { key, isInline } = work;
+  const settings = resolveStepSettings(work.context.definition, work.step.definition);
+  if (isInline && settings.retry.max === 0) return notInline;
+  const { totalTimeoutMs } = settings;
+  if (control.remainingMs <= 0) return comeAgain(db, work, { ...tooLate, remainingMs: 0, totalTimeoutMs });
+  const progress = createCallProgressLog(db, key, control.onProgress);
+  const told = { ...control, onProgress: progress.note };
+  const end = await callCapability(toCall(work, settings, told)).finally(progress.stop);
+  // What no instance takes was not sent, so nothing has waited yet for the answers that its input was made of.
+  const isOfStored =
+    end.kind === 'succeeded' || control.ahead === undefined || (await control.ahead.areStored);
+  if (!isOfStored) return readEnd(db, key);
+  switch (end.kind) {
+    case 'succeeded':
+      remember(dependencies.results, key, end);
+      return end;
+    case 'failed':
+    case 'unknown':
+      return endFailed(db, work, end);
+    case 'closed':
+      return readEnd(db, key);
+    case 'retry': {
+      const remainingMs = control.remainingMs - (performance.now() - beganAt);
+      return comeAgain(db, work, { ...end, remainingMs, totalTimeoutMs });
+    }
+    case 'cancelled':
+      return end;
+  }
+}
+
+/** After a failed attempt the step has cost more than this attempt: then the database says how much. */
+function remember(
+  results: StepResults,
+  { run_id, step_id, item, revision }: StepKey,
+  { attempt, output }: Extract<CallEnd, { kind: 'succeeded' }>,
+): void {
+  if (attempt?.number === 1 && revision === 0 && item === 0) {
+    results.remember(run_id, step_id, output, attempt.cost_usd);
+  }
+}
+
+async function endFailed<Waited>(
+  db: Db,
+  work: StepWork<Waited>,
+  { kind, error, isRecorded }: Extract<CallEnd, { kind: 'failed' | 'unknown' }>,
+): Promise<StepExecution | Waited> {
+  if (isRecorded) return { kind, error };
+  const waited = await work.wait(error.code as ErrorCode, error);
+  if (waited !== null) return waited;
+  return (await recordFailure(db, work, error)) ? { kind, error } : readEnd(db, work.key);
+}
+
+interface TimedRetry {
+  readonly error: Failure;
+  readonly delayMs: number;
+  readonly remainingMs: number;
+  readonly totalTimeoutMs: number;
+}
+
+/** Later, as long as there is time. */
+async function comeAgain<Waited>(
+  db: Db,
+  work: StepWork<Waited>,
+  { error, delayMs, ...time }: TimedRetry,
+): Promise<StepExecution | Waited> {
+  const waited = await work.wait(error.code as ErrorCode, error);
+  if (waited !== null) return waited;
+  const later: StepExecution = { kind: 'retry', error, delayMs };
+  if (work.isInline) return later;
+  if (hasTimeFor(delayMs, time.remainingMs)) {
+    await showRefusal(db, work.key, error);
+    return later;
+  }
+  const timeout = outOfTime(error, time.totalTimeoutMs);
+  const isRecorded = await recordFailure(db, work, timeout);
+  return isRecorded ? { kind: 'failed', error: timeout } : readEnd(db, work.key);
+}
+
+/** Why nobody takes it: people see it while the step is tried again. */
+const unclaimed: ReadonlySet<string> = new Set<ErrorCode>(['no_instance', 'budget_reserved']);
+
+async function showRefusal(db: Db, key: StepKey, { code, message }: Failure): Promise<void> {
+  if (!unclaimed.has(code)) return;
+  const error = { code, message };
+  await holdStep(db, key, 'retrying', { error, data: { error } });
+}
+
+/** The Idempotency-Key of a step's calls. */
+export function callKeyOf({ run_id, step_id, item, revision }: StepKey): string {
+  return `${run_id}.${step_id}.${item}.${revision}`;
+}
+
+function toCall(
+  { context, step: { definition }, key, input, holds, isInline }: Omit<StepWork<never>, 'wait'>,
+  settings: StepSettings,
+  { round, remainingMs, signal, onProgress, ahead, onAnswered }: StepControl,
+): CallRequest {
+  return {
+    projectId: context.project_id,
+    key: callKeyOf(key),
+    isKeyNew: false,
+    step: key,
+    beginsStep: isInline,
+    isAtMostOnce: settings.retry.max === 0,
+    input,
+    jobId: context.job_id,
+    route: routeOfStep(definition, settings, {
+      priority: context.priority,
+      ceilingUsd: context.ceilingUsd,
+      remainingMs,
+    }),
+    resendsWithinMs: remainingMs,
+    retry: settings.retry,
+    round,
+    maxWaitMs: Math.min(longestWaitMs, remainingMs),
+    signal,
+    onProgress,
+    mayBeSent: ahead?.areStored,
+    onAnswered,
+    holdsStep: holds,
+  };
+}
+
+/** It was asked for, or its last call ended, when its time was as good as over. */
+const tooLate = {
+  error: { code: 'unavailable', message: 'no time was left for a call' },
+  delayMs: 0,
+} as const;
+
+/** What is sent at most once must not be left. */
+const notInline: StepExecution = {
+  kind: 'retry',
+  delayMs: 0,
+  error: { code: 'unavailable', message: 'retry.max is 0: it is done from the queue' },
+};
+
+/** Writes a failure that no attempt has written. @returns false when the step had ended: by an attempt whose end was not told */
+async function recordFailure(
+  db: Db,
+  { key, holds }: Pick<StepWork<never>, 'key' | 'holds'>,
+  error: Failure,
+): Promise<boolean> {
+  if (!holds(error.code as ErrorCode)) return endStep(db, key, 'failed', error);
+  return holdStep(db, key, 'retrying', { error, data: { error: { ...error } } });
+}

@@ -1,0 +1,76 @@
+/**
+ * Whether steps happen, and how often: their `when` and the length of their `for_each`, worked out of stored
+ * values once all they depend on is done. Only the answers reach the workflow. What does not happen, or cannot be
+ * said, is written here; asked again, the answer is the same and nothing is written twice.
+ */
+import type { CompiledStep } from '../../core/definition/compile.ts';
+import { evaluateCondition } from '../../core/expression/condition.ts';
+import type { StepVerdict } from '../../core/run/machine.ts';
+import { refuseStep } from '../../core/run/step-failures.ts';
+import type { Db } from '../../db/connect.ts';
+import { recordDecisions, type StepDecision } from '../../db/step/step-progress.ts';
+import { evaluateInRun, readItems, stepOf } from '../run-data/evaluation.ts';
+import type { RunContext, RunContexts } from '../run-data/run-context.ts';
+import type { StepResults } from '../run-data/step-results.ts';
+
+export interface DecideRequest {
+  readonly run_id: string;
+  readonly step_ids: readonly string[];
+}
+
+/**
+ * @returns verdicts in the order of the steps, at least one: those that would take too long, or make the answer too
+ * large, are to be asked for again @throws AppError `not_found`
+ */
+export type DecideSteps = (request: DecideRequest) => Promise<readonly StepVerdict[]>;
+
+export interface DecideDependencies {
+  readonly db: Db;
+  readonly contexts: RunContexts;
+  readonly results: StepResults;
+}
+
+/** The activity has a minute. */
+const longestMs = 10_000;
+/** In UTF-16 units. */
+const largestAnswer = 262_144;
+
+export function createDecideSteps({ db, contexts, results }: DecideDependencies): DecideSteps {
+  return async ({ run_id, step_ids }) => {
+    const context = await contexts.open(run_id);
+    const beganAt = performance.now();
+    const verdicts: StepVerdict[] = [];
+    let size = 0;
+    for (const stepId of step_ids) {
+      const verdict = await decide(results, context, stepOf(context, stepId));
+      verdicts.push(verdict);
+      size += verdict.type === 'fail' ? verdict.error.message.length : 0;
+      if (size > largestAnswer || performance.now() - beganAt > longestMs) break;
+    }
+    const decisions = verdicts.flatMap((verdict, at) => toDecision(step_ids[at] ?? '', verdict));
+    if (decisions.length > 0) await recordDecisions(db, run_id, decisions);
+    return verdicts;
+  };
+}
+
+async function decide(results: StepResults, context: RunContext, step: CompiledStep): Promise<StepVerdict> {
+  if (step.when !== null) {
+    const happens = await evaluateInRun(results, context, step.when, evaluateCondition);
+    if ('error' in happens) return refuseStep('when', happens.error);
+    if (!happens.value) return { type: 'skip' };
+  }
+  const items = await readItems(results, context, step);
+  if ('error' in items) return refuseStep('for_each.items', items.error);
+  return items.value === null ? { type: 'go' } : { type: 'go', items: items.value.length };
+}
+
+function toDecision(step_id: string, verdict: StepVerdict): StepDecision[] {
+  switch (verdict.type) {
+    case 'skip':
+      return [{ step_id, state: 'skipped' }];
+    case 'fail':
+      return [{ step_id, state: 'failed', error: verdict.error }];
+    case 'go':
+      return verdict.items === undefined ? [] : [{ step_id, state: 'running', items: verdict.items }];
+  }
+}

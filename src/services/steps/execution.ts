@@ -1,0 +1,293 @@
+/**
+ * Executes a step, or one item of it, whatever its kind. The first execution, with the input that the definition
+ * gives, may end in an escalation; the ladder makes the executions of corrected inputs and also says how the step
+ * ends. A step that has to wait answers so, and is executed again when the wait is over: its row says how it goes
+ * on.
+ *
+ * An execution happens in the span of its step. The span is reported when the step has ended: not when it waits,
+ * is tried again or escalates.
+ */
+
+import type { ErrorCode } from '../../contracts/errors.ts';
+import type { Failure, JsonObject } from '../../contracts/primitives.ts';
+import type { CompiledStep } from '../../core/definition/compile.ts';
+import {
+  capabilityOf,
+  type ResolvedEscalation,
+  resolveCache,
+  resolveEscalation,
+} from '../../core/definition/step-settings.ts';
+import { isCorrectable } from '../../core/ladder/classify-failure.ts';
+import { noTelemetry, type Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { LadderPosition } from '../../core/workflow-payloads.ts';
+import type { StepKey } from '../../db/attempt/attempt.ts';
+import type { Db } from '../../db/connect.ts';
+import { readBudgetVersion } from '../../db/run/run.ts';
+import { readStep, type StandingStep } from '../../db/step/step.ts';
+import { findRevisionFailure, readStepRevision } from '../../db/step/step-revision.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { ThroughCache } from '../cache/cached-calls.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
+import { resolveInput, type StepUnit, stepOf } from '../run-data/evaluation.ts';
+import type { RunContext, RunContexts } from '../run-data/run-context.ts';
+import { withAnswers } from '../run-data/step-results.ts';
+import { createRunSpans } from '../telemetry/run-spans.ts';
+import { callForStep, callKeyOf, type StepCallDependencies, type StepControl } from './call.ts';
+import { type GoingCalls, waitForHolder } from './in-flight-steps.ts';
+import { executeReview } from './review.ts';
+import {
+  endOf,
+  failStep,
+  findMissingFile,
+  readEnd,
+  type StepExecution,
+  type WaitingStep,
+} from './step-end.ts';
+import { executeSubRun, type SubmitSubRun } from './sub-run.ts';
+import { executePause, waitForCall, waitForRest } from './waits.ts';
+
+/** What it looks at of how an execution ended. */
+interface ObservedEnd {
+  readonly kind: string;
+  readonly error?: Pick<Failure, 'code'>;
+}
+
+interface StepRound {
+  readonly control: StepControl;
+  /** It was begun in a batch, which tells how it ended. */
+  readonly again: boolean;
+}
+
+type Observe = <End extends ObservedEnd>(
+  unit: StepUnit,
+  round: StepRound,
+  work: (seen: StepControl) => Promise<End>,
+) => Promise<End>;
+
+const goesOn: ReadonlySet<string> = new Set(['waiting', 'retry', 'escalated']);
+
+/** What is done for a step is done in its span, which is told when the step has ended: not when it waits or comes again. */
+function createStepObserver(telemetry: Telemetry): Observe {
+  const spans = createRunSpans(telemetry);
+  return async ({ context, step, key }, { control, again }, work) => {
+    let startMs = control.askedAtMs ?? Date.now();
+    let isTold = false;
+    const onStanding: StepControl['onStanding'] = (standing) => {
+      startMs = Math.min(startMs, standing.started_at?.getTime() ?? startMs);
+      isTold = again && endOf(standing) !== null;
+    };
+    const scope = spans.scopeOfStep(context, key);
+    const end = await telemetry.tracing.within(scope, () => work({ ...control, onStanding }));
+    if (isTold || goesOn.has(end.kind)) return end;
+    const capability = step.kind === 'call' ? capabilityOf(step.definition) : null;
+    const error = end.error?.code ?? null;
+    spans.endStep(context, key, { kind: step.kind, capability, startMs, state: end.kind, error });
+    return end;
+  };
+}
+
+export interface StepRequest {
+  readonly run_id: string;
+  readonly step_id: string;
+  /** Absent or 0 = the step as a whole. */
+  readonly item?: number;
+  /** Grows with each corrected input. */
+  readonly revision: number;
+  /** The run knows what to do with an escalation. */
+  readonly escalates?: boolean;
+  /** Its wait is over. */
+  readonly resumed?: boolean;
+  /** In a batch, where nothing waits for it; what has to be tried again is tried from the queue. */
+  readonly inline?: boolean;
+  /** From the queue, after it was begun in a batch, where it may go on. */
+  readonly again?: boolean;
+  /** The number of the last change of the run's ceiling that its workflow was told of. */
+  readonly budget_version?: number;
+}
+
+/** A failure that a corrected input may cure. */
+export interface FailedStep extends StepKey {
+  readonly project_id: string;
+  readonly pipeline: string;
+  readonly capability: string;
+  readonly tags: readonly string[];
+  readonly input: JsonObject;
+  readonly failure: Failure;
+  readonly policy: ResolvedEscalation;
+}
+
+interface EscalatedExecution {
+  readonly kind: 'escalated';
+  readonly error: Failure;
+  readonly place: LadderPosition;
+}
+
+interface StepDependencies extends StepCallDependencies {
+  readonly contexts: RunContexts;
+}
+
+/** Makes sure that the escalation of a failed step is there, however often it is asked. */
+export type OpenForStep = (failed: FailedStep) => Promise<LadderPosition>;
+
+export interface ExecuteDependencies extends StepDependencies {
+  readonly going: Pick<GoingCalls<StepEnd>, 'join'>;
+  readonly openForStep: OpenForStep;
+  readonly submitSubRun: SubmitSubRun;
+  readonly throughCache: ThroughCache;
+  readonly media: Pick<MediaLibrary, 'exists'>;
+  /** Default: nobody is told. */
+  readonly telemetry?: Telemetry;
+}
+
+export type StepEnd = StepExecution | EscalatedExecution | WaitingStep;
+
+export type ExecuteStep = (request: StepRequest, control: StepControl) => Promise<StepEnd>;
+
+export function createExecuteStep(dependencies: ExecuteDependencies): ExecuteStep {
+  const { telemetry = noTelemetry } = dependencies;
+  const observe = createStepObserver(telemetry);
+  return async (request, control) => {
+    const { run_id, step_id, item = 0, revision, again = false } = request;
+    const joined = again ? dependencies.going.join({ run_id, step_id, item, revision }, control) : null;
+    if (joined !== null) return joined;
+    const context = await dependencies.contexts.open(run_id, request.budget_version);
+    const unit: StepUnit = {
+      context,
+      step: stepOf(context, step_id),
+      key: { run_id, step_id, item, revision },
+    };
+    const end = await observe(unit, { control, again }, (seen) =>
+      executeUnit(dependencies, unit, request, seen),
+    );
+    const isEarly = end.kind === 'waiting' && request.resumed === true;
+    return isEarly ? waitForRest(dependencies.db, unit.key, end, control.remainingMs) : end;
+  };
+}
+
+async function executeUnit(
+  dependencies: ExecuteDependencies,
+  unit: StepUnit,
+  request: StepRequest,
+  control: StepControl,
+): Promise<StepEnd> {
+  if (unit.step.kind === 'call') {
+    const mayBeHeld = request.again === true || control.round > 1;
+    const left = mayBeHeld ? await waitForHolder(dependencies.db, unit.key, control) : control;
+    return executeCall(dependencies, unit, request, left);
+  }
+  const standing = await readStep(dependencies.db, unit.key);
+  if (standing !== undefined) control.onStanding?.(standing);
+  if (standing !== undefined && standing.state !== 'waiting') return readEnd(dependencies.db, unit.key);
+  switch (unit.step.kind) {
+    case 'run':
+      return executeSubRun(dependencies, unit, standing);
+    case 'wait':
+      return executePause(dependencies.db, unit, standing);
+    case 'review':
+      return executeReview(dependencies, unit, standing);
+  }
+}
+
+async function executeCall(
+  dependencies: ExecuteDependencies,
+  { context, step, key }: StepUnit,
+  { escalates = false, resumed = false, inline = false, again = false }: StepRequest,
+  control: StepControl,
+): Promise<StepEnd> {
+  const { db, results, openForStep, throughCache, media } = dependencies;
+  const mayHaveBegun = control.round > 1 || resumed || again;
+  const standing = mayHaveBegun ? await readStep(db, key) : undefined;
+  if (standing !== undefined) control.onStanding?.(standing);
+  const ended = standing === undefined ? null : endOf(standing);
+  if (ended !== null) return ended; // before anything is chosen: no instance may be left for it
+  const { ahead } = control;
+  const known = ahead === undefined ? results : withAnswers(results, ahead.answers);
+  const resolved = await resolveInput(context, step, known, key.item);
+  if ('error' in resolved) {
+    if (ahead !== undefined && !(await ahead.areStored)) return readEnd(db, key);
+    return failStep(db, key, resolved.error);
+  }
+  const { input } = resolved;
+  const isKept = resolveCache(context.definition, step.definition) !== null; // a hit would end it before what it follows
+  if (ahead !== undefined && isKept && !(await ahead.areStored)) return readEnd(db, key);
+  const holds = (code: ErrorCode): boolean => escalates && isCorrectable(code);
+  let failure = escalates && standing !== undefined ? findHeldFailure(standing, holds) : null;
+  if (failure === null) {
+    const wait = (code: ErrorCode, error: Failure) => waitForCall(db, { context, step, key }, code, error);
+    const work = { context, step, key, input, holds, wait, isInline: inline };
+    const call = (remainingMs: number) =>
+      callForStep<StepExecution | WaitingStep>(dependencies, work, { ...control, remainingMs });
+    const end = await throughCache(work, control, call);
+    if (end.kind !== 'failed' || !holds(end.error.code as ErrorCode)) return end;
+    failure = end.error;
+    const missing = await findMissingFile(media, input, failure);
+    if (missing !== null) return failStep(db, key, missing);
+  }
+  const place = await openForStep(describeFailure(context, step, { ...key, input, failure }));
+  return { kind: 'escalated', error: failure, place };
+}
+
+interface RevisionRequest extends StepKey {
+  /** 0 = the definition's own input once more. */
+  readonly revision: number;
+}
+
+/**
+ * Any failure leaves the step open, and so does a cancel: its ladder or its run goes on with it. A corrected input that
+ * was refused, or answered wrongly, is not sent again: asked once more, that is the answer.
+ */
+export type ExecuteRevision = (request: RevisionRequest, control: StepControl) => Promise<StepExecution>;
+
+export function createExecuteRevision(dependencies: StepDependencies): ExecuteRevision {
+  return async ({ run_id, step_id, item, revision }, control) => {
+    const { db, contexts, results } = dependencies;
+    // A ladder may go on because the ceiling was raised.
+    const context = await contexts.open(run_id, await readBudgetVersion(db, run_id));
+    const step = stepOf(context, step_id);
+    const key: StepKey = { run_id, step_id, item, revision };
+    const resolved =
+      revision === 0
+        ? await resolveInput(context, step, results, item)
+        : { input: await readRevisionInput(db, key) };
+    if ('error' in resolved) return { kind: 'failed', error: resolved.error };
+    const known = revision === 0 ? undefined : await findRevisionFailure(db, key, callKeyOf(key));
+    if (known !== undefined) return { kind: 'failed', error: known };
+    const open = { holds: () => true, wait: () => Promise.resolve(null), isInline: false };
+    return callForStep<never>(dependencies, { context, step, key, input: resolved.input, ...open }, control);
+  };
+}
+
+/** A worker that was killed after the failure was stored left the step open: it is not sent again. */
+function findHeldFailure(
+  { state, error }: StandingStep,
+  holds: (code: ErrorCode) => boolean,
+): Failure | null {
+  if (error === null) return null;
+  return state === 'in_review' || (state === 'retrying' && holds(error.code as ErrorCode)) ? error : null;
+}
+
+function describeFailure(
+  { project_id, pipeline, definition }: RunContext,
+  step: CompiledStep,
+  failed: StepKey & Pick<FailedStep, 'input' | 'failure'>,
+): FailedStep {
+  return {
+    ...failed,
+    project_id,
+    pipeline,
+    capability: capabilityOf(step.definition),
+    tags: step.definition.tags ?? [],
+    policy: resolveEscalation(definition, step.definition),
+  };
+}
+
+async function readRevisionInput(db: Db, key: StepKey): Promise<JsonObject> {
+  const row = await readStepRevision(db, key, key.revision);
+  if (row === undefined) {
+    throw new AppError(
+      'not_found',
+      `step ${key.step_id} of run ${key.run_id} has no revision ${key.revision}`,
+    );
+  }
+  return row.input as JsonObject;
+}

@@ -1,0 +1,93 @@
+/**
+ * Steps whose call is in flight, so that no other execution of them sends it once more. A batch of inline steps
+ * does not wait for all that it has begun: those steps go on in this process, and an execution of one of them from
+ * the queue joins it. A call that another process makes is waited for.
+ */
+
+import { setTimeout as pause } from 'node:timers/promises';
+import type { CallProgress } from '../../core/call/outcome.ts';
+import { CancelSource, onCancel, toAbortSignal } from '../../core/cancellation.ts';
+import { isHeld, loseOpenAttempt, type StepKey } from '../../db/attempt/attempt.ts';
+import type { Db } from '../../db/connect.ts';
+import { callKeyOf, type StepControl } from './call.ts';
+
+export interface GoingCalls<End> {
+  /** Begins one, unless it goes on already; resolves to its end. It goes on until it ends, or is asked to stop. */
+  begin(
+    key: StepKey,
+    work: (control: Pick<StepControl, 'signal' | 'onProgress'>) => Promise<End>,
+  ): Promise<End>;
+  /** The end of one that goes on here; null when it does not. */
+  join(key: StepKey, control: Pick<StepControl, 'signal' | 'onProgress'>): Promise<End> | null;
+  /** The process is about to end: no batch begins anything any more, so that other workers go on with the runs. */
+  retire(): void;
+  isRetiring(): boolean;
+  /** Asks all to stop: the process ends. */
+  abandon(): void;
+  /** Resolves when none goes on. */
+  settled(): Promise<void>;
+}
+
+interface GoingCall<End> {
+  readonly source: CancelSource;
+  readonly end: Promise<End>;
+  /** Who hears how far it has come. */
+  readonly listener: { tell: (progress: CallProgress) => void };
+}
+
+export function createGoingCalls<End>(): GoingCalls<End> {
+  const going = new Map<string, GoingCall<End>>();
+  let isRetiring = false;
+  return {
+    begin: (key, work) => {
+      const name = callKeyOf(key);
+      const known = going.get(name);
+      if (known !== undefined) return known.end;
+      const source = new CancelSource();
+      const listener: GoingCall<End>['listener'] = { tell: () => undefined };
+      const end = work({ signal: source, onProgress: (progress) => listener.tell(progress) });
+      const forget = (): void => void going.delete(name);
+      end.then(forget, forget);
+      going.set(name, { source, listener, end });
+      return end;
+    },
+    join: (key, { signal, onProgress }) => {
+      const call = going.get(callKeyOf(key));
+      if (call === undefined) return null;
+      if (onProgress !== undefined) call.listener.tell = onProgress;
+      const stopListening = onCancel(signal, () => call.source.abort(signal.reason));
+      return call.end.finally(stopListening);
+    },
+    retire: () => {
+      isRetiring = true;
+    },
+    isRetiring: () => isRetiring,
+    abandon: () => {
+      for (const { source } of going.values()) source.abort('abandoned');
+    },
+    settled: async () => {
+      await Promise.allSettled([...going.values()].map(({ end }) => end));
+    },
+  };
+}
+
+const pauseMs = 250;
+
+/**
+ * Waits while somebody makes the call of a step: it was begun in a batch, or Temporal has given the step out once more
+ * because it had not heard of it. A process that is gone holds it until its lease is over; one whose step is cancelled is
+ * taken it from, and ends it.
+ *
+ * @returns with what is left of the step's time
+ */
+export async function waitForHolder(db: Db, key: StepKey, control: StepControl): Promise<StepControl> {
+  const name = callKeyOf(key);
+  const { signal } = control;
+  const deadline = performance.now() + control.remainingMs;
+  while (await isHeld(db, [name])) {
+    if (signal.reason === 'cancelled') await loseOpenAttempt(db, name);
+    if (signal.aborted || performance.now() > deadline) break;
+    await pause(pauseMs, undefined, { signal: toAbortSignal(signal) }).catch(() => undefined);
+  }
+  return { ...control, remainingMs: Math.max(0, deadline - performance.now()) };
+}

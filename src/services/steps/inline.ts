@@ -1,0 +1,192 @@
+/**
+ * Executes the units of a batch: those that are ready at once, side by side, and each that follows as soon as what
+ * it waits for is answered, so that its claim goes out with their ends. A batch is short: after a quarter of a
+ * second it is told as far as it has come, and what it has begun goes on without it, until whoever asks for it
+ * from the queue, or the end of the process, stops it.
+ */
+import { callTimeOf } from '../../core/call/retry.ts';
+import type { CallSuccess } from '../../core/call/types.ts';
+import type { StepScope } from '../../core/expression/evaluation.ts';
+import { toAnswer } from '../run-data/step-results.ts';
+import type { ClosedRun, CloseRun } from '../runs/closing.ts';
+import type { StepControl } from './call.ts';
+import type { ExecuteStep, StepEnd } from './execution.ts';
+import type { GoingCalls } from './in-flight-steps.ts';
+
+export interface InlineUnit {
+  readonly step_id: string;
+  /** Absent or 0 = the step as a whole. */
+  readonly item?: number;
+  readonly escalates?: boolean;
+  readonly total_timeout_ms: number;
+  /** Indexes of earlier units of the batch that must have succeeded. */
+  readonly after?: readonly number[];
+}
+
+export interface InlineRequest {
+  readonly run_id: string;
+  readonly budget_version?: number;
+  readonly units: readonly InlineUnit[];
+  /** The run has succeeded when all of them have: it is closed with them. */
+  readonly closes?: true;
+}
+
+/** left: not begun. again: whoever asks from the queue learns how it ends. */
+export type InlineResult = Extract<StepEnd, { kind: 'succeeded' }> | 'left' | 'again';
+
+export interface InlineBatchResult {
+  /** What became of each unit, in their order. */
+  readonly results: readonly InlineResult[];
+  /** How the run has ended; null: it is not closed. */
+  readonly closed: ClosedRun | null;
+}
+
+/** It never rejects. */
+export type ExecuteInline = (request: InlineRequest) => Promise<InlineBatchResult>;
+
+/** Begun at once. */
+const mostOpen = 32;
+const defaultLongestMs = 250;
+
+export interface InlineDependencies {
+  readonly executeStep: ExecuteStep;
+  readonly going: GoingCalls<StepEnd>;
+  readonly closeRun: CloseRun;
+  /** Default 250. */
+  readonly longestMs?: number;
+}
+
+export function createExecuteInline(dependencies: InlineDependencies): ExecuteInline {
+  return async (request) => {
+    const results = await new InlineBatch(dependencies, request).finish();
+    const isDone = request.closes === true && results.every((result) => typeof result !== 'string');
+    const closing = { run_id: request.run_id, outcome: 'succeeded', error: null } as const;
+    // What cannot be closed here is closed by the run, which insists upon it.
+    return { results, closed: isDone ? await dependencies.closeRun(closing).catch(() => null) : null };
+  };
+}
+
+/** How far a unit has come. */
+interface UnitProgress {
+  state: 'left' | 'open' | 'answered' | 'succeeded' | 'failed';
+  /** Its answer, while that is being stored. */
+  answer: StepScope | null;
+  /** Whether it succeeds. */
+  success: Promise<boolean>;
+  result: InlineResult;
+}
+
+function notBegun(): UnitProgress {
+  return { state: 'left', answer: null, success: Promise.resolve(false), result: 'left' };
+}
+
+const goesOn: ReadonlySet<UnitProgress['state']> = new Set(['answered', 'succeeded']);
+
+class InlineBatch {
+  readonly #dependencies: InlineDependencies;
+  readonly #request: InlineRequest;
+  readonly #units: UnitProgress[];
+  /** Not begun, in order. */
+  readonly #waiting: Set<number>;
+  #open = 0;
+  #isOver = false;
+  #finish: () => void = () => undefined;
+
+  constructor(dependencies: InlineDependencies, request: InlineRequest) {
+    this.#dependencies = dependencies;
+    this.#request = request;
+    this.#units = request.units.map(notBegun);
+    this.#waiting = new Set(request.units.keys());
+  }
+
+  async finish(): Promise<readonly InlineResult[]> {
+    const ended = new Promise<void>((resolve) => {
+      this.#finish = resolve;
+    });
+    const { longestMs = defaultLongestMs } = this.#dependencies;
+    const timer = setTimeout(this.#finish, longestMs);
+    this.#beginMore();
+    await ended;
+    this.#isOver = true;
+    clearTimeout(timer);
+    return this.#units.map(({ result }) => result);
+  }
+
+  #unit(index: number): UnitProgress {
+    return this.#units[index] as UnitProgress;
+  }
+
+  #leaveToQueue(): void {
+    for (const index of this.#waiting) this.#unit(index).result = 'again';
+    this.#waiting.clear();
+  }
+
+  #beginMore(): void {
+    if (this.#dependencies.going.isRetiring()) this.#leaveToQueue();
+    for (const index of this.#waiting) {
+      if (this.#isOver || this.#open === mostOpen) break;
+      if (this.#isDue(index)) this.#begin(index);
+    }
+    if (this.#open === 0) this.#finish();
+  }
+
+  #isDue(index: number): boolean {
+    const { after = [] } = this.#request.units[index] as InlineUnit;
+    return after.map((before) => this.#unit(before).state).every((state) => goesOn.has(state));
+  }
+
+  #begin(index: number): void {
+    const { units, ...run } = this.#request;
+    const { step_id, item = 0, escalates = false, total_timeout_ms, after = [] } = units[index] as InlineUnit;
+    const unit = this.#unit(index);
+    this.#waiting.delete(index);
+    this.#open += 1;
+    const key = { run_id: run.run_id, step_id, item, revision: 0 };
+    const end = this.#dependencies.going.begin(key, (own) =>
+      this.#dependencies.executeStep(
+        { ...run, ...key, escalates, inline: true },
+        {
+          ...own,
+          ...this.#whatItFollows(after),
+          round: 1,
+          remainingMs: callTimeOf(total_timeout_ms),
+          onAnswered: (end) => this.#noteAnswer(unit, end),
+        },
+      ),
+    );
+    const success = end.then(
+      (ended) => this.#noteEnd(unit, ended),
+      () => this.#noteEnd(unit, null),
+    );
+    Object.assign(unit, { state: 'open', result: 'again', success });
+  }
+
+  /** What it is given of answers that are being stored. */
+  #whatItFollows(after: readonly number[]): Pick<StepControl, 'ahead'> {
+    const answers = new Map<string, StepScope>();
+    for (const index of after) {
+      const { answer } = this.#unit(index);
+      if (answer !== null) answers.set((this.#request.units[index] as InlineUnit).step_id, answer);
+    }
+    if (answers.size === 0) return {};
+    const areStored = Promise.all(after.map((index) => this.#unit(index).success));
+    return { ahead: { answers, areStored: areStored.then((all) => all.every(Boolean)) } };
+  }
+
+  #noteAnswer(unit: UnitProgress, { output, attempt }: CallSuccess): void {
+    if (attempt === null || attempt.number > 1) return; // what earlier attempts cost, the rows say
+    unit.answer = toAnswer(output, attempt.cost_usd);
+    unit.state = 'answered';
+    this.#beginMore();
+  }
+
+  #noteEnd(unit: UnitProgress, end: StepEnd | null): boolean {
+    const hasSucceeded = end?.kind === 'succeeded';
+    unit.state = hasSucceeded ? 'succeeded' : 'failed';
+    unit.answer = null;
+    if (hasSucceeded) unit.result = end;
+    this.#open -= 1;
+    this.#beginMore();
+    return hasSucceeded;
+  }
+}

@@ -1,0 +1,132 @@
+/** A step that asks a person: what the person answers is its output. */
+import type { Json } from '../../contracts/primitives.ts';
+import type { ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
+import { parseDuration } from '../../core/duration.ts';
+import type { Db } from '../../db/connect.ts';
+import { findLastReview, type ReviewRow } from '../../db/review/review.ts';
+import { endStep, type StandingStep } from '../../db/step/step.ts';
+import { answerStep, keepWaiting, logStep } from '../../db/step/step-progress.ts';
+import { expireOverdueReviews } from '../reviews/delivery.ts';
+import { openReview } from '../reviews/opening.ts';
+import { resolveInput, type StepUnit } from '../run-data/evaluation.ts';
+import type { StepResults } from '../run-data/step-results.ts';
+import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
+
+export interface ReviewStepDependencies {
+  readonly db: Db;
+  readonly results: StepResults;
+}
+
+type Execution = StepExecution | WaitingStep;
+
+const defaultTimeout = '24h';
+
+export async function executeReview(
+  { db, results }: ReviewStepDependencies,
+  unit: StepUnit,
+  standing: StandingStep | undefined,
+): Promise<Execution> {
+  const { context, step, key } = unit;
+  if (standing !== undefined) {
+    const asked = await findAsked(db, unit);
+    if (asked !== undefined) return follow(db, unit, asked);
+  }
+  const resolved = await resolveInput(context, step, results, key.item);
+  if ('error' in resolved) return failStep(db, unit.key, resolved.error);
+  return ask(db, unit, resolved.input);
+}
+
+function findAsked(db: Db, { key: { run_id, step_id, item } }: StepUnit): Promise<ReviewRow | undefined> {
+  return findLastReview(db, { run_id, step_id, item });
+}
+
+function waitFor(review_id: string, due_at: Date): WaitingStep {
+  return {
+    kind: 'waiting',
+    awaiting: 'review',
+    until: due_at,
+    ref: { review_id },
+  };
+}
+
+async function ask(db: Db, unit: StepUnit, input: Json): Promise<Execution> {
+  const { context, step, key } = unit;
+  const { title = '', schema, timeout = defaultTimeout } = step.definition.review ?? {};
+  const payload: ReviewPayload = {
+    input,
+    optional: step.definition.optional ?? false,
+    details: { title },
+    ...(schema === undefined ? {} : { schema }),
+  };
+  const { run_id, step_id, item } = key;
+  const waiting = await db.transaction(async (trx) => {
+    const { review_id, due_at } = await openReview(trx, {
+      project_id: context.project_id,
+      kind: 'step',
+      reason: title,
+      run_id,
+      step_id,
+      item,
+      payload,
+      due_in_ms: parseDuration(timeout),
+    });
+    const wait = {
+      awaiting: 'review',
+      until: due_at,
+      for_ms: null,
+      begins: true,
+      data: { review_id },
+    } as const;
+    const held = await keepWaiting(trx, key, wait);
+    return held === undefined ? null : waitFor(review_id, new Date(due_at));
+  });
+  return waiting ?? readEnd(db, key);
+}
+
+/** Whoever waits comes when it is overdue at the latest: then it is over, also while maintenance is away. */
+async function follow(db: Db, unit: StepUnit, asked: ReviewRow): Promise<Execution> {
+  const isOpen = asked.state === 'open' || asked.state === 'claimed';
+  if (isOpen) await expireOverdueReviews(db, { limit: 1, review_id: asked.review_id });
+  const review = isOpen ? ((await findAsked(db, unit)) ?? asked) : asked;
+  switch (review.state) {
+    case 'open':
+    case 'claimed':
+      return waitFor(review.review_id, review.due_at);
+    case 'resolved':
+      return take(db, unit, review, review.decision as ReviewDecision);
+    case 'expired':
+      return endUnanswered(db, unit, review);
+    case 'cancelled':
+      return { kind: 'cancelled' };
+  }
+}
+
+async function take(
+  db: Db,
+  { key }: StepUnit,
+  { review_id }: ReviewRow,
+  { action, output = null, note }: ReviewDecision,
+): Promise<Execution> {
+  await db.transaction(async (trx) => {
+    await logStep(trx, key, 'step.reviewed', { review_id, action });
+    const data = { review_id };
+    if (action === 'output') await answerStep(trx, key, { state: 'succeeded', output, data });
+    else if (action === 'skip') await answerStep(trx, key, { state: 'skipped', data });
+    else {
+      const message = `a person rejected it in a review${note === undefined ? '' : `: ${note}`}`;
+      await endStep(trx, key, 'failed', { code: 'review_rejected', message, details: { review_id } });
+    }
+  });
+  return readEnd(db, key);
+}
+
+async function endUnanswered(db: Db, unit: StepUnit, { review_id }: ReviewRow): Promise<Execution> {
+  const { timeout = defaultTimeout, on_timeout = 'fail' } = unit.step.definition.review ?? {};
+  if (on_timeout === 'skip') {
+    const data = { review_id, reason: 'nobody decided in time' };
+    await answerStep(db, unit.key, { state: 'skipped', data });
+    return readEnd(db, unit.key);
+  }
+  const message = `nobody answered review ${review_id} within ${timeout}`;
+  return failStep(db, unit.key, { code: 'step_timeout', message, details: { review_id } });
+}

@@ -1,0 +1,165 @@
+/**
+ * A step that is a run of another pipeline: the step's input is that run's job, and that run's output is the
+ * step's own. There is one run for each execution of the step, however often it is asked for, and the workflow
+ * that started it is told when it has ended.
+ */
+
+import type { Failure, JsonObject, Priority } from '../../contracts/primitives.ts';
+import { resolveStepSettings } from '../../core/definition/step-settings.ts';
+import { lowestCeiling } from '../../core/routing/estimate.ts';
+import { findDepthFault, toStartFailure, toSubRunFailure } from '../../core/run/step-failures.ts';
+import { runWorkflowId } from '../../core/workflow-names.ts';
+import type { Db } from '../../db/connect.ts';
+import { type EndedRun, findSubRun, readRunEnd } from '../../db/run/run.ts';
+import { requestCancel } from '../../db/run/run-control.ts';
+import type { StandingStep } from '../../db/step/step.ts';
+import { answerStep, keepWaiting } from '../../db/step/step-progress.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { resolveInput, type StepUnit } from '../run-data/evaluation.ts';
+import type { StepResults } from '../run-data/step-results.ts';
+import { insertAdmittedRun } from '../runs/admission.ts';
+import { newJob, type PrepareDependencies, prepareRun } from '../runs/preparation.ts';
+import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
+
+interface SubRunDependencies {
+  readonly db: Db;
+  readonly results: StepResults;
+  readonly submitSubRun: SubmitSubRun;
+}
+
+type Execution = StepExecution | WaitingStep;
+
+export async function executeSubRun(
+  dependencies: SubRunDependencies,
+  unit: StepUnit,
+  standing: StandingStep | undefined,
+): Promise<Execution> {
+  const { db } = dependencies;
+  if (standing?.sub_run_id == null) return start(dependencies, unit);
+  const ended = await readRunEnd(db, standing.sub_run_id);
+  return ended === undefined ? waitFor(standing.sub_run_id) : take(db, unit, ended);
+}
+
+function waitFor(run_id: string): WaitingStep {
+  return {
+    kind: 'waiting',
+    awaiting: 'run',
+    until: null,
+    ref: { run_id },
+  };
+}
+
+async function start({ db, results, submitSubRun }: SubRunDependencies, unit: StepUnit): Promise<Execution> {
+  const { context, step, key } = unit;
+  const resolved = await resolveInput(context, step, results, key.item);
+  if ('error' in resolved) return failStep(db, unit.key, resolved.error);
+  const settings = resolveStepSettings(context.definition, step.definition);
+  const submitted = await submitSubRun({
+    parent: { ...key },
+    project_id: context.project_id,
+    reference: step.definition.pipeline ?? '',
+    job: resolved.input,
+    priority: settings.priority ?? context.priority,
+    ceilingUsd: step.definition.budget_ceiling_usd ?? null,
+    depth: context.depth + 1,
+    parentWorkflowId: runWorkflowId({ pipeline: context.definition.pipeline, run_id: key.run_id }),
+  });
+  if ('error' in submitted) return failStep(db, unit.key, submitted.error);
+  if ('closed' in submitted) return readEnd(db, key);
+  const { run_id } = submitted;
+  const wait = { awaiting: 'run', until: null, for_ms: null, begins: true, data: { run_id } } as const;
+  const held = await keepWaiting(db, key, { ...wait, sub_run_id: run_id });
+  if (held !== undefined) return waitFor(run_id);
+  const reason = 'the step that started it has ended';
+  await requestCancel(db, { project_id: context.project_id, run_id }, { reason, mode: 'graceful' });
+  return readEnd(db, key);
+}
+
+async function take(db: Db, unit: StepUnit, run: EndedRun): Promise<Execution> {
+  const { run_id, pipeline, version, state, error } = run;
+  if (state === 'succeeded') {
+    await answerStep(db, unit.key, { state: 'succeeded', output: run.output, data: { run_id } });
+    return readEnd(db, unit.key);
+  }
+  const named = `${pipeline}@${version}`;
+  return failStep(db, unit.key, toSubRunFailure({ run_id, pipeline: named, state, error }));
+}
+
+export interface SubRunOrder {
+  readonly parent: {
+    readonly run_id: string;
+    readonly step_id: string;
+    readonly item: number;
+    readonly revision: number;
+  };
+  readonly project_id: string;
+  /** `name@version` or `name@alias` */
+  readonly reference: string;
+  readonly job: JsonObject;
+  readonly priority: Priority;
+  /** The step's ceiling; null = only its own definition's. What the runs above may cost holds in any case. */
+  readonly ceilingUsd: number | null;
+  /** Runs above the new one. */
+  readonly depth: number;
+  /** Is told when it has ended. */
+  readonly parentWorkflowId: string;
+}
+
+export type SubmitSubRun = (order: SubRunOrder) => Promise<
+  | { readonly run_id: string }
+  | { readonly error: Failure }
+  /** The run whose step it is has ended. */
+  | { readonly closed: true }
+>;
+
+function isPassing({ code }: AppError): boolean {
+  return code === 'unavailable' || code === 'internal';
+}
+
+async function create(dependencies: PrepareDependencies, order: SubRunOrder): Promise<string> {
+  const { parent, project_id, reference, depth, parentWorkflowId } = order;
+  const tooDeep = findDepthFault(depth);
+  if (tooDeep !== null) throw new AppError(tooDeep.code, tooDeep.message);
+  const at = reference.indexOf('@');
+  const pipeline = reference.slice(0, at);
+  const choice = { reference: reference.slice(at + 1) };
+  const known = await dependencies.definitions.find(project_id, pipeline, choice);
+  const prepared = await prepareRun(dependencies, project_id, {
+    known,
+    isStored: true,
+    job: newJob(order.job),
+    priority: order.priority,
+    labels: undefined,
+    budget_ceiling_usd: lowestCeiling(order.ceilingUsd, known.definition.budget_ceiling_usd ?? null),
+    origin: {
+      parent_run_id: parent.run_id,
+      parent_step_id: parent.step_id,
+      parent_item: parent.item,
+      parent_revision: parent.revision,
+      parent_workflow_id: parentWorkflowId,
+      depth,
+    },
+  });
+  return (await dependencies.db.transaction((trx) => insertAdmittedRun(trx, prepared, null))).run_id;
+}
+
+/**
+ * The run that a step with `pipeline` starts. The worker writes the row, at most one for each execution of the step; a
+ * server starts it. What is wrong with it is the step's failure.
+ */
+export function createSubmitSubRun(dependencies: PrepareDependencies): SubmitSubRun {
+  return async (order) => {
+    const { db } = dependencies;
+    const known = await findSubRun(db, order.parent);
+    if (known !== undefined) return { run_id: known };
+    try {
+      return { run_id: await create(dependencies, order) };
+    } catch (error) {
+      const first = await findSubRun(db, order.parent); // the same step, executed twice at once
+      if (first !== undefined) return { run_id: first };
+      if ((await readRunEnd(db, order.parent.run_id)) !== undefined) return { closed: true };
+      if (!(error instanceof AppError) || isPassing(error)) throw error;
+      return { error: toStartFailure(order.reference, error) };
+    }
+  };
+}

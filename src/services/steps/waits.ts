@@ -1,0 +1,178 @@
+/**
+ * The waits of a step: for money, for a capability, for a time.
+ *
+ * Time alone does not cure a call that no instance took. For want of money the step waits until the limit is
+ * raised or a new window begins, and a person is asked once per budget; for want of any instance it waits as long
+ * as its author allows. Waiting takes no room in the run.
+ *
+ * A workflow's timer is an image of the database's clock, and fires too early when the other clock is ahead. Told
+ * to wait until the same moment, the workflow would come back at once, again and again: the rest is waited for by
+ * coming again later (waitForRest).
+ */
+import type { ErrorCode } from '../../contracts/errors.ts';
+import type { BudgetRefusal } from '../../contracts/money.ts';
+import type { Failure } from '../../contracts/primitives.ts';
+import { capabilityOf } from '../../core/definition/step-settings.ts';
+import { parseDuration } from '../../core/duration.ts';
+import { toNanoUsd } from '../../core/money/nano-usd.ts';
+import { describeFigures } from '../../core/money/reservation.ts';
+import type { StepKey } from '../../db/attempt/attempt.ts';
+import type { Db } from '../../db/connect.ts';
+import { readUnixTime } from '../../db/escalation/escalation-transition.ts';
+import { isRegistered } from '../../db/instance/capability-name.ts';
+import { hasRoomFor } from '../../db/money/budget.ts';
+import { readStep, type StandingStep } from '../../db/step/step.ts';
+import { answerStep, isUnderWay, keepWaiting } from '../../db/step/step-progress.ts';
+import { budgetScopeOf, openReview } from '../reviews/opening.ts';
+import type { StepUnit } from '../run-data/evaluation.ts';
+import { callKeyOf, type StepWork } from './call.ts';
+import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
+
+type Waited = StepExecution | WaitingStep;
+type Work = Pick<StepWork<never>, 'context' | 'step' | 'key'>;
+
+/** A person has so long to answer for a budget that nothing resets. */
+const longestAskMs = 30 * 86_400_000;
+const shortestAskMs = 60_000;
+/** The limit was raised while the call was refused. */
+const atOnceMs = 500;
+
+/**
+ * While a call is on its way, nothing is missing: whoever made it may still tell its answer.
+ * @returns null when the failure is none to wait for
+ */
+export async function waitForCall(
+  db: Db,
+  work: Work,
+  code: ErrorCode,
+  error: Failure,
+): Promise<Waited | null> {
+  if (code === 'budget_exhausted') return waitForBudget(db, work, error);
+  if (code !== 'no_instance') return null;
+  const capability = capabilityOf(work.step.definition);
+  if ((await isRegistered(db, capability)) || (await isUnderWay(db, callKeyOf(work.key)))) return null;
+  return waitForCapability(db, work, capability);
+}
+
+function runOf({ run_id }: BudgetRefusal, { context }: Work): string {
+  return run_id ?? context.run_id;
+}
+
+const nameOf = {
+  call: 'the call',
+  run: 'the run',
+  project: 'the project’s day',
+  global: 'the day of all projects',
+};
+
+async function askForMoney(trx: Db, work: Work, refusal: BudgetRefusal, subject: string) {
+  const { context, step, key } = work;
+  const { run_id: _, ...details } = refusal;
+  const { scope, minimum_usd, resets_at } = refusal;
+  const reset = resets_at === null ? '' : `; it resets at ${resets_at}`;
+  const left = resets_at === null ? longestAskMs : Date.parse(resets_at) - (await readUnixTime(trx)) * 1_000;
+  return openReview(trx, {
+    project_id: context.project_id,
+    kind: 'budget',
+    subject,
+    ...(scope === 'run' ? { run_id: runOf(refusal, work) } : {}),
+    reason: `the budget of ${nameOf[scope]} is used up${describeFigures(refusal)}; step ${key.step_id} needs ${minimum_usd}${reset}`,
+    payload: {
+      optional: step.definition.optional ?? false,
+      details: { ...details, run_id: key.run_id, step_id: key.step_id },
+    },
+    due_in_ms: Math.max(shortestAskMs, left),
+  });
+}
+
+/** Takes back what was written for a wait that is not to be: there is room again, or the step has ended. */
+class NoWait extends Error {
+  override readonly name = 'NoWait';
+  readonly because: 'room' | 'ended';
+
+  constructor(because: NoWait['because']) {
+    super(because);
+    this.because = because;
+  }
+}
+
+/** The question, then the budget, then the step: whoever raises a limit takes them in the same order. */
+async function writeBudgetWait(trx: Db, work: Work, refusal: BudgetRefusal): Promise<WaitingStep> {
+  const scope = budgetScopeOf(refusal, work.context);
+  const { review_id } = await askForMoney(trx, work, refusal, scope);
+  if (await hasRoomFor(trx, scope, toNanoUsd(refusal.minimum_usd))) throw new NoWait('room');
+  const held = await keepWaiting(trx, work.key, {
+    awaiting: 'budget',
+    until: refusal.resets_at,
+    for_ms: null,
+    begins: false,
+    budget_scope: scope,
+    data: { review_id, scope },
+  });
+  if (held === undefined) throw new NoWait('ended');
+  return { kind: 'waiting', awaiting: 'budget', until: held.wait_until, ref: { review_id } };
+}
+
+async function waitForBudget(db: Db, work: Work, error: Failure): Promise<Waited> {
+  const refusal = error.details as unknown as BudgetRefusal;
+  try {
+    return await db.transaction((trx) => writeBudgetWait(trx, work, refusal));
+  } catch (fault) {
+    if (!(fault instanceof NoWait)) throw fault;
+    return fault.because === 'room' ? { kind: 'retry', error, delayMs: atOnceMs } : readEnd(db, work.key);
+  }
+}
+
+async function waitForCapability(db: Db, { step, key }: Work, capability: string): Promise<Waited> {
+  const allowed = step.definition.wait_for_capability ?? '0s';
+  const for_ms = parseDuration(allowed);
+  const begun = { awaiting: 'capability', capability, until: null, for_ms, begins: false } as const;
+  const held = for_ms === 0 ? null : await keepWaiting(db, key, begun);
+  if (held === undefined) return readEnd(db, key);
+  if (held?.wait_left_ms != null && held.wait_left_ms > 0) {
+    return { kind: 'waiting', awaiting: 'capability', until: held.wait_until, ref: null };
+  }
+  const message = `no instance of ${capability} is registered; wait_for_capability is ${allowed}`;
+  return failStep(db, key, { code: 'no_instance', message });
+}
+
+/** Clocks differ by no more; with more left, somebody has woken the step. */
+const clocksDifferMs = 60_000;
+
+/** @param remainingMs in which coming again is possible at all */
+export async function waitForRest(
+  db: Db,
+  key: StepKey,
+  waiting: WaitingStep,
+  remainingMs: number,
+): Promise<StepExecution | WaitingStep> {
+  if (waiting.until === null) return waiting;
+  const { wait_left_ms = null } = (await readStep(db, key)) ?? {};
+  if (wait_left_ms === null || wait_left_ms > Math.min(clocksDifferMs, remainingMs / 2)) return waiting;
+  const delayMs = Math.max(1, Math.ceil(wait_left_ms));
+  const error = { code: 'unavailable', message: `the wait ends in ${delayMs} ms` };
+  return { kind: 'retry', error, delayMs };
+}
+
+/** A step that only waits. Its end is by the clock of the database. */
+export async function executePause(
+  db: Db,
+  { step, key }: StepUnit,
+  standing: StandingStep | undefined,
+): Promise<StepExecution | WaitingStep> {
+  if (standing !== undefined) return endPause(db, key, standing);
+  const for_ms = parseDuration(step.definition.wait ?? '0s');
+  const held = await keepWaiting(db, key, { awaiting: 'time', until: null, for_ms, begins: true });
+  if (held === undefined) return readEnd(db, key);
+  return { kind: 'waiting', awaiting: 'time', until: held.wait_until, ref: null };
+}
+
+async function endPause(
+  db: Db,
+  key: StepKey,
+  { wait_until, wait_left_ms }: StandingStep,
+): Promise<StepExecution | WaitingStep> {
+  if ((wait_left_ms ?? 0) > 0) return { kind: 'waiting', awaiting: 'time', until: wait_until, ref: null };
+  await answerStep(db, key, { state: 'succeeded', output: null, data: {} });
+  return readEnd(db, key);
+}

@@ -1,0 +1,188 @@
+/**
+ * What has changed in a project, round by round, for those who watch it: how its runs, reviews, budgets and the
+ * instances stand. Reviews are compared with what was seen last, because their rows tell no transaction; budgets
+ * are compared so too.
+ */
+
+import type { RunFrame, StreamFrame, StreamTopic } from '../../contracts/event.ts';
+import type { Budget } from '../../contracts/money.ts';
+import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import type { Db } from '../../db/connect.ts';
+import { countHeldCalls, listChangedInstances } from '../../db/instance/instance-list.ts';
+import type { ReviewRow } from '../../db/review/review.ts';
+import {
+  listReviewMarks,
+  listReviewsById,
+  listReviewsEndedSince,
+  type ReviewMark,
+} from '../../db/review/review-list.ts';
+import {
+  type LogSpan,
+  listChangedRuns,
+  listRunStandings,
+  type RunStandingRow,
+} from '../../db/run/run-list.ts';
+import { readAllBudgets } from '../money/budgets.ts';
+import { toInstance } from '../registry/registry-listing.ts';
+import { standingOf } from '../reviews/review-view.ts';
+import { createStepCounter } from '../runs/run-view.ts';
+
+type SeenBudgets = ReadonlyMap<Budget['scope'], string>;
+
+/** Today's budgets: those that differ from what was seen last. */
+export async function compareBudgets(
+  db: Db,
+  projectId: string,
+  seen: SeenBudgets,
+): Promise<{ readonly frames: readonly StreamFrame[]; readonly seen: SeenBudgets }> {
+  const budgets = await readAllBudgets(db, projectId);
+  const changed = budgets.filter((budget) => seen.get(budget.scope) !== JSON.stringify(budget));
+  return {
+    frames: changed.map((data) => ({ kind: 'budget', data })),
+    seen: new Map(budgets.map((budget) => [budget.scope, JSON.stringify(budget)])),
+  };
+}
+
+/** Of those that wait, what is due first. */
+const mostReviews = 1_000;
+
+type SeenReviews = ReadonlyMap<string, string>;
+
+function toReviewFrame(row: ReviewRow): StreamFrame {
+  const about = row.run_id === null ? {} : { run_id: row.run_id };
+  const data = { ...standingOf(row), kind: row.kind, due_at: row.due_at.toISOString(), ...about };
+  return { kind: 'review', data };
+}
+
+function markOf({ version, state }: ReviewMark): string {
+  return `${version} ${state}`;
+}
+
+async function seeReviews(db: Db, projectId: string): Promise<SeenReviews> {
+  const marks = await listReviewMarks(db, projectId, mostReviews);
+  return new Map(marks.map((mark) => [mark.review_id, markOf(mark)]));
+}
+
+/** @returns what has changed, and what is seen now */
+async function compareReviews(
+  db: Db,
+  projectId: string,
+  seen: SeenReviews,
+): Promise<{ readonly frames: readonly StreamFrame[]; readonly seen: SeenReviews }> {
+  const now = await seeReviews(db, projectId);
+  const changed = [...now].filter(([id, mark]) => seen.get(id) !== mark).map(([id]) => id);
+  const gone = [...seen.keys()].filter((id) => !now.has(id));
+  const rows = await listReviewsById(db, [...changed, ...gone]);
+  return { frames: rows.map(toReviewFrame), seen: now };
+}
+
+/** All that wait, and all that ended since. */
+export async function readReviewsSince(
+  db: Db,
+  projectId: string,
+  since: Date,
+): Promise<readonly StreamFrame[]> {
+  const waiting = await seeReviews(db, projectId);
+  const ended = await listReviewsEndedSince(db, projectId, since);
+  return (await listReviewsById(db, [...waiting.keys(), ...ended])).map(toReviewFrame);
+}
+
+/** Between the clock of the database and that of this process. */
+export const clockSlackMs = 10_000;
+
+interface SeenProject {
+  readonly reviews: SeenReviews;
+  readonly budgets: SeenBudgets;
+}
+
+/** `isSlow`: reviews and budgets are looked at too. */
+type ReadSpan = LogSpan & { readonly since: Date; readonly isSlow: boolean };
+
+interface TopicChoice {
+  readonly topics: ReadonlySet<StreamTopic>;
+}
+
+export function isWanted(wishes: readonly TopicChoice[], topic: StreamTopic): boolean {
+  return wishes.some(({ topics }) => topics.has(topic));
+}
+
+export function createProjectFrames(db: Db, readRunFrames: ReadRunFrames) {
+  const seen = new Map<string, SeenProject>();
+
+  const look = async (projectId: string): Promise<SeenProject> => {
+    const known = seen.get(projectId);
+    if (known !== undefined) return known;
+    const { seen: budgets } = await compareBudgets(db, projectId, new Map());
+    const first = { reviews: await seeReviews(db, projectId), budgets };
+    seen.set(projectId, first);
+    return first;
+  };
+  const readSlow = async (projectId: string): Promise<readonly StreamFrame[]> => {
+    const before = await look(projectId);
+    const reviews = await compareReviews(db, projectId, before.reviews);
+    const budgets = await compareBudgets(db, projectId, before.budgets);
+    seen.set(projectId, { reviews: reviews.seen, budgets: budgets.seen });
+    return [...reviews.frames, ...budgets.frames];
+  };
+
+  return {
+    prepare: async (projectId: string): Promise<void> => void (await look(projectId)),
+    read: async (
+      projectId: string,
+      { since, isSlow, ...span }: ReadSpan,
+      wishes: readonly TopicChoice[],
+    ): Promise<readonly StreamFrame[]> => {
+      const endedSince = new Date(since.getTime() - clockSlackMs);
+      const runs = isWanted(wishes, 'runs') ? await readRunFrames(projectId, { ...span, endedSince }) : [];
+      return isSlow ? [...runs, ...(await readSlow(projectId))] : runs;
+    },
+    forget: (): void => seen.clear(),
+  };
+}
+
+/** Of one poll; the others follow when something else happens to them. */
+const mostRuns = 500;
+
+function toRunFrame(row: RunStandingRow): RunFrame {
+  return {
+    run_id: row.run_id,
+    pipeline: row.pipeline,
+    state: row.state,
+    awaiting: [...row.awaiting],
+    ...(row.follows === null ? {} : { follows: row.follows }),
+    ...(row.error === null ? {} : { error: row.error }),
+    cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
+    reserved_usd: fromNanoUsd(BigInt(row.reserved_nano)),
+    steps: { ...row.step_counts },
+  };
+}
+
+export type ReadRunFrames = (
+  projectId: string,
+  span: LogSpan & { readonly endedSince: Date },
+) => Promise<readonly StreamFrame[]>;
+
+/** How runs stand, for those who watch a project. */
+export function createRunFrames(db: Db): ReadRunFrames {
+  const countSteps = createStepCounter(db);
+  return async (projectId, span) => {
+    const changed = await listChangedRuns(db, projectId, { ...span, limit: mostRuns });
+    const rows = await countSteps(await listRunStandings(db, changed));
+    return rows.map((row) => ({ kind: 'run', data: toRunFrame(row) }));
+  };
+}
+
+export type HeldCalls = ReadonlyMap<string, number>;
+
+/** How instances stand: those whose row has changed, and those that have more or fewer calls than before. */
+export async function compareInstances(
+  db: Db,
+  horizon: string,
+  held: HeldCalls,
+): Promise<{ readonly frames: readonly StreamFrame[]; readonly held: HeldCalls }> {
+  const now = await countHeldCalls(db);
+  const ids = new Set([...now.keys(), ...held.keys()]);
+  const other = [...ids].filter((id) => now.get(id) !== held.get(id));
+  const rows = await listChangedInstances(db, horizon, other);
+  return { frames: rows.map((row) => ({ kind: 'instance', data: toInstance(row) })), held: now };
+}

@@ -1,0 +1,176 @@
+/**
+ * Finds what happened and delivers it, signed: each event at least once, again after longer and longer pauses
+ * until it is taken.
+ */
+import { createHmac, randomBytes } from 'node:crypto';
+import type { WebhookSender } from '../../clients/webhook-sender.ts';
+import { createTally } from '../../core/tally.ts';
+import type { Db } from '../../db/connect.ts';
+import {
+  type DeliveryEnd,
+  type DeliveryRoom,
+  type DueDelivery,
+  endDelivery,
+  findHappenings,
+  takeDueDeliveries,
+} from '../../db/webhook.ts';
+
+// The headers by which a receiver knows that a delivery is ours, has this content and is no old one: those of
+// Standard Webhooks, so that its libraries check them.
+
+const prefix = 'whsec_';
+
+export function newWebhookSecret(): string {
+  return `${prefix}${randomBytes(32).toString('base64')}`;
+}
+
+/** @param seconds Unix time of this try */
+function signDelivery(
+  secret: string,
+  { id, seconds, body }: { readonly id: string; readonly seconds: number; readonly body: string },
+): Record<string, string> {
+  const key = Buffer.from(secret.slice(prefix.length), 'base64');
+  const signature = createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64');
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(seconds),
+    'webhook-signature': `v1,${signature}`,
+  };
+}
+
+const seconds = 1_000;
+const minutes = 60 * seconds;
+const hours = 60 * minutes;
+/** Before the second try, the third, … Together about a day. */
+const pauses = [
+  5 * seconds,
+  30 * seconds,
+  2 * minutes,
+  10 * minutes,
+  hours,
+  3 * hours,
+  6 * hours,
+  12 * hours,
+];
+/**
+ * Deliveries under way at once: of all, of a webhook, of the webhooks of a project. A receiver that says nothing keeps
+ * each of its own for ten seconds.
+ */
+const most = { all: 256, ofWebhook: 8, ofProject: 16 } as const;
+const leaseMs = minutes;
+
+interface WebhookDeliveryDependencies {
+  readonly db: Db;
+  readonly sender: WebhookSender;
+}
+
+type Told = Pick<DueDelivery, 'delivery_id' | 'url' | 'secret' | 'payload'>;
+
+/** One try. */
+export async function tell(
+  sender: WebhookSender,
+  { delivery_id, url, secret, payload }: Told,
+  canComeAgain: number | null,
+): Promise<DeliveryEnd> {
+  const body = JSON.stringify(payload);
+  const signed = { id: delivery_id, seconds: Math.floor(Date.now() / 1_000), body };
+  const { status, error } = await sender.send(url, signDelivery(secret, signed), body);
+  return { delivery_id, status, error, againInMs: error === null ? null : canComeAgain };
+}
+
+/** What is under way: no receiver has more than its share, and one that does not answer is asked one thing at a time. */
+function createShares() {
+  const webhooks = createTally();
+  const projects = createTally();
+  const silent = new Set<string>();
+  let all = 0;
+  return {
+    room: (): DeliveryRoom => ({
+      all: most.all - all,
+      ofWebhook: most.ofWebhook,
+      ofProject: most.ofProject,
+      left: {
+        webhooks: new Map(
+          [...new Set([...silent, ...webhooks.entries.keys()])].map((id) => [
+            id,
+            Math.max(0, (silent.has(id) ? 1 : most.ofWebhook) - webhooks.of(id)),
+          ]),
+        ),
+        projects: new Map(
+          [...projects.entries].map(([id, busy]) => [id, Math.max(0, most.ofProject - busy)]),
+        ),
+      },
+    }),
+    add: ({ webhook_id, project_id }: DueDelivery, by: 1 | -1): void => {
+      webhooks.add(webhook_id, by);
+      projects.add(project_id, by);
+      all += by;
+    },
+    note: (webhookId: string, hasAnswered: boolean): void => {
+      if (hasAnswered) silent.delete(webhookId);
+      else silent.add(webhookId);
+    },
+  };
+}
+
+/** Runs `work` one at a time; who asks meanwhile gets the answer of the one under way, and it is done once more after it. */
+function createCoalesced(work: () => Promise<number>): () => Promise<number> {
+  let underWay: Promise<number> | null = null;
+  let isAskedAgain = false;
+  const ask = (): Promise<number> => {
+    isAskedAgain = underWay !== null;
+    underWay ??= work().finally(() => {
+      underWay = null;
+      if (isAskedAgain) void ask().catch(() => undefined); // the next round does it
+    });
+    return underWay;
+  };
+  return ask;
+}
+
+async function deliver({ db, sender }: WebhookDeliveryDependencies, one: DueDelivery): Promise<DeliveryEnd> {
+  const end = await tell(sender, one, pauses[one.attempts] ?? null);
+  await endDelivery(db, end);
+  return end;
+}
+
+export function createWebhookDelivery(dependencies: WebhookDeliveryDependencies) {
+  const { db } = dependencies;
+  const shares = createShares();
+  const underWay = new Set<Promise<void>>();
+  let isStopped = false;
+
+  const takeDue = createCoalesced(async () => {
+    const due = isStopped ? [] : await takeDueDeliveries(db, { room: shares.room(), leaseMs });
+    for (const one of due) {
+      shares.add(one, 1);
+      const leave = (): void => {
+        shares.add(one, -1);
+        underWay.delete(task);
+        void takeDue().catch(() => undefined); // the next round takes it
+      };
+      const task = deliver(dependencies, one)
+        .then(({ status }) => shares.note(one.webhook_id, status !== null))
+        .then(leave, leave); // what could not be written is due again after the lease
+      underWay.add(task);
+    }
+    return due.length;
+  });
+
+  return {
+    /** Begins to tell what is due; as one ends, the next begins. @returns how many have begun */
+    deliverDue: async (): Promise<number> => {
+      await findHappenings(db);
+      return takeDue();
+    },
+
+    /** Begins nothing more. @returns when what is under way has ended */
+    stop: async (): Promise<void> => {
+      isStopped = true;
+      await takeDue().catch(() => undefined);
+      await Promise.all(underWay);
+    },
+  };
+}
+
+export type WebhookDuty = Pick<ReturnType<typeof createWebhookDelivery>, 'deliverDue'>;

@@ -1,0 +1,230 @@
+/**
+ * Waiting is state: a unit that waits is an entry here, woken by a signal or by the one timer, that of the
+ * earliest deadline. Signals are repeated until they are taken, and may come before anybody waits: what was said
+ * of a review counts once per version, a wake that comes early is kept. A ladder waits for its review in the same
+ * way.
+ */
+import { CancellationScope, defineSignal, setHandler, sleep } from '@temporalio/workflow';
+import type { Unit } from '../core/run/drive.ts';
+import type { Wait } from '../core/run/machine-state.ts';
+import { describeAwaited, summarizeWait } from '../core/workflow-names.ts';
+import type { ReviewedSignal, WokenSignal, WorkflowSnapshot } from '../core/workflow-payloads.ts';
+
+/** Signals about a review say its version and are repeated until they are taken: each version counts once. */
+interface SeenVersions {
+  /** Notes what a signal said. */
+  see(reviewId: string, version: number): void;
+  /** Whether there is a version that woke nobody. */
+  isNews(reviewId: string): boolean;
+  /** Somebody was woken by the newest. */
+  take(reviewId: string): void;
+  /** Versions that woke nobody, by review. */
+  untaken(): Readonly<Record<string, number>>;
+}
+
+function createSeenVersions(before: Readonly<Record<string, number>> = {}): SeenVersions {
+  const seen = new Map<string, number>(Object.entries(before));
+  const taken = new Map<string, number>();
+  const isNews = (id: string): boolean => (seen.get(id) ?? 0) > (taken.get(id) ?? 0);
+  return {
+    see: (id, version) => void seen.set(id, Math.max(seen.get(id) ?? 0, version)),
+    isNews,
+    take: (id) => void taken.set(id, seen.get(id) ?? 0),
+    untaken: () => Object.fromEntries([...seen].filter(([id]) => isNews(id))),
+  };
+}
+
+// One timer for many deadlines, that of the earliest.
+
+interface EarliestTimer {
+  /** Makes the timer fire at `until`, or before; null = never. @param summary what the timer is called in Temporal */
+  arm(until: number | null, summary: string): void;
+  stop(): void;
+}
+
+/** @param fire may come early, for a deadline that nobody has any more; whoever waits then arms it again */
+function createEarliestTimer(scope: CancellationScope, fire: () => void): EarliestTimer {
+  let armed: { readonly at: number; readonly scope: CancellationScope } | null = null;
+  const stop = (): void => {
+    armed?.scope.cancel();
+    armed = null;
+  };
+  return {
+    arm: (until, summary) => {
+      if (until === null || (armed !== null && armed.at <= until)) return;
+      armed?.scope.cancel();
+      const own = new CancellationScope({ cancellable: true, parent: scope });
+      own
+        .run(() => sleep(Math.max(1, until - Date.now()), { summary }))
+        .then(
+          () => {
+            armed = null;
+            fire();
+          },
+          () => undefined,
+        );
+      armed = { at: until, scope: own };
+    },
+    stop,
+  };
+}
+
+const reviewedSignal = defineSignal<[ReviewedSignal]>('reviewed');
+const wokenSignal = defineSignal<[WokenSignal]>('woken');
+
+export interface StepWaits {
+  listen(unit: Unit, wait: Wait): void;
+  /** Nobody waits there any more. */
+  forget(unit: Unit): void;
+  /** What the next history has to know. */
+  snapshot(): Pick<WorkflowSnapshot, 'early_wakes' | 'seen_versions'>;
+}
+
+interface WaitDependencies {
+  /** Scope of the timer. */
+  readonly scope: CancellationScope;
+  readonly snapshot: Pick<WorkflowSnapshot, 'early_wakes' | 'seen_versions'> | undefined;
+  /** Whether a wake is of use to the unit although it does not wait here. */
+  readonly hearsWake: (stepId: string, item: number) => boolean;
+  readonly wake: (unit: Unit) => void;
+}
+
+interface WaitEntry {
+  readonly name: string;
+  readonly unit: Unit;
+  readonly until: number | null;
+  readonly reviewId: string | null;
+  readonly summary: string;
+}
+
+function nameOf(stepId: string, item: number): string {
+  return `${stepId}/${item}`;
+}
+
+/** Once in a workflow: it takes the signals. */
+export function createStepWaits({ scope, snapshot, hearsWake, wake }: WaitDependencies): StepWaits {
+  const entries = new Map<string, WaitEntry>();
+  const early = new Set<string>(snapshot?.early_wakes);
+  const reviews = createSeenVersions(snapshot?.seen_versions);
+  const timer = createEarliestTimer(scope, () => {
+    for (const entry of overdueOf(entries)) if (entries.has(entry.name)) end(entry);
+    for (const { until, summary } of entries.values()) timer.arm(until, summary);
+  });
+  const end = (entry: WaitEntry): void => {
+    const { name, unit, reviewId } = entry;
+    entries.delete(name);
+    early.delete(name);
+    if (reviewId !== null) reviews.take(reviewId);
+    if (entries.size === 0) timer.stop();
+    wake(unit);
+  };
+  takeSignals(entries, reviews, {
+    end,
+    early: (stepId, item) => {
+      if (hearsWake(stepId, item)) early.add(nameOf(stepId, item));
+    },
+  });
+  return {
+    listen: (unit, wait) => {
+      const { until, ref } = wait;
+      const name = nameOf(unit.step.id, unit.item);
+      const summary = summarizeWait(unit, wait);
+      const entry: WaitEntry = { name, unit, until, reviewId: reviewOf(ref), summary };
+      entries.set(name, entry);
+      if (isDecided(entry, reviews) || early.has(name)) end(entry);
+      else timer.arm(until, summary);
+    },
+    forget: ({ step, item }) => {
+      entries.delete(nameOf(step.id, item));
+      if (entries.size === 0) timer.stop();
+    },
+    snapshot: () => ({ early_wakes: [...early], seen_versions: reviews.untaken() }),
+  };
+}
+
+interface SignalTakers {
+  readonly end: (entry: WaitEntry) => void;
+  /** A wake has come and nobody waits for it. */
+  readonly early: (stepId: string, item: number) => void;
+}
+
+function takeSignals(
+  entries: ReadonlyMap<string, WaitEntry>,
+  reviews: SeenVersions,
+  { end, early }: SignalTakers,
+): void {
+  setHandler(reviewedSignal, ({ review_id, version }) => {
+    reviews.see(review_id, version);
+    for (const entry of [...entries.values()]) {
+      if (entry.reviewId === review_id && isDecided(entry, reviews)) end(entry);
+    }
+  });
+  setHandler(wokenSignal, ({ step_id, item }) => {
+    const entry = entries.get(nameOf(step_id, item));
+    if (entry === undefined) early(step_id, item);
+    else end(entry);
+  });
+}
+
+function isDecided({ reviewId }: WaitEntry, reviews: SeenVersions): boolean {
+  return reviewId !== null && reviews.isNews(reviewId);
+}
+
+/** The entries whose time is over, the first deadline first. */
+function overdueOf(entries: ReadonlyMap<string, WaitEntry>): WaitEntry[] {
+  const now = Date.now();
+  const untilOf = ({ until }: WaitEntry): number => until ?? Number.POSITIVE_INFINITY;
+  return [...entries.values()]
+    .filter((entry) => untilOf(entry) <= now)
+    .sort((a, b) => untilOf(a) - untilOf(b));
+}
+
+function reviewOf(ref: Wait['ref']): string | null {
+  const { review_id } = (ref ?? {}) as { readonly review_id?: string };
+  return review_id ?? null;
+}
+
+// Waiting for people is state: a review that is waited for is an entry here, woken by the signal `reviewed` or by
+// its due time. The signal is repeated until it is taken and may come before anybody waits, so each version counts
+// once.
+
+interface ReviewWaits {
+  /** Resolves when the review is over, or should be; rejects when the wait is cancelled. */
+  over(review: { readonly review_id: string; readonly due_at: string }): Promise<void>;
+}
+
+/** The expiry is somebody else's work, and comes as the signal; this is for when that never comes. */
+export const expiryGraceMs = 60_000;
+
+/** Once in a workflow: it takes the signal. */
+export function createReviewWaits(): ReviewWaits {
+  const reviews = createSeenVersions();
+  const waiting = new Map<string, () => void>();
+
+  setHandler(reviewedSignal, ({ review_id, version }) => {
+    reviews.see(review_id, version);
+    if (reviews.isNews(review_id)) waiting.get(review_id)?.();
+  });
+
+  return {
+    over: ({ review_id, due_at }) =>
+      new Promise((resolve, reject) => {
+        const timer = new CancellationScope();
+        const wake = (): void => {
+          reviews.take(review_id);
+          waiting.delete(review_id);
+          resolve();
+          timer.cancel();
+        };
+        if (reviews.isNews(review_id)) return wake();
+        waiting.set(review_id, wake);
+        timer
+          .run(() =>
+            sleep(Math.max(0, Date.parse(due_at) - Date.now()) + expiryGraceMs, {
+              summary: `waits for ${describeAwaited({ awaiting: 'review', ref: { review_id } })}`,
+            }),
+          )
+          .then(() => waiting.get(review_id)?.(), reject);
+      }),
+  };
+}
