@@ -26,9 +26,9 @@ interface Migration {
 const migrations: readonly Migration[] = [createSchema];
 
 /** In the order in which they are applied. */
-export const migrationNames: readonly string[] = migrations.map(({ name }) => name);
+const migrationNames: readonly string[] = migrations.map(({ name }) => name);
 /** Where knex keeps which were applied. */
-export const migrationTable = 'schema_migration';
+const migrationTable = 'schema_migration';
 
 const lockKey = 7_236_150_443;
 
@@ -64,7 +64,7 @@ async function withLock<Result>(db: Db, work: () => Promise<Result>): Promise<Re
 }
 
 /** @throws Error when the database has left this process behind */
-export async function checkFloor(db: Db): Promise<void> {
+async function checkFloor(db: Db): Promise<void> {
   if (!(await db.schema.hasTable('schema_floor'))) return;
   const { rows } = await db.raw<{ rows: [{ floor: number }] }>('select migration as floor from schema_floor');
   const [{ floor }] = rows;

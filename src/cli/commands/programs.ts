@@ -131,8 +131,7 @@ async function readLines(file: string): Promise<AsyncIterable<string>> {
 }
 
 async function runRecover(flags: RecoverFlags, shell: Shell): Promise<void> {
-  const { checkSettings, readEnvFile } = await import('../own-process.ts');
-  const { translateFault } = await import('../own-process.ts');
+  const { checkSettings, readEnvFile, translateFault } = await import('../own-process.ts');
   const { runRecovery } = await import('../../upkeep/recover.ts');
   const { environment } = shell;
   const settings = checkSettings({ ...readEnvFile(flags.envFile, environment), ...environment });
@@ -194,8 +193,7 @@ function describe({ applied, pending, newer }: SchemaState, isCheck: boolean): s
 }
 
 async function runMigrate(options: MigrateOptions, shell: Shell): Promise<void> {
-  const { checkSettings, readEnvFile } = await import('../own-process.ts');
-  const { translateFault } = await import('../own-process.ts');
+  const { checkSettings, readEnvFile, translateFault } = await import('../own-process.ts');
   const { migrateDatabase, readSchemaState } = await import('../../upkeep/migrate-database.ts');
   const { environment } = shell;
   const settings = { ...readEnvFile(options.envFile, environment), ...environment };
@@ -245,8 +243,7 @@ function print({ stdout }: Shell, counts: Readonly<Record<string, number>>, isTr
 }
 
 async function runPurgeCommand(flags: PurgeFlags, shell: Shell): Promise<void> {
-  const { checkSettings, readEnvFile } = await import('../own-process.ts');
-  const { translateFault } = await import('../own-process.ts');
+  const { checkSettings, readEnvFile, translateFault } = await import('../own-process.ts');
   const { runPurge } = await import('../../upkeep/purge.ts');
   const { environment, stdout } = shell;
   const settings = checkSettings({ ...readEnvFile(flags.envFile, environment), ...environment });
