@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { checkClockClaims } from '../../scripts/structure/check-clock-claims.ts';
+import { checkFolders, checkShards, checkTotals } from '../../scripts/structure/check-files.ts';
 import {
   checkDeclarations,
   checkFunctionLength,
@@ -24,6 +25,46 @@ function subjectsOf(
 function linesOf(count: number): string {
   return Array.from({ length: count }, (_, index) => `  take(${index});`).join('\n');
 }
+
+describe('files', () => {
+  const used = "import './small.ts';";
+  const long = linesOf(40);
+
+  test.each([
+    [
+      'a small file that its neighbour alone imports',
+      { 'src/db/a.ts': used, 'src/db/small.ts': '' },
+      ['src/db/small.ts'],
+    ],
+    ['nothing of a file of 40 lines', { 'src/db/a.ts': used, 'src/db/small.ts': `${long}\n` }, []],
+    ['nothing of what two import', { 'src/db/a.ts': used, 'src/db/b.ts': used, 'src/db/small.ts': '' }, []],
+    [
+      'nothing of what is imported from elsewhere',
+      { 'src/api/a.ts': "import '../db/small.ts';", 'src/db/small.ts': '' },
+      [],
+    ],
+    ['nothing of what nobody imports', { 'src/db/small.ts': '' }, []],
+  ])('refuses %s', (_, files, subjects) => {
+    expect(subjectsOf(checkShards, files as Record<string, string>)).toEqual(subjects);
+  });
+
+  test('refuses the sixteenth file of a folder', () => {
+    const files = Array.from({ length: 16 }, (_, at) => [`src/db/f${at}.ts`, '']);
+    expect(subjectsOf(checkFolders, Object.fromEntries(files))).toEqual(['src/db']);
+    expect(subjectsOf(checkFolders, Object.fromEntries(files.slice(1)))).toEqual([]);
+  });
+
+  test('refuses more files or lines than a top folder may have, and a folder without a total', () => {
+    const files = { 'src/db/run/a.ts': `${long}\n`, 'src/db/b.ts': '', 'src/worker.ts': '' };
+    const beside = { src: { files: 1, lines: 0 } };
+    const check = (files_: number, lines: number) => (sources: readonly Source[]) =>
+      checkTotals(sources, { ...beside, 'src/db': { files: files_, lines } });
+    expect(subjectsOf(check(2, 40), files)).toEqual([]);
+    expect(subjectsOf(check(1, 40), files)).toEqual(['src/db']);
+    expect(subjectsOf(check(2, 39), files)).toEqual(['src/db']);
+    expect(subjectsOf((sources) => checkTotals(sources, beside), files)).toEqual(['src/db']);
+  });
+});
 
 describe('layers', () => {
   test.each([

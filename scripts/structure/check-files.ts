@@ -1,0 +1,93 @@
+/**
+ * A file is a concern: small files that belong to their neighbour, and folders that nobody overlooks, are refused, and
+ * so is growth of a top folder beyond the total that stands for it in totals.json.
+ */
+import { posix } from 'node:path';
+import { listImports, type Source, type Violation } from './source.ts';
+
+const minLines = 40;
+const maxFiles = 15;
+
+function linesOf({ tree }: Source): number {
+  return tree.getLineAndCharacterOfPosition(tree.end).line;
+}
+
+function isOfSrc({ file }: Source): boolean {
+  return file.startsWith('src/');
+}
+
+function countBy<Value>(values: readonly Value[], keyOf: (value: Value) => string): Map<string, Value[]> {
+  const groups = new Map<string, Value[]>();
+  for (const value of values) groups.set(keyOf(value), [...(groups.get(keyOf(value)) ?? []), value]);
+  return groups;
+}
+
+/** A file of src under 40 lines has more than one importer, or one in another folder. */
+export function checkShards(sources: readonly Source[]): Violation[] {
+  const arrows = sources.flatMap((source) =>
+    listImports(source)
+      .filter(({ isLocal }) => isLocal)
+      .map(({ module }) => ({ from: source.file, to: module })),
+  );
+  const importers = countBy(arrows, ({ to }) => to);
+  return sources.filter(isOfSrc).flatMap((source) => {
+    const { file } = source;
+    const from = [...new Set((importers.get(file) ?? []).map((arrow) => arrow.from))];
+    const [only] = from;
+    const isShard = only !== undefined && from.length === 1 && posix.dirname(only) === posix.dirname(file);
+    if (!isShard || linesOf(source) >= minLines) return [];
+    return {
+      rule: 'shards',
+      subject: file,
+      message: `${file} has ${linesOf(source)} lines and ${only} alone imports it: it belongs there (at least ${minLines} lines)`,
+    };
+  });
+}
+
+/** A folder of src has at most 15 files. */
+export function checkFolders(sources: readonly Source[]): Violation[] {
+  const folders = countBy(sources.filter(isOfSrc), ({ file }) => posix.dirname(file));
+  return [...folders].flatMap(([folder, files]) =>
+    files.length <= maxFiles
+      ? []
+      : {
+          rule: 'full-folders',
+          subject: folder,
+          message: `${folder} has ${files.length} files, at most ${maxFiles} allowed`,
+        },
+  );
+}
+
+export interface Total {
+  readonly files: number;
+  readonly lines: number;
+}
+
+/** Files and lines of each top folder of src, `src` itself for the files beside them. */
+export function countTotals(sources: readonly Source[]): Record<string, Total> {
+  const folders = countBy(sources.filter(isOfSrc), ({ file }) => {
+    const [root = '', first = '', ...rest] = file.split('/');
+    return rest.length > 0 ? `${root}/${first}` : root;
+  });
+  const entries = [...folders].map(([folder, files]): [string, Total] => {
+    const lines = files.reduce((sum, source) => sum + linesOf(source), 0);
+    return [folder, { files: files.length, lines }];
+  });
+  return Object.fromEntries(entries.toSorted(([one], [other]) => one.localeCompare(other)));
+}
+
+/** No top folder has more files or lines than the table allows; whoever needs more changes the number and says why. */
+export function checkTotals(
+  sources: readonly Source[],
+  allowed: Readonly<Record<string, Total>>,
+): Violation[] {
+  return Object.entries(countTotals(sources)).flatMap(([folder, { files, lines }]) => {
+    const most = allowed[folder] ?? { files: 0, lines: 0 };
+    if (files <= most.files && lines <= most.lines) return [];
+    return {
+      rule: 'totals',
+      subject: folder,
+      message: `${folder} has ${files} files and ${lines} lines, ${most.files} and ${most.lines} allowed: make room, or change scripts/structure/totals.json and say why in the commit`,
+    };
+  });
+}
