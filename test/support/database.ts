@@ -71,6 +71,13 @@ function cloneTemplate(name: string): Promise<void> {
   });
 }
 
+/** Changes what the databases of all tests are cloned from; before the first of them. */
+export async function changeTemplate(work: (db: Db) => Promise<void>): Promise<void> {
+  await withServer(ensureTemplate);
+  const db = connectDatabase(databaseUrl(template), 1);
+  await work(db).finally(() => db.destroy());
+}
+
 /** Whoever creates it drops it. */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const name = newName();

@@ -1,0 +1,160 @@
+/**
+ * The texts in force of src/db/sql in the order in which one needs the other. Migrations carry texts of their own: these
+ * are what is read, and what migrations have to arrive at (schema.test.ts).
+ */
+import type { Db } from '../../src/db/connect.ts';
+import {
+  apiKeyTable,
+  auditTable,
+  idempotencyTable,
+  loginCodeTable,
+  personTable,
+  projectTable,
+  sessionTable,
+} from '../../src/db/sql/access.sql.ts';
+import {
+  attemptChoiceTable,
+  attemptTable,
+  attemptTypes,
+  cachedResultTable,
+  failuresOf,
+  keepAnswers,
+  loseAttempts,
+  settleEnds,
+} from '../../src/db/sql/attempts.sql.ts';
+import { claimOneByOne, claimSlots, lockBudgets, settleAndClaim } from '../../src/db/sql/claims.sql.ts';
+import { clusterTable, schemaFloorTable } from '../../src/db/sql/database.sql.ts';
+import {
+  eraseAttempts,
+  eraseProject,
+  erasureTable,
+  purgeBooks,
+  refuseChange,
+  refuseErased,
+} from '../../src/db/sql/deletion.sql.ts';
+import {
+  adviceAnswerTable,
+  escalationTable,
+  refuseShrinking,
+  reviewTable,
+} from '../../src/db/sql/escalation.sql.ts';
+import { eventTable, webhookDeliveryTable, webhookTable } from '../../src/db/sql/events.sql.ts';
+import { jobTable, leavingJobTable, mediaObjectTable } from '../../src/db/sql/media.sql.ts';
+import {
+  applyBudgets,
+  budgetDemand,
+  budgetScopes,
+  budgetTable,
+  chargeBudgets,
+  dayStart,
+  isTight,
+  ledgerEntryTable,
+  moveBudgets,
+  openBudget,
+  releaseBudgets,
+} from '../../src/db/sql/money.sql.ts';
+import {
+  definitionTable,
+  pipelineAliasTable,
+  pipelineVersionTable,
+  scheduleTable,
+} from '../../src/db/sql/pipelines.sql.ts';
+import {
+  capabilitySpecTable,
+  instanceTable,
+  publisherTable,
+  touchInstance,
+} from '../../src/db/sql/registry.sql.ts';
+import {
+  beginSteps,
+  costBelow,
+  runTable,
+  stepRevisionTable,
+  stepTable,
+  stopChildren,
+  withRunsBelow,
+} from '../../src/db/sql/runs.sql.ts';
+import { skillTable, skillUseTable, skillVersionTable } from '../../src/db/sql/skills.sql.ts';
+
+const triggerFunctions = [refuseChange, refuseErased, refuseShrinking, touchInstance];
+
+const tables = [
+  projectTable,
+  erasureTable,
+  apiKeyTable,
+  personTable,
+  sessionTable,
+  loginCodeTable,
+  idempotencyTable,
+  capabilitySpecTable,
+  instanceTable,
+  publisherTable,
+  definitionTable,
+  pipelineVersionTable,
+  pipelineAliasTable,
+  jobTable,
+  leavingJobTable,
+  mediaObjectTable,
+  runTable,
+  stepTable,
+  escalationTable,
+  stepRevisionTable,
+  attemptTable,
+  attemptChoiceTable,
+  cachedResultTable,
+  eventTable,
+  ledgerEntryTable,
+  budgetTable,
+  skillTable,
+  skillVersionTable,
+  skillUseTable,
+  reviewTable,
+  adviceAnswerTable,
+  auditTable,
+  scheduleTable,
+  webhookTable,
+  webhookDeliveryTable,
+  schemaFloorTable,
+  clusterTable,
+];
+
+const functions = [
+  attemptTypes,
+  dayStart,
+  withRunsBelow,
+  costBelow,
+  stopChildren,
+  budgetScopes,
+  budgetDemand,
+  isTight,
+  openBudget,
+  applyBudgets,
+  moveBudgets,
+  chargeBudgets,
+  releaseBudgets,
+  lockBudgets,
+  loseAttempts,
+  settleEnds,
+  keepAnswers,
+  beginSteps,
+  failuresOf,
+  claimSlots,
+  claimOneByOne,
+  settleAndClaim,
+  purgeBooks,
+  eraseAttempts,
+  eraseProject,
+];
+
+/** @param db without tables */
+export async function createFromTexts(db: Db): Promise<void> {
+  for (const text of [...triggerFunctions, ...tables, ...functions]) await db.raw(text);
+}
+
+/** Puts the functions in force in the place of those that migrations have made. */
+export async function replaceFunctions(db: Db): Promise<void> {
+  for (const text of [...triggerFunctions, ...functions]) {
+    if (text.startsWith('\ncreate function '))
+      await db.raw(text.replace('create function', 'create or replace function'));
+  }
+}
