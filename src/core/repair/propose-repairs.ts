@@ -38,11 +38,6 @@ export interface RepairQuestion {
   readonly input: Json;
   /** What an input does wrong; empty when it is valid. */
   readonly errorsOf: (input: Json) => readonly SchemaFinding[];
-  /**
-   * Forbids more than this module does by itself. The old and the new value are the same where a value only moves
-   * (its key is renamed: the pointer is the old one; it is put into a list); undefined: there was or will be none.
-   */
-  readonly isProtected?: (pointer: string, oldValue: Json | undefined, newValue: Json | undefined) => boolean;
 }
 
 const mostFindings = 20;
@@ -67,12 +62,10 @@ export function proposeRepairs(question: RepairQuestion): Repairs {
 }
 
 function listCandidates(question: RepairQuestion, findings: readonly SchemaFinding[]): readonly Candidate[] {
-  const { isProtected = () => false } = question;
   const found = new Map<string, Candidate>();
   const single = findings.flatMap((finding) => proposeCandidates(question, finding));
   for (const candidate of [...single, ...moveKeys(question, findings)]) {
-    const { pointer, oldValue, newValue } = candidate.change;
-    if (isProtectedChange(candidate.change) || isProtected(pointer, oldValue, newValue)) continue;
+    if (isProtectedChange(candidate.change)) continue;
     const key = identify(candidate);
     if (!found.has(key)) found.set(key, candidate);
   }

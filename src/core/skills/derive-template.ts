@@ -14,7 +14,7 @@ import { ExpressionError, ExpressionSyntaxError } from '../expression/language.t
 import { compileTemplate } from '../expression/template.ts';
 import { findTextFault } from './pattern.ts';
 import { applyTemplate, findUnguardedChange, parseTemplate } from './template.ts';
-import { type ValueChange, type WriteOptions, writePatch } from './write-template.ts';
+import { type ValueChange, writePatch } from './write-template.ts';
 
 const evenness = /\b(?:even|odd|divisible by (?:2|two)|multiples? of (?:2|two))\b/i;
 
@@ -61,19 +61,12 @@ const corrections: Readonly<Record<Correction, (change: ValueChange, error: stri
   even: (_, error) => wantsEven(error),
 };
 
-interface DeriveOptions extends WriteOptions {
-  /** That the input failed with: says which rules are no coincidence. */
-  readonly error?: string;
-}
-
-/** @returns the text of the template; null when there is no difference or none can be written */
-export function deriveTemplate(
-  { input, match }: SkillScope,
-  corrected: Json,
-  { bounds = [], error = '' }: DeriveOptions = {},
-): string | null {
+/**
+ * @param error that the input failed with: says which rules are no coincidence
+ * @returns the text of the template; null when there is no difference or none can be written
+ */
+export function deriveTemplate({ input, match }: SkillScope, corrected: Json, error: string): string | null {
   return writePatch(input, corrected, {
-    bounds: new Set(bounds),
     express: (change) => findExpression(change, { input, match }, error),
     hasMoves: true,
   });
@@ -116,8 +109,6 @@ export interface GateInput {
   readonly match: Readonly<Record<string, string>>;
   /** Whether the capability's schema takes the input. */
   readonly isValid: (input: Json) => boolean;
-  /** JSON Pointers of literals that are a bound of the schema and therefore need no guard. */
-  readonly bounds?: readonly string[];
 }
 
 type GateResult = { readonly ok: true } | { readonly ok: false; readonly reason: string };
@@ -127,14 +118,7 @@ type GateResult = { readonly ok: true } | { readonly ok: false; readonly reason:
  * exactly the one that worked, in a form that stops on any other value. A skill whose template does not pass keeps its
  * instructions only.
  */
-export function passGate({
-  template: text,
-  original,
-  corrected,
-  match,
-  isValid,
-  bounds = [],
-}: GateInput): GateResult {
+export function passGate({ template: text, original, corrected, match, isValid }: GateInput): GateResult {
   const reason = findTextFault(text)?.message ?? null;
   if (reason !== null) return { ok: false, reason };
   const parsing = parseTemplate(text);
@@ -142,7 +126,7 @@ export function passGate({
   const { template } = parsing;
   if (template.kind !== 'patch')
     return { ok: false, reason: 'only a JSON Patch corrects the input of a step' };
-  const unguarded = findUnguardedChange(template.operations, bounds);
+  const unguarded = findUnguardedChange(template.operations);
   if (unguarded !== null) return { ok: false, reason: unguarded };
   const result = applyTemplate(template, { input: original, match });
   if (!result.ok) return result;

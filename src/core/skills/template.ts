@@ -143,16 +143,12 @@ function isDerivedOperation(operation: TemplateOperation): boolean {
 }
 
 /** @returns what replaces or removes something without having looked at it, or null */
-export function findUnguardedChange(
-  operations: readonly TemplateOperation[],
-  bounds: readonly string[],
-): string | null {
+export function findUnguardedChange(operations: readonly TemplateOperation[]): string | null {
   const guards = createGuards();
-  const excepted = new Set(bounds);
   for (const operation of operations) {
     const { op, path } = operation;
     const isLiteral = op === 'remove' || (op === 'replace' && !isDerivedOperation(operation));
-    if (isLiteral && !excepted.has(path) && !guards.isGuarded(path)) {
+    if (isLiteral && !guards.isGuarded(path)) {
       return `${op} of ${showPointer(path)} needs a test on the old value before it`;
     }
     guards.note(operation);

@@ -20,13 +20,7 @@ export interface ValueChange {
   readonly after: Json;
 }
 
-export interface WriteOptions {
-  /** JSON Pointers of values that are a bound of the schema: the new value holds whatever the old one was. */
-  readonly bounds?: readonly string[];
-}
-
 interface Writing {
-  readonly bounds: ReadonlySet<string>;
   /** An expression that gives the new value, or null: then it is written as it is. */
   readonly express: (change: ValueChange) => string | null;
   /** Whether a key that was misspelt is written as a move. */
@@ -37,12 +31,8 @@ interface Writing {
  * @returns the text of the template; null when there is no difference, or when the way to it leads through a name
  *   that pointers may not hold
  */
-export function writeTemplate(
-  original: Json,
-  corrected: Json,
-  { bounds = [] }: WriteOptions = {},
-): string | null {
-  return writePatch(original, corrected, { bounds: new Set(bounds), express: () => null, hasMoves: false });
+export function writeTemplate(original: Json, corrected: Json): string | null {
+  return writePatch(original, corrected, { express: () => null, hasMoves: false });
 }
 
 export function writePatch(original: Json, corrected: Json, writing: Writing): string | null {
@@ -94,13 +84,8 @@ function guard(value: Json, path: string): PatchOperation {
   return { op: 'test', path, value: quoteValue(value) };
 }
 
-function replaceGuarded(
-  before: Json,
-  after: Json,
-  { pointer: path, writing }: PatchPosition,
-): PatchOperation[] {
-  const replace: PatchOperation = { op: 'replace', path, value: quoteValue(after) };
-  return writing.bounds.has(path) ? [replace] : [guard(before, path), replace];
+function replaceGuarded(before: Json, after: Json, { pointer: path }: PatchPosition): PatchOperation[] {
+  return [guard(before, path), { op: 'replace', path, value: quoteValue(after) }];
 }
 
 function removeGuarded(before: Json, { pointer: path }: PatchPosition): PatchOperation[] {

@@ -33,8 +33,6 @@ interface WorkedCorrection {
   readonly corrected: Json;
   /** Whether the capability's schema takes an input. */
   readonly isValid: (input: Json) => boolean;
-  /** JSON Pointers of values that are a bound of the schema. */
-  readonly bounds?: readonly string[] | undefined;
 }
 
 interface Cause {
@@ -45,17 +43,17 @@ interface Cause {
 
 /** @returns null when none passes */
 function chooseTemplate(
-  { original, corrected, isValid, bounds = [] }: WorkedCorrection,
+  { original, corrected, isValid }: WorkedCorrection,
   { error, match }: Cause,
 ): string | null {
   const written = [
-    () => deriveTemplate({ input: original, match }, corrected, { bounds, error }),
-    () => writeTemplate(original, corrected, { bounds }),
+    () => deriveTemplate({ input: original, match }, corrected, error),
+    () => writeTemplate(original, corrected),
   ];
   for (const write of written) {
     const text = write();
     if (text === null) continue;
-    if (passGate({ template: text, original, corrected, match, isValid, bounds }).ok) return text;
+    if (passGate({ template: text, original, corrected, match, isValid }).ok) return text;
   }
   return null;
 }

@@ -179,7 +179,7 @@ function checkTemplate(text: string): ProblemItem[] {
   const fault = (message: string) => [{ pointer: '/template', code: 'invalid_template', message }];
   if (!parsing.ok) return fault(parsing.message);
   if (parsing.template.kind !== 'patch') return [];
-  const unguarded = findUnguardedChange(parsing.template.operations, []);
+  const unguarded = findUnguardedChange(parsing.template.operations);
   return unguarded === null ? [] : fault(unguarded);
 }
 

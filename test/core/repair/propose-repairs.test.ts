@@ -10,8 +10,8 @@ import { inputChecks, playBrokenInput } from './play-broken-input.ts';
 const { compile } = createSchemaCompiler();
 const samples = brokenInputs.filter(({ capability }) => capability !== 'transcode');
 
-function repair(schema: JsonObject, input: Json, more: Partial<RepairQuestion> = {}) {
-  return proposeRepairs({ schema, input, errorsOf: compile(schema).find, ...more });
+function repair(schema: JsonObject, input: Json) {
+  return proposeRepairs({ schema, input, errorsOf: compile(schema).find });
 }
 
 function cpuMs(): number {
@@ -105,15 +105,6 @@ describe('a repair', () => {
   ])('never touches a reference or the output path: %s', (_, properties, input) => {
     const required = Object.keys(properties).filter((name) => !Object.hasOwn(input, name));
     expect(repair(closed(properties, required), input)).toEqual({ proposals: [], applicable: null });
-  });
-
-  it('leaves alone what the caller protects', () => {
-    const schema = closed({ bucket: { type: 'string' }, key: { type: 'string' } }, ['bucket']);
-    const isProtected: RepairQuestion['isProtected'] = (pointer, before, after) =>
-      pointer === '/buckt' && before === after;
-    const input = { buckt: 'a' };
-    expect(repair(schema, input).applicable?.kind).toBe('rename');
-    expect(repair(schema, input, { isProtected }).proposals).toEqual([]);
   });
 
   it.each<[string, JsonObject, Json, Json | null]>([
