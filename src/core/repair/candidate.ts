@@ -1,6 +1,6 @@
 /** What a validator found, and what may repair it: one operation each. */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import type { JsonPatchOperation } from './operation.ts';
+import type { PatchOperation } from '../json-patch.ts';
 
 export type RepairKind = 'rename' | 'move' | 'coerce' | 'wrap' | 'clamp' | 'respell' | 'drop' | 'fill';
 
@@ -10,7 +10,7 @@ export interface Candidate {
   /** Where the input is wrong. */
   readonly pointer: string;
   /** With the `test` that guards it, where it depends on the old value. */
-  readonly operations: readonly JsonPatchOperation[];
+  readonly operations: readonly PatchOperation[];
   readonly description: string;
   /** What is touched: the same value twice where it only moves, undefined where there was or will be none. */
   readonly change: {

@@ -18,9 +18,9 @@ import {
   isPlainObject,
   splitPointer,
 } from '../json.ts';
+import { valueAt } from '../json-patch.ts';
 import { editDistance } from '../nearest-name.ts';
 import { type Broken, type Candidate, removeKey, type SchemaFinding, show } from './candidate.ts';
-import { valueAt } from './operation.ts';
 import { haveNamePatterns, knowsKey, mayHold, namesIn, schemasAt } from './schema-walk.ts';
 
 const longestName = 100;

@@ -10,15 +10,15 @@
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { splitPointer } from '../json.ts';
+import { applyPatch, type PatchOperation } from '../json-patch.ts';
 import { outputPathKey } from '../media.ts';
 import type { Broken, Candidate, RepairKind, SchemaFinding } from './candidate.ts';
 import { moveKeys, settleUnknownKey, supplyKey } from './keys.ts';
-import { applyRepair, type JsonPatchOperation } from './operation.ts';
 import { chooseAllowed, clampNumber, coerceValue, tidyFormat, trimText } from './values.ts';
 
 export interface RepairProposal {
   /** One operation and its guards; several for a combination. */
-  readonly operations: readonly JsonPatchOperation[];
+  readonly operations: readonly PatchOperation[];
   readonly kind: RepairKind | 'combination';
   /** Where the input is wrong; empty for a combination. */
   readonly pointer: string;
@@ -99,7 +99,13 @@ function countValues(value: Json, limit: number, depth = 0): number {
   return count;
 }
 
-function isCuredBy({ input, errorsOf }: RepairQuestion, operations: readonly JsonPatchOperation[]): boolean {
+/** @returns undefined when an operation finds nothing to work on */
+export function applyRepair(input: Json, operations: readonly PatchOperation[]): Json | undefined {
+  const result = applyPatch(input, operations);
+  return result.ok ? result.value : undefined;
+}
+
+function isCuredBy({ input, errorsOf }: RepairQuestion, operations: readonly PatchOperation[]): boolean {
   const repaired = applyRepair(input, operations);
   return repaired !== undefined && errorsOf(repaired).length === 0;
 }

@@ -5,6 +5,7 @@
  * wide as possible, but 0 and -1 mean none, and 100 dB is no gain.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { valueAt } from '../json-patch.ts';
 import {
   type Broken,
   type Candidate,
@@ -14,7 +15,6 @@ import {
   show,
 } from './candidate.ts';
 import { findNearest } from './keys.ts';
-import { valueAt } from './operation.ts';
 import { schemasAt } from './schema-walk.ts';
 
 const longestScalar = 64;

@@ -26,7 +26,7 @@ import {
   readPatch,
   showPointer,
   valueAt,
-} from './json-patch.ts';
+} from '../json-patch.ts';
 import { findProtectedChange } from './protected.ts';
 
 /** Values are compiled; paths are as they stand. */

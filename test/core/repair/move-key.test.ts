@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
-import { applyRepair } from '../../../src/core/repair/operation.ts';
-import { proposeRepairs } from '../../../src/core/repair/propose-repairs.ts';
+import { applyRepair, proposeRepairs } from '../../../src/core/repair/propose-repairs.ts';
 import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';
 
 const { compile } = createSchemaCompiler();

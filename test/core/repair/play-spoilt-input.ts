@@ -1,6 +1,5 @@
 import { canonicalJson } from '../../../src/core/json.ts';
-import { applyRepair } from '../../../src/core/repair/operation.ts';
-import { proposeRepairs } from '../../../src/core/repair/propose-repairs.ts';
+import { applyRepair, proposeRepairs } from '../../../src/core/repair/propose-repairs.ts';
 import { inputSchemas } from './broken-inputs.ts';
 import { inputChecks } from './play-broken-input.ts';
 import type { SpoiltInput } from './spoilt-inputs.ts';

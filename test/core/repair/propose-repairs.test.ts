@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import { nameDistance } from '../../../src/core/repair/keys.ts';
-import { applyRepair } from '../../../src/core/repair/operation.ts';
-import { proposeRepairs, type RepairQuestion } from '../../../src/core/repair/propose-repairs.ts';
+import {
+  applyRepair,
+  proposeRepairs,
+  type RepairQuestion,
+} from '../../../src/core/repair/propose-repairs.ts';
 import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';
 import { brokenInputs } from './broken-inputs.ts';
 import { inputChecks, playBrokenInput } from './play-broken-input.ts';

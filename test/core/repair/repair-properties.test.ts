@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import { canonicalJson, isPlainObject } from '../../../src/core/json.ts';
-import { applyRepair, type JsonPatchOperation, valueAt } from '../../../src/core/repair/operation.ts';
-import { proposeRepairs } from '../../../src/core/repair/propose-repairs.ts';
+import { type PatchOperation, valueAt } from '../../../src/core/json-patch.ts';
+import { applyRepair, proposeRepairs } from '../../../src/core/repair/propose-repairs.ts';
 import { runs } from '../../support/runs.ts';
 import { brokenInputs, inputSchemas } from './broken-inputs.ts';
 import { inputChecks } from './play-broken-input.ts';
@@ -75,7 +75,7 @@ function references(value: Json): string[] {
 }
 
 /** As RFC 6902 has it: a failing test fails the whole. */
-function guardsHold(input: Json, operations: readonly JsonPatchOperation[]): boolean {
+function guardsHold(input: Json, operations: readonly PatchOperation[]): boolean {
   return operations.every((operation, at) => {
     if (operation.op !== 'test') return true;
     const now = applyRepair(input, operations.slice(0, at));

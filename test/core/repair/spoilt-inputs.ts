@@ -4,7 +4,7 @@
  */
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import { canonicalJson, extendPointer, isList, isPlainObject } from '../../../src/core/json.ts';
-import { applyRepair } from '../../../src/core/repair/operation.ts';
+import { applyRepair } from '../../../src/core/repair/propose-repairs.ts';
 import { schemasAt } from '../../../src/core/repair/schema-walk.ts';
 import { brokenInputs, inputSchemas } from './broken-inputs.ts';
 import { inputChecks } from './play-broken-input.ts';

@@ -4,7 +4,7 @@
  */
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
 import { isPlainObject } from '../../../core/json.ts';
-import { applyPatch, readPatch } from '../../../core/skills/json-patch.ts';
+import { applyPatch, readPatch } from '../../../core/json-patch.ts';
 import { createSchemaCompiler, type SchemaCheck } from '../../../schemas/schema-compiler.ts';
 
 const usedSkills = { type: 'array', items: { type: 'string', maxLength: 128 }, maxItems: 20 };

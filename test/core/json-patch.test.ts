@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { Json } from '../../../../src/contracts/primitives.ts';
+import type { Json } from '../../src/contracts/primitives.ts';
 import {
   applyPatch,
   type PatchOperation,
   patchLimits,
   readPatch,
-} from '../../../../src/core/skills/json-patch.ts';
+  valueAt,
+} from '../../src/core/json-patch.ts';
 
 function patch(document: Json, operations: Json): Json | string {
   const reading = readPatch(operations);
@@ -158,6 +159,18 @@ describe('applyPatch', () => {
 
   it.each(refused)('refuses %j', (operations, expected) => {
     expect(patch({ a: 1 }, operations)).toEqual(expect.stringMatching(expected));
+  });
+
+  it.each<PatchOperation>([
+    { op: 'add', path: '/__proto__', value: 1 },
+    { op: 'add', path: '/a/constructor', value: 1 },
+    { op: 'replace', path: '/a/prototype', value: 1 },
+    { op: 'remove', path: '/a/prototype' },
+    { op: 'move', from: '/a/prototype', path: '/b' },
+  ])('finds no place under a name that reaches a prototype, whoever wrote %j', (operation) => {
+    const document = JSON.parse('{"a": {"prototype": 1}, "__proto__": 2}');
+    expect(applyPatch(document, [operation])).toMatchObject({ ok: false });
+    expect(valueAt(document, operation.path)).toBeUndefined();
   });
 
   it('stops copying before a short patch has built a huge document', () => {

@@ -1,10 +1,11 @@
 /**
- * JSON Patch, and reading and changing one place of a JSON document by its JSON Pointer, leaving the document
- * itself as it is.
+ * JSON Patch (RFC 6902), and reading and changing one place of a JSON document by its JSON Pointer (RFC 6901),
+ * leaving the document itself as it is. Nothing stands under a name that reaches a prototype, whoever wrote the
+ * pointer; an index of a list has no leading zero.
  */
-import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { isEqual } from '../expression/compare.ts';
-import { isForbiddenName, isList, isPlainObject, splitPointer } from '../json.ts';
+import type { Json, JsonObject } from '../contracts/primitives.ts';
+import { isEqual } from './expression/compare.ts';
+import { isForbiddenName, isList, isPlainObject, splitPointer } from './json.ts';
 
 const form = /^(?:\/(?:[^~/]|~[01])*)*$/;
 
@@ -19,7 +20,9 @@ const itemIndex = /^(?:0|[1-9][0-9]{0,14})$/;
 
 function childOf(value: Json, segment: string): Json | undefined {
   if (isList(value)) return itemIndex.test(segment) ? value[Number(segment)] : undefined;
-  return isPlainObject(value) && Object.hasOwn(value, segment) ? value[segment] : undefined;
+  return isPlainObject(value) && Object.hasOwn(value, segment) && !isForbiddenName(segment)
+    ? value[segment]
+    : undefined;
 }
 
 /** Undefined when nothing stands there. */
@@ -49,7 +52,9 @@ function replaceChild(container: Json, segment: string, value: Json): Json {
 
 function insertChild(value: Json): Change {
   return (container, segment) => {
-    if (isPlainObject(container)) return { ...container, [segment]: value };
+    if (isPlainObject(container)) {
+      return isForbiddenName(segment) ? undefined : { ...container, [segment]: value };
+    }
     if (!isList(container)) return undefined;
     if (segment === '-') return [...container, value];
     const index = itemIndex.test(segment) ? Number(segment) : Number.NaN;
@@ -83,8 +88,8 @@ function replaceAt(document: Json, pointer: string, value: Json): Json | undefin
   );
 }
 
-// JSON Patch (RFC 6902): all of a patch or none of it. Pointers that reach a prototype are refused, and what a
-// patch may copy is bounded, so that no short text builds a huge document.
+// All of a patch is applied or none of it. What a patch may copy is bounded, so that no short text builds a huge
+// document.
 
 export type PatchOperation<Value = Json> =
   | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: Value }
