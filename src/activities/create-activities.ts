@@ -1,15 +1,15 @@
 /** The side effects of a run, one thin function each. Types are few and stable: histories name them. */
 import { ApplicationFailure, CancelledFailure, Context, log } from '@temporalio/activity';
-import type { LadderPosition } from '../core/workflow-payloads.ts';
+import type { CancelRunRequest, LadderPosition } from '../core/workflow-payloads.ts';
 import type { LadderService, StopRequest } from '../services/escalation/ladder/ladder-service.ts';
 import type { Advanced } from '../services/escalation/ladder/stored-ladder.ts';
 import type { AdvanceRequest } from '../services/escalation/ladder/transition.ts';
 import type { CloseRun, RunClosing } from '../services/runs/closing.ts';
-import type { CancelScheduledRun, SubmitScheduledRun } from '../services/schedules/scheduled-runs.ts';
+import type { SubmitScheduledRun } from '../services/schedules/scheduled-runs.ts';
 import type { DecideSteps } from '../services/steps/conditions.ts';
 import type { ExecuteStep } from '../services/steps/execution.ts';
 import type { ExecuteInline } from '../services/steps/inline.ts';
-import type { RecordProgress } from '../services/steps/step-end.ts';
+import type { ProgressReport } from '../services/steps/step-end.ts';
 import { isHopeless, toApplicationFailure, whileBeating } from './failures.ts';
 import { createInlineActivity, createStepActivity } from './step-activities.ts';
 
@@ -86,11 +86,11 @@ interface ActivityServices {
   readonly executeStep: ExecuteStep;
   readonly executeInline: ExecuteInline;
   readonly decideSteps: DecideSteps;
-  readonly recordProgress: RecordProgress;
+  readonly recordProgress: (report: ProgressReport) => Promise<void>;
   readonly closeRun: CloseRun;
   readonly escalations: Omit<LadderService, 'openForStep'>;
   readonly submitScheduledRun: SubmitScheduledRun;
-  readonly cancelScheduledRun: CancelScheduledRun;
+  readonly cancelScheduledRun: (run: CancelRunRequest) => Promise<void>;
 }
 
 /** A fault of ours becomes a failure that Temporal retries, with its code as type. */

@@ -44,6 +44,18 @@ export class AppError extends Error {
   }
 }
 
+/** `request_invalid` of everything that is wrong with a request; the message is that of the first. */
+export function refuseRequest(errors: readonly ProblemItem[]): AppError {
+  const { message = '', suggestion } = errors[0] ?? {};
+  const shown = suggestion === undefined ? message : `${message}; ${suggestion}`;
+  return new AppError('request_invalid', shown, { errors });
+}
+
+/** `request_invalid` about one field of a request. */
+export function refuseField(pointer: string, message: string, code = 'invalid_value'): AppError {
+  return refuseRequest([{ pointer, code, message }]);
+}
+
 /** The database's: db/sql/deletion.sql.ts. */
 const projectErased = 'CAP01';
 /** Of Postgres: a foreign key finds no row. */

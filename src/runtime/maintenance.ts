@@ -31,7 +31,7 @@ import { type PurgeOptions, purge, type Retention } from '../services/retention/
 import { createPurgeExport, type PurgeCounts, type PurgeExport } from '../services/retention/purge-pass.ts';
 import { createReviewDelivery } from '../services/reviews/delivery.ts';
 import { createRunDelivery } from '../services/runs/delivery.ts';
-import { createDueWork, createWatchCapabilities } from '../services/runs/due-work.ts';
+import { createDueWork, watchCapabilities } from '../services/runs/due-work.ts';
 import { createReconcileRuns, createRestartForgottenRuns } from '../services/runs/repair.ts';
 import { createRestartForgottenSchedules, createScheduleDelivery } from '../services/schedules/delivery.ts';
 import { exportSharedGauges } from '../services/telemetry/shared-gauges.ts';
@@ -185,7 +185,7 @@ export function createKeeping(config: Config, tools: KeepingTools) {
     dueWork: createDueWork({ db, workflows, delivery: outbox.runs, logger }),
     reconcileRuns: createReconcileRuns({ db, workflows, logger }),
     ...createRestarts(tools),
-    watchCapabilities: createWatchCapabilities(db),
+    watchCapabilities: () => watchCapabilities(db),
     budgets: createBudgetKeeper({ db, sumsDb, logger, metrics }),
     webhooks,
     media,

@@ -1,11 +1,12 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { noTelemetry } from '../core/telemetry/telemetry.ts';
+import type { CancelRunRequest } from '../core/workflow-payloads.ts';
 import { createCachedCalls } from '../services/cache/cached-calls.ts';
 import { createLadderService } from '../services/escalation/ladder/ladder-service.ts';
 import { type CloseDependencies, type CloseRun, createCloseRun } from '../services/runs/closing.ts';
 import { createSubmitOriginatedRun } from '../services/runs/submission.ts';
-import { createCancelScheduledRun, createSubmitScheduledRun } from '../services/schedules/scheduled-runs.ts';
+import { cancelScheduledRun, createSubmitScheduledRun } from '../services/schedules/scheduled-runs.ts';
 import { createDecideSteps } from '../services/steps/conditions.ts';
 import {
   createExecuteRevision,
@@ -15,7 +16,7 @@ import {
 } from '../services/steps/execution.ts';
 import { createGoingCalls } from '../services/steps/in-flight-steps.ts';
 import { createExecuteInline } from '../services/steps/inline.ts';
-import { createRecordProgress } from '../services/steps/step-end.ts';
+import { type ProgressReport, recordProgress } from '../services/steps/step-end.ts';
 import { createSubmitSubRun } from '../services/steps/sub-run.ts';
 import { createFoundation, createIntake, createMedia, createRouter } from './foundation.ts';
 
@@ -43,7 +44,7 @@ export async function createWorkerRuntime(config: Config, logger: Logger, teleme
       escalations,
       ...running,
       submitScheduledRun: createSubmitScheduledRun({ db, createRun: createSubmitOriginatedRun(intake) }),
-      cancelScheduledRun: createCancelScheduledRun(db),
+      cancelScheduledRun: (run: CancelRunRequest) => cancelScheduledRun(db, run),
     },
     /** Short steps are left to other workers from now on. */
     retire: going.retire,
@@ -70,7 +71,7 @@ function createStepServices(dependencies: Omit<ExecuteDependencies, 'going'>, cl
 function createRunServices(dependencies: CloseDependencies) {
   return {
     decideSteps: createDecideSteps(dependencies),
-    recordProgress: createRecordProgress(dependencies.db),
+    recordProgress: (report: ProgressReport) => recordProgress(dependencies.db, report),
     closeRun: createCloseRun(dependencies),
   };
 }

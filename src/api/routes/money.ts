@@ -12,7 +12,7 @@ import {
   LedgerQuery,
 } from '../../contracts/money.ts';
 import { toAbortSignal } from '../../core/cancellation.ts';
-import { AppError } from '../../errors/app-error.ts';
+import { refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import type { Services } from '../../services/services.ts';
 import { json } from '../input.ts';
@@ -40,9 +40,7 @@ function requireChosenProject({ projects, alsoIn = [] }: Caller, isChosen: boole
   const held = projects.length + alsoIn.length;
   if (held < 2 || isChosen) return;
   const message = `the key holds ${held} projects; say which by X-Project-ID`;
-  throw new AppError('request_invalid', message, {
-    errors: [{ pointer: '/headers/x-project-id', code: 'required', message }],
-  });
+  throw refuseField('/headers/x-project-id', message, 'required');
 }
 
 function sumCosts({ money }: Pick<Services, 'money'>): Route {

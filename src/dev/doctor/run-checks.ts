@@ -9,13 +9,13 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Connection } from '@temporalio/client';
 import pg from 'pg';
+import { createMediaStore } from '../../clients/media/create-media-store.ts';
 import {
   addMissingSearchAttributes,
   findMissingSearchAttributes,
 } from '../../clients/temporal/search-attributes.ts';
 import { StackFile } from '../../contracts/stack.ts';
 import { MissingPartError } from '../../errors/start-errors.ts';
-import { probeMediaStore } from '../../services/media/probe-media-store.ts';
 import { findPrograms } from '../postgres/programs.ts';
 import { hasExternalTemporal, readTemporalConnection } from '../temporal/environment.ts';
 import { findGo, findPresentProgram, temporalVersion } from '../temporal/source.ts';
@@ -165,7 +165,9 @@ export async function checkMedia(options: DoctorOptions): Promise<Check> {
     const mediaUrl = findMediaUrl(options);
     if (mediaUrl === undefined) return ok(name, `a folder below ${options.dataDir} when the stack starts`);
     if (/^https?:\/\//.test(mediaUrl)) return ok(name, `the API at ${mediaUrl}, as capabilities use it`);
-    return ok(name, `${await probeMediaStore(mediaUrl)}: a file was written, read and deleted`);
+    const store = await createMediaStore(mediaUrl);
+    await store.probe();
+    return ok(name, `${store.name}: a file was written, read and deleted`);
   } catch (error) {
     const remedy =
       'correct MEDIA_URL, or the keys and rights of its bucket: docs/operate.md, "Media in a bucket"';

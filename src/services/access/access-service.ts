@@ -32,10 +32,10 @@ import {
   type SessionRow,
 } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
-import { AppError } from '../../errors/app-error.ts';
+import { AppError, refuseField } from '../../errors/app-error.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { newId } from '../ids.ts';
-import { type Caller, isOperator, type KeyHolder, refuseField, toHolder } from './caller.ts';
+import { type Caller, isOperator, type KeyHolder, toHolder } from './caller.ts';
 import { verifyKey } from './key-text.ts';
 import { createKey, revokeKey, rotateKey, toKey } from './keys.ts';
 import { auditIn } from './person-rights.ts';

@@ -59,20 +59,18 @@ function refuseScope({ key_id, scopes }: KeyHolder, missing: string): AppError {
   return new AppError('forbidden', `${key_id} lacks the scope ${missing}; it has ${[...scopes].join(', ')}`);
 }
 
-/** Leave to register some names opens the routes of registration; `requireName` looks at the name. */
-function opensRoute(holder: KeyHolder, scope: Scope): boolean {
+/**
+ * Whether it may call a route that asks for the scope. Leave to register some names opens the routes of registration;
+ * `requireName` looks at the name.
+ */
+export function mayCall(holder: KeyHolder, scope: Scope): boolean {
   if (holdsScope(holder, scope)) return true;
   return scope === 'capability:register' && [...holder.scopes].some((held) => held.startsWith(registerSome));
 }
 
-/** Whether it may call a route that asks for the scope. */
-export function mayCall(holder: KeyHolder, scope: Scope): boolean {
-  return opensRoute(holder, scope);
-}
-
 /** @throws AppError `forbidden` */
 export function requireScope(holder: KeyHolder, scope: Scope): void {
-  if (!opensRoute(holder, scope)) throw refuseScope(holder, scope);
+  if (!mayCall(holder, scope)) throw refuseScope(holder, scope);
 }
 
 export function isOperator({ scopes }: Pick<KeyHolder, 'scopes'>): boolean {
@@ -152,9 +150,4 @@ export async function choosePersonId(trx: Db, identity: Identity): Promise<strin
   const names = [wanted, ...Array.from({ length: 98 }, (_, at) => `${wanted}#${at + 2}`)];
   const taken = await findTakenIds(trx, names);
   return names.find((name) => !taken.includes(name)) ?? `${wanted}#${hash('sha256', identity.subject)}`;
-}
-
-/** `request_invalid` about one field of a body. */
-export function refuseField(pointer: string, message: string): AppError {
-  return new AppError('request_invalid', message, { errors: [{ pointer, code: 'invalid_value', message }] });
 }

@@ -21,12 +21,11 @@ import { insertAudits } from '../../db/access/audit.ts';
 import { endSessionsOf, findHolder } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { listErasing } from '../../db/deletion/erasure.ts';
-import { AppError } from '../../errors/app-error.ts';
+import { AppError, refuseField } from '../../errors/app-error.ts';
 import {
   type Caller,
   isOperator,
   isPersonId,
-  refuseField,
   requireProjects,
   requireScopes,
   selectProject,

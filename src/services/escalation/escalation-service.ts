@@ -20,7 +20,7 @@ import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import { aloneWorkflowId, ladderWorkflowId } from '../../core/workflow-names.ts';
 import { type EscalationRow, findEscalation } from '../../db/escalation/escalation.ts';
 import { readRunRef } from '../../db/run/run-delivery.ts';
-import { AppError } from '../../errors/app-error.ts';
+import { AppError, refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import { createOpenCalls } from '../calls/call-service.ts';
 import { newId } from '../ids.ts';
@@ -172,8 +172,5 @@ async function requireSchema(
 ): Promise<void> {
   const fault = result_schema === undefined ? null : await vet(result_schema);
   if (fault === null) return;
-  const message = `result_schema cannot be used: it ${fault}`;
-  throw new AppError('request_invalid', message, {
-    errors: [{ pointer: '/result_schema', code: 'schema_refused', message }],
-  });
+  throw refuseField('/result_schema', `result_schema cannot be used: it ${fault}`, 'schema_refused');
 }

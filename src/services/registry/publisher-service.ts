@@ -15,7 +15,7 @@ import {
   setPublishers,
 } from '../../db/instance/capability-name.ts';
 import { updateInstanceState } from '../../db/instance/instance.ts';
-import { refuseField } from '../access/caller.ts';
+import { refuseField } from '../../errors/app-error.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import type { RegistryActor } from './deregistration.ts';
 

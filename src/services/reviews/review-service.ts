@@ -25,7 +25,7 @@ import { decodeCursor, toPage } from '../cursor.ts';
 import type { ReviewDelivery } from './delivery.ts';
 import type { CheckDecision } from './input.ts';
 import { requireDecidable, toConflict, toReview, toReviewSummary } from './review-view.ts';
-import { applyBudgetDecision, applySkillDecision } from './subject-decisions.ts';
+import { applyBudgetDecision, applySkillDecision, refuseDecision } from './subject-decisions.ts';
 
 export interface DecisionOrder {
   readonly review_id: string;
@@ -47,26 +47,22 @@ async function requireReview(db: Db, projectId: string, reviewId: string): Promi
   return row;
 }
 
-function refuseAction(pointer: string, message: string): AppError {
-  return new AppError('request_invalid', message, { errors: [{ pointer, code: 'not_possible', message }] });
-}
-
 /** The decision in full: which proposal is meant. @throws AppError `request_invalid` */
 function settleDecision(row: ReviewRow, decision: ReviewDecision): ReviewDecision {
   const actions = actionsOf(row);
   if (!actions.includes(decision.action)) {
     const message = `this review does not take ${decision.action}; possible are ${actions.join(', ')}`;
-    throw refuseAction('/action', message);
+    throw refuseDecision('/action', message);
   }
   if (decision.action === 'edit') {
     const field = row.kind === 'skill' ? 'skill' : 'input';
-    if (decision[field] === undefined) throw refuseAction(`/${field}`, `to edit this needs ${field}`);
+    if (decision[field] === undefined) throw refuseDecision(`/${field}`, `to edit this needs ${field}`);
   }
   if (decision.action !== 'approve') return decision;
   const count = row.payload.proposals?.length ?? 0;
   const proposal = decision.proposal ?? (count === 1 ? 0 : undefined);
   if (proposal === undefined || proposal >= count) {
-    throw refuseAction('/proposal', `say which proposal to approve, from 0 to ${count - 1}`);
+    throw refuseDecision('/proposal', `say which proposal to approve, from 0 to ${count - 1}`);
   }
   return { ...decision, proposal };
 }

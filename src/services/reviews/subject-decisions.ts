@@ -15,7 +15,7 @@ import type { ReviewRow } from '../../db/review/review.ts';
 import { requestCancel } from '../../db/run/run-control.ts';
 import type { SkillRow } from '../../db/skill.ts';
 import { listWaitingForBudget, skipUnits, type WaitingRow, wakeUnits } from '../../db/step/step-wait.ts';
-import { AppError } from '../../errors/app-error.ts';
+import { AppError, refuseField } from '../../errors/app-error.ts';
 import { type Caller, requireScope } from '../access/caller.ts';
 import { raiseRun, setDayLimit } from '../money/budgets.ts';
 import {
@@ -44,12 +44,13 @@ export async function applyBudgetDecision(trx: Db, row: ReviewRow, caller: Calle
     case 'cancel':
       return cancel(trx, row, { subject, note: decision.note });
     default:
-      throw refuse('/action', `${decision.action} is no decision about a budget`);
+      throw refuseDecision('/action', `${decision.action} is no decision about a budget`);
   }
 }
 
-function refuse(pointer: string, message: string): AppError {
-  return new AppError('request_invalid', message, { errors: [{ pointer, code: 'not_possible', message }] });
+/** `request_invalid`: the review does not take that. */
+export function refuseDecision(pointer: string, message: string): AppError {
+  return refuseField(pointer, message, 'not_possible');
 }
 
 /** What the question showed; of the day of all projects, which no question shows, how it is. */
@@ -77,7 +78,10 @@ async function raise(
   const before = await limitBefore(trx, row);
   const isNone = scope !== 'run' && limitUsd === 0;
   if (before !== undefined && limitUsd <= before && !isNone) {
-    throw refuse('/budget_ceiling_usd', `the limit was ${before} USD; to raise it, give more than that`);
+    throw refuseDecision(
+      '/budget_ceiling_usd',
+      `the limit was ${before} USD; to raise it, give more than that`,
+    );
   }
   if (scope === 'run') {
     const limit = { ceilingUsd: limitUsd, by: caller.key_id };
@@ -116,7 +120,10 @@ async function skip(trx: Db, row: ReviewRow, subject: string): Promise<void> {
   await wakeUnits(trx, waiting);
   if ((await skipUnits(trx, optional, data)) > 0) return;
   const names = [...new Set(waiting.map(({ step_id }) => step_id))].slice(0, 5).join(', ');
-  throw refuse('/action', `no step that waits for it is optional; those that wait: ${names || 'none'}`);
+  throw refuseDecision(
+    '/action',
+    `no step that waits for it is optional; those that wait: ${names || 'none'}`,
+  );
 }
 
 async function cancel(
@@ -158,12 +165,8 @@ export async function applySkillDecision(
     case 'retire':
       return retireSkillForGood(trx, change);
     default:
-      throw refuseValue('/action', `${decision.action} is no decision about a skill`);
+      throw refuseField('/action', `${decision.action} is no decision about a skill`);
   }
-}
-
-function refuseValue(pointer: string, message: string): AppError {
-  return new AppError('request_invalid', message, { errors: [{ pointer, code: 'invalid_value', message }] });
 }
 
 async function revise(
@@ -171,7 +174,7 @@ async function revise(
   change: SkillChange,
   { patch, caller }: { readonly patch: SkillPatch | undefined; readonly caller: Caller },
 ): Promise<void> {
-  if (patch === undefined) throw refuseValue('/skill', 'the decision does not say what to change');
+  if (patch === undefined) throw refuseField('/skill', 'the decision does not say what to change');
   checkSkill(patch, '/skill');
   const trust = trustOfPatch(caller, patch, { isDecision: true });
   await reviseSkillText(trx, change, { patch, trust });
@@ -181,23 +184,23 @@ async function revise(
 function requireNarrower(skill: SkillRow, patch: SkillPatch | undefined): void {
   const { repo_signals = skill.repo_signals, error_patterns = skill.error_patterns } = patch?.pattern ?? {};
   if (!skill.repo_signals.every((signal) => repo_signals.includes(signal))) {
-    throw refuseValue('/skill/pattern/repo_signals', 'a narrower skill keeps all signals that it needed');
+    throw refuseField('/skill/pattern/repo_signals', 'a narrower skill keeps all signals that it needed');
   }
   if (error_patterns.length === 0 && skill.error_patterns.length > 0) {
-    throw refuseValue('/skill/pattern/error_patterns', 'without patterns it would be for any error');
+    throw refuseField('/skill/pattern/error_patterns', 'without patterns it would be for any error');
   }
   const hasMoreSignals = repo_signals.length > skill.repo_signals.length;
   if (hasMoreSignals || String(error_patterns) !== String(skill.error_patterns)) return;
-  throw refuseValue('/skill/pattern', 'a narrower skill needs one more signal, or other error patterns');
+  throw refuseField('/skill/pattern', 'a narrower skill needs one more signal, or other error patterns');
 }
 
 async function merge(trx: Db, change: SkillChange, into: string | undefined): Promise<void> {
   const skill = await requireSkill(trx, change.project_id, change.skill_id);
   const other = into === undefined || into === change.skill_id ? undefined : into;
-  if (other === undefined) throw refuseValue('/into', 'name another skill, which stays');
+  if (other === undefined) throw refuseField('/into', 'name another skill, which stays');
   const { state, job_type } = await requireSkill(trx, change.project_id, other);
   if (state === 'retired' || job_type !== skill.job_type) {
-    throw refuseValue('/into', `${other} is not an active skill for ${skill.job_type}`);
+    throw refuseField('/into', `${other} is not an active skill for ${skill.job_type}`);
   }
   await retireSkillForGood(trx, change, other);
 }

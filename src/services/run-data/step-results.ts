@@ -38,7 +38,8 @@ const cacheBytes = 64 * 1_048_576;
 /** Runs that are under way want theirs. */
 const mostKept = 10_000;
 const largestKept = 262_144;
-const largestOutput = 16 * 1_048_576;
+/** Of a run, and of all items of a step together, bytes. */
+export const largestOutput = 16 * 1_048_576;
 
 /** Each once. */
 export function mentionsOf(template: CompiledTemplate): StepMention[] {

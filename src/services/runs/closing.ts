@@ -16,7 +16,7 @@ import { finishRun } from '../../db/run/run.ts';
 import { requestCancelOfChildren } from '../../db/run/run-control.ts';
 import { evaluateInRun } from '../run-data/evaluation.ts';
 import type { RunContext, RunContexts } from '../run-data/run-context.ts';
-import { mentionsOf, type StepResults } from '../run-data/step-results.ts';
+import { largestOutput, mentionsOf, type StepResults } from '../run-data/step-results.ts';
 import { createRunSpans, type RunSpans } from '../telemetry/run-spans.ts';
 
 export interface RunClosing {
@@ -84,8 +84,6 @@ interface RunResult {
   readonly error?: Failure;
 }
 
-/** The largest output of a run, bytes. */
-const largestOutput = 16 * 1_048_576;
 /** The most bytes of all results that an output mentions: they are in memory at once. */
 const largestSources = 128 * 1_048_576;
 

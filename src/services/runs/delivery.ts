@@ -198,12 +198,10 @@ function close(
   return closeLostRun(db, run, { state: 'cancelled', error, mode: cancel_mode ?? 'graceful' });
 }
 
-type UnmarkedRow = RunRef;
-
 /** Ends the workflow of a run whose server may have died between its start and the mark of it. */
 async function endUnmarked(
   { db, workflows }: Pick<MessageDependencies, 'db' | 'workflows'>,
-  run: UnmarkedRow,
+  run: RunRef,
 ): Promise<void> {
   await workflows.terminate(run, cancelledAsItStarted);
   await markCancelDelivered(db, run.run_id, 'terminate');
@@ -285,7 +283,7 @@ function openDeliveries(dependencies: RunDeliveryDependencies, { start, cancel, 
     starts: deliver('a start', start),
     cancels: deliver('a cancel', cancel),
     controls: deliver('a pause, a resume or another ceiling', control),
-    ends: createDeliveries<UnmarkedRow>({
+    ends: createDeliveries<RunRef>({
       what: 'the end of a start',
       deliver: (row) => endUnmarked(dependencies, row),
       logger,

@@ -113,6 +113,6 @@ export function createDueWork({ db, workflows, delivery, logger }: DueWorkDepend
 const atOnce = 1_000;
 
 /** @returns how many it woke */
-export function createWatchCapabilities(db: Db) {
-  return (): Promise<number> => wakeForCapabilities(db, atOnce);
+export function watchCapabilities(db: Db): Promise<number> {
+  return wakeForCapabilities(db, atOnce);
 }

@@ -23,7 +23,7 @@ import {
   type TimelineRow,
 } from '../../db/run/run-pictures.ts';
 import { showGraph } from '../../definitions/definition-graph.ts';
-import { AppError } from '../../errors/app-error.ts';
+import { type AppError, refuseField } from '../../errors/app-error.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
 import { boundsOfIds, decisionIdOf } from '../ids.ts';
 import { noSuchRun } from './run-view.ts';
@@ -31,9 +31,7 @@ import { noSuchRun } from './run-view.ts';
 /** Of a span of time that ends before it begins. */
 function refuseSpan(since: Date, until: Date): AppError {
   const message = `since is ${since.toISOString()}, which is not before until, ${until.toISOString()}`;
-  return new AppError('request_invalid', message, {
-    errors: [{ pointer: '/query/since', code: 'invalid_value', message }],
-  });
+  return refuseField('/query/since', message);
 }
 
 export function toRunGraph({ definition }: PicturedRun): RunGraph {

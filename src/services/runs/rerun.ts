@@ -19,7 +19,7 @@ import {
   readRepeatedRun,
   readStepStates,
 } from '../../db/run/run-control.ts';
-import { AppError } from '../../errors/app-error.ts';
+import { AppError, refuseRequest } from '../../errors/app-error.ts';
 import type { MediaLibrary } from '../media/media-library.ts';
 import { insertAdmittedRun } from './admission.ts';
 import type { KnownDefinition } from './definitions.ts';
@@ -65,12 +65,7 @@ function requireSteps(from: readonly string[], known: KnownDefinition): void {
     const found = { pointer: `/from/${index}`, code: 'unknown_step', message: `there is no step ${id}` };
     return [suggestion === undefined ? found : { ...found, suggestion }];
   });
-  const [first] = errors;
-  if (first === undefined) return;
-  const { message, suggestion } = first;
-  throw new AppError('request_invalid', suggestion === undefined ? message : `${message}; ${suggestion}`, {
-    errors,
-  });
+  if (errors.length > 0) throw refuseRequest(errors);
 }
 
 /** The first file that is gone, by step whose result names it. */

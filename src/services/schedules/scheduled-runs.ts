@@ -68,10 +68,6 @@ export function createSubmitScheduledRun({ db, createRun }: ScheduledRunDependen
 const reason = 'its schedule asked it to stop';
 
 /** Asks; the server delivers it. A run that has ended stays as it is. */
-export function createCancelScheduledRun(db: Db) {
-  return async (run: CancelRunRequest): Promise<void> => {
-    await requestCancel(db, run, { reason, mode: 'graceful' });
-  };
+export async function cancelScheduledRun(db: Db, run: CancelRunRequest): Promise<void> {
+  await requestCancel(db, run, { reason, mode: 'graceful' });
 }
-
-export type CancelScheduledRun = ReturnType<typeof createCancelScheduledRun>;

@@ -6,7 +6,7 @@ import { createNameSuggester } from '../../core/nearest-name.ts';
 import { isKnownTimezone } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
 import { listAliases, listPipelineNames, listVersionNames } from '../../db/pipeline.ts';
-import { AppError } from '../../errors/app-error.ts';
+import { AppError, refuseRequest } from '../../errors/app-error.ts';
 import { type OwnMedia, ownNamespace } from '../jobs.ts';
 import { choiceOf, type KnownDefinition, type KnownDefinitions } from '../runs/definitions.ts';
 import { requireOwnMedia } from '../runs/preparation.ts';
@@ -85,14 +85,6 @@ async function findTarget(
   }
 }
 
-function refuse(errors: readonly ProblemItem[]): AppError {
-  const [first] = errors;
-  const { message = '', suggestion } = first ?? {};
-  return new AppError('request_invalid', suggestion === undefined ? message : `${message}; ${suggestion}`, {
-    errors,
-  });
-}
-
 /** @throws AppError `request_invalid` that names everything wrong, `job_invalid`, `media_unknown` */
 export async function checkSchedule(
   check: ScheduleCheck,
@@ -106,7 +98,7 @@ export async function checkSchedule(
     ...checkCatchUp(request),
     ...('pointer' in target ? [target] : []),
   ];
-  if (errors.length > 0 || 'pointer' in target) throw refuse(errors);
+  if (errors.length > 0 || 'pointer' in target) throw refuseRequest(errors);
   target.checkJob(request.job);
   const job = { job_id: ownNamespace, body: request.job };
   await requireOwnMedia(check.ownMedia, projectId, { known: target, job });

@@ -24,7 +24,7 @@ import {
   type SkillText,
 } from '../../db/skill.ts';
 import { hasSqlState } from '../../db/statements.ts';
-import { AppError } from '../../errors/app-error.ts';
+import { AppError, refuseRequest } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 
 // What tells two skills of a job type apart: everything a version says. Signals are a set, patterns are tried in
@@ -158,7 +158,7 @@ export function checkSkill(skill: UncheckedSkill, prefix = ''): void {
 /** @throws AppError `request_invalid` */
 export function checkQueryText(name: string, text: string): void {
   const [item] = checkText(text, `/query/${name}`);
-  if (item !== undefined) throw new AppError('request_invalid', item.message, { errors: [item] });
+  if (item !== undefined) throw refuseRequest([item]);
 }
 
 function checkText(text: string, pointer: string): ProblemItem[] {

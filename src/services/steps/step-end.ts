@@ -80,13 +80,9 @@ export interface ProgressReport {
   readonly changes: readonly StepChange[];
 }
 
-export type RecordProgress = (report: ProgressReport) => Promise<void>;
-
 /** Writes ends of steps that the workflow decided: what no attempt, ladder or wait has written. */
-export function createRecordProgress(db: Db): RecordProgress {
-  return async ({ run_id, changes }) => {
-    if (changes.length > 0) await recordChanges(db, run_id, changes);
-  };
+export async function recordProgress(db: Db, { run_id, changes }: ProgressReport): Promise<void> {
+  if (changes.length > 0) await recordChanges(db, run_id, changes);
 }
 
 // Why a ladder could not help: the input names a file that is not there. No level may change a reference, so what

@@ -4,7 +4,7 @@ import { finishRun } from '../../../src/db/run/run.ts';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
 import { clearWake, listWakes, type WakeRow, wakeScope } from '../../../src/db/step/step-wait.ts';
 import { createRunDelivery } from '../../../src/services/runs/delivery.ts';
-import { createDueWork, createWatchCapabilities } from '../../../src/services/runs/due-work.ts';
+import { createDueWork, watchCapabilities } from '../../../src/services/runs/due-work.ts';
 import { createReconcileRuns } from '../../../src/services/runs/repair.ts';
 import { useDatabase } from '../../support/database.ts';
 import { anInstance, aRun, type RunOverrides } from '../../support/factories.ts';
@@ -266,7 +266,7 @@ describe('a run whose workflow was ended from outside', () => {
 it('a step that waits for a capability is woken when an instance of it could take a call', async () => {
   const run = await aStartedRun({ definition: { steps: [{ id: 'a', capability: 'rare' }] } });
   await waitForCapability(db, run, 'a', 'rare');
-  const watch = createWatchCapabilities(db);
+  const watch = () => watchCapabilities(db);
   const { instance_id } = await anInstance(db, { name: 'rare', state: 'quarantined' });
   await anInstance(db, { name: 'other' });
   expect([await watch(), await isWoken(db, run.run_id, 'a')]).toEqual([0, false]);
