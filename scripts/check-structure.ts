@@ -54,6 +54,11 @@ function add(one: Total, other: Total): Total {
   return { files: one.files + other.files, lines: one.lines + other.lines };
 }
 
+/** Not each line is worth a change of the table. */
+function roundUp(lines: number): number {
+  return 50 * Math.ceil(lines / 50);
+}
+
 function lowerTotals(): Record<string, Total> {
   const present = countTotals(product);
   return Object.fromEntries(
@@ -61,7 +66,7 @@ function lowerTotals(): Record<string, Total> {
       .filter(([folder]) => folder in present)
       .map(([folder, most]) => {
         const { files, lines } = present[folder] ?? most;
-        return [folder, { files: Math.min(files, most.files), lines: Math.min(lines, most.lines) }];
+        return [folder, { files: Math.min(files, most.files), lines: Math.min(roundUp(lines), most.lines) }];
       }),
   );
 }

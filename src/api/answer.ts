@@ -11,7 +11,7 @@ import type { ParameterizedContext } from 'koa';
 import { type ErrorCode, errorTable } from '../contracts/errors.ts';
 import type { Json } from '../contracts/primitives.ts';
 import type { Problem } from '../contracts/problem.ts';
-import { isPlainObject } from '../core/json.ts';
+import { isPlainObject } from '../core/json/values.ts';
 import { AppError, isUnavailable, toAppError } from '../errors/app-error.ts';
 import type { Answer } from './route.ts';
 

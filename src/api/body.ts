@@ -10,7 +10,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
-import { findJsonFault } from '../core/json-scan.ts';
+import { findJsonFault } from '../core/json/scan.ts';
 import { createTurns, largeTextBytes, type Turns } from '../core/pacing.ts';
 import { createTally } from '../core/tally.ts';
 import { AppError } from '../errors/app-error.ts';

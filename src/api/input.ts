@@ -6,7 +6,7 @@
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { ProblemItem } from '../contracts/problem.ts';
-import { extendPointer } from '../core/json.ts';
+import { extendPointer } from '../core/json/values.ts';
 import { AppError } from '../errors/app-error.ts';
 
 const shownItems = 100;

@@ -11,7 +11,7 @@ import pLimit, { type LimitFunction } from 'p-limit';
 import type { Config } from '../config.ts';
 import { mostValues } from '../contracts/bounds.ts';
 import type { JsonObject } from '../contracts/primitives.ts';
-import type { JsonLimits } from '../core/json-scan.ts';
+import type { JsonLimits } from '../core/json/scan.ts';
 import { createTally } from '../core/tally.ts';
 import { AppError } from '../errors/app-error.ts';
 import type { BodySize } from './input.ts';

@@ -15,8 +15,8 @@ import {
   readProgress,
 } from '../core/call/outcome.ts';
 import { describeValue } from '../core/expression/evaluation.ts';
-import { isPlainObject } from '../core/json.ts';
-import { findJsonFault, type JsonLimits } from '../core/json-scan.ts';
+import { findJsonFault, type JsonLimits } from '../core/json/scan.ts';
+import { isPlainObject } from '../core/json/values.ts';
 import { largeTextBytes } from '../core/pacing.ts';
 import type { InstanceAnswer, InstanceAnswerHead, LineFilter } from './send-request.ts';
 

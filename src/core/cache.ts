@@ -12,7 +12,7 @@ import { major, valid } from 'semver';
 import { parseMediaReference } from '../contracts/media.ts';
 import type { CachePolicy } from '../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
-import { canonicalJson, extendPointer } from './json.ts';
+import { canonicalJson, extendPointer } from './json/values.ts';
 import { mentionsMedia, outputPathKey } from './media.ts';
 
 /** Within which equal calls share a result. */

@@ -7,7 +7,7 @@
  * what it repeats, so that seven characters may stand for a thousand instructions.
  */
 import type { Json, JsonObject } from '../contracts/primitives.ts';
-import { extendPointer, isList, isPlainObject, splitPointer } from './json.ts';
+import { extendPointer, isList, isPlainObject, splitPointer } from './json/values.ts';
 
 // What a stranger's JSON Schema may be, checked before it is compiled: compiling and running it must stay cheap.
 // Only local references, no embedded documents, nothing that makes the work of a check grow faster than the value.

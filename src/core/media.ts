@@ -3,7 +3,7 @@
  * a list, of a template, of `MEDIA://` or of a path that no store takes is not known here.
  */
 import type { Json } from '../contracts/primitives.ts';
-import { extendPointer } from './json.ts';
+import { extendPointer } from './json/values.ts';
 
 export interface MediaMention {
   readonly reference: string;

@@ -15,7 +15,7 @@ import {
   StepDefinition,
 } from '../contracts/pipeline.ts';
 import type { Json } from '../contracts/primitives.ts';
-import { extendPointer, jsonTypeOf } from '../core/json.ts';
+import { extendPointer, jsonTypeOf } from '../core/json/values.ts';
 import { createNameSuggester } from '../core/nearest-name.ts';
 import { createLineTable, findSource, locateInString, type SourceNode } from './source/source-node.ts';
 

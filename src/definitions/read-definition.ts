@@ -8,7 +8,7 @@ import type { Json } from '../contracts/primitives.ts';
 import { checkDefinition, checkKeys } from '../core/definition/checks/check-definition.ts';
 import type { DefinitionFacts, DefinitionFinding } from '../core/definition/checks/finding.ts';
 import { type AnalysedDefinition, analyseDefinition } from '../core/definition/compile.ts';
-import { extendPointer, isList, isPlainObject } from '../core/json.ts';
+import { extendPointer, isList, isPlainObject } from '../core/json/values.ts';
 import { createFindingPlacer, readShapeIssue, type UnplacedFinding } from './findings.ts';
 import { readJson } from './source/read-json.ts';
 import { readYaml } from './source/read-yaml.ts';

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import type { Finding, PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Json } from '../contracts/primitives.ts';
 import type { ProblemItem } from '../contracts/problem.ts';
-import { canonicalJson, extendPointer, isList } from '../core/json.ts';
+import { canonicalJson, extendPointer, isList } from '../core/json/values.ts';
 import { AppError } from '../errors/app-error.ts';
 
 const shownDifferences = 20;

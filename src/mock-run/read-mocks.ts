@@ -5,7 +5,7 @@
  */
 import type { z } from 'zod';
 import type { Finding } from '../contracts/pipeline.ts';
-import { extendPointer } from '../core/json.ts';
+import { extendPointer } from '../core/json/values.ts';
 import { createNameSuggester } from '../core/nearest-name.ts';
 import { createFindingPlacer, type UnplacedFinding } from '../definitions/findings.ts';
 import { readJson } from '../definitions/source/read-json.ts';

@@ -6,7 +6,7 @@
  * that branch.
  */
 import type { ErrorObject } from 'ajv';
-import { extendPointer } from '../core/json.ts';
+import { extendPointer } from '../core/json/values.ts';
 import type { SchemaFinding } from '../core/repair/candidate.ts';
 
 export interface SchemaError {

@@ -6,7 +6,7 @@ import {
   patchLimits,
   readPatch,
   valueAt,
-} from '../../src/core/json-patch.ts';
+} from '../../src/core/json/patch.ts';
 
 function patch(document: Json, operations: Json): Json | string {
   const reading = readPatch(operations);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { findJsonFault, type JsonLimits } from '../../src/core/json-scan.ts';
+import { findJsonFault, type JsonLimits } from '../../src/core/json/scan.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 
 const limits: JsonLimits = { depth: 4, keys: 3, values: 100, stringBytes: 10 };

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
-import { canonicalJson } from '../../src/core/json.ts';
+import { canonicalJson } from '../../src/core/json/values.ts';
 import { answer, type Handler } from './fleet.ts';
 
 export interface HashCall {

@@ -1,6 +1,6 @@
 import { lazy, type ReactElement, type ReactNode, Suspense, useId } from 'react';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
-import { extendPointer } from '../../../src/core/json.ts';
+import { extendPointer } from '../../../src/core/json/values.ts';
 import type { SchemaPointerError } from '../api/schema-pointer-error.ts';
 import { isMedia } from '../json/json-model.ts';
 import { MediaView } from '../media/media-view.tsx';

@@ -1,6 +1,6 @@
 import type { Json } from '../../../src/contracts/primitives.ts';
 import { isEqual } from '../../../src/core/expression/compare.ts';
-import { valueAt } from '../../../src/core/json-patch.ts';
+import { valueAt } from '../../../src/core/json/patch.ts';
 import type { SchemaPointerError } from '../api/schema-pointer-error.ts';
 
 /** What the server found in a value. */

@@ -1,6 +1,6 @@
 /** Reads and changes one place of a JSON document, named by its JSON Pointer. */
 import type { Json } from '../../contracts/primitives.ts';
-import { applyPatch, findPointerFault, type PatchOperation, valueAt } from '../../core/json-patch.ts';
+import { applyPatch, findPointerFault, type PatchOperation, valueAt } from '../../core/json/patch.ts';
 import { UsageError } from '../errors.ts';
 
 function noPlace(pointer: string): UsageError {

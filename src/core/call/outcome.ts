@@ -9,7 +9,7 @@ import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import { expressionLimits } from '../expression/language.ts';
 import { resolveLocalRef } from '../foreign-schema.ts';
-import { isList, isPlainObject } from '../json.ts';
+import { isList, isPlainObject } from '../json/values.ts';
 
 /** What an instance says with a status that is no success. */
 export interface AnsweredError {

@@ -2,7 +2,7 @@
  * A parsed expression: plain data, so it can be cached and compared. Chains (`??`, `&&`, filters, comparisons) are
  * lists, never nested, so only parentheses and `!` deepen a tree.
  */
-import type { Scalar } from '../json.ts';
+import type { Scalar } from '../json/values.ts';
 import type { AnyFilterName } from './filters.ts';
 import type { ComparisonOperator, RootName, SkillRootName } from './language.ts';
 

@@ -1,6 +1,6 @@
 /** When values are equal, in order, or one contains the other. */
 import type { Json } from '../../contracts/primitives.ts';
-import { isList, isPlainObject } from '../json.ts';
+import { isList, isPlainObject } from '../json/values.ts';
 import { describeValue, type Evaluation, evaluationError, spend } from './evaluation.ts';
 import { type ComparisonOperator, expressionLimits } from './language.ts';
 

@@ -6,7 +6,7 @@
  * string) is an error that `??` does not cover.
  */
 import type { Json } from '../../contracts/primitives.ts';
-import { isPlainObject, jsonTypeOf } from '../json.ts';
+import { isPlainObject, jsonTypeOf } from '../json/values.ts';
 import { createNameSuggester } from '../nearest-name.ts';
 import { type Expression, formatPath, type Path, type Segment } from './ast.ts';
 import { compareValues } from './compare.ts';

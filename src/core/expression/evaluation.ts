@@ -4,7 +4,7 @@
  * to the evaluation before they are built.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { isPlainObject, jsonTypeOf, type Scalar } from '../json.ts';
+import { isPlainObject, jsonTypeOf, type Scalar } from '../json/values.ts';
 import { ExpressionError, expressionLimits, type RootName, type SkillRootName } from './language.ts';
 
 /** What the steps have produced so far, by step id; a step that has not run, or was skipped, is absent. */

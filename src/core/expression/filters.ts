@@ -3,7 +3,7 @@
  * template has further filters: small corrections of a value that failed.
  */
 import type { Json } from '../../contracts/primitives.ts';
-import { isList, isPlainObject, type Scalar } from '../json.ts';
+import { isList, isPlainObject, type Scalar } from '../json/values.ts';
 import {
   describeValue,
   type Evaluation,

@@ -2,7 +2,7 @@
  * One function per rule of the grammar (grammar.ts). Every function ends on the first token that is not its own;
  * none goes back, so the time is linear in the length of the text.
  */
-import { isForbiddenName, type Scalar } from '../json.ts';
+import { isForbiddenName, type Scalar } from '../json/values.ts';
 import { createNameSuggester } from '../nearest-name.ts';
 import type { Expression, FilterCall, Path, Segment } from './ast.ts';
 import { knownFilters } from './filters.ts';

@@ -5,7 +5,7 @@
  * What a template mentions, without evaluating it.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { extendPointer, isForbiddenName, isList, isPlainObject } from '../json.ts';
+import { extendPointer, isForbiddenName, isList, isPlainObject } from '../json/values.ts';
 import type { Expression, Path, Segment } from './ast.ts';
 import { type Dialect, pipelineDialect } from './filters.ts';
 import {

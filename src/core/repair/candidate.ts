@@ -1,6 +1,6 @@
 /** What a validator found, and what may repair it: one operation each. */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import type { PatchOperation } from '../json-patch.ts';
+import type { PatchOperation } from '../json/patch.ts';
 
 export type RepairKind = 'rename' | 'move' | 'coerce' | 'wrap' | 'clamp' | 'respell' | 'drop' | 'fill';
 

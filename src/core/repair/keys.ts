@@ -10,6 +10,7 @@
  */
 
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { valueAt } from '../json/patch.ts';
 import {
   canonicalJson,
   extendPointer,
@@ -17,8 +18,7 @@ import {
   isList,
   isPlainObject,
   splitPointer,
-} from '../json.ts';
-import { valueAt } from '../json-patch.ts';
+} from '../json/values.ts';
 import { editDistance } from '../nearest-name.ts';
 import { type Broken, type Candidate, removeKey, type SchemaFinding, show } from './candidate.ts';
 import { haveNamePatterns, knowsKey, mayHold, namesIn, schemasAt } from './schema-walk.ts';

@@ -9,8 +9,8 @@
  * stays the same.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { splitPointer } from '../json.ts';
-import { applyPatch, type PatchOperation } from '../json-patch.ts';
+import { applyPatch, type PatchOperation } from '../json/patch.ts';
+import { splitPointer } from '../json/values.ts';
 import { outputPathKey } from '../media.ts';
 import type { Broken, Candidate, RepairKind, SchemaFinding } from './candidate.ts';
 import { moveKeys, settleUnknownKey, supplyKey } from './keys.ts';

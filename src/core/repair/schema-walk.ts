@@ -4,7 +4,7 @@
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { resolveLocalRef } from '../foreign-schema.ts';
-import { isPlainObject, splitPointer } from '../json.ts';
+import { isPlainObject, splitPointer } from '../json/values.ts';
 
 const mostSchemas = 200;
 const branchKeywords = ['allOf', 'anyOf', 'oneOf'] as const;

@@ -5,7 +5,7 @@
  * wide as possible, but 0 and -1 mean none, and 100 dB is no gain.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { valueAt } from '../json-patch.ts';
+import { valueAt } from '../json/patch.ts';
 import {
   type Broken,
   type Candidate,

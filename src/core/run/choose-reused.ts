@@ -11,7 +11,7 @@ import type { CompiledDefinition, CompiledStep } from '../definition/compile.ts'
 import type { Segment } from '../expression/ast.ts';
 import { formatPath } from '../expression/ast.ts';
 import { references } from '../expression/template.ts';
-import { canonicalJson } from '../json.ts';
+import { canonicalJson } from '../json/values.ts';
 
 /** What expressions read that may be another value. */
 export interface MentionedRoots {

@@ -4,7 +4,7 @@
  */
 
 import type { Json } from '../../contracts/primitives.ts';
-import { isList } from '../json.ts';
+import { isList } from '../json/values.ts';
 import {
   absent,
   anyType,

@@ -4,7 +4,7 @@
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { isDraft7, resolveLocalRef } from '../foreign-schema.ts';
-import { isList, isPlainObject } from '../json.ts';
+import { isList, isPlainObject } from '../json/values.ts';
 import { intersectionOf, typeOfValue, unionOf } from './combine-types.ts';
 import {
   absent,

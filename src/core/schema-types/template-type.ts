@@ -8,7 +8,7 @@
 import type { Json } from '../../contracts/primitives.ts';
 import { type Expression, formatPath } from '../expression/ast.ts';
 import type { TemplateNode } from '../expression/template.ts';
-import { extendPointer, isList } from '../json.ts';
+import { extendPointer, isList } from '../json/values.ts';
 import { createNameSuggester } from '../nearest-name.ts';
 import { describeType, typeOfFields, typeOfItems, typeOfValue } from './combine-types.ts';
 import { offsetOf, reportOperand, typeOfExpression } from './expression-type.ts';

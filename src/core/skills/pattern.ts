@@ -4,7 +4,7 @@
  */
 import { RE2JS, RE2JSException } from 're2js';
 import { estimatePatternSize } from '../foreign-schema.ts';
-import { isForbiddenName } from '../json.ts';
+import { isForbiddenName } from '../json/values.ts';
 
 export const patternLimits = {
   perSkill: 5,

@@ -4,7 +4,7 @@
  */
 import type { Json } from '../../contracts/primitives.ts';
 import { isEqual } from '../expression/compare.ts';
-import { extendPointer } from '../json.ts';
+import { extendPointer } from '../json/values.ts';
 import { outputPathKey } from '../media.ts';
 
 /**

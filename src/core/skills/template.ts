@@ -18,7 +18,6 @@ import {
   readTemplate,
   type TemplateReading,
 } from '../expression/template.ts';
-import { isPlainObject } from '../json.ts';
 import {
   applyOperation,
   createCopyBudget,
@@ -26,7 +25,8 @@ import {
   readPatch,
   showPointer,
   valueAt,
-} from '../json-patch.ts';
+} from '../json/patch.ts';
+import { isPlainObject } from '../json/values.ts';
 import { findProtectedChange } from './protected.ts';
 
 /** Values are compiled; paths are as they stand. */

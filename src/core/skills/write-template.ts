@@ -6,8 +6,8 @@
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Segment } from '../expression/ast.ts';
 import { isEqual } from '../expression/compare.ts';
-import { extendPointer, isList, isPlainObject } from '../json.ts';
-import { findPointerFault, type PatchOperation, patchLimits } from '../json-patch.ts';
+import { findPointerFault, type PatchOperation, patchLimits } from '../json/patch.ts';
+import { extendPointer, isList, isPlainObject } from '../json/values.ts';
 import { createNameSuggester } from '../nearest-name.ts';
 import { isDerived, quoteValue } from './template.ts';
 

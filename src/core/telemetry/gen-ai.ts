@@ -4,7 +4,7 @@
  * call cost has no name there yet.
  */
 import type { Json } from '../../contracts/primitives.ts';
-import { isPlainObject } from '../json.ts';
+import { isPlainObject } from '../json/values.ts';
 import type { SpanAttributes } from './telemetry.ts';
 
 const genAi = {

@@ -3,7 +3,7 @@
  * was written twice, and its error positions are not part of any standard.
  */
 import type { Json } from '../../contracts/primitives.ts';
-import { extendPointer } from '../../core/json.ts';
+import { extendPointer } from '../../core/json/values.ts';
 import {
   type SourceCode,
   type SourceEntry,

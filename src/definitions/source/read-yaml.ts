@@ -5,7 +5,7 @@
  */
 import { isAlias, isMap, isScalar, isSeq, type Pair, type YAMLMap, type YAMLSeq } from 'yaml';
 import type { Json } from '../../contracts/primitives.ts';
-import { extendPointer } from '../../core/json.ts';
+import { extendPointer } from '../../core/json/values.ts';
 import {
   pointerAt,
   type SourceCode,

@@ -4,7 +4,7 @@
  */
 import { mostValues } from '../../contracts/bounds.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import { extendPointer, splitPointer } from '../../core/json.ts';
+import { extendPointer, splitPointer } from '../../core/json/values.ts';
 
 export interface SourceNode {
   readonly value: Json;

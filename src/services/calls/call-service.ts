@@ -13,7 +13,7 @@ import type { SchemaError } from '../../core/call/claim-search.ts';
 import { longestWaitMs, type RetrySettings } from '../../core/call/retry.ts';
 import type { CallEnd } from '../../core/call/types.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
-import { isPlainObject } from '../../core/json.ts';
+import { isPlainObject } from '../../core/json/values.ts';
 import { type KeptAnswer, type KeyHold, renewKeys } from '../../db/idempotency.ts';
 import { AppError, type AppErrorOptions } from '../../errors/app-error.ts';
 import { createLeaseRenewer, type LeaseRenewer } from '../delivery/lease-renewer.ts';

@@ -14,7 +14,7 @@ import {
   nextState,
   type ProbeFailure,
 } from '../../core/instance-states.ts';
-import { canonicalJson } from '../../core/json.ts';
+import { canonicalJson } from '../../core/json/values.ts';
 import type { Db } from '../../db/connect.ts';
 import { type CapabilitySpecRow, findRivalSpec, insertSpec } from '../../db/instance/capability-spec.ts';
 import {

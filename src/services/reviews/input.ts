@@ -9,7 +9,7 @@ import type { CheckRequest } from '../../contracts/capability.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { InputVerdict, ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
 import { capabilityOf } from '../../core/definition/step-settings.ts';
-import { isPlainObject } from '../../core/json.ts';
+import { isPlainObject } from '../../core/json/values.ts';
 import { proposeCorrections } from '../../core/ladder/correction.ts';
 import type { Db } from '../../db/connect.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';

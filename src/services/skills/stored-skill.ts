@@ -9,7 +9,7 @@ import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import type { Skill, SkillPatch, SkillTrust } from '../../contracts/skill.ts';
-import { canonicalJson } from '../../core/json.ts';
+import { canonicalJson } from '../../core/json/values.ts';
 import { confidenceOf } from '../../core/skills/confidence.ts';
 import { findTextFault, readPatterns } from '../../core/skills/pattern.ts';
 import { findUnguardedChange, parseTemplate } from '../../core/skills/template.ts';

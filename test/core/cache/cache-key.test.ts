@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import { cacheKeyText, findMediaPlaces, type KeyedCall } from '../../../src/core/cache.ts';
-import { canonicalJson } from '../../../src/core/json.ts';
+import { canonicalJson } from '../../../src/core/json/values.ts';
 
 const spec = { version: '1.4.2', digest: 'spec' };
 

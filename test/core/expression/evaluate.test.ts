@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/contracts/primitives.ts';
 import type { ExpressionScope } from '../../../src/core/expression/evaluation.ts';
 import { ExpressionError } from '../../../src/core/expression/language.ts';
-import { isForbiddenName } from '../../../src/core/json.ts';
+import { isForbiddenName } from '../../../src/core/json/values.ts';
 import { aJob, aScope, evaluateIn } from './a-scope.ts';
 
 const clips = {

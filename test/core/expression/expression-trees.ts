@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Expression, Segment } from '../../../src/core/expression/ast.ts';
 import { type Dialect, knownFilters } from '../../../src/core/expression/filters.ts';
 import { comparisonOperators } from '../../../src/core/expression/language.ts';
-import { isForbiddenName } from '../../../src/core/json.ts';
+import { isForbiddenName } from '../../../src/core/json/values.ts';
 
 const segment: fc.Arbitrary<Segment> = fc.oneof(
   fc.string({ unit: 'binary' }).filter((name) => !isForbiddenName(name)),

@@ -10,7 +10,7 @@ import {
   expressionLimits,
 } from '../../../src/core/expression/language.ts';
 import { readTemplate } from '../../../src/core/expression/template.ts';
-import { jsonTypeOf } from '../../../src/core/json.ts';
+import { jsonTypeOf } from '../../../src/core/json/values.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';
 import { runs } from '../../support/runs.ts';
 import { aJob, aScope } from './a-scope.ts';

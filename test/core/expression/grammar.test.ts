@@ -6,7 +6,7 @@ import { createGrammar } from '../../../src/core/expression/grammar.ts';
 import { ExpressionSyntaxError } from '../../../src/core/expression/language.ts';
 import { readTemplate } from '../../../src/core/expression/template.ts';
 import { readToken } from '../../../src/core/expression/tokens.ts';
-import { isForbiddenName } from '../../../src/core/json.ts';
+import { isForbiddenName } from '../../../src/core/json/values.ts';
 import { runs } from '../../support/runs.ts';
 import { createRecogniser, createRuler, type Part, readPhrases } from './ebnf.ts';
 import { expressionOf } from './expression-trees.ts';

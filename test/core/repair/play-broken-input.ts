@@ -1,5 +1,5 @@
 import type { Json } from '../../../src/contracts/primitives.ts';
-import { canonicalJson } from '../../../src/core/json.ts';
+import { canonicalJson } from '../../../src/core/json/values.ts';
 import { applyRepair, proposeRepairs, type Repairs } from '../../../src/core/repair/propose-repairs.ts';
 import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';
 import { type BrokenInput, inputSchemas } from './broken-inputs.ts';

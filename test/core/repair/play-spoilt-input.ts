@@ -1,4 +1,4 @@
-import { canonicalJson } from '../../../src/core/json.ts';
+import { canonicalJson } from '../../../src/core/json/values.ts';
 import { applyRepair, proposeRepairs } from '../../../src/core/repair/propose-repairs.ts';
 import { inputSchemas } from './broken-inputs.ts';
 import { inputChecks } from './play-broken-input.ts';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
-import { canonicalJson, isPlainObject } from '../../../src/core/json.ts';
-import { type PatchOperation, valueAt } from '../../../src/core/json-patch.ts';
+import { type PatchOperation, valueAt } from '../../../src/core/json/patch.ts';
+import { canonicalJson, isPlainObject } from '../../../src/core/json/values.ts';
 import { applyRepair, proposeRepairs } from '../../../src/core/repair/propose-repairs.ts';
 import { runs } from '../../support/runs.ts';
 import { brokenInputs, inputSchemas } from './broken-inputs.ts';

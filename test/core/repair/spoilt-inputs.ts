@@ -3,7 +3,7 @@
  * the schema refuses them. What was right before is the one right answer; null: nobody but the author knows it.
  */
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
-import { canonicalJson, extendPointer, isList, isPlainObject } from '../../../src/core/json.ts';
+import { canonicalJson, extendPointer, isList, isPlainObject } from '../../../src/core/json/values.ts';
 import { applyRepair } from '../../../src/core/repair/propose-repairs.ts';
 import { schemasAt } from '../../../src/core/repair/schema-walk.ts';
 import { brokenInputs, inputSchemas } from './broken-inputs.ts';

@@ -6,7 +6,7 @@
 import type { PipelineDefinition, StepDefinition } from '../../../contracts/pipeline.ts';
 import type { Json } from '../../../contracts/primitives.ts';
 import { findCycles, type Graph } from '../../graph/dag.ts';
-import { extendPointer, isForbiddenName, isList, isPlainObject } from '../../json.ts';
+import { extendPointer, isForbiddenName, isList, isPlainObject } from '../../json/values.ts';
 import { createNameSuggester, type SuggestName } from '../../nearest-name.ts';
 import { type AnalysedDefinition, analyseDefinition } from '../compile.ts';
 import { checkCache, checkCapabilities, checkPipelines } from './check-availability.ts';

@@ -9,7 +9,7 @@
 import type { StepDefinition } from '../../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
 import type { TemplateNode } from '../../expression/template.ts';
-import { extendPointer, isList, isPlainObject, splitPointer } from '../../json.ts';
+import { extendPointer, isList, isPlainObject, splitPointer } from '../../json/values.ts';
 import { unionOf } from '../../schema-types/combine-types.ts';
 import { typeOfSchema } from '../../schema-types/schema-type.ts';
 import { fitTemplate, type TemplateTypes } from '../../schema-types/template-type.ts';

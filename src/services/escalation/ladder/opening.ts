@@ -4,7 +4,7 @@
  */
 import { EscalationRequest } from '../../../contracts/escalation.ts';
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
-import { isPlainObject } from '../../../core/json.ts';
+import { isPlainObject } from '../../../core/json/values.ts';
 import { standStill } from '../../../core/ladder/drive.ts';
 import { carryLists, type Ladder, newLadder, openStepLadder } from '../../../core/ladder/ladder.ts';
 import { humanLevel } from '../../../core/ladder/levels.ts';

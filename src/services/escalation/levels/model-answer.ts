@@ -3,8 +3,8 @@
  * served by somebody else's capability may not have kept to the schema, so it is checked here, always.
  */
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
-import { isPlainObject } from '../../../core/json.ts';
-import { applyPatch, readPatch } from '../../../core/json-patch.ts';
+import { applyPatch, readPatch } from '../../../core/json/patch.ts';
+import { isPlainObject } from '../../../core/json/values.ts';
 import { createSchemaCompiler, type SchemaCheck } from '../../../schemas/schema-compiler.ts';
 
 const usedSkills = { type: 'array', items: { type: 'string', maxLength: 128 }, maxItems: 20 };

@@ -7,7 +7,7 @@ import type { Failure, Json, JsonObject, Priority } from '../../../contracts/pri
 import { longestWaitMs, type RetrySettings } from '../../../core/call/retry.ts';
 import type { CallEnd } from '../../../core/call/types.ts';
 import type { CancelSignal } from '../../../core/cancellation.ts';
-import { isPlainObject } from '../../../core/json.ts';
+import { isPlainObject } from '../../../core/json/values.ts';
 import { classOfModelCall, type FailureClass } from '../../../core/ladder/classify-failure.ts';
 import type { AdviceEnd } from '../../../core/ladder/drive.ts';
 import { modelOf } from '../../../core/ladder/levels.ts';

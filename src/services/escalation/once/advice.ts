@@ -8,7 +8,7 @@ import type { ErrorCode } from '../../../contracts/errors.ts';
 import type { AdviseRequest } from '../../../contracts/escalation.ts';
 import type { Json } from '../../../contracts/primitives.ts';
 import type { CancelSignal } from '../../../core/cancellation.ts';
-import { canonicalJson } from '../../../core/json.ts';
+import { canonicalJson } from '../../../core/json/values.ts';
 import type { AdviceEnd } from '../../../core/ladder/drive.ts';
 import { effectiveLevel, exhaustedText, humanLevel, topLevel } from '../../../core/ladder/levels.ts';
 import { fromNanoUsd, toNanoUsd } from '../../../core/money/nano-usd.ts';

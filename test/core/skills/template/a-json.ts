@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Json } from '../../../../src/contracts/primitives.ts';
-import { isForbiddenName } from '../../../../src/core/json.ts';
+import { isForbiddenName } from '../../../../src/core/json/values.ts';
 
 const key = fc.oneof(
   fc.constantFrom('a', 'b', '', 'a/b', '~', '~1', '0', '-', '$literal', '{{', 'in put'),

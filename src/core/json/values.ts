@@ -1,5 +1,5 @@
 /** JSON values: their types, pointers into them, their canonical text, and names that no key may have. */
-import type { Json, JsonObject } from '../contracts/primitives.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
 
 type JsonType = 'null' | 'boolean' | 'number' | 'string' | 'list' | 'object';
 

@@ -3,9 +3,9 @@
  * leaving the document itself as it is. Nothing stands under a name that reaches a prototype, whoever wrote the
  * pointer; an index of a list has no leading zero.
  */
-import type { Json, JsonObject } from '../contracts/primitives.ts';
-import { isEqual } from './expression/compare.ts';
-import { isForbiddenName, isList, isPlainObject, splitPointer } from './json.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { isEqual } from '../expression/compare.ts';
+import { isForbiddenName, isList, isPlainObject, splitPointer } from './values.ts';
 
 const form = /^(?:\/(?:[^~/]|~[01])*)*$/;
 

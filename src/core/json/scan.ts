@@ -1,10 +1,11 @@
 /**
- * One linear pass over a JSON text before anything parses it, so that no text of a stranger can exhaust the parser, the
- * validator or the database: depth, number of keys and of values, length of strings, names that reach a prototype, and
- * characters that Postgres cannot hold. It is no grammar check; `JSON.parse` does that afterwards.
+ * One linear pass over a JSON text before anything parses it, so that no text of a stranger can exhaust the
+ * parser, the validator or the database: depth, number of keys and of values, length of strings, names that reach
+ * a prototype, and characters that Postgres cannot hold. It is no grammar check; `JSON.parse` does that
+ * afterwards.
  */
-import type { ErrorCode } from '../contracts/errors.ts';
-import { isForbiddenName } from './json.ts';
+import type { ErrorCode } from '../../contracts/errors.ts';
+import { isForbiddenName } from './values.ts';
 
 export interface JsonLimits {
   readonly depth: number;
