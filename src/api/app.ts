@@ -10,6 +10,7 @@ import type { Logger } from 'pino';
 import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { AppError } from '../errors/app-error.ts';
 import type { Services } from '../services/services.ts';
+import { within } from '../services/time-limit.ts';
 import { sendAnswer } from './answer.ts';
 import { authenticate, watchRevocations } from './authentication.ts';
 import { createReadBody, type ReadBody } from './body.ts';
@@ -59,24 +60,15 @@ function toRouterPath(path: string): string {
 function enter(route: Route): ApiMiddleware {
   return (ctx, next) => {
     ctx.state.route = route;
-    return route.withinMs === undefined ? next() : within(next(), route.withinMs);
+    return route.withinMs === undefined ? next() : answerWithin(next(), route.withinMs);
   };
 }
 
 /** @throws AppError `unavailable` when the time is over; what is late is not sent any more */
-async function within(answer: Promise<unknown>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const error = new AppError('unavailable', `no answer of the database within ${ms} ms`, {
-      retryAfterS: 1,
-    });
-    timer = setTimeout(() => reject(error), ms);
+function answerWithin(answer: Promise<unknown>, ms: number): Promise<unknown> {
+  return within(answer, ms, () => {
+    throw new AppError('unavailable', `no answer of the database within ${ms} ms`, { retryAfterS: 1 });
   });
-  try {
-    await Promise.race([answer, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function answer(route: Route, readBody: ReadBody, { limits, closing }: MountOptions): ApiMiddleware {

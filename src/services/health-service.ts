@@ -3,9 +3,9 @@
  * delivered when Temporal is back. What Temporal says is a detail, and is not waited for: proxies and
  * orchestrators leave out who answers late, and all servers would be late at once.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { RunWorkflows } from '../clients/temporal/run-workflows.ts';
 import type { Db } from '../db/connect.ts';
+import { within } from './time-limit.ts';
 
 export interface Readiness {
   readonly ready: boolean;
@@ -29,10 +29,6 @@ export const databaseMs = 1_500;
 const temporalMs = 500;
 /** Each part gets at most one question in this time, however often and by however many probes `/readyz` is called. */
 const askEveryMs = 1_000;
-
-function within(limitMs: number, answer: Promise<boolean>): Promise<boolean> {
-  return Promise.race([answer, sleep(limitMs, false, { ref: false })]);
-}
 
 /** @returns asks, or gives the answer to a question that is open or began less than `askEveryMs` ago */
 function createSharedQuestion(ask: () => Promise<boolean>, now: () => number): () => Promise<boolean> {
@@ -62,8 +58,8 @@ export function createHealthService({ ownDb, workflows, now }: HealthDependencie
   return {
     isReady: async (): Promise<Readiness> => {
       const [database, temporal] = await Promise.all([
-        within(databaseMs, askDatabase()),
-        within(temporalMs, askTemporal()),
+        within(askDatabase(), databaseMs, () => false),
+        within(askTemporal(), temporalMs, () => false),
       ]);
       return { ready: database, detail: { database: name(database), temporal: name(temporal) } };
     },

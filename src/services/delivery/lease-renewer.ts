@@ -3,6 +3,7 @@
  * interval, and tells who has lost theirs. A renewal that hangs holds up no other.
  */
 import type { Logger } from 'pino';
+import { within } from '../time-limit.ts';
 
 export interface LeaseRenewer<Hold> {
   /** @param onLost called once when it went to somebody else @returns ends the renewal */
@@ -30,11 +31,16 @@ export function createLeaseRenewer<Hold>({
   logger,
 }: LeaseRenewerOptions<Hold>): LeaseRenewer<Hold> {
   const held = new Map<Hold, () => void>();
+  const longestMs = Math.min(intervalMs, longestRenewalMs);
+  const refuse = (): never => {
+    throw new Error(`no answer within ${longestMs} ms`);
+  };
 
   let timer: NodeJS.Timeout | null = null;
   const schedule = (pauseMs: number): void => {
     timer = setTimeout(() => {
-      inTime(renewAll(held, { renew, idOf }), Math.min(intervalMs, longestRenewalMs)).then(
+      // What hangs is left alone, and the next renewal goes another way.
+      within(renewAll(held, { renew, idOf }), longestMs, refuse).then(
         () => schedule(intervalMs),
         (error: unknown) => {
           logger.warn({ err: error }, 'leases and keys could not be renewed; trying again');
@@ -54,15 +60,6 @@ export function createLeaseRenewer<Hold>({
       if (timer !== null) clearTimeout(timer);
     },
   };
-}
-
-/** What hangs is left alone, and the next renewal goes another way. */
-function inTime(renewal: Promise<void>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms).unref();
-  });
-  return Promise.race([renewal, late]).finally(() => clearTimeout(timer));
 }
 
 async function renewAll<Hold>(

@@ -16,6 +16,7 @@ import { formatMediaReference, type MediaPath } from '../../contracts/media.ts';
 import type { Db } from '../../db/connect.ts';
 import { findFacts, forgetFacts, forgetJob, isAwaited, keepFacts, listFacts } from '../../db/media.ts';
 import { AppError } from '../../errors/app-error.ts';
+import { joinFlight } from '../single-flight.ts';
 import type { RequireRoom } from './quota.ts';
 import { settleUploads } from './quota.ts';
 
@@ -119,11 +120,7 @@ async function findDigest(shelf: Shelf, path: MediaPath, object: StoredObject): 
 /** Whoever asks meanwhile waits for the same answer. */
 function findDigestOnce(shelf: Shelf, path: MediaPath, object: StoredObject): Promise<string> {
   const state = `${formatMediaReference(path)} ${object.etag}`;
-  const before = shelf.finding.get(state);
-  if (before !== undefined) return before;
-  const finding = findDigest(shelf, path, object).finally(() => shelf.finding.delete(state));
-  shelf.finding.set(state, finding);
-  return finding;
+  return joinFlight(shelf.finding, state, () => findDigest(shelf, path, object));
 }
 
 async function describe(shelf: Shelf, path: MediaPath, object: StoredObject): Promise<DescribedObject> {

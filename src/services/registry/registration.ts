@@ -29,6 +29,7 @@ import {
 } from '../../db/instance/instance.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
+import { joinFlight } from '../single-flight.ts';
 import { examineInstance } from './examination.ts';
 import type { ProbingTools } from './vetting.ts';
 
@@ -168,14 +169,10 @@ export function createAdoptInstance(
 
   return (projectId, key, queueDepth) => {
     const id = JSON.stringify([projectId, key.name, key.endpoint]);
-    const known = underWay.get(id);
-    if (known !== undefined) return known;
-    if (underWay.size >= maxAtOnce) {
+    if (underWay.size >= maxAtOnce && !underWay.has(id)) {
       return Promise.reject(refuseAdoption(key, `${maxAtOnce} others are being adopted; try again`));
     }
-    const adoption = adopt(projectId, key, queueDepth).finally(() => underWay.delete(id));
-    underWay.set(id, adoption);
-    return adoption;
+    return joinFlight(underWay, id, () => adopt(projectId, key, queueDepth));
   };
 }
 

@@ -18,6 +18,7 @@ import {
 } from '../../db/instance/instance.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { SchemaVetter } from '../../schemas/schema-vetter.ts';
+import { joinFlight } from '../single-flight.ts';
 import { applyFinding, examineInstance, type ProbeFinding } from './examination.ts';
 
 export type VetVerdict = 'usable' | 'quarantined' | 'unreachable';
@@ -49,13 +50,8 @@ export function createVetting(tools: ProbingTools): Vetting {
   const running = new Map<string, Promise<VetVerdict>>();
 
   /** One vetting of an instance at a time in this process. */
-  const vet = (instanceId: string): Promise<VetVerdict> => {
-    const known = running.get(instanceId);
-    if (known !== undefined) return known;
-    const verdict = vetNow(tools, instanceId).finally(() => running.delete(instanceId));
-    running.set(instanceId, verdict);
-    return verdict;
-  };
+  const vet = (instanceId: string): Promise<VetVerdict> =>
+    joinFlight(running, instanceId, () => vetNow(tools, instanceId));
 
   return {
     vet,

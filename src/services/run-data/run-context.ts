@@ -13,6 +13,7 @@ import type { Db } from '../../db/connect.ts';
 import { countReruns, openRun, type RunContextRow } from '../../db/run/run.ts';
 import { createTextCache } from '../../definitions/text-cache.ts';
 import { AppError } from '../../errors/app-error.ts';
+import { joinFlight } from '../single-flight.ts';
 
 type List = Evaluated<readonly Json[]>;
 
@@ -43,9 +44,7 @@ function createItemLists(): ItemLists {
     of: (name, make) => {
       const known = kept.get(name);
       if (known !== undefined) return Promise.resolve(known.list);
-      const made = underWay.get(name) ?? makeAndKeep(name, make).finally(() => underWay.delete(name));
-      underWay.set(name, made);
-      return made;
+      return joinFlight(underWay, name, () => makeAndKeep(name, make));
     },
   };
 }

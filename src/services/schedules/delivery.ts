@@ -24,6 +24,7 @@ import {
   overdueMs,
   type RestartForgotten,
 } from '../delivery/deliveries.ts';
+import { within } from '../time-limit.ts';
 import { readCron } from './cron.ts';
 
 export interface ScheduleDelivery {
@@ -53,15 +54,6 @@ function toOrder({ project_id, schedule_id, workflow_id, body }: ScheduleRow): S
     catch_up_ms: parseDuration(body.catch_up),
     paused: body.paused,
   };
-}
-
-async function within(task: Promise<void>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([task, limit]);
-  clearTimeout(timer);
 }
 
 interface ScheduleDeliveryDependencies {
@@ -100,7 +92,7 @@ export function createScheduleDelivery({
   });
 
   return {
-    deliverSoon: (schedule_id) => within(deliveries.soon({ schedule_id }), patienceMs),
+    deliverSoon: (schedule_id) => within(deliveries.soon({ schedule_id }), patienceMs, () => undefined),
     deliverOverdue: async () => {
       const overdue = await listUndeliveredSchedules(db, overdueMs, batch);
       const others = await listUnderOtherKeys(db, payloadKey, batch);

@@ -18,6 +18,7 @@ import {
   listLimitedBudgets,
   readLateness,
 } from '../../db/gauges.ts';
+import { within } from '../time-limit.ts';
 
 export interface SharedGaugeDependencies {
   readonly db: Db;
@@ -113,16 +114,9 @@ function forget(metrics: Metrics): void {
 
 async function readAll(db: Db, withinMs: number): Promise<readonly Tell[]> {
   const parts = [readWork, readReviews, readFleet, readBudgets].map((read) => read(db));
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const refuse = (): void => reject(new Error(`the database has not answered within ${withinMs} ms`));
-    timer = setTimeout(refuse, withinMs);
+  return within(Promise.all(parts), withinMs, () => {
+    throw new Error(`the database has not answered within ${withinMs} ms`);
   });
-  try {
-    return await Promise.race([Promise.all(parts), late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 export function exportSharedGauges({

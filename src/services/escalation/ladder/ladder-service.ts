@@ -4,6 +4,7 @@ import type { Telemetry } from '../../../core/telemetry/telemetry.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { createPresentSpecs, type SpecDependencies } from '../../registry/specs.ts';
 import type { RunContexts } from '../../run-data/run-context.ts';
+import { joinFlight } from '../../single-flight.ts';
 import { createSkillMatcher } from '../../skills/use.ts';
 import type { ExecuteRevision, FailedStep } from '../../steps/execution.ts';
 import { createExecuteJob } from '../levels/execution.ts';
@@ -76,11 +77,7 @@ export function createLadderService(dependencies: LadderDependencies): LadderSer
   /** Asked twice at once in this process, a transition is made once. */
   const advanceOnce: LadderService['advance'] = (request) => {
     const key = `${request.escalation_id}.${request.transition}`;
-    const known = underWay.get(key);
-    if (known !== undefined) return known;
-    const made = advance(ladders, request).finally(() => underWay.delete(key));
-    underWay.set(key, made);
-    return made;
+    return joinFlight(underWay, key, () => advance(ladders, request));
   };
 
   return {
