@@ -43,8 +43,8 @@ async function reuseKey(db: Db, file: string, projectId: string): Promise<string
   return text;
 }
 
-async function makeKey(db: Db, environment: string, defaultProject: string): Promise<string> {
-  const { key, ...parts } = generateKey(environment);
+async function makeKey(db: Db, defaultProject: string): Promise<string> {
+  const { key, ...parts } = generateKey('dev');
   const others = (await listProjectIds(db)).filter((id) => id !== defaultProject);
   const projects = [defaultProject, ...others];
   const facts = { name: 'default', scopes: Scope.options, projects, created_by: null, expires_at: null };
@@ -52,11 +52,8 @@ async function makeKey(db: Db, environment: string, defaultProject: string): Pro
   return key;
 }
 
-/** @param options apiKeyFile: where the key is kept, mode 0600; keyEnvironment: shown in a new key */
-export function ensureDefaultProject(
-  db: Db,
-  { apiKeyFile, keyEnvironment = 'dev' }: { apiKeyFile: string; keyEnvironment?: string },
-): Promise<DefaultAccess> {
+/** @param options apiKeyFile: where the key is kept, mode 0600 */
+export function ensureDefaultProject(db: Db, { apiKeyFile }: { apiKeyFile: string }): Promise<DefaultAccess> {
   return db.transaction(async (trx) => {
     await trx.raw('select pg_advisory_xact_lock(?)', [lockKey]);
     const newProject = {
@@ -69,7 +66,7 @@ export function ensureDefaultProject(
       (await findOldestProject(trx, 'default')) ?? (await insertProject(trx, newProject));
     const reused = await reuseKey(trx, apiKeyFile, project_id);
     if (reused !== null) return { project_id, api_key: reused };
-    const api_key = await makeKey(trx, keyEnvironment, project_id);
+    const api_key = await makeKey(trx, project_id);
     await writeSecret(apiKeyFile, api_key);
     return { project_id, api_key };
   });
@@ -78,7 +75,7 @@ export function ensureDefaultProject(
 /** Brings an existing database to the newest schema, with a project and a key to begin with. Repeatable. */
 export async function prepareDatabase(
   databaseUrl: string,
-  options: { apiKeyFile: string; keyEnvironment?: string },
+  options: { apiKeyFile: string },
 ): Promise<DefaultAccess> {
   await migrate(databaseUrl);
   const db = connectDatabase(databaseUrl, 2);

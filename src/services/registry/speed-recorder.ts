@@ -21,13 +21,13 @@ export interface SpeedRecorder {
   stop(): Promise<void>;
 }
 
+const intervalMs = 2_000;
+
 export function createSpeedRecorder({
   db,
-  intervalMs = 2_000,
   logger,
 }: {
   readonly db: Db;
-  readonly intervalMs?: number;
   readonly logger: Logger;
 }): SpeedRecorder {
   let seen = new Map<string, ObservedCalls>();
