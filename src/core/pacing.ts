@@ -1,6 +1,6 @@
 /**
- * How work rests, so that other work gets its turn: a poll between two rounds, a long piece of work on the event
- * loop.
+ * How work waits: a poll between two rounds, a long piece of work for its turn on the event loop, a caller for equal
+ * work that is under way, and for no longer than it may.
  */
 
 /**
@@ -40,3 +40,39 @@ export function createTurns(nextTurn: () => Promise<unknown>): Turns {
 
 /** Texts of so many bytes are read in turns. */
 export const largeTextBytes = 65_536;
+
+/**
+ * Joins the work of that name that is under way, or begins it, so that this process does it once however many ask at
+ * the same time. It is forgotten when it ends: whoever asks then begins it anew.
+ */
+export function joinFlight<Result>(
+  underWay: Map<string, Promise<Result>>,
+  name: string,
+  begin: () => Promise<Result>,
+): Promise<Result> {
+  const known = underWay.get(name);
+  if (known !== undefined) return known;
+  const flight = begin().finally(() => underWay.delete(name));
+  underWay.set(name, flight);
+  return flight;
+}
+
+/**
+ * What the work gives, or what `late` gives or throws when the time is over before. Work that is late goes on, and how
+ * it ends is not heard any more. The timer keeps no process alive.
+ */
+export async function within<Result, Late>(
+  work: Promise<Result>,
+  ms: number,
+  late: () => Late,
+): Promise<Result | Late> {
+  let timer: NodeJS.Timeout | undefined;
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms).unref();
+  });
+  try {
+    return await Promise.race([work, over.then(late)]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

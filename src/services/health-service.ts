@@ -4,8 +4,8 @@
  * orchestrators leave out who answers late, and all servers would be late at once.
  */
 import type { RunWorkflows } from '../clients/temporal/run-workflows.ts';
+import { within } from '../core/pacing.ts';
 import type { Db } from '../db/connect.ts';
-import { within } from './time-limit.ts';
 
 export interface Readiness {
   readonly ready: boolean;

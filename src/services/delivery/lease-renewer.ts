@@ -3,7 +3,7 @@
  * interval, and tells who has lost theirs. A renewal that hangs holds up no other.
  */
 import type { Logger } from 'pino';
-import { within } from '../time-limit.ts';
+import { within } from '../../core/pacing.ts';
 
 export interface LeaseRenewer<Hold> {
   /** @param onLost called once when it went to somebody else @returns ends the renewal */

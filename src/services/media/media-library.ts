@@ -13,10 +13,10 @@ import type {
   StoredObject,
 } from '../../clients/media/media-store.ts';
 import { formatMediaReference, type MediaPath } from '../../contracts/media.ts';
+import { joinFlight } from '../../core/pacing.ts';
 import type { Db } from '../../db/connect.ts';
 import { findFacts, forgetFacts, forgetJob, isAwaited, keepFacts, listFacts } from '../../db/media.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { joinFlight } from '../single-flight.ts';
 import type { RequireRoom } from './quota.ts';
 import { settleUploads } from './quota.ts';
 

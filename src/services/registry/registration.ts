@@ -12,6 +12,7 @@ import { isIP } from 'node:net';
 import type { AddressPolicy } from '../../clients/address-policy.ts';
 import { Registration } from '../../contracts/capability.ts';
 import { afterRegistration } from '../../core/instance-states.ts';
+import { joinFlight } from '../../core/pacing.ts';
 import type { Db } from '../../db/connect.ts';
 import { claimName } from '../../db/instance/capability-name.ts';
 import {
@@ -29,7 +30,6 @@ import {
 } from '../../db/instance/instance.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
-import { joinFlight } from '../single-flight.ts';
 import { examineInstance } from './examination.ts';
 import type { ProbingTools } from './vetting.ts';
 

@@ -9,6 +9,7 @@
 import type { Logger } from 'pino';
 import type { CapabilityProbe } from '../../clients/capability-probe.ts';
 import { afterSilence } from '../../core/instance-states.ts';
+import { joinFlight } from '../../core/pacing.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   changeSilentInstances,
@@ -18,7 +19,6 @@ import {
 } from '../../db/instance/instance.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { SchemaVetter } from '../../schemas/schema-vetter.ts';
-import { joinFlight } from '../single-flight.ts';
 import { applyFinding, examineInstance, type ProbeFinding } from './examination.ts';
 
 export type VetVerdict = 'usable' | 'quarantined' | 'unreachable';

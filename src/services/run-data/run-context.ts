@@ -8,12 +8,12 @@ import type { Json } from '../../contracts/primitives.ts';
 import { type CompiledDefinition, compileDefinition } from '../../core/definition/compile.ts';
 import type { ExpressionScope } from '../../core/expression/evaluation.ts';
 import { references } from '../../core/expression/template.ts';
+import { joinFlight } from '../../core/pacing.ts';
 import type { Evaluated } from '../../core/run/step-failures.ts';
 import type { Db } from '../../db/connect.ts';
 import { countReruns, openRun, type RunContextRow } from '../../db/run/run.ts';
 import { createTextCache } from '../../definitions/text-cache.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { joinFlight } from '../single-flight.ts';
 
 type List = Evaluated<readonly Json[]>;
 

@@ -7,6 +7,7 @@
 import type { Logger } from 'pino';
 import type { ScheduleOrder, TemporalSchedules } from '../../clients/temporal/schedules.ts';
 import { parseDuration } from '../../core/duration.ts';
+import { within } from '../../core/pacing.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   listDeliveredSchedules,
@@ -24,7 +25,6 @@ import {
   overdueMs,
   type RestartForgotten,
 } from '../delivery/deliveries.ts';
-import { within } from '../time-limit.ts';
 import { readCron } from './cron.ts';
 
 export interface ScheduleDelivery {

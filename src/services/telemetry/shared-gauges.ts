@@ -5,6 +5,7 @@
  */
 import { ReviewKind } from '../../contracts/review.ts';
 import { RunState, terminalRunStates } from '../../contracts/run.ts';
+import { within } from '../../core/pacing.ts';
 import { type GaugeName, metricTable } from '../../core/telemetry/metric-table.ts';
 import type { Metrics } from '../../core/telemetry/telemetry.ts';
 import type { Db } from '../../db/connect.ts';
@@ -18,7 +19,6 @@ import {
   listLimitedBudgets,
   readLateness,
 } from '../../db/gauges.ts';
-import { within } from '../time-limit.ts';
 
 export interface SharedGaugeDependencies {
   readonly db: Db;

@@ -1,10 +1,10 @@
 /** Ladders as workflows use them: the row says where one stands, each call moves it by one transition at most. */
 import { interruptLadder } from '../../../core/ladder/drive.ts';
+import { joinFlight } from '../../../core/pacing.ts';
 import type { Telemetry } from '../../../core/telemetry/telemetry.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { createPresentSpecs, type SpecDependencies } from '../../registry/specs.ts';
 import type { RunContexts } from '../../run-data/run-context.ts';
-import { joinFlight } from '../../single-flight.ts';
 import { createSkillMatcher } from '../../skills/use.ts';
 import type { ExecuteRevision, FailedStep } from '../../steps/execution.ts';
 import { createExecuteJob } from '../levels/execution.ts';
