@@ -129,16 +129,19 @@ const stoppedPostgres: Attack = {
   },
 };
 
+interface SlowBody {
+  readonly bytes: number;
+  readonly isKeyed: boolean;
+  /** Default: POST. */
+  readonly method?: string;
+}
+
 /** Sends the first bytes of a body, and then nothing. @returns the status, or `none` when there was no answer in a while */
-function sendSlowly(
-  { url, key }: Target,
-  path: string,
-  { bytes, isKeyed }: { bytes: number; isKeyed: boolean },
-) {
+function sendSlowly({ url, key }: Target, path: string, { bytes, isKeyed, method = 'POST' }: SlowBody) {
   const { hostname, port } = new URL(url);
   const head = { 'content-type': 'application/json', 'content-length': String(bytes + 1_000) };
   const headers = { ...head, ...(isKeyed ? { authorization: `Bearer ${key}` } : {}) };
-  const request = httpRequest({ hostname, port, path, method: 'POST', headers, agent: false });
+  const request = httpRequest({ hostname, port, path, method, headers, agent: false });
   const answer = new Promise<string>((resolve) => {
     request.once('response', ({ statusCode }) => resolve(String(statusCode)));
     request.once('error', () => resolve('cut'));
@@ -157,6 +160,23 @@ const slowBodies: Attack = {
       ...list(1_100, () => sendSlowly(target, '/v1/session', { bytes: mebibyte - 8_000, isKeyed: false })),
       ...list(64, () => sendSlowly(target, '/v1/plan', { bytes: 8 * mebibyte - 8_000, isKeyed: true })),
     ];
+    await sleep(slowMs);
+    const beside = await send(target, '/v1/limits');
+    for (const { cut } of slow) cut();
+    const answers = await count(slow.map(({ answer }) => answer));
+    return new Map([...answers, [`beside them ${beside}`, 1]]);
+  },
+};
+
+/** Each is as long as a part of an upload, so no part is ever full. */
+const slowUploads: Attack = {
+  name: '64 slow uploads',
+  play: async (target) => {
+    const headers = { authorization: `Bearer ${target.key}` };
+    const shown = await fetch(`${target.url}/v1/runs/${target.runId}`, { headers });
+    const { job_id } = (await shown.json()) as { job_id: string };
+    const body = { bytes: 16 * mebibyte - 100_000, isKeyed: true, method: 'PUT' };
+    const slow = list(64, (at) => sendSlowly(target, `/v1/media/${job_id}/slow-${at}.mp4`, body));
     await sleep(slowMs);
     const beside = await send(target, '/v1/limits');
     for (const { cut } of slow) cut();
@@ -225,6 +245,6 @@ const progress: Attack = {
 };
 
 /** Those whose bar is time or memory while they go on: `npm run bench:attacks` plays them too. */
-export const longAttacks: readonly Attack[] = [slowBodies, readers, streams, progress];
+export const longAttacks: readonly Attack[] = [slowBodies, slowUploads, readers, streams, progress];
 
 export const attacks: readonly Attack[] = [emptyLists, fullBodies, longTexts, heads, stoppedPostgres, flood];
