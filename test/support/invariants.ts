@@ -10,7 +10,10 @@ import { listBreaches } from './commit-watch.ts';
 import { type JournalFleet, mostAtOnce } from './journal-fleet.ts';
 
 /** Instances that can be asked what they were called for. */
-export type Journaled = Pick<JournalFleet, 'instances' | 'journal'>;
+export interface Journaled extends Pick<JournalFleet, 'instances' | 'journal'> {
+  /** That only this fleet has: a port may have been another's before. Default: its instances have all that they took. */
+  readonly capability?: string;
+}
 
 async function list(db: Db, sql: string): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { what: string }[] }>(`${sql} limit 20`);
@@ -93,15 +96,18 @@ interface Sent {
   readonly answered: boolean;
 }
 
+async function listSent(db: Db, { instances, capability }: Journaled): Promise<Sent[]> {
+  const endpoints = instances.map(({ endpoint }) => endpoint);
+  const query = db('attempt').whereIn('endpoint', endpoints);
+  if (capability !== undefined) query.where({ capability });
+  const answered = db.raw("coalesce(ambiguity = 'answered', false) as answered");
+  return query.select('key', 'number', 'endpoint', answered);
+}
+
 /** Every call at an instance has a claim of its own, and who settled as answered was called. */
 async function findUnclaimedCalls(db: Db, fleets: readonly Journaled[]): Promise<string[]> {
   const found: string[] = [];
-  const sent: Sent[] = await db('attempt')
-    .whereIn(
-      'endpoint',
-      fleets.flatMap(({ instances }) => instances.map(({ endpoint }) => endpoint)),
-    )
-    .select('key', 'number', 'endpoint', db.raw("coalesce(ambiguity = 'answered', false) as answered"));
+  const sent = (await Promise.all(fleets.map((fleet) => listSent(db, fleet)))).flat();
   const nameOf = ({ endpoint, key, number }: Omit<Sent, 'answered'>) => `${endpoint} ${key} ${number}`;
   const claims = new Map(
     sent.map(({ answered, key, ...rest }) => [nameOf({ ...rest, key: toOpaqueKey(key) }), answered]),
