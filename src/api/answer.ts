@@ -11,6 +11,7 @@ import type { ParameterizedContext } from 'koa';
 import { type ErrorCode, errorTable } from '../contracts/errors.ts';
 import type { Json } from '../contracts/primitives.ts';
 import type { Problem } from '../contracts/problem.ts';
+import { writeJson } from '../core/json/text.ts';
 import { isPlainObject } from '../core/json/values.ts';
 import { AppError, isUnavailable, toAppError } from '../errors/app-error.ts';
 import type { Answer } from './route.ts';
@@ -61,7 +62,7 @@ export async function sendAnswer(
       if (!isHead) ctx.body = body();
     } else if (body instanceof Readable && isHead) body.destroy();
     else if (isSendable(body)) ctx.body = body;
-    else await sendJson(ctx, JSON.stringify(body));
+    else await sendJson(ctx, writeJson(body));
   }
   ctx.status = status;
   if (headers !== undefined) ctx.set(headers);

@@ -30,7 +30,7 @@ import {
   securityHeaders,
   sentPath,
 } from './middleware.ts';
-import type { Answer, RawCall, Route } from './route.ts';
+import type { RawCall, Route } from './route.ts';
 import { createRoutes } from './routes.ts';
 
 interface MountOptions {
@@ -96,18 +96,17 @@ function answer(route: Route, readBody: ReadBody, { limits, closing }: MountOpti
       sawWrongKey: () => limits.sawWrongKey(address),
       opensSession: (opener) => limits.ask('session', opener),
     };
+    const giveAnswer = async (): Promise<void> => sendAnswer(ctx, await route.handle(call));
     const isOfHistory = route.opens === 'history' && keyId !== undefined;
-    await sendAnswer(
-      ctx,
-      await (isOfHistory ? limits.inLine(keyId, () => readIfWanted(route, call)) : route.handle(call)),
-    );
+    // Writing and compressing a long list takes as long as reading it.
+    await (isOfHistory ? limits.inLine(keyId, () => ifWanted(call, giveAnswer)) : giveAnswer());
   };
 }
 
 /** @throws AppError `unavailable` when the client went away while it stood in line */
-function readIfWanted(route: Route, call: RawCall): Promise<Answer> {
-  if (call.signal.aborted) throw new AppError('unavailable', 'nobody waits for the answer any more');
-  return route.handle(call);
+function ifWanted({ signal }: RawCall, giveAnswer: () => Promise<void>): Promise<void> {
+  if (signal.aborted) throw new AppError('unavailable', 'nobody waits for the answer any more');
+  return giveAnswer();
 }
 
 /** Without `project_id`, which authentication has read. */

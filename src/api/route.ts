@@ -9,6 +9,7 @@ import type { z } from 'zod';
 import type { Scope } from '../contracts/access.ts';
 import type { ErrorCode } from '../contracts/errors.ts';
 import type { CancelSignal } from '../core/cancellation.ts';
+import type { JsonText } from '../core/json/text.ts';
 import type { Caller } from '../services/access/caller.ts';
 import type { BodyKind, BodyOf, NoBody } from './input.ts';
 import { Nothing, type RawInput, validateInput } from './input.ts';
@@ -30,7 +31,7 @@ export type Responses = Readonly<Record<number, z.ZodType | ByteResponse | 'empt
 export type AnswerHeaders = Readonly<Record<string, string | string[]>>;
 
 type BodyOfResponse<R> = R extends z.ZodType
-  ? { readonly body: z.output<R> }
+  ? { readonly body: z.output<R> | JsonText<z.output<R>> }
   : R extends ByteResponse
     ? {
         readonly body:

@@ -48,14 +48,14 @@ test('as many streams as it may have: the next is refused, until one has ended',
   for (const control of [...streams, others, next]) control.abort();
 });
 
-test('what it reads of what has been, some at a time: others read, and everything else goes on', async () => {
+test('what it reads of what has been, one at a time: others read, and everything else goes on', async () => {
   const held = await api.db.transaction();
   await held.raw('lock table audit in access exclusive mode');
   const reads = Array.from({ length: 20 }, () => api.call('/v1/audit'));
-  await waitFor('four of them to read', async () => (await countWaiting(api.db)) === 4);
+  await waitFor('one of them to read', async () => (await countWaiting(api.db)) === 1);
   expect((await api.call('/v1/runs', { headers: other })).status).toBe(200);
   expect((await api.call('/v1/pipelines')).status).toBe(200);
-  expect(await countWaiting(api.db)).toBe(4);
+  expect(await countWaiting(api.db)).toBe(1);
   await held.commit();
   const statuses = (await Promise.all(reads)).map(({ status }) => status);
   expect(new Set(statuses)).toEqual(new Set([200]));

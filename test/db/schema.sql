@@ -109,7 +109,7 @@ create table attempt (
 );
 CREATE INDEX attempt_by_escalation ON public.attempt USING btree (key text_pattern_ops) WHERE (key ~~ 'esc\_%'::text);
 CREATE INDEX attempt_by_key ON public.attempt USING btree (key);
-CREATE INDEX attempt_by_project ON public.attempt USING btree (project_id, attempt_id);
+CREATE INDEX attempt_by_project ON public.attempt USING btree (project_id, attempt_id COLLATE "C");
 CREATE INDEX attempt_by_run ON public.attempt USING btree (run_id, step_id, item) WHERE (run_id IS NOT NULL);
 CREATE INDEX attempt_cached ON public.attempt USING btree (project_id, started_at) INCLUDE (saved_nano) WHERE (state = 'cached'::text);
 CREATE INDEX attempt_open_by_instance ON public.attempt USING btree (instance_id, lease_until) WHERE (state = ANY (ARRAY['reserved'::text, 'dispatched'::text]));
@@ -583,7 +583,7 @@ CREATE INDEX run_cancel_undelivered ON public.run USING btree (cancel_requested_
 CREATE INDEX run_control_undelivered ON public.run USING btree (run_id) WHERE ((control_version > control_delivered) AND (finished_at IS NULL));
 CREATE INDEX run_ended ON public.run USING btree (project_id, finished_at) WHERE (finished_at IS NOT NULL);
 CREATE INDEX run_ended_unstarted ON public.run USING btree (finished_at) WHERE ((finished_at IS NOT NULL) AND (start_delivered_at IS NULL) AND (cancel_mode = 'terminate'::text) AND (cancel_delivered_at IS NULL));
-CREATE INDEX run_listed ON public.run USING btree (project_id, run_id DESC);
+CREATE INDEX run_listed ON public.run USING btree (project_id, run_id COLLATE "C" DESC);
 CREATE INDEX run_open ON public.run USING btree (project_id, run_id) WHERE (finished_at IS NULL);
 CREATE INDEX run_repeats ON public.run USING btree (rerun_of) WHERE (rerun_of IS NOT NULL);
 CREATE INDEX run_unadmitted ON public.run USING btree (project_id, concurrency_key, created_at, run_id) WHERE ((concurrency_key IS NOT NULL) AND (finished_at IS NULL) AND (admitted_at IS NULL));

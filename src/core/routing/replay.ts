@@ -73,6 +73,13 @@ export function showInputs(inputs: JsonObject): JsonObject {
   return { request: { ...request, headroom_usd: null }, ...others } as unknown as JsonObject;
 }
 
+/** @param text of the inputs of a stored decision @returns as the project may see them, unchanged as far as it may */
+export function showInputsText(text: string): string {
+  return text.includes('"hides_headroom"')
+    ? JSON.stringify(showInputs(JSON.parse(text) as JsonObject))
+    : text;
+}
+
 function toRequest({ request }: Inputs): RouteRequest {
   return {
     capability: request.capability,

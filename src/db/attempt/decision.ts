@@ -33,8 +33,13 @@ export function findDecision(
 
 export type ListedDecisionRow = Pick<
   DecisionRow,
-  'attempt_id' | 'run_id' | 'step_id' | 'started_at' | 'settled_nano' | 'inputs'
-> & { readonly chosen: string | null; readonly duration_ms: number | null };
+  'attempt_id' | 'run_id' | 'step_id' | 'started_at' | 'settled_nano'
+> & {
+  readonly chosen: string | null;
+  readonly duration_ms: number | null;
+  /** JSON text; null: nothing was chosen. */
+  readonly inputs: string | null;
+};
 
 export interface DecisionFilter {
   readonly capability?: string | undefined;
@@ -49,7 +54,10 @@ export interface DecisionFilter {
   readonly limit: number;
 }
 
-/** Newest first, of calls that were made. Ids begin with the time, so the primary key is what finds those of a time. */
+/** The collation of attempt_by_project, which the primary key has not: it alone finds, and in this order. */
+const id = 'attempt.attempt_id collate "C"';
+
+/** Newest first, of calls that were made. Ids begin with the time, so they are what finds those of a time. */
 export async function listDecisions(
   db: Db,
   project_id: string,
@@ -59,19 +67,18 @@ export async function listDecisions(
     .leftJoin('attempt_choice', 'attempt_choice.attempt_id', 'attempt.attempt_id')
     .where({ project_id })
     .whereNot({ state: 'cached' })
-    .orderBy('attempt.attempt_id', 'desc')
+    .orderByRaw(`${id} desc`)
     .limit(limit);
   if (capability !== undefined) query.where({ capability });
   if (endpoint !== undefined) query.where({ endpoint });
   if (run_id !== undefined) query.where({ run_id });
   if (since !== undefined) query.where('started_at', '>=', since);
   if (until !== undefined) query.where('started_at', '<', until);
-  if (ids !== undefined)
-    query.where('attempt.attempt_id', '>=', ids[0]).where('attempt.attempt_id', '<', ids[1]);
-  if (after !== undefined) query.where('attempt.attempt_id', '<', after);
+  if (ids !== undefined) query.whereRaw(`${id} >= ? and ${id} < ?`, [...ids]);
+  if (after !== undefined) query.whereRaw(`${id} < ?`, [after]);
   return query.select(
     ...(['attempt.attempt_id', 'run_id', 'step_id', 'started_at', 'settled_nano'] as const),
-    ...(['inputs', 'duration_ms'] as const),
-    db.raw("nullif(endpoint, '') as chosen"),
+    'duration_ms',
+    db.raw("nullif(endpoint, '') as chosen, inputs::text as inputs"),
   );
 }

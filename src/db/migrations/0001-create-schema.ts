@@ -303,7 +303,7 @@ create table run (
   admitted_at timestamptz -- null: it waits for others with its key
 );
 create index run_by_digest on run (digest); -- erasure: which definitions nobody names any more
-create index run_listed on run (project_id, run_id desc); -- GET /v1/runs
+create index run_listed on run (project_id, run_id collate "C" desc); -- GET /v1/runs; collated as attempt_by_project is
 create index run_by_job on run (job_id); -- GET /v1/jobs/{id}
 create index run_ended on run (project_id, finished_at) where finished_at is not null; -- followers of a project
 create index run_open on run (project_id, run_id) where finished_at is null; -- how many a project has; maintenance: sums of runs
@@ -466,7 +466,9 @@ create index attempt_by_escalation on attempt (key text_pattern_ops)
   where key like 'esc\\_%'; -- what an escalation cost
 create index attempt_cached on attempt (project_id, started_at) include (saved_nano)
   where state = 'cached'; -- what was saved
-create index attempt_by_project on attempt (project_id, attempt_id); -- decisions and costs of a time: ids begin with it
+-- Decisions and costs of a time: ids begin with it. In a collation that the primary key has not, or the planner would
+-- take that for the order, and read what all others have done since a large project was last busy.
+create index attempt_by_project on attempt (project_id, attempt_id collate "C");
 create index attempt_paid on attempt (finished_at) where reserved_nano > 0; -- maintenance: sums of what has ended since
 
 create table attempt_choice (

@@ -112,6 +112,9 @@ const awaitsIt = `r.finished_at is null and exists (select from step s where s.r
 const mentions = `(r.pipeline ilike '%' || :q || '%' or r.run_id ilike :q || '%' or exists (
   select from jsonb_each_text(r.labels) l where l.key || '=' || l.value ilike '%' || :q || '%'))`;
 
+/** The collation of run_listed, which the primary key has not: it alone gives runs in this order. */
+const id = 'r.run_id collate "C"';
+
 export type RunListRow = RunRow & StepCountColumns;
 
 export async function listRuns(db: Db, projectId: string, filter: RunFilter): Promise<readonly RunListRow[]> {
@@ -119,7 +122,7 @@ export async function listRuns(db: Db, projectId: string, filter: RunFilter): Pr
     .joinRaw(money)
     .select(db.raw(`${columns}, r.digest, ${stepsOfRun} as step_counts`))
     .where('r.project_id', projectId)
-    .orderBy('r.run_id', 'desc')
+    .orderByRaw(`${id} desc`)
     .limit(filter.limit);
   if (filter.pipeline !== undefined) query.where('r.pipeline', filter.pipeline);
   if (filter.state !== undefined) query.where('r.state', filter.state);
@@ -131,9 +134,7 @@ export async function listRuns(db: Db, projectId: string, filter: RunFilter): Pr
   if (filter.label !== undefined) {
     query.whereRaw('r.labels @> ?::jsonb', [JSON.stringify(Object.fromEntries([filter.label]))]);
   }
-  if (filter.after !== undefined) {
-    query.where('r.run_id', '<', filter.after);
-  }
+  if (filter.after !== undefined) query.whereRaw(`${id} < ?`, [filter.after]);
   return query;
 }
 

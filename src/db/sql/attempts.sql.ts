@@ -48,7 +48,9 @@ create index attempt_by_escalation on attempt (key text_pattern_ops)
   where key like 'esc\\_%'; -- what an escalation cost
 create index attempt_cached on attempt (project_id, started_at) include (saved_nano)
   where state = 'cached'; -- what was saved
-create index attempt_by_project on attempt (project_id, attempt_id); -- decisions and costs of a time: ids begin with it
+-- Decisions and costs of a time: ids begin with it. In a collation that the primary key has not, or the planner would
+-- take that for the order, and read what all others have done since a large project was last busy.
+create index attempt_by_project on attempt (project_id, attempt_id collate "C");
 create index attempt_paid on attempt (finished_at) where reserved_nano > 0; -- maintenance: sums of what has ended since
 `;
 

@@ -11,11 +11,12 @@ import type {
 } from '../../contracts/decision.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { SchemaError } from '../../core/call/claim-search.ts';
+import { type JsonText, toJsonText, withMember } from '../../core/json/text.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { choose } from '../../core/routing/choose.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
 import { type Headroom, toHeadroom } from '../../core/routing/price-range.ts';
-import { replayChoice, showInputs } from '../../core/routing/replay.ts';
+import { replayChoice, showInputs, showInputsText } from '../../core/routing/replay.ts';
 import type {
   Choice,
   InstanceSnapshot,
@@ -105,7 +106,7 @@ export interface DecisionService {
   /** @throws AppError `not_found` */
   get(projectId: string, decisionId: string): Promise<DecisionDetail>;
   /** Newest first. */
-  list(projectId: string, query: DecisionQuery): Promise<DecisionPage>;
+  list(projectId: string, query: DecisionQuery): Promise<JsonText<DecisionPage>>;
 }
 
 interface DecisionDependencies extends CapabilityLookup {
@@ -155,14 +156,8 @@ function spanOf({ since, until, run_id }: DecisionQuery) {
   return { since: from, until: to, ids: boundsOfIds('attempt', from, to) };
 }
 
-function toListed({
-  attempt_id,
-  started_at,
-  settled_nano,
-  inputs,
-  ...row
-}: ListedDecisionRow): DecisionListed {
-  return {
+function writeListed({ attempt_id, started_at, settled_nano, inputs, ...row }: ListedDecisionRow): string {
+  const listed: Omit<DecisionListed, 'inputs'> = {
     decision_id: decisionIdOf(attempt_id),
     at: started_at.toISOString(),
     run_id: row.run_id,
@@ -170,16 +165,20 @@ function toListed({
     chosen: row.chosen,
     settled_usd: settled_nano === null ? null : fromNanoUsd(BigInt(settled_nano)),
     duration_ms: row.duration_ms,
-    inputs: inputs ?? {},
   };
+  return withMember(listed, 'inputs', inputs === null ? '{}' : showInputsText(inputs));
 }
 
-async function listPage(db: Db, projectId: string, query: DecisionQuery): Promise<DecisionPage> {
+async function listPage(db: Db, projectId: string, query: DecisionQuery): Promise<JsonText<DecisionPage>> {
   const { capability, endpoint, run_id, limit, cursor } = query;
   const after = cursor === undefined ? undefined : decodeCursor(cursor);
   const filter = { capability, endpoint, run_id, ...spanOf(query), after, limit: limit + 1 };
   const rows = await listDecisions(db, projectId, filter);
-  return toPage(rows, limit, { key: ({ attempt_id }) => attempt_id, item: toListed });
+  const { items, next_cursor } = toPage(rows, limit, {
+    key: ({ attempt_id }) => attempt_id,
+    item: writeListed,
+  });
+  return toJsonText(`{"items":[${items.join(',')}],"next_cursor":${JSON.stringify(next_cursor)}}`);
 }
 
 function toDetail({ attempt_id, decision, inputs, settled_nano, ...row }: DecisionRow): DecisionDetail {
