@@ -296,9 +296,9 @@ const ladders: readonly Fault[] = [
   },
   {
     name: 'advice is not stored',
-    file: 'src/services/escalation/ladder/progress.ts',
-    find: 'escalation_advice: next.advice.map(toWireAdvice)',
-    put: 'escalation_advice: []',
+    file: 'src/services/escalation/ladder/stored-ladder.ts',
+    find: 'escalation_advice: advice };',
+    put: 'escalation_advice: [] };',
     tests: ['test/services/escalation/job-ladder.test.ts'],
   },
   {
@@ -345,7 +345,7 @@ const access: readonly Fault[] = [
   {
     name: 'a key without the scope may call a route',
     file: 'src/services/access/caller.ts',
-    find: 'if (!opensRoute(holder, scope)) throw refuseScope(holder, scope);',
+    find: 'if (!mayCall(holder, scope)) throw refuseScope(holder, scope);',
     put: '',
     tests: ['test/api/cache.test.ts'],
   },
