@@ -1,5 +1,5 @@
 import { expect, it, test } from 'vitest';
-import { carryLists } from '../../../src/core/ladder/ladder.ts';
+import { carryLists, toWireAdvice, toWireAttempt } from '../../../src/core/ladder/ladder.ts';
 
 function fingerprintOf(error: string): string {
   return `of ${error}`;
@@ -43,6 +43,17 @@ test('an advice answers the attempt at its own place', () => {
       },
     ],
   });
+});
+
+test('the wire shows the lists as a job has brought them, without fingerprints', () => {
+  const escalation_history = [anAttempt(0, 'a'), anAttempt(1, 'b')];
+  const escalation_advice = [
+    { from_level: 1, label: 'fast model', instructions: 'one' },
+    { from_level: 2, label: 'capable model', instructions: 'two', suggested_executor_level: 0 },
+  ];
+  const { history, advice } = carryLists({ escalation_history, escalation_advice }, fingerprintOf);
+  expect(history.map(toWireAttempt)).toStrictEqual(escalation_history);
+  expect(advice.map(toWireAdvice)).toStrictEqual(escalation_advice);
 });
 
 test('an advice behind the last attempt answers that one, and none where there was no attempt', () => {

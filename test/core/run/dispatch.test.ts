@@ -144,4 +144,11 @@ describe('what a run decides', () => {
     const reasons = listDispatchReasons(many, []);
     expect([reasons.length, reasons[20]]).toEqual([21, '…']);
   });
+
+  it('is told of a route on one line, of which no more than 200 characters are shown', () => {
+    const route = { capability: 'x', capability_version: '^1', tags: ['a\n b', 'c'.repeat(300)] };
+    const definition = aPipeline([{ ...route, dispatch: 'queued' }]);
+    const shown = `x ^1 [a b, ${'c'.repeat(188)}`;
+    expect(listDispatchReasons(definition, [])).toEqual([`${shown} is queued: the definition says so`]);
+  });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { noCalls, observeCall } from '../../../src/core/routing/observed-calls.ts';
 import type { InstanceSnapshot, RouteRequest } from '../../../src/core/routing/types.ts';
 import { chooseDispatch } from '../../../src/core/run/dispatch.ts';
-import { anInstance, now } from './a-snapshot.ts';
+import { anInstance, now } from '../routing/a-snapshot.ts';
 
 const anyone: Pick<RouteRequest, 'versionRange' | 'tags'> = { versionRange: null, tags: [] };
 const known = { duration_ms: 10, deviation_ms: 2, success_count: 20 };
