@@ -1,6 +1,6 @@
 /**
- * A file is a concern: small files that belong to their neighbour, and folders that nobody overlooks, are refused, and
- * so is growth of a top folder beyond the total that stands for it in totals.json.
+ * A file is a concern. These rules refuse small files that belong to their only importer, folders with too many files,
+ * and growth of a top folder beyond its total in totals.json.
  */
 import { posix } from 'node:path';
 import { listImports, type Source, type Violation } from './source.ts';
@@ -16,9 +16,14 @@ function isOfSrc({ file }: Source): boolean {
   return file.startsWith('src/');
 }
 
-function countBy<Value>(values: readonly Value[], keyOf: (value: Value) => string): Map<string, Value[]> {
+function groupBy<Value>(values: readonly Value[], keyOf: (value: Value) => string): Map<string, Value[]> {
   const groups = new Map<string, Value[]>();
-  for (const value of values) groups.set(keyOf(value), [...(groups.get(keyOf(value)) ?? []), value]);
+  for (const value of values) {
+    const key = keyOf(value);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [value]);
+    else group.push(value);
+  }
   return groups;
 }
 
@@ -29,7 +34,7 @@ export function checkShards(sources: readonly Source[]): Violation[] {
       .filter(({ isLocal }) => isLocal)
       .map(({ module }) => ({ from: source.file, to: module })),
   );
-  const importers = countBy(arrows, ({ to }) => to);
+  const importers = groupBy(arrows, ({ to }) => to);
   return sources.filter(isOfSrc).flatMap((source) => {
     const { file } = source;
     const from = [...new Set((importers.get(file) ?? []).map((arrow) => arrow.from))];
@@ -46,7 +51,7 @@ export function checkShards(sources: readonly Source[]): Violation[] {
 
 /** A folder of src has at most 15 files. */
 export function checkFolders(sources: readonly Source[]): Violation[] {
-  const folders = countBy(sources.filter(isOfSrc), ({ file }) => posix.dirname(file));
+  const folders = groupBy(sources.filter(isOfSrc), ({ file }) => posix.dirname(file));
   return [...folders].flatMap(([folder, files]) =>
     files.length <= maxFiles
       ? []
@@ -65,7 +70,7 @@ export interface Total {
 
 /** Files and lines of each top folder of src, `src` itself for the files beside them. */
 export function countTotals(sources: readonly Source[]): Record<string, Total> {
-  const folders = countBy(sources.filter(isOfSrc), ({ file }) => {
+  const folders = groupBy(sources.filter(isOfSrc), ({ file }) => {
     const [root = '', first = '', ...rest] = file.split('/');
     return rest.length > 0 ? `${root}/${first}` : root;
   });
@@ -76,7 +81,7 @@ export function countTotals(sources: readonly Source[]): Record<string, Total> {
   return Object.fromEntries(entries.toSorted(([one], [other]) => one.localeCompare(other)));
 }
 
-/** No top folder has more files or lines than the table allows; whoever needs more changes the number and says why. */
+/** No top folder has more files or lines than the table allows; a commit that needs more raises the number and says why. */
 export function checkTotals(
   sources: readonly Source[],
   allowed: Readonly<Record<string, Total>>,
