@@ -76,12 +76,6 @@ describe.skipIf(!hasPython)('a capability under work', () => {
     expect(detail).toBe('shout, shout.py changed');
     expect(await call).toEqual({ text: 'ahoy' });
     expect(await shout(await endpoint())).toEqual({ text: 'yohA' });
-    await waitFor('the former program to end', () =>
-      fetch(`${slow}/health`).then(
-        () => false,
-        () => true,
-      ),
-    );
   });
 
   it('goes on as it was when what was changed does not start, and says why', async () => {

@@ -38,6 +38,34 @@ test('a question is answered on a phone', async () => {
   await opened.close();
 });
 
+/** As if each had been asked before the claim: every look at the review is answered with what the first one saw. */
+async function answerFromBefore({ page }: OpenPage, review: string): Promise<{ readonly count: number }> {
+  const looks = { count: 0 };
+  let before: Promise<string> | null = null;
+  await page.route(`**/v1/reviews/${review}`, async (route) => {
+    before ??= route.fetch().then((response) => response.text());
+    await route.fulfill({ contentType: 'application/json', body: await before });
+    looks.count += 1;
+  });
+  return looks;
+}
+
+test('an answer from before the claim takes nothing back', async () => {
+  const { capstan } = visitors.studio;
+  const { run, review } = await askQuestion(capstan);
+  const opened = await visitors.visit();
+  const looks = await answerFromBefore(opened, review);
+  const claim = opened.page.waitForResponse(`**/v1/reviews/${review}/claim`);
+  await opened.go(`/reviews/${review}`);
+  await claim;
+  const { count } = looks;
+  await waitFor('the page to look again, told of the claim', async () => looks.count > count);
+  await decide(opened, { published: true });
+  expect((await capstan.ended(run)).output).toEqual({ publish: { published: true } });
+  opened.expectQuiet();
+  await opened.close();
+});
+
 interface Person {
   readonly key: string;
   readonly key_id: string;
