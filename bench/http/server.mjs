@@ -15,7 +15,7 @@ const answerTo = (input) => {
   return { ok: true, output: input, routing };
 };
 
-const services = {
+const ctx = {
   access: { identify: async () => holder },
   calls: { exec: async ({ request }) => ({ answer: answerTo(request.input) }) },
 };
@@ -24,7 +24,7 @@ const listenerOf = async (folder) => {
   const { createApp } = await import(pathToFileURL(resolve(join(folder, 'dist/src/api/app.js'))).href);
   const sizes = { BODY_LIMIT_BYTES: 1e6, DEFINITION_LIMIT_BYTES: 1e6, MEDIA_LIMIT_BYTES: 1e6 };
   const config = { ...sizes, RATE_LIMITS: 'off' };
-  return createApp({ services, config, logger: pino({ level: 'warn' }) }).handle;
+  return createApp({ ctx, config, logger: pino({ level: 'warn' }) }).handle;
 };
 
 const bare = (request, response) => {

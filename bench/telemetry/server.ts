@@ -6,7 +6,7 @@
 import { createServer } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { pino } from 'pino';
-import { type AppDependencies, createApp } from '../../src/api/app.ts';
+import { type AppOptions, createApp } from '../../src/api/app.ts';
 import type { AttemptEnding } from '../../src/core/call/drive-call.ts';
 import { createCallObserver } from '../../src/services/routing/call-telemetry.ts';
 import type { CallRequest, Claimed } from '../../src/services/routing/routed-call.ts';
@@ -44,19 +44,19 @@ async function exec(input: unknown): Promise<object> {
   return { ok: true, output: input, routing };
 }
 
-const services = {
+const ctx = {
   access: { identify: async () => holder },
   calls: {
     exec: async ({ request: asked }: { request: { input: unknown } }) => ({
       answer: await exec(asked.input),
     }),
   },
-} as unknown as AppDependencies['services'];
+} as unknown as AppOptions['ctx'];
 const sizes = { BODY_LIMIT_BYTES: 1e6, DEFINITION_LIMIT_BYTES: 1e6, MEDIA_LIMIT_BYTES: 1e6 };
-const config = { ...sizes, RATE_LIMITS: 'off' } as unknown as AppDependencies['config'];
+const config = { ...sizes, RATE_LIMITS: 'off' } as unknown as AppOptions['config'];
 const logger = pino({ level: 'warn', mixin: telemetry.logFields });
 await telemetry.listen({ info: () => undefined, warn: () => undefined });
-const server = createServer(createApp({ services, config, logger, telemetry }).handle);
+const server = createServer(createApp({ ctx, config, logger, telemetry }).handle);
 server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as { port: number }).port }));
 process.on('message', () =>
   process.send?.({ ...process.cpuUsage(), rss: process.memoryUsage.rss(), startMs }),

@@ -48,6 +48,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   },
   services: {
     imports: ['clients', 'contracts', 'core', 'db', 'definitions', 'errors', 'schemas'],
+    types: ['config'],
     packages: ['lru-cache', 'node:', 'pino', 'semver', 'uuid', 'zod'],
   },
   telemetry: {

@@ -10,7 +10,7 @@ import type { Logger } from 'pino';
 import { within } from '../core/pacing.ts';
 import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { AppError } from '../errors/app-error.ts';
-import type { Services } from '../services/services.ts';
+import type { ServerCtx } from '../services/context.ts';
 import { sendAnswer } from './answer.ts';
 import { authenticate, watchRevocations } from './authentication.ts';
 import { createReadBody, type ReadBody } from './body.ts';
@@ -34,7 +34,7 @@ import type { RawCall, Route } from './route.ts';
 import { createRoutes } from './routes.ts';
 
 interface MountOptions {
-  readonly access: Services['access'];
+  readonly access: ServerCtx['access'];
   readonly config: ApiConfig;
   readonly limits: RateLimits;
   readonly closing: AbortSignal;
@@ -122,8 +122,8 @@ function allowSilence(socket: Socket): void {
   socket.setKeepAlive(true, 30_000);
 }
 
-export interface AppDependencies {
-  readonly services: Services;
+export interface AppOptions {
+  readonly ctx: ServerCtx;
   readonly config: ApiConfig;
   readonly logger: Logger;
   /** Where the console is built, or will be; without it there is none. */
@@ -138,20 +138,14 @@ export interface App {
   readonly drain: () => void;
 }
 
-export function createApp({
-  services,
-  config,
-  logger,
-  consoleFolder,
-  telemetry = noTelemetry,
-}: AppDependencies): App {
+export function createApp({ ctx, config, logger, consoleFolder, telemetry = noTelemetry }: AppOptions): App {
   const draining = createDraining();
   const { closing } = draining;
-  watchRevocations(draining, services.access);
+  watchRevocations(draining, ctx.access);
   const console = consoleFolder === undefined ? undefined : createConsoleFiles(consoleFolder);
-  const routes = createRoutes(services, { config, closing, console });
+  const routes = createRoutes(ctx, { config, closing, console });
   const limits = createRateLimits(config, () => performance.now());
-  const router = mountRoutes(routes, { access: services.access, config, limits, closing });
+  const router = mountRoutes(routes, { access: ctx.access, config, limits, closing });
   const koa = new Koa<RequestState>();
   koa.on('error', (err: unknown) => logger.debug({ err }, 'answer cut off'));
   koa

@@ -1,4 +1,4 @@
-import type { Services } from '../services/services.ts';
+import type { ServerCtx } from '../services/context.ts';
 import { type ConsoleFiles, consoleRoutes } from './console.ts';
 import { docsRoutes, documentRoutes } from './docs.ts';
 import type { ApiConfig } from './limits.ts';
@@ -24,37 +24,37 @@ import { webhookRoutes } from './routes/webhooks.ts';
 
 /** Every route of the API. All but the pages for people are in the OpenAPI document. */
 export function createRoutes(
-  services: Services,
+  ctx: ServerCtx,
   options: { config: ApiConfig; closing: AbortSignal; console?: ConsoleFiles | undefined },
 ): Route[] {
   const documented = [
-    ...capabilityRoutes(services),
-    ...publisherRoutes(services),
-    ...callRoutes(services),
-    ...pipelineRoutes(services),
-    ...graphRoutes(services),
-    ...planRoutes(services, options.config),
-    ...jobRoutes(services),
-    ...mediaRoutes(services, options.config),
-    ...uploadRoutes(services),
-    ...runRoutes(services, options.config),
-    ...runPictureRoutes(services),
-    ...runControlRoutes(services),
-    ...runEventRoutes(services),
-    ...cacheRoutes(services),
-    ...streamRoutes(services),
-    ...scheduleRoutes(services),
-    ...escalationRoutes(services),
-    ...reviewRoutes(services),
-    ...skillRoutes(services),
-    ...moneyRoutes(services),
-    ...sessionRoutes(services, options.config),
-    ...signInRoutes(services, options.config),
-    ...sessionAdminRoutes(services),
-    ...accessRoutes(services),
-    ...auditRoutes(services),
-    ...webhookRoutes(services),
-    ...serviceRoutes(services, options),
+    ...capabilityRoutes(ctx),
+    ...publisherRoutes(ctx),
+    ...callRoutes(ctx),
+    ...pipelineRoutes(ctx),
+    ...graphRoutes(ctx),
+    ...planRoutes(ctx, options.config),
+    ...jobRoutes(ctx),
+    ...mediaRoutes(ctx, options.config),
+    ...uploadRoutes(ctx),
+    ...runRoutes(ctx, options.config),
+    ...runPictureRoutes(ctx),
+    ...runControlRoutes(ctx),
+    ...runEventRoutes(ctx),
+    ...cacheRoutes(ctx),
+    ...streamRoutes(ctx),
+    ...scheduleRoutes(ctx),
+    ...escalationRoutes(ctx),
+    ...reviewRoutes(ctx),
+    ...skillRoutes(ctx),
+    ...moneyRoutes(ctx),
+    ...sessionRoutes(ctx, options.config),
+    ...signInRoutes(ctx, options.config),
+    ...sessionAdminRoutes(ctx),
+    ...accessRoutes(ctx),
+    ...auditRoutes(ctx),
+    ...webhookRoutes(ctx),
+    ...serviceRoutes(ctx, options),
   ];
   return [
     ...documented,

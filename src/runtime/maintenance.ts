@@ -12,6 +12,7 @@ import { connectDatabase, type Db } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
 import type { Adoption } from '../db/recovery.ts';
 import type { SignInService } from '../services/access/sign-in.ts';
+import type { Outbox } from '../services/context.ts';
 import { createEraseProjects } from '../services/erasure/erasure-service.ts';
 import {
   createEscalationDelivery,
@@ -107,10 +108,13 @@ interface OutboxTools extends Temporal {
   readonly consoleUrl: () => string;
 }
 
-export type Outbox = ReturnType<typeof createOutbox>;
+export interface RunningOutbox extends Outbox {
+  /** Resolves when no delivery is under way. */
+  readonly settled: () => Promise<void>;
+}
 
 /** What carries rows to Temporal: at once after a request, and again from maintenance until it has arrived. */
-export function createOutbox(config: Config, tools: OutboxTools) {
+export function createOutbox(config: Config, tools: OutboxTools): RunningOutbox {
   const { db, workflows, schedules, payloadKey, logger, publicUrl, consoleUrl } = tools;
   const { HEARTBEAT_TIMEOUT_MS: heartbeatTimeoutMs, ENGINE_VERSION: engineVersion } = config;
   const runs = createRunDelivery({

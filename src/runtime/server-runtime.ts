@@ -11,6 +11,7 @@ import { createAuditService } from '../services/access/audit-service.ts';
 import { createSignInService, readSignInSettings, type SignInService } from '../services/access/sign-in.ts';
 import { createCacheService } from '../services/cache/cache-service.ts';
 import { createCallService } from '../services/calls/call-service.ts';
+import type { ServerCtx } from '../services/context.ts';
 import { createErasureService } from '../services/erasure/erasure-service.ts';
 import { createEscalationService } from '../services/escalation/escalation-service.ts';
 import { createHealthService, databaseMs } from '../services/health-service.ts';
@@ -45,7 +46,7 @@ import {
   type Router,
   type Temporal,
 } from './foundation.ts';
-import { createKeeping, createOutbox, type Outbox } from './maintenance.ts';
+import { createKeeping, createOutbox, type RunningOutbox } from './maintenance.ts';
 
 interface SignInTools {
   readonly db: Db;
@@ -70,7 +71,7 @@ interface Base {
   readonly router: Router;
   readonly temporal: Temporal;
   readonly media: MediaParts;
-  readonly outbox: Outbox;
+  readonly outbox: RunningOutbox;
   readonly healthDb: Db;
   /** For lists, sums and exports of what has been: calls never wait for them. */
   readonly historyDb: Db;
@@ -107,6 +108,7 @@ function createRunServices({ config, logger, foundation, ...base }: Base) {
     reruns: createRerunRun({ ...intake, media }),
   });
   return {
+    parts: { definitions: intake.definitions, events, frames: stream },
     services: {
       pipelines,
       plans: createPlanService({ ...intake, fleet, validator, media }),
@@ -206,7 +208,29 @@ function connectAside({ DATABASE_URL, DATABASE_HISTORY_POOL }: Config): Pick<Bas
   };
 }
 
-/** The services behind the API. */
+function createServices(base: Base, signIn: SignInService | null) {
+  const { config, temporal, consoleUrl } = base;
+  const runs = createRunServices(base);
+  const calls = createCallServices(base);
+  const ctx: ServerCtx = {
+    ...base,
+    ...base.foundation,
+    ...base.router,
+    ...runs.parts,
+    ...createOfficeServices(base),
+    ...runs.services,
+    ...calls.services,
+    signIn,
+    web: linksTo(config, temporal, consoleUrl),
+  };
+  const close = async (): Promise<void> => {
+    await calls.close();
+    runs.stop();
+  };
+  return { ctx, close };
+}
+
+/** The context of the API. */
 export async function createServerRuntime(
   config: Config,
   { logger, publicUrl, telemetry = noTelemetry }: ServerTools,
@@ -226,19 +250,17 @@ export async function createServerRuntime(
   const keeping = createKeeping(config, parts);
   const dbs = connectAside(config);
   const base = { config, foundation, router, temporal, media, ...dbs, ...tools, publicUrl, consoleUrl };
-  const runs = createRunServices(base);
-  const calls = createCallServices(base);
+  const { ctx, close } = createServices(base, signIn);
   await router.start();
   keeping.start();
   return {
-    services: { ...createOfficeServices(base), signIn, ...runs.services, ...calls.services },
+    ctx,
     close: async (): Promise<void> => {
       router.finish();
-      await calls.close();
+      await close();
       await keeping.stop();
       await signIn?.close();
       await webhookSender.close();
-      runs.stop();
       await outbox.settled();
       await router.close();
       await temporal.close();

@@ -98,8 +98,8 @@ export async function startTestApi(
   const { project_id: projectId, api_key: apiKey } = await ensureDefaultProject(db, {
     apiKeyFile: join(folder, 'api-key'),
   });
-  const services = { ...runtime.services, access: createAccessService(db, { cacheMs: 0, publicUrl }) };
-  const server = await listen(createApp({ services, config, logger, consoleFolder }), {
+  const ctx = { ...runtime.ctx, access: createAccessService(db, { cacheMs: 0, publicUrl }) };
+  const server = await listen(createApp({ ctx, config, logger, consoleFolder }), {
     host: '127.0.0.1',
     port: 0,
     headersTimeoutMs: config.HEADERS_TIMEOUT_MS,
