@@ -8,6 +8,7 @@ import {
 } from '@tanstack/react-router';
 import { readProject } from './api/project.ts';
 import { runGraphQuery, runQuery } from './api/runs.ts';
+import { BrokenPage } from './layout/broken-page.tsx';
 import { NotFound } from './layout/not-found.tsx';
 import { Root } from './layout/root.tsx';
 import * as searches from './searches.ts';
@@ -122,6 +123,7 @@ export function createConsoleRouter(queries: QueryClient) {
     context: { queries },
     basepath: '/ui',
     defaultPreload: 'intent',
+    defaultErrorComponent: BrokenPage,
     scrollRestoration: true,
   });
 }

@@ -12,12 +12,13 @@ import { withFault } from '../../console/src/pages/edit/try-model.ts';
 import { nextVersion, versionOf, withVersion } from '../../console/src/pages/edit/version-model.ts';
 import { readCode, readNext } from '../../console/src/pages/login/model.ts';
 import { changedPointers } from '../../console/src/pages/run/drawer/result-model.ts';
-import { progressOf, toSpan, waitOf } from '../../console/src/pages/runs/model.ts';
+import { nextStepsOf } from '../../console/src/pages/run/model.ts';
+import { followedBy, progressOf, toSpan } from '../../console/src/pages/runs/model.ts';
 import { formatAmount } from '../../console/src/shared/money.ts';
-import { describeAwaiting } from '../../console/src/shared/state.ts';
 import { formatAgo, formatDuration } from '../../console/src/shared/time.ts';
 import { createTimeScale } from '../../console/src/timeline/scale.ts';
 import type { Run } from '../../src/contracts/run.ts';
+import { conditionOfRun } from '../../src/core/run/condition.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 
 test.each([
@@ -40,10 +41,6 @@ test('a moment reads as how long ago it was, or how soon it is', () => {
   const now = Date.parse('2026-01-01T00:10:00Z');
   expect(formatAgo('2026-01-01T00:00:00Z', now)).toBe('10 min ago');
   expect(formatAgo('2026-01-01T02:10:00Z', now)).toBe('in 2 h');
-});
-
-test('what a run waits for is one sentence', () => {
-  expect(describeAwaiting(['budget', 'review', 'time'])).toBe('waits for money, a person and a moment');
 });
 
 describe('the graph', () => {
@@ -257,22 +254,68 @@ test('progress counts what is done, what failed too', () => {
   expect(progressOf({})).toBeNull();
 });
 
-test.each([
-  [{ awaiting: ['budget', 'review'] as const }, { text: 'waits for money and a person' }],
-  [
-    { follows: { escalation_id: 'esc_1', run_id: 'run_1', review_id: 'rev_1' } },
-    {
-      text: 'waits for what another run learns of the same failure, where a person is asked',
-      run: 'run_1',
-      review: 'rev_1',
-    },
-  ],
-  [{}, null],
-])('a run that does not move says why: %j', (standing, wait) => {
-  const { awaiting, ...rest } = { awaiting: undefined, ...standing };
-  const given = awaiting === undefined ? rest : { ...rest, awaiting: [...awaiting] };
-  expect(waitOf({ finished_at: null, ...given })).toEqual(wait);
-  expect(waitOf({ finished_at: '2026-01-01T00:00:00Z', ...given })).toBeNull();
+test('a run that waits for another one leads there, or to its review', () => {
+  const follows = { escalation_id: 'esc_1', run_id: 'run_1' };
+  expect(followedBy({ finished_at: null, follows })).toEqual({ text: 'Open the other run', run: 'run_1' });
+  const asked = { ...follows, review_id: 'rev_1' };
+  expect(followedBy({ finished_at: null, follows: asked })).toMatchObject({ review: 'rev_1' });
+  expect(followedBy({ finished_at: '2026-01-01T00:00:00Z', follows })).toBeNull();
+  expect(followedBy({ finished_at: null })).toBeNull();
+});
+
+describe('the condition of a run leads to what a person can do', () => {
+  const step = { revision: 0, attempts: 1, cost_usd: 0, started_at: null, finished_at: null };
+  const nextOf = (run: Partial<Run>) => {
+    const whole = { steps: [], ...run } as unknown as Run;
+    return nextStepsOf(whole, conditionOfRun(whole));
+  };
+  test.each<[string, Partial<Run>, unknown[]]>([
+    [
+      'a review',
+      { state: 'running', steps: [{ ...step, id: 'ask', state: 'in_review', review_id: 'rev_1' }] },
+      [
+        { kind: 'review', reviewId: 'rev_1' },
+        { kind: 'step', stepId: 'ask' },
+      ],
+    ],
+    [
+      'the budget',
+      {
+        state: 'running',
+        awaiting: ['budget'],
+        steps: [{ ...step, id: 'chapter', state: 'running', items: { waiting: 4, succeeded: 2 } }],
+      },
+      [{ kind: 'raise' }, { kind: 'step', stepId: 'chapter' }],
+    ],
+    [
+      'a capability that nobody offers',
+      {
+        state: 'running',
+        awaiting: ['capability'],
+        steps: [{ ...step, id: 'far', state: 'waiting', awaiting: 'capability', capability: 'trim' }],
+      },
+      [
+        { kind: 'capability', name: 'trim' },
+        { kind: 'step', stepId: 'far' },
+      ],
+    ],
+    ['its resume', { state: 'paused' }, [{ kind: 'resume' }]],
+    [
+      'a retry',
+      { state: 'failed', steps: [{ ...step, id: 'mix', state: 'failed' }] },
+      [{ kind: 'retry' }, { kind: 'step', stepId: 'mix' }],
+    ],
+    [
+      'the child run',
+      {
+        state: 'running',
+        awaiting: ['run'],
+        steps: [{ ...step, id: 'sub', state: 'waiting', awaiting: 'run', sub_run_id: 'run_2' }],
+      },
+      [{ kind: 'run', runId: 'run_2' }],
+    ],
+    ['nothing while it works', { state: 'running', steps: [{ ...step, id: 'a', state: 'running' }] }, []],
+  ])('%s', (_, run, next) => expect(nextOf(run)).toEqual(next));
 });
 
 test('completion knows capabilities, steps and fields of their outputs', () => {

@@ -112,13 +112,14 @@ export function eventsQuery(runId: string) {
   });
 }
 
-export type AskedControl = 'cancel' | 'pause' | 'resume';
+export type AskedControl = 'pause' | 'resume';
 
 export function controlRun(runId: string, control: AskedControl): Promise<unknown> {
-  return askPlainly(`/v1/runs/${runId}/${control}`, {
-    method: 'POST',
-    body: control === 'cancel' ? {} : undefined,
-  });
+  return askPlainly(`/v1/runs/${runId}/${control}`, { method: 'POST' });
+}
+
+export function cancelRun(runId: string, request: { readonly reason?: string }): Promise<unknown> {
+  return askPlainly(`/v1/runs/${runId}/cancel`, { method: 'POST', body: request });
 }
 
 export function raiseCeiling(runId: string, usd: number | null): Promise<unknown> {

@@ -1,8 +1,9 @@
 /** What a node of a graph says: of a run, of a plan, or of a definition alone. */
 
-import type { RunStep } from '../../../src/contracts/run.ts';
+import type { Awaiting, RunStep } from '../../../src/contracts/run.ts';
+import { type Condition, conditionOfStep } from '../../../src/core/run/condition.ts';
 import { formatAmount } from '../shared/money.ts';
-import { describeAwaiting, type ShownState } from '../shared/state.ts';
+import { conditionLooks, type ShownState, type StateLook, stateLooks } from '../shared/state.ts';
 import { formatDuration } from '../shared/time.ts';
 import type { DrawnStep } from './drawn-step.ts';
 
@@ -12,6 +13,8 @@ export interface NodeFacts {
   readonly does: string;
   /** Null where nothing runs. */
   readonly state: ShownState | null;
+  /** What the step of a run is, which its state alone does not say. */
+  readonly condition?: Condition;
   /** Beside the state: what it waits for, how many items. */
   readonly note: string;
   readonly time: string;
@@ -26,12 +29,12 @@ export function describeKind({ capability, pipeline, wait, review }: Omit<DrawnS
   return review === undefined ? '' : 'asks a person';
 }
 
-/** `38 of 120`, with what went wrong: `38 of 120, 2 failed`. */
+/** `38 of 120`, what went wrong first: `2 failed, 38 of 120 done`. */
 export function describeItems(items: Readonly<Record<string, number>>): string {
   const all = Object.values(items).reduce((sum, count) => sum + count, 0);
   const done = (items.succeeded ?? 0) + (items.skipped ?? 0) + (items.reused ?? 0);
   const failed = (items.failed ?? 0) + (items.unknown ?? 0);
-  return `${done} of ${all}${failed === 0 ? '' : `, ${failed} failed`}`;
+  return `${failed === 0 ? '' : `${failed} failed, `}${done} of ${all} done`;
 }
 
 export function passedMs(step: Pick<RunStep, 'started_at' | 'finished_at'>, now: number): number | null {
@@ -39,16 +42,33 @@ export function passedMs(step: Pick<RunStep, 'started_at' | 'finished_at'>, now:
   return (step.finished_at === null ? now : Date.parse(step.finished_at)) - Date.parse(step.started_at);
 }
 
-export function nodeOfStep(step: RunStep, now: number): NodeFacts {
+/** Where a step only ended well or has not begun, its state says more: reused, skipped, ready. */
+export function lookOfNode({ state, condition }: Pick<NodeFacts, 'state' | 'condition'>): StateLook | null {
+  if (state === null) return null;
+  if (condition === undefined || condition.kind === 'succeeded' || condition.kind === 'queued') {
+    return stateLooks[state];
+  }
+  return { ...conditionLooks[condition.kind], word: condition.title };
+}
+
+/** @param awaiting what the run waits for: of items, it stands there alone */
+export function nodeOfStep(step: RunStep, now: number, awaiting: readonly Awaiting[] = []): NodeFacts {
   const passed = passedMs(step, now);
-  const waits = step.awaiting === undefined ? '' : describeAwaiting([step.awaiting]);
+  const condition = conditionOfStep(step, awaiting);
   return {
     id: step.id,
     does: describeKind(step),
     state: step.state,
-    note: step.items === undefined ? waits : describeItems(step.items),
+    condition,
+    note:
+      step.items === undefined || condition.kind === 'partly' ? noteOf(condition) : describeItems(step.items),
     time: passed === null || step.state === 'reused' ? '' : formatDuration(passed),
     money: step.cost_usd === 0 ? '' : formatAmount(step.cost_usd),
     attempts: step.attempts,
   };
+}
+
+/** The title is the node's word already; an error is too long for a node. */
+function noteOf({ kind, detail }: Condition): string {
+  return kind === 'failed' || kind === 'retrying' ? '' : detail;
 }

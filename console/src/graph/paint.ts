@@ -1,7 +1,7 @@
 /** The graph from afar: one canvas instead of thousands of elements. */
-import { stateLooks, type Tone } from '../shared/state.ts';
+import type { Tone } from '../shared/state.ts';
 import { type GraphLayout, nodeHeight, nodeWidth, type Place } from './layout.ts';
-import type { NodeFacts } from './node-model.ts';
+import { lookOfNode, type NodeFacts } from './node-model.ts';
 
 export interface Picture {
   readonly layout: GraphLayout;
@@ -99,7 +99,7 @@ function paintNode(
   { facts, place, picture }: PaintedNode,
   { palette, viewport }: PaintOptions,
 ): void {
-  const tone = facts.state === null ? 'quiet' : stateLooks[facts.state].tone;
+  const tone = lookOfNode(facts)?.tone ?? 'quiet';
   const isPending = facts.state === null || facts.state === 'pending';
   context.globalAlpha = picture.isDim(facts) ? 0.15 : 1;
   context.fillStyle = isPending ? palette.surface : palette[tone];

@@ -1,8 +1,8 @@
 import { Handle, type NodeProps, Position } from '@xyflow/react';
 import type { ReactElement } from 'react';
 import { Icon } from '../shared/icon.tsx';
-import { stateLooks, type Tone, toneFill, toneText } from '../shared/state.ts';
-import type { NodeFacts } from './node-model.ts';
+import { type Tone, toneFill, toneText } from '../shared/state.ts';
+import { lookOfNode, type NodeFacts } from './node-model.ts';
 
 export interface StepNodeData extends Record<string, unknown> {
   readonly facts: NodeFacts;
@@ -14,7 +14,7 @@ const hidden = 'opacity-0! min-w-0! min-h-0! size-px! border-0! pointer-events-n
 
 export function StepNode({ data, selected }: NodeProps & { readonly data: StepNodeData }): ReactElement {
   const { facts, isDim, isCritical } = data;
-  const { icon, tone, word } = facts.state === null ? plain : stateLooks[facts.state];
+  const { icon, tone, word } = lookOfNode(facts) ?? plain;
   const frame = selected
     ? 'border-accent ring-2 ring-accent/30'
     : isCritical
@@ -38,14 +38,15 @@ export function StepNode({ data, selected }: NodeProps & { readonly data: StepNo
           <Icon
             name={icon}
             size={12}
-            className={`${toneText[tone]} ${facts.state === 'running' ? 'turning' : ''}`}
+            className={`${toneText[tone]} ${icon === 'loader-circle' ? 'turning' : ''}`}
           />
         )}
         <span className={`min-w-0 truncate font-medium ${toneText[tone]}`}>
-          {facts.note === '' ? word : facts.note}
+          {[word, facts.note].filter((text) => text !== '').join(': ')}
         </span>
         <span className="figure ml-auto shrink-0 text-muted">
-          {facts.attempts > 1 ? `${facts.attempts} ×` : ''} {facts.money}
+          {facts.attempts > 1 ? `${facts.attempts} calls ` : ''}
+          {facts.money === '' ? '' : `$${facts.money}`}
         </span>
       </div>
       <Handle type="source" position={Position.Right} className={hidden} isConnectable={false} />

@@ -15,6 +15,11 @@ export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   readonly icon?: IconName;
 }
 
+/** For a link that looks like a button. */
+export function buttonClass(look: keyof typeof buttonLooks): string {
+  return `inline-flex h-8 items-center justify-center gap-1.5 whitespace-nowrap rounded-md px-3 text-sm font-medium transition-colors disabled:cursor-default disabled:opacity-50 ${buttonLooks[look]}`;
+}
+
 export function Button({
   look = 'plain',
   icon,
@@ -23,11 +28,7 @@ export function Button({
   ...rest
 }: ButtonProps): ReactElement {
   return (
-    <button
-      type="button"
-      className={`inline-flex h-8 items-center justify-center gap-1.5 whitespace-nowrap rounded-md px-3 text-sm font-medium transition-colors disabled:cursor-default disabled:opacity-50 ${buttonLooks[look]} ${className}`}
-      {...rest}
-    >
+    <button type="button" className={`${buttonClass(look)} ${className}`} {...rest}>
       {icon === undefined ? null : <Icon name={icon} size={15} />}
       {children}
     </button>
@@ -128,3 +129,18 @@ export const areaClass =
 export const tableClass =
   'w-full border-collapse text-sm [&_td]:border-t [&_td]:border-line [&_td]:px-3 [&_td]:py-2 [&_th]:px-3 [&_th]:py-2 [&_th]:text-left [&_th]:text-xs [&_th]:font-medium [&_th]:text-muted [&_tr>:first-child]:pl-4 [&_tr>:last-child]:pr-4';
 export const linkClass = 'text-accent underline-offset-2 hover:underline';
+
+/** In place of what is being loaded, of about its height. */
+export function Skeleton(): ReactElement {
+  return (
+    <div
+      role="status"
+      aria-label="Loading"
+      className="flex h-48 flex-col gap-3 p-4 motion-safe:animate-pulse"
+    >
+      <div className="h-4 w-2/5 rounded bg-quiet-soft" />
+      <div className="h-4 w-4/5 rounded bg-quiet-soft" />
+      <div className="h-4 w-3/5 rounded bg-quiet-soft" />
+    </div>
+  );
+}

@@ -2,6 +2,7 @@
 import type { InstanceState } from '../../../src/contracts/capability.ts';
 import type { ReviewState } from '../../../src/contracts/review.ts';
 import type { Awaiting, RunState, StepState } from '../../../src/contracts/run.ts';
+import type { ConditionKind } from '../../../src/core/run/condition.ts';
 import type { IconName } from './icon-names.ts';
 
 export type Tone = 'running' | 'done' | 'failed' | 'waiting' | 'person' | 'quiet';
@@ -49,6 +50,24 @@ export const stateLooks: Readonly<Record<ShownState, StateLook>> = {
   retired: look('circle-slash', 'retired', 'quiet'),
 };
 
+/** What a run or a step is: core/run/condition.ts says how that is derived. */
+export const conditionLooks: Readonly<Record<ConditionKind, Omit<StateLook, 'word'>>> = {
+  failed: { icon: 'circle-x', tone: 'failed' },
+  cancelled: { icon: 'ban', tone: 'quiet' },
+  partly: { icon: 'triangle-alert', tone: 'waiting' },
+  succeeded: { icon: 'circle-check', tone: 'done' },
+  cancelling: { icon: 'circle-slash', tone: 'quiet' },
+  review: { icon: 'user-round', tone: 'person' },
+  budget: { icon: 'coins', tone: 'waiting' },
+  capability: { icon: 'boxes', tone: 'waiting' },
+  paused: { icon: 'circle-pause', tone: 'quiet' },
+  retrying: { icon: 'rotate-cw', tone: 'waiting' },
+  run: { icon: 'hourglass', tone: 'quiet' },
+  time: { icon: 'hourglass', tone: 'running' },
+  queued: { icon: 'circle-dashed', tone: 'quiet' },
+  running: { icon: 'loader-circle', tone: 'running' },
+};
+
 const unheardOf = look('circle-question-mark', 'not known here', 'quiet');
 
 /** A newer server may name others. */
@@ -56,20 +75,14 @@ export function lookOf(state: string): StateLook {
   return stateLooks[state as ShownState] ?? { ...unheardOf, word: state };
 }
 
+/** After `waiting for`. */
 export const awaitingWords: Readonly<Record<Awaiting, string>> = {
-  review: 'a person',
-  budget: 'money',
+  review: 'review',
+  budget: 'budget',
   capability: 'an instance',
-  time: 'a moment',
-  run: 'a run of its own',
+  time: 'a time',
+  run: 'a child run',
 };
-
-/** `waits for money and a person` */
-export function describeAwaiting(awaiting: readonly Awaiting[]): string {
-  const words = awaiting.map((one) => awaitingWords[one]);
-  const last = words.at(-1) ?? '';
-  return words.length < 2 ? `waits for ${last}` : `waits for ${words.slice(0, -1).join(', ')} and ${last}`;
-}
 
 export const toneText: Readonly<Record<Tone, string>> = {
   running: 'text-running',

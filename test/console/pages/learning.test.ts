@@ -67,7 +67,7 @@ async function openStep({ way, hands, opened }: Scene): Promise<void> {
 async function correct(scene: Scene): Promise<void> {
   const { way, hands, opened } = scene;
   const { page } = opened;
-  await page.getByText('waits for a person').first().waitFor();
+  await page.getByText('Waiting for review').first().waitFor();
   await openStep(scene);
   const review = page.getByRole('link', { name: /^rev_/ });
   await review.waitFor();

@@ -79,7 +79,7 @@ test('a step that waits for an instance says who was considered, and its run say
   await opened.go('/runs');
   await page
     .getByRole('row', { name: run_id.slice(-8) })
-    .getByText('waits for an instance')
+    .getByText('Waiting for an instance')
     .waitFor();
   await opened.go(`/runs/${run_id}?step=far`);
   const why = page.getByRole('region', { name: 'Why it waits' });

@@ -106,6 +106,7 @@ export async function openPage(
       await page.goto(`${url}/ui${path}`);
       await page.locator('main').waitFor();
       await page.getByText('Reading …').first().waitFor({ state: 'detached' });
+      await page.getByLabel('Loading').first().waitFor({ state: 'detached' });
       await waitForPaint(page);
     },
     arrive: (path) => page.waitForURL((at) => path.test(at.pathname), { waitUntil: 'commit' }),

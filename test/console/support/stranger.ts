@@ -42,7 +42,7 @@ export async function writeAndRun({ page, arrive }: OpenPage, film: string): Pro
   await page.getByRole('button', { name: 'Start the run' }).click();
   await arrive(/\/ui\/runs\/run_/);
   const run = new URL(page.url()).pathname.slice('/ui'.length);
-  await page.getByText('waits for a person: publish').waitFor();
+  await page.getByText('Waiting for review: publish').waitFor();
   await page
     .getByRole('link', { name: /^Reviews/ })
     .first()

@@ -7,7 +7,7 @@ import { InstanceTile } from '../../fleet/instance-tile.tsx';
 import { JsonTree } from '../../json/json-tree.tsx';
 import { usePolling } from '../../live/live.tsx';
 import type { capabilityTabs } from '../../searches.ts';
-import { EmptyState, PageHead, Panel } from '../../shared/parts.tsx';
+import { EmptyState, PageHead, Panel, Skeleton } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
 
@@ -54,7 +54,7 @@ function CapabilityOpen({ capability }: { readonly capability: CapabilityDetail 
           onChoose={(chosen) => void navigate({ search: { instance, tab: chosen }, replace: true })}
         />
       </div>
-      <Suspense>
+      <Suspense fallback={<Skeleton />}>
         {tab === 'fleet' ? <Fleet capability={capability} instance={instance} /> : null}
         {tab === 'why' ? <WhyTab name={name} spec={spec} /> : null}
         {tab === 'try' ? <TryTab name={name} spec={spec} /> : null}

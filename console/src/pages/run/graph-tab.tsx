@@ -1,11 +1,10 @@
 import { useQuery } from '@tanstack/react-query';
 import { type ReactElement, useMemo, useState } from 'react';
-import type { StepState } from '../../../../src/contracts/run.ts';
 import { runGraphQuery } from '../../api/runs.ts';
 import { GraphView } from '../../graph/graph-view.tsx';
-import { type NodeFacts, nodeOfStep } from '../../graph/node-model.ts';
+import { lookOfNode, type NodeFacts, nodeOfStep } from '../../graph/node-model.ts';
 import { QueryView } from '../../shared/query-view.tsx';
-import { lookOf, toneFill } from '../../shared/state.ts';
+import { type Tone, toneFill } from '../../shared/state.ts';
 import { useIsNarrow } from '../../shared/use-is-narrow.ts';
 import { useNow } from '../../shared/use-now.ts';
 import { findCritical } from './critical.ts';
@@ -17,16 +16,16 @@ export function GraphTab({ run, search, onSearch }: RunViewProps): ReactElement 
   const graph = useQuery(runGraphQuery(run.run_id));
   const now = useNow();
   const isNarrow = useIsNarrow();
-  const [only, setOnly] = useState<StepState | null>(null);
+  const [only, setOnly] = useState<string | null>(null);
   const [isList, setList] = useState(isNarrow);
-  const nodes = run.steps.map((step) => nodeOfStep(step, now));
-  const isDim = useMemo(() => (facts: NodeFacts) => only !== null && facts.state !== only, [only]);
+  const nodes = run.steps.map((step) => nodeOfStep(step, now, run.awaiting));
+  const isDim = useMemo(() => (facts: NodeFacts) => only !== null && wordOf(facts) !== only, [only]);
   return (
     <QueryView query={graph}>
       {({ edges }) => (
         <>
           <div className="mb-2 flex flex-wrap items-center justify-between gap-2">
-            <StateFilter states={run.steps.map(({ state }) => state)} only={only} onOnly={setOnly} />
+            <StateFilter nodes={nodes} only={only} onOnly={setOnly} />
             <button
               type="button"
               aria-pressed={isList}
@@ -38,11 +37,13 @@ export function GraphTab({ run, search, onSearch }: RunViewProps): ReactElement 
           </div>
           {isList ? (
             <StepGrid
-              steps={only === null ? run.steps : run.steps.filter(({ state }) => state === only)}
+              steps={
+                only === null ? run.steps : run.steps.filter((_, index) => wordOf(nodes[index]) === only)
+              }
               edges={edges}
               search={search}
               onSearch={onSearch}
-              runId={run.run_id}
+              awaiting={run.awaiting}
             />
           ) : (
             <div className="h-[max(24rem,calc(100dvh-21rem))] overflow-hidden rounded-lg border border-line bg-sunken/50">
@@ -62,33 +63,41 @@ export function GraphTab({ run, search, onSearch }: RunViewProps): ReactElement 
   );
 }
 
-interface StateFilterProps {
-  readonly states: readonly StepState[];
-  readonly only: StepState | null;
-  readonly onOnly: (state: StepState | null) => void;
+function wordOf(facts: NodeFacts | undefined): string {
+  return facts === undefined ? '' : (lookOfNode(facts)?.word ?? '');
 }
 
-/** How many steps are in which state; one of them dims the rest. */
-function StateFilter({ states, only, onOnly }: StateFilterProps): ReactElement {
-  const counts = new Map<StepState, number>();
-  for (const state of states) counts.set(state, (counts.get(state) ?? 0) + 1);
+interface StateFilterProps {
+  readonly nodes: readonly NodeFacts[];
+  /** The word of the steps that are not dimmed. */
+  readonly only: string | null;
+  readonly onOnly: (word: string | null) => void;
+}
+
+/** How many steps are in which condition; one of them dims the rest. */
+function StateFilter({ nodes, only, onOnly }: StateFilterProps): ReactElement {
+  const counts = new Map<string, { readonly tone: Tone; count: number }>();
+  for (const facts of nodes) {
+    const look = lookOfNode(facts);
+    if (look === null) continue;
+    const known = counts.get(look.word) ?? { tone: look.tone, count: 0 };
+    known.count += 1;
+    counts.set(look.word, known);
+  }
   return (
     <div className="flex flex-wrap gap-1.5" role="group" aria-label="Steps by state">
-      {[...counts].map(([state, count]) => {
-        const { word, tone } = lookOf(state);
-        return (
-          <button
-            key={state}
-            type="button"
-            aria-pressed={only === state}
-            onClick={() => onOnly(only === state ? null : state)}
-            className="inline-flex items-center gap-1.5 rounded-full border border-line bg-surface px-2.5 py-0.5 text-xs hover:border-line-strong aria-pressed:border-accent aria-pressed:bg-accent-soft"
-          >
-            <span className={`size-2 rounded-full ${toneFill[tone]}`} />
-            <span className="figure font-medium">{count}</span> {word}
-          </button>
-        );
-      })}
+      {[...counts].map(([word, { tone, count }]) => (
+        <button
+          key={word}
+          type="button"
+          aria-pressed={only === word}
+          onClick={() => onOnly(only === word ? null : word)}
+          className="inline-flex items-center gap-1.5 rounded-full border border-line bg-surface px-2.5 py-0.5 text-xs hover:border-line-strong aria-pressed:border-accent aria-pressed:bg-accent-soft"
+        >
+          <span className={`size-2 rounded-full ${toneFill[tone]}`} />
+          <span className="figure font-medium">{count}</span> {word}
+        </button>
+      ))}
     </div>
   );
 }

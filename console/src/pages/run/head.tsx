@@ -1,19 +1,21 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactElement, ReactNode } from 'react';
 import type { Run } from '../../../../src/contracts/run.ts';
+import { conditionOfRun } from '../../../../src/core/run/condition.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { CopyButton } from '../../shared/copy-button.tsx';
 import { Icon } from '../../shared/icon.tsx';
 import { formatUsd } from '../../shared/money.ts';
 import { linkClass } from '../../shared/parts.tsx';
-import { StateMark } from '../../shared/state-mark.tsx';
+import { ConditionMark } from '../../shared/state-mark.tsx';
 import { formatDuration } from '../../shared/time.ts';
 import { useNow } from '../../shared/use-now.ts';
+import { ConditionBar } from './condition-bar.tsx';
 import { RunControls } from './controls.tsx';
-import { describeRun, shareOfCeiling } from './model.ts';
+import { describeSuccess, shareOfCeiling } from './model.ts';
 
 export function RunHead({ run, isPast }: { readonly run: Run; readonly isPast: boolean }): ReactElement {
-  const { reason, change } = describeRun(run);
+  const condition = conditionOfRun(run);
   return (
     <header>
       <div className="flex flex-wrap items-start justify-between gap-3">
@@ -34,15 +36,16 @@ export function RunHead({ run, isPast }: { readonly run: Run; readonly isPast: b
           </p>
           <h1 className="mt-0.5 flex flex-wrap items-center gap-x-3 gap-y-1">
             {run.pipeline}
-            <StateMark state={run.state} isFilled />
+            <ConditionMark condition={condition} isFilled />
           </h1>
         </div>
         {isPast ? null : <RunControls run={run} />}
       </div>
-      <p className="mt-1.5 max-w-4xl break-words text-sm">
-        <span className={run.state === 'failed' ? 'text-failed' : ''}>{reason}</span>
-        {change === null ? null : <span className="text-muted"> – {change}</span>}
-      </p>
+      {condition.kind === 'succeeded' ? (
+        <p className="mt-1.5 text-sm text-muted">{describeSuccess(run)}</p>
+      ) : (
+        <ConditionBar run={run} condition={condition} isPast={isPast} />
+      )}
       <RunFacts run={run} />
     </header>
   );

@@ -1,82 +1,64 @@
-/** What the head of a run says: its state, the reason of it, and what would change it. */
+/** What the head of a run shows: what can be done about its condition, its money, what may be asked of it. */
 import type { Run, RunStep } from '../../../../src/contracts/run.ts';
-import { awaitingWords, describeAwaiting } from '../../shared/state.ts';
+import type { Condition, ConditionKind } from '../../../../src/core/run/condition.ts';
 
-export interface RunStanding {
-  readonly reason: string;
-  /** What somebody can do about it. */
-  readonly change: string | null;
+/** What a person can do about it, by the condition: the button beside it. */
+export type NextStep =
+  | { readonly kind: 'review'; readonly reviewId: string }
+  | { readonly kind: 'raise' | 'resume' | 'retry' }
+  | { readonly kind: 'capability'; readonly name: string }
+  | { readonly kind: 'run'; readonly runId: string }
+  | { readonly kind: 'step'; readonly stepId: string };
+
+type Find = (run: Run, steps: readonly RunStep[]) => readonly (NextStep | null)[];
+
+function openFirst(steps: readonly RunStep[]): NextStep | null {
+  const [step] = steps;
+  return step === undefined ? null : { kind: 'step', stepId: step.id };
 }
 
-function namesOf(steps: readonly RunStep[]): string {
-  const names = steps.slice(0, 3).map(({ id }) => id);
-  return steps.length > 3 ? `${names.join(', ')} and ${steps.length - 3} more` : names.join(', ');
+/** A condition that is not here passes by itself, or has nothing that could be done. */
+const nextSteps: Partial<Record<ConditionKind, Find>> = {
+  failed: (_, steps) => [{ kind: 'retry' }, openFirst(steps)],
+  cancelled: () => [{ kind: 'retry' }],
+  partly: (_, steps) => [openFirst(steps), { kind: 'retry' }],
+  review: ({ follows }, steps) => {
+    const reviewId = steps.find(({ review_id }) => review_id !== undefined)?.review_id ?? follows?.review_id;
+    return [reviewId === undefined ? null : { kind: 'review', reviewId }, openFirst(steps)];
+  },
+  budget: (_, steps) => [{ kind: 'raise' }, openFirst(steps)],
+  capability: (_, steps) => {
+    const name = steps[0]?.capability;
+    return [name === undefined ? null : { kind: 'capability', name }, openFirst(steps)];
+  },
+  paused: () => [{ kind: 'resume' }],
+  retrying: (_, steps) => [openFirst(steps)],
+  run: ({ follows }, steps) => {
+    const runId = steps[0]?.sub_run_id ?? follows?.run_id;
+    return [runId === undefined ? null : { kind: 'run', runId }];
+  },
+};
+
+export function nextStepsOf(run: Run, { kind, steps: ids }: Condition): readonly NextStep[] {
+  const steps = run.steps.filter(({ id }) => ids.includes(id));
+  return (nextSteps[kind]?.(run, steps) ?? []).filter((step) => step !== null);
 }
 
-const remedies = {
-  review: 'a decision in Reviews lets it go on',
-  budget: 'a higher ceiling or daily limit lets it go on',
-  capability: 'it goes on as soon as an instance registers',
-  time: 'it goes on by itself',
-  run: 'it goes on when that run has ended',
-} as const;
-
-function describeActive(run: Run): RunStanding {
-  const waiting = run.steps.filter(({ awaiting, state }) => awaiting !== undefined || state === 'in_review');
-  const active = run.steps.filter(({ state }) => state === 'running' || state === 'retrying');
-  if (active.length > 0) {
-    const also =
-      waiting.length === 0 ? '' : `; ${namesOf(waiting)} ${waiting.length === 1 ? 'waits' : 'wait'}`;
-    return { reason: `works on ${namesOf(active)}${also}`, change: null };
-  }
-  const kinds = [
-    ...new Set(waiting.map(({ awaiting, state }) => (state === 'in_review' ? 'review' : awaiting))),
-  ].filter((kind) => kind !== undefined);
-  if (kinds.length === 0) return { reason: 'its next steps are about to start', change: null };
-  const first = kinds[0];
-  return {
-    reason: `${describeAwaiting(kinds)}: ${namesOf(waiting)}`,
-    change: first === undefined ? null : remedies[first],
-  };
+function counted(count: number, what: string): string[] {
+  return count === 0 ? [] : [`${count} ${what}`];
 }
 
-export function describeRun(run: Run): RunStanding {
-  switch (run.state) {
-    case 'queued':
-      return { reason: 'waits to be admitted, or for the engine to take it', change: null };
-    case 'running':
-      return describeActive(run);
-    case 'paused':
-      return {
-        reason: 'somebody paused it: what was running may end, nothing new starts',
-        change: 'resume lets it go on',
-      };
-    case 'cancelling':
-      return { reason: 'was asked to stop; what is running may end first', change: null };
-    case 'succeeded':
-      return { reason: describeSuccess(run), change: null };
-    case 'failed':
-      return {
-        reason: run.error === undefined ? 'a step failed' : `${run.error.code}: ${run.error.message}`,
-        change: 'run again keeps what succeeded',
-      };
-    case 'cancelled':
-      return { reason: run.error?.message ?? 'was stopped', change: 'run again keeps what succeeded' };
-  }
-}
-
-function describeSuccess({ steps }: Run): string {
+/** What became of the steps of a run that succeeded. */
+export function describeSuccess({ steps }: Pick<Run, 'steps'>): string {
   const count = (state: RunStep['state']): number => steps.filter((step) => step.state === state).length;
-  const parts = [
-    [count('succeeded'), 'done'],
-    [count('reused'), 'reused'],
-    [count('skipped'), 'skipped'],
-    [count('failed'), 'failed and tolerated'],
-  ] as const;
-  const said = parts.filter(([number]) => number > 0).map(([number, word]) => `${number} ${word}`);
   const cached = steps.filter((step) => step.cached !== undefined).length;
-  const free = cached === 0 ? '' : `; ${cached} cached`;
-  return `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}: ${said.join(', ')}${free}`;
+  return [
+    `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}`,
+    ...counted(count('reused'), 'reused'),
+    ...counted(cached, 'cached'),
+    ...counted(count('skipped'), 'skipped'),
+    ...counted(count('failed'), 'failed'),
+  ].join(', ');
 }
 
 export interface CeilingShares {
@@ -102,11 +84,4 @@ export function controlsOf({ state, finished_at }: Pick<Run, 'state' | 'finished
     canRaise: !isOver,
     canRerun: isOver,
   };
-}
-
-export function describeStepWait(step: Pick<RunStep, 'awaiting' | 'state'>): string | null {
-  if (step.state === 'in_review') return 'waits for a person';
-  return step.awaiting === undefined
-    ? null
-    : `waits for ${awaitingWords[step.awaiting]}; ${remedies[step.awaiting]}`;
 }

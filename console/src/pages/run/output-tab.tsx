@@ -1,7 +1,7 @@
 import type { ReactElement } from 'react';
+import { conditionOfRun, toSentence } from '../../../../src/core/run/condition.ts';
 import { JsonTree } from '../../json/json-tree.tsx';
 import { EmptyState, Panel } from '../../shared/parts.tsx';
-import { describeRun } from './model.ts';
 import type { RunViewProps } from './run-view-props.ts';
 
 export function OutputTab({ run }: RunViewProps): ReactElement {
@@ -9,7 +9,7 @@ export function OutputTab({ run }: RunViewProps): ReactElement {
     return (
       <Panel>
         <EmptyState title="No output yet">
-          It is there once the run has succeeded. Now: {describeRun(run).reason}.
+          A run has its output once it has succeeded. {toSentence(conditionOfRun(run))}.
         </EmptyState>
       </Panel>
     );

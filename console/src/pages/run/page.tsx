@@ -4,6 +4,8 @@ import { lazy, type ReactElement, Suspense } from 'react';
 import type { Run } from '../../../../src/contracts/run.ts';
 import { momentOf } from '../../api/apply-event.ts';
 import { eventsQuery } from '../../api/runs.ts';
+import { PanelBoundary } from '../../layout/broken-page.tsx';
+import { Skeleton } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { useIsNarrow } from '../../shared/use-is-narrow.ts';
 import { StepDrawer } from './drawer/step-drawer.tsx';
@@ -47,12 +49,16 @@ function RunOpen({ run: now }: { readonly run: Run }): ReactElement {
       </div>
       <div className="flex items-start gap-4 pt-4">
         <div className="min-w-0 flex-1">
-          <Suspense fallback={<p className="p-4 text-sm text-muted">Reading …</p>}>
-            <View run={run} search={search} onSearch={onSearch} />
-          </Suspense>
+          <PanelBoundary of={view}>
+            <Suspense fallback={<Skeleton />}>
+              <View run={run} search={search} onSearch={onSearch} />
+            </Suspense>
+          </PanelBoundary>
         </div>
         {search.step === undefined ? null : (
-          <StepDrawer run={run} search={search} onSearch={onSearch} isSheet={isNarrow} />
+          <PanelBoundary of={search.step}>
+            <StepDrawer run={run} search={search} onSearch={onSearch} isSheet={isNarrow} />
+          </PanelBoundary>
         )}
       </div>
     </>

@@ -1,16 +1,17 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type ReactElement, useRef } from 'react';
-import type { RunStep } from '../../../../src/contracts/run.ts';
+import type { Awaiting, RunStep } from '../../../../src/contracts/run.ts';
 import type { DrawnEdge } from '../../graph/drawn-step.ts';
-import { nodeOfStep } from '../../graph/node-model.ts';
-import { StateMark } from '../../shared/state-mark.tsx';
+import { lookOfNode, nodeOfStep } from '../../graph/node-model.ts';
+import { lookOf } from '../../shared/state.ts';
+import { LookMark } from '../../shared/state-mark.tsx';
 import { useNow } from '../../shared/use-now.ts';
 import type { RunViewProps } from './run-view-props.ts';
 
 export interface StepGridProps extends Pick<RunViewProps, 'search' | 'onSearch'> {
   readonly steps: readonly RunStep[];
   readonly edges: readonly DrawnEdge[];
-  readonly runId: string;
+  readonly awaiting: readonly Awaiting[] | undefined;
 }
 
 const rowHeight = 44;
@@ -18,7 +19,7 @@ const columns =
   'grid grid-cols-[minmax(0,1.2fr)_minmax(0,1fr)_4.5rem] md:grid-cols-[minmax(10rem,1.4fr)_minmax(8rem,1fr)_minmax(8rem,1.2fr)_5.5rem_5rem] items-center gap-3 px-4';
 
 /** Every step as a row, with what it comes after: what the graph shows, in words. */
-export function StepGrid({ steps, edges, search, onSearch }: StepGridProps): ReactElement {
+export function StepGrid({ steps, edges, awaiting, search, onSearch }: StepGridProps): ReactElement {
   const place = useRef<HTMLDivElement>(null);
   const now = useNow();
   const before = new Map<string, string[]>();
@@ -54,7 +55,7 @@ export function StepGrid({ steps, edges, search, onSearch }: StepGridProps): Rea
           {rows.getVirtualItems().map(({ index, start }) => {
             const step = steps[index];
             if (step === undefined) return null;
-            const facts = nodeOfStep(step, now);
+            const facts = nodeOfStep(step, now, awaiting);
             return (
               <div
                 key={step.id}
@@ -74,7 +75,7 @@ export function StepGrid({ steps, edges, search, onSearch }: StepGridProps): Rea
                   <span className="block truncate text-xs text-muted">{facts.does}</span>
                 </span>
                 <span role="cell" className="min-w-0">
-                  <StateMark state={step.state} />
+                  <LookMark look={lookOfNode(facts) ?? lookOf(step.state)} />
                   {facts.note === '' ? null : (
                     <span className="block truncate text-xs text-muted">{facts.note}</span>
                   )}

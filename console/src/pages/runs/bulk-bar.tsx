@@ -1,6 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
-import { controlRun, rerun } from '../../api/runs.ts';
+import { cancelRun, rerun } from '../../api/runs.ts';
+import { ConfirmButton } from '../../shared/confirm-button.tsx';
 import { Button } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 
@@ -26,7 +27,7 @@ export function BulkBar({
   const queries = useQueryClient();
   const bulk = useMutation({
     mutationFn: (kind: 'cancel' | 'rerun') =>
-      doAll([...chosen], (id) => (kind === 'cancel' ? controlRun(id, 'cancel') : rerun(id, {}))),
+      doAll([...chosen], (id) => (kind === 'cancel' ? cancelRun(id, {}) : rerun(id, {}))),
     onSuccess: () => {
       onDone();
       return queries.invalidateQueries({ queryKey: ['runs'] });
@@ -47,9 +48,24 @@ export function BulkBar({
           <Button icon="rotate-cw" disabled={bulk.isPending} onClick={() => bulk.mutate('rerun')}>
             Run again
           </Button>
-          <Button look="danger" icon="square" disabled={bulk.isPending} onClick={() => bulk.mutate('cancel')}>
-            Cancel them
-          </Button>
+          <ConfirmButton
+            icon="square"
+            disabled={bulk.isPending}
+            question={{
+              title: `Cancel ${chosen.size} ${chosen.size === 1 ? 'run' : 'runs'}?`,
+              about: (
+                <p>
+                  Steps that are running are asked to stop, and what they have cost so far is charged. Runs
+                  that have ended are left alone.
+                </p>
+              ),
+              confirm: `Cancel ${chosen.size} ${chosen.size === 1 ? 'run' : 'runs'}`,
+              keep: 'Keep them running',
+            }}
+            onConfirm={() => bulk.mutate('cancel')}
+          >
+            Cancel …
+          </ConfirmButton>
         </>
       )}
     </div>

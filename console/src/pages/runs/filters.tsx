@@ -45,7 +45,7 @@ export function RunFilters({ search, onChange }: RunFiltersProps): ReactElement 
         ))}
       </select>
       <select
-        aria-label="Waits for"
+        aria-label="Waiting for"
         className={fieldClass}
         value={search.awaiting ?? ''}
         onChange={({ target }) => onChange({ awaiting: awaitings.find((one) => one === target.value) })}
@@ -53,7 +53,7 @@ export function RunFilters({ search, onChange }: RunFiltersProps): ReactElement 
         <option value="">waiting or not</option>
         {awaitings.map((one) => (
           <option key={one} value={one}>
-            waits for {awaitingWords[one]}
+            waiting for {awaitingWords[one]}
           </option>
         ))}
       </select>

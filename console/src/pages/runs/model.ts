@@ -5,7 +5,7 @@ import type { RunsSummary } from '../../../../src/contracts/run-picture.ts';
 import { countEnded } from '../../../../src/core/run/ended-steps.ts';
 import type { BarColumn } from '../../shared/bar-column.ts';
 import { formatUsd } from '../../shared/money.ts';
-import { describeAwaiting, stateLooks } from '../../shared/state.ts';
+import { stateLooks } from '../../shared/state.ts';
 
 const hourMs = 3_600_000;
 
@@ -95,23 +95,18 @@ export function progressOf(steps: RunSummary['step_counts']): ShownProgress | nu
   return all === 0 ? null : { done: ended, all, failed: (steps.failed ?? 0) + (steps.unknown ?? 0) };
 }
 
-export interface ShownWait {
+export interface FollowedRun {
   readonly text: string;
-  /** The review or the run that it is about. */
-  readonly review?: string | undefined;
-  readonly run?: string | undefined;
+  readonly run: string | undefined;
+  readonly review: string | undefined;
 }
 
-/** Why it does not move: what its steps wait for, or the run that works on the same failure. */
-export function waitOf({
+/** The run that works on the same failure, while this one waits for what that one learns. */
+export function followedBy({
   finished_at,
-  awaiting = [],
   follows,
-}: Pick<RunSummary, 'finished_at' | 'awaiting' | 'follows'>): ShownWait | null {
-  if (finished_at !== null) return null;
-  if (awaiting.length > 0) return { text: describeAwaiting(awaiting) };
-  if (follows === undefined) return null;
+}: Pick<RunSummary, 'finished_at' | 'follows'>): FollowedRun | null {
+  if (finished_at !== null || follows === undefined) return null;
   const { run_id: run, review_id: review } = follows;
-  const asked = review === undefined ? '' : ', where a person is asked';
-  return { text: `waits for what another run learns of the same failure${asked}`, review, run };
+  return { text: review === undefined ? 'Open the other run' : 'Open its review', run, review };
 }

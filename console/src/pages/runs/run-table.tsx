@@ -1,13 +1,14 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
 import type { RunSummary } from '../../../../src/contracts/run.ts';
+import { conditionOfRun } from '../../../../src/core/run/condition.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { formatAmount } from '../../shared/money.ts';
 import { tableClass } from '../../shared/parts.tsx';
-import { StateMark } from '../../shared/state-mark.tsx';
+import { ConditionMark } from '../../shared/state-mark.tsx';
 import { formatDuration } from '../../shared/time.ts';
 import { useNow } from '../../shared/use-now.ts';
-import { progressOf, type ShownWait, waitOf } from './model.ts';
+import { type FollowedRun, followedBy, progressOf } from './model.ts';
 import { ProgressBar } from './progress-bar.tsx';
 
 export interface RunTableProps {
@@ -70,7 +71,8 @@ interface RunRowProps {
 }
 
 function RunRow({ run, isChosen, onChoose }: RunRowProps): ReactElement {
-  const wait = waitOf(run);
+  const condition = conditionOfRun(run);
+  const followed = followedBy(run);
   const progress = progressOf(run.step_counts);
   return (
     <tr className={isChosen ? 'bg-accent-soft' : 'hover:bg-sunken/60'}>
@@ -80,13 +82,13 @@ function RunRow({ run, isChosen, onChoose }: RunRowProps): ReactElement {
         </td>
       )}
       <td>
-        <StateMark state={run.state} />
-        {wait === null ? null : <Wait wait={wait} />}
-        {run.error === undefined ? null : (
-          <div className="max-w-36 truncate sm:max-w-64 text-xs text-muted" title={run.error.message}>
-            {run.error.message}
+        <ConditionMark condition={condition} />
+        {condition.detail === '' || condition.kind === 'running' ? null : (
+          <div className="max-w-36 truncate text-xs text-muted sm:max-w-64" title={condition.detail}>
+            {condition.detail}
           </div>
         )}
+        {followed === null ? null : <Followed followed={followed} />}
       </td>
       <td>
         <Link
@@ -125,17 +127,21 @@ function Took({ run }: { readonly run: RunSummary }): ReactElement {
   return <>{formatDuration(end - Date.parse(run.started_at))}</>;
 }
 
-function Wait({ wait: { text, review, run } }: { readonly wait: ShownWait }): ReactElement {
-  const look = 'block max-w-36 text-xs text-waiting sm:max-w-64';
+function Followed({
+  followed: { text, review, run },
+}: {
+  readonly followed: FollowedRun;
+}): ReactElement | null {
+  const look = 'block text-xs text-accent hover:underline';
   if (review !== undefined)
     return (
-      <Link to="/reviews/$reviewId" params={{ reviewId: review }} className={`${look} hover:underline`}>
+      <Link to="/reviews/$reviewId" params={{ reviewId: review }} className={look}>
         {text}
       </Link>
     );
-  if (run === undefined) return <div className={look}>{text}</div>;
+  if (run === undefined) return null;
   return (
-    <Link to="/runs/$runId" params={{ runId: run }} className={`${look} hover:underline`}>
+    <Link to="/runs/$runId" params={{ runId: run }} className={look}>
       {text}
     </Link>
   );

@@ -5,6 +5,7 @@ import type { Schedule } from '../../../../src/contracts/schedule.ts';
 import { startRun } from '../../api/runs.ts';
 import { deleteSchedule, pauseSchedule, schedulesQuery } from '../../api/schedules.ts';
 import { Ago } from '../../shared/ago.tsx';
+import { ConfirmButton } from '../../shared/confirm-button.tsx';
 import { Button, EmptyState, linkClass, PageHead, Panel } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
@@ -77,7 +78,18 @@ function ScheduleCard({ schedule }: { readonly schedule: Schedule }): ReactEleme
           <Button look="bare" icon={schedule.paused ? 'play' : 'pause'} onClick={() => pause.mutate()}>
             {schedule.paused ? 'Resume' : 'Pause'}
           </Button>
-          <Button look="bare" icon="x" aria-label={`Delete ${schedule.name}`} onClick={() => end.mutate()} />
+          <ConfirmButton
+            look="bare"
+            icon="x"
+            question={{
+              title: `Delete ${schedule.name}?`,
+              about: <p>It starts no further runs. Runs that it has started go on and stay.</p>,
+              confirm: 'Delete the schedule',
+              keep: 'Keep the schedule',
+            }}
+            onConfirm={() => end.mutate()}
+            aria-label={`Delete ${schedule.name}`}
+          />
         </div>
       }
     >

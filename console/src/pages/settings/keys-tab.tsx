@@ -3,10 +3,24 @@ import { type FormEvent, type ReactElement, useState } from 'react';
 import { createKey, keysQuery, revokeKey } from '../../api/access.ts';
 import { sessionQuery } from '../../api/session.ts';
 import { Ago } from '../../shared/ago.tsx';
+import { ConfirmButton, type ConfirmQuestion } from '../../shared/confirm-button.tsx';
 import { CopyButton } from '../../shared/copy-button.tsx';
 import { Button, fieldClass, Panel, tableClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
+
+function revokeQuestion(name: string, isOwn: boolean): ConfirmQuestion {
+  const about = isOwn
+    ? 'This is the key that you are signed in with. You are signed out at once, and whatever else uses the key is refused.'
+    : 'Whatever uses this key is refused from now on, and its sessions end. A revoked key does not come back.';
+  return {
+    title: `Revoke ${name}?`,
+    about: <p>{about}</p>,
+    confirm: 'Revoke the key',
+    keep: 'Keep the key',
+    typed: isOwn ? name : undefined,
+  };
+}
 
 /** Keys and what each may do. A key itself is shown once. */
 export function KeysTab(): ReactElement {
@@ -63,13 +77,13 @@ export function KeysTab(): ReactElement {
                       </td>
                       <td className="text-right!">
                         {revoked_at === null ? (
-                          <Button
-                            look="danger"
-                            onClick={() => revoke.mutate(key_id)}
+                          <ConfirmButton
+                            question={revokeQuestion(name, key_id === own)}
+                            onConfirm={() => revoke.mutate(key_id)}
                             aria-label={`Revoke ${name}`}
                           >
-                            Revoke
-                          </Button>
+                            Revoke …
+                          </ConfirmButton>
                         ) : null}
                       </td>
                     </tr>

@@ -2,7 +2,8 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
 import { revokeSession, sessionsQuery } from '../../api/session.ts';
 import { Ago } from '../../shared/ago.tsx';
-import { Button, EmptyState, Panel, tableClass } from '../../shared/parts.tsx';
+import { ConfirmButton } from '../../shared/confirm-button.tsx';
+import { EmptyState, Panel, tableClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 
@@ -48,13 +49,20 @@ export function SessionsTab(): ReactElement {
                           <Ago at={expires_at} />
                         </td>
                         <td className="text-right!">
-                          <Button
-                            look="danger"
-                            onClick={() => revoke.mutate(session_id)}
+                          <ConfirmButton
+                            question={{
+                              title: `End the session of ${name}?`,
+                              about: (
+                                <p>They are signed out, and sign in again with their key or provider.</p>
+                              ),
+                              confirm: 'End the session',
+                              keep: 'Keep the session',
+                            }}
+                            onConfirm={() => revoke.mutate(session_id)}
                             aria-label={`End the session of ${name}`}
                           >
-                            End
-                          </Button>
+                            End …
+                          </ConfirmButton>
                         </td>
                       </tr>
                     ))}

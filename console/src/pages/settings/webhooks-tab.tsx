@@ -3,6 +3,7 @@ import { type ReactElement, useState } from 'react';
 import type { Webhook } from '../../../../src/contracts/webhook.ts';
 import { removeWebhook, testWebhook, webhooksQuery } from '../../api/webhooks.ts';
 import { Ago } from '../../shared/ago.tsx';
+import { ConfirmButton } from '../../shared/confirm-button.tsx';
 import { Button, EmptyState, Panel, tableClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
@@ -103,9 +104,22 @@ function WebhookRow({ webhook, isShown, onShow, onHide }: WebhookRowProps): Reac
           <Button aria-expanded={isShown} onClick={onShow} aria-label={`Deliveries to ${url}`}>
             Deliveries
           </Button>
-          <Button look="danger" onClick={() => remove.mutate()} aria-label={`Remove ${url}`}>
-            Remove
-          </Button>
+          <ConfirmButton
+            question={{
+              title: 'Remove this webhook?',
+              about: (
+                <p className="break-words">
+                  {url} gets no further events. Its deliveries are deleted, those that still wait as well.
+                </p>
+              ),
+              confirm: 'Remove the webhook',
+              keep: 'Keep the webhook',
+            }}
+            onConfirm={() => remove.mutate()}
+            aria-label={`Remove ${url}`}
+          >
+            Remove …
+          </ConfirmButton>
         </div>
       </td>
     </tr>

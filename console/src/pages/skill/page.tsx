@@ -5,6 +5,7 @@ import type { Skill } from '../../../../src/contracts/skill.ts';
 import { patchSkill, retireSkill, skillQuery, skillUsesQuery, skillWorthQuery } from '../../api/skills.ts';
 import { ValueDiff } from '../../diff/value-diff.tsx';
 import { Ago } from '../../shared/ago.tsx';
+import { ConfirmButton } from '../../shared/confirm-button.tsx';
 import { formatUsd } from '../../shared/money.ts';
 import { areaClass, Button, Facts, linkClass, PageHead, Panel } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
@@ -38,9 +39,23 @@ function SkillOpen({ skill }: { readonly skill: Skill }): ReactElement {
           <>
             <Button onClick={() => setEditing(!isEditing)}>{isEditing ? 'Do not edit' : 'Edit'}</Button>
             {skill.state === 'active' ? (
-              <Button look="danger" disabled={retire.isPending} onClick={() => retire.mutate()}>
-                Retire
-              </Button>
+              <ConfirmButton
+                disabled={retire.isPending}
+                question={{
+                  title: 'Retire this skill?',
+                  about: (
+                    <p>
+                      No step uses it any more. The next failure like it is asked about again, which may cost
+                      money.
+                    </p>
+                  ),
+                  confirm: 'Retire the skill',
+                  keep: 'Keep the skill',
+                }}
+                onConfirm={() => retire.mutate()}
+              >
+                Retire …
+              </ConfirmButton>
             ) : null}
           </>
         }

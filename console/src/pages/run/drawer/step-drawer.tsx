@@ -1,14 +1,16 @@
 import { useQuery } from '@tanstack/react-query';
 import { lazy, type ReactElement, type ReactNode, Suspense } from 'react';
-import type { StepDetail } from '../../../../../src/contracts/run.ts';
+import type { Run, StepDetail } from '../../../../../src/contracts/run.ts';
+import { conditionOfStep } from '../../../../../src/core/run/condition.ts';
 import { stepQuery } from '../../../api/runs.ts';
 import { describeKind } from '../../../graph/node-model.ts';
+import { PanelBoundary } from '../../../layout/broken-page.tsx';
 import type { stepTabs } from '../../../searches.ts';
 import { Icon } from '../../../shared/icon.tsx';
+import { Skeleton } from '../../../shared/parts.tsx';
 import { QueryView } from '../../../shared/query-view.tsx';
-import { StateMark } from '../../../shared/state-mark.tsx';
+import { ConditionMark } from '../../../shared/state-mark.tsx';
 import { type Tab, Tabs } from '../../../shared/tabs.tsx';
-import { describeStepWait } from '../model.ts';
 import type { RunViewProps } from '../run-view-props.ts';
 import { AttemptsTab } from './attempts-tab.tsx';
 import { ItemChoice } from './item-choice.tsx';
@@ -106,7 +108,7 @@ function StepContent({ run, search, onSearch }: RunViewProps): ReactElement | nu
     <QueryView query={query}>
       {(step) => (
         <>
-          <StepHead step={step} />
+          <StepHead run={run} step={step} />
           <Suspense>
             {step.state === 'waiting' || step.state === 'retrying' ? (
               <WhyWaiting run={run} step={step} />
@@ -129,22 +131,26 @@ function StepContent({ run, search, onSearch }: RunViewProps): ReactElement | nu
               onChoose={(name) => onSearch({ tab: name })}
             />
           </div>
-          <Suspense>{views[tab]({ runId: run.run_id, step })}</Suspense>
+          <PanelBoundary of={tab}>
+            <Suspense fallback={<Skeleton />}>{views[tab]({ runId: run.run_id, step })}</Suspense>
+          </PanelBoundary>
         </>
       )}
     </QueryView>
   );
 }
 
-function StepHead({ step }: { readonly step: StepDetail }): ReactElement {
-  const wait = describeStepWait(step);
+function StepHead({ run, step }: { readonly run: Run; readonly step: StepDetail }): ReactElement {
+  const condition = conditionOfStep(step, run.awaiting);
   return (
     <div className="mb-2 text-sm">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
-        <StateMark state={step.state} isFilled />
+        <ConditionMark condition={condition} isFilled />
         <span className="text-muted">{describeKind(step)}</span>
       </div>
-      {wait === null ? null : <p className="mt-1.5 text-waiting">{wait}</p>}
+      {condition.detail === '' || step.error !== undefined ? null : (
+        <p className="mt-1.5">{condition.detail}</p>
+      )}
       {step.error === undefined ? null : (
         <p className="mt-1.5 break-words text-failed">
           <code className="font-mono text-xs">{step.error.code}</code> {step.error.message}

@@ -1,0 +1,138 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { lazy, type ReactElement, Suspense, useState } from 'react';
+import type { Run } from '../../../../src/contracts/run.ts';
+import type { Condition } from '../../../../src/core/run/condition.ts';
+import { controlRun } from '../../api/runs.ts';
+import { Icon } from '../../shared/icon.tsx';
+import { Button, buttonClass } from '../../shared/parts.tsx';
+import { ProblemView } from '../../shared/problem-view.tsx';
+import { conditionLooks, toneSoft, toneText } from '../../shared/state.ts';
+import { type NextStep, nextStepsOf } from './model.ts';
+
+const RerunDialog = lazy(() =>
+  import('./rerun-dialog.tsx').then(({ RerunDialog }) => ({ default: RerunDialog })),
+);
+const RaiseDialog = lazy(() =>
+  import('./raise-dialog.tsx').then(({ RaiseDialog }) => ({ default: RaiseDialog })),
+);
+
+export interface ConditionBarProps {
+  readonly run: Run;
+  readonly condition: Condition;
+  /** The page shows a moment that is over: nothing can be done about it. */
+  readonly isPast: boolean;
+}
+
+/** Why the run stands where it stands, and the buttons that change it. */
+export function ConditionBar({ run, condition, isPast }: ConditionBarProps): ReactElement {
+  const { icon, tone } = conditionLooks[condition.kind];
+  const steps = isPast ? [] : nextStepsOf(run, condition);
+  return (
+    <section
+      aria-label="What the run is doing"
+      className={`mt-2 flex flex-wrap items-center gap-x-4 gap-y-2 rounded-lg px-3 py-2 text-sm ${toneSoft[tone]}`}
+    >
+      <p className="flex min-w-0 flex-1 basis-60 items-start gap-2">
+        <Icon
+          name={icon}
+          size={16}
+          className={`mt-0.5 ${toneText[tone]} ${condition.kind === 'running' ? 'turning' : ''}`}
+        />
+        <span className="min-w-0 break-words">
+          <span className={`font-medium ${toneText[tone]}`}>{condition.title}</span>
+          {condition.detail === '' ? null : <>: {condition.detail}</>}
+        </span>
+      </p>
+      {steps.map((step) => (
+        <NextButton key={step.kind} run={run} step={step} />
+      ))}
+      {run.error === undefined || run.error.message === condition.detail ? null : (
+        <WholeError error={run.error} />
+      )}
+    </section>
+  );
+}
+
+function WholeError({
+  error: { code, message },
+}: {
+  readonly error: NonNullable<Run['error']>;
+}): ReactElement {
+  return (
+    <details className="basis-full">
+      <summary className="cursor-pointer text-xs text-muted">
+        Show the whole error (<code className="font-mono">{code}</code>)
+      </summary>
+      <pre className="scrolls mt-1 max-h-60 whitespace-pre-wrap break-words font-mono text-xs">{message}</pre>
+    </details>
+  );
+}
+
+function NextButton({ run, step }: { readonly run: Run; readonly step: NextStep }): ReactElement {
+  switch (step.kind) {
+    case 'review':
+      return (
+        <Link to="/reviews/$reviewId" params={{ reviewId: step.reviewId }} className={buttonClass('primary')}>
+          Review now
+        </Link>
+      );
+    case 'capability':
+      return (
+        <Link to="/capabilities/$name" params={{ name: step.name }} className={buttonClass('plain')}>
+          Show {step.name}
+        </Link>
+      );
+    case 'run':
+      return (
+        <Link to="/runs/$runId" params={{ runId: step.runId }} className={buttonClass('plain')}>
+          Open that run
+        </Link>
+      );
+    case 'step':
+      return <OpenStep stepId={step.stepId} />;
+    case 'resume':
+      return <Resume runId={run.run_id} />;
+    case 'raise':
+    case 'retry':
+      return <AskFirst run={run} kind={step.kind} />;
+  }
+}
+
+function OpenStep({ stepId }: { readonly stepId: string }): ReactElement {
+  const navigate = useNavigate({ from: '/runs/$runId' });
+  const open = (): void => {
+    void navigate({ search: (known) => ({ ...known, step: stepId }) });
+  };
+  return <Button onClick={open}>Open {stepId}</Button>;
+}
+
+function Resume({ runId }: { readonly runId: string }): ReactElement {
+  const queries = useQueryClient();
+  const resume = useMutation({
+    mutationFn: () => controlRun(runId, 'resume'),
+    onSettled: () => queries.invalidateQueries({ queryKey: ['run', runId] }),
+  });
+  return (
+    <>
+      <Button icon="play" disabled={resume.isPending} onClick={() => resume.mutate()}>
+        Resume the run
+      </Button>
+      {resume.error === null ? null : <ProblemView error={resume.error} />}
+    </>
+  );
+}
+
+function AskFirst({ run, kind }: { readonly run: Run; readonly kind: 'raise' | 'retry' }): ReactElement {
+  const [isOpen, setOpen] = useState(false);
+  const close = (): void => setOpen(false);
+  const Dialog = kind === 'raise' ? RaiseDialog : RerunDialog;
+  return (
+    <>
+      <Button look="primary" onClick={() => setOpen(true)}>
+        {kind === 'raise' ? 'Raise the budget …' : 'Retry …'}
+      </Button>
+      <Suspense>{isOpen ? <Dialog run={run} onClose={close} /> : null}</Suspense>
+    </>
+  );
+}

@@ -1,0 +1,236 @@
+/**
+ * What a run is, and what a step is, in one place. The state alone is not the truth: a run in state `running` whose items
+ * all wait for money is waiting for money. The condition is derived from state, `awaiting` and counts of items; list,
+ * head, graph, drawer, title and the command line use its words. Of several that hold the first in the order of
+ * `conditionKinds` wins, because somebody can act on it soonest.
+ */
+import type { Awaiting, RunStep, RunSummary, StepState } from '../../contracts/run.ts';
+import { countEnded, endedStepStates } from './ended-steps.ts';
+
+export const conditionKinds = [
+  'failed',
+  'cancelled',
+  /** It succeeded, and some items or optional steps failed. */
+  'partly',
+  'succeeded',
+  'cancelling',
+  'review',
+  'budget',
+  'capability',
+  'paused',
+  'retrying',
+  /** A child run works, or another run works on the same failure. */
+  'run',
+  'time',
+  'queued',
+  'running',
+] as const;
+export type ConditionKind = (typeof conditionKinds)[number];
+
+export interface Condition {
+  readonly kind: ConditionKind;
+  /** What holds, in a few words: `Waiting for budget`. */
+  readonly title: string;
+  /** Which steps it is about, or why: `4 of 6 items of chapter`; empty when the title says it all. */
+  readonly detail: string;
+  /** The steps that it is about. */
+  readonly steps: readonly string[];
+}
+
+const titles: Readonly<Record<ConditionKind, string>> = {
+  failed: 'Failed',
+  cancelled: 'Cancelled',
+  partly: 'Succeeded with failures',
+  succeeded: 'Succeeded',
+  cancelling: 'Cancelling',
+  review: 'Waiting for review',
+  budget: 'Waiting for budget',
+  capability: 'Waiting for an instance',
+  paused: 'Paused',
+  retrying: 'Retrying',
+  run: 'Waiting for a child run',
+  time: 'Sleeping',
+  queued: 'Queued',
+  running: 'Running',
+};
+
+function condition(kind: ConditionKind, detail = '', steps: readonly string[] = []): Condition {
+  return { kind, title: titles[kind], detail, steps };
+}
+
+type Counts = Readonly<Record<string, number>>;
+
+const failedStates = ['failed', 'unknown'] as const;
+/** A step or item in one of these makes progress by itself. */
+const activeStates = ['ready', 'running', 'retrying'] as const;
+const blockedStates = ['waiting', 'in_review'] as const;
+
+function sumOf(counts: Counts, states: readonly StepState[]): number {
+  return states.reduce((sum, state) => sum + (counts[state] ?? 0), 0);
+}
+
+function totalOf(counts: Counts): number {
+  return Object.values(counts).reduce((sum, count) => sum + count, 0);
+}
+
+function plural(count: number, one: string): string {
+  return `${count} ${one}${count === 1 ? '' : 's'}`;
+}
+
+function firstLine(text: string): string {
+  return text.split('\n', 1)[0] ?? '';
+}
+
+/** Up to three names, and how many more there are. */
+function namesOf(steps: readonly string[]): string {
+  const shown = steps.slice(0, 3).join(', ');
+  return steps.length > 3 ? `${shown} and ${steps.length - 3} more` : shown;
+}
+
+/** Waits that somebody can end come first. */
+const waitsByUrgency: readonly Awaiting[] = ['review', 'budget', 'capability', 'run', 'time'];
+
+function mostUrgent(waits: readonly Awaiting[]): Awaiting | undefined {
+  return waitsByUrgency.find((wait) => waits.includes(wait));
+}
+
+type ConditionStep = Pick<RunStep, 'id' | 'state' | 'awaiting' | 'items' | 'error'>;
+
+/**
+ * What a step waits for, null when it does not wait. The items of a step with `for_each` wait when none of them makes
+ * progress; what they wait for stands in the run alone.
+ */
+function waitOf({ state, awaiting, items }: ConditionStep, ofRun: readonly Awaiting[]): Awaiting | null {
+  if (state === 'in_review') return 'review';
+  if (endedStepStates.has(state)) return null;
+  if (awaiting !== undefined) return awaiting;
+  if (items === undefined || sumOf(items, blockedStates) === 0 || sumOf(items, activeStates) > 0) return null;
+  return (items.in_review ?? 0) > 0 ? 'review' : (mostUrgent(ofRun) ?? null);
+}
+
+function blockedItems({ id, items }: ConditionStep): string {
+  if (items === undefined) return id;
+  return `${sumOf(items, blockedStates)} of ${plural(totalOf(items), 'item')} of ${id}`;
+}
+
+function failedItems(items: Counts): string {
+  return `${sumOf(items, failedStates)} of ${plural(totalOf(items), 'item')} failed`;
+}
+
+/** @param ofRun what the run says that its steps wait for: the only place where it stands for items */
+export function conditionOfStep(step: ConditionStep, ofRun: readonly Awaiting[] = []): Condition {
+  const { id, state, items, error } = step;
+  if (state === 'failed' || state === 'unknown')
+    return condition('failed', firstLine(error?.message ?? ''), [id]);
+  if (state === 'cancelled') return condition('cancelled', '', [id]);
+  if (items !== undefined && state === 'succeeded' && sumOf(items, failedStates) > 0) {
+    return condition('partly', failedItems(items), [id]);
+  }
+  if (endedStepStates.has(state)) return condition('succeeded', '', [id]);
+  const wait = waitOf(step, ofRun);
+  if (wait !== null) return condition(wait, items === undefined ? '' : blockedItems(step), [id]);
+  if (state === 'retrying') return condition('retrying', firstLine(error?.message ?? ''), [id]);
+  return condition(state === 'running' ? 'running' : 'queued', '', [id]);
+}
+
+type ConditionRun = Pick<RunSummary, 'state' | 'error' | 'awaiting' | 'follows'> &
+  Partial<Pick<RunSummary, 'step_counts'>> & { readonly steps?: readonly ConditionStep[] };
+
+/** @param run as the list of runs or its own page has it; only the page names steps */
+export function conditionOfRun(run: ConditionRun): Condition {
+  switch (run.state) {
+    case 'failed':
+      return failedRun(run);
+    case 'cancelled':
+      return condition('cancelled', firstLine(run.error?.message ?? ''));
+    case 'succeeded':
+      return succeededRun(run);
+    case 'cancelling':
+      return cancellingRun(run);
+    case 'queued':
+      return condition('queued');
+    case 'paused':
+    case 'running':
+      return activeRun(run);
+  }
+}
+
+function failedRun({ error, steps = [] }: ConditionRun): Condition {
+  const failed = steps.filter(({ state }) => state === 'failed' || state === 'unknown').map(({ id }) => id);
+  const where = failed.length === 0 ? '' : `at ${namesOf(failed)}`;
+  const why = firstLine(error?.message ?? '');
+  return condition('failed', [where, why].filter((part) => part !== '').join(': '), failed);
+}
+
+function countsOf({ step_counts, steps = [] }: ConditionRun): Counts {
+  if (step_counts !== undefined) return step_counts;
+  const counts: Record<string, number> = {};
+  for (const { state } of steps) counts[state] = (counts[state] ?? 0) + 1;
+  return counts;
+}
+
+function succeededRun(run: ConditionRun): Condition {
+  const { steps = [] } = run;
+  const optional = sumOf(countsOf(run), failedStates);
+  const partly = steps.filter((step) => conditionOfStep(step).kind === 'partly');
+  if (optional === 0 && partly.length === 0) return condition('succeeded');
+  const said = [
+    ...(optional === 0 ? [] : [`${plural(optional, 'optional step')} failed`]),
+    ...partly.map(({ id, items = {} }) => `${failedItems(items)} in ${id}`),
+  ];
+  const failed = steps.filter(({ state }) => state === 'failed' || state === 'unknown');
+  return condition(
+    'partly',
+    said.slice(0, 3).join('; '),
+    [...failed, ...partly].map(({ id }) => id),
+  );
+}
+
+function cancellingRun(run: ConditionRun): Condition {
+  const active = sumOf(countsOf(run), ['running', 'retrying']);
+  return condition('cancelling', active === 0 ? '' : `waiting for ${plural(active, 'running step')}`);
+}
+
+/** Of a run that has not ended: what it waits for, or what it does. */
+function activeRun(run: ConditionRun): Condition {
+  const { state, awaiting = [], follows, steps = [] } = run;
+  const waits = steps.flatMap((step) => waitOf(step, awaiting) ?? []);
+  const wait = mostUrgent([...awaiting, ...waits]);
+  if (wait === 'review' || wait === 'budget' || wait === 'capability') return waitingRun(run, wait);
+  if (state === 'paused') return pausedRun(run);
+  const retrying = steps.filter((step) => step.state === 'retrying').map(({ id }) => id);
+  const counts = countsOf(run);
+  if ((counts.retrying ?? 0) > 0) return condition('retrying', namesOf(retrying), retrying);
+  if (follows !== undefined) {
+    return { ...condition('run', 'it works on the same failure'), title: 'Waiting for another run' };
+  }
+  const isBusy = sumOf(counts, ['ready', 'running']) > 0;
+  if (wait !== undefined && !isBusy) return waitingRun(run, wait);
+  return runningRun(run, counts);
+}
+
+function waitingRun(run: ConditionRun, wait: Awaiting): Condition {
+  const { awaiting = [], steps = [] } = run;
+  const blocked = steps.filter((step) => waitOf(step, awaiting) === wait);
+  const ids = blocked.map(({ id }) => id);
+  const [only] = blocked;
+  return condition(wait, blocked.length === 1 && only !== undefined ? blockedItems(only) : namesOf(ids), ids);
+}
+
+function pausedRun(run: ConditionRun): Condition {
+  const active = sumOf(countsOf(run), ['running', 'retrying']);
+  return condition('paused', active === 0 ? '' : `${plural(active, 'running step')} will finish`);
+}
+
+function runningRun({ steps = [] }: ConditionRun, counts: Counts): Condition {
+  const active = steps.filter(({ state }) => state === 'running').map(({ id }) => id);
+  const { ended, all } = countEnded(counts);
+  const done = all === 0 ? '' : `${ended} of ${plural(all, 'step')} done`;
+  const detail = [namesOf(active), done].filter((part) => part !== '').join('; ');
+  return condition('running', detail, active);
+}
+
+/** `Waiting for budget: 4 of 6 items of chapter` */
+export function toSentence({ title, detail }: Pick<Condition, 'title' | 'detail'>): string {
+  return detail === '' ? title : `${title}: ${detail}`;
+}

@@ -1,0 +1,111 @@
+/** That the page says what a run is, asks before it destroys, and outlives a file that is gone. */
+import { expect, test } from 'vitest';
+import type { Run } from '../../../src/contracts/run.ts';
+import { useStudio } from '../support/studio.ts';
+
+const visitors = useStudio();
+
+/** Four items of 0.01 USD each under a ceiling for two. */
+async function startShort(): Promise<string> {
+  const { capstan } = visitors.studio;
+  const definition = {
+    pipeline: 'short',
+    version: '1',
+    steps: [
+      {
+        id: 'chapter',
+        capability: 'join',
+        for_each: { items: [1, 2, 3, 4] },
+        input: { part: '{{ item }}' },
+      },
+    ],
+  };
+  const request = { definition, job: {}, budget_ceiling_usd: 0.02 };
+  return (await capstan.request<Run>('POST', '/v1/runs', request)).body.run_id;
+}
+
+test('a run whose items wait for money says so everywhere, and the button beside it raises its budget', async () => {
+  const { capstan } = visitors.studio;
+  const id = await startShort();
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go(`/runs/${id}`);
+  const words = 'Waiting for budget: 2 of 4 items of chapter';
+  const doing = page.getByRole('region', { name: 'What the run is doing' });
+  await doing.getByText(words).waitFor();
+  await page.getByRole('heading', { name: 'short' }).getByText('Waiting for budget').waitFor();
+  await page.getByRole('button', { name: '1 Waiting for budget' }).waitFor();
+  await opened.go('/runs');
+  await page
+    .getByRole('row', { name: id.slice(-8) })
+    .getByText('Waiting for budget')
+    .waitFor();
+  await opened.go(`/runs/${id}`);
+  await doing.getByRole('button', { name: 'Raise the budget …' }).click();
+  await page.getByLabel('The most it may cost, USD').fill('1');
+  await page.getByRole('button', { name: 'Set the ceiling' }).click();
+  expect((await capstan.ended(id)).state).toBe('succeeded');
+  await page.getByRole('heading', { name: 'short' }).getByText('Succeeded').waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('a cancel asks first, says what is spent, and its reason stays with the run', async () => {
+  const { capstan } = visitors.studio;
+  const { run_id: id } = await capstan.submit([{ id: 'night', wait: '1d' }]);
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go(`/runs/${id}`);
+  await page.getByRole('button', { name: 'Cancel …' }).click();
+  await page.getByText('Spent so far: 0 USD').waitFor();
+  await page.getByRole('button', { name: 'Keep it running' }).click();
+  expect((await capstan.request<Run>('GET', `/v1/runs/${id}`)).body.state).toBe('running');
+  await page.getByRole('button', { name: 'Cancel …' }).click();
+  await page.getByLabel('Reason (optional)').fill('wrong clip');
+  await page.getByRole('button', { name: 'Cancel the run' }).click();
+  expect((await capstan.ended(id)).state).toBe('cancelled');
+  await page.getByRole('heading', { name: 'test' }).getByText('Cancelled').waitFor();
+  await opened.go(`/runs/${id}?view=log`);
+  await page.getByText('wrong clip').first().waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test("one's own key is revoked only by typing its name", async () => {
+  const { capstan } = visitors.studio;
+  const { body: own } = await capstan.request<{ key: string }>('POST', '/v1/keys', {
+    name: 'mine alone',
+    scopes: ['admin'],
+    projects: [capstan.projectId],
+  });
+  const opened = await visitors.visitAs(own.key, {}, /401/);
+  const { page } = opened;
+  await opened.go('/settings?tab=keys');
+  await page.getByRole('button', { name: 'Revoke mine alone' }).click();
+  const revoke = page.getByRole('button', { name: 'Revoke the key' });
+  expect(await revoke.isDisabled()).toBe(true);
+  await page.getByLabel('Type mine alone to go on').fill('mine alone');
+  await revoke.click();
+  await opened.arrive(/\/ui\/login$/);
+  await opened.close();
+});
+
+test('a file of the page that is gone is tried once more, then said, with everything else at hand', async () => {
+  const opened = await visitors.visit({}, /Failed to load|dynamically imported|ERR_FAILED|preload/i);
+  const { page } = opened;
+  await opened.go(`/runs/${visitors.studio.done}`);
+  let refused = 0;
+  await page.route('**/timeline-tab*', async (route) => {
+    refused += 1;
+    await route.abort();
+  });
+  await page.getByRole('tab', { name: 'Timeline' }).click();
+  const alert = page.getByRole('alert');
+  await alert.getByText('A part of this page could not be loaded').waitFor();
+  expect(refused).toBeGreaterThanOrEqual(2);
+  await page.getByRole('heading', { name: 'reel' }).getByText('Succeeded').waitFor();
+  await page.unroute('**/timeline-tab*');
+  await alert.getByRole('button', { name: 'Reload the page' }).click();
+  await page.getByRole('img', { name: /^Money in time/ }).waitFor();
+  await opened.close();
+});

@@ -1,0 +1,179 @@
+/** What a run is: the first that holds wins, whatever its state says. */
+import { describe, expect, it, test } from 'vitest';
+import type { Awaiting, RunState, RunStep } from '../../../src/contracts/run.ts';
+import {
+  type Condition,
+  conditionOfRun,
+  conditionOfStep,
+  toSentence,
+} from '../../../src/core/run/condition.ts';
+
+type Step = Pick<RunStep, 'id' | 'state' | 'awaiting' | 'items' | 'error'>;
+
+const error = { code: 'step_failed', message: 'HTTP 500\nat line 3' };
+const done: Step = { id: 'cut', state: 'succeeded' };
+
+interface Told {
+  readonly state?: RunState;
+  readonly awaiting?: Awaiting[];
+  readonly steps?: Step[];
+  readonly error?: typeof error;
+}
+
+function sentenceOf({ state = 'running', ...rest }: Told): string {
+  return toSentence(conditionOfRun({ state, ...rest }));
+}
+
+describe('a run that has ended', () => {
+  test.each<[string, Told, string]>([
+    [
+      'names the step that failed, and the first line of why',
+      { state: 'failed', error, steps: [done, { id: 'mix', state: 'failed' }] },
+      'Failed: at mix: HTTP 500',
+    ],
+    ['says why it failed where no step is known', { state: 'failed', error }, 'Failed: HTTP 500'],
+    [
+      'says the reason of its cancel',
+      { state: 'cancelled', error: { code: 'cancelled', message: 'wrong clip' } },
+      'Cancelled: wrong clip',
+    ],
+    ['succeeded', { state: 'succeeded', steps: [done] }, 'Succeeded'],
+    [
+      'tells of items that failed and were tolerated',
+      {
+        state: 'succeeded',
+        steps: [{ id: 'index', state: 'succeeded', items: { succeeded: 191, failed: 9 } }],
+      },
+      'Succeeded with failures: 9 of 200 items failed in index',
+    ],
+    [
+      'tells of optional steps that failed',
+      { state: 'succeeded', steps: [done, { id: 'cover', state: 'failed' }] },
+      'Succeeded with failures: 1 optional step failed',
+    ],
+  ])('%s', (_, told, words) => expect(sentenceOf(told)).toBe(words));
+});
+
+describe('a run that has not ended', () => {
+  test.each<[string, Told, string]>([
+    [
+      'waits for money when no item of its for_each makes progress',
+      {
+        awaiting: ['budget'],
+        steps: [{ id: 'chapter', state: 'running', items: { succeeded: 2, waiting: 4 } }],
+      },
+      'Waiting for budget: 4 of 6 items of chapter',
+    ],
+    [
+      'runs while one item makes progress and nobody is asked',
+      { steps: [{ id: 'chapter', state: 'running', items: { running: 1, pending: 5 } }] },
+      'Running: chapter; 0 of 1 step done',
+    ],
+    [
+      'waits for a person whatever else it does',
+      {
+        awaiting: ['review', 'time'],
+        steps: [
+          { id: 'a', state: 'running' },
+          { id: 'mix', state: 'in_review' },
+        ],
+      },
+      'Waiting for review: mix',
+    ],
+    [
+      'that waits for an instance says so although it is paused',
+      {
+        state: 'paused',
+        awaiting: ['capability'],
+        steps: [{ id: 'mix', state: 'waiting', awaiting: 'capability' }],
+      },
+      'Waiting for an instance: mix',
+    ],
+    [
+      'is paused, and what runs will finish',
+      { state: 'paused', steps: [{ id: 'mix', state: 'running' }] },
+      'Paused: 1 running step will finish',
+    ],
+    [
+      'tries again',
+      {
+        steps: [
+          { id: 'mix', state: 'retrying' },
+          { id: 'a', state: 'running' },
+        ],
+      },
+      'Retrying: mix',
+    ],
+    [
+      'sleeps when only a timer is left',
+      { awaiting: ['time'], steps: [done, { id: 'night', state: 'waiting', awaiting: 'time' }] },
+      'Sleeping: night',
+    ],
+    [
+      'runs while a timer waits beside a step at work',
+      {
+        awaiting: ['time'],
+        steps: [
+          { id: 'night', state: 'waiting', awaiting: 'time' },
+          { id: 'a', state: 'running' },
+        ],
+      },
+      'Running: a; 0 of 2 steps done',
+    ],
+    [
+      'waits for its child run',
+      { awaiting: ['run'], steps: [{ id: 'sub', state: 'waiting', awaiting: 'run' }] },
+      'Waiting for a child run: sub',
+    ],
+    [
+      'stops',
+      { state: 'cancelling', steps: [{ id: 'a', state: 'running' }] },
+      'Cancelling: waiting for 1 running step',
+    ],
+    ['has not begun', { state: 'queued' }, 'Queued'],
+  ])('%s', (_, told, words) => expect(sentenceOf(told)).toBe(words));
+
+  it('says what the list of runs knows of it', () => {
+    const counts = { succeeded: 3, running: 1, pending: 3 };
+    expect(toSentence(conditionOfRun({ state: 'running', step_counts: counts }))).toBe(
+      'Running: 3 of 7 steps done',
+    );
+    expect(conditionOfRun({ state: 'running', awaiting: ['budget'], step_counts: counts }).kind).toBe(
+      'budget',
+    );
+  });
+
+  it('names another run that works on the same failure', () => {
+    const follows = { escalation_id: 'esc_1', run_id: 'run_2' };
+    const found = conditionOfRun({ state: 'running', follows });
+    expect(found).toEqual<Condition>({
+      kind: 'run',
+      title: 'Waiting for another run',
+      detail: 'it works on the same failure',
+      steps: [],
+    });
+  });
+});
+
+describe('a step', () => {
+  test.each<[Step, readonly Awaiting[], string]>([
+    [{ id: 'a', state: 'failed', error }, [], 'Failed: HTTP 500'],
+    [{ id: 'a', state: 'retrying', error }, [], 'Retrying: HTTP 500'],
+    [{ id: 'a', state: 'waiting', awaiting: 'run' }, [], 'Waiting for a child run'],
+    [
+      { id: 'a', state: 'running', items: { waiting: 4, succeeded: 2 } },
+      ['budget'],
+      'Waiting for budget: 4 of 6 items of a',
+    ],
+    [{ id: 'a', state: 'running', items: { waiting: 4, running: 2 } }, ['budget'], 'Running'],
+    [{ id: 'a', state: 'running', items: { in_review: 1 } }, [], 'Waiting for review: 1 of 1 item of a'],
+    [
+      { id: 'a', state: 'succeeded', items: { succeeded: 1, unknown: 1 } },
+      [],
+      'Succeeded with failures: 1 of 2 items failed',
+    ],
+    [{ id: 'a', state: 'pending' }, ['budget'], 'Queued'],
+  ])('%j is what it is', (step, ofRun, words) => {
+    expect(toSentence(conditionOfStep(step, ofRun))).toBe(words);
+  });
+});
