@@ -9,7 +9,7 @@ import { LoginLink } from '../../contracts/sign-in.ts';
 import { ProblemError } from '../errors.ts';
 import { createPrinter, type Printer } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
-import { type ApiClient, createApiClient } from './api-client.ts';
+import { type ApiClient, createApiClient, emptyBody } from './api-client.ts';
 import { type ConnectionFlags, resolveConnection } from './connection.ts';
 
 export interface CommonOptions extends ConnectionFlags {
@@ -45,7 +45,7 @@ export async function openSession(options: CommonOptions, shell: Shell): Promise
 
 /** @param next where to go in the console once signed in. @throws ProblemError when the key is not allowed to */
 export async function createLoginLink(client: ApiClient, next?: string): Promise<LoginLink> {
-  const { value } = await client.post('/v1/login-links', LoginLink, { text: '', type: 'application/json' });
+  const { value } = await client.post('/v1/login-links', LoginLink, emptyBody);
   if (next === undefined) return value;
   const url = new URL(value.url);
   url.searchParams.set('next', next);

@@ -1,21 +1,18 @@
 /** `projects`: lists them, and erases one, which is watched to its end. Ctrl-C only stops the watching. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Command } from 'commander';
 import { Erasure, type Project, ProjectList } from '../../contracts/access.ts';
 import { erasureCounted } from '../../contracts/bounds.ts';
-import type { ApiAnswer } from '../client/api-client.ts';
-import { addCommonOptions, type CommonOptions, openSession, type Session } from '../client/session.ts';
+import { type ApiAnswer, getAll, path } from '../client/api-client.ts';
+import type { Session } from '../client/session.ts';
+import { command, group, listed, procedure } from '../command.ts';
 import { exitCodes, UnreachableError, UsageError } from '../errors.ts';
-import { formatAge, formatCounts, formatUsd } from '../render/formats.ts';
-import type { Column } from '../render/print.ts';
-import type { Shell } from '../shell.ts';
-
-// Watches the erasure of a project to its end. Ctrl-C only stops the watching.
+import { formatAge, formatCounts, formatDailyLimit } from '../render/formats.ts';
+import type { Table } from '../render/print.ts';
 
 const pollMs = 500;
 
 function erasurePath(projectId: string): string {
-  return `/v1/projects/${encodeURIComponent(projectId)}/erasure`;
+  return path`/v1/projects/${projectId}/erasure`;
 }
 
 /** What is left, on one line. */
@@ -60,39 +57,6 @@ async function watchErasure(session: Session, projectId: string, first: ApiAnswe
   }
 }
 
-interface EraseOptions extends CommonOptions {
-  readonly yes?: boolean;
-}
-
-const columns: readonly Column[] = [
-  { header: 'PROJECT' },
-  { header: 'NAME', shrinks: true },
-  { header: 'TIMEZONE' },
-  { header: 'DAILY LIMIT', align: 'right' },
-  { header: 'CREATED', align: 'right' },
-];
-
-async function list(options: CommonOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const items: Project[] = [];
-  let cursor: string | undefined;
-  do {
-    const { value } = await client.get('/v1/projects', ProjectList, { limit: 200, cursor });
-    items.push(...value.items);
-    cursor = value.next_cursor ?? undefined;
-  } while (cursor !== undefined);
-  if (json) return print.json(JSON.stringify({ items, next_cursor: null }));
-  const now = shell.now();
-  const rows = items.map(({ project_id, name, timezone, daily_limit_usd, created_at }) => [
-    project_id,
-    name,
-    timezone,
-    daily_limit_usd === 0 ? 'none' : formatUsd(daily_limit_usd),
-    formatAge(created_at, now),
-  ]);
-  print.table(columns, rows);
-}
-
 /** @throws UsageError unless it is under way or done already */
 async function showWhatGoes({ client, print, json }: Session, projectId: string): Promise<void> {
   const { value, text } = await client.get(erasurePath(projectId), Erasure);
@@ -107,32 +71,37 @@ async function showWhatGoes({ client, print, json }: Session, projectId: string)
   if (state === 'none') throw new UsageError('erasing cannot be undone: say --yes to do it');
 }
 
-async function erase(projectId: string, { yes, ...options }: EraseOptions, shell: Shell): Promise<void> {
-  const session = await openSession(options, shell);
-  if (yes !== true) return showWhatGoes(session, projectId);
-  const text = await session.client.remove(`/v1/projects/${encodeURIComponent(projectId)}`);
+async function erase(session: Session, projectId: string): Promise<void> {
+  const { text } = await session.client.remove(path`/v1/projects/${projectId}`);
   const parsed = Erasure.safeParse(JSON.parse(text));
   if (!parsed.success)
     throw new UnreachableError(`the answer is none that this version of capstan understands: ${text}`);
-  shell.exitWith(await watchErasure(session, projectId, { value: parsed.data, text }));
+  session.shell.exitWith(await watchErasure(session, projectId, { value: parsed.data, text }));
 }
 
-export function registerProjectsCommand(program: Command, shell: Shell): void {
-  const projects = program.command('projects').description('list and erase projects');
-  const listed = projects
-    .command('ls', { isDefault: true })
-    .description('list the projects of the key')
-    .addHelpText('after', '\nExample:\n  capstan projects ls')
-    .action((options: CommonOptions) => list(options, shell));
-  addCommonOptions(listed);
-  const erased = projects
-    .command('erase')
-    .description(
+const projectTable: Table<Project> = [
+  ['PROJECT', 'project_id'],
+  ['NAME', 'name', 'shrinks'],
+  ['TIMEZONE', 'timezone'],
+  ['DAILY LIMIT', ({ daily_limit_usd }) => formatDailyLimit(daily_limit_usd), 'right'],
+  ['CREATED', ({ created_at }, { now }) => formatAge(created_at, now), 'right'],
+];
+
+export const registerProjectsCommand = group('projects', 'list and erase projects', [
+  command('ls', {
+    about: 'list the projects of the key',
+    example: 'capstan projects ls',
+    isDefault: true,
+    call: ({ client }) => getAll(client, '/v1/projects', ProjectList),
+    show: listed(projectTable),
+  }),
+  procedure('erase', {
+    about:
       'delete a project with all that is its own, and wait for the end (needs a key with the scope operator that holds another project)',
-    )
-    .argument('<project-id>', 'as `projects ls` shows it')
-    .option('--yes', 'do it; without, it is only said what would go')
-    .addHelpText('after', '\nExample:\n  capstan projects erase PROJECT_ID --yes')
-    .action((projectId: string, options: EraseOptions) => erase(projectId, options, shell));
-  addCommonOptions(erased);
-}
+    example: 'capstan projects erase PROJECT_ID --yes',
+    args: { '<project-id>': 'as `projects ls` shows it' },
+    options: { '--yes': 'do it; without, it is only said what would go' },
+    run: (session, { projectId, yes }) =>
+      yes === true ? erase(session, projectId) : showWhatGoes(session, projectId),
+  }),
+]);

@@ -3,7 +3,7 @@ import { BulkAnswer } from '../../contracts/run.ts';
 import { jsonBody } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
 import { exitCodes, UsageError } from '../errors.ts';
-import { isFileArgument, readSource } from './source-file.ts';
+import { isFileArgument, readSource } from './arguments.ts';
 
 export interface BulkArguments {
   /** Name of a stored pipeline. */
