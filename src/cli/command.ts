@@ -5,11 +5,11 @@
  *
  * To add one, write `command(…)` in the file of its subject in commands/, put it into the `group(…)` there (or, as a
  * word of its own, into command-table.ts), and run `npx tsx scripts/generate-docs.ts`. A command that does more than
- * to ask and to show has `run` in place of `call` and `show`.
+ * to ask and to show is a `procedure(…)` of its own; one that needs no API is `local(…)`.
  */
 import { Argument, type Command, Option } from 'commander';
 import type { ApiAnswer } from './client/api-client.ts';
-import { addCommonOptions, type CommonOptions, openSession, type Session } from './client/session.ts';
+import type { CommonOptions, Session } from './client/session.ts';
 import type { Table } from './render/print.ts';
 import type { Shell } from './shell.ts';
 
@@ -47,8 +47,8 @@ export function oneOf<Value extends string, Initial extends Value | undefined = 
   return { about, choices, initial };
 }
 
-/** A text that is `initial` when nothing is said. */
-export function text(about: string, initial: string): Term<string> {
+/** A text or flag that is `initial` when nothing is said. */
+export function usually<Value>(about: string, initial: Value): Term<Value> {
   return { about, initial };
 }
 
@@ -103,18 +103,24 @@ interface Declaration<Arguments extends Terms, Options extends Terms> {
   readonly options?: Options;
   /** Of its group: the one that is meant when none is named. */
   readonly isDefault?: boolean;
+}
+
+interface Local<Arguments extends Terms, Options extends Terms> extends Declaration<Arguments, Options> {
+  readonly run: (given: Given<Arguments, Options>, shell: Shell) => Promise<void>;
+}
+
+interface Online<Arguments extends Terms, Options extends Terms> extends Declaration<Arguments, Options> {
   /** Commands below this one. */
   readonly inner?: readonly Register[];
   /** What comes before the session is opened. The command is over when it answers true. @throws UsageError */
   readonly before?: (given: Given<Arguments, Options>, shell: Shell) => unknown;
 }
 
-interface Procedure<Arguments extends Terms, Options extends Terms> extends Declaration<Arguments, Options> {
+interface Procedure<Arguments extends Terms, Options extends Terms> extends Online<Arguments, Options> {
   readonly run: (session: Session, given: Given<Arguments, Options>) => Promise<void>;
 }
 
-interface Question<Arguments extends Terms, Options extends Terms, Value>
-  extends Declaration<Arguments, Options> {
+interface Question<Arguments extends Terms, Options extends Terms, Value> extends Online<Arguments, Options> {
   readonly call: (session: Session, given: Given<Arguments, Options>) => Promise<ApiAnswer<Value>>;
   readonly show: (value: Value, session: Session, given: Given<Arguments, Options>) => void;
 }
@@ -167,24 +173,53 @@ function readGiven(command: Command): object {
   return { ...command.opts(), ...Object.fromEntries(words) };
 }
 
+function addCommonOptions(command: Command): void {
+  command
+    .option('--json', "print the API's JSON")
+    .optionsGroup('Connection (else CAPSTAN_URL, CAPSTAN_API_KEY, CAPSTAN_PROJECT, else the running stack):')
+    .option('--url <url>', 'where the API is')
+    .option('--key <key>', 'API key')
+    .option('--project <id>', 'project')
+    .option('--data <dir>', 'folder of the running stack (default: CAPSTAN_DATA, else .capstan)');
+}
+
+function addCommand<A extends Terms, O extends Terms>(
+  above: Command,
+  name: string,
+  { about, example, help, args, options, isDefault = false }: Declaration<A, O>,
+): Command {
+  const command = above.command(name, { isDefault }).description(about);
+  addTerms(command, args ?? {}, options ?? {});
+  const end = help ?? (example === undefined ? undefined : `\nExample:\n  ${example}`);
+  return end === undefined ? command : command.addHelpText('after', end);
+}
+
+/** Registers a command without a session: it works on this machine, or is a program of Capstan itself. */
+export function local<const A extends Terms = None, const O extends Terms = None>(
+  name: string,
+  { run, ...declared }: Local<A, O>,
+): Register {
+  return (above, shell) => {
+    const command = addCommand(above, name, declared);
+    command.action(() => run(readGiven(command) as Given<A, O>, shell));
+  };
+}
+
 /** Registers a command that does its own work with a session. */
 export function procedure<const A extends Terms = None, const O extends Terms = None>(
   name: string,
-  { about, example, help, args, options, isDefault = false, inner, before, run }: Procedure<A, O>,
+  { inner = [], before, run, ...declared }: Procedure<A, O>,
 ): Register {
   return (above, shell) => {
-    const command = above.command(name, { isDefault }).description(about);
-    addTerms(command, args ?? {}, options ?? {});
-    if (inner !== undefined) command.enablePositionalOptions();
-    const end = help ?? (example === undefined ? undefined : `\nExample:\n  ${example}`);
-    if (end !== undefined) command.addHelpText('after', end);
+    const command = addCommand(above, name, declared).enablePositionalOptions(inner.length > 0);
     command.action(async () => {
       const given = readGiven(command) as Given<A, O>;
       if ((await before?.(given, shell)) === true) return;
+      const { openSession } = await import('./client/session.ts');
       await run(await openSession(command.opts<CommonOptions>(), shell), given);
     });
     addCommonOptions(command);
-    for (const register of inner ?? []) register(command, shell);
+    for (const register of inner) register(command, shell);
   };
 }
 

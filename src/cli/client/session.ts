@@ -1,10 +1,9 @@
 /**
- * What every command that talks to the API begins with: its common options, a client and a printer; and the
+ * What every command that talks to the API begins with: a client and a printer; and the
  * addresses of the console that a browser may open.
  */
 
 import { spawn } from 'node:child_process';
-import type { Command } from 'commander';
 import { LoginLink } from '../../contracts/sign-in.ts';
 import { ProblemError } from '../errors.ts';
 import { createPrinter, type Printer } from '../render/print.ts';
@@ -22,16 +21,6 @@ export interface Session {
   /** The API's JSON is wanted instead of words. */
   readonly json: boolean;
   readonly shell: Shell;
-}
-
-export function addCommonOptions(command: Command): Command {
-  return command
-    .option('--json', "print the API's JSON")
-    .optionsGroup('Connection (else CAPSTAN_URL, CAPSTAN_API_KEY, CAPSTAN_PROJECT, else the running stack):')
-    .option('--url <url>', 'where the API is')
-    .option('--key <key>', 'API key')
-    .option('--project <id>', 'project')
-    .option('--data <dir>', 'folder of the running stack (default: CAPSTAN_DATA, else .capstan)');
 }
 
 export async function openSession(options: CommonOptions, shell: Shell): Promise<Session> {

@@ -12,7 +12,7 @@ import {
 } from '../../contracts/review.ts';
 import { type ApiAnswer, type ApiClient, jsonBody, path } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
-import { command, group, oneOf, parsed, type Register, required, text } from '../command.ts';
+import { command, group, oneOf, parsed, type Register, required, usually } from '../command.ts';
 import { UsageError } from '../errors.ts';
 import { collectText, readInput, readLimit } from '../input/arguments.ts';
 import { formatState } from '../render/formats.ts';
@@ -63,7 +63,7 @@ const listCommand = command('ls', {
   },
 });
 
-const reviewArgument = { '[review]': text('review id, or @latest', newest) } as const;
+const reviewArgument = { '[review]': usually('review id, or @latest', newest) } as const;
 
 function tell({ print }: Session, { state, review_id }: Review, what: string): void {
   print.line(`${formatState(state, print.style)}  ${review_id}  ${what}`);

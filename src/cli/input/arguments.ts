@@ -7,7 +7,7 @@ import { InvalidArgumentError } from 'commander';
 import { Priority } from '../../contracts/primitives.ts';
 import { Run, RunList } from '../../contracts/run.ts';
 import { type ApiAnswer, type ApiClient, path } from '../client/api-client.ts';
-import { oneOf, parsed, type Term, text } from '../command.ts';
+import { oneOf, parsed, type Term, usually } from '../command.ts';
 import { UsageError } from '../errors.ts';
 import { parseDuration } from '../render/formats.ts';
 import type { Shell } from '../shell.ts';
@@ -68,7 +68,7 @@ function readTimeoutMs(text: string): number {
 
 const latestRun = '@latest';
 
-export const runArgument = { '[run]': text('run id, or @latest', latestRun) } as const;
+export const runArgument = { '[run]': usually('run id, or @latest', latestRun) } as const;
 
 /** @throws UsageError when `@latest` is asked for and there is no run yet */
 export async function resolveRunId(client: ApiClient, reference: string): Promise<string> {
