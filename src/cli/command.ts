@@ -10,7 +10,7 @@
 import { Argument, type Command, Option } from 'commander';
 import type { ApiAnswer } from './client/api-client.ts';
 import type { CommonOptions, Session } from './client/session.ts';
-import type { Table } from './render/print.ts';
+import type { Columns } from './render/print.ts';
 import type { Shell } from './shell.ts';
 
 /** Adds one command to what is above it. */
@@ -93,7 +93,7 @@ export type Given<Arguments extends Terms, Options extends Terms> = {
   readonly [Written in keyof Options as OptionName<Written>]: ValueOf<Written, Options[Written]>;
 };
 
-interface Declaration<Arguments extends Terms, Options extends Terms> {
+interface Described<Arguments extends Terms, Options extends Terms> {
   readonly about: string;
   /** A command line that help shows as the example. */
   readonly example?: string;
@@ -105,22 +105,25 @@ interface Declaration<Arguments extends Terms, Options extends Terms> {
   readonly isDefault?: boolean;
 }
 
-interface Local<Arguments extends Terms, Options extends Terms> extends Declaration<Arguments, Options> {
+interface LocalCommand<Arguments extends Terms, Options extends Terms> extends Described<Arguments, Options> {
   readonly run: (given: Given<Arguments, Options>, shell: Shell) => Promise<void>;
 }
 
-interface Online<Arguments extends Terms, Options extends Terms> extends Declaration<Arguments, Options> {
+interface OnlineCommand<Arguments extends Terms, Options extends Terms>
+  extends Described<Arguments, Options> {
   /** Commands below this one. */
   readonly inner?: readonly Register[];
   /** What comes before the session is opened. The command is over when it answers true. @throws UsageError */
   readonly before?: (given: Given<Arguments, Options>, shell: Shell) => unknown;
 }
 
-interface Procedure<Arguments extends Terms, Options extends Terms> extends Online<Arguments, Options> {
+interface WorkingCommand<Arguments extends Terms, Options extends Terms>
+  extends OnlineCommand<Arguments, Options> {
   readonly run: (session: Session, given: Given<Arguments, Options>) => Promise<void>;
 }
 
-interface Question<Arguments extends Terms, Options extends Terms, Value> extends Online<Arguments, Options> {
+interface AskingCommand<Arguments extends Terms, Options extends Terms, Value>
+  extends OnlineCommand<Arguments, Options> {
   readonly call: (session: Session, given: Given<Arguments, Options>) => Promise<ApiAnswer<Value>>;
   readonly show: (value: Value, session: Session, given: Given<Arguments, Options>) => void;
 }
@@ -147,14 +150,16 @@ function addTerms(command: Command, args: Terms, options: Terms): void {
     const option = new Option(written, term.about).makeOptionMandatory(term.mandatory === true);
     configure(option, term);
     command.addOption(option);
-    if (term.alias !== undefined) addAlias(command, option, term.alias, term);
+    if (term.alias !== undefined) {
+      const alias = new Option(term.alias).hideHelp();
+      configure(alias, term);
+      addAlias(command, option, alias);
+    }
   }
 }
 
 /** What is given under the other name is the option's. */
-function addAlias(command: Command, option: Option, written: string, term: Term<unknown>): void {
-  const alias = new Option(written).hideHelp();
-  configure(alias, term);
+function addAlias(command: Command, option: Option, alias: Option): void {
   command.addOption(alias).on(`option:${alias.name()}`, () => {
     const value = command.getOptionValue(alias.attributeName());
     command.setOptionValueWithSource(option.attributeName(), value, 'cli');
@@ -186,7 +191,7 @@ function addCommonOptions(command: Command): void {
 function addCommand<A extends Terms, O extends Terms>(
   above: Command,
   name: string,
-  { about, example, help, args, options, isDefault = false }: Declaration<A, O>,
+  { about, example, help, args, options, isDefault = false }: Described<A, O>,
 ): Command {
   const command = above.command(name, { isDefault }).description(about);
   addTerms(command, args ?? {}, options ?? {});
@@ -197,7 +202,7 @@ function addCommand<A extends Terms, O extends Terms>(
 /** Registers a command without a session: it works on this machine, or is a program of Capstan itself. */
 export function local<const A extends Terms = None, const O extends Terms = None>(
   name: string,
-  { run, ...declared }: Local<A, O>,
+  { run, ...declared }: LocalCommand<A, O>,
 ): Register {
   return (above, shell) => {
     const command = addCommand(above, name, declared);
@@ -208,7 +213,7 @@ export function local<const A extends Terms = None, const O extends Terms = None
 /** Registers a command that does its own work with a session. */
 export function procedure<const A extends Terms = None, const O extends Terms = None>(
   name: string,
-  { inner = [], before, run, ...declared }: Procedure<A, O>,
+  { inner = [], before, run, ...declared }: WorkingCommand<A, O>,
 ): Register {
   return (above, shell) => {
     const command = addCommand(above, name, declared).enablePositionalOptions(inner.length > 0);
@@ -226,7 +231,7 @@ export function procedure<const A extends Terms = None, const O extends Terms = 
 /** Registers a command that asks the API one thing and shows the answer. */
 export function command<Value, const A extends Terms = None, const O extends Terms = None>(
   name: string,
-  { call, show, ...declared }: Question<A, O, Value>,
+  { call, show, ...declared }: AskingCommand<A, O, Value>,
 ): Register {
   return procedure<A, O>(name, {
     ...declared,
@@ -260,7 +265,7 @@ interface Remarks<Options> {
   readonly more?: (given: Options) => string;
 }
 
-export function listed<Item, Options = unknown>(table: Table<Item>, { none, more }: Remarks<Options> = {}) {
+export function listed<Item, Options = unknown>(table: Columns<Item>, { none, more }: Remarks<Options> = {}) {
   return ({ items, next_cursor = null }: Page<Item>, { print }: Session, given: Options): void => {
     if (items.length === 0 && none !== undefined) print.remark(none);
     else print.table(table, items);
@@ -268,6 +273,6 @@ export function listed<Item, Options = unknown>(table: Table<Item>, { none, more
   };
 }
 
-export function asRow<Item>(table: Table<Item>) {
+export function asRow<Item>(table: Columns<Item>) {
   return (item: Item, { print }: Session): void => print.table(table, [item]);
 }

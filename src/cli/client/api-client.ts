@@ -231,12 +231,15 @@ export async function getAll<Item>(
   return { value: all, text: JSON.stringify(all) };
 }
 
-/** A file or a long list, as it comes. */
+interface DownloadOptions extends StreamOptions {
+  readonly to: NodeJS.WritableStream;
+}
+
+/** A long list, as it comes. */
 export async function download(
   client: ApiClient,
   from: string,
-  options: StreamOptions,
-  to: NodeJS.WritableStream,
+  { to, ...options }: DownloadOptions,
 ): Promise<void> {
   const { body } = await client.open(from, options);
   try {

@@ -19,7 +19,7 @@ import type { Session } from '../client/session.ts';
 import { asRow, command, group, listed, oneOf, procedure } from '../command.ts';
 import { readInput, routeOptions, toRouteFields } from '../input/arguments.ts';
 import { formatDuration, formatState, formatUsd } from '../render/formats.ts';
-import type { Printer, Table } from '../render/print.ts';
+import type { Columns, Printer } from '../render/print.ts';
 import { renderDecision, renderMoney } from '../render/routing.ts';
 import { indentJson } from '../render/run.ts';
 
@@ -36,7 +36,7 @@ function formatReason({ reason, breaker: { state, until } }: Instance): string {
   return texts.join('; ');
 }
 
-const instanceTable: Table<Instance> = [
+const instanceTable: Columns<Instance> = [
   ['CAPABILITY', 'name'],
   ['VERSION', 'version'],
   ['STATE', ({ state }, { style }) => formatState(state, style)],
@@ -95,7 +95,7 @@ export const registerCapabilitiesCommand = procedure('capabilities', {
     name === undefined ? listAll(session, { state, tag }) : showOne(session, name),
 });
 
-const publisherTable: Table<Publisher> = [
+const publisherTable: Columns<Publisher> = [
   ['NAME', 'name', 'shrinks'],
   ['PROJECTS', ({ projects }) => projects.join(', ')],
 ];

@@ -13,9 +13,9 @@ import { download, jsonBody } from '../client/api-client.ts';
 import { asRow, command, group, listed, oneOf, parsed, procedure, required } from '../command.ts';
 import { readLimit, readUsd } from '../input/arguments.ts';
 import { formatDailyLimit, formatUsd } from '../render/formats.ts';
-import type { Table } from '../render/print.ts';
+import type { Columns } from '../render/print.ts';
 
-const costTable: Table<CostSummary['by_capability'][number]> = [
+const costTable: Columns<CostSummary['by_capability'][number]> = [
   ['CAPABILITY', 'capability', 'shrinks'],
   ['SPENT', ({ spend_usd }) => formatUsd(spend_usd), 'right'],
 ];
@@ -51,7 +51,7 @@ export const registerCostsCommand = command('costs', {
   },
 });
 
-const ledgerTable: Table<LedgerEntry> = [
+const ledgerTable: Columns<LedgerEntry> = [
   ['AT', 'at'],
   ['DAY', 'window'],
   ['KIND', 'kind'],
@@ -80,8 +80,8 @@ export const registerLedgerCommand = procedure('ledger', {
   ) => {
     const which = { since, until, kind, capability, run_id };
     if (csv === true) {
-      const options = { query: { ...which, format: 'csv' }, headers: { accept: 'text/csv' } };
-      return download(client, '/v1/ledger', options, shell.stdout);
+      const query = { ...which, format: 'csv' };
+      return download(client, '/v1/ledger', { query, headers: { accept: 'text/csv' }, to: shell.stdout });
     }
     const { value, text } = await client.get('/v1/ledger', LedgerPage, { ...which, limit });
     if (json) return print.json(text);
@@ -96,7 +96,7 @@ function describeReached({ reached }: Budget): string {
   return highest === undefined ? '' : `${highest.percent}%`;
 }
 
-const budgetTable: Table<Budget> = [
+const budgetTable: Columns<Budget> = [
   ['SCOPE', 'scope'],
   ['DAY', 'window'],
   ['LIMIT', ({ daily_limit_usd }) => formatDailyLimit(daily_limit_usd), 'right'],

@@ -20,10 +20,10 @@ import { budgetOption, jobHelp, readSource, type SourceFile } from '../input/arg
 import { readJob, readPipeline, showFindings, validateSource } from '../input/run-request.ts';
 import { countFindings, severityColours, toFindings } from '../render/findings.ts';
 import { formatAge, formatDuration, formatUsd } from '../render/formats.ts';
-import type { Printer, Style, Table } from '../render/print.ts';
+import type { Columns, Printer, Style } from '../render/print.ts';
 import { renderDispatch } from '../render/routing.ts';
 
-const pipelineTable: Table<PipelineSummary> = [
+const pipelineTable: Columns<PipelineSummary> = [
   ['PIPELINE', 'pipeline'],
   ['LATEST', 'latest_version'],
   ['STEPS', 'steps', 'right'],
@@ -31,7 +31,7 @@ const pipelineTable: Table<PipelineSummary> = [
   ['DESCRIPTION', 'description', 'shrinks'],
 ];
 
-const aliasTable: Table<Alias> = [
+const aliasTable: Columns<Alias> = [
   ['ALIAS', 'alias'],
   ['VERSION', 'version'],
   ['SINCE', ({ updated_at }, { now }) => formatAge(updated_at, now), 'right'],
@@ -145,7 +145,7 @@ function describeChosen({ capability, cached, chosen }: PlannedStepView): string
   return chosen ?? (capability === undefined ? '' : cached === undefined ? 'nobody' : 'cached');
 }
 
-const stepTable: Table<PlannedStepView> = [
+const stepTable: Columns<PlannedStepView> = [
   ['STEP', 'id'],
   ['WHAT', describeWork, 'shrinks'],
   ['HAPPENS', ({ happens }) => happensWords[happens]],

@@ -16,7 +16,7 @@ import { command, group, oneOf, parsed, type Register, required, usually } from 
 import { UsageError } from '../errors.ts';
 import { collectText, readInput, readLimit } from '../input/arguments.ts';
 import { formatState } from '../render/formats.ts';
-import type { Table } from '../render/print.ts';
+import type { Columns } from '../render/print.ts';
 import { editPlace, formatDue, formatSubject, renderReview } from '../render/review-detail.ts';
 import type { Shell } from '../shell.ts';
 
@@ -31,7 +31,7 @@ async function resolveReview(client: ApiClient, reference: string): Promise<stri
   return review.review_id;
 }
 
-const reviewTable: Table<ReviewSummary> = [
+const reviewTable: Columns<ReviewSummary> = [
   ['REVIEW', 'review_id'],
   ['STATE', ({ state }, { style }) => formatState(state, style)],
   ['KIND', 'kind'],

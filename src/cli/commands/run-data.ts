@@ -12,7 +12,7 @@ import { command, group, listed, parsed, procedure } from '../command.ts';
 import { UsageError } from '../errors.ts';
 import { readLimit } from '../input/arguments.ts';
 import { formatBytes, formatUsd } from '../render/formats.ts';
-import type { Table } from '../render/print.ts';
+import type { Columns } from '../render/print.ts';
 
 function readReference(text: string): MediaPath {
   const path = parseMediaReference(text);
@@ -20,7 +20,7 @@ function readReference(text: string): MediaPath {
   return path;
 }
 
-const fileTable: Table<Job['artifacts'][number]> = [
+const fileTable: Columns<Job['artifacts'][number]> = [
   ['FILE', 'reference', 'shrinks'],
   ['SIZE', ({ size }) => formatBytes(size), 'right'],
   ['TYPE', 'content_type'],
@@ -67,7 +67,7 @@ export const registerMediaCommand = group('media', 'list, fetch and store media 
   }),
 ]);
 
-const resultTable: Table<CacheEntry> = [
+const resultTable: Columns<CacheEntry> = [
   ['CAPABILITY', 'capability', 'shrinks'],
   ['RUN', 'run_id'],
   ['STEP', ({ step_id, item }) => (item === undefined ? step_id : `${step_id}[${item}]`), 'shrinks'],

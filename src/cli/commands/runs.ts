@@ -19,12 +19,12 @@ import {
   formatStepCounts,
   formatUsd,
 } from '../render/formats.ts';
-import type { Table } from '../render/print.ts';
+import type { Columns } from '../render/print.ts';
 import { renderStepDetail, showRun } from '../render/run.ts';
 import { followEvents, formatEvent } from '../watch/events.ts';
 import { watchRun } from '../watch/watch-run.ts';
 
-const runTable: Table<RunSummary> = [
+const runTable: Columns<RunSummary> = [
   ['RUN', 'run_id'],
   ['PIPELINE', ({ pipeline, version }) => `${pipeline}@${version}`, 'shrinks'],
   ['STATE', (run, { style }) => formatRunState(run, style)],

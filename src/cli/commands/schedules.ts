@@ -9,7 +9,7 @@ import { UsageError } from '../errors.ts';
 import { budgetOption, collectPair, jobHelp } from '../input/arguments.ts';
 import { readJob } from '../input/run-request.ts';
 import { formatUsd } from '../render/formats.ts';
-import type { Printer, Table } from '../render/print.ts';
+import type { Columns, Printer } from '../render/print.ts';
 
 /** A schedule for people: when it starts next, what, and with what. */
 function targetOf({ pipeline, version, alias }: Schedule): string {
@@ -59,7 +59,7 @@ function renderSchedule(schedule: Schedule, { style }: Printer): string[] {
   ];
 }
 
-const scheduleTable: Table<Schedule> = [
+const scheduleTable: Columns<Schedule> = [
   ['SCHEDULE', 'schedule_id'],
   ['NAME', 'name', 'shrinks'],
   ['PIPELINE', targetOf, 'shrinks'],

@@ -3,7 +3,7 @@ import { Skill, SkillList, SkillState, type SkillUse, SkillUseList } from '../..
 import { jsonBody, path } from '../client/api-client.ts';
 import { command, group, oneOf, procedure } from '../command.ts';
 import { formatAge } from '../render/formats.ts';
-import type { Printer, Table } from '../render/print.ts';
+import type { Columns, Printer } from '../render/print.ts';
 
 const shownUses = 10;
 
@@ -27,7 +27,7 @@ function standingOf({ state, flagged, trust, template }: Skill): string {
   return template === undefined ? '' : 'template';
 }
 
-const skillTable: Table<Skill> = [
+const skillTable: Columns<Skill> = [
   ['SKILL', 'id'],
   ['JOB TYPE', ({ pattern }) => pattern.job_type, 'shrinks'],
   ['WORKS', percentOf, 'right'],
@@ -39,7 +39,7 @@ const skillTable: Table<Skill> = [
   ['INSTRUCTIONS', 'instructions', 'shrinks'],
 ];
 
-const useTable: Table<SkillUse> = [
+const useTable: Columns<SkillUse> = [
   ['USED', ({ at }, { now }) => formatAge(at, now), 'right'],
   ['OUTCOME', 'outcome'],
   ['LEVEL', 'level', 'right'],

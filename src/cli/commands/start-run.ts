@@ -1,13 +1,21 @@
 /** `run` and `rerun`: a new run of a file or a stored pipeline, or of what an earlier run did. */
 import { Priority } from '../../contracts/primitives.ts';
-import { RerunPreview, Run } from '../../contracts/run.ts';
+import { BulkAnswer, RerunPreview, Run } from '../../contracts/run.ts';
 import { jsonBody, path } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
 import { oneOf, parsed, procedure, type Term } from '../command.ts';
-import { UsageError } from '../errors.ts';
-import { budgetOption, collectPair, jobHelp, readDurationMs, resolveRunId } from '../input/arguments.ts';
+import { exitCodes, UsageError } from '../errors.ts';
+import {
+  budgetOption,
+  collectPair,
+  isFileArgument,
+  jobHelp,
+  readDurationMs,
+  readSource,
+  resolveRunId,
+} from '../input/arguments.ts';
 import { prepareRun, readJob } from '../input/run-request.ts';
-import type { Table } from '../render/print.ts';
+import type { Columns } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
 import { watchRun } from '../watch/watch-run.ts';
 
@@ -55,13 +63,84 @@ const mockOption: Term<string | true | undefined> = {
   about: 'run it here, without a server, against mocks (default: mocks.yaml beside it)',
 };
 
+// Many runs of one stored pipeline: a job per line, sent a thousand at a time.
+
+interface BulkArguments {
+  /** Name of a stored pipeline. */
+  readonly target: string;
+  /** Path of the jobs, or `-`. */
+  readonly bulk: string;
+  readonly idempotencyKey?: string | undefined;
+  /** The same for all runs. */
+  readonly request: Readonly<Record<string, unknown>>;
+}
+
+const atOnce = 1_000;
+
+interface Line {
+  /** `jobs.jsonl, line 7` */
+  readonly place: string;
+  readonly job: unknown;
+}
+
+interface Lines {
+  readonly jobs: readonly Line[];
+  /** How many are no JSON; each was told. */
+  readonly broken: number;
+}
+
+async function readJobs({ shell, print }: Session, path: string): Promise<Lines> {
+  const { name, text } = await readSource(path, shell.stdin);
+  const jobs: Line[] = [];
+  let broken = 0;
+  for (const [index, line] of text.split('\n').entries()) {
+    if (line.trim() === '') continue;
+    const place = `${name}, line ${index + 1}`;
+    try {
+      jobs.push({ place, job: JSON.parse(line) });
+    } catch (fault) {
+      print.remark(`${place}: ${fault instanceof Error ? fault.message : fault}`);
+      broken++;
+    }
+  }
+  if (jobs.length === 0) throw new UsageError(`${name} holds no job; write one JSON object per line`);
+  return { jobs, broken };
+}
+
+/** Prints the id of each run that was taken, and why another was not. */
+async function runBulk(session: Session, given: BulkArguments): Promise<void> {
+  const { client, print, json, shell } = session;
+  if (await isFileArgument(given.target)) {
+    throw new UsageError(`--bulk goes with the name of a stored pipeline; ${given.target} is a file`);
+  }
+  const { jobs, broken } = await readJobs(session, given.bulk);
+  let refused = broken;
+  for (let at = 0; at < jobs.length; at += atOnce) {
+    const lines = jobs.slice(at, at + atOnce);
+    const runs = lines.map(({ job }) => ({ pipeline: given.target, ...given.request, job }));
+    const key = given.idempotencyKey === undefined ? undefined : `${given.idempotencyKey}.${at / atOnce}`;
+    const { value, text } = await client.post('/v1/runs/bulk', BulkAnswer, jsonBody({ runs }, key));
+    refused += value.items.filter(({ run_id }) => run_id === undefined).length;
+    if (json) {
+      print.json(text);
+      continue;
+    }
+    for (const [index, { run_id, error }] of value.items.entries()) {
+      if (run_id !== undefined) print.line(run_id);
+      else print.remark(`${lines[index]?.place}: ${error?.code}: ${error?.detail}`);
+    }
+  }
+  const all = jobs.length + broken;
+  print.remark(`${all - refused} of ${all} runs were started`);
+  if (refused > 0) shell.exitWith(exitCodes.failed);
+}
+
 /** Options of a run by itself. */
 const ofOne = ['job', 'file', 'watch', 'timeout'] as const;
 
 async function runMany(session: Session, target: string, bulk: string, options: RunGiven): Promise<void> {
   const given = ofOne.find((name) => options[name] !== undefined);
   if (given !== undefined) throw new UsageError(`--${given} is of one run; it does not go with --bulk`);
-  const { runBulk } = await import('../input/bulk-run.ts');
   const { version, alias, priority, budget: budget_ceiling_usd, label: labels, idempotencyKey } = options;
   const request = { version, alias, priority, budget_ceiling_usd, labels };
   await runBulk(session, { target, bulk, idempotencyKey, request });
@@ -128,7 +207,7 @@ interface PreviewRow {
   readonly reason: string | null;
 }
 
-const previewTable: Table<PreviewRow> = [
+const previewTable: Columns<PreviewRow> = [
   ['STEP', 'id'],
   ['', ({ reason }, { style }) => (reason === null ? style.dim('✓ kept') : style.cyan('● again'))],
   ['WHY', 'reason', 'shrinks'],

@@ -10,15 +10,15 @@ import {
 import { emptyBody, jsonBody, path } from '../client/api-client.ts';
 import { command, group, listed, procedure } from '../command.ts';
 import { exitCodes } from '../errors.ts';
-import type { Table } from '../render/print.ts';
+import type { Columns } from '../render/print.ts';
 
-const webhookTable: Table<Webhook> = [
+const webhookTable: Columns<Webhook> = [
   ['WEBHOOK', 'webhook_id'],
   ['EVENTS', ({ events }) => events.join(' ')],
   ['URL', 'url'],
 ];
 
-const deliveryTable: Table<WebhookDelivery> = [
+const deliveryTable: Columns<WebhookDelivery> = [
   ['AT', 'created_at'],
   ['EVENT', 'event'],
   ['STATE', 'state'],

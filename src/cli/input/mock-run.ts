@@ -20,7 +20,7 @@ import {
 import { exitCodes, UsageError } from '../errors.ts';
 import { countFindings, renderFindings } from '../render/findings.ts';
 import { type AnyState, formatDuration, formatState, formatUsd } from '../render/formats.ts';
-import { createPrinter, type Printer, type Table } from '../render/print.ts';
+import { type Columns, createPrinter, type Printer } from '../render/print.ts';
 import { indentJson } from '../render/run.ts';
 import type { Shell } from '../shell.ts';
 import { isFile, isFileArgument, readSource, type SourceFile } from './arguments.ts';
@@ -39,7 +39,7 @@ function describeError({ error, state }: Step, { style }: Pick<Printer, 'style'>
   return style.red(`${error.code}: ${error.message}`);
 }
 
-const stepTable: Table<Step> = [
+const stepTable: Columns<Step> = [
   ['STEP', ({ id, item }) => (item === 0 ? id : `  ${id}[${item}]`)],
   ['STATE', ({ state }, { style }) => formatState(state satisfies StepState, style)],
   ['ATTEMPT', ({ attempts }) => (attempts === 0 ? '' : String(attempts)), 'right'],

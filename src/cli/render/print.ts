@@ -149,7 +149,7 @@ interface Look extends TableLayout {
 }
 
 /** A column each: its header, what stands in a row, and how it is set. */
-export type Table<Row, Layout extends TableLayout = Look> = readonly (readonly [
+export type Columns<Row, Layout extends TableLayout = Look> = readonly (readonly [
   header: string,
   cell: Cell<Row, Layout>,
   ...set: readonly ('right' | 'shrinks')[],
@@ -157,7 +157,7 @@ export type Table<Row, Layout extends TableLayout = Look> = readonly (readonly [
 
 /** One line per row under the headers, as `renderTable` sets them. */
 export function renderRows<Row, Layout extends TableLayout>(
-  table: Table<Row, Layout>,
+  table: Columns<Row, Layout>,
   rows: readonly Row[],
   layout: Layout,
 ): string[] {
@@ -180,7 +180,7 @@ export interface Printer {
   readonly width: number;
   readonly line: (text?: string) => void;
   readonly lines: (texts: readonly string[]) => void;
-  readonly table: <Row>(table: Table<Row>, rows: readonly Row[]) => void;
+  readonly table: <Row>(table: Columns<Row>, rows: readonly Row[]) => void;
   /** An API answer as it came, ended by a newline. */
   readonly json: (text: string) => void;
   /** To stderr. */

@@ -26,7 +26,7 @@ function noPlace(pointer: string): UsageError {
 }
 
 /** Undefined when nothing stands there. @throws UsageError */
-export function readPlace(document: Json | undefined, pointer: string): Json | undefined {
+function readPlace(document: Json | undefined, pointer: string): Json | undefined {
   if (findPointerFault(pointer) !== null) throw noPlace(pointer);
   return document === undefined ? undefined : valueAt(document, pointer);
 }

@@ -4,9 +4,9 @@
  */
 import type { Candidate, Decision, RouteDispatch } from '../../contracts/decision.ts';
 import { formatDuration, formatUsd } from './formats.ts';
-import { renderRows, type Table, type TableLayout } from './print.ts';
+import { type Columns, renderRows, type TableLayout } from './print.ts';
 
-const candidateTable: Table<Candidate, TableLayout> = [
+const candidateTable: Columns<Candidate, TableLayout> = [
   ['CANDIDATE', 'endpoint', 'shrinks'],
   ['TIER', 'tier', 'right'],
   ['COST', ({ cost_usd }) => (cost_usd === null ? '' : formatUsd(cost_usd)), 'right'],

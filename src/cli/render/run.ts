@@ -8,7 +8,7 @@ import type { Json } from '../../contracts/primitives.ts';
 import type { Attempt, CachedFrom, Run, RunStep, StepDetail, StepState } from '../../contracts/run.ts';
 import type { Session } from '../client/session.ts';
 import { formatDuration, formatRunState, formatSpan, formatState, formatUsd } from './formats.ts';
-import { cutText, renderRows, type Style, type Table, type TableLayout } from './print.ts';
+import { type Columns, cutText, renderRows, type Style, type TableLayout } from './print.ts';
 import { renderDecision, renderDispatch } from './routing.ts';
 
 interface RunTableLayout extends TableLayout {
@@ -81,7 +81,7 @@ function describeCost({ attempts, cost_usd }: RunStep): string {
   return attempts === 0 && cost_usd === 0 ? '' : formatUsd(cost_usd);
 }
 
-const stepTable: Table<RunStep, RunTableLayout> = [
+const stepTable: Columns<RunStep, RunTableLayout> = [
   ['STEP', 'id'],
   ['STATE', (step, { style }) => formatStepState(step, style)],
   [
