@@ -3,9 +3,8 @@
  * starting up stays fast whatever the others import.
  */
 import type { Command } from 'commander';
+import type { Register } from './command.ts';
 import type { Shell } from './shell.ts';
-
-type Register = (program: Command, shell: Shell) => void;
 
 /** In the order of the help text. */
 const loaders: Readonly<Record<string, () => Promise<Register>>> = {
@@ -48,7 +47,7 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   webhooks: async () => (await import('./commands/webhooks.ts')).registerWebhooksCommand,
   recover: async () => (await import('./commands/programs.ts')).registerRecoverCommand,
   purge: async () => (await import('./commands/programs.ts')).registerPurgeCommand,
-  projects: async () => (await import('./commands/projects.ts')).registerProjectsCommand,
+  projects: async () => (await import('./commands/access.ts')).registerProjectsCommand,
   keys: async () => (await import('./commands/access.ts')).registerKeysCommand,
   audit: async () => (await import('./commands/access.ts')).registerAuditCommand,
   sessions: async () => (await import('./commands/access.ts')).registerSessionsCommand,

@@ -3,6 +3,8 @@
  * as it came, which is what `--json` prints. Every failure is a ProblemError (the API said no) or an
  * UnreachableError (nobody that speaks Capstan answered).
  */
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import type { z } from 'zod';
 import { Problem } from '../../contracts/problem.ts';
 import { type ProblemAnswer, ProblemError, UnreachableError } from '../errors.ts';
@@ -49,7 +51,7 @@ export interface ApiClient {
     body: RequestBody,
   ) => Promise<ApiAnswer<Value>>;
   /** Answers the body's text, which may be empty. */
-  readonly remove: (path: string) => Promise<string>;
+  readonly remove: (path: string, query?: Query) => Promise<ApiAnswer<string>>;
   /** Any answer as it comes, for event streams and files. */
   readonly open: (path: string, options?: StreamOptions) => Promise<Response>;
 }
@@ -65,6 +67,13 @@ async function waitLong(): Promise<RequestInit> {
   const { Agent } = await import('undici');
   return { dispatcher: new Agent({ headersTimeout: 0, bodyTimeout: 0 }) } as object;
 }
+
+/** A path of the API, whose parts may hold any text: path`/v1/keys/${id}/rotate`. */
+export function path(fixed: TemplateStringsArray, ...parts: readonly string[]): string {
+  return String.raw({ raw: fixed }, ...parts.map(encodeURIComponent));
+}
+
+export const emptyBody: RequestBody = { text: '', type: 'application/json' };
 
 export function jsonBody(value: unknown, idempotencyKey?: string): RequestBody {
   return {
@@ -192,7 +201,50 @@ export function createApiClient(connection: Connection): ApiClient {
       parseAnswer(connection.url, schema, await sendForText(withQuery(path, query), {}, timeoutByPath[path])),
     post: submit('POST'),
     put: submit('PUT'),
-    remove: (path) => sendForText(path, { method: 'DELETE' }),
+    remove: async (path, query) => {
+      const text = await sendForText(withQuery(path, query), { method: 'DELETE' });
+      return { value: text, text };
+    },
     open: (path, { query, ...options } = {}) => reach(() => send(withQuery(path, query), options)),
   };
+}
+
+interface ListPage<Item> {
+  readonly items: readonly Item[];
+  readonly next_cursor: string | null;
+}
+
+/** A list to its end, as one page. */
+export async function getAll<Item>(
+  client: ApiClient,
+  list: string,
+  schema: z.ZodType<ListPage<Item>>,
+): Promise<ApiAnswer<ListPage<Item>>> {
+  const items: Item[] = [];
+  let cursor: string | undefined;
+  do {
+    const { value } = await client.get(list, schema, { limit: 200, cursor });
+    items.push(...value.items);
+    cursor = value.next_cursor ?? undefined;
+  } while (cursor !== undefined);
+  const all = { items, next_cursor: null };
+  return { value: all, text: JSON.stringify(all) };
+}
+
+interface DownloadOptions extends StreamOptions {
+  readonly to: NodeJS.WritableStream;
+}
+
+/** A long list, as it comes. */
+export async function download(
+  client: ApiClient,
+  from: string,
+  { to, ...options }: DownloadOptions,
+): Promise<void> {
+  const { body } = await client.open(from, options);
+  try {
+    await pipeline(Readable.from(body ?? []), to, { end: false });
+  } catch (thrown) {
+    throw toUnreachable(client.connection.url, thrown);
+  }
 }

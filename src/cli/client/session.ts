@@ -1,15 +1,14 @@
 /**
- * What every command that talks to the API begins with: its common options, a client and a printer; and the
+ * What every command that talks to the API begins with: a client and a printer; and the
  * addresses of the console that a browser may open.
  */
 
 import { spawn } from 'node:child_process';
-import type { Command } from 'commander';
 import { LoginLink } from '../../contracts/sign-in.ts';
 import { ProblemError } from '../errors.ts';
 import { createPrinter, type Printer } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
-import { type ApiClient, createApiClient } from './api-client.ts';
+import { type ApiClient, createApiClient, emptyBody } from './api-client.ts';
 import { type ConnectionFlags, resolveConnection } from './connection.ts';
 
 export interface CommonOptions extends ConnectionFlags {
@@ -24,16 +23,6 @@ export interface Session {
   readonly shell: Shell;
 }
 
-export function addCommonOptions(command: Command): Command {
-  return command
-    .option('--json', "print the API's JSON")
-    .optionsGroup('Connection (else CAPSTAN_URL, CAPSTAN_API_KEY, CAPSTAN_PROJECT, else the running stack):')
-    .option('--url <url>', 'where the API is')
-    .option('--key <key>', 'API key')
-    .option('--project <id>', 'project')
-    .option('--data <dir>', 'folder of the running stack (default: CAPSTAN_DATA, else .capstan)');
-}
-
 export async function openSession(options: CommonOptions, shell: Shell): Promise<Session> {
   return {
     client: createApiClient(await resolveConnection(options, shell.environment)),
@@ -45,7 +34,7 @@ export async function openSession(options: CommonOptions, shell: Shell): Promise
 
 /** @param next where to go in the console once signed in. @throws ProblemError when the key is not allowed to */
 export async function createLoginLink(client: ApiClient, next?: string): Promise<LoginLink> {
-  const { value } = await client.post('/v1/login-links', LoginLink, { text: '', type: 'application/json' });
+  const { value } = await client.post('/v1/login-links', LoginLink, emptyBody);
   if (next === undefined) return value;
   const url = new URL(value.url);
   url.searchParams.set('next', next);

@@ -1,87 +1,44 @@
-/** Who may use the API: `keys`, `login` and the `sessions` of browsers, and by `audit` what was done to them. */
-
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { type Command, InvalidArgumentError, Option } from 'commander';
-import { KeyCreated, KeyList, KeyRevoked, Scope } from '../../contracts/access.ts';
+/**
+ * Who may use the API: `keys`, `login` and the `sessions` of browsers, by `audit` what was done to them, and the
+ * `projects` that they are for.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { InvalidArgumentError } from 'commander';
+import {
+  Erasure,
+  type Key,
+  KeyCreated,
+  KeyList,
+  KeyRevoked,
+  type Project,
+  ProjectList,
+  Scope,
+} from '../../contracts/access.ts';
+import { erasureCounted } from '../../contracts/bounds.ts';
 import { SessionList, SessionsRevoked } from '../../contracts/sign-in.ts';
-import { jsonBody, toUnreachable } from '../client/api-client.ts';
-import { addCommonOptions, type CommonOptions, createLoginLink, openSession } from '../client/session.ts';
-import { UsageError } from '../errors.ts';
+import { type ApiAnswer, download, getAll, jsonBody, path } from '../client/api-client.ts';
+import { createLoginLink, type Session } from '../client/session.ts';
+import { command, group, listed, parsed, procedure, required } from '../command.ts';
+import { exitCodes, UnreachableError, UsageError } from '../errors.ts';
 import { collectText, readDurationMs } from '../input/arguments.ts';
-import { formatAge } from '../render/formats.ts';
-import type { Column } from '../render/print.ts';
-import type { Shell } from '../shell.ts';
+import { formatAge, formatCounts, formatDailyLimit } from '../render/formats.ts';
+import type { Columns, Printer } from '../render/print.ts';
 
-interface CreateOptions extends CommonOptions {
-  readonly scope: readonly string[];
-  readonly for?: readonly string[];
-  readonly expires?: number;
+function stateOf({ revoked_at, expires_at }: Key, now: number): string {
+  if (revoked_at !== null) return 'revoked';
+  return expires_at !== null && Date.parse(expires_at) <= now ? 'expired' : 'valid';
 }
 
-const keyColumns: readonly Column[] = [
-  { header: 'KEY' },
-  { header: 'NAME', shrinks: true },
-  { header: 'STATE' },
-  { header: 'SCOPES', shrinks: true },
-  { header: 'PROJECTS', shrinks: true },
-  { header: 'CREATED', align: 'right' },
+const keyTable: Columns<Key> = [
+  ['KEY', 'key_id'],
+  ['NAME', 'name', 'shrinks'],
+  ['STATE', (key, { now }) => stateOf(key, now)],
+  ['SCOPES', ({ scopes }) => scopes.join(' '), 'shrinks'],
+  ['PROJECTS', ({ projects }) => projects.join(' '), 'shrinks'],
+  ['CREATED', ({ created_at }, { now }) => formatAge(created_at, now), 'right'],
 ];
 
-function stateOf(revokedAt: string | null, expiresAt: string | null, now: number): string {
-  if (revokedAt !== null) return 'revoked';
-  return expiresAt !== null && Date.parse(expiresAt) <= now ? 'expired' : 'valid';
-}
-
-async function listKeys(options: CommonOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const { value, text } = await client.get('/v1/keys', KeyList, { limit: 200 });
-  if (json) return print.json(text);
-  const now = shell.now();
-  const rows = value.items.map((key) => [
-    key.key_id,
-    key.name,
-    stateOf(key.revoked_at, key.expires_at, now),
-    key.scopes.join(' '),
-    key.projects.join(' '),
-    formatAge(key.created_at, now),
-  ]);
-  print.table(keyColumns, rows);
-}
-
-async function create(name: string, options: CreateOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const own = client.connection.project;
-  const projects = options.for ?? (own === undefined ? [] : [own]);
-  if (projects.length === 0) throw new UsageError('say with --for which project the key is for');
-  const { expires } = options;
-  const expires_at = expires === undefined ? undefined : new Date(shell.now() + expires).toISOString();
-  const body = jsonBody({ name, projects, scopes: options.scope, expires_at });
-  const { value, text } = await client.post('/v1/keys', KeyCreated, body);
-  if (json) return print.json(text);
-  print.line(value.key);
-  print.remark(`key ${value.key_id}; it is not shown again`);
-}
-
-async function rotate(
-  keyId: string,
-  { overlap, ...options }: CommonOptions & { readonly overlap?: number },
-  shell: Shell,
-): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const body = jsonBody(overlap === undefined ? {} : { overlap_s: Math.round(overlap / 1_000) });
-  const path = `/v1/keys/${encodeURIComponent(keyId)}/rotate`;
-  const { value, text } = await client.post(path, KeyCreated, body);
-  if (json) return print.json(text);
-  print.line(value.key);
-  print.remark(`key ${value.key_id}; its new secret is not shown again`);
-}
-
-async function revokeKeys(keyId: string, options: CommonOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const text = await client.remove(`/v1/keys/${encodeURIComponent(keyId)}`);
-  if (json) return print.json(text);
-  const { key_ids, going_on } = KeyRevoked.parse(JSON.parse(text));
+function showRevoked(keyId: string, { key_ids, going_on }: KeyRevoked, print: Printer): void {
   print.line(`revoked ${[keyId, ...key_ids.filter((id) => id !== keyId)].join(', ')}`);
   const left = [
     ...going_on.webhooks.map(({ webhook_id, project_id, url }) => `  ${webhook_id}  ${project_id}  ${url}`),
@@ -94,147 +51,120 @@ async function revokeKeys(keyId: string, options: CommonOptions, shell: Shell): 
   for (const line of left) print.remark(line);
 }
 
-function addCreate(keys: Command, shell: Shell): void {
-  const command = keys
-    .command('create')
-    .description('make a key; it is printed once')
-    .argument('<name>', 'what it is for')
-    .addOption(
-      new Option(
-        '-s, --scope <scope>',
-        `what it may do (repeatable): ${Scope.options.join(', ')}, capability:register:NAME, capability:register:PREFIX*`,
-      )
-        .argParser(collectText)
-        .makeOptionMandatory(),
-    )
-    .option('--for <project>', 'a project it is for (repeatable; default: the current one)', collectText)
-    .option('--expires <duration>', 'stops working after this long, such as 30d', readDurationMs)
-    .addHelpText('after', '\nExample:\n  capstan keys create ci --scope run:write --scope run:read')
-    .action((name: string, options: CreateOptions) => create(name, options, shell));
-  addCommonOptions(command);
-}
+const keyArgument = { '<key-id>': 'as `keys ls` shows it' } as const;
 
-function addRotate(keys: Command, shell: Shell): void {
-  const command = keys
-    .command('rotate')
-    .description('give a key another secret; it is printed once')
-    .argument('<key-id>', 'as `keys ls` shows it')
-    .option('--overlap <duration>', 'how long the former secret works on (default: 1d)', readDurationMs)
-    .addHelpText('after', '\nExample:\n  capstan keys rotate KEY_ID --overlap 1h')
-    .action((keyId: string, options: CommonOptions) => rotate(keyId, options, shell));
-  addCommonOptions(command);
-}
+export const registerKeysCommand = group('keys', 'list, make, rotate and revoke API keys', [
+  command('ls', {
+    about: 'list keys',
+    example: 'capstan keys ls',
+    call: ({ client }) => client.get('/v1/keys', KeyList, { limit: 200 }),
+    show: listed(keyTable),
+  }),
+  command('create', {
+    about: 'make a key; it is printed once',
+    example: 'capstan keys create ci --scope run:write --scope run:read',
+    args: { '<name>': 'what it is for' },
+    options: {
+      '-s, --scope <scope>': required(
+        parsed(
+          `what it may do (repeatable): ${Scope.options.join(', ')}, capability:register:NAME, capability:register:PREFIX*`,
+          collectText,
+        ),
+      ),
+      '--for <project>': parsed('a project it is for (repeatable; default: the current one)', collectText),
+      '--expires <duration>': parsed('stops working after this long, such as 30d', readDurationMs),
+    },
+    call: ({ client, shell }, { name, scope: scopes, for: chosen, expires }) => {
+      const own = client.connection.project;
+      const projects = chosen ?? (own === undefined ? [] : [own]);
+      if (projects.length === 0) throw new UsageError('say with --for which project the key is for');
+      const expires_at = expires === undefined ? undefined : new Date(shell.now() + expires).toISOString();
+      return client.post('/v1/keys', KeyCreated, jsonBody({ name, projects, scopes, expires_at }));
+    },
+    show: ({ key, key_id }, { print }) => {
+      print.line(key);
+      print.remark(`key ${key_id}; it is not shown again`);
+    },
+  }),
+  command('rotate', {
+    about: 'give a key another secret; it is printed once',
+    example: 'capstan keys rotate KEY_ID --overlap 1h',
+    args: keyArgument,
+    options: {
+      '--overlap <duration>': parsed('how long the former secret works on (default: 1d)', readDurationMs),
+    },
+    call: ({ client }, { keyId, overlap }) => {
+      const body = jsonBody(overlap === undefined ? {} : { overlap_s: Math.round(overlap / 1_000) });
+      return client.post(path`/v1/keys/${keyId}/rotate`, KeyCreated, body);
+    },
+    show: ({ key, key_id }, { print }) => {
+      print.line(key);
+      print.remark(`key ${key_id}; its new secret is not shown again`);
+    },
+  }),
+  command('revoke', {
+    about: 'make a key stop working, and all keys that it made',
+    example: 'capstan keys revoke KEY_ID',
+    args: keyArgument,
+    call: ({ client }, { keyId }) => client.remove(path`/v1/keys/${keyId}`),
+    show: (text, { print }, { keyId }) => showRevoked(keyId, KeyRevoked.parse(JSON.parse(text)), print),
+  }),
+]);
 
-export function registerKeysCommand(program: Command, shell: Shell): void {
-  const keys = program.command('keys').description('list, make, rotate and revoke API keys');
-  const listed = keys
-    .command('ls')
-    .description('list keys')
-    .addHelpText('after', '\nExample:\n  capstan keys ls')
-    .action((options: CommonOptions) => listKeys(options, shell));
-  addCommonOptions(listed);
-  addCreate(keys, shell);
-  addRotate(keys, shell);
-  const revoked = keys
-    .command('revoke')
-    .description('make a key stop working, and all keys that it made')
-    .argument('<key-id>', 'as `keys ls` shows it')
-    .addHelpText('after', '\nExample:\n  capstan keys revoke KEY_ID')
-    .action((keyId: string, options: CommonOptions) => revokeKeys(keyId, options, shell));
-  addCommonOptions(revoked);
-}
+export const registerLoginCommand = command('login', {
+  about: 'print a link that signs a browser in to the console',
+  example: 'capstan login',
+  call: async ({ client }) => {
+    const link = await createLoginLink(client);
+    return { value: link, text: JSON.stringify(link) };
+  },
+  show: ({ url }, { print }) => {
+    print.line(url);
+    print.remark('it signs one browser in, once, within 10 minutes');
+  },
+});
 
-async function login(options: CommonOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const link = await createLoginLink(client);
-  if (json) return print.json(JSON.stringify(link));
-  print.line(link.url);
-  print.remark('it signs one browser in, once, within 10 minutes');
-}
-
-export function registerLoginCommand(program: Command, shell: Shell): void {
-  const command = program
-    .command('login')
-    .description('print a link that signs a browser in to the console')
-    .addHelpText('after', '\nExample:\n  capstan login')
-    .action((options: CommonOptions) => login(options, shell));
-  addCommonOptions(command);
-}
-
-interface UserOptions extends CommonOptions {
-  readonly user?: string;
-}
-
-const sessionColumns: readonly Column[] = [
-  { header: 'SESSION' },
-  { header: 'WHO' },
-  { header: 'NAME', shrinks: true },
-  { header: 'OPENED', align: 'right' },
-  { header: 'CHECKED', align: 'right' },
+const sessionTable: Columns<SessionList['items'][number]> = [
+  ['SESSION', 'session_id'],
+  ['WHO', 'key_id'],
+  ['NAME', 'name', 'shrinks'],
+  ['OPENED', ({ opened_at }, { now }) => formatAge(opened_at, now), 'right'],
+  ['CHECKED', ({ checked_at }, { now }) => (checked_at === null ? '' : formatAge(checked_at, now)), 'right'],
 ];
 
-async function listSessions({ user, ...options }: UserOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const { value, text } = await client.get('/v1/sessions', SessionList, { limit: 200, user });
-  if (json) return print.json(text);
-  const now = shell.now();
-  const rows = value.items.map(({ session_id, key_id, name, opened_at, checked_at }) => [
-    session_id,
-    key_id,
-    name,
-    formatAge(opened_at, now),
-    checked_at === null ? '' : formatAge(checked_at, now),
-  ]);
-  print.table(sessionColumns, rows);
-}
+const userOption = {
+  '--user <user>': 'an e-mail address, a subject at the provider, or the id of a person or key',
+} as const;
 
-async function revokeSessions(
-  id: string | undefined,
-  { user, ...options }: UserOptions,
-  shell: Shell,
-): Promise<void> {
-  if ((id === undefined) === (user === undefined))
-    throw new UsageError('say which session, or with --user whose');
-  const { client, print, json } = await openSession(options, shell);
-  if (id !== undefined) {
-    await client.remove(`/v1/sessions/${encodeURIComponent(id)}`);
-    return json ? undefined : print.line(`ended ${id}`);
-  }
-  const { value, text } = await client.post('/v1/sessions/revoke', SessionsRevoked, jsonBody({ user }));
-  if (json) return print.json(text);
-  print.line(`ended ${value.revoked} ${value.revoked === 1 ? 'session' : 'sessions'} of ${user}`);
-  if (value.revoked > 0) print.remark('they are out within 5 s, and may sign in again');
-}
-
-const user = [
-  '--user <user>',
-  'an e-mail address, a subject at the provider, or the id of a person or key',
-] as const;
-
-export function registerSessionsCommand(program: Command, shell: Shell): void {
-  const sessions = program.command('sessions').description('list and end sessions of browsers');
-  const listed = sessions
-    .command('ls')
-    .description('list the browsers that are signed in')
-    .option(...user)
-    .addHelpText('after', '\nExample:\n  capstan sessions ls')
-    .action((options: UserOptions) => listSessions(options, shell));
-  addCommonOptions(listed);
-  const revoked = sessions
-    .command('revoke')
-    .description('end a session, or all of a user, within 5 s everywhere')
-    .argument('[session-id]', 'as `sessions ls` shows it')
-    .option(...user)
-    .addHelpText('after', '\nExample:\n  capstan sessions revoke --user anna@example.org')
-    .action((id: string | undefined, options: UserOptions) => revokeSessions(id, options, shell));
-  addCommonOptions(revoked);
-}
-
-interface ExportOptions extends CommonOptions {
-  readonly from?: string;
-  readonly to?: string;
-  readonly subject?: string;
-}
+export const registerSessionsCommand = group('sessions', 'list and end sessions of browsers', [
+  command('ls', {
+    about: 'list the browsers that are signed in',
+    example: 'capstan sessions ls',
+    options: userOption,
+    call: ({ client }, { user }) => client.get('/v1/sessions', SessionList, { limit: 200, user }),
+    show: listed(sessionTable),
+  }),
+  procedure('revoke', {
+    about: 'end a session, or all of a user, within 5 s everywhere',
+    example: 'capstan sessions revoke --user anna@example.org',
+    args: { '[session-id]': 'as `sessions ls` shows it' },
+    options: userOption,
+    before: ({ sessionId, user }) => {
+      if ((sessionId === undefined) === (user === undefined))
+        throw new UsageError('say which session, or with --user whose');
+    },
+    run: async ({ client, print, json }, { sessionId, user }) => {
+      if (sessionId !== undefined) {
+        await client.remove(path`/v1/sessions/${sessionId}`);
+        return json ? undefined : print.line(`ended ${sessionId}`);
+      }
+      const { value, text } = await client.post('/v1/sessions/revoke', SessionsRevoked, jsonBody({ user }));
+      if (json) return print.json(text);
+      print.line(`ended ${value.revoked} ${value.revoked === 1 ? 'session' : 'sessions'} of ${user}`);
+      if (value.revoked > 0) print.remark('they are out within 5 s, and may sign in again');
+    },
+  }),
+]);
 
 /** A day begins at midnight UTC. */
 function readMoment(text: string): string {
@@ -243,29 +173,117 @@ function readMoment(text: string): string {
   throw new InvalidArgumentError('Write a day or a moment, such as 2026-01-31 or 2026-01-31T08:00:00Z.');
 }
 
-async function exportAudit({ from, to, subject, ...options }: ExportOptions, shell: Shell): Promise<void> {
-  const { client } = await openSession(options, shell);
-  const headers = { accept: 'application/x-ndjson' };
-  const response = await client.open('/v1/audit', { query: { from, to, subject }, headers });
+export const registerAuditCommand = group('audit', 'what was done to keys, people, limits and the like', [
+  procedure('export', {
+    about: 'print the audit log, oldest first, an entry of JSON a line',
+    example: 'capstan audit export --from 2026-01-01 --to 2026-02-01 > audit.ndjson',
+    options: {
+      '--from <moment>': parsed('from this day or moment on', readMoment),
+      '--to <moment>': parsed('up to, and without, this day or moment', readMoment),
+      '--subject <id>': 'only what was done to this key, person, skill, …',
+    },
+    run: ({ client, shell }, { from, to, subject }) => {
+      const headers = { accept: 'application/x-ndjson' };
+      return download(client, '/v1/audit', { query: { from, to, subject }, headers, to: shell.stdout });
+    },
+  }),
+]);
+
+// `projects`: the erasure of one is watched to its end. Ctrl-C only stops the watching.
+
+const pollMs = 500;
+
+function erasurePath(projectId: string): string {
+  return path`/v1/projects/${projectId}/erasure`;
+}
+
+/** What is left, on one line. */
+function describeLeft({ left }: Erasure): string {
+  const counts = formatCounts(left, erasureCounted).map((line) => line.trim().replaceAll(/ +/g, ' '));
+  return counts.length === 0 ? 'left: the ledger and the audit log' : `left: ${counts.join(', ')}`;
+}
+
+function showEnd({ print, json }: Session, projectId: string, { value, text }: ApiAnswer<Erasure>): void {
+  if (json) {
+    print.json(text);
+    return;
+  }
+  print.line(`${projectId} is erased; ledger and audit log call it ${value.pseudonym}`);
+  const lines = formatCounts(value.deleted);
+  if (lines.length > 0) print.lines(['deleted:', ...lines]);
+}
+
+/** @param first how far it is now @returns the exit code */
+async function watchErasure(session: Session, projectId: string, first: ApiAnswer<Erasure>): Promise<number> {
+  const { client, print, json, shell } = session;
+  const stop = new AbortController();
+  const release = shell.onInterrupt(() => stop.abort());
   try {
-    await pipeline(Readable.from(response.body ?? []), shell.stdout, { end: false });
+    let answer = first;
+    let told = '';
+    while (answer.value.state !== 'erased') {
+      const line = describeLeft(answer.value);
+      if (line !== told && !json) print.remark(line);
+      told = line;
+      await delay(pollMs, undefined, { signal: stop.signal });
+      answer = await client.get(erasurePath(projectId), Erasure);
+    }
+    showEnd(session, projectId, answer);
+    return exitCodes.ok;
   } catch (thrown) {
-    throw toUnreachable(client.connection.url, thrown);
+    if (!stop.signal.aborted) throw thrown;
+    print.remark(`The erasure goes on. Watch again: capstan projects erase ${projectId} --yes`);
+    return exitCodes.interrupted;
+  } finally {
+    release();
   }
 }
 
-export function registerAuditCommand(program: Command, shell: Shell): void {
-  const audit = program.command('audit').description('what was done to keys, people, limits and the like');
-  const command = audit
-    .command('export')
-    .description('print the audit log, oldest first, an entry of JSON a line')
-    .option('--from <moment>', 'from this day or moment on', readMoment)
-    .option('--to <moment>', 'up to, and without, this day or moment', readMoment)
-    .option('--subject <id>', 'only what was done to this key, person, skill, …')
-    .addHelpText(
-      'after',
-      '\nExample:\n  capstan audit export --from 2026-01-01 --to 2026-02-01 > audit.ndjson',
-    )
-    .action((options: ExportOptions) => exportAudit(options, shell));
-  addCommonOptions(command);
+/** @throws UsageError unless it is under way or done already */
+async function showWhatGoes({ client, print, json }: Session, projectId: string): Promise<void> {
+  const { value, text } = await client.get(erasurePath(projectId), Erasure);
+  const { state, left, requested_at } = value;
+  if (json) print.json(text);
+  else if (state === 'none') {
+    const lines = formatCounts(left, erasureCounted);
+    print.line(lines.length === 0 ? `${projectId} is empty` : `would be erased with ${projectId}:`);
+    print.lines(lines);
+  } else
+    print.line(`${projectId} ${state === 'erased' ? 'is erased' : `is being erased since ${requested_at}`}`);
+  if (state === 'none') throw new UsageError('erasing cannot be undone: say --yes to do it');
 }
+
+async function erase(session: Session, projectId: string): Promise<void> {
+  const { text } = await session.client.remove(path`/v1/projects/${projectId}`);
+  const parsed = Erasure.safeParse(JSON.parse(text));
+  if (!parsed.success)
+    throw new UnreachableError(`the answer is none that this version of capstan understands: ${text}`);
+  session.shell.exitWith(await watchErasure(session, projectId, { value: parsed.data, text }));
+}
+
+const projectTable: Columns<Project> = [
+  ['PROJECT', 'project_id'],
+  ['NAME', 'name', 'shrinks'],
+  ['TIMEZONE', 'timezone'],
+  ['DAILY LIMIT', ({ daily_limit_usd }) => formatDailyLimit(daily_limit_usd), 'right'],
+  ['CREATED', ({ created_at }, { now }) => formatAge(created_at, now), 'right'],
+];
+
+export const registerProjectsCommand = group('projects', 'list and erase projects', [
+  command('ls', {
+    about: 'list the projects of the key',
+    example: 'capstan projects ls',
+    isDefault: true,
+    call: ({ client }) => getAll(client, '/v1/projects', ProjectList),
+    show: listed(projectTable),
+  }),
+  procedure('erase', {
+    about:
+      'delete a project with all that is its own, and wait for the end (needs a key with the scope operator that holds another project)',
+    example: 'capstan projects erase PROJECT_ID --yes',
+    args: { '<project-id>': 'as `projects ls` shows it' },
+    options: { '--yes': 'do it; without, it is only said what would go' },
+    run: (session, { projectId, yes }) =>
+      yes === true ? erase(session, projectId) : showWhatGoes(session, projectId),
+  }),
+]);

@@ -2,7 +2,6 @@
  * What is registered, and calls without a pipeline: `capabilities`, their `publishers`, `exec`, and `route`, which
  * says where a call would go or why one went where it went.
  */
-import { type Command, Option } from 'commander';
 import {
   CapabilityDetail,
   CapabilityList,
@@ -15,31 +14,14 @@ import {
 } from '../../contracts/capability.ts';
 import { Decision, DecisionDetail, ExecAnswer } from '../../contracts/decision.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import { jsonBody } from '../client/api-client.ts';
-import { addCommonOptions, type CommonOptions, openSession, type Session } from '../client/session.ts';
-import { addRouteOptions, type RouteOptions, readInput, toRouteFields } from '../input/arguments.ts';
+import { getAll, jsonBody, path } from '../client/api-client.ts';
+import type { Session } from '../client/session.ts';
+import { asRow, command, group, listed, oneOf, procedure } from '../command.ts';
+import { readInput, routeOptions, toRouteFields } from '../input/arguments.ts';
 import { formatDuration, formatState, formatUsd } from '../render/formats.ts';
-import type { Column, Printer } from '../render/print.ts';
+import type { Columns, Printer } from '../render/print.ts';
 import { renderDecision, renderMoney } from '../render/routing.ts';
-import type { Shell } from '../shell.ts';
-import { indentJson } from '../watch/run-table.ts';
-
-interface CapabilitiesOptions extends CommonOptions {
-  readonly state?: string;
-  readonly tag?: string;
-}
-
-const instanceColumns: readonly Column[] = [
-  { header: 'CAPABILITY' },
-  { header: 'VERSION' },
-  { header: 'STATE' },
-  { header: 'PRICE', align: 'right' },
-  { header: 'IN FLIGHT', align: 'right' },
-  { header: 'QUEUE', align: 'right' },
-  { header: 'SPEED', align: 'right' },
-  { header: 'ENDPOINT', shrinks: true },
-  { header: 'REASON', shrinks: true },
-];
+import { indentJson } from '../render/run.ts';
 
 function formatPrice({ type, rate_usd }: CostModel): string {
   if (type === 'free') return 'free';
@@ -54,35 +36,21 @@ function formatReason({ reason, breaker: { state, until } }: Instance): string {
   return texts.join('; ');
 }
 
-function renderInstance(instance: Instance, print: Printer): string[] {
-  return [
-    instance.name,
-    instance.version,
-    formatState(instance.state, print.style),
-    formatPrice(instance.cost_model),
-    `${instance.in_flight}/${instance.max_concurrency}`,
-    instance.queue_depth === null ? '' : String(instance.queue_depth),
-    instance.duration_ms === null ? '' : formatDuration(instance.duration_ms),
-    instance.endpoint,
-    formatReason(instance),
-  ];
-}
+const instanceTable: Columns<Instance> = [
+  ['CAPABILITY', 'name'],
+  ['VERSION', 'version'],
+  ['STATE', ({ state }, { style }) => formatState(state, style)],
+  ['PRICE', ({ cost_model }) => formatPrice(cost_model), 'right'],
+  ['IN FLIGHT', ({ in_flight, max_concurrency }) => `${in_flight}/${max_concurrency}`, 'right'],
+  ['QUEUE', 'queue_depth', 'right'],
+  ['SPEED', ({ duration_ms: ms }) => (ms === null ? '' : formatDuration(ms)), 'right'],
+  ['ENDPOINT', 'endpoint', 'shrinks'],
+  ['REASON', formatReason, 'shrinks'],
+];
 
 function showInstances(instances: readonly Instance[], print: Printer): void {
-  const rows = instances.map((instance) => renderInstance(instance, print));
-  if (rows.length === 0) print.remark('no instances');
-  else print.table(instanceColumns, rows);
-}
-
-async function listAll({ client, print, json }: Session, options: CapabilitiesOptions): Promise<void> {
-  const { state, tag } = options;
-  const { value, text } = await client.get('/v1/capabilities', CapabilityList, { state, tag, limit: 200 });
-  if (json) return print.json(text);
-  showInstances(
-    value.items.flatMap(({ instances }) => instances),
-    print,
-  );
-  if (value.next_cursor !== null) print.remark('the first 200 capabilities; there are more');
+  if (instances.length === 0) print.remark('no instances');
+  else print.table(instanceTable, instances);
 }
 
 function renderSpec(spec: CapabilitySpec, { style }: Printer): string[] {
@@ -95,148 +63,93 @@ function renderSpec(spec: CapabilitySpec, { style }: Printer): string[] {
   ];
 }
 
+async function listAll(
+  { client, print, json }: Session,
+  filter: { readonly state: string | undefined; readonly tag: string | undefined },
+): Promise<void> {
+  const { value, text } = await client.get('/v1/capabilities', CapabilityList, { ...filter, limit: 200 });
+  if (json) return print.json(text);
+  showInstances(
+    value.items.flatMap(({ instances }) => instances),
+    print,
+  );
+  if (value.next_cursor !== null) print.remark('the first 200 capabilities; there are more');
+}
+
 async function showOne({ client, print, json }: Session, name: string): Promise<void> {
-  const path = `/v1/capabilities/${encodeURIComponent(name)}`;
-  const { value, text } = await client.get(path, CapabilityDetail);
+  const { value, text } = await client.get(path`/v1/capabilities/${name}`, CapabilityDetail);
   if (json) return print.json(text);
   for (const { spec } of value.specs) print.lines([...renderSpec(spec, print), '']);
   showInstances(value.instances, print);
 }
 
-async function capabilities(
-  name: string | undefined,
-  options: CapabilitiesOptions,
-  shell: Shell,
-): Promise<void> {
-  const session = await openSession(options, shell);
-  return name === undefined ? listAll(session, options) : showOne(session, name);
-}
+export const registerCapabilitiesCommand = procedure('capabilities', {
+  about: 'list registered instances with their price and load, or show one capability',
+  example: 'capstan capabilities thumbnail',
+  args: { '[name]': 'show its schemas and instances' },
+  options: {
+    '-s, --state <state>': oneOf('only instances in this state', InstanceState.options),
+    '-t, --tag <tag>': 'only instances with this tag',
+  },
+  run: (session, { name, state, tag }) =>
+    name === undefined ? listAll(session, { state, tag }) : showOne(session, name),
+});
 
-export function registerCapabilitiesCommand(program: Command, shell: Shell): void {
-  const command = program
-    .command('capabilities')
-    .description('list registered instances with their price and load, or show one capability')
-    .argument('[name]', 'show its schemas and instances')
-    .addOption(
-      new Option('-s, --state <state>', 'only instances in this state').choices(InstanceState.options),
-    )
-    .option('-t, --tag <tag>', 'only instances with this tag')
-    .addHelpText('after', '\nExample:\n  capstan capabilities thumbnail')
-    .action((name: string | undefined, options: CapabilitiesOptions) => capabilities(name, options, shell));
-  addCommonOptions(command);
-}
+const publisherTable: Columns<Publisher> = [
+  ['NAME', 'name', 'shrinks'],
+  ['PROJECTS', ({ projects }) => projects.join(', ')],
+];
 
-const publisherColumns: readonly Column[] = [{ header: 'NAME', shrinks: true }, { header: 'PROJECTS' }];
-
-function printPublishers(publishers: readonly Publisher[], print: Printer): void {
-  const rows = publishers.map(({ name, projects }) => [name, projects.join(', ')]);
-  print.table(publisherColumns, rows);
-}
-
-async function list(options: CommonOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const items: Publisher[] = [];
-  let cursor: string | undefined;
-  do {
-    const { value } = await client.get('/v1/publishers', PublisherList, { limit: 200, cursor });
-    items.push(...value.items);
-    cursor = value.next_cursor ?? undefined;
-  } while (cursor !== undefined);
-  if (json) return print.json(JSON.stringify({ items, next_cursor: null }));
-  if (items.length === 0) return print.remark('no publishers');
-  printPublishers(items, print);
-}
-
-async function publish(
-  { name, projects }: Pick<Publisher, 'name' | 'projects'>,
-  options: CommonOptions,
-  shell: Shell,
-): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const path = `/v1/publishers/${encodeURIComponent(name)}`;
-  const { value, text } = await client.put(path, Publisher, jsonBody({ projects }));
-  if (json) return print.json(text);
-  printPublishers([value], print);
-}
-
-export function registerPublishersCommand(program: Command, shell: Shell): void {
-  const publishers = program
-    .command('publishers')
-    .description(
-      'show and set who may register instances under a name (needs a key with the scope operator)',
-    );
-  const listed = publishers
-    .command('ls', { isDefault: true })
-    .description('list the names, and the projects that have them')
-    .addHelpText('after', '\nExample:\n  capstan publishers ls')
-    .action((options: CommonOptions) => list(options, shell));
-  addCommonOptions(listed);
-  const set = publishers
-    .command('set')
-    .description('give a name to these projects alone; what others have registered under it is deregistered')
-    .argument('<name>', 'of a capability')
-    .argument('<project...>', 'ids of the projects')
-    .addHelpText('after', '\nExample:\n  capstan publishers set concat prj_01')
-    .action((name: string, projects: string[], options: CommonOptions) =>
-      publish({ name, projects }, options, shell),
-    );
-  addCommonOptions(set);
-}
-
-interface ExecOptions extends CommonOptions, RouteOptions {
-  readonly idempotencyKey?: string;
-}
+export const registerPublishersCommand = group(
+  'publishers',
+  'show and set who may register instances under a name (needs a key with the scope operator)',
+  [
+    command('ls', {
+      about: 'list the names, and the projects that have them',
+      example: 'capstan publishers ls',
+      isDefault: true,
+      call: ({ client }) => getAll(client, '/v1/publishers', PublisherList),
+      show: listed(publisherTable, { none: 'no publishers' }),
+    }),
+    command('set', {
+      about: 'give a name to these projects alone; what others have registered under it is deregistered',
+      example: 'capstan publishers set concat prj_01',
+      args: { '<name>': 'of a capability', '<project...>': 'ids of the projects' },
+      call: ({ client }, { name, project: projects }) =>
+        client.put(path`/v1/publishers/${name}`, Publisher, jsonBody({ projects })),
+      show: asRow(publisherTable),
+    }),
+  ],
+);
 
 const defaultTimeoutMs = 300_000;
 /** For finding an instance, and for the answer to arrive. */
 const graceMs = 30_000;
 
-async function exec(capability: string, options: ExecOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const input = await readInput(options.input ?? '{}', shell);
-  const body = {
-    ...jsonBody({ input, ...toRouteFields(options) }, options.idempotencyKey),
-    timeoutMs: (options.timeout ?? defaultTimeoutMs) + graceMs,
-  };
-  const path = `/v1/capabilities/${encodeURIComponent(capability)}/exec`;
-  const { value, text } = await client.post(path, ExecAnswer, body);
-  if (json) return print.json(text);
-  print.json(JSON.stringify(value.output, null, 2));
-  const { reason, decision_id } = value.routing;
-  print.remark(`${reason}; ${renderMoney(value.routing)}; capstan route explain ${decision_id}`);
-}
-
-const example = `
+export const registerExecCommand = command('exec', {
+  about: 'call a capability on the best instance, without a pipeline',
+  help: `
 The output goes to stdout. Ctrl-C cancels the call, unless it has an idempotency key.
 
 Example:
-  capstan exec thumbnail --input @input.json --budget 0.05`;
-
-export function registerExecCommand(program: Command, shell: Shell): void {
-  const command = program
-    .command('exec')
-    .description('call a capability on the best instance, without a pipeline')
-    .argument('<capability>', 'its name');
-  addRouteOptions(command)
-    .option(
-      '--idempotency-key <key>',
-      'the same key makes the call once, and is answered the same for 24 hours',
-    )
-    .addHelpText('after', example)
-    .action((capability: string, options: ExecOptions) => exec(capability, options, shell));
-  addCommonOptions(command);
-}
-
-type AskOptions = CommonOptions & RouteOptions;
-
-async function ask(capability: string, options: AskOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const input = options.input === undefined ? undefined : await readInput(options.input, shell);
-  const body = jsonBody({ capability, input, ...toRouteFields(options) });
-  const { value, text } = await client.post('/v1/route', Decision, body);
-  if (json) return print.json(text);
-  print.lines([value.chosen ?? 'nobody', ...renderDecision(value, print)]);
-}
+  capstan exec thumbnail --input @input.json --budget 0.05`,
+  args: { '<capability>': 'its name' },
+  options: {
+    ...routeOptions,
+    '--idempotency-key <key>': 'the same key makes the call once, and is answered the same for 24 hours',
+  },
+  call: async ({ client, shell }, { capability, idempotencyKey, ...options }) => {
+    const input = await readInput(options.input ?? '{}', shell);
+    return client.post(path`/v1/capabilities/${capability}/exec`, ExecAnswer, {
+      ...jsonBody({ input, ...toRouteFields(options) }, idempotencyKey),
+      timeoutMs: (options.timeout ?? defaultTimeoutMs) + graceMs,
+    });
+  },
+  show: ({ output, routing }, { print }) => {
+    print.json(JSON.stringify(output, null, 2));
+    print.remark(`${routing.reason}; ${renderMoney(routing)}; capstan route explain ${routing.decision_id}`);
+  },
+});
 
 function describeReplay({ chosen, replay }: DecisionDetail): string {
   if (replay.same) return 'made again from what was known then: the same';
@@ -244,34 +157,33 @@ function describeReplay({ chosen, replay }: DecisionDetail): string {
   return `made again from what was known then: ${replay.chosen}, not ${chosen}`;
 }
 
-async function explain(decisionId: string, options: CommonOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const path = `/v1/decisions/${encodeURIComponent(decisionId)}`;
-  const { value, text } = await client.get(path, DecisionDetail);
-  if (json) return print.json(text);
-  const step = value.run_id === null ? [] : [`run ${value.run_id}`, `step ${value.step_id}`];
-  print.lines([
-    [value.capability, value.chosen ?? 'nobody', ...step, value.at].join('  '),
-    ...renderDecision(value, print),
-    renderMoney(value),
-    describeReplay(value),
-  ]);
-}
+const explainCommand = command('explain', {
+  about: 'show a stored decision, and whether it would be made again from what was known then',
+  example: 'capstan route explain DECISION_ID',
+  args: { '<decision-id>': 'as exec, `show --step` and every problem of a call show it' },
+  call: ({ client }, { decisionId }) => client.get(path`/v1/decisions/${decisionId}`, DecisionDetail),
+  show: (decision, { print }) => {
+    const { run_id, step_id, capability, chosen, at } = decision;
+    const step = run_id === null ? [] : [`run ${run_id}`, `step ${step_id}`];
+    print.lines([
+      [capability, chosen ?? 'nobody', ...step, at].join('  '),
+      ...renderDecision(decision, print),
+      renderMoney(decision),
+      describeReplay(decision),
+    ]);
+  },
+});
 
-export function registerRouteCommand(program: Command, shell: Shell): void {
-  const route = program
-    .command('route')
-    .description('show which instance a call would be given now, or why one went where it went')
-    .enablePositionalOptions()
-    .argument('<capability>', 'its name')
-    .addHelpText('after', '\nExample:\n  capstan route thumbnail --priority interactive')
-    .action((capability: string, options: AskOptions) => ask(capability, options, shell));
-  addCommonOptions(addRouteOptions(route));
-  const explained = route
-    .command('explain')
-    .description('show a stored decision, and whether it would be made again from what was known then')
-    .argument('<decision-id>', 'as exec, `show --step` and every problem of a call show it')
-    .addHelpText('after', '\nExample:\n  capstan route explain DECISION_ID')
-    .action((decisionId: string, options: CommonOptions) => explain(decisionId, options, shell));
-  addCommonOptions(explained);
-}
+export const registerRouteCommand = command('route', {
+  about: 'show which instance a call would be given now, or why one went where it went',
+  example: 'capstan route thumbnail --priority interactive',
+  args: { '<capability>': 'its name' },
+  options: routeOptions,
+  inner: [explainCommand],
+  call: async ({ client, shell }, { capability, ...options }) => {
+    const input = options.input === undefined ? undefined : await readInput(options.input, shell);
+    return client.post('/v1/route', Decision, jsonBody({ capability, input, ...toRouteFields(options) }));
+  },
+  show: (decision, { print }) =>
+    print.lines([decision.chosen ?? 'nobody', ...renderDecision(decision, print)]),
+});

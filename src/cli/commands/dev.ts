@@ -7,25 +7,17 @@ import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readdir } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, extname, join, relative, resolve } from 'node:path';
-import { type Command, InvalidArgumentError } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import type { Check } from '../../dev/doctor/check.ts';
 import type { Stack } from '../../dev/stack.ts';
 import { createApiClient } from '../client/api-client.ts';
 import { dataFolder } from '../client/connection.ts';
 import { linkToConsole } from '../client/session.ts';
+import { local, parsed, usually } from '../command.ts';
 import { describeError, UsageError } from '../errors.ts';
 import { collectText } from '../input/arguments.ts';
 import { createPrinter } from '../render/print.ts';
-import { packageFolder, type Shell, stackSignal, untilAborted } from '../shell.ts';
-
-interface DevOptions {
-  readonly data?: string;
-  readonly port?: number;
-  readonly ephemeral: boolean;
-  readonly samples: boolean;
-  readonly json: boolean;
-  readonly watch?: readonly string[];
-}
+import { packageFolder, stackSignal, untilAborted } from '../shell.ts';
 
 function parsePort(text: string): number {
   const port = Number(text);
@@ -53,7 +45,16 @@ function signedIn({ info }: Stack): Promise<string> {
   return linkToConsole(client);
 }
 
-async function runDev(options: DevOptions): Promise<void> {
+interface DevGiven {
+  readonly data: string | undefined;
+  readonly port: number | undefined;
+  readonly ephemeral: boolean;
+  readonly samples: boolean | undefined;
+  readonly watch: readonly string[] | undefined;
+  readonly json: boolean;
+}
+
+async function runDev(options: DevGiven): Promise<void> {
   const { startStack } = await import('../../dev/stack.ts');
   const { createPrinter } = await import('../../dev/progress.ts');
   const signal = stackSignal();
@@ -62,7 +63,7 @@ async function runDev(options: DevOptions): Promise<void> {
     const stack = await startStack({
       dataDir: dataFolder(options.data, process.env),
       ephemeral: options.ephemeral,
-      samples: options.samples,
+      samples: options.samples === true,
       watch: options.watch ?? [],
       port: options.port ?? null,
       environment: process.env,
@@ -85,26 +86,24 @@ async function runDev(options: DevOptions): Promise<void> {
 }
 
 /** `capstan dev`: the whole of Capstan on this machine until Ctrl-C. */
-export function registerDevCommand(program: Command): void {
-  program
-    .command('dev')
-    .description('start everything on this machine: Postgres, Temporal, server, worker, sample capabilities')
-    .option('--data <dir>', 'folder that keeps all data (default: CAPSTAN_DATA, else .capstan)')
-    .option(
-      '--port <number>',
+export const registerDevCommand = local('dev', {
+  about: 'start everything on this machine: Postgres, Temporal, server, worker, sample capabilities',
+  options: {
+    '--data <dir>': 'folder that keeps all data (default: CAPSTAN_DATA, else .capstan)',
+    '--port <number>': parsed(
       'port of the API; 0: any free one (default: the last one, or 7400; a free one if taken)',
       parsePort,
-    )
-    .option('--ephemeral', 'keep the data in a temporary folder and remove it at the end', false)
-    .option('--no-samples', 'start no sample capabilities')
-    .option(
-      '--watch <folder>',
+    ),
+    '--ephemeral': usually('keep the data in a temporary folder and remove it at the end', false),
+    '--no-samples': 'start no sample capabilities',
+    '--watch <folder>': parsed(
       'start the capability in a folder too, and again when its files change (repeatable)',
       collectText,
-    )
-    .option('--json', 'print the content of stack.json as one line when ready', false)
-    .action(runDev);
-}
+    ),
+    '--json': usually('print the content of stack.json as one line when ready', false),
+  },
+  run: runDev,
+});
 
 const marks = { ok: 'ok     ', warning: 'warning', missing: 'MISSING' } as const;
 
@@ -116,39 +115,28 @@ function print(checks: readonly Check[]): void {
   }
 }
 
-interface DoctorCommand {
-  readonly data?: string;
-  readonly envFile?: string;
-  readonly fix: boolean;
-  readonly json?: boolean;
-}
-
-async function runDoctor({ data, envFile, fix: fixes, json }: DoctorCommand): Promise<void> {
-  const { runChecks } = await import('../../dev/doctor/run-checks.ts');
-  const { findCacheDir } = await import('../../dev/temporal/source.ts');
-  const { readEnvFile } = await import('../own-process.ts');
-  // Of the process itself: keys of a bucket are looked for there.
-  const environment = Object.assign(process.env, readEnvFile(envFile, process.env));
-  const cacheDir = findCacheDir(environment, homedir());
-  const checks = await runChecks({ dataDir: dataFolder(data, environment), environment, cacheDir, fixes });
-  if (json === true) console.log(JSON.stringify(checks, null, 2));
-  else print(checks);
-  if (checks.some(({ status }) => status === 'missing')) process.exitCode = 1;
-}
-
 /** `capstan doctor`: is everything here that Capstan needs? */
-export function registerDoctorCommand(program: Command): void {
-  program
-    .command('doctor')
-    .description(
-      'say what is missing on this machine and how to get it; exit code 1 when Capstan cannot start',
-    )
-    .option('--data <dir>', 'folder that keeps all data (default: CAPSTAN_DATA, else .capstan)')
-    .option('--fix', 'register what Temporal lacks of search attributes', false)
-    .option('--json', 'print the findings as JSON')
-    .option('--env-file <file>', 'variables for what the environment leaves open')
-    .action(runDoctor);
-}
+export const registerDoctorCommand = local('doctor', {
+  about: 'say what is missing on this machine and how to get it; exit code 1 when Capstan cannot start',
+  options: {
+    '--data <dir>': 'folder that keeps all data (default: CAPSTAN_DATA, else .capstan)',
+    '--fix': usually('register what Temporal lacks of search attributes', false),
+    '--json': 'print the findings as JSON',
+    '--env-file <file>': 'variables for what the environment leaves open',
+  },
+  run: async ({ data, envFile, fix: fixes, json }) => {
+    const { runChecks } = await import('../../dev/doctor/run-checks.ts');
+    const { findCacheDir } = await import('../../dev/temporal/source.ts');
+    const { readEnvFile } = await import('../own-process.ts');
+    // Of the process itself: keys of a bucket are looked for there.
+    const environment = Object.assign(process.env, readEnvFile(envFile, process.env));
+    const cacheDir = findCacheDir(environment, homedir());
+    const checks = await runChecks({ dataDir: dataFolder(data, environment), environment, cacheDir, fixes });
+    if (json === true) console.log(JSON.stringify(checks, null, 2));
+    else print(checks);
+    if (checks.some(({ status }) => status === 'missing')) process.exitCode = 1;
+  },
+});
 
 const template = join(packageFolder, 'templates/init');
 
@@ -194,27 +182,23 @@ async function writeIgnoreFile(folder: string): Promise<boolean> {
   return true;
 }
 
-async function init(folder: string, { force }: { force?: boolean }, shell: Shell): Promise<void> {
-  const files = (await listFiles(template)).filter((file) => `.${file}` !== ignoreFile);
-  if (force !== true) refuseOverwriting(folder, files);
-  for (const file of files) {
-    await mkdir(dirname(join(folder, file)), { recursive: true });
-    await copyFile(join(template, file), join(folder, file));
-  }
-  const hasWritten = await writeIgnoreFile(folder);
-  const written = hasWritten ? [ignoreFile, ...files] : files;
-  const { lines, remark } = createPrinter(shell);
-  lines([`${written.length} files in ${resolve(folder)}:`, ...written.map((file) => `  ${file}`)]);
-  if (!hasWritten) remark(`${join(folder, ignoreFile)} is there already: see that it names .capstan/`);
-  lines(['Next (README.md there says more):', ...describeNext(folder).map((line) => `  ${line}`)]);
-}
-
 /** `capstan init`: a pipeline, two capabilities and mocks, copied from the files of the package. */
-export function registerInitCommand(program: Command, shell: Shell): void {
-  program
-    .command('init')
-    .description('write a first project: a pipeline, two capabilities, mocks')
-    .argument('[folder]', 'where; made if it is not there', '.')
-    .option('--force', 'replace files that are there')
-    .action((folder: string, options: { force?: boolean }) => init(folder, options, shell));
-}
+export const registerInitCommand = local('init', {
+  about: 'write a first project: a pipeline, two capabilities, mocks',
+  args: { '[folder]': usually('where; made if it is not there', '.') },
+  options: { '--force': 'replace files that are there' },
+  run: async ({ folder, force }, shell) => {
+    const files = (await listFiles(template)).filter((file) => `.${file}` !== ignoreFile);
+    if (force !== true) refuseOverwriting(folder, files);
+    for (const file of files) {
+      await mkdir(dirname(join(folder, file)), { recursive: true });
+      await copyFile(join(template, file), join(folder, file));
+    }
+    const hasWritten = await writeIgnoreFile(folder);
+    const written = hasWritten ? [ignoreFile, ...files] : files;
+    const { lines, remark } = createPrinter(shell);
+    lines([`${written.length} files in ${resolve(folder)}:`, ...written.map((file) => `  ${file}`)]);
+    if (!hasWritten) remark(`${join(folder, ignoreFile)} is there already: see that it names .capstan/`);
+    lines(['Next (README.md there says more):', ...describeNext(folder).map((line) => `  ${line}`)]);
+  },
+});

@@ -2,142 +2,97 @@
  * Definitions of pipelines: `validate` checks one, `plan` says what a run of it would do, take and cost, `submit`
  * stores it, and `pipelines` lists the stored ones and names their versions.
  */
-import { type Command, Option } from 'commander';
-import { Alias, AliasList, type Finding, PipelineList, PipelineSubmitted } from '../../contracts/pipeline.ts';
+import {
+  Alias,
+  AliasList,
+  type Finding,
+  PipelineList,
+  PipelineSubmitted,
+  type PipelineSummary,
+} from '../../contracts/pipeline.ts';
 import { Plan, type PlannedStepView } from '../../contracts/plan.ts';
 import { Priority } from '../../contracts/primitives.ts';
-import { jsonBody } from '../client/api-client.ts';
-import { addCommonOptions, type CommonOptions, openSession, type Session } from '../client/session.ts';
+import { jsonBody, path } from '../client/api-client.ts';
+import type { Session } from '../client/session.ts';
+import { command, group, listed, oneOf, procedure } from '../command.ts';
 import { exitCodes, ProblemError } from '../errors.ts';
-import { addBudgetOption } from '../input/arguments.ts';
+import { budgetOption, jobHelp, readSource, type SourceFile } from '../input/arguments.ts';
 import { readJob, readPipeline, showFindings, validateSource } from '../input/run-request.ts';
-import { readSource, type SourceFile } from '../input/source-file.ts';
-import { countFindings, toFindings } from '../render/findings.ts';
+import { countFindings, severityColours, toFindings } from '../render/findings.ts';
 import { formatAge, formatDuration, formatUsd } from '../render/formats.ts';
-import type { Column, Printer, Style } from '../render/print.ts';
+import type { Columns, Printer, Style } from '../render/print.ts';
 import { renderDispatch } from '../render/routing.ts';
-import type { Shell } from '../shell.ts';
 
-const pipelineColumns: readonly Column[] = [
-  { header: 'PIPELINE' },
-  { header: 'LATEST' },
-  { header: 'STEPS', align: 'right' },
-  { header: 'STORED', align: 'right' },
-  { header: 'DESCRIPTION', shrinks: true },
-];
-const aliasColumns: readonly Column[] = [
-  { header: 'ALIAS' },
-  { header: 'VERSION' },
-  { header: 'SINCE', align: 'right' },
+const pipelineTable: Columns<PipelineSummary> = [
+  ['PIPELINE', 'pipeline'],
+  ['LATEST', 'latest_version'],
+  ['STEPS', 'steps', 'right'],
+  ['STORED', ({ created_at }, { now }) => formatAge(created_at, now), 'right'],
+  ['DESCRIPTION', 'description', 'shrinks'],
 ];
 
-function pathOf(pipeline: string, rest: string): string {
-  return `/v1/pipelines/${encodeURIComponent(pipeline)}${rest}`;
-}
+const aliasTable: Columns<Alias> = [
+  ['ALIAS', 'alias'],
+  ['VERSION', 'version'],
+  ['SINCE', ({ updated_at }, { now }) => formatAge(updated_at, now), 'right'],
+];
 
-async function list(options: CommonOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const { value, text } = await client.get('/v1/pipelines', PipelineList, { limit: 200 });
-  if (json) return print.json(text);
-  if (value.items.length === 0) return print.remark('no pipelines; store one with `capstan submit FILE`');
-  const now = shell.now();
-  const rows = value.items.map((item) => [
-    item.pipeline,
-    item.latest_version,
-    String(item.steps),
-    formatAge(item.created_at, now),
-    item.description ?? '',
-  ]);
-  print.table(pipelineColumns, rows);
-}
+const aliasCommands = group('alias', 'names for versions of a pipeline', [
+  command('ls', {
+    about: 'list the names; latest is always there',
+    example: 'capstan pipelines alias ls trailer',
+    args: { '<pipeline>': 'name of the pipeline' },
+    call: ({ client }, { pipeline }) => client.get(path`/v1/pipelines/${pipeline}/aliases`, AliasList),
+    show: listed(aliasTable),
+  }),
+  command('set', {
+    about: 'let a name stand for a version, from the next run on',
+    example: 'capstan pipelines alias set trailer production 1.4',
+    args: {
+      '<pipeline>': 'name of the pipeline',
+      '<alias>': 'the name, such as production',
+      '<version>': 'a stored version',
+    },
+    call: ({ client }, { pipeline, alias, version }) =>
+      client.put(path`/v1/pipelines/${pipeline}/aliases/${alias}`, Alias, jsonBody({ version })),
+    show: ({ alias, version }, { print }, { pipeline }) => print.line(`${pipeline}@${alias} is ${version}`),
+  }),
+]);
 
-async function listAliases(pipeline: string, options: CommonOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const { value, text } = await client.get(pathOf(pipeline, '/aliases'), AliasList);
-  if (json) return print.json(text);
-  const now = shell.now();
-  print.table(
-    aliasColumns,
-    value.items.map(({ alias, version, updated_at }) => [alias, version, formatAge(updated_at, now)]),
-  );
-}
+export const registerPipelinesCommand = group('pipelines', 'list stored pipelines and name their versions', [
+  command('ls', {
+    about: 'list stored pipelines with their latest version',
+    example: 'capstan pipelines',
+    isDefault: true,
+    call: ({ client }) => client.get('/v1/pipelines', PipelineList, { limit: 200 }),
+    show: listed(pipelineTable, { none: 'no pipelines; store one with `capstan submit FILE`' }),
+  }),
+  aliasCommands,
+]);
 
-interface AliasTarget {
-  readonly pipeline: string;
-  readonly alias: string;
-  readonly version: string;
-}
+const fileArgument = { '<file>': 'YAML or JSON, - for stdin' } as const;
 
-async function setAlias(
-  { pipeline, alias, version }: AliasTarget,
-  options: CommonOptions,
-  shell: Shell,
-): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const path = pathOf(pipeline, `/aliases/${encodeURIComponent(alias)}`);
-  const { value, text } = await client.put(path, Alias, jsonBody({ version }));
-  if (json) return print.json(text);
-  print.line(`${pipeline}@${value.alias} is ${value.version}`);
-}
-
-export function registerPipelinesCommand(program: Command, shell: Shell): void {
-  const pipelines = program.command('pipelines').description('list stored pipelines and name their versions');
-  const listed = pipelines
-    .command('ls', { isDefault: true })
-    .description('list stored pipelines with their latest version')
-    .addHelpText('after', '\nExample:\n  capstan pipelines')
-    .action((options: CommonOptions) => list(options, shell));
-  const alias = pipelines.command('alias').description('names for versions of a pipeline');
-  const listedAliases = alias
-    .command('ls')
-    .description('list the names; latest is always there')
-    .argument('<pipeline>', 'name of the pipeline')
-    .addHelpText('after', '\nExample:\n  capstan pipelines alias ls trailer')
-    .action((pipeline: string, options: CommonOptions) => listAliases(pipeline, options, shell));
-  const set = alias
-    .command('set')
-    .description('let a name stand for a version, from the next run on')
-    .argument('<pipeline>', 'name of the pipeline')
-    .argument('<alias>', 'the name, such as production')
-    .argument('<version>', 'a stored version')
-    .addHelpText('after', '\nExample:\n  capstan pipelines alias set trailer production 1.4')
-    .action((pipeline: string, name: string, version: string, options: CommonOptions) =>
-      setAlias({ pipeline, alias: name, version }, options, shell),
-    );
-  for (const command of [listed, listedAliases, set]) addCommonOptions(command);
-}
-
-interface ValidateOptions extends CommonOptions {
-  readonly strict?: boolean;
-}
-
-async function validate(file: string, options: ValidateOptions, shell: Shell): Promise<void> {
-  const session = await openSession(options, shell);
-  const source = await readSource(file, shell.stdin);
-  const { value, text } = await validateSource(session, source, options.strict === true);
-  const { print } = session;
-  if (session.json) print.json(text);
-  else {
-    showFindings(session, value.findings, source, 'line');
-    const verdict = value.valid ? print.style.green('✓ valid') : print.style.red('✗ not valid');
-    const steps = value.graph?.steps.length;
-    const size = steps === undefined ? [] : [steps === 1 ? '1 step' : `${steps} steps`];
-    const counts = [...size, countFindings(value.findings)].filter((part) => part !== '');
-    print.line([verdict, source.name, counts.join(', ')].join('  ').trimEnd());
-  }
-  if (!value.valid) shell.exitWith(exitCodes.failed);
-}
-
-export function registerValidateCommand(program: Command, shell: Shell): void {
-  const command = program
-    .command('validate')
-    .description('check a pipeline file; exits 1 when it has errors')
-    .argument('<file>', 'YAML or JSON, - for stdin')
-    .option('--strict', 'a capability that nobody offers now is an error')
-    .addHelpText('after', '\nExample:\n  capstan validate pipeline.yaml')
-    .action((file: string, options: ValidateOptions) => validate(file, options, shell));
-  addCommonOptions(command);
-}
+export const registerValidateCommand = procedure('validate', {
+  about: 'check a pipeline file; exits 1 when it has errors',
+  example: 'capstan validate pipeline.yaml',
+  args: fileArgument,
+  options: { '--strict': 'a capability that nobody offers now is an error' },
+  run: async (session, { file, strict }) => {
+    const { print, json, shell } = session;
+    const source = await readSource(file, shell.stdin);
+    const { value, text } = await validateSource(session, source, strict === true);
+    if (json) print.json(text);
+    else {
+      showFindings(session, value.findings, source, 'line');
+      const verdict = value.valid ? print.style.green('✓ valid') : print.style.red('✗ not valid');
+      const steps = value.graph?.steps.length;
+      const size = steps === undefined ? [] : [steps === 1 ? '1 step' : `${steps} steps`];
+      const counts = [...size, countFindings(value.findings)].filter((part) => part !== '');
+      print.line([verdict, source.name, counts.join(', ')].join('  ').trimEnd());
+    }
+    if (!value.valid) shell.exitWith(exitCodes.failed);
+  },
+});
 
 function isDefinitionRefused(thrown: unknown): thrown is ProblemError {
   return thrown instanceof ProblemError && thrown.problem.code === 'definition_invalid';
@@ -151,44 +106,25 @@ async function store(session: Session, source: SourceFile): Promise<void> {
   print.line(`${print.style.green('✓ stored')}  ${value.pipeline}@${value.version}  ${value.digest}`);
 }
 
-async function submit(file: string, options: CommonOptions, shell: Shell): Promise<void> {
-  const session = await openSession(options, shell);
-  const source = await readSource(file, shell.stdin);
-  try {
-    await store(session, source);
-  } catch (thrown) {
-    if (!isDefinitionRefused(thrown)) throw thrown;
-    const { code, detail, errors } = thrown.problem;
-    showFindings(session, toFindings(errors), source, 'remark');
-    session.print.remark(`error ${code}: ${detail}`);
-    shell.exitWith(exitCodes.failed);
-  }
-}
-
-export function registerSubmitCommand(program: Command, shell: Shell): void {
-  const command = program
-    .command('submit')
-    .description('store a pipeline version; versions never change')
-    .argument('<file>', 'YAML or JSON, - for stdin')
-    .addHelpText('after', '\nExample:\n  capstan submit pipeline.yaml')
-    .action((file: string, options: CommonOptions) => submit(file, options, shell));
-  addCommonOptions(command);
-}
+export const registerSubmitCommand = procedure('submit', {
+  about: 'store a pipeline version; versions never change',
+  example: 'capstan submit pipeline.yaml',
+  args: fileArgument,
+  run: async (session, { file }) => {
+    const source = await readSource(file, session.shell.stdin);
+    try {
+      await store(session, source);
+    } catch (thrown) {
+      if (!isDefinitionRefused(thrown)) throw thrown;
+      const { code, detail, errors } = thrown.problem;
+      showFindings(session, toFindings(errors), source, 'remark');
+      session.print.remark(`error ${code}: ${detail}`);
+      session.shell.exitWith(exitCodes.failed);
+    }
+  },
+});
 
 // A plan for people: a row per step, what it costs in all, and what it waits for longest.
-
-const columns: readonly Column[] = [
-  { header: 'STEP' },
-  { header: 'WHAT', shrinks: true },
-  { header: 'HAPPENS' },
-  { header: 'ITEMS', align: 'right' },
-  { header: 'CHOSEN', shrinks: true },
-  { header: 'HOW' },
-  { header: 'TIME', align: 'right' },
-  { header: 'MIN', align: 'right' },
-  { header: 'EXPECTED', align: 'right' },
-  { header: 'WORST', align: 'right' },
-];
 
 const happensWords = { yes: 'yes', no: 'no', unknown: 'maybe' } as const;
 
@@ -196,21 +132,34 @@ function describeItems(items: PlannedStepView['items']): string {
   return items === undefined ? '' : items === null ? '?' : String(items);
 }
 
-function renderStep(step: PlannedStepView): string[] {
-  const { id, happens, items, chosen, dispatch, cost_usd, duration_ms } = step;
-  const what = step.capability ?? step.pipeline ?? (step.wait === undefined ? 'review' : `wait ${step.wait}`);
-  const name = [id, what, happensWords[happens], describeItems(items)];
-  if (happens === 'no') return [...name, '', '', '', '', '', ''];
-  const { min, expected, worst } = cost_usd;
-  const nobody = step.capability === undefined ? '' : step.cached === undefined ? 'nobody' : 'cached';
-  const call = [chosen ?? nobody, dispatch?.how ?? ''];
-  return [...name, ...call, formatDuration(duration_ms), ...[min, expected, worst].map(formatUsd)];
+/** What is not said of a step that does not happen. */
+function unlessSkipped(describe: (step: PlannedStepView) => string) {
+  return (step: PlannedStepView): string => (step.happens === 'no' ? '' : describe(step));
 }
 
-const colours = { error: 'red', warning: 'yellow', note: 'blue' } as const;
+function describeWork({ capability, pipeline, wait }: PlannedStepView): string {
+  return capability ?? pipeline ?? (wait === undefined ? 'review' : `wait ${wait}`);
+}
+
+function describeChosen({ capability, cached, chosen }: PlannedStepView): string {
+  return chosen ?? (capability === undefined ? '' : cached === undefined ? 'nobody' : 'cached');
+}
+
+const stepTable: Columns<PlannedStepView> = [
+  ['STEP', 'id'],
+  ['WHAT', describeWork, 'shrinks'],
+  ['HAPPENS', ({ happens }) => happensWords[happens]],
+  ['ITEMS', ({ items }) => describeItems(items), 'right'],
+  ['CHOSEN', unlessSkipped(describeChosen), 'shrinks'],
+  ['HOW', unlessSkipped(({ dispatch }) => dispatch?.how ?? '')],
+  ['TIME', unlessSkipped(({ duration_ms }) => formatDuration(duration_ms)), 'right'],
+  ['MIN', unlessSkipped(({ cost_usd }) => formatUsd(cost_usd.min)), 'right'],
+  ['EXPECTED', unlessSkipped(({ cost_usd }) => formatUsd(cost_usd.expected)), 'right'],
+  ['WORST', unlessSkipped(({ cost_usd }) => formatUsd(cost_usd.worst)), 'right'],
+];
 
 function renderFinding({ severity, code, pointer, message }: Finding, style: Style): string {
-  return `${style[colours[severity]](severity)} ${code} ${message}${pointer === '' ? '' : ` (at ${pointer})`}`;
+  return `${style[severityColours[severity]](severity)} ${code} ${message}${pointer === '' ? '' : ` (at ${pointer})`}`;
 }
 
 function dispatchOf({ capability, dispatch, happens }: PlannedStepView) {
@@ -234,7 +183,7 @@ function describeCeiling(plan: Plan): string {
 function showPlan(plan: Plan, print: Printer): void {
   const { pipeline, version, cost_usd, critical_path, missing, findings } = plan;
   print.line(`${pipeline}@${version}`);
-  print.table(columns, plan.steps.map(renderStep));
+  print.table(stepTable, plan.steps);
   const { min, expected, worst } = cost_usd;
   const range = `at least ${formatUsd(min)}, about ${formatUsd(expected)}, at worst ${formatUsd(worst)}`;
   print.line(`cost: ${range}${describeCeiling(plan)}`);
@@ -247,46 +196,33 @@ function showPlan(plan: Plan, print: Printer): void {
   print.lines(findings.map((finding) => renderFinding(finding, print.style)));
 }
 
-interface PlanOptions extends CommonOptions {
-  readonly job?: string;
-  readonly version?: string;
-  readonly priority?: string;
-  readonly budget?: number;
-}
-
-async function plan(target: string, options: PlanOptions, shell: Shell): Promise<void> {
-  const session = await openSession(options, shell);
-  const { client, print, json } = session;
-  // What is found in a file without errors is among the findings of the plan.
-  const { pipeline, ...named } = await readPipeline({ ...session, json: true }, { ...options, target });
-  const job = options.job === undefined ? undefined : await readJob(session, { ...options, target });
-  const wish = { job, priority: options.priority, budget_ceiling_usd: options.budget };
-  const path = pipeline === undefined ? '/v1/plan' : `/v1/pipelines/${encodeURIComponent(target)}/plan`;
-  const { value, text } = await client.post(path, Plan, jsonBody({ ...named, ...wish }));
-  if (json) print.json(text);
-  else showPlan(value, print);
-  const isBroken = value.findings.some(({ severity }) => severity === 'error');
-  if (isBroken || isExpectedAbove(value)) shell.exitWith(exitCodes.failed);
-}
-
-const help = `
+export const registerPlanCommand = procedure('plan', {
+  about: 'show what a run would do, take and cost now, without calling anybody',
+  help: `
 Nobody is called and nothing is written. Without --job, what depends on the job is not known. It exits 1 when
 the run would fail, or is expected to cost more than its ceiling. A worst case above the ceiling is only a
 warning: such a run waits for money when its calls do cost so much.
 
 Example:
-  capstan plan pipeline.yaml --job job.json --budget 0.50`;
-
-export function registerPlanCommand(program: Command, shell: Shell): void {
-  const command = program
-    .command('plan')
-    .description('show what a run would do, take and cost now, without calling anybody')
-    .argument('<file|name>', 'YAML or JSON file, - for stdin, or a pipeline name')
-    .option('-j, --job <job>', 'the job: a file, - for stdin, or inline JSON such as \'{"n": 1}\'')
-    .option('-v, --version <version>', 'version of the stored pipeline (default: the latest)')
-    .addOption(new Option('-p, --priority <priority>', 'who may wait').choices(Priority.options))
-    .addHelpText('after', help)
-    .action((target: string, options: PlanOptions) => plan(target, options, shell));
-  addBudgetOption(command, 'the most that the run may cost');
-  addCommonOptions(command);
-}
+  capstan plan pipeline.yaml --job job.json --budget 0.50`,
+  args: { '<file|name>': 'YAML or JSON file, - for stdin, or a pipeline name' },
+  options: {
+    '-j, --job <job>': jobHelp,
+    '-v, --version <version>': 'version of the stored pipeline (default: the latest)',
+    '-p, --priority <priority>': oneOf('who may wait', Priority.options),
+    '--budget <usd>': budgetOption('the most that the run may cost'),
+  },
+  run: async (session, { 'file|name': target, job: given, version, priority, budget }) => {
+    const { client, print, json, shell } = session;
+    // What is found in a file without errors is among the findings of the plan.
+    const { pipeline, ...named } = await readPipeline({ ...session, json: true }, { target, version });
+    const job = given === undefined ? undefined : await readJob(session, { job: given, target });
+    const wish = { job, priority, budget_ceiling_usd: budget };
+    const to = pipeline === undefined ? '/v1/plan' : path`/v1/pipelines/${target}/plan`;
+    const { value, text } = await client.post(to, Plan, jsonBody({ ...named, ...wish }));
+    if (json) print.json(text);
+    else showPlan(value, print);
+    const isBroken = value.findings.some(({ severity }) => severity === 'error');
+    if (isBroken || isExpectedAbove(value)) shell.exitWith(exitCodes.failed);
+  },
+});

@@ -4,9 +4,10 @@
  */
 
 import { open } from 'node:fs/promises';
-import type { Command } from 'commander';
+import type { Config } from '../../config.ts';
 import type { SchemaState } from '../../upkeep/migrate-database.ts';
 import type { WholeFindings, WholeRecovery } from '../../upkeep/recover.ts';
+import { local, type Register, usually } from '../command.ts';
 import { exitCodes, UsageError } from '../errors.ts';
 import { formatCounts } from '../render/formats.ts';
 import { createPrinter } from '../render/print.ts';
@@ -115,13 +116,6 @@ export function isWhole({ ended_in_temporal, undeleted_runs }: WholeRecovery): b
   return ended_in_temporal.length === 0 && undeleted_runs.length === 0;
 }
 
-interface RecoverFlags {
-  readonly restartAll: boolean;
-  readonly audit?: string;
-  readonly envFile?: string;
-  readonly json: boolean;
-}
-
 /** Of a file that may be large. @throws UsageError when there is none */
 async function readLines(file: string): Promise<AsyncIterable<string>> {
   const handle = await open(file).catch((thrown: unknown) => {
@@ -130,58 +124,54 @@ async function readLines(file: string): Promise<AsyncIterable<string>> {
   return handle.readLines();
 }
 
-async function runRecover(flags: RecoverFlags, shell: Shell): Promise<void> {
+const envFileOption = { '--env-file <file>': 'variables for what the environment leaves open' } as const;
+
+/** @throws UsageError for settings that are wrong; what failed, in one line where it can */
+async function withSettings(
+  envFile: string | undefined,
+  { environment }: Shell,
+  work: (settings: Config) => Promise<void>,
+): Promise<void> {
   const { checkSettings, readEnvFile, translateFault } = await import('../own-process.ts');
-  const { runRecovery } = await import('../../upkeep/recover.ts');
-  const { environment } = shell;
-  const settings = checkSettings({ ...readEnvFile(flags.envFile, environment), ...environment });
-  const print = createPrinter(shell);
+  const settings = checkSettings({ ...readEnvFile(envFile, environment), ...environment });
   try {
-    const report = await runRecovery(settings, {
-      restartsAll: flags.restartAll,
-      auditLines: flags.audit === undefined ? undefined : await readLines(flags.audit),
-      onFound: (found) => {
-        for (const line of describeFindings(found)) (flags.json ? print.remark : print.line)(line);
-      },
-    });
-    print.lines(flags.json ? [JSON.stringify(report)] : describeRecovery(report));
-    if (!isWhole(report)) shell.exitWith(exitCodes.failed);
+    await work(settings);
   } catch (thrown) {
     throw translateFault(thrown, settings.DATABASE_URL);
   }
 }
 
 /** `capstan recover`: after a restore, before servers and workers start. */
-export function registerRecoverCommand(program: Command, shell: Shell): void {
-  program
-    .command('recover')
-    .description(
-      'after a restore of the database: start what Temporal no longer knows, and say what may happen twice; may be repeated',
-    )
-    .option(
-      '--restart-all',
+export const registerRecoverCommand = local('recover', {
+  about:
+    'after a restore of the database: start what Temporal no longer knows, and say what may happen twice; may be repeated',
+  options: {
+    '--restart-all': usually(
       'delete the workflows of all open runs in Temporal first: for a Temporal that is newer than the database',
       false,
-    )
-    .option(
-      '--audit <file>',
+    ),
+    '--audit <file>':
       'the audit log that was kept elsewhere, from `audit export` or the logs of servers: name the keys that were made, revoked or rotated after the backup, and revoke those again',
-    )
-    .option('--env-file <file>', 'variables for what the environment leaves open')
-    .option(
-      '--json',
+    ...envFileOption,
+    '--json': usually(
       'print what was found and done as JSON at the end; what was found goes to stderr as text at once',
       false,
-    )
-    .action((flags: RecoverFlags) => runRecover(flags, shell));
-}
-
-interface MigrateOptions {
-  readonly envFile?: string;
-  readonly check: boolean;
-  readonly json: boolean;
-  readonly apiKeyFile?: string;
-}
+    ),
+  },
+  run: async ({ restartAll, audit, envFile, json }, shell) => {
+    const { runRecovery } = await import('../../upkeep/recover.ts');
+    const print = createPrinter(shell);
+    await withSettings(envFile, shell, async (settings) => {
+      const report = await runRecovery(settings, {
+        restartsAll: restartAll,
+        auditLines: audit === undefined ? undefined : await readLines(audit),
+        onFound: (found) => describeFindings(found).forEach(json ? print.remark : print.line),
+      });
+      print.lines(json ? [JSON.stringify(report)] : describeRecovery(report));
+      if (!isWhole(report)) shell.exitWith(exitCodes.failed);
+    });
+  },
+});
 
 function describe({ applied, pending, newer }: SchemaState, isCheck: boolean): string[] {
   const done = isCheck ? 'would apply' : 'applied';
@@ -192,105 +182,73 @@ function describe({ applied, pending, newer }: SchemaState, isCheck: boolean): s
   return [...lines, `${state}${pending.length === 0 ? '; nothing to do' : ''}`];
 }
 
-async function runMigrate(options: MigrateOptions, shell: Shell): Promise<void> {
-  const { checkSettings, readEnvFile, translateFault } = await import('../own-process.ts');
-  const { migrateDatabase, readSchemaState } = await import('../../upkeep/migrate-database.ts');
-  const { environment } = shell;
-  const settings = { ...readEnvFile(options.envFile, environment), ...environment };
-  const { DATABASE_URL, API_KEY_FILE } = checkSettings(settings);
-  const apiKeyFile = options.apiKeyFile ?? API_KEY_FILE;
-  const print = createPrinter(shell);
-  try {
-    const before = await readSchemaState(DATABASE_URL);
-    if (!options.check) await migrateDatabase(DATABASE_URL, apiKeyFile);
-    if (options.json) print.line(JSON.stringify(before));
-    else for (const line of describe(before, options.check)) print.line(line);
-    if (!options.check && apiKeyFile !== undefined && !options.json) {
-      print.line(`an admin key is in ${apiKeyFile}`);
-    }
-  } catch (thrown) {
-    throw translateFault(thrown, DATABASE_URL);
-  }
-}
-
 /** `capstan migrate`: the schema, and with a file for it a first key; nothing stays running. */
-export function registerMigrateCommand(program: Command, shell: Shell): void {
-  program
-    .command('migrate')
-    .description('bring the database to the newest schema that this version knows, and end')
-    .option('--check', 'only say what would be done; nothing is written', false)
-    .option(
-      '--api-key-file <file>',
-      'leave an admin key there, as a first start does (default: API_KEY_FILE)',
-    )
-    .option('--env-file <file>', 'variables for what the environment leaves open')
-    .option('--json', 'print the state before as JSON', false)
-    .action((options: MigrateOptions) => runMigrate(options, shell));
-}
+export const registerMigrateCommand = local('migrate', {
+  about: 'bring the database to the newest schema that this version knows, and end',
+  options: {
+    '--check': usually('only say what would be done; nothing is written', false),
+    '--api-key-file <file>': 'leave an admin key there, as a first start does (default: API_KEY_FILE)',
+    ...envFileOption,
+    '--json': usually('print the state before as JSON', false),
+  },
+  run: async ({ check, apiKeyFile: given, envFile, json }, shell) => {
+    const { migrateDatabase, readSchemaState } = await import('../../upkeep/migrate-database.ts');
+    const print = createPrinter(shell);
+    await withSettings(envFile, shell, async ({ DATABASE_URL, API_KEY_FILE }) => {
+      const apiKeyFile = given ?? API_KEY_FILE;
+      const before = await readSchemaState(DATABASE_URL);
+      if (!check) await migrateDatabase(DATABASE_URL, apiKeyFile);
+      print.lines(json ? [JSON.stringify(before)] : describe(before, check));
+      if (!check && apiKeyFile !== undefined && !json) print.line(`an admin key is in ${apiKeyFile}`);
+    });
+  },
+});
 
-interface PurgeFlags {
-  readonly dryRun: boolean;
-  readonly export?: string;
-  readonly envFile?: string;
-  readonly json: boolean;
-}
-
-function print({ stdout }: Shell, counts: Readonly<Record<string, number>>, isTrial: boolean): void {
+function describePurge(counts: Readonly<Record<string, number>>, isTrial: boolean): string[] {
   const lines = formatCounts(counts);
-  if (lines.length === 0) stdout.write('nothing is older than it is kept\n');
-  else stdout.write(isTrial ? 'would be deleted:\n' : 'deleted:\n');
-  for (const line of lines) stdout.write(`${line}\n`);
-}
-
-async function runPurgeCommand(flags: PurgeFlags, shell: Shell): Promise<void> {
-  const { checkSettings, readEnvFile, translateFault } = await import('../own-process.ts');
-  const { runPurge } = await import('../../upkeep/purge.ts');
-  const { environment, stdout } = shell;
-  const settings = checkSettings({ ...readEnvFile(flags.envFile, environment), ...environment });
-  const { dryRun: isTrial, export: exportDir } = flags;
-  try {
-    const counts = await runPurge(settings, { exportDir, isTrial });
-    if (flags.json) stdout.write(`${JSON.stringify(counts)}\n`);
-    else print(shell, counts, isTrial);
-  } catch (thrown) {
-    throw translateFault(thrown, settings.DATABASE_URL);
-  }
+  if (lines.length === 0) return ['nothing is older than it is kept'];
+  return [isTrial ? 'would be deleted:' : 'deleted:', ...lines];
 }
 
 /** `capstan purge`: the retention, now. It works on the database, so no server has to run. */
-export function registerPurgeCommand(program: Command, shell: Shell): void {
-  program
-    .command('purge')
-    .description(
-      'delete what is older than RUN_, CHOICE_ and LEDGER_RETENTION_DAYS allow; works on DATABASE_URL and MEDIA_URL, no server has to run',
-    )
-    .option('--dry-run', 'only say what would be deleted', false)
-    .option('--export <dir>', 'first write what is deleted into this folder, as files of JSON lines')
-    .option('--env-file <file>', 'variables for what the environment leaves open')
-    .option('--json', 'print the counts as JSON', false)
-    .action((flags: PurgeFlags) => runPurgeCommand(flags, shell));
+export const registerPurgeCommand = local('purge', {
+  about:
+    'delete what is older than RUN_, CHOICE_ and LEDGER_RETENTION_DAYS allow; works on DATABASE_URL and MEDIA_URL, no server has to run',
+  options: {
+    '--dry-run': usually('only say what would be deleted', false),
+    '--export <dir>': 'first write what is deleted into this folder, as files of JSON lines',
+    ...envFileOption,
+    '--json': usually('print the counts as JSON', false),
+  },
+  run: async ({ dryRun: isTrial, export: exportDir, envFile, json }, shell) => {
+    const { runPurge } = await import('../../upkeep/purge.ts');
+    await withSettings(envFile, shell, async (settings) => {
+      const counts = await runPurge(settings, { exportDir, isTrial });
+      createPrinter(shell).lines(json ? [JSON.stringify(counts)] : describePurge(counts, isTrial));
+    });
+  },
+});
+
+/** A command that becomes the process that loading a file is. */
+function processCommand(name: string, about: string, load: () => Promise<unknown>): Register {
+  return local(name, {
+    about,
+    options: envFileOption,
+    run: async ({ envFile }) => {
+      const { becomeProcess } = await import('../own-process.ts');
+      await becomeProcess({ envFile, load });
+    },
+  });
 }
 
-/** `capstan server`: the API and maintenance, until SIGTERM or SIGINT. */
-export function registerServerCommand(program: Command): void {
-  program
-    .command('server')
-    .description('run a server: the API, the console and maintenance, until SIGTERM or SIGINT')
-    .option('--env-file <file>', 'variables for what the environment leaves open')
-    .action(async ({ envFile }: { envFile?: string }) => {
-      const { becomeProcess } = await import('../own-process.ts');
-      await becomeProcess({ envFile, load: () => import('../../server.ts') });
-    });
-}
+export const registerServerCommand = processCommand(
+  'server',
+  'run a server: the API, the console and maintenance, until SIGTERM or SIGINT',
+  () => import('../../server.ts'),
+);
 
-/** `capstan worker`: workflows and activities, until SIGTERM or SIGINT. */
-export function registerWorkerCommand(program: Command): void {
-  program
-    .command('worker')
-    .description('run a worker: it carries out the steps of runs, until SIGTERM or SIGINT')
-    .option('--env-file <file>', 'variables for what the environment leaves open')
-    .action(async ({ envFile }: { envFile?: string }) => {
-      const { becomeProcess } = await import('../own-process.ts');
-      await becomeProcess({ envFile, load: () => import('../../worker.ts') });
-    });
-}
+export const registerWorkerCommand = processCommand(
+  'worker',
+  'run a worker: it carries out the steps of runs, until SIGTERM or SIGINT',
+  () => import('../../worker.ts'),
+);

@@ -1,4 +1,5 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+/** `review`: what Capstan asks a person, and the decisions. */
+import { InvalidArgumentError } from 'commander';
 import type { Json } from '../../contracts/primitives.ts';
 import {
   Review,
@@ -7,84 +8,19 @@ import {
   ReviewKind,
   ReviewList,
   ReviewState,
+  type ReviewSummary,
 } from '../../contracts/review.ts';
-import { type ApiClient, jsonBody } from '../client/api-client.ts';
-import { addCommonOptions, type CommonOptions, openSession, type Session } from '../client/session.ts';
+import { type ApiAnswer, type ApiClient, jsonBody, path } from '../client/api-client.ts';
+import type { Session } from '../client/session.ts';
+import { command, group, oneOf, parsed, type Register, required, usually } from '../command.ts';
 import { UsageError } from '../errors.ts';
 import { collectText, readInput, readLimit } from '../input/arguments.ts';
-import { editPlace } from '../input/json-edit.ts';
 import { formatState } from '../render/formats.ts';
-import type { Column } from '../render/print.ts';
-import { formatDue, formatSubject, renderReview } from '../render/review-detail.ts';
+import type { Columns } from '../render/print.ts';
+import { editPlace, formatDue, formatSubject, renderReview } from '../render/review-detail.ts';
 import type { Shell } from '../shell.ts';
 
-interface ReviewListOptions extends CommonOptions {
-  readonly state: string;
-  readonly kind?: string;
-  readonly assignee?: string;
-  readonly run?: string;
-  readonly overdue?: boolean;
-  readonly limit?: number;
-}
-
-interface DecideOptions extends CommonOptions {
-  readonly note?: string;
-  readonly ifVersion?: number;
-}
-
-interface CorrectOptions extends DecideOptions {
-  /** False by --no-remember. */
-  readonly remember: boolean;
-}
-
-type DecisionFields = Omit<ReviewDecision, 'action'>;
-/** What a decision says besides its action, from the options and the review as it is. */
-type ReadFields<Options> = (
-  options: Options,
-  review: Review,
-  shell: Shell,
-) => Promise<DecisionFields> | DecisionFields;
-
 const newest = '@latest';
-function reviewPath(id: string, rest = ''): string {
-  return `/v1/reviews/${encodeURIComponent(id)}${rest}`;
-}
-
-const columns: readonly Column[] = [
-  { header: 'REVIEW' },
-  { header: 'STATE' },
-  { header: 'KIND' },
-  { header: 'ABOUT' },
-  { header: 'DUE' },
-  { header: 'WHY', shrinks: true },
-];
-
-async function list(
-  { state, kind, assignee, run, ...options }: ReviewListOptions,
-  shell: Shell,
-): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const { value, text } = await client.get('/v1/reviews', ReviewList, {
-    kind,
-    assignee,
-    run_id: run,
-    limit: options.limit,
-    state: state === 'all' ? undefined : state,
-    overdue: options.overdue,
-  });
-  if (json) return print.json(text);
-  const now = shell.now();
-  const rows = value.items.map((review) => [
-    review.review_id,
-    formatState(review.state, print.style),
-    review.kind,
-    formatSubject(review),
-    formatDue(review, now),
-    review.reason,
-  ]);
-  if (rows.length === 0) print.remark(state === 'open' ? 'nothing waits for a review' : 'no such review');
-  else print.table(columns, rows);
-}
 
 /** @throws UsageError when `@latest` is asked for and nothing waits */
 async function resolveReview(client: ApiClient, reference: string): Promise<string> {
@@ -95,46 +31,62 @@ async function resolveReview(client: ApiClient, reference: string): Promise<stri
   return review.review_id;
 }
 
-async function show(reference: string, options: CommonOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const { value, text } = await client.get(reviewPath(await resolveReview(client, reference)), Review);
-  if (json) return print.json(text);
-  print.lines(renderReview(value, { style: print.style, width: print.width, now: shell.now() }));
+const reviewTable: Columns<ReviewSummary> = [
+  ['REVIEW', 'review_id'],
+  ['STATE', ({ state }, { style }) => formatState(state, style)],
+  ['KIND', 'kind'],
+  ['ABOUT', formatSubject],
+  ['DUE', (review, { now }) => formatDue(review, now)],
+  ['WHY', 'reason', 'shrinks'],
+];
+
+const listCommand = command('ls', {
+  about: 'list what waits for a person',
+  example: 'capstan review ls --overdue',
+  isDefault: true,
+  options: {
+    '--state <state>': oneOf('only these', [...ReviewState.options, 'all'], 'open'),
+    '--kind <kind>': oneOf('only these', ReviewKind.options),
+    '--assignee <key-id>': 'claimed by this key',
+    '--run <id>': 'of this run',
+    '--overdue': 'past their due date',
+    '-n, --limit <n>': parsed('at most this many (default: 50)', readLimit),
+  },
+  call: ({ client }, { state: wanted, run: run_id, ...others }) => {
+    const { kind, assignee, limit, overdue } = others;
+    const state = wanted === 'all' ? undefined : wanted;
+    return client.get('/v1/reviews', ReviewList, { kind, assignee, run_id, limit, state, overdue });
+  },
+  show: ({ items }, { print }, { state }) => {
+    if (items.length > 0) return print.table(reviewTable, items);
+    print.remark(state === 'open' ? 'nothing waits for a review' : 'no such review');
+  },
+});
+
+const reviewArgument = { '[review]': usually('review id, or @latest', newest) } as const;
+
+function tell({ print }: Session, { state, review_id }: Review, what: string): void {
+  print.line(`${formatState(state, print.style)}  ${review_id}  ${what}`);
 }
 
-function tell({ print, json }: Session, review: Review, text: string, what: string): void {
-  if (json) print.json(text);
-  else print.line(`${formatState(review.state, print.style)}  ${review.review_id}  ${what}`);
-}
+const showCommand = command('show', {
+  about: 'show what failed, why, and what is proposed',
+  args: reviewArgument,
+  call: async ({ client }, { review }) =>
+    client.get(path`/v1/reviews/${await resolveReview(client, review)}`, Review),
+  show: (review, { print, shell }) =>
+    print.lines(renderReview(review, { style: print.style, width: print.width, now: shell.now() })),
+});
 
-function claim(act: 'claim' | 'release') {
-  return async (reference: string, options: CommonOptions, shell: Shell): Promise<void> => {
-    const session = await openSession(options, shell);
-    const id = await resolveReview(session.client, reference);
-    const { value, text } = await session.client.post(reviewPath(id, `/${act}`), Review, jsonBody({}));
-    tell(session, value, text, act === 'claim' ? `yours until ${value.claim_expires_at}` : 'released');
-  };
-}
-
-/** Reads the review, then decides on just that version of it. */
-async function decide<Options extends DecideOptions>(
-  reference: string,
-  options: Options,
-  shell: Shell,
-  [action, readFields]: readonly [ReviewAction | null, ReadFields<Options>],
-): Promise<void> {
-  const session = await openSession(options, shell);
-  const { client, print, json } = session;
-  const id = await resolveReview(client, reference);
-  const { value: review } = await client.get(reviewPath(id), Review);
-  const { note } = options;
-  const said = await readFields(options, review, shell);
-  const body = { ...(action === null ? {} : { action }), ...(note === undefined ? {} : { note }), ...said };
-  const ifMatch = `"${options.ifVersion ?? review.version}"`;
-  const decided = await client.post(reviewPath(id, '/decision'), Review, { ...jsonBody(body), ifMatch });
-  tell(session, decided.value, decided.text, decided.value.decision?.action ?? '');
-  const { run_id } = decided.value;
-  if (!json && run_id !== undefined) print.remark(`capstan show ${run_id} --watch`);
+function claimCommand(act: 'claim' | 'release', about: string): Register {
+  return command(act, {
+    about,
+    args: reviewArgument,
+    call: async ({ client }, { review }) =>
+      client.post(path`/v1/reviews/${await resolveReview(client, review)}/${act}`, Review, jsonBody({})),
+    show: (review, session) =>
+      tell(session, review, act === 'claim' ? `yours until ${review.claim_expires_at}` : 'released'),
+  });
 }
 
 function readWhole(least: number, most: number) {
@@ -153,19 +105,55 @@ function parseValue(text: string): Json {
   }
 }
 
-interface EditOptions extends CorrectOptions {
-  readonly input?: string;
-  readonly set?: readonly string[];
-  readonly remove?: readonly string[];
+const decisionArgument = { '<review>': 'review id, or @latest' } as const;
+const decisionOptions = {
+  '--note <text>': 'kept with the decision',
+  '--if-version <n>': parsed('only if the review is still at this version', readWhole(1, 999_999_999)),
+} as const;
+const forgetOption = { '--no-remember': 'do not keep a correction that works as a skill' } as const;
+
+interface DecisionGiven {
+  readonly review: string;
+  readonly note: string | undefined;
+  readonly ifVersion: number | undefined;
+}
+
+/** Reads the review, then decides on just that version of it. */
+async function decide(
+  { client }: Session,
+  { review: reference, note, ifVersion }: DecisionGiven,
+  makeDecision: (review: Review) => Partial<ReviewDecision> | Promise<Partial<ReviewDecision>>,
+): Promise<ApiAnswer<Review>> {
+  const id = await resolveReview(client, reference);
+  const { value: review } = await client.get(path`/v1/reviews/${id}`, Review);
+  const decision = await makeDecision(review);
+  const body = jsonBody({ action: decision.action, note, ...decision });
+  const ifMatch = `"${ifVersion ?? review.version}"`;
+  return client.post(path`/v1/reviews/${id}/decision`, Review, { ...body, ifMatch });
+}
+
+function showDecided(review: Review, session: Session): void {
+  tell(session, review, review.decision?.action ?? '');
+  if (review.run_id !== undefined) session.print.remark(`capstan show ${review.run_id} --watch`);
+}
+
+/** Nothing is said of what is usual. */
+function isForgotten(remember: boolean | undefined): Pick<ReviewDecision, 'remember'> {
+  return remember === false ? { remember } : {};
+}
+
+interface EditOptions {
+  readonly input: string | undefined;
+  readonly set: readonly string[] | undefined;
+  readonly remove: readonly string[] | undefined;
 }
 
 /** The whole input, or the failing one with some places changed. @throws UsageError */
-const readEdit: ReadFields<EditOptions> = async (
-  { input, set = [], remove = [], remember },
-  review,
-  shell,
-) => {
-  const kept = remember ? {} : { remember };
+async function readEdit(
+  { input, set = [], remove = [] }: EditOptions,
+  review: Review,
+  shell: Shell,
+): Promise<Json> {
   if (input === undefined && set.length + remove.length === 0) {
     throw new UsageError('say what is right with --input, or what to change with --set and --remove');
   }
@@ -180,125 +168,87 @@ const readEdit: ReadFields<EditOptions> = async (
     edited = editPlace(edited, pair.slice(0, at), { set: parseValue(pair.slice(at + 1)) });
   }
   for (const place of remove) edited = editPlace(edited, place, 'remove');
-  return { input: edited, ...kept };
-};
-
-interface ApproveOptions extends CorrectOptions {
-  readonly proposal?: number;
+  return edited;
 }
 
-const readApproval: ReadFields<ApproveOptions> = ({ proposal, remember }) => ({
-  ...(proposal === undefined ? {} : { proposal }),
-  ...(remember ? {} : { remember }),
+const approveCommand = command('approve', {
+  about: 'run a proposed input',
+  args: decisionArgument,
+  options: {
+    ...decisionOptions,
+    '-p, --proposal <n>': parsed('which one, as `review show` numbers them', readWhole(0, 100)),
+    ...forgetOption,
+  },
+  call: (session, { proposal, remember, ...given }) =>
+    decide(session, given, () => ({ action: 'approve', proposal, ...isForgotten(remember) })),
+  show: showDecided,
 });
 
-interface AdviseOptions extends DecideOptions {
-  readonly say: string;
-  readonly level?: number;
-}
-
-const readAdvice: ReadFields<AdviseOptions> = ({ say, level }) => ({
-  instructions: say,
-  ...(level === undefined ? {} : { level }),
+const editCommand = command('edit', {
+  about: 'run a corrected input',
+  example: 'capstan review edit REVIEW --set /rate=44100',
+  args: decisionArgument,
+  options: {
+    ...decisionOptions,
+    '-i, --input <json>': 'all of it: inline JSON, @FILE, or - for stdin',
+    '-s, --set </place=value>': parsed('change one place of the failing input (repeatable)', collectText),
+    '--remove </place>': parsed('leave one out (repeatable)', collectText),
+    ...forgetOption,
+  },
+  call: (session, { remember, ...given }) =>
+    decide(session, given, async (review) => ({
+      action: 'edit',
+      input: await readEdit(given, review, session.shell),
+      ...isForgotten(remember),
+    })),
+  show: showDecided,
 });
 
-interface GenericOptions extends DecideOptions {
-  readonly decision: string;
+const adviseCommand = command('advise', {
+  about: 'say what to do, and let it be tried again',
+  args: decisionArgument,
+  options: {
+    ...decisionOptions,
+    '--say <text>': required('the instructions'),
+    '-l, --level <n>': parsed('where to execute, 0 to 4', readWhole(0, 4)),
+  },
+  call: (session, { say: instructions, level, ...given }) =>
+    decide(session, given, () => ({ action: 'advise', instructions, level })),
+  show: showDecided,
+});
+
+function plainCommand(action: ReviewAction, about: string): Register {
+  return command(action, {
+    about,
+    args: decisionArgument,
+    options: decisionOptions,
+    call: (session, given) => decide(session, given, () => ({ action })),
+    show: showDecided,
+  });
 }
 
-const readDecision: ReadFields<GenericOptions> = async ({ decision }, _, shell) =>
-  (await readInput(decision, shell)) as DecisionFields;
+const decideCommand = command('decide', {
+  about: 'any decision that `review show` lists, as JSON',
+  example: `capstan review decide REVIEW -d '{"action": "raise", "budget_ceiling_usd": 2}'`,
+  args: decisionArgument,
+  options: {
+    ...decisionOptions,
+    '-d, --decision <json>': required('inline JSON, @FILE, or - for stdin'),
+  },
+  call: (session, { decision, ...given }) => decide(session, given, () => readInput(decision, session.shell)),
+  show: showDecided,
+});
 
-const nothing: ReadFields<DecideOptions> = () => ({});
-
-function addDecision(review: Command, name: string, description: string): Command {
-  return review
-    .command(name)
-    .description(description)
-    .argument('<review>', 'review id, or @latest')
-    .option('--note <text>', 'kept with the decision')
-    .option('--if-version <n>', 'only if the review is still at this version', readWhole(1, 999_999_999));
-}
-
-function addCorrections(review: Command, shell: Shell): void {
-  const forget = ['--no-remember', 'do not keep a correction that works as a skill'] as const;
-  const approve = addDecision(review, 'approve', 'run a proposed input')
-    .option('-p, --proposal <n>', 'which one, as `review show` numbers them', readWhole(0, 100))
-    .option(...forget)
-    .action((id: string, options: ApproveOptions) => decide(id, options, shell, ['approve', readApproval]));
-  addCommonOptions(approve);
-  const edit = addDecision(review, 'edit', 'run a corrected input')
-    .option('-i, --input <json>', 'all of it: inline JSON, @FILE, or - for stdin')
-    .option('-s, --set </place=value>', 'change one place of the failing input (repeatable)', collectText)
-    .option('--remove </place>', 'leave one out (repeatable)', collectText)
-    .option(...forget)
-    .addHelpText('after', '\nExample:\n  capstan review edit REVIEW --set /rate=44100')
-    .action((id: string, options: EditOptions) => decide(id, options, shell, ['edit', readEdit]));
-  addCommonOptions(edit);
-  const advise = addDecision(review, 'advise', 'say what to do, and let it be tried again')
-    .addOption(new Option('--say <text>', 'the instructions').makeOptionMandatory())
-    .option('-l, --level <n>', 'where to execute, 0 to 4', readWhole(0, 4))
-    .action((id: string, options: AdviseOptions) => decide(id, options, shell, ['advise', readAdvice]));
-  addCommonOptions(advise);
-}
-
-function addPlainDecisions(review: Command, shell: Shell): void {
-  const plain = {
-    retry: 'try again as it is',
-    skip: 'go on without the step',
-    reject: 'let it fail',
-  } as const;
-  for (const [name, description] of Object.entries(plain)) {
-    const action = name as keyof typeof plain;
-    const command = addDecision(review, name, description).action((id: string, options: DecideOptions) =>
-      decide(id, options, shell, [action, nothing]),
-    );
-    addCommonOptions(command);
-  }
-  const generic = addDecision(review, 'decide', 'any decision that `review show` lists, as JSON')
-    .addOption(
-      new Option('-d, --decision <json>', 'inline JSON, @FILE, or - for stdin').makeOptionMandatory(),
-    )
-    .addHelpText(
-      'after',
-      `\nExample:\n  capstan review decide REVIEW -d '{"action": "raise", "budget_ceiling_usd": 2}'`,
-    )
-    .action((id: string, options: GenericOptions) => decide(id, options, shell, [null, readDecision]));
-  addCommonOptions(generic);
-}
-
-function addList(review: Command, shell: Shell): void {
-  const command = review
-    .command('ls', { isDefault: true })
-    .description('list what waits for a person')
-    .addOption(
-      new Option('--state <state>', 'only these').choices([...ReviewState.options, 'all']).default('open'),
-    )
-    .addOption(new Option('--kind <kind>', 'only these').choices(ReviewKind.options))
-    .option('--assignee <key-id>', 'claimed by this key')
-    .option('--run <id>', 'of this run')
-    .option('--overdue', 'past their due date')
-    .option('-n, --limit <n>', 'at most this many (default: 50)', readLimit)
-    .addHelpText('after', '\nExample:\n  capstan review ls --overdue')
-    .action((options: ReviewListOptions) => list(options, shell));
-  addCommonOptions(command);
-}
-
-export function registerReviewCommand(program: Command, shell: Shell): void {
-  const review = program.command('review').description('decide what Capstan asks a person');
-  addList(review, shell);
-  const about = (name: string, description: string): Command =>
-    review.command(name).description(description).argument('[review]', 'review id, or @latest', newest);
-  const shown = about('show', 'show what failed, why, and what is proposed').action(
-    (id: string, options: CommonOptions) => show(id, options, shell),
-  );
-  const claimed = about('claim', 'keep others from deciding for 15 minutes').action(
-    (id: string, options: CommonOptions) => claim('claim')(id, options, shell),
-  );
-  const released = about('release', 'give a claim back').action((id: string, options: CommonOptions) =>
-    claim('release')(id, options, shell),
-  );
-  for (const command of [shown, claimed, released]) addCommonOptions(command);
-  addCorrections(review, shell);
-  addPlainDecisions(review, shell);
-}
+export const registerReviewCommand = group('review', 'decide what Capstan asks a person', [
+  listCommand,
+  showCommand,
+  claimCommand('claim', 'keep others from deciding for 15 minutes'),
+  claimCommand('release', 'give a claim back'),
+  approveCommand,
+  editCommand,
+  adviseCommand,
+  plainCommand('retry', 'try again as it is'),
+  plainCommand('skip', 'go on without the step'),
+  plainCommand('reject', 'let it fail'),
+  decideCommand,
+]);

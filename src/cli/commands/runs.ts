@@ -2,29 +2,15 @@
  * Runs that there are: `ls`, `show`, `open` and `events` look at them, `pause`, `resume`, `budget` and `cancel`
  * steer them.
  */
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
-import { EventPage, type RunEvent } from '../../contracts/event.ts';
-import { Run, RunList, RunState, StepDetail } from '../../contracts/run.ts';
-import { jsonBody } from '../client/api-client.ts';
-import {
-  addCommonOptions,
-  type CommonOptions,
-  linkToConsole,
-  openBrowser,
-  openSession,
-  type Session,
-} from '../client/session.ts';
+import { EventPage } from '../../contracts/event.ts';
+import { Run, RunList, RunState, type RunSummary, StepDetail } from '../../contracts/run.ts';
+import { getAll, jsonBody, path } from '../client/api-client.ts';
+import { linkToConsole, openBrowser, type Session } from '../client/session.ts';
+import { command, listed, oneOf, parsed, procedure, type Register } from '../command.ts';
 import { exitCodes, UsageError } from '../errors.ts';
-import {
-  getRun,
-  latestRun,
-  readItem,
-  readLimit,
-  readUsd,
-  resolveRunId,
-  runPath,
-} from '../input/arguments.ts';
+import { getRun, readItem, readLimit, readUsd, resolveRunId, runArgument } from '../input/arguments.ts';
 import {
   formatAge,
   formatRunState,
@@ -33,134 +19,83 @@ import {
   formatStepCounts,
   formatUsd,
 } from '../render/formats.ts';
-import type { Column } from '../render/print.ts';
-import { renderStepDetail } from '../render/step-detail.ts';
-import type { Shell } from '../shell.ts';
+import type { Columns } from '../render/print.ts';
+import { renderStepDetail, showRun } from '../render/run.ts';
 import { followEvents, formatEvent } from '../watch/events.ts';
-import { showRun } from '../watch/run-table.ts';
 import { watchRun } from '../watch/watch-run.ts';
 
-interface LsOptions extends CommonOptions {
-  readonly state?: string;
-  readonly pipeline?: string;
-  readonly label?: string;
-  readonly limit: number;
-}
-
-const columns: readonly Column[] = [
-  { header: 'RUN' },
-  { header: 'PIPELINE', shrinks: true },
-  { header: 'STATE' },
-  { header: 'STEPS', align: 'right' },
-  { header: 'CREATED', align: 'right' },
-  { header: 'TIME', align: 'right' },
-  { header: 'COST', align: 'right' },
-  { header: 'ERROR', shrinks: true },
+const runTable: Columns<RunSummary> = [
+  ['RUN', 'run_id'],
+  ['PIPELINE', ({ pipeline, version }) => `${pipeline}@${version}`, 'shrinks'],
+  ['STATE', (run, { style }) => formatRunState(run, style)],
+  ['STEPS', ({ step_counts }) => formatStepCounts(step_counts), 'right'],
+  ['CREATED', ({ created_at }, { now }) => formatAge(created_at, now), 'right'],
+  ['TIME', ({ started_at, finished_at }, { now }) => formatSpan(started_at, finished_at, now), 'right'],
+  ['COST', ({ cost_usd }) => formatUsd(cost_usd), 'right'],
+  ['ERROR', ({ error }) => (error === undefined ? '' : `${error.code}: ${error.message}`), 'shrinks'],
 ];
 
-async function list(options: LsOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const { state, pipeline, label, limit } = options;
-  const { value, text } = await client.get('/v1/runs', RunList, { state, pipeline, label, limit });
-  if (json) return print.json(text);
-  if (value.items.length === 0) return print.remark('no runs');
-  const now = shell.now();
-  const rows = value.items.map((run) => [
-    run.run_id,
-    `${run.pipeline}@${run.version}`,
-    formatRunState(run, print.style),
-    formatStepCounts(run.step_counts),
-    formatAge(run.created_at, now),
-    formatSpan(run.started_at, run.finished_at, now),
-    formatUsd(run.cost_usd),
-    run.error === undefined ? '' : `${run.error.code}: ${run.error.message}`,
-  ]);
-  print.table(columns, rows);
-  if (value.next_cursor !== null) print.remark(`the newest ${limit}; there are more`);
-}
-
-export function registerListCommand(program: Command, shell: Shell): void {
-  const command = program
-    .command('ls')
-    .description('list runs, newest first')
-    .addOption(new Option('-s, --state <state>', 'only runs in this state').choices(RunState.options))
-    .option('-p, --pipeline <name>', 'only runs of this pipeline')
-    .option('-l, --label <name=value>', 'only runs with this label')
-    .option('-n, --limit <n>', 'at most so many', readLimit, 20)
-    .addHelpText('after', '\nExample:\n  capstan ls --state failed --label batch=7')
-    .action((options: LsOptions) => list(options, shell));
-  addCommonOptions(command);
-}
-
-interface ShowOptions extends CommonOptions {
-  readonly step?: string;
-  readonly item?: number;
-  readonly watch?: boolean;
-}
+export const registerListCommand = command('ls', {
+  about: 'list runs, newest first',
+  example: 'capstan ls --state failed --label batch=7',
+  options: {
+    '-s, --state <state>': oneOf('only runs in this state', RunState.options),
+    '-p, --pipeline <name>': 'only runs of this pipeline',
+    '-l, --label <name=value>': 'only runs with this label',
+    '-n, --limit <n>': parsed('at most so many', readLimit, 20),
+  },
+  call: ({ client }, { state, pipeline, label, limit }) =>
+    client.get('/v1/runs', RunList, { state, pipeline, label, limit }),
+  show: listed(runTable, {
+    none: 'no runs',
+    more: ({ limit }: { readonly limit: number }) => `the newest ${limit}; there are more`,
+  }),
+});
 
 async function showStep(
   { client, print, json, shell }: Session,
   runId: string,
   { stepId, item }: { readonly stepId: string; readonly item: number | undefined },
 ): Promise<void> {
-  const path = runPath(runId, `/steps/${encodeURIComponent(stepId)}`);
-  const { value, text } = await client.get(path, StepDetail, { item });
+  const { value, text } = await client.get(path`/v1/runs/${runId}/steps/${stepId}`, StepDetail, { item });
   if (json) return print.json(text);
   print.lines(renderStepDetail(value, { style: print.style, width: print.width, now: shell.now() }));
 }
 
-async function show(reference: string, options: ShowOptions, shell: Shell): Promise<void> {
-  const session = await openSession(options, shell);
-  const runId = await resolveRunId(session.client, reference);
-  if (options.watch === true) return shell.exitWith(await watchRun(session, runId));
-  const { step: stepId, item } = options;
-  if (stepId !== undefined) return showStep(session, runId, { stepId, item });
-  if (item !== undefined) throw new UsageError('--item goes with --step');
-  const { value, text } = await getRun(session.client, runId);
-  if (session.json) return session.print.json(text);
-  showRun(session, value, true);
-}
+export const registerShowCommand = procedure('show', {
+  about: 'show a run, or one of its steps with every attempt and why it went where',
+  example: 'capstan show @latest --step trim',
+  args: runArgument,
+  options: {
+    '-s, --step <id>': 'show this step',
+    '-i, --item <n>': parsed('of a step with for_each: this item, from 1 on', readItem),
+    '-w, --watch': 'watch the run to its end; exits like run --watch',
+  },
+  run: async (session, { run, step: stepId, item, watch }) => {
+    const { client, print, json, shell } = session;
+    const runId = await resolveRunId(client, run);
+    if (watch === true) return shell.exitWith(await watchRun(session, runId));
+    if (stepId !== undefined) return showStep(session, runId, { stepId, item });
+    if (item !== undefined) throw new UsageError('--item goes with --step');
+    const { value, text } = await getRun(client, runId);
+    if (json) return print.json(text);
+    showRun(session, value, true);
+  },
+});
 
-export function registerShowCommand(program: Command, shell: Shell): void {
-  const command = program
-    .command('show')
-    .description('show a run, or one of its steps with every attempt and why it went where')
-    .argument('[run]', 'run id, or @latest', latestRun)
-    .option('-s, --step <id>', 'show this step')
-    .option('-i, --item <n>', 'of a step with for_each: this item, from 1 on', readItem)
-    .option('-w, --watch', 'watch the run to its end; exits like run --watch')
-    .addHelpText('after', '\nExample:\n  capstan show @latest --step trim')
-    .action((reference: string, options: ShowOptions) => show(reference, options, shell));
-  addCommonOptions(command);
-}
-
-interface OpenOptions extends CommonOptions {
-  readonly browser: boolean;
-}
-
-async function open(reference: string, options: OpenOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const runId = await resolveRunId(client, reference);
-  const url = await linkToConsole(client, `/runs/${encodeURIComponent(runId)}`);
-  if (json) return print.json(JSON.stringify({ url }));
-  print.line(url);
-  if (options.browser && shell.stdout.isTTY === true) openBrowser(url);
-}
-
-export function registerOpenCommand(program: Command, shell: Shell): void {
-  const command = program
-    .command('open')
-    .description('open a run in the console, already signed in')
-    .argument('[run]', 'run id, or @latest', latestRun)
-    .option('--no-browser', 'only print the link')
-    .addHelpText('after', '\nExample:\n  capstan open @latest')
-    .action((reference: string, options: OpenOptions) => open(reference, options, shell));
-  addCommonOptions(command);
-}
-
-interface EventsOptions extends CommonOptions {
-  readonly follow?: boolean;
-}
+export const registerOpenCommand = procedure('open', {
+  about: 'open a run in the console, already signed in',
+  example: 'capstan open @latest',
+  args: runArgument,
+  options: { '--no-browser': 'only print the link' },
+  run: async ({ client, print, json, shell }, { run, browser }) => {
+    const runId = await resolveRunId(client, run);
+    const url = await linkToConsole(client, path`/runs/${runId}`);
+    if (json) return print.json(JSON.stringify({ url }));
+    print.line(url);
+    if (browser === true && shell.stdout.isTTY === true) openBrowser(url);
+  },
+});
 
 /** With --json one document per event. */
 async function follow({ client, print, json, shell }: Session, runId: string): Promise<void> {
@@ -177,69 +112,43 @@ async function follow({ client, print, json, shell }: Session, runId: string): P
   if (stop.signal.aborted) shell.exitWith(exitCodes.interrupted);
 }
 
-async function readPages({ client }: Session, runId: string): Promise<EventPage> {
-  const items: RunEvent[] = [];
-  let cursor: string | null = null;
-  do {
-    const query: Record<string, string | number> = cursor === null ? { limit: 200 } : { cursor, limit: 200 };
-    const { value } = await client.get(runPath(runId, '/events'), EventPage, query);
-    items.push(...value.items);
-    cursor = value.next_cursor;
-  } while (cursor !== null);
-  return { items, next_cursor: cursor };
-}
-
-async function showEvents(reference: string, options: EventsOptions, shell: Shell): Promise<void> {
-  const session = await openSession(options, shell);
-  const runId = await resolveRunId(session.client, reference);
-  if (options.follow === true) return follow(session, runId);
-  const page = await readPages(session, runId);
-  const { print } = session;
-  if (session.json) return print.json(JSON.stringify(page));
-  print.lines(page.items.map((event) => formatEvent(event, print.style)));
-}
-
-export function registerEventsCommand(program: Command, shell: Shell): void {
-  const command = program
-    .command('events')
-    .description("print a run's log")
-    .argument('[run]', 'run id, or @latest', latestRun)
-    .option('-f, --follow', 'go on until the run ends')
-    .addHelpText('after', '\nExample:\n  capstan events @latest -f')
-    .action((reference: string, options: EventsOptions) => showEvents(reference, options, shell));
-  addCommonOptions(command);
-}
+export const registerEventsCommand = procedure('events', {
+  about: "print a run's log",
+  example: 'capstan events @latest -f',
+  args: runArgument,
+  options: { '-f, --follow': 'go on until the run ends' },
+  run: async (session, { run, follow: follows }) => {
+    const { client, print, json } = session;
+    const runId = await resolveRunId(client, run);
+    if (follows === true) return follow(session, runId);
+    const { value, text } = await getAll(client, path`/v1/runs/${runId}/events`, EventPage);
+    if (json) return print.json(text);
+    print.lines(value.items.map((event) => formatEvent(event, print.style)));
+  },
+});
 
 /** `pause` and `resume`: the one takes back the other. */
-function post(action: 'pause' | 'resume', shell: Shell) {
-  return async (reference: string, options: CommonOptions): Promise<void> => {
-    const { client, print, json } = await openSession(options, shell);
-    const runId = await resolveRunId(client, reference);
-    const { value, text } = await client.post(runPath(runId, `/${action}`), Run, jsonBody({}));
-    if (json) return print.json(text);
-    print.line(`${formatState(value.state, print.style)}  ${runId}`);
-  };
+function stopCommand(act: 'pause' | 'resume', about: string): Register {
+  return command(act, {
+    about,
+    example: `capstan ${act} @latest`,
+    args: runArgument,
+    call: async ({ client }, { run }) =>
+      client.post(path`/v1/runs/${await resolveRunId(client, run)}/${act}`, Run, jsonBody({})),
+    show: showState,
+  });
 }
 
-export function registerPauseCommand(program: Command, shell: Shell): void {
-  const command = program
-    .command('pause')
-    .description('let nothing new of a run start; what runs goes on to its end')
-    .argument('[run]', 'run id, or @latest', latestRun)
-    .addHelpText('after', '\nExample:\n  capstan pause @latest')
-    .action(post('pause', shell));
-  addCommonOptions(command);
+function showState({ state, run_id }: Run, { print }: Session): void {
+  print.line(`${formatState(state, print.style)}  ${run_id}`);
 }
 
-export function registerResumeCommand(program: Command, shell: Shell): void {
-  const command = program
-    .command('resume')
-    .description('let a paused run go on')
-    .argument('[run]', 'run id, or @latest', latestRun)
-    .addHelpText('after', '\nExample:\n  capstan resume @latest')
-    .action(post('resume', shell));
-  addCommonOptions(command);
-}
+export const registerPauseCommand = stopCommand(
+  'pause',
+  'let nothing new of a run start; what runs goes on to its end',
+);
+
+export const registerResumeCommand = stopCommand('resume', 'let a paused run go on');
 
 function readCeiling(text: string): number | null {
   if (text === 'none') return null;
@@ -250,70 +159,43 @@ function readCeiling(text: string): number | null {
   }
 }
 
-async function setCeiling(
-  reference: string,
-  ceiling: number | null,
-  options: CommonOptions,
-  shell: Shell,
-): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const runId = await resolveRunId(client, reference);
-  const body = jsonBody({ budget_ceiling_usd: ceiling });
-  const { value, text } = await client.post(runPath(runId, '/budget'), Run, body);
-  if (json) return print.json(text);
-  const limit = value.budget_ceiling_usd === null ? 'none' : formatUsd(value.budget_ceiling_usd);
-  print.line(`ceiling ${limit}, spent ${formatUsd(value.cost_usd)}  ${runId}`);
-}
+export const registerBudgetCommand = command('budget', {
+  about: 'give a run another ceiling; steps that wait for money go on',
+  example: 'capstan budget @latest 2.50',
+  args: {
+    '<run>': 'run id, or @latest',
+    '<usd>': parsed('US dollars for the whole run, or none', readCeiling),
+  },
+  call: async ({ client }, { run, usd: budget_ceiling_usd }) => {
+    const runId = await resolveRunId(client, run);
+    return client.post(path`/v1/runs/${runId}/budget`, Run, jsonBody({ budget_ceiling_usd }));
+  },
+  show: ({ run_id, budget_ceiling_usd: ceiling, cost_usd }, { print }) => {
+    const limit = ceiling === null ? 'none' : formatUsd(ceiling);
+    print.line(`ceiling ${limit}, spent ${formatUsd(cost_usd)}  ${run_id}`);
+  },
+});
 
-export function registerBudgetCommand(program: Command, shell: Shell): void {
-  const command = program
-    .command('budget')
-    .description('give a run another ceiling; steps that wait for money go on')
-    .argument('<run>', 'run id, or @latest')
-    .argument('<usd>', 'US dollars for the whole run, or none', readCeiling)
-    .addHelpText('after', '\nExample:\n  capstan budget @latest 2.50')
-    .action((reference: string, ceiling: number | null, options: CommonOptions) =>
-      setCeiling(reference, ceiling, options, shell),
-    );
-  addCommonOptions(command);
-}
-
-interface CancelOptions extends CommonOptions {
-  readonly reason?: string;
-  readonly terminate?: boolean;
-  readonly wait?: boolean;
-}
-
-async function cancel(reference: string, options: CancelOptions, shell: Shell): Promise<void> {
-  const session = await openSession(options, shell);
-  const { client, print, json } = session;
-  const runId = await resolveRunId(client, reference);
-  await client.post(
-    runPath(runId, '/cancel'),
-    z.unknown(),
-    jsonBody({
-      reason: options.reason,
-      mode: options.terminate === true ? 'terminate' : 'graceful',
-    }),
-  );
-  if (options.wait === true) {
-    const code = await watchRun(session, runId);
-    return shell.exitWith(code === exitCodes.cancelled ? exitCodes.ok : code || exitCodes.failed);
-  }
-  const { value, text } = await getRun(client, runId);
-  if (json) return print.json(text);
-  print.line(`${formatState(value.state, print.style)}  ${runId}`);
-}
-
-export function registerCancelCommand(program: Command, shell: Shell): void {
-  const command = program
-    .command('cancel')
-    .description('cancel a run; its running calls are told to stop')
-    .argument('[run]', 'run id, or @latest', latestRun)
-    .option('-r, --reason <text>', 'kept with the run')
-    .option('--terminate', 'end it at once, without waiting for what runs')
-    .option('-w, --wait', 'wait until it has ended; exits 0 when it was cancelled')
-    .addHelpText('after', '\nExample:\n  capstan cancel @latest --reason "wrong clip"')
-    .action((reference: string, options: CancelOptions) => cancel(reference, options, shell));
-  addCommonOptions(command);
-}
+export const registerCancelCommand = procedure('cancel', {
+  about: 'cancel a run; its running calls are told to stop',
+  example: 'capstan cancel @latest --reason "wrong clip"',
+  args: runArgument,
+  options: {
+    '-r, --reason <text>': 'kept with the run',
+    '--terminate': 'end it at once, without waiting for what runs',
+    '-w, --wait': 'wait until it has ended; exits 0 when it was cancelled',
+  },
+  run: async (session, { run, reason, terminate, wait }) => {
+    const { client, print, json, shell } = session;
+    const runId = await resolveRunId(client, run);
+    const mode = terminate === true ? 'terminate' : 'graceful';
+    await client.post(path`/v1/runs/${runId}/cancel`, z.unknown(), jsonBody({ reason, mode }));
+    if (wait === true) {
+      const code = await watchRun(session, runId);
+      return shell.exitWith(code === exitCodes.cancelled ? exitCodes.ok : code || exitCodes.failed);
+    }
+    const { value, text } = await getRun(client, runId);
+    if (json) return print.json(text);
+    showState(value, session);
+  },
+});

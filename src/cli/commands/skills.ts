@@ -1,38 +1,11 @@
-import { type Command, Option } from 'commander';
+/** `skills`: what was learnt from failures. */
 import { Skill, SkillList, SkillState, type SkillUse, SkillUseList } from '../../contracts/skill.ts';
-import { jsonBody } from '../client/api-client.ts';
-import { addCommonOptions, type CommonOptions, openSession } from '../client/session.ts';
+import { jsonBody, path } from '../client/api-client.ts';
+import { command, group, oneOf, procedure } from '../command.ts';
 import { formatAge } from '../render/formats.ts';
-import type { Column, Printer } from '../render/print.ts';
-import type { Shell } from '../shell.ts';
-
-interface SkillListOptions extends CommonOptions {
-  readonly jobType?: string;
-  readonly signals?: string;
-  readonly state: SkillState;
-}
+import type { Columns, Printer } from '../render/print.ts';
 
 const shownUses = 10;
-
-const columns: readonly Column[] = [
-  { header: 'SKILL' },
-  { header: 'JOB TYPE', shrinks: true },
-  { header: 'WORKS', align: 'right' },
-  { header: 'OF', align: 'right' },
-  { header: 'USES', align: 'right' },
-  { header: '' },
-  { header: 'SOURCE', shrinks: true },
-  { header: 'LAST USED', align: 'right' },
-  { header: 'INSTRUCTIONS', shrinks: true },
-];
-
-const useColumns: readonly Column[] = [
-  { header: 'USED', align: 'right' },
-  { header: 'OUTCOME' },
-  { header: 'LEVEL', align: 'right' },
-  { header: 'VERSION', align: 'right' },
-  { header: 'ESCALATION' },
-];
 
 function ageOf(unixSeconds: number, now: number): string {
   return formatAge(new Date(unixSeconds * 1_000).toISOString(), now);
@@ -54,26 +27,25 @@ function standingOf({ state, flagged, trust, template }: Skill): string {
   return template === undefined ? '' : 'template';
 }
 
-async function list(options: SkillListOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const { jobType: job_type, signals, state } = options;
-  const { value, text } = await client.get('/skills', SkillList, { job_type, signals, state });
-  if (json) return print.json(text);
-  const now = shell.now();
-  const rows = value.map((skill) => [
-    skill.id,
-    skill.pattern.job_type,
-    percentOf(skill),
-    String(countOf(skill)),
-    String(skill.uses),
-    standingOf(skill),
-    skill.source,
-    ageOf(skill.last_used, now),
-    skill.instructions,
-  ]);
-  if (rows.length === 0) print.remark('no skills');
-  else print.table(columns, rows);
-}
+const skillTable: Columns<Skill> = [
+  ['SKILL', 'id'],
+  ['JOB TYPE', ({ pattern }) => pattern.job_type, 'shrinks'],
+  ['WORKS', percentOf, 'right'],
+  ['OF', (skill) => String(countOf(skill)), 'right'],
+  ['USES', 'uses', 'right'],
+  ['', standingOf],
+  ['SOURCE', 'source', 'shrinks'],
+  ['LAST USED', ({ last_used }, { now }) => ageOf(last_used, now), 'right'],
+  ['INSTRUCTIONS', 'instructions', 'shrinks'],
+];
+
+const useTable: Columns<SkillUse> = [
+  ['USED', ({ at }, { now }) => formatAge(at, now), 'right'],
+  ['OUTCOME', 'outcome'],
+  ['LEVEL', 'level', 'right'],
+  ['VERSION', 'version', 'right'],
+  ['ESCALATION', ({ escalation_id }) => escalation_id ?? '/execute'],
+];
 
 function indent(text: string): string[] {
   return text.split('\n').map((line) => `  ${line}`);
@@ -97,70 +69,43 @@ function renderSkill(skill: Skill, now: number, { style }: Printer): string[] {
   ];
 }
 
-function toUseRow(use: SkillUse, now: number): string[] {
-  return [
-    formatAge(use.at, now),
-    use.outcome,
-    String(use.level),
-    String(use.version),
-    use.escalation_id ?? '/execute',
-  ];
-}
+const skillArgument = { '<skill-id>': 'as `skills ls` shows it' } as const;
 
-function pathOf(id: string): string {
-  return `/skills/${encodeURIComponent(id)}`;
-}
-
-async function show(id: string, options: CommonOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const { value, text } = await client.get(pathOf(id), Skill);
-  if (json) return print.json(text);
-  const uses = await client.get(`${pathOf(id)}/uses`, SkillUseList, { limit: shownUses });
-  const now = shell.now();
-  print.lines(renderSkill(value, now, print));
-  const { items, next_cursor } = uses.value;
-  if (items.length === 0) return print.remark('not used yet');
-  const rows = items.map((use) => toUseRow(use, now));
-  print.table(useColumns, rows);
-  if (next_cursor !== null) print.remark(`the last ${shownUses} uses; there are more`);
-}
-
-async function retire(id: string, options: CommonOptions, shell: Shell): Promise<void> {
-  const { client, print, json } = await openSession(options, shell);
-  const { value, text } = await client.post(`${pathOf(id)}/retire`, Skill, jsonBody({}));
-  if (json) return print.json(text);
-  print.line(`retired ${value.id}`);
-}
-
-function addList(skills: Command, shell: Shell): void {
-  const command = skills
-    .command('ls', { isDefault: true })
-    .description('list skills, the most reliable first')
-    .option('--job-type <type>', 'only skills for this type of job; of a step, its capability')
-    .option('--signals <list>', 'only skills that need no other signals than these, separated by commas')
-    .addOption(
-      new Option('-s, --state <state>', 'active or retired').choices(SkillState.options).default('active'),
-    )
-    .addHelpText('after', '\nExample:\n  capstan skills ls --job-type concat')
-    .action((options: SkillListOptions) => list(options, shell));
-  addCommonOptions(command);
-}
-
-export function registerSkillsCommand(program: Command, shell: Shell): void {
-  const skills = program.command('skills').description('list, show and retire what was learnt from failures');
-  addList(skills, shell);
-  const shown = skills
-    .command('show')
-    .description('show what a skill says, when it applies, and how often it helped')
-    .argument('<skill-id>', 'as `skills ls` shows it')
-    .addHelpText('after', '\nExample:\n  capstan skills show SKILL_ID')
-    .action((id: string, options: CommonOptions) => show(id, options, shell));
-  addCommonOptions(shown);
-  const retired = skills
-    .command('retire')
-    .description('apply a skill no more; it keeps its id')
-    .argument('<skill-id>', 'as `skills ls` shows it')
-    .addHelpText('after', '\nExample:\n  capstan skills retire SKILL_ID')
-    .action((id: string, options: CommonOptions) => retire(id, options, shell));
-  addCommonOptions(retired);
-}
+export const registerSkillsCommand = group('skills', 'list, show and retire what was learnt from failures', [
+  command('ls', {
+    about: 'list skills, the most reliable first',
+    example: 'capstan skills ls --job-type concat',
+    isDefault: true,
+    options: {
+      '--job-type <type>': 'only skills for this type of job; of a step, its capability',
+      '--signals <list>': 'only skills that need no other signals than these, separated by commas',
+      '-s, --state <state>': oneOf('active or retired', SkillState.options, 'active'),
+    },
+    call: ({ client }, { jobType: job_type, signals, state }) =>
+      client.get('/skills', SkillList, { job_type, signals, state }),
+    show: (skills, { print }) =>
+      skills.length === 0 ? print.remark('no skills') : print.table(skillTable, skills),
+  }),
+  procedure('show', {
+    about: 'show what a skill says, when it applies, and how often it helped',
+    example: 'capstan skills show SKILL_ID',
+    args: skillArgument,
+    run: async ({ client, print, json, shell }, { skillId }) => {
+      const { value, text } = await client.get(path`/skills/${skillId}`, Skill);
+      if (json) return print.json(text);
+      const uses = await client.get(path`/skills/${skillId}/uses`, SkillUseList, { limit: shownUses });
+      print.lines(renderSkill(value, shell.now(), print));
+      const { items, next_cursor } = uses.value;
+      if (items.length === 0) return print.remark('not used yet');
+      print.table(useTable, items);
+      if (next_cursor !== null) print.remark(`the last ${shownUses} uses; there are more`);
+    },
+  }),
+  command('retire', {
+    about: 'apply a skill no more; it keeps its id',
+    example: 'capstan skills retire SKILL_ID',
+    args: skillArgument,
+    call: ({ client }, { skillId }) => client.post(path`/skills/${skillId}/retire`, Skill, jsonBody({})),
+    show: ({ id }, { print }) => print.line(`retired ${id}`),
+  }),
+]);

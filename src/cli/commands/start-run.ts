@@ -1,17 +1,26 @@
 /** `run` and `rerun`: a new run of a file or a stored pipeline, or of what an earlier run did. */
-import { type Command, Option } from 'commander';
 import { Priority } from '../../contracts/primitives.ts';
-import { RerunPreview, Run } from '../../contracts/run.ts';
-import { jsonBody } from '../client/api-client.ts';
-import { addCommonOptions, type CommonOptions, openSession, type Session } from '../client/session.ts';
-import { UsageError } from '../errors.ts';
-import { addBudgetOption, collectPair, readDurationMs, resolveRunId, runPath } from '../input/arguments.ts';
+import { BulkAnswer, RerunPreview, Run } from '../../contracts/run.ts';
+import { jsonBody, path } from '../client/api-client.ts';
+import type { Session } from '../client/session.ts';
+import { oneOf, parsed, procedure, type Term } from '../command.ts';
+import { exitCodes, UsageError } from '../errors.ts';
+import {
+  budgetOption,
+  collectPair,
+  isFileArgument,
+  jobHelp,
+  readDurationMs,
+  readSource,
+  resolveRunId,
+} from '../input/arguments.ts';
 import { prepareRun, readJob } from '../input/run-request.ts';
-import type { Column } from '../render/print.ts';
+import type { Columns } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
 import { watchRun } from '../watch/watch-run.ts';
 
-interface RunCommandOptions extends CommonOptions {
+interface RunGiven {
+  readonly 'file|name': string;
   readonly job?: string;
   readonly file?: Readonly<Record<string, string>>;
   readonly version?: string;
@@ -41,40 +50,106 @@ const ofServer = [
   'timeout',
 ] as const;
 
-async function runMocked(
-  target: string,
-  mock: string | true,
-  options: RunCommandOptions,
-  shell: Shell,
-): Promise<void> {
+/** Without a server. */
+async function runMocked(mock: string | true, options: RunGiven, shell: Shell): Promise<true> {
   const given = ofServer.find((name) => options[name] !== undefined);
   if (given !== undefined) throw new UsageError(`--${given} needs a server; it does not go with --mock`);
   const { runWithMocks } = await import('../input/mock-run.ts');
-  await runWithMocks({ ...options, target, mock }, shell);
+  await runWithMocks({ ...options, target: options['file|name'], mock }, shell);
+  return true;
+}
+
+const mockOption: Term<string | true | undefined> = {
+  about: 'run it here, without a server, against mocks (default: mocks.yaml beside it)',
+};
+
+// Many runs of one stored pipeline: a job per line, sent a thousand at a time.
+
+interface BulkArguments {
+  /** Name of a stored pipeline. */
+  readonly target: string;
+  /** Path of the jobs, or `-`. */
+  readonly bulk: string;
+  readonly idempotencyKey?: string | undefined;
+  /** The same for all runs. */
+  readonly request: Readonly<Record<string, unknown>>;
+}
+
+const atOnce = 1_000;
+
+interface Line {
+  /** `jobs.jsonl, line 7` */
+  readonly place: string;
+  readonly job: unknown;
+}
+
+interface Lines {
+  readonly jobs: readonly Line[];
+  /** How many are no JSON; each was told. */
+  readonly broken: number;
+}
+
+async function readJobs({ shell, print }: Session, path: string): Promise<Lines> {
+  const { name, text } = await readSource(path, shell.stdin);
+  const jobs: Line[] = [];
+  let broken = 0;
+  for (const [index, line] of text.split('\n').entries()) {
+    if (line.trim() === '') continue;
+    const place = `${name}, line ${index + 1}`;
+    try {
+      jobs.push({ place, job: JSON.parse(line) });
+    } catch (fault) {
+      print.remark(`${place}: ${fault instanceof Error ? fault.message : fault}`);
+      broken++;
+    }
+  }
+  if (jobs.length === 0) throw new UsageError(`${name} holds no job; write one JSON object per line`);
+  return { jobs, broken };
+}
+
+/** Prints the id of each run that was taken, and why another was not. */
+async function runBulk(session: Session, given: BulkArguments): Promise<void> {
+  const { client, print, json, shell } = session;
+  if (await isFileArgument(given.target)) {
+    throw new UsageError(`--bulk goes with the name of a stored pipeline; ${given.target} is a file`);
+  }
+  const { jobs, broken } = await readJobs(session, given.bulk);
+  let refused = broken;
+  for (let at = 0; at < jobs.length; at += atOnce) {
+    const lines = jobs.slice(at, at + atOnce);
+    const runs = lines.map(({ job }) => ({ pipeline: given.target, ...given.request, job }));
+    const key = given.idempotencyKey === undefined ? undefined : `${given.idempotencyKey}.${at / atOnce}`;
+    const { value, text } = await client.post('/v1/runs/bulk', BulkAnswer, jsonBody({ runs }, key));
+    refused += value.items.filter(({ run_id }) => run_id === undefined).length;
+    if (json) {
+      print.json(text);
+      continue;
+    }
+    for (const [index, { run_id, error }] of value.items.entries()) {
+      if (run_id !== undefined) print.line(run_id);
+      else print.remark(`${lines[index]?.place}: ${error?.code}: ${error?.detail}`);
+    }
+  }
+  const all = jobs.length + broken;
+  print.remark(`${all - refused} of ${all} runs were started`);
+  if (refused > 0) shell.exitWith(exitCodes.failed);
 }
 
 /** Options of a run by itself. */
 const ofOne = ['job', 'file', 'watch', 'timeout'] as const;
 
-async function runMany(
-  session: Session,
-  target: string,
-  bulk: string,
-  options: RunCommandOptions,
-): Promise<void> {
+async function runMany(session: Session, target: string, bulk: string, options: RunGiven): Promise<void> {
   const given = ofOne.find((name) => options[name] !== undefined);
   if (given !== undefined) throw new UsageError(`--${given} is of one run; it does not go with --bulk`);
-  const { runBulk } = await import('../input/bulk-run.ts');
   const { version, alias, priority, budget: budget_ceiling_usd, label: labels, idempotencyKey } = options;
   const request = { version, alias, priority, budget_ceiling_usd, labels };
   await runBulk(session, { target, bulk, idempotencyKey, request });
 }
 
-async function run(target: string, options: RunCommandOptions, shell: Shell): Promise<void> {
-  if (options.mock !== undefined) return runMocked(target, options.mock, options, shell);
-  const session = await openSession(options, shell);
+async function startRun(session: Session, options: RunGiven): Promise<void> {
   const { print, client, json } = session;
-  if (options.bulk !== undefined) return runMany(session, target, options.bulk, options);
+  const { 'file|name': target, bulk, timeout } = options;
+  if (bulk !== undefined) return runMany(session, target, bulk, options);
   const body = await prepareRun(session, {
     ...options,
     target,
@@ -83,11 +158,7 @@ async function run(target: string, options: RunCommandOptions, shell: Shell): Pr
     budgetUsd: options.budget,
   });
   const { value, text } = await client.post('/v1/runs', Run, body);
-  const watches = options.watch === true || options.timeout !== undefined;
-  if (watches) {
-    print.remark(`run ${value.run_id}`);
-    return shell.exitWith(await watchRun(session, value.run_id, options.timeout));
-  }
+  if (options.watch === true || timeout !== undefined) return watchToEnd(session, value, timeout);
   if (json) return print.json(text);
   print.line(value.run_id);
   print.remark(
@@ -95,7 +166,14 @@ async function run(target: string, options: RunCommandOptions, shell: Shell): Pr
   );
 }
 
-const runExamples = `
+async function watchToEnd(session: Session, { run_id }: Run, timeoutMs?: number): Promise<void> {
+  session.print.remark(`run ${run_id}`);
+  session.shell.exitWith(await watchRun(session, run_id, timeoutMs));
+}
+
+export const registerRunCommand = procedure('run', {
+  about: 'start a run of a file or of a stored pipeline',
+  help: `
 With --watch it exits 0 when the run succeeded, 1 when it failed, 3 when it was cancelled, 2 when the
 outcome is not known. A job mentions an uploaded file as media://job/NAME.
 With --mock the same codes say how the run ended; if the file says what it expects, 0 and 1 say whether
@@ -103,43 +181,37 @@ it came so.
 
 Examples:
   capstan run pipeline.yaml --mock mocks.yaml
-  capstan run pipeline.yaml --job '{"clip": "media://job/a.mp4"}' --file a.mp4=./clip.mp4 --watch`;
+  capstan run pipeline.yaml --job '{"clip": "media://job/a.mp4"}' --file a.mp4=./clip.mp4 --watch`,
+  args: { '<file|name>': 'YAML or JSON file, - for stdin, or a pipeline name' },
+  options: {
+    '-j, --job <job>': jobHelp,
+    '-f, --file <name=path>': parsed('upload a local file to the job (repeatable)', collectPair),
+    '-v, --version <version>': 'version of the stored pipeline (default: the latest)',
+    '-a, --alias <alias>': 'name of a version of the stored pipeline, such as production',
+    '-w, --watch': 'watch it to its end',
+    '--timeout <duration>': parsed('watch it, but at most this long; the run goes on', readDurationMs),
+    '-l, --label <name=value>': parsed('label the run (repeatable)', collectPair),
+    '-p, --priority <priority>': oneOf('who may wait', Priority.options),
+    '--idempotency-key <key>': 'the same key starts the run once',
+    '--bulk <file>': 'a run of the stored pipeline for each line, which is a job (JSON); - for stdin',
+    '--mock [file]': mockOption,
+    '--budget <usd>': budgetOption('the most that the whole run may cost'),
+  },
+  before: (options, shell) => (options.mock === undefined ? false : runMocked(options.mock, options, shell)),
+  run: startRun,
+});
 
-export function registerRunCommand(program: Command, shell: Shell): void {
-  const command = program
-    .command('run')
-    .description('start a run of a file or of a stored pipeline')
-    .argument('<file|name>', 'YAML or JSON file, - for stdin, or a pipeline name')
-    .option('-j, --job <job>', 'the job: a file, - for stdin, or inline JSON such as \'{"n": 1}\'')
-    .option('-f, --file <name=path>', 'upload a local file to the job (repeatable)', collectPair)
-    .option('-v, --version <version>', 'version of the stored pipeline (default: the latest)')
-    .option('-a, --alias <alias>', 'name of a version of the stored pipeline, such as production')
-    .option('-w, --watch', 'watch it to its end')
-    .option('--timeout <duration>', 'watch it, but at most this long; the run goes on', readDurationMs)
-    .option('-l, --label <name=value>', 'label the run (repeatable)', collectPair)
-    .addOption(new Option('-p, --priority <priority>', 'who may wait').choices(Priority.options))
-    .option('--idempotency-key <key>', 'the same key starts the run once')
-    .option('--bulk <file>', 'a run of the stored pipeline for each line, which is a job (JSON); - for stdin')
-    .option('--mock [file]', 'run it here, without a server, against mocks (default: mocks.yaml beside it)')
-    .addHelpText('after', runExamples)
-    .action((target: string, options: RunCommandOptions) => run(target, options, shell));
-  addBudgetOption(command, 'the most that the whole run may cost');
-  addCommonOptions(command);
+interface PreviewRow {
+  readonly id: string;
+  /** Null where the result is kept. */
+  readonly reason: string | null;
 }
 
-interface RerunOptions extends CommonOptions {
-  readonly from?: string;
-  readonly onlyFailed?: boolean;
-  readonly job?: string;
-  readonly version?: string;
-  readonly budget?: number;
-  readonly preview?: boolean;
-  readonly timeout?: number;
-  readonly watch?: boolean;
-  readonly idempotencyKey?: string;
-}
-
-const columns: readonly Column[] = [{ header: 'STEP' }, { header: '' }, { header: 'WHY', shrinks: true }];
+const previewTable: Columns<PreviewRow> = [
+  ['STEP', 'id'],
+  ['', ({ reason }, { style }) => (reason === null ? style.dim('✓ kept') : style.cyan('● again'))],
+  ['WHY', 'reason', 'shrinks'],
+];
 
 function splitIds(text: string | undefined): string[] | undefined {
   const ids = text?.split(',').map((id) => id.trim());
@@ -147,71 +219,53 @@ function splitIds(text: string | undefined): string[] | undefined {
   return ids;
 }
 
-async function toBody(session: Session, { job, ...options }: RerunOptions) {
-  return {
-    from: splitIds(options.from),
-    only_failed: options.onlyFailed,
-    job: job === undefined ? undefined : await readJob(session, { job, target: '' }),
-    version: options.version,
-    budget_ceiling_usd: options.budget,
-  };
-}
-
-async function showPreview(session: Session, path: string, body: object): Promise<void> {
-  const { client, print, json } = session;
-  const { value, text } = await client.post(path, RerunPreview, jsonBody({ ...body, preview: true }));
+async function showPreview({ client, print, json }: Session, to: string, body: object): Promise<void> {
+  const { value, text } = await client.post(to, RerunPreview, jsonBody({ ...body, preview: true }));
   if (json) return print.json(text);
-  const { style } = print;
-  print.table(columns, [
-    ...value.reused.map((id) => [id, style.dim('✓ kept'), '']),
-    ...value.executed.map(({ id, reason }) => [id, style.cyan('● again'), reason]),
-  ]);
+  print.table(previewTable, [...value.reused.map((id) => ({ id, reason: null })), ...value.executed]);
 }
 
-async function rerun(reference: string, options: RerunOptions, shell: Shell): Promise<void> {
-  const session = await openSession(options, shell);
-  const { client, print, json } = session;
-  const path = runPath(await resolveRunId(client, reference), '/rerun');
-  const body = await toBody(session, options);
-  if (options.preview === true) return showPreview(session, path, body);
-  const { value, text } = await client.post(path, Run, jsonBody(body, options.idempotencyKey));
-  if (options.watch === true || options.timeout !== undefined) {
-    print.remark(`run ${value.run_id}`);
-    return shell.exitWith(await watchRun(session, value.run_id, options.timeout));
-  }
-  if (json) return print.json(text);
-  const kept = value.steps.filter(({ state }) => state === 'reused').length;
-  print.line(value.run_id);
-  print.remark(
-    `${kept} of ${value.steps.length} results are kept; watch it: capstan show ${value.run_id} --watch`,
-  );
-}
-
-const rerunExamples = `
+export const registerRerunCommand = procedure('rerun', {
+  about: 'run once more, keeping the results that still hold',
+  help: `
 Without --from and --only-failed every step happens again. A result is kept only if its step, the values of
 the job that it mentions and all that it depends on are the same, and the files that it names are there.
 
 Example:
-  capstan rerun @latest --only-failed --preview`;
-
-export function registerRerunCommand(program: Command, shell: Shell): void {
-  const command = program
-    .command('rerun')
-    .description('run once more, keeping the results that still hold')
-    .argument('<run>', 'run id, or @latest')
-    .option(
-      '--from <ids>',
-      'these steps and all that depends on them happen again; others keep their results',
-    )
-    .option('--only-failed', 'steps that succeeded keep their results')
-    .option('-j, --job <job>', 'another job: a file, - for stdin, or inline JSON')
-    .option('-v, --version <version>', 'another version of the stored pipeline')
-    .option('--preview', 'only say which steps would happen again, and why')
-    .option('-w, --watch', 'watch it to its end; exits like run --watch')
-    .option('--timeout <duration>', 'watch it, but at most this long; the run goes on', readDurationMs)
-    .option('--idempotency-key <key>', 'the same key starts the run once')
-    .addHelpText('after', rerunExamples)
-    .action((reference: string, options: RerunOptions) => rerun(reference, options, shell));
-  addBudgetOption(command, 'the most that the new run may cost (default: as the run that it repeats)');
-  addCommonOptions(command);
-}
+  capstan rerun @latest --only-failed --preview`,
+  args: { '<run>': 'run id, or @latest' },
+  options: {
+    '--from <ids>': 'these steps and all that depends on them happen again; others keep their results',
+    '--only-failed': 'steps that succeeded keep their results',
+    '-j, --job <job>': 'another job: a file, - for stdin, or inline JSON',
+    '-v, --version <version>': 'another version of the stored pipeline',
+    '--preview': 'only say which steps would happen again, and why',
+    '-w, --watch': 'watch it to its end; exits like run --watch',
+    '--timeout <duration>': parsed('watch it, but at most this long; the run goes on', readDurationMs),
+    '--idempotency-key <key>': 'the same key starts the run once',
+    '--budget <usd>': budgetOption(
+      'the most that the new run may cost (default: as the run that it repeats)',
+    ),
+  },
+  run: async (session, { run, job, from, onlyFailed: only_failed, version, budget, ...how }) => {
+    const { client, print, json } = session;
+    const to = path`/v1/runs/${await resolveRunId(client, run)}/rerun`;
+    const body = {
+      from: splitIds(from),
+      only_failed,
+      job: job === undefined ? undefined : await readJob(session, { job, target: '' }),
+      version,
+      budget_ceiling_usd: budget,
+    };
+    if (how.preview === true) return showPreview(session, to, body);
+    const { value, text } = await client.post(to, Run, jsonBody(body, how.idempotencyKey));
+    const { watch, timeout } = how;
+    if (watch === true || timeout !== undefined) return watchToEnd(session, value, timeout);
+    if (json) return print.json(text);
+    const kept = value.steps.filter(({ state }) => state === 'reused').length;
+    print.line(value.run_id);
+    print.remark(
+      `${kept} of ${value.steps.length} results are kept; watch it: capstan show ${value.run_id} --watch`,
+    );
+  },
+});

@@ -8,7 +8,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Argument, type Command } from 'commander';
 import { z } from 'zod';
 import { parseMediaReference } from '../../contracts/media.ts';
 import { Run } from '../../contracts/run.ts';
@@ -16,6 +15,7 @@ import type { StackFile } from '../../contracts/stack.ts';
 import type { Stack } from '../../dev/stack.ts';
 import { dataFolder } from '../client/connection.ts';
 import { linkToConsole, openSession, type Session } from '../client/session.ts';
+import { local, oneOf, usually } from '../command.ts';
 import { exitCodes } from '../errors.ts';
 import { getRun } from '../input/arguments.ts';
 import { prepareRun } from '../input/run-request.ts';
@@ -74,7 +74,7 @@ async function showAddresses({ client, print }: Session, info: StackFile, place 
 }
 
 interface DemoOptions {
-  readonly data?: string;
+  readonly data: string | undefined;
   readonly ephemeral: boolean;
   readonly exit: boolean;
 }
@@ -177,17 +177,19 @@ function runDemo(name: string, options: DemoOptions, shell: Shell): Promise<void
   });
 }
 
-export function registerDemoCommand(program: Command, shell: Shell): void {
-  program
-    .command('demo')
-    .description('start everything and run a media pipeline through it')
-    .addArgument(
-      new Argument('[scenario]', 'learning: a mistake is corrected once, then corrects itself')
-        .choices(Object.keys(scenarios))
-        .default('highlight-reel'),
-    )
-    .option('--data <dir>', 'folder that keeps all data (default: CAPSTAN_DATA, else .capstan)')
-    .option('--ephemeral', 'keep the data in a temporary folder and remove it at the end', false)
-    .option('--exit', 'end by itself when the run has ended', false)
-    .action((name: string, options: DemoOptions) => runDemo(name, options, shell));
-}
+export const registerDemoCommand = local('demo', {
+  about: 'start everything and run a media pipeline through it',
+  args: {
+    '[scenario]': oneOf(
+      'learning: a mistake is corrected once, then corrects itself',
+      Object.keys(scenarios),
+      'highlight-reel',
+    ),
+  },
+  options: {
+    '--data <dir>': 'folder that keeps all data (default: CAPSTAN_DATA, else .capstan)',
+    '--ephemeral': usually('keep the data in a temporary folder and remove it at the end', false),
+    '--exit': usually('end by itself when the run has ended', false),
+  },
+  run: ({ scenario, ...options }, shell) => runDemo(scenario, options, shell),
+});

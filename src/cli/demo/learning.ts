@@ -20,9 +20,9 @@ import { registerReviewCommand } from '../commands/review.ts';
 import { registerSkillsCommand } from '../commands/skills.ts';
 import { prepareRun } from '../input/run-request.ts';
 import { formatUsd } from '../render/formats.ts';
+import { renderRunHead } from '../render/run.ts';
 import { packageFolder } from '../shell.ts';
 import { followEvents } from '../watch/events.ts';
-import { renderRunHead } from '../watch/run-table.ts';
 import { readEndedRun } from '../watch/watch-run.ts';
 
 // What the learning demo says: its events in short, whether all happened that it is to show, and what it cost.

@@ -2,14 +2,15 @@
  * Arguments and options that commands share: readers of option values for commander, each of which says in its
  * refusal what was allowed; which run a command means; and the fields of a routed call.
  */
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { readFile, stat } from 'node:fs/promises';
+import { InvalidArgumentError } from 'commander';
 import { Priority } from '../../contracts/primitives.ts';
 import { Run, RunList } from '../../contracts/run.ts';
-import type { ApiAnswer, ApiClient } from '../client/api-client.ts';
+import { type ApiAnswer, type ApiClient, path } from '../client/api-client.ts';
+import { oneOf, parsed, type Term, usually } from '../command.ts';
 import { UsageError } from '../errors.ts';
 import { parseDuration } from '../render/formats.ts';
 import type { Shell } from '../shell.ts';
-import { parseSource, readSource } from './source-file.ts';
 
 export function collectPair(text: string, previous: Readonly<Record<string, string>> = {}) {
   const at = text.indexOf('=');
@@ -36,14 +37,11 @@ export function readUsd(text: string): number {
 }
 
 /** `--budget`, and `--ceiling` as another name of it: the command sees `budget`. */
-export function addBudgetOption(command: Command, description: string): void {
-  command
-    .option('--budget <usd>', `${description} (also: --ceiling)`, readUsd)
-    .addOption(new Option('--ceiling <usd>').argParser(readUsd).hideHelp())
-    .on('option:ceiling', () => {
-      command.setOptionValueWithSource('budget', command.getOptionValue('ceiling'), 'cli');
-    });
+export function budgetOption(about: string): Term<number | undefined> {
+  return { about: `${about} (also: --ceiling)`, parse: readUsd, alias: '--ceiling <usd>' };
 }
+
+export const jobHelp = 'the job: a file, - for stdin, or inline JSON such as \'{"n": 1}\'';
 
 export function readItem(text: string): number {
   const item = Number(text);
@@ -68,11 +66,9 @@ function readTimeoutMs(text: string): number {
 
 // Which run a command means, and where the API keeps it.
 
-export const latestRun = '@latest';
+const latestRun = '@latest';
 
-export function runPath(runId: string, rest = ''): string {
-  return `/v1/runs/${encodeURIComponent(runId)}${rest}`;
-}
+export const runArgument = { '[run]': usually('run id, or @latest', latestRun) } as const;
 
 /** @throws UsageError when `@latest` is asked for and there is no run yet */
 export async function resolveRunId(client: ApiClient, reference: string): Promise<string> {
@@ -84,7 +80,7 @@ export async function resolveRunId(client: ApiClient, reference: string): Promis
 }
 
 export function getRun(client: ApiClient, runId: string): Promise<ApiAnswer<Run>> {
-  return client.get(runPath(runId), Run);
+  return client.get(path`/v1/runs/${runId}`, Run);
 }
 
 // The fields and options of a routed call that `exec` and `route` share.
@@ -98,22 +94,21 @@ export interface RouteOptions {
   readonly timeout?: number;
 }
 
-export function addRouteOptions(command: Command): Command {
-  addBudgetOption(command, 'the most that the call may cost');
-  return command
-    .option('-i, --input <json>', 'the input: inline JSON, @FILE, or - for stdin; such as \'{"n": 1}\'')
-    .addOption(new Option('-p, --priority <priority>', 'who may wait').choices(Priority.options))
-    .option('-v, --version <range>', 'version of the capability, or a range such as ^1.2')
-    .option('-t, --tag <tag>', 'only instances with this tag (repeatable)', collectText)
-    .option('--timeout <duration>', 'of the call (default: 5m)', readTimeoutMs);
-}
+export const routeOptions = {
+  '--budget <usd>': budgetOption('the most that the call may cost'),
+  '-i, --input <json>': 'the input: inline JSON, @FILE, or - for stdin; such as \'{"n": 1}\'',
+  '-p, --priority <priority>': oneOf('who may wait', Priority.options),
+  '-v, --version <range>': 'version of the capability, or a range such as ^1.2',
+  '-t, --tag <tag>': parsed('only instances with this tag (repeatable)', collectText),
+  '--timeout <duration>': parsed('of the call (default: 5m)', readTimeoutMs),
+} as const;
 
 /** @throws UsageError when it is no JSON object, or cannot be read */
 export async function readInput(text: string, { stdin }: Shell): Promise<Readonly<Record<string, unknown>>> {
-  const path = text.startsWith('@') ? text.slice(1) : text;
+  const file = text.startsWith('@') ? text.slice(1) : text;
   const source =
     text === '-' || text.startsWith('@')
-      ? await readSource(path, stdin)
+      ? await readSource(file, stdin)
       : { name: '--input', text, type: 'application/json' as const };
   const value = await parseSource(source);
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
@@ -129,4 +124,77 @@ export function toRouteFields({ priority, budget, version, tag, timeout }: Route
     budget_ceiling_usd: budget,
     timeout_ms: timeout,
   };
+}
+
+// Documents named on the command line: a path, or `-` for stdin; YAML or JSON.
+
+export interface SourceFile {
+  /** As findings name it: the path as given, or `stdin`. */
+  readonly name: string;
+  readonly text: string;
+  readonly type: 'application/json' | 'application/yaml';
+}
+
+async function readStdin(stdin: Shell['stdin']): Promise<Uint8Array> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stdin) chunks.push(Buffer.from(chunk));
+  return Buffer.concat(chunks);
+}
+
+function decode(name: string, bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new UsageError(`${name} is not UTF-8 text`);
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function typeOf(path: string, text: string): SourceFile['type'] {
+  if (/\.json$/i.test(path)) return 'application/json';
+  if (/\.ya?ml$/i.test(path)) return 'application/yaml';
+  return isJson(text) ? 'application/json' : 'application/yaml';
+}
+
+/** @throws UsageError when it cannot be read */
+export async function readSource(path: string, stdin: Shell['stdin']): Promise<SourceFile> {
+  const name = path === '-' ? 'stdin' : path;
+  try {
+    const text = decode(name, path === '-' ? await readStdin(stdin) : await readFile(path));
+    return { name, text, type: typeOf(path, text) };
+  } catch (thrown) {
+    if (thrown instanceof UsageError) throw thrown;
+    const reason = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : String(thrown);
+    throw new UsageError(`cannot read ${name}: ${reason}`, { cause: thrown });
+  }
+}
+
+/** @throws UsageError with the parser's words, which name line and column */
+export async function parseSource({ name, text, type }: SourceFile): Promise<unknown> {
+  try {
+    if (type === 'application/json') return JSON.parse(text);
+    const { parse } = await import('yaml');
+    return parse(text, { schema: 'core', version: '1.2', merge: false, maxAliasCount: 100_000 });
+  } catch (cause) {
+    throw new UsageError(`${name}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+  }
+}
+
+export async function isFile(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  return found?.isFile() ?? false;
+}
+
+/** Whether an argument that may be a file or a name means a file. */
+export async function isFileArgument(argument: string): Promise<boolean> {
+  if (argument === '-' || /\.(ya?ml|json)$/i.test(argument)) return true;
+  return isFile(argument);
 }

@@ -20,42 +20,34 @@ import {
 import { exitCodes, UsageError } from '../errors.ts';
 import { countFindings, renderFindings } from '../render/findings.ts';
 import { type AnyState, formatDuration, formatState, formatUsd } from '../render/formats.ts';
-import { type Column, createPrinter, type Printer } from '../render/print.ts';
+import { type Columns, createPrinter, type Printer } from '../render/print.ts';
+import { indentJson } from '../render/run.ts';
 import type { Shell } from '../shell.ts';
-import { indentJson } from '../watch/run-table.ts';
+import { isFile, isFileArgument, readSource, type SourceFile } from './arguments.ts';
 import { readJob } from './run-request.ts';
-import { isFile, isFileArgument, readSource, type SourceFile } from './source-file.ts';
 
 // A run against mocks as a person reads it: the steps, what came out, and what was expected.
 
-const columns: readonly Column[] = [
-  { header: 'STEP' },
-  { header: 'STATE' },
-  { header: 'ATTEMPT', align: 'right' },
-  { header: 'BEGAN', align: 'right' },
-  { header: 'TIME', align: 'right' },
-  { header: 'COST', align: 'right' },
-  { header: 'ERROR', shrinks: true },
-];
-
 type Step = LocalResult['steps'][number];
 
-function nameOf({ id, item }: Step): string {
-  return item === 0 ? id : `  ${id}[${item}]`;
+function describeTime({ started_at_ms: began, finished_at_ms: ended }: Step): string {
+  return began === null || ended === null ? '' : formatDuration(ended - began);
 }
 
-function renderStep(step: Step, { style }: Printer): string[] {
-  const { started_at_ms: began, finished_at_ms: ended, error } = step;
-  return [
-    nameOf(step),
-    formatState(step.state satisfies StepState, style),
-    step.attempts === 0 ? '' : String(step.attempts),
-    began === null ? '' : formatDuration(began),
-    began === null || ended === null ? '' : formatDuration(ended - began),
-    step.cost_usd === 0 ? '' : formatUsd(step.cost_usd),
-    error === undefined || step.state === 'succeeded' ? '' : style.red(`${error.code}: ${error.message}`),
-  ];
+function describeError({ error, state }: Step, { style }: Pick<Printer, 'style'>): string {
+  if (error === undefined || state === 'succeeded') return '';
+  return style.red(`${error.code}: ${error.message}`);
 }
+
+const stepTable: Columns<Step> = [
+  ['STEP', ({ id, item }) => (item === 0 ? id : `  ${id}[${item}]`)],
+  ['STATE', ({ state }, { style }) => formatState(state satisfies StepState, style)],
+  ['ATTEMPT', ({ attempts }) => (attempts === 0 ? '' : String(attempts)), 'right'],
+  ['BEGAN', ({ started_at_ms: ms }) => (ms === null ? '' : formatDuration(ms)), 'right'],
+  ['TIME', describeTime, 'right'],
+  ['COST', ({ cost_usd }) => (cost_usd === 0 ? '' : formatUsd(cost_usd)), 'right'],
+  ['ERROR', describeError, 'shrinks'],
+];
 
 /** `waiting` and `refused` are no states of a stored run. */
 function formatOutcome({ outcome }: LocalResult, { style }: Printer): string {
@@ -83,10 +75,7 @@ function showMockRun(
   const head = [formatOutcome(result, print), `${style.bold(pipeline)}@${version}`];
   print.line([...head, formatDuration(result.duration_ms), formatUsd(result.cost_usd)].join('  '));
   print.line();
-  print.table(
-    columns,
-    result.steps.map((step) => renderStep(step, print)),
-  );
+  print.table(stepTable, result.steps);
   print.line();
   if (result.error !== null) print.line(style.red(`${result.error.code}: ${result.error.message}`));
   if (result.outcome === 'succeeded') print.lines([style.bold('output'), ...indentJson(result.output)]);

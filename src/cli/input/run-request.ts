@@ -14,7 +14,7 @@ import { uploadMedia } from '../client/media-transfer.ts';
 import type { Session } from '../client/session.ts';
 import { ProblemError, UsageError } from '../errors.ts';
 import { countFindings, renderFindings } from '../render/findings.ts';
-import { isFileArgument, parseSource, readSource, type SourceFile } from './source-file.ts';
+import { isFileArgument, parseSource, readSource, type SourceFile } from './arguments.ts';
 
 /** Validation of a file by the API, as `validate` shows it and `run` requires it. */
 export function validateSource(

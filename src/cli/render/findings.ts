@@ -1,7 +1,7 @@
 /** What validation found, shown where it is: the line of the author's file with a caret below. */
 import type { Finding } from '../../contracts/pipeline.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
-import type { SourceFile } from '../input/source-file.ts';
+import type { SourceFile } from '../input/arguments.ts';
 import type { Colour, Style } from './print.ts';
 import { measureText } from './print.ts';
 
@@ -11,7 +11,7 @@ export interface FindingLayout {
   readonly style: Style;
 }
 
-const colours: Readonly<Record<Finding['severity'], Colour>> = {
+export const severityColours: Readonly<Record<Finding['severity'], Colour>> = {
   error: 'red',
   warning: 'yellow',
   note: 'blue',
@@ -56,7 +56,7 @@ function renderFinding(finding: Finding, source: SourceFile, layout: FindingLayo
   const { severity, code, line, column, pointer, message, suggestion } = finding;
   const place = [source.name, line, column].filter((part) => part !== undefined).join(':');
   const where = line === undefined && pointer !== '' ? ` (at ${pointer})` : '';
-  const head = `${style.bold(place)} ${style[colours[severity]](severity)} ${code} ${message}${where}`;
+  const head = `${style.bold(place)} ${style[severityColours[severity]](severity)} ${code} ${message}${where}`;
   const excerpt = line === undefined ? [] : renderExcerpt(source.text, line, column, layout);
   return suggestion === undefined
     ? [head, ...excerpt]

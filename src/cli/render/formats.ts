@@ -15,6 +15,11 @@ export function formatUsd(usd: number): string {
   return `$${digits.replace(/(\.\d\d\d*?)0+$/, '$1')}`;
 }
 
+/** The API says 0 for no limit. */
+export function formatDailyLimit(usd: number): string {
+  return usd === 0 ? 'none' : formatUsd(usd);
+}
+
 /** `12ms`, `1.2s`, `1m04s`, `2h03m`, `3d04h`. */
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)}ms`;

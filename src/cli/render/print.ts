@@ -140,13 +140,47 @@ export function renderTable(
   return [style.dim(renderRow(shown.map(({ header }) => header))), ...cells.map(renderRow)];
 }
 
+/** The name of a field, or what it is for people; nothing where it is null. */
+type Cell<Row, Layout> = (keyof Row & string) | ((row: Row, layout: Layout) => string);
+
+interface Look extends TableLayout {
+  /** Milliseconds since 1970. */
+  readonly now: number;
+}
+
+/** A column each: its header, what stands in a row, and how it is set. */
+export type Columns<Row, Layout extends TableLayout = Look> = readonly (readonly [
+  header: string,
+  cell: Cell<Row, Layout>,
+  ...set: readonly ('right' | 'shrinks')[],
+])[];
+
+/** One line per row under the headers, as `renderTable` sets them. */
+export function renderRows<Row, Layout extends TableLayout>(
+  table: Columns<Row, Layout>,
+  rows: readonly Row[],
+  layout: Layout,
+): string[] {
+  const columns = table.map(
+    ([header, , ...set]): Column => ({
+      header,
+      align: set.includes('right') ? 'right' : undefined,
+      shrinks: set.includes('shrinks'),
+    }),
+  );
+  const toText = (row: Row, cell: Cell<Row, Layout>): string =>
+    typeof cell === 'string' ? String(row[cell] ?? '') : cell(row, layout);
+  const cells = rows.map((row) => table.map(([, cell]) => toText(row, cell)));
+  return renderTable(columns, cells, layout);
+}
+
 export interface Printer {
   readonly style: Style;
   /** Columns of the terminal, Infinity without one. */
   readonly width: number;
   readonly line: (text?: string) => void;
   readonly lines: (texts: readonly string[]) => void;
-  readonly table: (columns: readonly Column[], rows: readonly (readonly string[])[]) => void;
+  readonly table: <Row>(table: Columns<Row>, rows: readonly Row[]) => void;
   /** An API answer as it came, ended by a newline. */
   readonly json: (text: string) => void;
   /** To stderr. */
@@ -164,7 +198,7 @@ function widthOf(output: Terminal): number {
   return output.isTTY === true ? (output.columns ?? 80) : Infinity;
 }
 
-export function createPrinter({ stdout, stderr, environment }: Shell): Printer {
+export function createPrinter({ stdout, stderr, environment, now: clock }: Shell): Printer {
   const style = createStyle(wantsColour(stdout, environment));
   const width = widthOf(stdout);
   const line = (text = ''): void => {
@@ -176,7 +210,7 @@ export function createPrinter({ stdout, stderr, environment }: Shell): Printer {
     width,
     line,
     lines,
-    table: (columns, rows) => lines(renderTable(columns, rows, { width, style })),
+    table: (table, rows) => lines(renderRows(table, rows, { width, style, now: clock() })),
     json: (text) => {
       stdout.write(text.endsWith('\n') ? text : `${text}\n`);
     },

@@ -1,11 +1,11 @@
 /** Everything that a person needs to decide: what failed and why, what is proposed, what was tried before. */
 import type { Json } from '../../contracts/primitives.ts';
 import type { Review, ReviewProposal } from '../../contracts/review.ts';
-import { readPlace } from '../input/json-edit.ts';
-import { indentJson } from '../watch/run-table.ts';
+import { applyPatch, findPointerFault, type PatchOperation, valueAt } from '../../core/json/patch.ts';
+import { UsageError } from '../errors.ts';
 import { formatDuration, formatState } from './formats.ts';
 import type { Style } from './print.ts';
-import type { StepLayout } from './step-detail.ts';
+import { indentJson, type StepLayout } from './run.ts';
 
 /** `due in 23h00m`, `overdue by 5m00s`; nothing once it is over. */
 export function formatDue({ state, due_at }: Pick<Review, 'state' | 'due_at'>, now: number): string {
@@ -17,6 +17,34 @@ export function formatDue({ state, due_at }: Pick<Review, 'state' | 'due_at'>, n
 export function formatSubject(review: Review): string {
   if (review.run_id !== undefined) return `${review.run_id} ${review.step_id ?? ''}`.trimEnd();
   return review.skill_id ?? review.escalation_id ?? review.payload.job_type ?? '';
+}
+
+// Places of the input, each named by its JSON Pointer.
+
+function noPlace(pointer: string): UsageError {
+  return new UsageError(`"${pointer}" is no place in the input; write /key or /list/0, with ~1 for /`);
+}
+
+/** Undefined when nothing stands there. @throws UsageError */
+function readPlace(document: Json | undefined, pointer: string): Json | undefined {
+  if (findPointerFault(pointer) !== null) throw noPlace(pointer);
+  return document === undefined ? undefined : valueAt(document, pointer);
+}
+
+type Edit = { readonly set: Json } | 'remove';
+
+function toOperation(document: Json, path: string, edit: Edit): PatchOperation {
+  if (edit === 'remove') return { op: 'remove', path };
+  const op = valueAt(document, path) === undefined ? 'add' : 'replace';
+  return { op, path, value: edit.set };
+}
+
+/** @throws UsageError when there is no such place inside the document */
+export function editPlace(document: Json, pointer: string, edit: Edit): Json {
+  if (pointer === '' || findPointerFault(pointer) !== null) throw noPlace(pointer);
+  const edited = applyPatch(document, [toOperation(document, pointer, edit)]);
+  if (!edited.ok) throw new UsageError(`the input has no place ${pointer}`);
+  return edited.value;
 }
 
 function show(value: Json | undefined): string {

@@ -4,32 +4,22 @@
  */
 import type { Candidate, Decision, RouteDispatch } from '../../contracts/decision.ts';
 import { formatDuration, formatUsd } from './formats.ts';
-import { type Column, renderTable, type Style, type TableLayout } from './print.ts';
+import { type Columns, renderRows, type TableLayout } from './print.ts';
 
-const columns: readonly Column[] = [
-  { header: 'CANDIDATE', shrinks: true },
-  { header: 'TIER', align: 'right' },
-  { header: 'COST', align: 'right' },
-  { header: 'WAIT', align: 'right' },
-  { header: 'SCORE', align: 'right' },
-  { header: 'VERDICT' },
+const candidateTable: Columns<Candidate, TableLayout> = [
+  ['CANDIDATE', 'endpoint', 'shrinks'],
+  ['TIER', 'tier', 'right'],
+  ['COST', ({ cost_usd }) => (cost_usd === null ? '' : formatUsd(cost_usd)), 'right'],
+  ['WAIT', ({ wait_ms }) => (wait_ms === null ? '' : formatDuration(wait_ms)), 'right'],
+  ['SCORE', ({ score }) => (score === null ? '' : String(Number(score.toPrecision(3)))), 'right'],
+  ['VERDICT', ({ verdict }, { style }) => (verdict === 'chosen' ? style.green(verdict) : verdict)],
 ];
 
-function renderCandidate(candidate: Candidate, style: Style): string[] {
-  const { endpoint, tier, cost_usd, wait_ms, score, verdict } = candidate;
-  return [
-    endpoint,
-    tier === null ? '' : String(tier),
-    cost_usd === null ? '' : formatUsd(cost_usd),
-    wait_ms === null ? '' : formatDuration(wait_ms),
-    score === null ? '' : String(Number(score.toPrecision(3))),
-    verdict === 'chosen' ? style.green(verdict) : verdict,
-  ];
-}
-
 export function renderDecision({ reason, candidates }: Decision, layout: TableLayout): string[] {
-  const rows = candidates.map((candidate) => renderCandidate(candidate, layout.style));
-  return [`why: ${reason}`, ...(rows.length === 0 ? [] : renderTable(columns, rows, layout))];
+  return [
+    `why: ${reason}`,
+    ...(candidates.length === 0 ? [] : renderRows(candidateTable, candidates, layout)),
+  ];
 }
 
 /** `reserved $0.02, settled $0.01`; a call that is under way has settled nothing. */

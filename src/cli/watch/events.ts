@@ -6,9 +6,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { RunEvent, terminalEvents } from '../../contracts/event.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import { type ApiClient, toUnreachable } from '../client/api-client.ts';
+import { type ApiClient, path, toUnreachable } from '../client/api-client.ts';
 import { ProblemError, UnreachableError } from '../errors.ts';
-import { runPath } from '../input/arguments.ts';
 import { formatDuration, formatUsd } from '../render/formats.ts';
 import type { Style } from '../render/print.ts';
 
@@ -105,7 +104,7 @@ async function* readOnce(
   const onSilence = () => silence.abort(new UnreachableError('the event stream went silent'));
   let timer = setTimeout(onSilence, silenceLimitMs);
   try {
-    const { body } = await client.open(runPath(runId, '/events'), {
+    const { body } = await client.open(path`/v1/runs/${runId}/events`, {
       headers: { accept: 'text/event-stream', ...(after === 0 ? {} : { 'last-event-id': String(after) }) },
       signal: AbortSignal.any([signal, silence.signal]),
     });

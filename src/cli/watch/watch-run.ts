@@ -15,9 +15,9 @@ import { exitCodeOf, exitCodes, UnreachableError } from '../errors.ts';
 import { getRun } from '../input/arguments.ts';
 import { formatDuration } from '../render/formats.ts';
 import { removeControls } from '../render/print.ts';
+import { renderRunHead, renderSteps, showRun } from '../render/run.ts';
 import type { Terminal } from '../shell.ts';
 import { followEvents, formatEvent } from './events.ts';
-import { renderRunHead, renderSteps, showRun } from './run-table.ts';
 
 interface LiveBlock {
   readonly show: (lines: readonly string[]) => void;

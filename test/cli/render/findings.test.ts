@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { SourceFile } from '../../../src/cli/input/source-file.ts';
+import type { SourceFile } from '../../../src/cli/input/arguments.ts';
 import { countFindings, renderFindings } from '../../../src/cli/render/findings.ts';
 import { createStyle } from '../../../src/cli/render/print.ts';
 import type { Finding } from '../../../src/contracts/pipeline.ts';

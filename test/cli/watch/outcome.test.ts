@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { findMediaReferences } from '../../../src/cli/watch/run-table.ts';
+import { findMediaReferences } from '../../../src/cli/render/run.ts';
 
 it('finds every media reference of an output once, however deep', () => {
   const output = {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createStyle } from '../../../src/cli/render/print.ts';
-import { renderSteps } from '../../../src/cli/watch/run-table.ts';
+import { renderSteps } from '../../../src/cli/render/run.ts';
 import type { RunStep, StepState } from '../../../src/contracts/run.ts';
 
 function aStep(id: string, state: StepState): RunStep {

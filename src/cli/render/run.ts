@@ -1,15 +1,15 @@
 /**
- * A run as it stands: the run and its steps as lines that fit the terminal, in width and in height; and what it
- * left: its output and how to get it, and for a failure what happened and where to look.
+ * A run as it stands: the run and its steps as lines that fit the terminal, in width and in height; what it left:
+ * its output and how to get it, and for a failure what happened and where to look; and everything about one step.
  */
 
 import { parseMediaReference } from '../../contracts/media.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import type { Run, RunStep, StepState } from '../../contracts/run.ts';
+import type { Attempt, CachedFrom, Run, RunStep, StepDetail, StepState } from '../../contracts/run.ts';
 import type { Session } from '../client/session.ts';
-import { formatRunState, formatSpan, formatState, formatUsd } from '../render/formats.ts';
-import { type Column, cutText, renderTable, type Style, type TableLayout } from '../render/print.ts';
-import { renderDispatch } from '../render/routing.ts';
+import { formatDuration, formatRunState, formatSpan, formatState, formatUsd } from './formats.ts';
+import { type Columns, cutText, renderRows, type Style, type TableLayout } from './print.ts';
+import { renderDecision, renderDispatch } from './routing.ts';
 
 interface RunTableLayout extends TableLayout {
   /** Lines that may be used, Infinity without a terminal. */
@@ -18,16 +18,6 @@ interface RunTableLayout extends TableLayout {
   /** How far calls under way have come, by step. */
   readonly progressOf?: (stepId: string) => string;
 }
-
-const columns: readonly Column[] = [
-  { header: 'STEP' },
-  { header: 'STATE' },
-  { header: 'INSTANCE', shrinks: true },
-  { header: 'ATTEMPT', align: 'right' },
-  { header: 'TIME', align: 'right' },
-  { header: 'COST', align: 'right' },
-  { header: 'ERROR', shrinks: true },
-];
 
 /** What a person wants to see first when not every step fits. */
 const urgency: Readonly<Record<StepState, number>> = {
@@ -78,18 +68,36 @@ function describeItems(items: NonNullable<RunStep['items']>): string {
   return `${done} of ${all} items done${named.join('')}`;
 }
 
-function renderStep(step: RunStep, { style, now, progressOf }: RunTableLayout): string[] {
-  const told = step.state === 'running' ? progressOf?.(step.id) : undefined;
-  return [
-    step.id,
-    `${formatState(step.state, style)}${step.awaiting === undefined ? '' : ` (${step.awaiting})`}`,
-    [describePlace(step), told].filter(Boolean).join('  '),
-    step.attempts === 0 ? '' : String(step.attempts),
-    formatSpan(step.started_at, step.finished_at, now),
-    step.attempts === 0 && step.cost_usd === 0 ? '' : formatUsd(step.cost_usd), // of a run below: without attempts
-    step.error === undefined ? '' : style.red(`${step.error.code}: ${step.error.message}`),
-  ];
+function describeProgress(step: RunStep, { progressOf }: RunTableLayout): string | undefined {
+  return step.state === 'running' ? progressOf?.(step.id) : undefined;
 }
+
+function formatStepState({ state, awaiting }: Pick<RunStep, 'state' | 'awaiting'>, style: Style): string {
+  return `${formatState(state, style)}${awaiting === undefined ? '' : ` (${awaiting})`}`;
+}
+
+/** A run below has costs without attempts. */
+function describeCost({ attempts, cost_usd }: RunStep): string {
+  return attempts === 0 && cost_usd === 0 ? '' : formatUsd(cost_usd);
+}
+
+const stepTable: Columns<RunStep, RunTableLayout> = [
+  ['STEP', 'id'],
+  ['STATE', (step, { style }) => formatStepState(step, style)],
+  [
+    'INSTANCE',
+    (step, layout) => [describePlace(step), describeProgress(step, layout)].filter(Boolean).join('  '),
+    'shrinks',
+  ],
+  ['ATTEMPT', ({ attempts }) => (attempts === 0 ? '' : String(attempts)), 'right'],
+  ['TIME', ({ started_at, finished_at }, { now }) => formatSpan(started_at, finished_at, now), 'right'],
+  ['COST', describeCost, 'right'],
+  [
+    'ERROR',
+    ({ error }, { style }) => (error === undefined ? '' : style.red(`${error.code}: ${error.message}`)),
+    'shrinks',
+  ],
+];
 
 function countStates(steps: readonly RunStep[]): string {
   const counts = new Map<StepState, number>();
@@ -115,8 +123,8 @@ export function renderRunHead(run: Run, { style, width, now }: Omit<RunTableLayo
 export function renderSteps(steps: readonly RunStep[], layout: RunTableLayout): string[] {
   const room = Math.max(1, layout.height - 2);
   const shown = new Set(steps.length < room ? steps : steps.toSorted(compareUrgency).slice(0, room));
-  const rows = steps.filter((step) => shown.has(step)).map((step) => renderStep(step, layout));
-  const lines = renderTable(columns, rows, layout);
+  const rows = steps.filter((step) => shown.has(step));
+  const lines = renderRows(stepTable, rows, layout);
   if (shown.size === steps.length) return lines;
   const rest = steps.filter((step) => !shown.has(step));
   return [...lines, layout.style.dim(cutText(`… ${rest.length} more: ${countStates(rest)}`, layout.width))];
@@ -200,4 +208,91 @@ export function showRun({ print, shell }: Session, run: Run, withSteps: boolean)
       '',
     ]);
   print.lines(renderOutcome(run, print.style));
+}
+
+// One step: what went in, what came out, and for each attempt why it went where.
+
+export interface StepLayout extends TableLayout {
+  readonly now: number;
+}
+
+/** Nobody was called: whose result it is. */
+function describeOrigin({ run_id, step_id, item, saved_usd }: CachedFrom): string {
+  const step = item === undefined ? step_id : `${step_id}[${item}]`;
+  return `from step ${step} of ${run_id}, saved ${formatUsd(saved_usd)}`;
+}
+
+function renderAttempt(attempt: Attempt, number: number, layout: StepLayout): string[] {
+  const { style } = layout;
+  const cost = `${formatUsd(attempt.cost_usd)}${attempt.certainty === 'estimated' ? ' (estimated)' : ''}`;
+  const head = [
+    style.bold(`attempt ${number}`),
+    formatState(attempt.state, style),
+    attempt.cached_from === undefined ? attempt.endpoint : describeOrigin(attempt.cached_from),
+    attempt.duration_ms === null ? '' : formatDuration(attempt.duration_ms),
+    cost,
+    attempt.ambiguity ?? '',
+  ].filter((part) => part !== '');
+  const { error } = attempt;
+  const failure = error === undefined ? [] : [`${style.red(error.code)}: ${error.message}`];
+  const decision =
+    attempt.decision === null
+      ? [style.dim('why it was chosen is no longer kept')]
+      : renderDecision(attempt.decision, { style, width: layout.width - 2 });
+  return [head.join('  '), ...[...failure, ...decision].map((line) => `  ${line}`)];
+}
+
+/** What the step is, in a few words. */
+function describeKind({ capability, pipeline, wait, review }: StepDetail): string {
+  return capability ?? pipeline ?? (wait === undefined ? undefined : `wait ${wait}`) ?? review ?? '';
+}
+
+/** Where else to look. */
+function renderLinks({ sub_run_id, reused_from, review_id, items }: StepDetail): string[] {
+  return [
+    ...(sub_run_id === undefined ? [] : [`run ${sub_run_id}`]),
+    ...(reused_from === undefined ? [] : [`result taken from run ${reused_from}`]),
+    ...(review_id === undefined ? [] : [`review ${review_id}`]),
+    ...(items === undefined
+      ? []
+      : [
+          `items: ${Object.entries(items)
+            .map(([state, count]) => `${count} ${state}`)
+            .join(', ')}`,
+        ]),
+  ];
+}
+
+/** Of a step with items, the first ones. */
+function renderStepOutput({ output, next_cursor }: StepDetail, style: StepLayout['style']): string[] {
+  if (output === undefined) return [];
+  const isPart = typeof next_cursor === 'string';
+  return [
+    style.bold('output'),
+    ...indentJson(output),
+    ...(isPart ? ['  … and those of more items: --item shows any of them'] : []),
+  ];
+}
+
+export function renderStepDetail(step: StepDetail, layout: StepLayout): string[] {
+  const { style, now } = layout;
+  const head = [
+    style.bold(step.item === undefined ? step.id : `${step.id}[${step.item}]`),
+    formatStepState(step, style),
+    describeKind(step),
+    formatSpan(step.started_at, step.finished_at, now),
+    formatUsd(step.cost_usd),
+  ].filter((part) => part !== '');
+  const details = step.error?.details;
+  return [
+    head.join('  '),
+    ...(step.depends_on.length === 0 ? [] : [`after ${step.depends_on.join(', ')}`]),
+    ...(step.dispatch === undefined ? [] : [style.dim(`${step.dispatch.how}: ${step.dispatch.message}`)]),
+    ...(step.error === undefined ? [] : [`${style.red(step.error.code)}: ${step.error.message}`]),
+    ...(details === undefined || details === null ? [] : indentJson(details)),
+    ...renderLinks(step),
+    ...(step.input === undefined ? [] : [style.bold('input'), ...indentJson(step.input)]),
+    ...renderStepOutput(step, style),
+    ...step.attempts.flatMap((attempt, index) => renderAttempt(attempt, index + 1, layout)),
+  ];
 }
