@@ -5,9 +5,8 @@
  */
 
 import type { Failure, JsonObject, Priority } from '../../contracts/primitives.ts';
-import { resolveStepSettings } from '../../core/definition/step-settings.ts';
-import { lowestCeiling } from '../../core/routing/estimate.ts';
 import { findDepthFault, toStartFailure, toSubRunFailure } from '../../core/run/step-failures.ts';
+import { ceilingOfSubRun, termsOfSubRun } from '../../core/run/step-values.ts';
 import { runWorkflowId } from '../../core/workflow-names.ts';
 import type { Db } from '../../db/connect.ts';
 import { type EndedRun, findSubRun, readRunEnd } from '../../db/run/run.ts';
@@ -53,15 +52,11 @@ async function start({ db, results, submitSubRun }: SubRunDependencies, unit: St
   const { context, step, key } = unit;
   const resolved = await resolveInput(context, step, results, key.item);
   if ('error' in resolved) return failStep(db, unit.key, resolved.error);
-  const settings = resolveStepSettings(context.definition, step.definition);
   const submitted = await submitSubRun({
+    ...termsOfSubRun(step.definition, context),
     parent: { ...key },
     project_id: context.project_id,
-    reference: step.definition.pipeline ?? '',
     job: resolved.input,
-    priority: settings.priority ?? context.priority,
-    ceilingUsd: step.definition.budget_ceiling_usd ?? null,
-    depth: context.depth + 1,
     parentWorkflowId: runWorkflowId({ pipeline: context.definition.pipeline, run_id: key.run_id }),
   });
   if ('error' in submitted) return failStep(db, unit.key, submitted.error);
@@ -130,7 +125,7 @@ async function create(dependencies: PrepareDependencies, order: SubRunOrder): Pr
     job: newJob(order.job),
     priority: order.priority,
     labels: undefined,
-    budget_ceiling_usd: lowestCeiling(order.ceilingUsd, known.definition.budget_ceiling_usd ?? null),
+    budget_ceiling_usd: ceilingOfSubRun(order, known.definition),
     origin: {
       parent_run_id: parent.run_id,
       parent_step_id: parent.step_id,
