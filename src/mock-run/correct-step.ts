@@ -2,10 +2,10 @@
  * The ladder of a step that failed for real, without models: the driver of every ladder, over the mocks and their time.
  * The mocks teach no skills and have no models, so level 0 repairs what the schema allows, and then a person is asked.
  */
-import type { Failure, JsonObject } from '../contracts/primitives.ts';
+import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { capabilityOf, resolveEscalation } from '../core/definition/step-settings.ts';
 import { classOfCorrection } from '../core/ladder/classify-failure.ts';
-import type { CorrectionTask } from '../core/ladder/correction.ts';
+import { type CorrectionTask, proposeCorrections } from '../core/ladder/correction.ts';
 import {
   interruptLadder,
   type LadderOutcome,
@@ -14,18 +14,30 @@ import {
   transientDelayMs,
 } from '../core/ladder/drive.ts';
 import { maskError } from '../core/ladder/error-text.ts';
-import type { ExecutionEnd } from '../core/ladder/execute-correction.ts';
-import { type CorrectionPorts, interruptionMs } from '../core/ladder/execute-correction.ts';
-import { type AskedReview, followStop, reviewKindOf } from '../core/ladder/human-review.ts';
+import {
+  type CorrectionPorts,
+  type ExecutionEnd,
+  interruptionMs,
+} from '../core/ladder/execute-correction.ts';
+import {
+  type AskedReview,
+  followDecision,
+  followStop,
+  reviewKindOf,
+  undecidedFailure,
+} from '../core/ladder/human-review.ts';
 import { type ErrorContext, openStepLadder } from '../core/ladder/ladder.ts';
 import { ladderMs, reviewDueMs } from '../core/ladder/levels.ts';
+import type { SchemaFinding } from '../core/repair/candidate.ts';
+import type { ReviewMatter } from '../core/review-actions.ts';
 import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
 import { type CallExecution, executeCall } from './execute-call.ts';
-import type { ClimbingStep, LocalRun } from './local-run.ts';
-import type { MockReview } from './mock-reviewer.ts';
-import { cancelledEnd, moveUnit, wakeUnit } from './run-journal.ts';
+import type { AskedMock, ClimbingStep, LocalRun } from './local-run.ts';
+import { type MockReview, requireAction } from './mock-reviewer.ts';
+import { type MockDecision, MockFault } from './mocks.ts';
+import { cancelledEnd, logEvent, moveUnit, wakeUnit } from './run-journal.ts';
 
-export type ClimbEnd = UnitEnd | UnitWaiting;
+type ClimbEnd = UnitEnd | UnitWaiting;
 
 function errorContext({ world }: LocalRun): ErrorContext {
   return { now: Math.floor(world.time.now() / 1_000), fingerprintOf: maskError };
@@ -41,7 +53,7 @@ export function openLadder(
   return { ...failed, failed: [input], ladder, level: 0, review: null };
 }
 
-export function taskOf(
+function taskOf(
   { world }: LocalRun,
   { step, failed, ladder }: ClimbingStep,
 ): CorrectionTask & { readonly current: JsonObject } {
@@ -179,11 +191,94 @@ function askedBy({ review }: ClimbingStep): AskedReview | null {
   return { kind, round: asked.round, isResolved: asked.decision !== null };
 }
 
-export function inReview(
+function inReview(
   run: LocalRun,
   { unit, failure }: ClimbingStep,
   { review_id, dueAt }: MockReview,
 ): UnitWaiting {
   moveUnit(run, unit, { state: 'in_review', error: failure, data: { review_id, error: { ...failure } } });
   return { state: 'waiting', wait: { awaiting: 'review', until: dueAt, ladder: true, ref: review_id } };
+}
+
+// What a person decided about a step that failed, or that nobody did in time.
+
+type DecidedStep = ClimbEnd & { readonly output?: Json };
+
+/** Goes on with a step whose review is over. */
+export async function resumeReviewed(run: LocalRun, climbing: ClimbingStep): Promise<DecidedStep> {
+  const { review, unit, failure } = climbing;
+  if (review === null) throw new MockFault(`nobody was asked about step ${unit.id}`);
+  const { decision, dueAt } = review.asked;
+  const isOver = decision !== null || run.world.time.now() >= (dueAt ?? Infinity);
+  if (!isOver) return inReview(run, climbing, review.asked);
+  logEvent(run, { type: 'step.reviewed', unit, data: { action: decision?.action ?? 'expired' } });
+  if (decision === null) return { state: 'failed', error: undecidedFailure(failure) };
+  return follow(run, { climbing, review, decision });
+}
+
+interface ReviewedStep {
+  readonly climbing: ClimbingStep;
+  readonly review: AskedMock;
+  readonly decision: MockDecision;
+}
+
+async function follow(run: LocalRun, { climbing, review, decision }: ReviewedStep): Promise<DecidedStep> {
+  requireAction(climbing.unit.id, matterOf(run, climbing, review), decision);
+  const { review_id, round } = review.asked;
+  const outcome = await followDecision(climbing.ladder, decision, {
+    review_id,
+    round,
+    input: decidedInput(run, climbing, decision),
+    level: climbing.level,
+    readCurrent: () => Promise.resolve(taskOf(run, climbing).current),
+  });
+  switch (outcome.kind) {
+    case 'goes_on':
+      climbing.ladder = outcome.next;
+      return climb(run, climbing);
+    case 'answered':
+      requireOutput(run, climbing, outcome.output);
+      return { state: 'succeeded', output: outcome.output };
+    case 'skipped':
+      return { state: 'skipped' };
+    case 'failed':
+      return { state: 'failed', error: outcome.error };
+  }
+}
+
+function matterOf(run: LocalRun, climbing: ClimbingStep, { kind }: AskedMock): ReviewMatter {
+  const { allow_output = false, optional = false } = climbing.step.definition;
+  const proposals = proposeCorrections(taskOf(run, climbing));
+  return {
+    kind,
+    run_id: run.runId,
+    subject: null,
+    escalation_id: null,
+    payload: { proposals, allow_output, optional },
+  };
+}
+
+/** As the API would have refused it. */
+function refuse({ step }: ClimbingStep, what: string, findings: readonly SchemaFinding[]): MockFault {
+  const seen = findings.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
+  return new MockFault(`the ${what} decided for step ${step.definition.id} is not possible: ${seen}`);
+}
+
+function requireOutput({ world }: LocalRun, climbing: ClimbingStep, output: Json): void {
+  const faults = world.fleet.checkOutput(capabilityOf(climbing.step.definition), output);
+  if (faults.length > 0) throw refuse(climbing, 'output', faults);
+}
+
+/** @returns undefined for a decision that brings none */
+function decidedInput(run: LocalRun, climbing: ClimbingStep, decision: MockDecision): JsonObject | undefined {
+  if (decision.action !== 'approve' && decision.action !== 'edit') return undefined;
+  const task = taskOf(run, climbing);
+  const chosen =
+    decision.action === 'edit' ? decision.input : proposeCorrections(task)[decision.proposal ?? 0]?.input;
+  if (chosen === undefined) {
+    throw new MockFault(`there is no such input to ${decision.action} for step ${climbing.unit.id}`);
+  }
+  const faults = task.spec?.find(chosen) ?? [];
+  if (faults.length > 0) throw refuse(climbing, 'input', faults);
+  return chosen as JsonObject;
 }

@@ -14,7 +14,7 @@ import { enforcedTimeout, reservationOf } from '../core/routing/estimate.ts';
 import { explainChoice } from '../core/routing/explain.ts';
 import type { RankedInstance } from '../core/routing/types.ts';
 import type { Wait } from '../core/run/machine-state.ts';
-import { waitForCapabilityOf } from '../core/run/step-values.ts';
+import { waitForCapabilityOf } from '../core/run/step-rules.ts';
 import type { LocalRun, UnitRecord } from './local-run.ts';
 import type { MockAnswer } from './mock-fleet.ts';
 import { logEvent, moveUnit } from './run-journal.ts';
@@ -25,7 +25,7 @@ export type CallExecution =
   | { readonly kind: 'cancelled' }
   | { readonly kind: 'waiting'; readonly wait: Wait };
 
-interface StepCall {
+interface UnitCall {
   readonly step: CompiledStep;
   readonly input: JsonObject;
   readonly stop: CancelSignal;
@@ -34,7 +34,7 @@ interface StepCall {
 export async function executeCall(
   run: LocalRun,
   unit: UnitRecord,
-  { step, input, stop }: StepCall,
+  { step, input, stop }: UnitCall,
 ): Promise<CallExecution> {
   const { time } = run.world;
   const missing = findMissing(run, step, unit);

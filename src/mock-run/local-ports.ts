@@ -7,8 +7,14 @@ import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
 import { rejectedByPerson } from '../core/ladder/human-review.ts';
 import type { RunPorts, Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
-import { findDepthFault, toStartFailure, toSubRunFailure } from '../core/run/step-failures.ts';
-import { ceilingOfSubRun, reviewTimeoutOf, termsOfSubRun } from '../core/run/step-values.ts';
+import {
+  ceilingOfSubRun,
+  findDepthFault,
+  reviewTimeoutOf,
+  termsOfSubRun,
+  toStartFailure,
+  toSubRunFailure,
+} from '../core/run/step-rules.ts';
 import { createSchemaCompiler } from '../schemas/schema-compiler.ts';
 import { climbUnit, executeCallUnit, followReview } from './call-unit.ts';
 import { isCancelled, type LocalRun, stepOf, type UnitName, type UnitRecord } from './local-run.ts';

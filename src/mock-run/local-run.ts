@@ -8,11 +8,13 @@ import type { CancelSource } from '../core/cancellation.ts';
 import type { CompiledDefinition, CompiledStep } from '../core/definition/compile.ts';
 import type { ExpressionScope } from '../core/expression/evaluation.ts';
 import type { Ladder } from '../core/ladder/ladder.ts';
+import { fromNanoUsd, toNanoUsd } from '../core/money/nano-usd.ts';
+import { hasRoomFor, type Shortage } from '../core/money/reservation.ts';
+import { lowestCeiling } from '../core/routing/estimate.ts';
 import type { DrivenRun, RunPorts } from '../core/run/drive.ts';
 import type { RunPlan } from '../core/run/plan.ts';
 import type { MockFleet } from './mock-fleet.ts';
 import type { MockReview, MockReviewer } from './mock-reviewer.ts';
-import type { RunBudget } from './run-budget.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 /** How a run ended; `waiting`: nothing happens any more, and it has not ended. */
@@ -36,12 +38,12 @@ export interface World {
   /** Whether a run should go on from a snapshot, as after a long history. */
   readonly historyPressure: RunPorts['historyPressure'];
   /** Starts the run of a step. */
-  readonly startRun: (world: World, order: RunOrder) => LocalRun;
+  readonly startRun: (world: World, order: LocalOrder) => LocalRun;
   /** Runs that were started so far. */
   runs: number;
 }
 
-export interface RunOrder {
+export interface LocalOrder {
   readonly definition: PipelineDefinition;
   readonly job: JsonObject;
   /** Runs above it. */
@@ -55,7 +57,7 @@ export interface RunOrder {
   readonly onEnd: () => void;
 }
 
-export interface LocalRun extends Pick<RunOrder, 'definition' | 'depth' | 'priority' | 'onEnd'> {
+export interface LocalRun extends Pick<LocalOrder, 'definition' | 'depth' | 'priority' | 'onEnd'> {
   readonly world: World;
   readonly compiled: CompiledDefinition;
   readonly plan: RunPlan;
@@ -172,4 +174,62 @@ export function stepOf({ compiled, indexOf }: LocalRun, id: string): CompiledSte
 /** Somebody has cancelled the run. */
 export function isCancelled({ driven }: LocalRun): boolean {
   return driven?.state.phase === 'cancelling';
+}
+
+// The money of a run: each call reserves the most that it can cost, and settles for what it did, in its run and in those
+// above it.
+
+export interface RunBudget {
+  /** @returns why not; null = it is reserved */
+  reserve(nano: bigint): Shortage | null;
+  settle(reserved: bigint, amount: bigint): void;
+  /** @param ceilingUsd null = none */
+  raise(ceilingUsd: number | null): void;
+  /** Listens for a raise of the run's own ceiling, or of one above it. */
+  onRaise(listener: () => void): void;
+  /** The one that refused last: its own, or that of a run above. */
+  scarce(): RunBudget;
+  /** The lowest of its own and those above. */
+  ceilingUsd(): number | null;
+  spentUsd(): number;
+  spentNano(): bigint;
+}
+
+/** @param above of the run whose step started it; null = none */
+export function createRunBudget(ceilingUsd: number | null, above: RunBudget | null): RunBudget {
+  let ceiling = ceilingUsd;
+  let spent = 0n;
+  let reserved = 0n;
+  let isOwnScarce = true;
+  const listeners: (() => void)[] = [];
+  const budget: RunBudget = {
+    reserve: (nano) => {
+      const limit = ceiling === null ? null : toNanoUsd(ceiling);
+      isOwnScarce = !hasRoomFor({ limit, spent, reserved }, nano);
+      if (limit !== null && isOwnScarce) {
+        return { scope: 'run', runId: null, limit, spent, reserved, resetsAt: null };
+      }
+      const refusal = above?.reserve(nano) ?? null;
+      if (refusal === null) reserved += nano;
+      return refusal;
+    },
+    settle: (held, amount) => {
+      reserved -= held;
+      spent += amount;
+      above?.settle(held, amount);
+    },
+    raise: (usd) => {
+      ceiling = usd;
+      for (const listener of listeners) listener();
+    },
+    onRaise: (listener) => {
+      listeners.push(listener);
+      above?.onRaise(listener);
+    },
+    scarce: () => (isOwnScarce || above === null ? budget : above.scarce()),
+    ceilingUsd: () => lowestCeiling(ceiling, above?.ceilingUsd() ?? null),
+    spentUsd: () => fromNanoUsd(spent),
+    spentNano: () => spent,
+  };
+  return budget;
 }

@@ -6,8 +6,14 @@ import type { ExpressionScope, StepScope } from '../core/expression/evaluation.t
 import { type CompiledTemplate, referencedSteps } from '../core/expression/template.ts';
 import { fromNanoUsd } from '../core/money/nano-usd.ts';
 import type { StepVerdict } from '../core/run/machine.ts';
-import { type Evaluated, toItems } from '../core/run/step-failures.ts';
-import { evaluateSafely, judgeCondition, judgeItems, listLastSteps } from '../core/run/step-values.ts';
+import {
+  type Evaluated,
+  evaluateSafely,
+  judgeCondition,
+  judgeItems,
+  listLastSteps,
+  toItems,
+} from '../core/run/step-rules.ts';
 import { type LocalRun, stepOf, type UnitName, type UnitRecord } from './local-run.ts';
 import { costOf, findUnit, moveUnit, outputOf, unitOf } from './run-journal.ts';
 

@@ -9,7 +9,7 @@ import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
 import { isEqual } from '../core/expression/compare.ts';
 import type { HistoryPressure } from '../core/run/machine-state.ts';
-import { priorityOfRun } from '../core/run/step-values.ts';
+import { priorityOfRun } from '../core/run/step-rules.ts';
 import type { LocalEvent, LocalOutcome, LocalRun, LocalStep, World } from './local-run.ts';
 import { createMockFleet } from './mock-fleet.ts';
 import { createMockReviewer } from './mock-reviewer.ts';

@@ -10,13 +10,12 @@ import { type RunSnapshot, takeSnapshot } from '../core/run/snapshot.ts';
 import { createSchemaCompiler } from '../schemas/schema-compiler.ts';
 import { noteRaise } from './call-unit.ts';
 import { createLocalPorts } from './local-ports.ts';
-import type { EndedRun, LocalRun, RunOrder, World } from './local-run.ts';
+import { createRunBudget, type EndedRun, type LocalOrder, type LocalRun, type World } from './local-run.ts';
 import { evaluateOutput } from './local-values.ts';
 import type { MockFleet } from './mock-fleet.ts';
-import { createRunBudget } from './run-budget.ts';
 import { logEvent, moveUnit } from './run-journal.ts';
 
-export function startRun(world: World, order: RunOrder): LocalRun {
+export function startRun(world: World, order: LocalOrder): LocalRun {
   const run = openRun(world, order);
   run.budget.onRaise(() => noteRaise(run));
   const error = checkJob(order) ?? checkCapabilities(order, world.fleet);
@@ -33,7 +32,7 @@ export function startRun(world: World, order: RunOrder): LocalRun {
 
 function openRun(
   world: World,
-  { definition, job, depth, priority, ceilingUsd, above, onEnd }: RunOrder,
+  { definition, job, depth, priority, ceilingUsd, above, onEnd }: LocalOrder,
 ): LocalRun {
   world.runs += 1;
   const name = world.runs === 1 ? 'local' : `local_${world.runs}`;
@@ -116,7 +115,10 @@ function limitTime(run: LocalRun): void {
 }
 
 /** Why a run does not start, as the API would have refused it. */
-function checkJob({ definition: { job_schema }, job }: Pick<RunOrder, 'definition' | 'job'>): Failure | null {
+function checkJob({
+  definition: { job_schema },
+  job,
+}: Pick<LocalOrder, 'definition' | 'job'>): Failure | null {
   if (job_schema === undefined) return null;
   const faults = createSchemaCompiler().compile(job_schema)(job);
   if (faults.length === 0) return null;
@@ -125,7 +127,7 @@ function checkJob({ definition: { job_schema }, job }: Pick<RunOrder, 'definitio
 }
 
 /** A call of what nobody offers, and that waits for nobody, stops the run from starting. */
-function checkCapabilities({ definition }: Pick<RunOrder, 'definition'>, fleet: MockFleet): Failure | null {
+function checkCapabilities({ definition }: Pick<LocalOrder, 'definition'>, fleet: MockFleet): Failure | null {
   const called = new Set(definition.steps.flatMap(({ capability }) => capability ?? []));
   const present = new Set([...called].filter((name) => fleet.of(name).instances.length > 0));
   const [first, ...more] = checkRunnable(definition, present);

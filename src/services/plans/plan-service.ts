@@ -11,7 +11,7 @@ import { checkRunnable } from '../../core/definition/checks/check-availability.t
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
 import { type Headroom, toHeadroom } from '../../core/routing/price-range.ts';
 import { createDispatchOf, explainDispatch } from '../../core/run/dispatch.ts';
-import { priorityOfRun } from '../../core/run/step-values.ts';
+import { priorityOfRun } from '../../core/run/step-rules.ts';
 import type { Db } from '../../db/connect.ts';
 import { listCapabilityNames } from '../../db/instance/capability-name.ts';
 import { readHeadroom } from '../../db/money/budget.ts';

@@ -5,7 +5,7 @@ import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import { resolveCache } from '../../core/definition/step-settings.ts';
 import { references } from '../../core/expression/template.ts';
-import { toItems } from '../../core/run/step-failures.ts';
+import { toItems } from '../../core/run/step-rules.ts';
 import {
   addCosts,
   multiplyCost,

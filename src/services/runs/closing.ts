@@ -8,7 +8,7 @@ import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { CancelRequest } from '../../contracts/run.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import type { RunOutcome } from '../../core/run/machine.ts';
-import { listLastSteps } from '../../core/run/step-values.ts';
+import { listLastSteps } from '../../core/run/step-rules.ts';
 import { madeAtMs, noTelemetry, type Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Db } from '../../db/connect.ts';
 import { cancelRunEscalations } from '../../db/escalation/escalation.ts';

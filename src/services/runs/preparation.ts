@@ -10,7 +10,7 @@ import type { JsonObject, Priority } from '../../contracts/primitives.ts';
 import type { RunRequest } from '../../contracts/run.ts';
 import { findMediaJobs, type MediaMention } from '../../core/media.ts';
 import { chooseDispatch } from '../../core/run/dispatch.ts';
-import { priorityOfRun } from '../../core/run/step-values.ts';
+import { priorityOfRun } from '../../core/run/step-rules.ts';
 import { formatTraceParent, noTelemetry, type Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Db } from '../../db/connect.ts';
 import { findJob } from '../../db/run/job.ts';

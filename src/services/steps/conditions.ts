@@ -6,7 +6,7 @@
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import { evaluateCondition } from '../../core/expression/condition.ts';
 import type { StepVerdict } from '../../core/run/machine.ts';
-import { judgeCondition, judgeItems } from '../../core/run/step-values.ts';
+import { judgeCondition, judgeItems } from '../../core/run/step-rules.ts';
 import type { Db } from '../../db/connect.ts';
 import { recordDecisions, type StepDecision } from '../../db/step/step-progress.ts';
 import { evaluateInRun, readItems, stepOf } from '../run-data/evaluation.ts';

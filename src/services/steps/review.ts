@@ -3,7 +3,7 @@ import type { Json } from '../../contracts/primitives.ts';
 import type { ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { rejectedByPerson } from '../../core/ladder/human-review.ts';
-import { reviewTimeoutOf } from '../../core/run/step-values.ts';
+import { reviewTimeoutOf } from '../../core/run/step-rules.ts';
 import type { Db } from '../../db/connect.ts';
 import { findLastReview, type ReviewRow } from '../../db/review/review.ts';
 import { endStep, type StandingStep } from '../../db/step/step.ts';

@@ -5,8 +5,13 @@
  */
 
 import type { Failure, JsonObject, Priority } from '../../contracts/primitives.ts';
-import { findDepthFault, toStartFailure, toSubRunFailure } from '../../core/run/step-failures.ts';
-import { ceilingOfSubRun, termsOfSubRun } from '../../core/run/step-values.ts';
+import {
+  ceilingOfSubRun,
+  findDepthFault,
+  termsOfSubRun,
+  toStartFailure,
+  toSubRunFailure,
+} from '../../core/run/step-rules.ts';
 import { runWorkflowId } from '../../core/workflow-names.ts';
 import type { Db } from '../../db/connect.ts';
 import { type EndedRun, findSubRun, readRunEnd } from '../../db/run/run.ts';

@@ -16,7 +16,7 @@ import { capabilityOf } from '../../core/definition/step-settings.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { toNanoUsd } from '../../core/money/nano-usd.ts';
 import { describeFigures } from '../../core/money/reservation.ts';
-import { waitForCapabilityOf } from '../../core/run/step-values.ts';
+import { waitForCapabilityOf } from '../../core/run/step-rules.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readUnixTime } from '../../db/escalation/escalation-transition.ts';

@@ -1,18 +1,22 @@
 /**
- * What the values of a run say about a step: whether it happens and how often, what the run that it starts takes over,
- * how long it waits for its capability. Every driver decides by these rules: the engine over stored values, a mock run
- * over those in memory, a plan over those that are certain before the run.
+ * Rules of steps beside their calls: whether a step happens and how often, by the values of its run; what the run that it
+ * starts takes over, how deep such runs may be, and what the end of one means; how long a step waits. Every driver decides
+ * by these rules: the engine over stored values, a mock run over those in memory, a plan over those that are certain.
  */
+import { deepestSubRun, mostItems } from '../../contracts/bounds.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json, Priority } from '../../contracts/primitives.ts';
 import type { CompiledDefinition } from '../definition/compile.ts';
 import { capabilityOf } from '../definition/step-settings.ts';
 import { parseDuration } from '../duration.ts';
+import { describeValue } from '../expression/evaluation.ts';
 import { ExpressionError } from '../expression/language.ts';
 import { lowestCeiling } from '../routing/estimate.ts';
 import type { StepVerdict } from './machine.ts';
-import { type Evaluated, refuseStep } from './step-failures.ts';
+
+/** A value of a run's expressions, or why there is none: a failure of the step, never of the process. */
+export type Evaluated<Value> = { readonly value: Value } | { readonly error: Failure };
 
 /** An expression that cannot be worked out is a failure of the step, never of the process. */
 export function evaluateSafely<Value>(evaluate: () => Value): Evaluated<Value> {
@@ -22,6 +26,25 @@ export function evaluateSafely<Value>(evaluate: () => Value): Evaluated<Value> {
     if (!(error instanceof ExpressionError)) throw error;
     return { error: { code: 'expression_unresolved', message: error.message } };
   }
+}
+
+/** The list of a `for_each`. */
+export function toItems(value: Json): Evaluated<readonly Json[]> {
+  if (!Array.isArray(value)) {
+    const message = `a list is needed, not ${describeValue(value)}`;
+    return { error: { code: 'expression_unresolved', message } };
+  }
+  if (value.length <= mostItems) return { value };
+  const message = `${value.length} items; at most ${mostItems} are allowed`;
+  return { error: { code: 'too_many_items', message } };
+}
+
+/** @param where the part of the step that could not be worked out */
+export function refuseStep(
+  where: 'when' | 'for_each.items',
+  { code, message }: Failure,
+): { readonly type: 'fail'; readonly error: Failure } {
+  return { type: 'fail', error: { code, message: `${where}: ${message}` } };
 }
 
 /** @returns null when the step happens, as far as its `when` goes */
@@ -79,6 +102,37 @@ export function ceilingOfSubRun(
   { budget_ceiling_usd }: Pick<PipelineDefinition, 'budget_ceiling_usd'>,
 ): number | null {
   return lowestCeiling(ceilingUsd, budget_ceiling_usd ?? null);
+}
+
+/** @param depth runs above it @returns why a run may not start there; null = it may */
+export function findDepthFault(depth: number): (Failure & { readonly code: ErrorCode }) | null {
+  if (depth <= deepestSubRun) return null;
+  const message = `pipelines in pipelines: ${depth} runs deep; allowed are ${deepestSubRun}`;
+  return { code: 'definition_invalid', message };
+}
+
+interface UnsuccessfulRun {
+  readonly run_id: string;
+  /** `name@version`, or as the step writes it. */
+  readonly pipeline: string;
+  readonly state: string;
+  /** Null = it was cancelled without one. */
+  readonly error: Failure | null;
+}
+
+/** The step's failure when its run did not succeed. */
+export function toSubRunFailure({ run_id, pipeline, state, error }: UnsuccessfulRun): Failure {
+  const why = error === null ? '' : `: ${error.message}`;
+  return {
+    code: 'sub_run_failed' satisfies ErrorCode,
+    message: `run ${run_id} of ${pipeline} ended as ${state}${why}`,
+    details: { run_id, code: error?.code ?? 'run_cancelled' },
+  };
+}
+
+/** What is wrong with a run that could not be started is the step's failure. */
+export function toStartFailure(reference: string, { code, message }: Failure): Failure {
+  return { code, message: `${reference}: ${message}` };
 }
 
 /** How long a step waits for its capability while no instance is registered, and why it fails after that. */
