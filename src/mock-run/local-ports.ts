@@ -87,7 +87,7 @@ async function executeUnit(run: LocalRun, planned: Unit): Promise<UnitResult> {
   }
 }
 
-async function resumeUnit(run: LocalRun, planned: Unit, isLadder: boolean): Promise<UnitResult> {
+function resumeUnit(run: LocalRun, planned: Unit, isLadder: boolean): Promise<UnitResult> {
   return isLadder ? followReview(run, unitOf(run, nameOf(planned))) : executeUnit(run, planned);
 }
 

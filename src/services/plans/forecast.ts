@@ -122,6 +122,9 @@ export interface CostRange {
 
 export const noCost: CostRange = { least: 0n, expected: 0n, worst: 0n, limit: 0n };
 
+/** Of an execution that calls nobody, or that does not happen. */
+export const nobody = { chosen: null, candidates: [], cost: noCost, durationMs: 0, findings: [] };
+
 export function addCosts(one: CostRange, other: CostRange): CostRange {
   return {
     least: one.least + other.least,

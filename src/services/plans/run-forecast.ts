@@ -20,6 +20,7 @@ import { newId } from '../ids.ts';
 import {
   addCosts,
   type CostRange,
+  nobody,
   noCost,
   type PlanContext,
   type RunForecast,
@@ -185,11 +186,7 @@ function createStage({ definition, job, jobId: job_id }: RunTask, { steps }: Com
 
 function leaveOut(hasItems: boolean): StepForecast {
   return {
-    chosen: null,
-    candidates: [],
-    cost: noCost,
-    durationMs: 0,
-    findings: [],
+    ...nobody,
     reason: 'it does not happen: its condition is false, or a step that it needs does not happen',
     ...(hasItems ? { items: 0 } : {}),
   };

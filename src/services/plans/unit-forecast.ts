@@ -14,7 +14,7 @@ import type { KnownDefinition } from '../runs/definitions.ts';
 import {
   capCost,
   forecastCall,
-  noCost,
+  nobody,
   type PlanContext,
   type PlannedUnit,
   type RunForecast,
@@ -86,14 +86,7 @@ function spendInputBudget(room: PlanContext['inputBudget'], task: RunTask): RunT
 
 /** It is certain to fail. */
 function refuse(pointer: string, code: string, message: string): UnitForecast {
-  return {
-    chosen: null,
-    candidates: [],
-    cost: noCost,
-    durationMs: 0,
-    reason: message,
-    findings: [{ severity: 'error', code, pointer, message }],
-  };
+  return { ...nobody, reason: message, findings: [{ severity: 'error', code, pointer, message }] };
 }
 
 interface PlannedSubRun {
@@ -110,8 +103,7 @@ function showSubRun(
 ): UnitForecast {
   const size = steps.length === 1 ? '1 step' : `${steps.length} steps`;
   return {
-    chosen: null,
-    candidates: [],
+    ...nobody,
     cost: capCost(cost, own),
     durationMs: path.durationMs,
     reason: `a run of ${definition.pipeline}@${definition.version}: ${size}`,
@@ -146,12 +138,10 @@ export async function forecastUnit(
     case 'review': {
       const message = 'the run waits here for a person, for as long as that takes';
       const finding: Finding = { severity: 'note', code: 'person_asked', pointer: unit.pointer, message };
-      return { ...nobody, reason: 'a person is asked', durationMs: 0, findings: [finding] };
+      return { ...nobody, reason: 'a person is asked', findings: [finding] };
     }
   }
 }
-
-const nobody = { chosen: null, candidates: [], cost: noCost, findings: [] };
 
 /** A result that is kept costs nothing; should it be gone when its turn comes, the call is made. */
 async function forecastCallOf(context: PlanContext, task: RunTask, unit: PlannedUnit): Promise<UnitForecast> {
@@ -164,7 +154,6 @@ async function forecastCallOf(context: PlanContext, task: RunTask, unit: Planned
     cached: 1,
     reason: `cached: 0 USD, the result of ${made}`,
     cost: { ...called.cost, least: 0n, expected: 0n },
-    durationMs: 0,
   };
 }
 
