@@ -73,7 +73,7 @@ export function priorityOfRun(
   return asked ?? priority ?? defaults?.priority ?? 'standard';
 }
 
-interface SubRunTerms {
+export interface SubRunTerms {
   /** `name@version` or `name@alias` */
   readonly reference: string;
   readonly priority: Priority;

@@ -4,10 +4,11 @@
  * that started it is told when it has ended.
  */
 
-import type { Failure, JsonObject, Priority } from '../../contracts/primitives.ts';
+import type { Failure, JsonObject } from '../../contracts/primitives.ts';
 import {
   ceilingOfSubRun,
   findDepthFault,
+  type SubRunTerms,
   termsOfSubRun,
   toStartFailure,
   toSubRunFailure,
@@ -85,7 +86,8 @@ async function take(db: Db, unit: StepUnit, run: EndedRun): Promise<Execution> {
   return failStep(db, unit.key, toSubRunFailure({ run_id, pipeline: named, state, error }));
 }
 
-export interface SubRunOrder {
+/** The step's ceiling is one of the new run; what the runs above may cost holds in any case. */
+export interface SubRunOrder extends SubRunTerms {
   readonly parent: {
     readonly run_id: string;
     readonly step_id: string;
@@ -93,14 +95,7 @@ export interface SubRunOrder {
     readonly revision: number;
   };
   readonly project_id: string;
-  /** `name@version` or `name@alias` */
-  readonly reference: string;
   readonly job: JsonObject;
-  readonly priority: Priority;
-  /** The step's ceiling; null = only its own definition's. What the runs above may cost holds in any case. */
-  readonly ceilingUsd: number | null;
-  /** Runs above the new one. */
-  readonly depth: number;
   /** Is told when it has ended. */
   readonly parentWorkflowId: string;
 }
