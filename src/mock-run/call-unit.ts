@@ -1,151 +1,125 @@
 /** A step that is a call: the call itself, its ladder when the input is refused, and its waits. */
-import type { Failure, JsonObject } from '../contracts/primitives.ts';
+import type { JsonObject } from '../contracts/primitives.ts';
+import { capabilityOf } from '../core/definition/step-settings.ts';
 import { isCorrectable } from '../core/ladder/classify-failure.ts';
-import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
-import { type ClimbingStep, climb, openLadder, type RunInput } from './correct-step.ts';
+import type { UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
+import { climb, openLadder, resumeReviewed } from './correct-step.ts';
 import { type CallExecution, executeCall } from './execute-call.ts';
-import { resumeReviewed } from './follow-decision.ts';
-import { type LocalContext, stepOf } from './local-context.ts';
-import type { MockReview } from './mock-reviewer.ts';
+import { type ClimbingStep, isCancelled, type LocalRun, stepOf, type UnitRecord } from './local-run.ts';
 import { type MockDecision, MockFault } from './mocks.ts';
-import { cancelledEnd, keyOfUnit, type UnitName, type UnitRecord, type UnitResults } from './run-journal.ts';
+import { cancelledEnd, endUnit, logEvent, waitUnit, wakeUnit } from './run-journal.ts';
 
-export type Executed = UnitEnd | UnitWaiting | { readonly state: 'escalated' };
-
-interface CallUnits {
-  execute(unit: UnitRecord, input: JsonObject, escalates: boolean): Promise<Executed>;
-  /** Climbs the ladder of a step that escalated. */
-  climb(unit: UnitName): Promise<UnitEnd | UnitWaiting>;
-  /** Its review is over. */
-  follow(unit: UnitName): Promise<UnitEnd | UnitWaiting>;
-  /** Why it escalated last. */
-  failureOf(unit: UnitName): Failure | undefined;
+export async function executeCallUnit(
+  run: LocalRun,
+  unit: UnitRecord,
+  { input, escalates }: { readonly input: JsonObject; readonly escalates: boolean },
+): Promise<UnitResult> {
+  if (endBudgetWait(run, unit)) return endUnit(run, unit, { state: 'skipped' });
+  const step = stepOf(run, unit.id);
+  const done = await executeCall(run, unit, { step, input, stop: run.stop });
+  if (!escalates || done.kind !== 'failed' || !isCorrectable(done.error.code)) return finish(run, unit, done);
+  const failure = done.error;
+  unit.ladder = openLadder(run, { unit, step, input, failure });
+  logEvent(run, { type: 'step.escalated', unit, data: { error: { ...failure } } });
+  return { state: 'escalated' };
 }
 
-export function createCallUnits(context: LocalContext, results: UnitResults): CallUnits {
-  const { journal, stop, climbing } = context;
-  const ladders = new Map<string, ClimbingStep>();
-  const money = createBudgetWaits(context);
-  const ladderOf = (unit: UnitName): ClimbingStep => ladders.get(keyOfUnit(unit)) as ClimbingStep;
-
-  const finish = (unit: UnitRecord, ended: CallExecution): Executed => {
-    switch (ended.kind) {
-      case 'succeeded':
-        return results.succeed(unit, ended.output);
-      case 'failed':
-      case 'unknown':
-        return results.end(unit, { state: ended.kind, error: ended.error });
-      case 'cancelled':
-        return results.end(unit, cancelledEnd);
-      case 'waiting':
-        if (ended.wait.awaiting === 'budget') money.begin(unit);
-        else wakeAtRegistration(context, unit);
-        return results.wait(unit, ended.wait);
-    }
-  };
-
-  const runInput: RunInput = async ({ unit, step }, input) => {
-    unit.counted = 0;
-    unit.failedOn.clear();
-    journal.move(unit, 'retrying');
-    const done = await executeCall(context, step, unit, input, climbing);
-    if (done.kind === 'succeeded') unit.output = done.output;
-    return done;
-  };
-
-  /** What was stopped because the run has failed stays failed as it was. */
-  const close = ({ unit, failure }: ClimbingStep, ended: UnitEnd | UnitWaiting): UnitEnd | UnitWaiting => {
-    if (ended.state === 'waiting') return ended;
-    const isGivenUp = ended.state === 'cancelled' && !context.isCancelled();
-    return results.end(unit, isGivenUp ? { state: 'failed', error: failure } : ended);
-  };
-
-  return {
-    execute: async (unit, input, escalates) => {
-      if (money.take(unit)) return results.end(unit, { state: 'skipped' });
-      const step = stepOf(context, unit.id);
-      const done = await executeCall(context, step, unit, input, stop);
-      if (!escalates || done.kind !== 'failed' || !isCorrectable(done.error.code)) return finish(unit, done);
-      const failure = done.error;
-      ladders.set(keyOfUnit(unit), openLadder(context, { unit, step, input, failure }));
-      journal.log('step.escalated', unit, { error: { ...failure } });
-      return { state: 'escalated' };
-    },
-    climb: async (unit) => {
-      const ladder = ladderOf(unit);
-      return close(ladder, await climb(context, ladder, runInput));
-    },
-    follow: async (unit) => {
-      const ladder = ladderOf(unit);
-      const { output, ...ended } = await resumeReviewed(context, ladder, runInput);
-      if (output !== undefined) ladder.unit.output = output;
-      return close(ladder, ended as UnitEnd | UnitWaiting);
-    },
-    failureOf: (unit) => ladders.get(keyOfUnit(unit))?.failure,
-  };
+function finish(run: LocalRun, unit: UnitRecord, ended: CallExecution): UnitEnd | UnitWaiting {
+  switch (ended.kind) {
+    case 'succeeded':
+      return endUnit(run, unit, { state: 'succeeded', output: ended.output });
+    case 'failed':
+    case 'unknown':
+      return endUnit(run, unit, { state: ended.kind, error: ended.error });
+    case 'cancelled':
+      return endUnit(run, unit, cancelledEnd);
+    case 'waiting':
+      if (ended.wait.awaiting === 'budget') beginBudgetWait(run, unit);
+      else wakeAtRegistration(run, unit);
+      return waitUnit(run, unit, ended.wait);
+  }
 }
 
-function wakeAtRegistration(context: LocalContext, unit: UnitName): void {
-  const { world } = context;
-  const capability = stepOf(context, unit.id).definition.capability ?? '';
-  const moment = world.fleet.nextRegistration(capability);
-  if (moment !== null) world.time.at(moment, () => context.wake(unit));
+function wakeAtRegistration(run: LocalRun, unit: UnitRecord): void {
+  const { fleet, time } = run.world;
+  const moment = fleet.nextRegistration(capabilityOf(stepOf(run, unit.id).definition));
+  if (moment !== null) time.at(moment, () => wakeUnit(run, unit));
 }
 
-interface BudgetWaits {
-  begin(unit: UnitName): void;
-  /** It does not wait any more. @returns whether a person has skipped it */
-  take(unit: UnitName): boolean;
+function ladderOf({ ladder }: UnitRecord): ClimbingStep {
+  return ladder as ClimbingStep;
 }
 
-/** Steps that wait for money: one question to a person for all of them, and what follows from the answer. */
-function createBudgetWaits(context: LocalContext): BudgetWaits {
-  const waiting = new Map<string, UnitName>();
-  const skipped = new Set<string>();
-  let review: MockReview | null = null;
-  const keyOf = ({ id, item }: UnitName): string => `${id}/${item}`;
+/** Climbs the ladder of a step that escalated. */
+export async function climbUnit(run: LocalRun, unit: UnitRecord): Promise<UnitEnd | UnitWaiting> {
+  return close(run, ladderOf(unit), await climb(run, ladderOf(unit)));
+}
 
-  const wakeAll = (): void => {
-    for (const unit of waiting.values()) context.wake(unit);
-  };
-  context.budget.onRaise(() => {
-    review = null;
-    wakeAll();
-  });
+/** The review that its ladder asked is over. */
+export async function followReview(run: LocalRun, unit: UnitRecord): Promise<UnitEnd | UnitWaiting> {
+  const { output, ...ended } = await resumeReviewed(run, ladderOf(unit));
+  if (output !== undefined) unit.output = output;
+  return close(run, ladderOf(unit), ended as UnitEnd | UnitWaiting);
+}
 
-  const decided = (): void => {
-    const decision = review?.decision ?? null;
-    review = null;
-    if (decision !== null) follow(decision);
-  };
+/** What was stopped because the run has failed stays failed as it was. */
+function close(
+  run: LocalRun,
+  { unit, failure }: ClimbingStep,
+  ended: UnitEnd | UnitWaiting,
+): UnitEnd | UnitWaiting {
+  if (ended.state === 'waiting') return ended;
+  const isGivenUp = ended.state === 'cancelled' && !isCancelled(run);
+  return endUnit(run, unit, isGivenUp ? { state: 'failed', error: failure } : ended);
+}
 
-  const follow = ({ action, budget_ceiling_usd }: MockDecision): void => {
-    switch (action) {
-      case 'raise':
-        context.budget.scarce().raise(budget_ceiling_usd ?? null);
-        break;
-      case 'skip':
-        for (const [key, unit] of waiting) {
-          if (stepOf(context, unit.id).definition.optional === true) skipped.add(key);
-        }
-        wakeAll();
-        break;
-      case 'cancel':
-        context.cancelRun();
-        break;
-      default:
-        throw new MockFault(`a review of the budget takes raise, skip or cancel, not ${action}`);
-    }
-  };
+// Steps that find no money left wait for it, and one person is asked for all of them.
 
-  return {
-    begin: (unit) => {
-      waiting.set(keyOf(unit), unit);
-      review ??= context.reviewer.open('budget', null, decided);
-    },
-    take: (unit) => {
-      waiting.delete(keyOf(unit));
-      return skipped.delete(keyOf(unit));
-    },
-  };
+function beginBudgetWait(run: LocalRun, unit: UnitRecord): void {
+  const { budgetWait, world } = run;
+  budgetWait.units.add(unit);
+  budgetWait.review ??= world.reviewer.open('budget', null, () => decideMoney(run));
+}
+
+/** The unit does not wait any more. @returns whether a person has skipped it */
+function endBudgetWait({ budgetWait }: LocalRun, unit: UnitRecord): boolean {
+  budgetWait.units.delete(unit);
+  const { isSkipped } = unit;
+  unit.isSkipped = false;
+  return isSkipped;
+}
+
+/** The ceiling was raised: the question is over. */
+export function noteRaise(run: LocalRun): void {
+  run.budgetWait.review = null;
+  wakeAll(run);
+}
+
+function wakeAll(run: LocalRun): void {
+  for (const unit of run.budgetWait.units) wakeUnit(run, unit);
+}
+
+function decideMoney(run: LocalRun): void {
+  const decision = run.budgetWait.review?.decision ?? null;
+  run.budgetWait.review = null;
+  if (decision !== null) followMoney(run, decision);
+}
+
+function followMoney(run: LocalRun, { action, budget_ceiling_usd }: MockDecision): void {
+  switch (action) {
+    case 'raise':
+      run.budget.scarce().raise(budget_ceiling_usd ?? null);
+      break;
+    case 'skip':
+      for (const unit of run.budgetWait.units) {
+        if (stepOf(run, unit.id).definition.optional === true) unit.isSkipped = true;
+      }
+      wakeAll(run);
+      break;
+    case 'cancel':
+      run.driven?.send({ type: 'cancel_requested' });
+      break;
+    default:
+      throw new MockFault(`a review of the budget takes raise, skip or cancel, not ${action}`);
+  }
 }

@@ -1,5 +1,4 @@
 /** The call of a step, with all its attempts: until it ends, has to wait, or its time is over. */
-import type { ErrorCode } from '../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { type Chosen, createClaimSearch, type Missed, searchInstance } from '../core/call/claim-search.ts';
 import { type CallPorts, driveCall } from '../core/call/drive-call.ts';
@@ -11,14 +10,14 @@ import type { ClaimEnd, ClaimedCall, RoutedCall } from '../core/call/types.ts';
 import type { CancelSignal } from '../core/cancellation.ts';
 import type { CompiledStep } from '../core/definition/compile.ts';
 import { capabilityOf, resolveStepSettings, routeOfStep } from '../core/definition/step-settings.ts';
-import { parseDuration } from '../core/duration.ts';
 import { enforcedTimeout, reservationOf } from '../core/routing/estimate.ts';
 import { explainChoice } from '../core/routing/explain.ts';
 import type { RankedInstance } from '../core/routing/types.ts';
 import type { Wait } from '../core/run/machine-state.ts';
-import type { LocalContext } from './local-context.ts';
+import { waitForCapabilityOf } from '../core/run/step-rules.ts';
+import type { LocalRun, UnitRecord } from './local-run.ts';
 import type { MockAnswer } from './mock-fleet.ts';
-import type { UnitRecord } from './run-journal.ts';
+import { logEvent, moveUnit } from './run-journal.ts';
 
 export type CallExecution =
   | { readonly kind: 'succeeded'; readonly output: Json }
@@ -26,21 +25,25 @@ export type CallExecution =
   | { readonly kind: 'cancelled' }
   | { readonly kind: 'waiting'; readonly wait: Wait };
 
+interface UnitCall {
+  readonly step: CompiledStep;
+  readonly input: JsonObject;
+  readonly stop: CancelSignal;
+}
+
 export async function executeCall(
-  context: LocalContext,
-  step: CompiledStep,
+  run: LocalRun,
   unit: UnitRecord,
-  input: JsonObject,
-  stop: CancelSignal,
+  { step, input, stop }: UnitCall,
 ): Promise<CallExecution> {
-  const { world, definition, journal } = context;
-  const missing = findMissing(context, step, unit);
+  const { time } = run.world;
+  const missing = findMissing(run, step, unit);
   if (missing !== null) return missing;
-  const settings = resolveStepSettings(definition, step.definition);
-  const endsAt = world.time.now() + callTimeOf(settings.totalTimeoutMs);
-  const ports = createMockCallPorts(context);
+  const settings = resolveStepSettings(run.definition, step.definition);
+  const endsAt = time.now() + callTimeOf(settings.totalTimeoutMs);
+  const ports = createMockCallPorts(run);
   for (let round = 1; ; round++) {
-    const remainingMs = Math.max(0, endsAt - world.time.now());
+    const remainingMs = Math.max(0, endsAt - time.now());
     const end = await driveCall(ports, {
       unit,
       input,
@@ -49,39 +52,37 @@ export async function executeCall(
       retry: settings.retry,
       resendsWithinMs: remainingMs,
       route: routeOfStep(step.definition, settings, {
-        priority: context.priority,
-        ceilingUsd: context.budget.ceilingUsd(),
+        priority: run.priority,
+        ceilingUsd: run.budget.ceilingUsd(),
         remainingMs,
       }),
     });
     if (end.kind === 'closed') throw new RangeError('nobody else takes over a call of a mock');
     if (end.kind !== 'retry') return end.kind === 'failed' ? failOrWait(end.error) : end;
-    if (!hasTimeFor(end.delayMs, endsAt - world.time.now())) {
+    if (!hasTimeFor(end.delayMs, endsAt - time.now())) {
       return { kind: 'failed', error: outOfTime(end.error, settings.totalTimeoutMs) };
     }
-    journal.move(unit, 'retrying', { data: { error: { ...end.error } } });
-    await world.time.sleep(end.delayMs, stop);
+    moveUnit(run, unit, { state: 'retrying', data: { error: { ...end.error } } });
+    await time.sleep(end.delayMs, stop);
     if (stop.aborted) return { kind: 'cancelled' };
   }
 }
 
 /** Nobody has registered the capability: the step waits as long as it says, by default not at all. */
 function findMissing(
-  { world }: LocalContext,
+  { world: { fleet, time } }: LocalRun,
   { definition }: CompiledStep,
   unit: UnitRecord,
 ): CallExecution | null {
   const capability = capabilityOf(definition);
-  world.fleet.require(capability);
-  if (world.fleet.of(capability).instances.length > 0) return null;
-  unit.missingSince ??= world.time.now();
-  const until = unit.missingSince + parseDuration(definition.wait_for_capability ?? '0s');
-  if (world.time.now() < until) {
-    return { kind: 'waiting', wait: { awaiting: 'capability', until, ref: null } };
-  }
-  const allowed = definition.wait_for_capability ?? '0s';
-  const message = `no instance of ${capability} is registered; wait_for_capability is ${allowed}`;
-  return { kind: 'failed', error: { code: 'no_instance' satisfies ErrorCode, message } };
+  fleet.require(capability);
+  if (fleet.of(capability).instances.length > 0) return null;
+  unit.missingSince ??= time.now();
+  const { ms, failure } = waitForCapabilityOf(definition);
+  const until = unit.missingSince + ms;
+  return time.now() < until
+    ? { kind: 'waiting', wait: { awaiting: 'capability', until, ref: null } }
+    : { kind: 'failed', error: failure };
 }
 
 /** Money that is used up is waited for. */
@@ -100,14 +101,14 @@ interface MockedCall extends RoutedCall {
 const even = 0.5;
 
 /** The ports of a routed call against mocks: instances, money and people are those of the run, and time is virtual. */
-function createMockCallPorts(context: LocalContext): CallPorts<MockedCall, ClaimedCall> {
-  const { world, budget } = context;
+function createMockCallPorts(run: LocalRun): CallPorts<MockedCall, ClaimedCall> {
+  const { world, budget } = run;
   return {
-    claim: (call, tried) => claim(context, call, tried),
+    claim: (call, tried) => claim(run, call, tried),
     hold: () => () => undefined,
     deliver: async (call, claimed, signal) => {
       const beganAt = world.time.now();
-      const outcome = await deliver(context, { call, claimed }, signal);
+      const outcome = await deliver(run, { call, claimed }, signal);
       return { outcome, durationMs: world.time.now() - beganAt };
     },
     settle: async ({ unit }, { instance, reserved }, { delivery: { amount, counted, verdict } }) => {
@@ -129,11 +130,11 @@ function noteFailure({ failedOn }: UnitRecord, instanceId: string, isCounted: bo
 }
 
 async function claim(
-  context: LocalContext,
+  run: LocalRun,
   call: MockedCall,
   tried: ReadonlySet<string>,
 ): Promise<ClaimEnd<ClaimedCall>> {
-  const { time, fleet, seed } = context.world;
+  const { time, fleet, seed } = run.world;
   const { route, signal } = call;
   const deadline = time.now() + longestWaitMs;
   const ports = {
@@ -145,7 +146,7 @@ async function claim(
       if (errors.length > 0) search.noteRefusal(instance_id, errors);
       return errors.length === 0;
     },
-    claim: async (chosen: Chosen) => take(context, call, chosen),
+    claim: async (chosen: Chosen) => take(run, call, chosen),
   };
   const search = createClaimSearch({ seed, route, tried });
   search.noteFailures(call.unit.failedOn);
@@ -167,10 +168,11 @@ async function claim(
 
 /** Other calls may have been faster since it was chosen. */
 function take(
-  { world, budget, journal }: LocalContext,
+  run: LocalRun,
   { unit }: MockedCall,
   { request, choice, best, instance }: Chosen,
 ): ClaimedCall | Missed {
+  const { world, budget } = run;
   const { held, max_concurrency } = best.instance;
   if (held >= max_concurrency || (best.tier === 0 && held > 0)) return { kind: 'full' };
   const timeoutMs = enforcedTimeout(instance, request);
@@ -179,7 +181,8 @@ function take(
   if (shortage !== null) return { kind: 'over_budget', shortage };
   world.fleet.take(instance.instance_id);
   unit.attempts += 1;
-  journal.log('step.routed', unit, { endpoint: instance.endpoint, attempt: unit.attempts });
+  const data = { endpoint: instance.endpoint, attempt: unit.attempts };
+  logEvent(run, { type: 'step.routed', unit, data });
   return {
     kind: 'claimed',
     instance,
@@ -192,7 +195,7 @@ function take(
 }
 
 async function deliver(
-  { world: { fleet, time } }: LocalContext,
+  { world: { fleet, time } }: LocalRun,
   { call, claimed }: { readonly call: MockedCall; readonly claimed: ClaimedCall },
   signal: CancelSignal,
 ): Promise<CallOutcome> {

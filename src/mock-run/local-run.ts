@@ -1,184 +1,235 @@
-/** A run driven in this process: the same machine and driver as in a workflow, from its start to its output. */
+/** What a run against mocks is while it is under way: the world that it shares with its sub-runs, and its own part. */
+import type { EventType } from '../contracts/event.ts';
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject, Priority } from '../contracts/primitives.ts';
-import { CancelSource } from '../core/cancellation.ts';
-import { checkRunnable } from '../core/definition/checks/check-availability.ts';
-import { compileDefinition } from '../core/definition/compile.ts';
-import { parseDuration } from '../core/duration.ts';
-import { type DrivenRun, driveRun, type RunPorts } from '../core/run/drive.ts';
-import type { RunMachineEvent } from '../core/run/machine.ts';
-import { planRun } from '../core/run/plan.ts';
-import { type RunSnapshot, takeSnapshot } from '../core/run/snapshot.ts';
-import { createSchemaCompiler } from '../schemas/schema-compiler.ts';
-import {
-  createRunBudget,
-  type EndedRun,
-  evaluateOutput,
-  type LocalContext,
-  type MockWorld,
-  type RunBudget,
-} from './local-context.ts';
-import { createLocalPorts } from './local-ports.ts';
+import type { ReviewKind } from '../contracts/review.ts';
+import type { StepState } from '../contracts/run.ts';
+import type { CancelSource } from '../core/cancellation.ts';
+import type { CompiledDefinition, CompiledStep } from '../core/definition/compile.ts';
+import type { ExpressionScope } from '../core/expression/evaluation.ts';
+import type { Ladder } from '../core/ladder/ladder.ts';
+import { fromNanoUsd, toNanoUsd } from '../core/money/nano-usd.ts';
+import { hasRoomFor, type Shortage } from '../core/money/reservation.ts';
+import { lowestCeiling } from '../core/routing/estimate.ts';
+import type { DrivenRun, RunPorts } from '../core/run/drive.ts';
+import type { RunPlan } from '../core/run/plan.ts';
 import type { MockFleet } from './mock-fleet.ts';
-import type { MockReviewer } from './mock-reviewer.ts';
-import { createRunJournal, createRunWaits } from './run-journal.ts';
+import type { MockReview, MockReviewer } from './mock-reviewer.ts';
+import type { VirtualTime } from './virtual-time.ts';
 
-interface LocalRunRequest {
-  readonly world: MockWorld;
+/** How a run ended; `waiting`: nothing happens any more, and it has not ended. */
+export type LocalOutcome = 'succeeded' | 'failed' | 'cancelled' | 'waiting' | 'refused';
+
+export interface EndedRun {
+  readonly outcome: LocalOutcome;
+  readonly error: Failure | null;
+  readonly output?: Json;
+}
+
+/** What a run and its sub-runs share. */
+export interface World {
+  readonly time: VirtualTime;
+  readonly fleet: MockFleet;
+  readonly reviewer: MockReviewer;
+  readonly seed: number;
+  /** Definitions of sub-pipelines. */
+  readonly pipelines: readonly PipelineDefinition[];
+  readonly onFault: (error: unknown) => void;
+  /** Whether a run should go on from a snapshot, as after a long history. */
+  readonly historyPressure: RunPorts['historyPressure'];
+  /** Starts the run of a step. */
+  readonly startRun: (world: World, order: LocalOrder) => LocalRun;
+  /** Runs that were started so far. */
+  runs: number;
+}
+
+export interface LocalOrder {
   readonly definition: PipelineDefinition;
   readonly job: JsonObject;
-  readonly runId: string;
-  readonly jobId: string;
+  /** Runs above it. */
   readonly depth: number;
   readonly priority: Priority;
+  /** Null = none. */
   readonly ceilingUsd: number | null;
   /** The budget of the run whose step started it; null = none did. */
   readonly above: RunBudget | null;
-  readonly reviewer: MockReviewer;
   /** Told once. */
   readonly onEnd: () => void;
-  readonly onFault: (error: unknown) => void;
-  /** Whether the run should go on from a snapshot, as after a long history. */
-  readonly historyPressure: RunPorts['historyPressure'];
 }
 
-export interface LocalRun {
-  readonly context: LocalContext;
+export interface LocalRun extends Pick<LocalOrder, 'definition' | 'depth' | 'priority' | 'onEnd'> {
+  readonly world: World;
+  readonly compiled: CompiledDefinition;
+  readonly plan: RunPlan;
+  /** Index of a step by its id. */
+  readonly indexOf: ReadonlyMap<string, number>;
+  readonly runId: string;
+  readonly beganAt: number;
+  /** The roots `job` and `run` of expressions. */
+  readonly scope: Pick<ExpressionScope, 'job' | 'run'>;
+  readonly budget: RunBudget;
+  readonly budgetWait: BudgetWait;
+  /** Stops every step that is under way. */
+  readonly stop: CancelSource;
+  /** Stops the ladders among them. */
+  readonly climbing: CancelSource;
+  /** By id of the step, then by item. */
+  readonly units: Map<string, Map<number, UnitRecord>>;
+  readonly events: LocalEvent[];
+  /** Null until it begins. */
+  driven: DrivenRun | null;
   /** Null while it is under way. */
-  end(): EndedRun | null;
-  send(event: RunMachineEvent): void;
+  ended: EndedRun | null;
 }
 
-export function startLocalRun(request: LocalRunRequest): LocalRun {
-  const { world, definition, job, onEnd, onFault, historyPressure } = request;
-  const compiled = compileDefinition(definition);
-  const plan = planRun(definition, { compiled });
-  const indexOf = new Map(plan.steps.map(({ id }, index) => [id, index]));
-  let run: DrivenRun | null = null;
-  let ended: EndedRun | null = null;
+/** Steps that wait for money: one question to a person for all of them. */
+interface BudgetWait {
+  /** In the order in which they began to wait. */
+  readonly units: Set<UnitRecord>;
+  /** The open question; null = nobody is asked. */
+  review: MockReview | null;
+}
 
-  const send = (event: RunMachineEvent): void => run?.send(event);
-  const waits = createRunWaits(world.time, ({ id, item }) =>
-    send({ type: 'step_woken', step: indexOf.get(id) ?? 0, item }),
-  );
-  const context: LocalContext = {
-    ...openContext(request, compiled),
-    isCancelled: () => run?.state.phase === 'cancelling',
-    wake: waits.wake,
-    cancelRun: () => send({ type: 'cancel_requested' }),
+export interface UnitName {
+  readonly id: string;
+  /** 0 = the step as a whole. */
+  readonly item: number;
+}
+
+/** A step or an item of it, as a row of the database tells it otherwise. */
+export interface UnitRecord extends UnitName {
+  state: StepState;
+  output?: Json;
+  error?: Failure;
+  attempts: number;
+  /** Failures that count against `retry.max`, of the input as it is now. */
+  counted: number;
+  /** Instances that have failed it, as it is now, and how many of those failures count. */
+  readonly failedOn: Map<string, number>;
+  costNano: bigint;
+  startedAt: number | null;
+  finishedAt: number | null;
+  /** The items of a step with `for_each`. */
+  items?: readonly Json[];
+  /** When it began to wait for an instance. */
+  missingSince?: number;
+  /** A person has skipped it while it waited for money. */
+  isSkipped: boolean;
+  /** The run that it has started. */
+  subRun?: LocalRun;
+  /** The question that it asks, being a review. */
+  review?: MockReview;
+  /** Where it is on its ladder. */
+  ladder?: ClimbingStep;
+  /** Ends the timer of its wait; null while nothing listens. */
+  stopListening: (() => void) | null;
+  /** What it waits for came before anything listened. */
+  isWoken: boolean;
+}
+
+/** A step on its ladder. */
+export interface ClimbingStep {
+  readonly unit: UnitRecord;
+  readonly step: CompiledStep;
+  /** Inputs that have failed, the author's own first. */
+  readonly failed: [JsonObject, ...JsonObject[]];
+  ladder: Ladder;
+  /** The level that was tried last. */
+  level: number;
+  /** Why it escalated, or asks. */
+  failure: Failure;
+  review: AskedMock | null;
+}
+
+/** The review that a ladder has asked. */
+export interface AskedMock {
+  readonly kind: ReviewKind;
+  readonly asked: MockReview;
+}
+
+/** Times in ms since the run began. */
+export interface LocalStep extends UnitName {
+  readonly state: StepState;
+  readonly output?: Json;
+  readonly error?: Failure;
+  readonly attempts: number;
+  readonly cost_usd: number;
+  readonly started_at_ms: number | null;
+  readonly finished_at_ms: number | null;
+}
+
+export interface LocalEvent {
+  readonly seq: number;
+  readonly at_ms: number;
+  readonly type: EventType;
+  readonly step_id?: string;
+  readonly item?: number;
+  readonly data: Json;
+}
+
+export function stepOf({ compiled, indexOf }: LocalRun, id: string): CompiledStep {
+  return compiled.steps[indexOf.get(id) ?? -1] as CompiledStep;
+}
+
+/** Somebody has cancelled the run. */
+export function isCancelled({ driven }: LocalRun): boolean {
+  return driven?.state.phase === 'cancelling';
+}
+
+// The money of a run: each call reserves the most that it can cost, and settles for what it did, in its run and in those
+// above it.
+
+export interface RunBudget {
+  /** @returns why not; null = it is reserved */
+  reserve(nano: bigint): Shortage | null;
+  settle(reserved: bigint, amount: bigint): void;
+  /** @param ceilingUsd null = none */
+  raise(ceilingUsd: number | null): void;
+  /** Listens for a raise of the run's own ceiling, or of one above it. */
+  onRaise(listener: () => void): void;
+  /** The one that refused last: its own, or that of a run above. */
+  scarce(): RunBudget;
+  /** The lowest of its own and those above. */
+  ceilingUsd(): number | null;
+  spentUsd(): number;
+  spentNano(): bigint;
+}
+
+/** @param above of the run whose step started it; null = none */
+export function createRunBudget(ceilingUsd: number | null, above: RunBudget | null): RunBudget {
+  let ceiling = ceilingUsd;
+  let spent = 0n;
+  let reserved = 0n;
+  let isOwnScarce = true;
+  const listeners: (() => void)[] = [];
+  const budget: RunBudget = {
+    reserve: (nano) => {
+      const limit = ceiling === null ? null : toNanoUsd(ceiling);
+      isOwnScarce = !hasRoomFor({ limit, spent, reserved }, nano);
+      if (limit !== null && isOwnScarce) {
+        return { scope: 'run', runId: null, limit, spent, reserved, resetsAt: null };
+      }
+      const refusal = above?.reserve(nano) ?? null;
+      if (refusal === null) reserved += nano;
+      return refusal;
+    },
+    settle: (held, amount) => {
+      reserved -= held;
+      spent += amount;
+      above?.settle(held, amount);
+    },
+    raise: (usd) => {
+      ceiling = usd;
+      for (const listener of listeners) listener();
+    },
+    onRaise: (listener) => {
+      listeners.push(listener);
+      above?.onRaise(listener);
+    },
+    scarce: () => (isOwnScarce || above === null ? budget : above.scarce()),
+    ceilingUsd: () => lowestCeiling(ceiling, above?.ceilingUsd() ?? null),
+    spentUsd: () => fromNanoUsd(spent),
+    spentNano: () => spent,
   };
-  const close = (outcome: EndedRun): void => {
-    ended = outcome;
-    writeEnd(context, run, outcome);
-    onEnd();
-  };
-  const ports = createLocalPorts(context, plan, waits, {
-    onFault,
-    historyPressure,
-    // Once what made it quiet is done with: the event at hand may have made it less so.
-    continueAsNew: () => void Promise.resolve().then(() => restart(run)),
-  });
-  const drive = (from?: RunSnapshot): void => {
-    const driven = driveRun(plan, from);
-    run = driven.run;
-    run.ended.then((end) => close(closeRun(context, end)), onFault);
-    driven.begin(ports);
-  };
-  const restart = (driven: DrivenRun | null): void => {
-    if (driven !== null && isQuiet(driven)) drive(JSON.parse(JSON.stringify(takeSnapshot(driven.state))));
-  };
-
-  const refusal = refuseStart(definition, job, world.fleet);
-  if (refusal === null) {
-    context.journal.log('run.started', null);
-    limitTime(world, definition, send);
-    drive();
-  } else close({ outcome: 'refused', error: refusal });
-  return { context, send, end: () => ended };
-}
-
-function openContext(
-  { world, definition, job, runId, jobId, depth, priority, ceilingUsd, above, reviewer }: LocalRunRequest,
-  compiled: LocalContext['compiled'],
-): Omit<LocalContext, 'isCancelled' | 'wake' | 'cancelRun'> {
-  const { pipeline, version } = definition;
-  return {
-    world,
-    definition,
-    compiled,
-    runId,
-    depth,
-    priority,
-    reviewer,
-    journal: createRunJournal(world.time),
-    budget: createRunBudget(ceilingUsd, above),
-    stop: new CancelSource(),
-    climbing: new CancelSource(),
-    scope: { job, run: { id: runId, job_id: jobId, attempt: 1, pipeline, version } },
-  };
-}
-
-function isQuiet({ state }: DrivenRun): boolean {
-  return (
-    state.phase === 'running' && state.historyPressure !== 'none' && state.inFlight + state.deciding === 0
-  );
-}
-
-/** An output that cannot be evaluated makes a success a failure. */
-function closeRun(context: LocalContext, { outcome, error }: Awaited<DrivenRun['ended']>): EndedRun {
-  if (outcome !== 'succeeded') return { outcome, error };
-  const output = evaluateOutput(context);
-  return 'error' in output
-    ? { outcome: 'failed', error: output.error }
-    : { outcome, error, output: output.value };
-}
-
-/** Writes the end of the run, and of the steps that it has left out. */
-function writeEnd(
-  { journal, definition }: LocalContext,
-  run: DrivenRun | null,
-  { outcome, error }: EndedRun,
-): void {
-  for (const [index, { id }] of definition.steps.entries()) {
-    const state = run?.state.steps[index];
-    if (state === 'skipped' || state === 'cancelled') journal.move({ id, item: 0 }, state);
-  }
-  if (outcome !== 'succeeded' && outcome !== 'failed' && outcome !== 'cancelled') return;
-  const data: Json = error === null ? {} : { error: { ...error } };
-  journal.log(`run.${outcome}`, null, data);
-}
-
-/** Ends the run when its time is over. */
-function limitTime(
-  { time }: MockWorld,
-  { timeout }: PipelineDefinition,
-  send: (event: RunMachineEvent) => void,
-): void {
-  if (timeout === undefined) return;
-  const ms = parseDuration(timeout);
-  const error = { code: 'run_timeout', message: `the run did not end within ${ms} ms` };
-  time.at(time.now() + ms, () => send({ type: 'timed_out', error }));
-}
-
-/** Why a local run does not start, as the API would have refused it. */
-function refuseStart(definition: PipelineDefinition, job: Json, fleet: MockFleet): Failure | null {
-  return checkJob(definition, job) ?? checkCapabilities(definition, fleet);
-}
-
-function checkJob({ job_schema }: PipelineDefinition, job: Json): Failure | null {
-  if (job_schema === undefined) return null;
-  const faults = createSchemaCompiler().compile(job_schema)(job);
-  if (faults.length === 0) return null;
-  const findings = faults.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
-  return { code: 'job_invalid', message: `the job does not match job_schema: ${findings}` };
-}
-
-/** A call of what nobody offers, and that waits for nobody, stops the run from starting. */
-function checkCapabilities(definition: PipelineDefinition, fleet: MockFleet): Failure | null {
-  const called = new Set(definition.steps.flatMap(({ capability }) => capability ?? []));
-  const present = new Set([...called].filter((name) => fleet.of(name).instances.length > 0));
-  const [first, ...more] = checkRunnable(definition, present);
-  if (first === undefined) return null;
-  const count = more.length === 0 ? 'one error' : `${more.length + 1} errors`;
-  return { code: 'definition_invalid', message: `the definition has ${count}: ${first.message}` };
+  return budget;
 }

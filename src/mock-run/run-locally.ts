@@ -8,16 +8,14 @@ import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
 import { isEqual } from '../core/expression/compare.ts';
-import { toNanoUsd } from '../core/money/nano-usd.ts';
-import { lowestCeiling } from '../core/routing/estimate.ts';
 import type { HistoryPressure } from '../core/run/machine-state.ts';
-import type { LocalOutcome, MockWorld, SubRun, SubRunOrder } from './local-context.ts';
-import { type LocalRun, startLocalRun } from './local-run.ts';
+import { priorityOfRun } from '../core/run/step-rules.ts';
+import type { LocalEvent, LocalOutcome, LocalRun, LocalStep, World } from './local-run.ts';
 import { createMockFleet } from './mock-fleet.ts';
 import { createMockReviewer } from './mock-reviewer.ts';
 import { type Expectation, type Mocks, showBriefly } from './mocks.ts';
-import { findPipeline } from './prepare-run.ts';
-import type { LocalEvent, LocalStep } from './run-journal.ts';
+import { listSteps, logEvent } from './run-journal.ts';
+import { startRun } from './start-run.ts';
 import { createVirtualTime, type Settle } from './virtual-time.ts';
 
 interface LocalOptions {
@@ -61,88 +59,59 @@ export async function runLocally(
   const faults: unknown[] = [];
   const world = createWorld(mocks, options, { time, onFault: (error) => faults.push(error) });
   const { priority, budget_ceiling_usd } = mocks.run ?? {};
-  const run = world.start({
+  const run = startRun(world, {
     definition,
     job,
     depth: 0,
     above: null,
     onEnd: () => undefined,
-    priority: priority ?? definition.priority ?? definition.defaults?.priority ?? 'standard',
+    priority: priorityOfRun(definition, priority),
     ceilingUsd: budget_ceiling_usd ?? definition.budget_ceiling_usd ?? null,
   });
-  control(run, mocks, world.time);
-  await time.pass(() => run.end() !== null || faults.length > 0);
+  control(run, mocks);
+  await time.pass(() => run.ended !== null || faults.length > 0);
   if (faults.length > 0) throw faults[0];
-  const { journal, budget } = run.context;
-  const { outcome, error, output = null } = run.end() ?? { outcome: 'waiting' as const, error: null };
+  const { outcome, error, output = null } = run.ended ?? { outcome: 'waiting' as const, error: null };
   return {
     outcome,
     error,
     output,
-    steps: journal.steps(definition.steps.map(({ id }) => id)),
-    events: journal.events,
+    steps: listSteps(run),
+    events: run.events,
     calls: world.fleet.calls,
-    cost_usd: budget.spentUsd(),
+    cost_usd: run.budget.spentUsd(),
     duration_ms: time.now() - began,
   };
-}
-
-interface StartingWorld extends MockWorld {
-  start(order: SubRunOrder): LocalRun;
 }
 
 function createWorld(
   mocks: Mocks,
   { seed = 0, pipelines = [], historyPressure = () => 'none' }: LocalOptions,
-  { time, onFault }: Pick<MockWorld, 'time'> & { readonly onFault: (error: unknown) => void },
-): StartingWorld {
+  { time, onFault }: Pick<World, 'time' | 'onFault'>,
+): World {
   const fleet = createMockFleet(mocks.capabilities, time);
   const reviewer = createMockReviewer(mocks, time);
-  let runs = 0;
-  const start = (order: SubRunOrder): LocalRun => {
-    runs += 1;
-    const id = runs === 1 ? 'local' : `local_${runs}`;
-    const ids = { runId: `run_${id}`, jobId: `job_${id}` };
-    return startLocalRun({ ...order, ...ids, world, reviewer, onFault, historyPressure });
-  };
-  const world: StartingWorld = {
-    time,
-    fleet,
-    seed,
-    start,
-    findPipeline: (reference) => findPipeline(pipelines, reference),
-    startSubRun: (order): SubRun => {
-      const ceiling = lowestCeiling(order.ceilingUsd, order.definition.budget_ceiling_usd ?? null);
-      const run = start({ ...order, ceilingUsd: ceiling });
-      return {
-        runId: run.context.runId,
-        end: run.end,
-        spentNano: () => toNanoUsd(run.context.budget.spentUsd()),
-        cancel: () => run.send({ type: 'cancel_requested' }),
-      };
-    },
-  };
-  return world;
+  return { time, fleet, reviewer, seed, pipelines, onFault, historyPressure, startRun, runs: 0 };
 }
 
 /** What somebody does to the run while it is under way. */
-function control(run: LocalRun, { control: entries = [] }: Mocks, time: MockWorld['time']): void {
-  const began = time.now();
+function control(run: LocalRun, { control: entries = [] }: Mocks): void {
+  const { time } = run.world;
   for (const { at, action, budget_ceiling_usd: usd } of entries) {
     const budget_ceiling_usd = usd ?? null;
-    time.at(began + parseDuration(at), () => {
+    time.at(run.beganAt + parseDuration(at), () => {
       switch (action) {
         case 'cancel':
-          return run.send({ type: 'cancel_requested' });
+          return run.driven?.send({ type: 'cancel_requested' });
         case 'pause':
-          run.context.journal.log('run.paused', null);
-          return run.send({ type: 'paused' });
+          logEvent(run, { type: 'run.paused' });
+          return run.driven?.send({ type: 'paused' });
         case 'resume':
-          run.context.journal.log('run.resumed', null);
-          return run.send({ type: 'resumed' });
+          logEvent(run, { type: 'run.resumed' });
+          return run.driven?.send({ type: 'resumed' });
         case 'raise':
-          run.context.journal.log('run.budget_raised', null, { budget_ceiling_usd });
-          return run.context.budget.raise(budget_ceiling_usd);
+          logEvent(run, { type: 'run.budget_raised', data: { budget_ceiling_usd } });
+          return run.budget.raise(budget_ceiling_usd);
       }
     });
   }

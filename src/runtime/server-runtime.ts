@@ -18,7 +18,6 @@ import { createHealthService, databaseMs } from '../services/health-service.ts';
 import { createJobService } from '../services/jobs.ts';
 import { createMoneyService } from '../services/money/money-service.ts';
 import { createAliasService } from '../services/pipelines/pipeline-service.ts';
-import { createPlanService } from '../services/plans/plan-service.ts';
 import { createPublisherService } from '../services/registry/publisher-service.ts';
 import { createCheckDecision, createInputChecks } from '../services/reviews/input.ts';
 import { createReviewService } from '../services/reviews/review-service.ts';
@@ -85,12 +84,12 @@ function linksTo({ TEMPORAL_UI_URL }: Config, { namespace }: Temporal, consoleUr
   return createWebLinks({ temporalUiUrl: TEMPORAL_UI_URL, consoleUrl, namespace });
 }
 
-/** Runs, and what becomes one: definitions, plans, schedules. */
+/** Runs, and what becomes one: definitions, schedules. */
 function createRunServices({ config, logger, foundation, ...base }: Base) {
   const { temporal, outbox, consoleUrl } = base;
   const { library: media, direct: directMedia } = base.media;
   const { db, vetter } = foundation;
-  const { fleet, validator } = base.router;
+  const { fleet } = base.router;
   const events = createEventFeed({ db, logger });
   const readRunFrames = createRunFrames(db);
   const stream = createStreamFeed({ db, readRunFrames, logger });
@@ -111,7 +110,6 @@ function createRunServices({ config, logger, foundation, ...base }: Base) {
     parts: { definitions: intake.definitions, events, frames: stream },
     services: {
       pipelines,
-      plans: createPlanService({ ...intake, fleet, validator, media }),
       aliases: createAliasService(db),
       jobs: createJobService({ db, media, ownMedia: foundation.ownMedia }),
       media,

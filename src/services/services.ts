@@ -12,7 +12,6 @@ import type { DirectMedia } from './media/direct-media.ts';
 import type { MediaLibrary } from './media/media-library.ts';
 import type { MoneyService } from './money/money-service.ts';
 import type { AliasService, PipelineService } from './pipelines/pipeline-service.ts';
-import type { PlanService } from './plans/plan-service.ts';
 import type { PublisherService } from './registry/publisher-service.ts';
 import type { RegistryService } from './registry/registry-service.ts';
 import type { InputChecks } from './reviews/input.ts';
@@ -37,7 +36,6 @@ export interface Services {
   readonly inputChecks: InputChecks;
   readonly pipelines: PipelineService;
   readonly aliases: AliasService;
-  readonly plans: PlanService;
   readonly jobs: JobService;
   readonly media: MediaLibrary;
   readonly directMedia: DirectMedia;

@@ -17,6 +17,8 @@ import { analyseDefinition } from '../../core/definition/compile.ts';
 import { describeStep, type StepKind, stepKindOf } from '../../core/definition/step-settings.ts';
 import { drawGraph, type GraphNode } from '../../core/graph/svg.ts';
 import { showGraph } from '../../definitions/definition-graph.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import { planDefinition, planPipeline } from '../../services/plans/plan-service.ts';
 import type { Services } from '../../services/services.ts';
 import { definitionText, json, optionalJson } from '../input.ts';
 import { type ApiConfig, findJobFault } from '../limits.ts';
@@ -253,11 +255,11 @@ export function graphRoutes({ pipelines }: Pick<Services, 'pipelines'>): Route[]
 const description =
   'Nothing is written and no instance is called. What reads only the job is worked out exactly, what reads the outputs of steps is not known before the run. That several calls want the same instance at once is not part of a plan, and neither are the corrections of an escalation.';
 
-export function planRoutes(services: Pick<Services, 'plans'>, config: ApiConfig): Route[] {
-  return [planPipeline(services), planDefinition(services, config)];
+export function planRoutes(ctx: ServerCtx, config: ApiConfig): Route[] {
+  return [planStored(ctx), planGiven(ctx, config)];
 }
 
-function planPipeline({ plans }: Pick<Services, 'plans'>): Route {
+function planStored(ctx: ServerCtx): Route {
   return route({
     operation: 'plan_pipeline',
     method: 'POST',
@@ -273,12 +275,12 @@ function planPipeline({ plans }: Pick<Services, 'plans'>): Route {
     errors: ['not_found', 'job_invalid', 'media_unknown'],
     handle: async ({ caller, params, body }) => ({
       status: 200,
-      body: await plans.plan(caller.project_id, params.name, body),
+      body: await planPipeline(ctx, caller, { ...body, pipeline: params.name }),
     }),
   });
 }
 
-function planDefinition({ plans }: Pick<Services, 'plans'>, config: ApiConfig): Route {
+function planGiven(ctx: ServerCtx, config: ApiConfig): Route {
   return route({
     operation: 'plan_definition',
     method: 'POST',
@@ -295,7 +297,7 @@ function planDefinition({ plans }: Pick<Services, 'plans'>, config: ApiConfig): 
       const isLarge = bytes.length > config.BODY_LIMIT_BYTES;
       const fault = isLarge ? findJobFault(body.job, config.BODY_LIMIT_BYTES) : null;
       if (fault !== null) throw fault;
-      return { status: 200, body: await plans.planDefinition(caller.project_id, body) };
+      return { status: 200, body: await planDefinition(ctx, caller, body) };
     },
   });
 }

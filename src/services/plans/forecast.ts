@@ -19,8 +19,7 @@ import { likelyCost, lowestCeiling } from '../../core/routing/estimate.ts';
 import { findPriceRange, type Headroom } from '../../core/routing/price-range.ts';
 import type { RouteConstraints } from '../../core/routing/types.ts';
 import type { FindKept } from '../cache/cache-service.ts';
-import type { FleetPoller } from '../fleet/fleet-poller.ts';
-import type { SchemaValidator } from '../registry/specs.ts';
+import type { ServerCtx } from '../context.ts';
 import {
   type ChoicePreview,
   findRefusals,
@@ -66,23 +65,35 @@ export interface RunForecast {
   readonly findings: readonly Finding[];
 }
 
-/** What the forecast of one plan needs; the runs that its steps start share it. */
+/** What one plan works with and has worked out; the runs that its steps start share it. */
 export interface PlanContext {
-  readonly forecastCall: ForecastCall;
-  readonly findKept: FindKept;
+  readonly ctx: PlanCtx;
   readonly projectId: string;
-  readonly forecastRun: (task: RunTask) => Promise<RunForecast>;
+  readonly headroom: Headroom;
+  readonly findKept: FindKept;
   /** Names of capabilities that are registered. */
   readonly registered: ReadonlySet<string>;
-  /** By `name@version` or `name@alias`. @throws AppError `not_found`, `definition_invalid` */
-  readonly findPipeline: (reference: string) => Promise<KnownDefinition>;
   /** Grows: capabilities that may be called and that nobody has registered. */
   readonly missing: Set<string>;
   /** Inputs of items, and steps of runs that steps start, that may still be looked at one by one. */
   readonly inputBudget: { left: number; isShort: boolean };
-  /** Lets others work now and then. */
-  readonly yieldToEventLoop: () => Promise<void>;
+  /** Executions that were forecast: others work now and then. */
+  units: number;
+  /** Calls that ask for the same and are refused by the same instances. */
+  readonly calls: Map<string, CallForecast>;
+  /** The forecast of a run, for the runs that steps start. */
+  readonly forecastRun: (context: PlanContext, task: RunTask) => Promise<RunForecast>;
+  /** Equal runs that steps start. */
+  readonly runs: Map<string, Promise<RunForecast>>;
+  /** By `name@version` or `name@alias`. */
+  readonly pipelines: Map<string, Promise<KnownDefinition>>;
 }
+
+/** The part of the server's context that plans read. */
+export type PlanCtx = Pick<
+  ServerCtx,
+  'db' | 'fleet' | 'validator' | 'media' | 'ownMedia' | 'definitions' | 'pipelines'
+>;
 
 export interface PlannedUnit {
   readonly step: CompiledStep;
@@ -110,6 +121,9 @@ export interface CostRange {
 }
 
 export const noCost: CostRange = { least: 0n, expected: 0n, worst: 0n, limit: 0n };
+
+/** Of an execution that calls nobody, or that does not happen. */
+export const nobody = { chosen: null, candidates: [], cost: noCost, durationMs: 0, findings: [] };
 
 export function addCosts(one: CostRange, other: CostRange): CostRange {
   return {
@@ -167,28 +181,20 @@ interface PlannedCall {
   readonly input: JsonObject | null;
 }
 
-type ForecastCall = (call: PlannedCall) => Promise<CallForecast>;
-
-export interface CallDependencies {
-  readonly fleet: Pick<FleetPoller, 'of' | 'nowMs'>;
-  readonly validator: Pick<SchemaValidator, 'validateInput'>;
+export async function forecastCall(
+  { ctx: { fleet, validator }, calls, headroom }: PlanContext,
+  { route, retryMax, input }: PlannedCall,
+): Promise<CallForecast> {
+  const { instances } = fleet.of(route.capability);
+  const refusals = input === null ? noRefusals : await findRefusals(validator, instances, input);
+  const key = JSON.stringify([route, retryMax, [...refusals.ruledOut.keys()], refusals.errors]);
+  const forecast = calls.get(key) ?? priceCall(fleet, { route, retryMax, refusals, headroom });
+  calls.set(key, forecast);
+  return forecast;
 }
 
-/** For one plan. */
-export function createForecastCall({ fleet, validator }: CallDependencies, headroom: Headroom): ForecastCall {
-  const known = new Map<string, CallForecast>();
-  return async ({ route, retryMax, input }) => {
-    const { instances } = fleet.of(route.capability);
-    const refusals = input === null ? noRefusals : await findRefusals(validator, instances, input);
-    const key = JSON.stringify([route, retryMax, [...refusals.ruledOut.keys()], refusals.errors]);
-    const forecast = known.get(key) ?? forecastCall(fleet, { route, retryMax, refusals, headroom });
-    known.set(key, forecast);
-    return forecast;
-  };
-}
-
-function forecastCall(
-  fleet: CallDependencies['fleet'],
+function priceCall(
+  fleet: PlanCtx['fleet'],
   {
     route,
     retryMax,

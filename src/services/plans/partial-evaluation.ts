@@ -22,19 +22,12 @@ export interface Item {
   readonly index: number;
 }
 
-export interface PartialEvaluation {
-  condition(template: CompiledTemplate): PartialValue<boolean>;
-  /** @param item of a `for_each`; absent = there is none, or it is not known which */
-  value(template: CompiledTemplate, item?: Item): PartialValue<Json>;
-}
-
+/** What is certain before a run. */
 export interface KnownFacts {
   /** Null = not known. */
   readonly job: JsonObject | null;
   readonly run: ExpressionScope['run'];
-  readonly stepIds: readonly string[];
-  /** How a step ends for certain, by index; null = only the run will know. */
-  readonly endOf: (index: number) => StepScope | null;
+  readonly steps: ExpressionScope['steps'];
 }
 
 class NotYetKnown extends Error {
@@ -46,12 +39,20 @@ function require<Value>(value: Value | null | undefined): Value {
   return value;
 }
 
-export function createPartialEvaluation({ job, run, stepIds, endOf }: KnownFacts): PartialEvaluation {
+/** @param endOf how a step ends for certain, by index; null = only the run will know */
+export function foreseeSteps(
+  ids: readonly string[],
+  endOf: (index: number) => StepScope | null,
+): KnownFacts['steps'] {
   const steps: Record<string, StepScope> = Object.create(null);
-  for (const [index, id] of stepIds.entries()) {
+  for (const [index, id] of ids.entries()) {
     Object.defineProperty(steps, id, { enumerable: true, get: () => require(endOf(index)) });
   }
-  const scopeOf = (item: Item | undefined): ExpressionScope => ({
+  return steps;
+}
+
+function scopeOf({ job, run, steps }: KnownFacts, item?: Item): ExpressionScope {
+  return {
     run,
     steps,
     get job() {
@@ -63,11 +64,16 @@ export function createPartialEvaluation({ job, run, stepIds, endOf }: KnownFacts
     get index() {
       return require(item).index;
     },
-  });
-  return {
-    condition: (template) => evaluatePartially(() => evaluateCondition(template, scopeOf(undefined))),
-    value: (template, item) => evaluatePartially(() => evaluateTemplate(template, scopeOf(item))),
   };
+}
+
+export function foreseeCondition(facts: KnownFacts, template: CompiledTemplate): PartialValue<boolean> {
+  return evaluatePartially(() => evaluateCondition(template, scopeOf(facts)));
+}
+
+/** @param item of a `for_each`; absent = there is none, or it is not known which */
+export function foreseeValue(facts: KnownFacts, template: CompiledTemplate, item?: Item): PartialValue<Json> {
+  return evaluatePartially(() => evaluateTemplate(template, scopeOf(facts, item)));
 }
 
 function evaluatePartially<Value>(evaluate: () => Value): PartialValue<Value> {

@@ -3,7 +3,6 @@
  * definition are among the findings, and so is whatever would keep the run from succeeding.
  */
 
-import { setImmediate } from 'node:timers/promises';
 import type { DecidedRoute, DispatchChoice } from '../../contracts/decision.ts';
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Plan, PlanDefinitionRequest, PlannedStepView, PlanRequest } from '../../contracts/plan.ts';
@@ -12,26 +11,19 @@ import { checkRunnable } from '../../core/definition/checks/check-availability.t
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
 import { type Headroom, toHeadroom } from '../../core/routing/price-range.ts';
 import { createDispatchOf, explainDispatch } from '../../core/run/dispatch.ts';
+import { priorityOfRun } from '../../core/run/step-rules.ts';
 import type { Db } from '../../db/connect.ts';
 import { listCapabilityNames } from '../../db/instance/capability-name.ts';
 import { readHeadroom } from '../../db/money/budget.ts';
 import { findJob } from '../../db/run/job.ts';
 import { AppError } from '../../errors/app-error.ts';
+import type { Caller } from '../access/caller.ts';
 import { createFindKept } from '../cache/cache-service.ts';
-import type { KeyDependencies } from '../cache/call-key.ts';
 import { newId } from '../ids.ts';
-import { bindJobMedia, type OwnMedia } from '../jobs.ts';
-import type { PipelineService } from '../pipelines/pipeline-service.ts';
-import type { KnownDefinition, KnownDefinitions } from '../runs/definitions.ts';
+import { bindJobMedia } from '../jobs.ts';
+import type { KnownDefinition } from '../runs/definitions.ts';
 import { createDecideDispatch, requireOwnMedia } from '../runs/preparation.ts';
-import {
-  type CallDependencies,
-  createForecastCall,
-  type PlanContext,
-  type RunForecast,
-  type RunTask,
-  showCost,
-} from './forecast.ts';
+import { type PlanContext, type PlanCtx, type RunForecast, type RunTask, showCost } from './forecast.ts';
 import { forecastRun } from './run-forecast.ts';
 
 const mostFindings = 1_000;
@@ -123,51 +115,65 @@ function showStep(
   };
 }
 
-export interface PlanService {
-  /** @throws AppError `not_found`, `job_invalid`, `media_unknown` */
-  plan(projectId: string, pipeline: string, request: PlanRequest): Promise<Plan>;
-  /** @throws AppError `definition_invalid`, `not_found`, `job_invalid`, `media_unknown` */
-  planDefinition(projectId: string, request: PlanDefinitionRequest): Promise<Plan>;
+type Wish = Omit<PlanDefinitionRequest, 'definition'>;
+
+/** @throws AppError `not_found`, `job_invalid`, `media_unknown` */
+export async function planPipeline(
+  ctx: PlanCtx,
+  { project_id }: Pick<Caller, 'project_id'>,
+  { pipeline, version, alias, ...wish }: PlanRequest & { readonly pipeline: string },
+): Promise<Plan> {
+  const choice = version !== undefined ? { version } : alias !== undefined ? { alias } : null;
+  const known = await ctx.definitions.find(project_id, pipeline, choice);
+  return makePlan(ctx, project_id, { known, wish });
 }
 
-type PlanDependencies = CallDependencies &
-  KeyDependencies & {
-    readonly db: Db;
-    readonly definitions: Pick<KnownDefinitions, 'find' | 'ofBody'>;
-    readonly pipelines: Pick<PipelineService, 'check'>;
-    readonly ownMedia: OwnMedia;
-  };
+/** @throws AppError `definition_invalid`, `not_found`, `job_invalid`, `media_unknown` */
+export async function planDefinition(
+  ctx: PlanCtx,
+  { project_id }: Pick<Caller, 'project_id'>,
+  { definition, ...wish }: PlanDefinitionRequest,
+): Promise<Plan> {
+  return makePlan(ctx, project_id, { known: await ctx.definitions.ofBody(definition), wish });
+}
 
-type Wish = Omit<PlanDefinitionRequest, 'definition'>;
+async function makePlan(
+  ctx: PlanCtx,
+  projectId: string,
+  { known, wish }: { readonly known: KnownDefinition; readonly wish: Wish },
+): Promise<Plan> {
+  const task = await readTask(ctx, projectId, known, wish);
+  const headroom = toHeadroom(await readHeadroom(ctx.db, projectId));
+  const context = await openPlan(ctx, projectId, headroom);
+  const forecast = await forecastRun(context, task);
+  const checks = await readChecks(ctx, projectId, known.definition, context.registered);
+  const dispatch = createDecideDispatch(ctx.fleet)(known.openRoutes);
+  return showPlan({ context, task, forecast, headroom, dispatch, checks });
+}
 
 /** So that a plan takes no longer than a request may. */
 const mostInputs = 10_000;
 
-export function createPlanService(dependencies: PlanDependencies): PlanService {
-  const { definitions, fleet } = dependencies;
-  const decideDispatch = createDecideDispatch(fleet);
-  const make = async (projectId: string, known: KnownDefinition, wish: Wish): Promise<Plan> => {
-    const task = await readTask(dependencies, projectId, known, wish);
-    const headroom = toHeadroom(await readHeadroom(dependencies.db, projectId));
-    const context = await createContext(dependencies, projectId, headroom);
-    const forecast = await forecastRun(context, task);
-    const checks = await readChecks(dependencies.pipelines, projectId, known.definition, context.registered);
-    const dispatch = decideDispatch(known.openRoutes);
-    return showPlan({ context, task, forecast, headroom, dispatch, checks });
-  };
+async function openPlan(ctx: PlanCtx, projectId: string, headroom: Headroom): Promise<PlanContext> {
   return {
-    plan: async (projectId, pipeline, { version, alias, ...wish }) => {
-      const choice = version !== undefined ? { version } : alias !== undefined ? { alias } : null;
-      return make(projectId, await definitions.find(projectId, pipeline, choice), wish);
-    },
-    planDefinition: async (projectId, { definition, ...wish }) =>
-      make(projectId, await definitions.ofBody(definition), wish),
+    ctx,
+    projectId,
+    headroom,
+    forecastRun,
+    findKept: createFindKept(ctx),
+    registered: await listCapabilityNames(ctx.db),
+    missing: new Set(),
+    inputBudget: { left: mostInputs, isShort: false },
+    units: 0,
+    calls: new Map(),
+    runs: new Map(),
+    pipelines: new Map(),
   };
 }
 
 /** A run does not start while one of its capabilities is not there and no step waits for it. */
 async function readChecks(
-  pipelines: PlanDependencies['pipelines'],
+  { pipelines }: PlanCtx,
   projectId: string,
   definition: PipelineDefinition,
   registered: PlanContext['registered'],
@@ -179,7 +185,7 @@ async function readChecks(
 }
 
 async function readTask(
-  { db, ownMedia }: Pick<PlanDependencies, 'db' | 'ownMedia'>,
+  { db, ownMedia }: PlanCtx,
   projectId: string,
   known: KnownDefinition,
   wish: Wish,
@@ -194,7 +200,7 @@ async function readTask(
     job,
     jobId,
     depth: 0,
-    priority: wish.priority ?? definition.priority ?? definition.defaults?.priority ?? 'standard',
+    priority: priorityOfRun(definition, wish.priority),
     ceilingUsd: wish.budget_ceiling_usd ?? definition.budget_ceiling_usd ?? null,
   };
 }
@@ -210,65 +216,4 @@ async function readJob(
   const stored = await findJob(db, { project_id, job_id });
   if (stored === null) throw new AppError('not_found', `there is no job ${job_id}`);
   return stored.body;
-}
-
-async function createContext(
-  dependencies: PlanDependencies,
-  projectId: string,
-  headroom: Headroom,
-): Promise<PlanContext> {
-  const { db, definitions } = dependencies;
-  const runs = new Map<string, Promise<RunForecast>>();
-  const pipelines = new Map<string, Promise<KnownDefinition>>();
-  const context: PlanContext = {
-    projectId,
-    forecastCall: createForecastCall(dependencies, headroom),
-    findKept: createFindKept(dependencies),
-    registered: await listCapabilityNames(db),
-    missing: new Set(),
-    inputBudget: { left: mostInputs, isShort: false },
-    yieldToEventLoop: createYield(),
-    findPipeline: (reference) => {
-      const at = reference.indexOf('@');
-      const choice = { reference: reference.slice(at + 1) };
-      const found = pipelines.get(reference) ?? definitions.find(projectId, reference.slice(0, at), choice);
-      pipelines.set(reference, found);
-      return found;
-    },
-    forecastRun: (asked) => {
-      const known = runs.get(nameTask(asked));
-      if (known !== undefined) return known;
-      const task = spendInputBudget(context.inputBudget, asked);
-      const forecast = runs.get(nameTask(task)) ?? forecastRun(context, task);
-      runs.set(nameTask(task), forecast);
-      return forecast;
-    },
-  };
-  return context;
-}
-
-const unitsPerTurn = 100;
-
-function createYield(): PlanContext['yieldToEventLoop'] {
-  let units = 0;
-  return async () => {
-    if (++units % unitsPerTurn === 0) await setImmediate();
-  };
-}
-
-/** Equal for runs that have the same forecast. */
-function nameTask({ definition, job, priority, ceilingUsd, depth }: RunTask): string {
-  return JSON.stringify([definition.pipeline, definition.version, priority, ceilingUsd, depth, job]);
-}
-
-/** A run whose job cannot be looked at any more is one with any job. */
-function spendInputBudget(room: PlanContext['inputBudget'], task: RunTask): RunTask {
-  if (task.job === null) return task;
-  const { length } = task.definition.steps;
-  if (length <= room.left) {
-    room.left -= length;
-    return task;
-  }
-  room.isShort = true;
-  return { ...task, job: null };
 }

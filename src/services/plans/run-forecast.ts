@@ -12,7 +12,6 @@
 import type { Finding } from '../../contracts/pipeline.ts';
 import type { PlannedStepView } from '../../contracts/plan.ts';
 import { type CompiledDefinition, compileDefinition } from '../../core/definition/compile.ts';
-import type { StepScope } from '../../core/expression/evaluation.ts';
 import { findCriticalPath } from '../../core/graph/dag.ts';
 import { driveRun, type RunPorts } from '../../core/run/drive.ts';
 import type { StepVerdict } from '../../core/run/machine.ts';
@@ -21,13 +20,14 @@ import { newId } from '../ids.ts';
 import {
   addCosts,
   type CostRange,
+  nobody,
   noCost,
   type PlanContext,
   type RunForecast,
   type RunTask,
   type StepForecast,
 } from './forecast.ts';
-import { createPartialEvaluation, type PartialEvaluation } from './partial-evaluation.ts';
+import { foreseeCondition, foreseeSteps, type KnownFacts } from './partial-evaluation.ts';
 import { forecastStep } from './step-forecast.ts';
 
 /** What a step's `when` will say. */
@@ -129,10 +129,10 @@ export async function forecastRun(context: PlanContext, task: RunTask): Promise<
   for (const [index, step] of compiled.steps.entries()) {
     const limit = plan.steps[index]?.each?.max_parallel ?? plan.max_in_flight;
     const maxParallel = Math.min(limit, plan.max_in_flight);
-    const { foresight } = stage;
+    const { facts } = stage;
     forecasts.push(
       rehearsal.may[index] === true
-        ? await forecastStep(context, task, { step, pointer: `/steps/${index}`, foresight, maxParallel })
+        ? await forecastStep(context, task, { step, pointer: `/steps/${index}`, facts, maxParallel })
         : leaveOut(step.items !== null),
     );
   }
@@ -156,27 +156,24 @@ export async function forecastRun(context: PlanContext, task: RunTask): Promise<
 }
 
 /** What is certain of the steps, before and while the run is rehearsed. */
-function createStage(task: RunTask, { steps }: CompiledDefinition) {
-  const { definition, job, jobId } = task;
+function createStage({ definition, job, jobId: job_id }: RunTask, { steps }: CompiledDefinition) {
   const { pipeline, version } = definition;
   const findings: Finding[] = [];
   let isSkipped: (index: number) => boolean = () => false;
-
-  /** It is certain that a step is left out; how one ends that happens, only the run will know. */
-  const endOf = (index: number): StepScope | null => (isSkipped(index) ? { status: 'skipped' } : null);
-
-  const foresight: PartialEvaluation = createPartialEvaluation({
+  const facts: KnownFacts = {
     job,
-    endOf,
-    stepIds: steps.map(({ definition: { id } }) => id),
-    run: { id: newId('run'), job_id: jobId, attempt: 1, pipeline, version },
-  });
-
+    run: { id: newId('run'), job_id, attempt: 1, pipeline, version },
+    // It is certain that a step is left out; how one ends that happens, only the run will know.
+    steps: foreseeSteps(
+      steps.map(({ definition: { id } }) => id),
+      (index) => (isSkipped(index) ? { status: 'skipped' } : null),
+    ),
+  };
   const conditionOf = (index: number, isLeftOut: (index: number) => boolean): Condition => {
     isSkipped = isLeftOut;
     const when = steps[index]?.when ?? null;
     if (when === null) return 'holds';
-    const answer = foresight.condition(when);
+    const answer = foreseeCondition(facts, when);
     if (answer.kind === 'known') return answer.value ? 'holds' : 'fails';
     if (answer.kind === 'wrong') {
       const { pointer, message } = answer;
@@ -184,17 +181,12 @@ function createStage(task: RunTask, { steps }: CompiledDefinition) {
     }
     return 'unknown';
   };
-
-  return { foresight, conditionOf, findings };
+  return { facts, conditionOf, findings };
 }
 
 function leaveOut(hasItems: boolean): StepForecast {
   return {
-    chosen: null,
-    candidates: [],
-    cost: noCost,
-    durationMs: 0,
-    findings: [],
+    ...nobody,
     reason: 'it does not happen: its condition is false, or a step that it needs does not happen',
     ...(hasItems ? { items: 0 } : {}),
   };

@@ -5,7 +5,7 @@ import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import { resolveCache } from '../../core/definition/step-settings.ts';
 import { references } from '../../core/expression/template.ts';
-import { toItems } from '../../core/run/step-failures.ts';
+import { toItems } from '../../core/run/step-rules.ts';
 import {
   addCosts,
   multiplyCost,
@@ -15,14 +15,14 @@ import {
   type StepForecast,
   type UnitForecast,
 } from './forecast.ts';
-import type { Item, PartialEvaluation, PartialValue } from './partial-evaluation.ts';
+import { foreseeValue, type Item, type KnownFacts, type PartialValue } from './partial-evaluation.ts';
 import { forecastUnit } from './unit-forecast.ts';
 
 export interface StepTask {
   readonly step: CompiledStep;
   /** JSON Pointer of the step in its definition. */
   readonly pointer: string;
-  readonly foresight: PartialEvaluation;
+  readonly facts: KnownFacts;
   /** Items that run at once. */
   readonly maxParallel: number;
 }
@@ -32,9 +32,9 @@ export async function forecastStep(
   run: RunTask,
   task: StepTask,
 ): Promise<StepForecast> {
-  const { step, pointer, foresight } = task;
+  const { step, pointer, facts } = task;
   if (step.items === null) return forecastOne(context, run, task);
-  const list = readList(foresight.value(step.items), `${pointer}/for_each/items`);
+  const list = readList(foreseeValue(facts, step.items), `${pointer}/for_each/items`);
   if (list.kind === 'known') return forecastItems(context, run, task, list.value);
   const one = await forecastOne(context, run, task);
   return {
@@ -67,10 +67,10 @@ function readList(items: PartialValue<Json>, pointer: string): ListReading {
 }
 
 function readInput(
-  { step, foresight }: StepTask,
+  { step, facts }: StepTask,
   item?: Item,
 ): { readonly input: JsonObject | null; readonly findings: readonly Finding[] } {
-  const input = foresight.value(step.input, item);
+  const input = foreseeValue(facts, step.input, item);
   if (input.kind === 'known') return { input: input.value as JsonObject, findings: [] };
   if (input.kind === 'unknown') return { input: null, findings: [] };
   const { pointer, message } = input;

@@ -1,33 +1,42 @@
 /**
  * One execution of a step, whatever its kind: a call, a run of another pipeline, a pause, a question to a person.
  */
+import { setImmediate } from 'node:timers/promises';
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { capabilityOf, resolveStepSettings, routeOfStep } from '../../core/definition/step-settings.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { lowestCeiling } from '../../core/routing/estimate.ts';
-import { findDepthFault } from '../../core/run/step-failures.ts';
+import { ceilingOfSubRun, findDepthFault, termsOfSubRun } from '../../core/run/step-rules.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
 import type { KnownDefinition } from '../runs/definitions.ts';
 import {
   capCost,
-  noCost,
+  forecastCall,
+  nobody,
   type PlanContext,
   type PlannedUnit,
+  type RunForecast,
   type RunTask,
   type UnitForecast,
 } from './forecast.ts';
 
 /** A step that is a run of another pipeline: planned like any run, its job the step's input. */
 async function forecastSubRun(context: PlanContext, task: RunTask, unit: PlannedUnit): Promise<UnitForecast> {
-  const reference = unit.step.definition.pipeline ?? '';
+  const terms = termsOfSubRun(unit.step.definition, task);
+  const { reference } = terms;
   const pointer = `${unit.pointer}/pipeline`;
-  const tooDeep = findDepthFault(task.depth + 1);
+  const tooDeep = findDepthFault(terms.depth);
   if (tooDeep !== null) return refuse(pointer, 'pipeline_depth', `${reference}: ${tooDeep.message}`);
   try {
-    const known = await context.findPipeline(reference);
-    return await forecastKnown(context, task, { ...unit, pointer, known });
+    const { definition, checkJob } = await findPipeline(context, reference);
+    const job = unit.input;
+    if (job !== null) checkJob(job);
+    const own = ceilingOfSubRun(terms, definition);
+    const ceilingUsd = lowestCeiling(own, task.ceilingUsd);
+    const asked: RunTask = { ...terms, definition, job, jobId: newId('job'), ceilingUsd };
+    return showSubRun(await forecastOnce(context, asked), { definition, own, pointer });
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     if (error.code === 'job_invalid') return refuse(`${unit.pointer}/input`, error.code, error.message);
@@ -35,43 +44,66 @@ async function forecastSubRun(context: PlanContext, task: RunTask, unit: Planned
   }
 }
 
-/** It is certain to fail. */
-function refuse(pointer: string, code: string, message: string): UnitForecast {
-  return {
-    chosen: null,
-    candidates: [],
-    cost: noCost,
-    durationMs: 0,
-    reason: message,
-    findings: [{ severity: 'error', code, pointer, message }],
-  };
+/** By `name@version` or `name@alias`. @throws AppError `not_found`, `definition_invalid` */
+function findPipeline(
+  { ctx, projectId, pipelines }: PlanContext,
+  reference: string,
+): Promise<KnownDefinition> {
+  const at = reference.indexOf('@');
+  const choice = { reference: reference.slice(at + 1) };
+  const found = pipelines.get(reference) ?? ctx.definitions.find(projectId, reference.slice(0, at), choice);
+  pipelines.set(reference, found);
+  return found;
 }
 
-/** @throws AppError `job_invalid` */
-async function forecastKnown(
-  context: PlanContext,
-  task: RunTask,
-  { step, pointer, input, known }: PlannedUnit & { readonly known: KnownDefinition },
-): Promise<UnitForecast> {
-  const { definition } = known;
-  if (input !== null) known.checkJob(input);
-  const settings = resolveStepSettings(task.definition, step.definition);
-  const own = lowestCeiling(
-    step.definition.budget_ceiling_usd ?? null,
-    definition.budget_ceiling_usd ?? null,
-  );
-  const { steps, cost, path, findings } = await context.forecastRun({
-    definition,
-    job: input,
-    jobId: newId('job'),
-    depth: task.depth + 1,
-    priority: settings.priority ?? task.priority,
-    ceilingUsd: lowestCeiling(own, task.ceilingUsd),
-  });
+/** Runs that are equal have one forecast. */
+function forecastOnce(context: PlanContext, asked: RunTask): Promise<RunForecast> {
+  const { runs, inputBudget } = context;
+  const known = runs.get(nameTask(asked));
+  if (known !== undefined) return known;
+  const task = spendInputBudget(inputBudget, asked);
+  const forecast = runs.get(nameTask(task)) ?? context.forecastRun(context, task);
+  runs.set(nameTask(task), forecast);
+  return forecast;
+}
+
+/** Equal for runs that have the same forecast. */
+function nameTask({ definition, job, priority, ceilingUsd, depth }: RunTask): string {
+  return JSON.stringify([definition.pipeline, definition.version, priority, ceilingUsd, depth, job]);
+}
+
+/** A run whose job cannot be looked at any more is one with any job. */
+function spendInputBudget(room: PlanContext['inputBudget'], task: RunTask): RunTask {
+  if (task.job === null) return task;
+  const { length } = task.definition.steps;
+  if (length <= room.left) {
+    room.left -= length;
+    return task;
+  }
+  room.isShort = true;
+  return { ...task, job: null };
+}
+
+/** It is certain to fail. */
+function refuse(pointer: string, code: string, message: string): UnitForecast {
+  return { ...nobody, reason: message, findings: [{ severity: 'error', code, pointer, message }] };
+}
+
+interface PlannedSubRun {
+  readonly definition: PipelineDefinition;
+  /** Its own ceiling, USD; null = none. */
+  readonly own: number | null;
+  /** JSON Pointer of its name in the step. */
+  readonly pointer: string;
+}
+
+function showSubRun(
+  { steps, cost, path, findings }: RunForecast,
+  { definition, own, pointer }: PlannedSubRun,
+): UnitForecast {
   const size = steps.length === 1 ? '1 step' : `${steps.length} steps`;
   return {
-    chosen: null,
-    candidates: [],
+    ...nobody,
     cost: capCost(cost, own),
     durationMs: path.durationMs,
     reason: `a run of ${definition.pipeline}@${definition.version}: ${size}`,
@@ -87,13 +119,15 @@ function bringUp(
   return { severity, code, pointer, message: `${pipeline}@${version} at ${at}: ${message}` };
 }
 
+const unitsPerTurn = 100;
+
 export async function forecastUnit(
   context: PlanContext,
   task: RunTask,
   unit: PlannedUnit,
 ): Promise<UnitForecast> {
   const { definition, kind } = unit.step;
-  await context.yieldToEventLoop();
+  if (++context.units % unitsPerTurn === 0) await setImmediate();
   switch (kind) {
     case 'call':
       return forecastCallOf(context, task, unit);
@@ -104,12 +138,10 @@ export async function forecastUnit(
     case 'review': {
       const message = 'the run waits here for a person, for as long as that takes';
       const finding: Finding = { severity: 'note', code: 'person_asked', pointer: unit.pointer, message };
-      return { ...nobody, reason: 'a person is asked', durationMs: 0, findings: [finding] };
+      return { ...nobody, reason: 'a person is asked', findings: [finding] };
     }
   }
 }
-
-const nobody = { chosen: null, candidates: [], cost: noCost, findings: [] };
 
 /** A result that is kept costs nothing; should it be gone when its turn comes, the call is made. */
 async function forecastCallOf(context: PlanContext, task: RunTask, unit: PlannedUnit): Promise<UnitForecast> {
@@ -122,7 +154,6 @@ async function forecastCallOf(context: PlanContext, task: RunTask, unit: Planned
     cached: 1,
     reason: `cached: 0 USD, the result of ${made}`,
     cost: { ...called.cost, least: 0n, expected: 0n },
-    durationMs: 0,
   };
 }
 
@@ -138,13 +169,14 @@ function findKept(
 }
 
 async function forecastRouted(
-  { forecastCall, registered, missing }: PlanContext,
+  context: PlanContext,
   { definition, priority, ceilingUsd }: RunTask,
   { step, pointer, input }: PlannedUnit,
 ): Promise<UnitForecast> {
+  const { registered, missing } = context;
   const settings = resolveStepSettings(definition, step.definition);
   const capability = capabilityOf(step.definition);
-  const { trouble, ...forecast } = await forecastCall({
+  const { trouble, ...forecast } = await forecastCall(context, {
     input,
     retryMax: settings.retry.max,
     route: routeOfStep(step.definition, settings, {

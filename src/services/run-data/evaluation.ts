@@ -7,19 +7,12 @@ import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import type { ExpressionScope } from '../../core/expression/evaluation.ts';
-import { ExpressionError } from '../../core/expression/language.ts';
 import type { CompiledTemplate } from '../../core/expression/template.ts';
-import { type Evaluated, toItems } from '../../core/run/step-failures.ts';
+import { type Evaluated, evaluateSafely, toItems } from '../../core/run/step-rules.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { RunContext } from './run-context.ts';
 import { mentionsOf, type StepResults } from './step-results.ts';
-
-function unresolved(message: string): { readonly error: Failure } {
-  return {
-    error: { code: 'expression_unresolved', message },
-  };
-}
 
 async function evaluateWith<Value>(
   results: StepResults,
@@ -29,12 +22,7 @@ async function evaluateWith<Value>(
 ): Promise<Evaluated<Value>> {
   const { steps, failure } = await results.scopeOf(context.run_id, mentionsOf(template));
   if (failure !== null) return { error: failure };
-  try {
-    return { value: evaluate({ ...context.scope, steps }) };
-  } catch (error) {
-    if (error instanceof ExpressionError) return unresolved(error.message);
-    throw error;
-  }
+  return evaluateSafely(() => evaluate({ ...context.scope, steps }));
 }
 
 /** Outside of any item. */
@@ -72,7 +60,10 @@ async function evaluateInStep(
   const items = await readItems(results, context, step);
   if ('error' in items) return items;
   const own = items.value?.[item - 1];
-  if (own === undefined) return unresolved(`step ${step.definition.id} has no item ${item}`);
+  if (own === undefined) {
+    const message = `step ${step.definition.id} has no item ${item}`;
+    return { error: { code: 'expression_unresolved', message } };
+  }
   return evaluateWith(results, context, template, (scope) =>
     evaluateTemplate(template, { ...scope, item: own, index: item - 1 }),
   );

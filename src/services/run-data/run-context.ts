@@ -9,7 +9,7 @@ import { type CompiledDefinition, compileDefinition } from '../../core/definitio
 import type { ExpressionScope } from '../../core/expression/evaluation.ts';
 import { references } from '../../core/expression/template.ts';
 import { joinFlight } from '../../core/pacing.ts';
-import type { Evaluated } from '../../core/run/step-failures.ts';
+import type { Evaluated } from '../../core/run/step-rules.ts';
 import type { Db } from '../../db/connect.ts';
 import { countReruns, openRun, type RunContextRow } from '../../db/run/run.ts';
 import { createTextCache } from '../../definitions/text-cache.ts';

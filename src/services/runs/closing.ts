@@ -8,6 +8,7 @@ import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { CancelRequest } from '../../contracts/run.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import type { RunOutcome } from '../../core/run/machine.ts';
+import { listLastSteps } from '../../core/run/step-rules.ts';
 import { madeAtMs, noTelemetry, type Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Db } from '../../db/connect.ts';
 import { cancelRunEscalations } from '../../db/escalation/escalation.ts';
@@ -101,7 +102,7 @@ async function evaluateOutput(dependencies: CloseDependencies, context: RunConte
   const { output } = context.compiled;
   const sources =
     output === null
-      ? lastSteps(context)
+      ? listLastSteps(context.compiled)
       : mentionsOf(output).flatMap(({ step_id, reads_output }) => (reads_output ? [step_id] : []));
   const bytes = await dependencies.results.bytesOf(context.run_id, sources);
   const limit = output === null ? largestOutput : largestSources;
@@ -125,11 +126,6 @@ async function gatherOutputs(
   const { steps, failure } = await results.scopeOf(run_id, mentions);
   if (failure !== null) return { error: failure };
   return { value: Object.fromEntries(stepIds.map((id) => [id, steps[id]?.output ?? null])) };
-}
-
-function lastSteps({ compiled: { steps } }: RunContext): string[] {
-  const awaited = new Set(steps.flatMap(({ dependencies }) => dependencies));
-  return steps.flatMap(({ definition }, index) => (awaited.has(index) ? [] : [definition.id]));
 }
 
 // Closes a run whose workflow will not: it was ended from outside, or never started. What it left open ends with

@@ -10,6 +10,7 @@ import type { JsonObject, Priority } from '../../contracts/primitives.ts';
 import type { RunRequest } from '../../contracts/run.ts';
 import { findMediaJobs, type MediaMention } from '../../core/media.ts';
 import { chooseDispatch } from '../../core/run/dispatch.ts';
+import { priorityOfRun } from '../../core/run/step-rules.ts';
 import { formatTraceParent, noTelemetry, type Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Db } from '../../db/connect.ts';
 import { findJob } from '../../db/run/job.ts';
@@ -153,7 +154,7 @@ export async function prepareRun(
   await requireOwnMedia(ownMedia, projectId, { known, job: job.isNew ? job : null });
   const { specs } = await checkForRun(projectId, { definition, digest });
   const run_id = newId('run');
-  const { pipeline, version, defaults } = definition;
+  const { pipeline, version } = definition;
   const dispatch = decideDispatch(known.openRoutes);
   const row: NewRun = {
     run_id,
@@ -163,7 +164,7 @@ export async function prepareRun(
     version,
     digest,
     specs,
-    priority: order.priority ?? definition.priority ?? defaults?.priority ?? 'standard',
+    priority: priorityOfRun(definition, order.priority),
     budget_ceiling_usd:
       order.budget_ceiling_usd === undefined
         ? (definition.budget_ceiling_usd ?? null)

@@ -6,7 +6,7 @@
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import { evaluateCondition } from '../../core/expression/condition.ts';
 import type { StepVerdict } from '../../core/run/machine.ts';
-import { refuseStep } from '../../core/run/step-failures.ts';
+import { judgeCondition, judgeItems } from '../../core/run/step-rules.ts';
 import type { Db } from '../../db/connect.ts';
 import { recordDecisions, type StepDecision } from '../../db/step/step-progress.ts';
 import { evaluateInRun, readItems, stepOf } from '../run-data/evaluation.ts';
@@ -55,13 +55,10 @@ export function createDecideSteps({ db, contexts, results }: DecideDependencies)
 
 async function decide(results: StepResults, context: RunContext, step: CompiledStep): Promise<StepVerdict> {
   if (step.when !== null) {
-    const happens = await evaluateInRun(results, context, step.when, evaluateCondition);
-    if ('error' in happens) return refuseStep('when', happens.error);
-    if (!happens.value) return { type: 'skip' };
+    const left = judgeCondition(await evaluateInRun(results, context, step.when, evaluateCondition));
+    if (left !== null) return left;
   }
-  const items = await readItems(results, context, step);
-  if ('error' in items) return refuseStep('for_each.items', items.error);
-  return items.value === null ? { type: 'go' } : { type: 'go', items: items.value.length };
+  return judgeItems(await readItems(results, context, step));
 }
 
 function toDecision(step_id: string, verdict: StepVerdict): StepDecision[] {

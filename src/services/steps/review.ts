@@ -2,6 +2,8 @@
 import type { Json } from '../../contracts/primitives.ts';
 import type { ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
 import { parseDuration } from '../../core/duration.ts';
+import { rejectedByPerson } from '../../core/ladder/human-review.ts';
+import { reviewTimeoutOf } from '../../core/run/step-rules.ts';
 import type { Db } from '../../db/connect.ts';
 import { findLastReview, type ReviewRow } from '../../db/review/review.ts';
 import { endStep, type StandingStep } from '../../db/step/step.ts';
@@ -18,8 +20,6 @@ export interface ReviewStepDependencies {
 }
 
 type Execution = StepExecution | WaitingStep;
-
-const defaultTimeout = '24h';
 
 export async function executeReview(
   { db, results }: ReviewStepDependencies,
@@ -51,7 +51,7 @@ function waitFor(review_id: string, due_at: Date): WaitingStep {
 
 async function ask(db: Db, unit: StepUnit, input: Json): Promise<Execution> {
   const { context, step, key } = unit;
-  const { title = '', schema, timeout = defaultTimeout } = step.definition.review ?? {};
+  const { title = '', schema } = step.definition.review ?? {};
   const payload: ReviewPayload = {
     input,
     optional: step.definition.optional ?? false,
@@ -68,7 +68,7 @@ async function ask(db: Db, unit: StepUnit, input: Json): Promise<Execution> {
       step_id,
       item,
       payload,
-      due_in_ms: parseDuration(timeout),
+      due_in_ms: parseDuration(reviewTimeoutOf(step.definition)),
     });
     const wait = {
       awaiting: 'review',
@@ -113,20 +113,19 @@ async function take(
     if (action === 'output') await answerStep(trx, key, { state: 'succeeded', output, data });
     else if (action === 'skip') await answerStep(trx, key, { state: 'skipped', data });
     else {
-      const message = `a person rejected it in a review${note === undefined ? '' : `: ${note}`}`;
-      await endStep(trx, key, 'failed', { code: 'review_rejected', message, details: { review_id } });
+      await endStep(trx, key, 'failed', { ...rejectedByPerson(note), details: { review_id } });
     }
   });
   return readEnd(db, key);
 }
 
 async function endUnanswered(db: Db, unit: StepUnit, { review_id }: ReviewRow): Promise<Execution> {
-  const { timeout = defaultTimeout, on_timeout = 'fail' } = unit.step.definition.review ?? {};
-  if (on_timeout === 'skip') {
+  const { definition } = unit.step;
+  if (definition.review?.on_timeout === 'skip') {
     const data = { review_id, reason: 'nobody decided in time' };
     await answerStep(db, unit.key, { state: 'skipped', data });
     return readEnd(db, unit.key);
   }
-  const message = `nobody answered review ${review_id} within ${timeout}`;
+  const message = `nobody answered review ${review_id} within ${reviewTimeoutOf(definition)}`;
   return failStep(db, unit.key, { code: 'step_timeout', message, details: { review_id } });
 }

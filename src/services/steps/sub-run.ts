@@ -4,10 +4,15 @@
  * that started it is told when it has ended.
  */
 
-import type { Failure, JsonObject, Priority } from '../../contracts/primitives.ts';
-import { resolveStepSettings } from '../../core/definition/step-settings.ts';
-import { lowestCeiling } from '../../core/routing/estimate.ts';
-import { findDepthFault, toStartFailure, toSubRunFailure } from '../../core/run/step-failures.ts';
+import type { Failure, JsonObject } from '../../contracts/primitives.ts';
+import {
+  ceilingOfSubRun,
+  findDepthFault,
+  type SubRunTerms,
+  termsOfSubRun,
+  toStartFailure,
+  toSubRunFailure,
+} from '../../core/run/step-rules.ts';
 import { runWorkflowId } from '../../core/workflow-names.ts';
 import type { Db } from '../../db/connect.ts';
 import { type EndedRun, findSubRun, readRunEnd } from '../../db/run/run.ts';
@@ -53,15 +58,11 @@ async function start({ db, results, submitSubRun }: SubRunDependencies, unit: St
   const { context, step, key } = unit;
   const resolved = await resolveInput(context, step, results, key.item);
   if ('error' in resolved) return failStep(db, unit.key, resolved.error);
-  const settings = resolveStepSettings(context.definition, step.definition);
   const submitted = await submitSubRun({
+    ...termsOfSubRun(step.definition, context),
     parent: { ...key },
     project_id: context.project_id,
-    reference: step.definition.pipeline ?? '',
     job: resolved.input,
-    priority: settings.priority ?? context.priority,
-    ceilingUsd: step.definition.budget_ceiling_usd ?? null,
-    depth: context.depth + 1,
     parentWorkflowId: runWorkflowId({ pipeline: context.definition.pipeline, run_id: key.run_id }),
   });
   if ('error' in submitted) return failStep(db, unit.key, submitted.error);
@@ -85,7 +86,8 @@ async function take(db: Db, unit: StepUnit, run: EndedRun): Promise<Execution> {
   return failStep(db, unit.key, toSubRunFailure({ run_id, pipeline: named, state, error }));
 }
 
-export interface SubRunOrder {
+/** The step's ceiling is one of the new run; what the runs above may cost holds in any case. */
+export interface SubRunOrder extends SubRunTerms {
   readonly parent: {
     readonly run_id: string;
     readonly step_id: string;
@@ -93,14 +95,7 @@ export interface SubRunOrder {
     readonly revision: number;
   };
   readonly project_id: string;
-  /** `name@version` or `name@alias` */
-  readonly reference: string;
   readonly job: JsonObject;
-  readonly priority: Priority;
-  /** The step's ceiling; null = only its own definition's. What the runs above may cost holds in any case. */
-  readonly ceilingUsd: number | null;
-  /** Runs above the new one. */
-  readonly depth: number;
   /** Is told when it has ended. */
   readonly parentWorkflowId: string;
 }
@@ -130,7 +125,7 @@ async function create(dependencies: PrepareDependencies, order: SubRunOrder): Pr
     job: newJob(order.job),
     priority: order.priority,
     labels: undefined,
-    budget_ceiling_usd: lowestCeiling(order.ceilingUsd, known.definition.budget_ceiling_usd ?? null),
+    budget_ceiling_usd: ceilingOfSubRun(order, known.definition),
     origin: {
       parent_run_id: parent.run_id,
       parent_step_id: parent.step_id,

@@ -16,6 +16,7 @@ import { capabilityOf } from '../../core/definition/step-settings.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { toNanoUsd } from '../../core/money/nano-usd.ts';
 import { describeFigures } from '../../core/money/reservation.ts';
+import { waitForCapabilityOf } from '../../core/run/step-rules.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readUnixTime } from '../../db/escalation/escalation-transition.ts';
@@ -124,16 +125,14 @@ async function waitForBudget(db: Db, work: Work, error: Failure): Promise<Waited
 }
 
 async function waitForCapability(db: Db, { step, key }: Work, capability: string): Promise<Waited> {
-  const allowed = step.definition.wait_for_capability ?? '0s';
-  const for_ms = parseDuration(allowed);
+  const { ms: for_ms, failure } = waitForCapabilityOf(step.definition);
   const begun = { awaiting: 'capability', capability, until: null, for_ms, begins: false } as const;
   const held = for_ms === 0 ? null : await keepWaiting(db, key, begun);
   if (held === undefined) return readEnd(db, key);
   if (held?.wait_left_ms != null && held.wait_left_ms > 0) {
     return { kind: 'waiting', awaiting: 'capability', until: held.wait_until, ref: null };
   }
-  const message = `no instance of ${capability} is registered; wait_for_capability is ${allowed}`;
-  return failStep(db, key, { code: 'no_instance', message });
+  return failStep(db, key, failure);
 }
 
 /** Clocks differ by no more; with more left, somebody has woken the step. */

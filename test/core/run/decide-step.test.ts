@@ -1,6 +1,6 @@
 import { expect, it, test } from 'vitest';
 import { mostItems } from '../../../src/contracts/bounds.ts';
-import { refuseStep, toItems } from '../../../src/core/run/step-failures.ts';
+import { refuseStep, toItems } from '../../../src/core/run/step-rules.ts';
 
 test('a list is what a step happens for, up to the most items', () => {
   expect(toItems([])).toEqual({ value: [] });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { deepestSubRun } from '../../../src/contracts/bounds.ts';
-import { findDepthFault, toStartFailure, toSubRunFailure } from '../../../src/core/run/step-failures.ts';
+import { findDepthFault, toStartFailure, toSubRunFailure } from '../../../src/core/run/step-rules.ts';
 
 test('runs may be so deep, and no deeper', () => {
   expect(findDepthFault(deepestSubRun)).toBeNull();

@@ -14,7 +14,7 @@ import { createOwnMedia } from '../../../src/services/jobs.ts';
 import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
 import { createRequireRoom } from '../../../src/services/media/quota.ts';
 import { createPipelineService, storeDefinition } from '../../../src/services/pipelines/pipeline-service.ts';
-import { createPlanService, type PlanService } from '../../../src/services/plans/plan-service.ts';
+import { planDefinition } from '../../../src/services/plans/plan-service.ts';
 import { createSchemaValidator } from '../../../src/services/registry/specs.ts';
 import { createDecisionService, type DecisionService } from '../../../src/services/routing/decisions.ts';
 import { createKnownDefinitions } from '../../../src/services/runs/definitions.ts';
@@ -27,7 +27,6 @@ type Over = Parameters<typeof anInstance>[1] & {
 
 export interface Planner {
   readonly projectId: string;
-  readonly plans: PlanService;
   readonly decisions: DecisionService;
   /** An instance that has been called before; the planner sees it when this resolves. */
   add(name: string, over?: Over): Promise<InstanceColumns>;
@@ -56,7 +55,7 @@ async function createPlanner(db: Db): Promise<Planner> {
   const fleet = createFleetPoller({ db, intervalMs: 3_600_000, logger: pino({ level: 'silent' }) });
   const validator = createSchemaValidator({ db });
   const pipelines = createPipelineService(db, { fleet });
-  const plans = createPlanService({
+  const ctx = {
     db,
     ownMedia: createOwnMedia(db),
     media: createMediaLibrary({
@@ -68,10 +67,9 @@ async function createPlanner(db: Db): Promise<Planner> {
     validator,
     pipelines,
     definitions: createKnownDefinitions({ db, pipelines }),
-  });
+  };
   return {
     projectId,
-    plans,
     decisions: createDecisionService({ db, historyDb: db, fleet, validator }),
     add: async (name, over) => {
       const row = await anInstance(db, { name, duration_ms: 1_000, ...over } as Over);
@@ -90,12 +88,16 @@ async function createPlanner(db: Db): Promise<Planner> {
       await insertVersion(db, key, { digest: await storeDefinition(db, definition) });
     },
     plan: (steps, { job, job_id, ceiling, ...over } = {}) =>
-      plans.planDefinition(projectId, {
-        definition: { pipeline: 'test', version: '1', steps: [...steps], ...over },
-        ...(job === undefined ? {} : { job }),
-        ...(job_id === undefined ? {} : { job_id }),
-        ...(ceiling === undefined ? {} : { budget_ceiling_usd: ceiling }),
-      }),
+      planDefinition(
+        ctx,
+        { project_id: projectId },
+        {
+          definition: { pipeline: 'test', version: '1', steps: [...steps], ...over },
+          ...(job === undefined ? {} : { job }),
+          ...(job_id === undefined ? {} : { job_id }),
+          ...(ceiling === undefined ? {} : { budget_ceiling_usd: ceiling }),
+        },
+      ),
   };
 }
 

@@ -1,17 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { compileCondition } from '../../../src/core/expression/condition.ts';
 import { compileTemplate } from '../../../src/core/expression/template.ts';
-import { createPartialEvaluation } from '../../../src/services/plans/partial-evaluation.ts';
+import {
+  foreseeCondition,
+  foreseeSteps,
+  foreseeValue,
+  type KnownFacts,
+} from '../../../src/services/plans/partial-evaluation.ts';
 
 const run = { id: 'run_1', job_id: 'job_1', attempt: 1, pipeline: 'trailer', version: '1' };
-const facts = {
+const known: KnownFacts = {
   job: { fast: false, clips: ['a', 'b'] },
   run,
-  stepIds: ['open', 'left_out'],
-  endOf: (index: number) => (index === 1 ? { status: 'skipped' } : null),
+  steps: foreseeSteps(['open', 'left_out'], (index) => (index === 1 ? { status: 'skipped' } : null)),
 };
-const known = createPartialEvaluation(facts);
-const withoutJob = createPartialEvaluation({ ...facts, job: null });
+const withoutJob: KnownFacts = { ...known, job: null };
 
 const unknown = { kind: 'unknown' };
 function value(of: unknown) {
@@ -32,7 +35,7 @@ describe('before a run', () => {
     ['job.slow', { kind: 'wrong', pointer: '/w', message: expect.stringContaining('job.slow') }],
     ['steps.left_out.output.ok', { kind: 'wrong', pointer: '/w', message: expect.any(String) }],
   ])('%s is %o', (text, expected) => {
-    expect(known.condition(compileCondition(text, '/w'))).toEqual(expected);
+    expect(foreseeCondition(known, compileCondition(text, '/w'))).toEqual(expected);
   });
 
   it('knows a value when all of its parts are known', () => {
@@ -41,14 +44,14 @@ describe('before a run', () => {
       at: '{{ index }}',
       clip: '{{ item.path }}',
     });
-    expect(known.value(template, { item: { path: 'x' }, index: 3 })).toEqual(
+    expect(foreseeValue(known, template, { item: { path: 'x' }, index: 3 })).toEqual(
       value({ clips: ['a', 'b'], at: 3, clip: 'x' }),
     );
-    expect(known.value(template)).toEqual(unknown);
+    expect(foreseeValue(known, template)).toEqual(unknown);
   });
 
   it('knows nothing of a job that is not given', () => {
-    expect(withoutJob.condition(compileCondition('(job.fast ?? false)'))).toEqual(unknown);
-    expect(withoutJob.value(compileTemplate({ all: '{{ job }}' }))).toEqual(unknown);
+    expect(foreseeCondition(withoutJob, compileCondition('(job.fast ?? false)'))).toEqual(unknown);
+    expect(foreseeValue(withoutJob, compileTemplate({ all: '{{ job }}' }))).toEqual(unknown);
   });
 });

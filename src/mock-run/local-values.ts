@@ -1,0 +1,100 @@
+/** The values of a run against mocks: what its expressions see, which steps happen, and what the run leaves. */
+import type { Json } from '../contracts/primitives.ts';
+import { evaluateCondition } from '../core/expression/condition.ts';
+import { evaluateTemplate } from '../core/expression/evaluate.ts';
+import type { ExpressionScope, StepScope } from '../core/expression/evaluation.ts';
+import { type CompiledTemplate, referencedSteps } from '../core/expression/template.ts';
+import { fromNanoUsd } from '../core/money/nano-usd.ts';
+import type { StepVerdict } from '../core/run/machine.ts';
+import {
+  type Evaluated,
+  evaluateSafely,
+  judgeCondition,
+  judgeItems,
+  listLastSteps,
+  toItems,
+} from '../core/run/step-rules.ts';
+import { type LocalRun, stepOf, type UnitName, type UnitRecord } from './local-run.ts';
+import { costOf, findUnit, moveUnit, outputOf, unitOf } from './run-journal.ts';
+
+function scopeOfSteps(run: LocalRun, ids: readonly string[]): Readonly<Record<string, StepScope>> {
+  const scope: Record<string, StepScope> = {};
+  for (const id of ids) {
+    const record = findUnit(run, { id, item: 0 });
+    if (record !== undefined) scope[id] = toScope(run, record);
+  }
+  return scope;
+}
+
+function toScope(run: LocalRun, record: UnitRecord): StepScope {
+  const { state, error } = record;
+  return {
+    status: state,
+    cost_usd: fromNanoUsd(costOf(run, record)),
+    ...(error === undefined ? {} : { error: error as unknown as Json }),
+    ...(state === 'succeeded' || state === 'reused' ? { output: outputOf(run, record) } : {}),
+  };
+}
+
+function scopeOf(run: LocalRun, template: CompiledTemplate, unit?: UnitName): ExpressionScope {
+  return {
+    ...run.scope,
+    steps: scopeOfSteps(run, referencedSteps(template)),
+    ...(unit === undefined || unit.item === 0 ? {} : scopeOfItem(run, unit)),
+  };
+}
+
+function scopeOfItem(run: LocalRun, { id, item }: UnitName): Pick<ExpressionScope, 'item' | 'index'> {
+  return { item: findUnit(run, { id, item: 0 })?.items?.[item - 1] ?? null, index: item - 1 };
+}
+
+/** @param unit whose item the template may read; absent = the run's */
+export function evaluate(run: LocalRun, template: CompiledTemplate, unit?: UnitName): Evaluated<Json> {
+  return evaluateSafely(() => evaluateTemplate(template, scopeOf(run, template, unit)));
+}
+
+/** Whether a step happens, and how often; its items are kept for their own inputs. */
+export function decideStep(run: LocalRun, id: string): StepVerdict {
+  const unit = { id, item: 0 };
+  const items = readItems(run, id);
+  const verdict = 'type' in items ? items : judgeItems(items);
+  switch (verdict.type) {
+    case 'skip':
+      moveUnit(run, unit, { state: 'skipped', data: { reason: 'when' } });
+      break;
+    case 'fail':
+      moveUnit(run, unit, { state: 'failed', error: verdict.error });
+      break;
+    case 'go':
+      if (!('value' in items) || items.value === null) break;
+      moveUnit(run, unit, { state: 'running', data: { items: items.value.length } });
+      unitOf(run, unit).items = items.value;
+  }
+  return verdict;
+}
+
+/** The list of its `for_each`, null for a step without; or why it does not happen. */
+function readItems(run: LocalRun, id: string): Evaluated<readonly Json[] | null> | StepVerdict {
+  const { when, items } = stepOf(run, id);
+  if (when !== null) {
+    const happens = evaluateSafely(() => evaluateCondition(when, scopeOf(run, when)));
+    const left = judgeCondition(happens);
+    if (left !== null) return left;
+  }
+  if (items === null) return { value: null };
+  const list = evaluate(run, items);
+  return 'error' in list ? list : toItems(list.value);
+}
+
+/** What a run leaves: the definition's `output`, else the outputs of the steps that no other waits for, by id. */
+export function evaluateOutput(run: LocalRun): Evaluated<Json> {
+  const { output } = run.compiled;
+  if (output !== null) {
+    const end = evaluate(run, output);
+    if ('value' in end) return end;
+    return { error: { ...end.error, message: `output: ${end.error.message}` } };
+  }
+  const last = listLastSteps(run.compiled);
+  const known = scopeOfSteps(run, last);
+  return { value: Object.fromEntries(last.map((id) => [id, known[id]?.output ?? null])) };
+}
