@@ -41,11 +41,6 @@ function answer({ delay_ms, ...place }: Advanced, signal: AbortSignal): LadderPo
   });
 }
 
-/**
- * The end of a run, insisted upon: a workflow that ended without it would leave a run open that nobody works on. An
- * output or an error that cannot be worked out or stored, however often it is tried, is left out, and the run has failed
- * instead; a part that is away is waited for without end.
- */
 function withoutValues({ run_id, outcome, has_waited = false }: RunClosing): RunClosing {
   const message = 'the end of the run could not be worked out or stored; the log of the worker says why';
   const error = { code: 'internal', message };
@@ -54,7 +49,11 @@ function withoutValues({ run_id, outcome, has_waited = false }: RunClosing): Run
   return { run_id, ...end, has_waited };
 }
 
-/** @param close the run, or without its values */
+/**
+ * Closes a run, and is retried until the run is closed: a workflow that ended without it would leave its run open. An
+ * output or an error that cannot be worked out or stored, however often it is tried, is left out, and the run has failed
+ * instead. While the database is away, it waits without end.
+ */
 export async function asFinishActivity(closing: RunClosing, close: CloseRun): Promise<ClosedRun> {
   try {
     return await close(closing);

@@ -89,10 +89,10 @@ function countConnections({ metrics }: Telemetry, db: Db): void {
   });
 }
 
-type Base = Pick<Ctx, 'config' | 'logger' | 'telemetry' | 'db'>;
+type ProcessParts = Pick<Ctx, 'config' | 'logger' | 'telemetry' | 'db'>;
 
 /** Registers instances, and says where they may be. */
-function createRegistry({ config, logger, db }: Base) {
+function createRegistry({ config, logger, db }: ProcessParts) {
   const policy = createPolicy(config);
   const guard = createDialGuard(policy);
   const probe = createCapabilityProbe({ guard, deadlineMs: config.PROBE_TIMEOUT_MS });
@@ -111,7 +111,7 @@ const answerLimitBytes = 16 * 1_048_576;
 /** Between two looks at what other processes wrote. */
 const pollMs = 250;
 
-function createLeases({ config: { LEASE_MS: leaseMs }, db, logger }: Base) {
+function createLeases({ config: { LEASE_MS: leaseMs }, db, logger }: ProcessParts) {
   return createLeaseRenewer<Claim>({
     renew: (held) => renewLeases(db, held, leaseMs),
     idOf: ({ attempt_id }) => attempt_id,
@@ -122,7 +122,7 @@ function createLeases({ config: { LEASE_MS: leaseMs }, db, logger }: Base) {
 }
 
 /** The parts of routed calls that keep state. */
-function createRouting(base: Base & Pick<Ctx, 'guard' | 'registry'>) {
+function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'registry'>) {
   const { config, db, logger, guard } = base;
   const breakers = createBreakers(base);
   return {
@@ -165,7 +165,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
   const db = connectDatabase(config.DATABASE_URL, config.DATABASE_POOL);
   countConnections(telemetry, db);
   logAudits(db, logger);
-  const base: Base = { config, logger, telemetry, db };
+  const base: ProcessParts = { config, logger, telemetry, db };
   const registering = createRegistry(base);
   const own = { ...base, ...registering.parts, ownMedia: createOwnMedia(db) };
   const routing = createRouting(own);

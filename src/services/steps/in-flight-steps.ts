@@ -12,26 +12,26 @@ import type { Db } from '../../db/connect.ts';
 import { callKeyOf, type StepControl } from './call.ts';
 
 export interface InFlightSteps<End> {
-  /** Begins one, unless it goes on already; resolves to its end. It goes on until it ends, or is asked to stop. */
+  /** Begins a step, unless it is in flight; resolves to its end. It stays in flight until it ends, or is asked to stop. */
   begin(
     key: StepKey,
     work: (control: Pick<StepControl, 'signal' | 'onProgress'>) => Promise<End>,
   ): Promise<End>;
-  /** The end of one that goes on here; null when it does not. */
+  /** @returns the end of a step that is in flight here; null when it is not */
   join(key: StepKey, control: Pick<StepControl, 'signal' | 'onProgress'>): Promise<End> | null;
   /** The process is about to end: no batch begins anything any more, so that other workers go on with the runs. */
   retire(): void;
   isRetiring(): boolean;
-  /** Asks all to stop: the process ends. */
+  /** Asks all steps to stop: the process ends. */
   abandon(): void;
-  /** Resolves when none goes on. */
+  /** Resolves when no step is in flight. */
   settled(): Promise<void>;
 }
 
 interface InFlightStep<End> {
   readonly source: CancelSource;
   readonly end: Promise<End>;
-  /** Who hears how far it has come. */
+  /** It hears the progress of the call. */
   readonly listener: { tell: (progress: CallProgress) => void };
 }
 

@@ -65,7 +65,7 @@ export async function executeInline(
   const results = await new InlineBatch(ctx, request, options).finish();
   const isDone = request.closes === true && results.every((result) => typeof result !== 'string');
   const closing = { run_id: request.run_id, outcome: 'succeeded', error: null } as const;
-  // What cannot be closed here is closed by the run, which insists upon it.
+  // The workflow of the run closes what cannot be closed here, and retries until it is closed.
   return { results, closed: isDone ? await options.close(ctx, closing).catch(() => null) : null };
 }
 

@@ -180,7 +180,7 @@ describe('a step that is a run', () => {
     finishRun(db, { run_id, state: 'succeeded', output: null, error: null, step_ids: [], ...end });
 
   it('starts it with its input as job, once, and waits without an end', async () => {
-    const { run, worker, first, sub } = await begun({}, { budget_ceiling_usd: 3, depth: 2 });
+    const { run, first, sub } = await begun({}, { budget_ceiling_usd: 3, depth: 2 });
     expect(await subRunsOf(run)).toEqual([
       {
         run_id: sub,
@@ -192,7 +192,7 @@ describe('a step that is a run', () => {
         version: '1.0',
         job: { n: 1 },
         priority: 'batch',
-        budget_ceiling_usd: '5',
+        budget_ceiling_usd: '5.000000000000',
         depth: 3,
         parent_workflow_id: `trailer/${run.run_id}`,
       },

@@ -23,7 +23,6 @@ import {
 import { ladderMs } from '../../../core/ladder/levels.ts';
 import type { RankedSkill } from '../../../core/skills/match.ts';
 import { applyTemplate, parseTemplate } from '../../../core/skills/template.ts';
-import type { Db } from '../../../db/connect.ts';
 import { listTransitionRevisions, storeStepRevision } from '../../../db/step/step-revision.ts';
 import { createSchemaCompiler, type SchemaCompiler } from '../../../schemas/schema-compiler.ts';
 import type { SkillMatcher } from '../../skills/use.ts';
