@@ -54,7 +54,7 @@ const worker = await Worker.create({
   taskQueue: config.TASK_QUEUE,
   dataConverter,
   workflowBundle: { code: bundle.code },
-  activities: createActivities(runtime.services, { heartbeatIntervalMs: heartbeatIntervalMs(config) }),
+  activities: createActivities(runtime.ctx, { heartbeatIntervalMs: heartbeatIntervalMs(config) }),
   maxConcurrentActivityTaskExecutions: config.ACTIVITY_SLOTS,
   maxHeartbeatThrottleInterval: heartbeatIntervalMs(config),
   defaultHeartbeatThrottleInterval: heartbeatIntervalMs(config),

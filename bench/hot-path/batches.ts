@@ -138,7 +138,7 @@ async function readDrift(db: Db): Promise<{ drift: string; reserved: string }> {
 
 /** Both in every round, in turn the first. */
 async function playRounds(db: Db, load: Load, rounds: number): Promise<{ one: number; together: number }[]> {
-  const sides = { one: singly(db), together: createAttemptWriter(db, pino({ level: 'silent' })) };
+  const sides = { one: singly(db), together: createAttemptWriter({ db, logger: pino({ level: 'silent' }) }) };
   await measure(sides.one, load);
   await measure(sides.together, load);
   const played: { one: number; together: number }[] = [];

@@ -13,6 +13,7 @@ import { insertRuns } from '../../src/db/run/run.ts';
 import { createWorkerRuntime } from '../../src/runtime/worker-runtime.ts';
 import type { Advanced } from '../../src/services/escalation/ladder/stored-ladder.ts';
 import { newId } from '../../src/services/ids.ts';
+import { executeStep } from '../../src/services/steps/execution.ts';
 import { createRouterRuntime } from '../../test/support/router-runtime.ts';
 import type { Failure } from './failures.ts';
 import { startInstances } from './instances.ts';
@@ -94,14 +95,14 @@ async function insertFailingRun(db: Db, project_id: string, failure: Failure): P
 
 type Worker = Awaited<ReturnType<typeof createWorkerRuntime>>;
 
-async function climb({ services }: Worker, run_id: string): Promise<Advanced> {
+async function climb({ ctx }: Worker, run_id: string): Promise<Advanced> {
   const control = { round: 1, remainingMs: 60_000, signal: new CancelSource() };
   const request = { run_id, step_id: 'step', revision: 0, escalates: true };
-  const end = await services.executeStep(request, control);
+  const end = await executeStep(ctx, request, control);
   if (end.kind !== 'escalated') throw new Error(`a step was to escalate: ${JSON.stringify(end)}`);
   let at: Advanced = end.place;
   while (at.command.type !== 'end') {
-    at = await services.escalations.advance({ ...at, signal: new CancelSource() });
+    at = await ctx.escalations.advance({ ...at, signal: new CancelSource() });
     if (at.delay_ms !== undefined) throw new Error(`a ladder was held up: ${JSON.stringify(at)}`);
   }
   return at;

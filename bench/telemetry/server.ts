@@ -8,14 +8,18 @@ import { setImmediate } from 'node:timers/promises';
 import { pino } from 'pino';
 import { type AppOptions, createApp } from '../../src/api/app.ts';
 import type { AttemptEnding } from '../../src/core/call/drive-call.ts';
-import { createCallObserver } from '../../src/services/routing/call-telemetry.ts';
+import {
+  beginAttemptSpan,
+  observeAttemptEnd,
+  observeClaim,
+} from '../../src/services/routing/call-telemetry.ts';
 import type { CallRequest, Claimed } from '../../src/services/routing/routed-call.ts';
 import { startTelemetry } from '../../src/telemetry/start-telemetry.ts';
 
 const startedAt = performance.now();
 const telemetry = await startTelemetry({ ...process.env, HOST: '127.0.0.1' } as never, 'server');
 const startMs = performance.now() - startedAt;
-const observer = createCallObserver(telemetry);
+const observed = { telemetry, attemptSpans: new WeakMap() };
 
 const holder = { key_id: 'key_bench', scopes: new Set(['capability:call']), projects: ['prj_bench'] };
 const request = {
@@ -36,10 +40,10 @@ function newClaim(): Claimed {
 /** As many turns of the event loop as a real call has: claim, request, settle. */
 async function exec(input: unknown): Promise<object> {
   const claimed = newClaim();
-  await observer.claim(request, () => setImmediate(claimed));
-  observer.begin(request, claimed);
+  await observeClaim(observed, request, () => setImmediate(claimed));
+  beginAttemptSpan(observed, request, claimed);
   await setImmediate();
-  observer.end(request, claimed, ending);
+  observeAttemptEnd(observed, { request, claimed }, ending);
   await setImmediate();
   return { ok: true, output: input, routing };
 }

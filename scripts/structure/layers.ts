@@ -62,8 +62,8 @@ export const layers: Readonly<Record<string, Layer>> = {
     ],
   },
   activities: {
-    imports: ['core', 'errors'],
-    types: ['contracts', 'services'],
+    imports: ['core', 'errors', 'services'],
+    types: ['contracts'],
     packages: ['@temporalio/activity'],
   },
   workflows: {

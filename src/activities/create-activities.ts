@@ -1,46 +1,34 @@
-/** The side effects of a run, one thin function each. Types are few and stable: histories name them. */
+/** The side effects of a run, one function of the worker's context each. Types are few and stable: histories name them. */
 import { ApplicationFailure, CancelledFailure, Context, log } from '@temporalio/activity';
-import type { CancelRunRequest, LadderPosition } from '../core/workflow-payloads.ts';
-import type { LadderService, StopRequest } from '../services/escalation/ladder/ladder-service.ts';
+import type {
+  CancelRunRequest,
+  LadderPosition,
+  ScheduledStart,
+  ScheduledSubmission,
+} from '../core/workflow-payloads.ts';
+import type { WorkerCtx } from '../services/context.ts';
+import type { StopRequest } from '../services/escalation/ladder/ladder-service.ts';
 import type { Advanced } from '../services/escalation/ladder/stored-ladder.ts';
 import type { AdvanceRequest } from '../services/escalation/ladder/transition.ts';
-import type { CloseRun, RunClosing } from '../services/runs/closing.ts';
-import type { SubmitScheduledRun } from '../services/schedules/scheduled-runs.ts';
-import type { DecideSteps } from '../services/steps/conditions.ts';
-import type { ExecuteStep } from '../services/steps/execution.ts';
-import type { ExecuteInline } from '../services/steps/inline.ts';
-import type { ProgressReport } from '../services/steps/step-end.ts';
+import type { ClosedRun, CloseRun, RunClosing } from '../services/runs/closing.ts';
+import { cancelScheduledRun } from '../services/schedules/scheduled-runs.ts';
+import { type DecideRequest, decideSteps } from '../services/steps/conditions.ts';
+import { executeStep, type StepRequest } from '../services/steps/execution.ts';
+import { executeInline, type InlineRequest } from '../services/steps/inline.ts';
+import { type ProgressReport, recordProgress } from '../services/steps/step-end.ts';
 import { isHopeless, toApplicationFailure, whileBeating } from './failures.ts';
-import { createInlineActivity, createStepActivity } from './step-activities.ts';
+import { asInlineActivity, asStepActivity } from './step-activities.ts';
 
 type Transition = Omit<AdvanceRequest, 'signal' | 'again'>;
 
-/**
- * The transitions of a ladder as activities. All of them ask the one service; the type says in Temporal's Web UI what
- * happens. Repeated, each answers where the ladder stands.
- */
-export function createLadderActivities(
-  ladder: Omit<LadderService, 'openForStep'>,
+/** Makes a transition of a ladder. Repeated, it answers where the ladder stands. */
+export function asLadderActivity(
   heartbeatIntervalMs: number,
-) {
-  const advance = (request: Transition): Promise<LadderPosition> =>
-    whileBeating(heartbeatIntervalMs, async (signal, { info }) =>
-      answer(await ladder.advance({ ...request, signal, again: info.attempt > 1 }), signal),
-    );
-  return {
-    /** Executes the job or step at the ladder's level, and stores what became of it. */
-    executeLevel: advance,
-    /** Asks a level for advice. */
-    advise: advance,
-    /** Applies the decision of a review that is over, or its expiry. */
-    reviewed: (request: { readonly review_id: string }): Promise<LadderPosition> =>
-      whileBeating(heartbeatIntervalMs, async (signal) =>
-        answer(await ladder.applyDecision(request), signal),
-      ),
-    /** Asks a person, because the time of the ladder is over. */
-    openReview: (request: StopRequest): Promise<LadderPosition> =>
-      whileBeating(heartbeatIntervalMs, async (signal) => answer(await ladder.stop(request), signal)),
-  };
+  transition: (signal: AbortSignal, isAgain: boolean) => Promise<Advanced>,
+): Promise<LadderPosition> {
+  return whileBeating(heartbeatIntervalMs, async (signal, { info }) =>
+    answer(await transition(signal, info.attempt > 1), signal),
+  );
 }
 
 function answer({ delay_ms, ...place }: Advanced, signal: AbortSignal): LadderPosition {
@@ -53,11 +41,6 @@ function answer({ delay_ms, ...place }: Advanced, signal: AbortSignal): LadderPo
   });
 }
 
-/**
- * The end of a run, insisted upon: a workflow that ended without it would leave a run open that nobody works on. An
- * output or an error that cannot be worked out or stored, however often it is tried, is left out, and the run has failed
- * instead; a part that is away is waited for without end.
- */
 function withoutValues({ run_id, outcome, has_waited = false }: RunClosing): RunClosing {
   const message = 'the end of the run could not be worked out or stored; the log of the worker says why';
   const error = { code: 'internal', message };
@@ -66,71 +49,77 @@ function withoutValues({ run_id, outcome, has_waited = false }: RunClosing): Run
   return { run_id, ...end, has_waited };
 }
 
-export function createFinishRun(closeRun: CloseRun): CloseRun {
-  return async (closing) => {
-    try {
-      return await closeRun(closing);
-    } catch (fault) {
-      if (!isHopeless(fault, Context.current().info.attempt)) throw toApplicationFailure(fault);
-      log.error('a run ends without its output', { run_id: closing.run_id, fault });
-    }
-    try {
-      return await closeRun(withoutValues(closing));
-    } catch (fault) {
-      throw toApplicationFailure(fault);
-    }
-  };
-}
-
-interface ActivityServices {
-  readonly executeStep: ExecuteStep;
-  readonly executeInline: ExecuteInline;
-  readonly decideSteps: DecideSteps;
-  readonly recordProgress: (report: ProgressReport) => Promise<void>;
-  readonly closeRun: CloseRun;
-  readonly escalations: Omit<LadderService, 'openForStep'>;
-  readonly submitScheduledRun: SubmitScheduledRun;
-  readonly cancelScheduledRun: (run: CancelRunRequest) => Promise<void>;
+/**
+ * Closes a run, and is retried until the run is closed: a workflow that ended without it would leave its run open. An
+ * output or an error that cannot be worked out or stored, however often it is tried, is left out, and the run has failed
+ * instead. While the database is away, it waits without end.
+ */
+export async function asFinishActivity(closing: RunClosing, close: CloseRun): Promise<ClosedRun> {
+  try {
+    return await close(closing);
+  } catch (fault) {
+    if (!isHopeless(fault, Context.current().info.attempt)) throw toApplicationFailure(fault);
+    log.error('a run ends without its output', { run_id: closing.run_id, fault });
+  }
+  try {
+    return await close(withoutValues(closing));
+  } catch (fault) {
+    throw toApplicationFailure(fault);
+  }
 }
 
 /** A fault of ours becomes a failure that Temporal retries, with its code as type. */
-function translated<Argument, Result>(work: (argument: Argument) => Promise<Result>) {
-  return (argument: Argument): Promise<Result> =>
-    work(argument).catch((error: unknown) => {
-      throw toApplicationFailure(error);
-    });
+function translated<Result>(work: Promise<Result>): Promise<Result> {
+  return work.catch((error: unknown) => {
+    throw toApplicationFailure(error);
+  });
 }
 
 /** As `translated`, for what holds up the whole run: what fails every time is told to the workflow in the end. */
-function bounded<Argument, Result>(work: (argument: Argument) => Promise<Result>) {
-  return (argument: Argument): Promise<Result> =>
-    work(argument).catch((error: unknown) => {
-      throw toApplicationFailure(error, isHopeless(error, Context.current().info.attempt));
-    });
+function bounded<Result>(work: Promise<Result>): Promise<Result> {
+  return work.catch((error: unknown) => {
+    throw toApplicationFailure(error, isHopeless(error, Context.current().info.attempt));
+  });
 }
 
 export function createActivities(
-  services: ActivityServices,
-  settings: { readonly heartbeatIntervalMs: number },
+  ctx: WorkerCtx,
+  { heartbeatIntervalMs }: { readonly heartbeatIntervalMs: number },
 ) {
+  /** All transitions of a ladder are one function; the type says in Temporal's Web UI what happens. */
+  const advance = (request: Transition): Promise<LadderPosition> =>
+    asLadderActivity(heartbeatIntervalMs, (signal, again) =>
+      ctx.escalations.advance({ ...request, signal, again }),
+    );
   return {
     /** Makes one step happen, or answers what it waits for. Fails with the step's error, or in a way that asks to come again. */
-    executeStep: createStepActivity(services.executeStep, settings.heartbeatIntervalMs),
+    executeStep: (request: StepRequest) =>
+      asStepActivity(heartbeatIntervalMs, (control) => executeStep(ctx, request, control)),
     /** Makes short steps happen that are ready together, and those that follow them. */
-    executeInline: createInlineActivity(services.executeInline),
-    ...createLadderActivities(services.escalations, settings.heartbeatIntervalMs),
+    executeInline: (request: InlineRequest) => asInlineActivity(request, () => executeInline(ctx, request)),
+    /** Executes the job or step at the ladder's level, and stores what became of it. */
+    executeLevel: advance,
+    /** Asks a level for advice. */
+    advise: advance,
+    /** Applies the decision of a review that is over, or its expiry. */
+    reviewed: (request: { readonly review_id: string }): Promise<LadderPosition> =>
+      asLadderActivity(heartbeatIntervalMs, () => ctx.escalations.applyDecision(request)),
+    /** Asks a person, because the time of the ladder is over. */
+    openReview: (request: StopRequest): Promise<LadderPosition> =>
+      asLadderActivity(heartbeatIntervalMs, () => ctx.escalations.stop(request)),
     /** Tells a ladder that nobody wants it any more. */
-    stopEscalation: translated((request: StopRequest) => services.escalations.stop(request)),
+    stopEscalation: (request: StopRequest) => translated(ctx.escalations.stop(request)),
     /** Works out whether steps happen, and how often. */
-    decideSteps: bounded(services.decideSteps),
+    decideSteps: (request: DecideRequest) => bounded(decideSteps(ctx, request)),
     /** Writes ends of steps that the workflow decided. */
-    recordProgress: bounded(services.recordProgress),
+    recordProgress: (report: ProgressReport) => bounded(recordProgress(ctx, report)),
     /** Closes the run's row. */
-    finishRun: createFinishRun(services.closeRun),
+    finishRun: (closing: RunClosing) => asFinishActivity(closing, (end) => ctx.closeRun(end)),
     /** Takes the run of a start of a schedule, or says why there is none. */
-    submitRun: translated(services.submitScheduledRun),
+    submitRun: (start: ScheduledStart): Promise<ScheduledSubmission> =>
+      translated(ctx.submitScheduledRun(start)),
     /** Asks the run of a start of a schedule to stop. */
-    cancelScheduledRun: translated(services.cancelScheduledRun),
+    cancelScheduledRun: (run: CancelRunRequest) => translated(cancelScheduledRun(ctx.db, run)),
   };
 }
 

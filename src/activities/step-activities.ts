@@ -11,26 +11,29 @@ import type { Awaiting } from '../contracts/run.ts';
 import { callTimeOf } from '../core/call/retry.ts';
 import { nameUnit } from '../core/workflow-names.ts';
 import type { ClosedRun } from '../services/runs/closing.ts';
-import type { ExecuteStep, StepEnd, StepRequest } from '../services/steps/execution.ts';
-import type { ExecuteInline, InlineRequest, InlineResult, InlineUnit } from '../services/steps/inline.ts';
+import type { StepControl } from '../services/steps/call.ts';
+import type { StepEnd, StepRequest } from '../services/steps/execution.ts';
+import type { InlineBatchResult, InlineRequest, InlineResult, InlineUnit } from '../services/steps/inline.ts';
 import type { WaitingStep } from '../services/steps/step-end.ts';
 import { escalatedFailure, finalFailure, laterFailure, whileBeating } from './failures.ts';
 
 const largestInHistoryBytes = 4_096;
 
-export function createStepActivity(executeStep: ExecuteStep, heartbeatIntervalMs: number) {
-  return (request: StepRequest): Promise<StepActivityResult> =>
-    whileBeating(heartbeatIntervalMs, async (signal, context, onProgress) => {
-      const round = context.info.attempt;
-      const end = await executeStep(request, {
-        round,
-        remainingMs: remainingMs(context),
-        signal,
-        onProgress,
-        askedAtMs: context.info.scheduledTimestampMs,
-      });
-      return end.kind === 'succeeded' ? toDone(end) : toOther(end);
+export function asStepActivity(
+  heartbeatIntervalMs: number,
+  execute: (control: StepControl) => Promise<StepEnd>,
+): Promise<StepActivityResult> {
+  return whileBeating(heartbeatIntervalMs, async (signal, context, onProgress) => {
+    const round = context.info.attempt;
+    const end = await execute({
+      round,
+      remainingMs: remainingMs(context),
+      signal,
+      onProgress,
+      askedAtMs: context.info.scheduledTimestampMs,
     });
+    return end.kind === 'succeeded' ? toDone(end) : toOther(end);
+  });
 }
 
 type Succeeded = Extract<StepEnd, { kind: 'succeeded' }>;
@@ -87,14 +90,15 @@ function remainingMs({ info }: Context): number {
 
 const mostInHistoryBytes = 65_536;
 
-export function createInlineActivity(executeInline: ExecuteInline) {
-  return async (request: InlineRequest): Promise<InlineBatchEnd> => {
-    const startedAt = performance.now();
-    const { results, closed } = await executeInline(request);
-    const took_ms = Math.round(performance.now() - startedAt);
-    const ends = nameEnds(request.units, withFewOutputs(results));
-    return { ends, took_ms, ...(closed === null ? {} : { closed }) };
-  };
+export async function asInlineActivity(
+  { units }: InlineRequest,
+  execute: () => Promise<InlineBatchResult>,
+): Promise<InlineBatchEnd> {
+  const startedAt = performance.now();
+  const { results, closed } = await execute();
+  const took_ms = Math.round(performance.now() - startedAt);
+  const ends = nameEnds(units, withFewOutputs(results));
+  return { ends, took_ms, ...(closed === null ? {} : { closed }) };
 }
 
 /** @param ends of the units, in their order */

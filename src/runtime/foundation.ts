@@ -1,14 +1,14 @@
 /**
- * The composition root stands in this folder: configuration becomes connections, connections become services.
- * Nothing else wires, and nothing else closes. This file makes the parts that more than one process stands on:
- * log, addresses, database, registry, files, routed calls, Temporal.
+ * The composition root stands in this folder: configuration becomes connections, connections become the context of a
+ * process. Nothing else wires, and nothing else closes. This file makes the context that both processes have in
+ * common, and the parts that more than one process makes: log, files, Temporal.
  */
 
 import { type Logger, pino } from 'pino';
 import { createAddressPolicy, findOwnListeners } from '../clients/address-policy.ts';
 import { createCapabilityClient } from '../clients/capability-http.ts';
 import { createCapabilityProbe } from '../clients/capability-probe.ts';
-import { createDialGuard, type DialGuard } from '../clients/guarded-dial.ts';
+import { createDialGuard } from '../clients/guarded-dial.ts';
 import { createMediaStore } from '../clients/media/create-media-store.ts';
 import {
   connectionOf,
@@ -21,26 +21,29 @@ import { createRunWorkflows } from '../clients/temporal/run-workflows.ts';
 import { createSchedules } from '../clients/temporal/schedules.ts';
 import { addMissingSearchAttributes } from '../clients/temporal/search-attributes.ts';
 import type { Config } from '../config.ts';
-import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
+import { noTelemetry, type OpenSpan, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { type Claim, renewLeases } from '../db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
 import { createSchemaVetter } from '../schemas/schema-vetter.ts';
 import { logAudits } from '../services/access/audit-service.ts';
+import type { Ctx } from '../services/context.ts';
 import { createLeaseRenewer } from '../services/delivery/lease-renewer.ts';
-import { createFleetPoller, type FleetPoller } from '../services/fleet/fleet-poller.ts';
-import { createOwnMedia, type OwnMedia } from '../services/jobs.ts';
+import { createFleetPoller } from '../services/fleet/fleet-poller.ts';
+import { createOwnMedia } from '../services/jobs.ts';
 import { createDirectMedia } from '../services/media/direct-media.ts';
 import { createMediaLibrary } from '../services/media/media-library.ts';
 import { createRequireRoom } from '../services/media/quota.ts';
 import type { CheckTools } from '../services/pipelines/definition-checks.ts';
 import { createPipelineService } from '../services/pipelines/pipeline-service.ts';
-import { createRegistryService, type RegistryService } from '../services/registry/registry-service.ts';
+import { createRegistryService } from '../services/registry/registry-service.ts';
 import { createSchemaValidator } from '../services/registry/specs.ts';
 import { createSpeedRecorder } from '../services/registry/speed-recorder.ts';
 import { createAttemptWriter } from '../services/routing/attempt-writer.ts';
-import { createBreakers } from '../services/routing/breakers.ts';
+import { createBreakers, createHalfOpenProbes } from '../services/routing/breakers.ts';
 import { createCallRouter } from '../services/routing/call.ts';
+import { createWaitQueue } from '../services/routing/claim.ts';
+import type { Claimed, RoutingCtx } from '../services/routing/routed-call.ts';
 import { createRunContexts } from '../services/run-data/run-context.ts';
 import { createStepResults } from '../services/run-data/step-results.ts';
 import { createKnownDefinitions } from '../services/runs/definitions.ts';
@@ -86,70 +89,110 @@ function countConnections({ metrics }: Telemetry, db: Db): void {
   });
 }
 
+type ProcessParts = Pick<Ctx, 'config' | 'logger' | 'telemetry' | 'db'>;
+
+/** Registers instances, and says where they may be. */
+function createRegistry({ config, logger, db }: ProcessParts) {
+  const policy = createPolicy(config);
+  const guard = createDialGuard(policy);
+  const probe = createCapabilityProbe({ guard, deadlineMs: config.PROBE_TIMEOUT_MS });
+  const vetter = createSchemaVetter();
+  const perProject = config.INSTANCES_PER_PROJECT;
+  const registry = createRegistryService({ db, probe, logger, policy, vetter, perProject });
+  const close = async (): Promise<void> => {
+    await registry.close();
+    await probe.close();
+    await vetter.close();
+  };
+  return { parts: { policy, guard, vetter, registry }, close };
+}
+
+const answerLimitBytes = 16 * 1_048_576;
+/** Between two looks at what other processes wrote. */
+const pollMs = 250;
+
+function createLeases({ config: { LEASE_MS: leaseMs }, db, logger }: ProcessParts) {
+  return createLeaseRenewer<Claim>({
+    renew: (held) => renewLeases(db, held, leaseMs),
+    idOf: ({ attempt_id }) => attempt_id,
+    intervalMs: leaseMs / 3,
+    retryMs: leaseMs / 30,
+    logger,
+  });
+}
+
+/** The parts of routed calls that keep state. */
+function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'registry'>) {
+  const { config, db, logger, guard } = base;
+  const breakers = createBreakers(base);
+  return {
+    client: createCapabilityClient({ guard, answerLimitBytes, livenessIntervalMs: config.LIVENESS_MS }),
+    fleet: createFleetPoller({ db, intervalMs: pollMs, logger }),
+    speed: createSpeedRecorder(base),
+    leases: createLeases(base),
+    validator: createSchemaValidator(base),
+    breakers,
+    halfOpenProbes: createHalfOpenProbes({ ...base, breakers }),
+    attemptWriter: createAttemptWriter(base),
+    waitQueue: createWaitQueue(),
+    attemptSpans: new WeakMap<Claimed, OpenSpan>(),
+  };
+}
+
+/** The parts that take runs: requests in the server, steps and schedules in the worker. */
+function createIntake(
+  parts: Pick<Ctx, 'config' | 'db' | 'fleet' | 'ownMedia' | 'telemetry'> & { vet: CheckTools['vet'] },
+) {
+  const { db, fleet, vet, ownMedia, telemetry, config } = parts;
+  const pipelines = createPipelineService(db, { fleet, vet });
+  return {
+    db,
+    ownMedia,
+    mostOpenRuns: config.OPEN_RUNS_PER_PROJECT,
+    telemetry,
+    pipelines,
+    definitions: createKnownDefinitions({ db, pipelines }),
+    checkForRun: pipelines.checkForRun,
+    decideDispatch: createDecideDispatch(fleet),
+  };
+}
+
 export type Foundation = Awaited<ReturnType<typeof createFoundation>>;
 
-/** What both processes stand on: the database and what is built from it alone. */
+/** Makes the context that server and worker have in common. */
 export async function createFoundation(config: Config, logger: Logger, telemetry: Telemetry = noTelemetry) {
   await migrate(config.DATABASE_URL);
   const db = connectDatabase(config.DATABASE_URL, config.DATABASE_POOL);
   countConnections(telemetry, db);
   logAudits(db, logger);
-  const policy = createPolicy(config);
-  const guard = createDialGuard(policy);
-  const probe = createCapabilityProbe({ guard, deadlineMs: config.PROBE_TIMEOUT_MS });
-  const vetter = createSchemaVetter();
+  const base: ProcessParts = { config, logger, telemetry, db };
+  const registering = createRegistry(base);
+  const own = { ...base, ...registering.parts, ownMedia: createOwnMedia(db) };
+  const routing = createRouting(own);
+  const { attemptWriter, breakers, client, fleet, leases, speed } = routing;
+  const intake = createIntake({ ...own, fleet, vet: own.vetter.vet });
+  const { library: media, direct: directMedia } = await createMedia(config, db);
   const contexts = createRunContexts(db);
   const results = createStepResults(db);
-  const registry = createRegistryService({
-    db,
-    probe,
-    logger,
-    policy,
-    vetter,
-    perProject: config.INSTANCES_PER_PROJECT,
-  });
-  const ownMedia = createOwnMedia(db);
+  const { definitions } = intake;
+  const parts: RoutingCtx = { ...own, ...routing, contexts, results, definitions, media };
+  const calls = createCallRouter(parts);
+  const ctx: Ctx = { ...parts, callCapability: calls.callCapability };
   return {
-    db,
-    telemetry,
-    ownMedia,
-    policy,
-    guard,
-    contexts,
-    results,
-    registry,
-    vetter,
-    mostOpenRuns: config.OPEN_RUNS_PER_PROJECT,
+    ctx,
+    intake,
+    directMedia,
+    start: fleet.start,
+    /** Calls that are ended now may wait for the database some seconds, not longer. */
+    finish: attemptWriter.finish,
     close: async (): Promise<void> => {
-      await registry.close();
-      await probe.close();
-      await vetter.close();
+      await calls.close();
+      await fleet.stop();
+      leases.stop();
+      await Promise.all([attemptWriter.settled(), speed.stop(), breakers.settled(), client.close()]);
+      await registering.close();
       await db.destroy();
     },
-  };
-}
-
-/** What takes runs, in both processes: requests in the server, steps and schedules in the worker. */
-export function createIntake(
-  {
-    db,
-    ownMedia,
-    mostOpenRuns,
-    telemetry,
-  }: Pick<Foundation, 'db' | 'ownMedia' | 'mostOpenRuns' | 'telemetry'>,
-  tools: CheckTools & { readonly fleet: Pick<FleetPoller, 'of'> },
-) {
-  const pipelines = createPipelineService(db, tools);
-  const definitions = createKnownDefinitions({ db, pipelines });
-  return {
-    db,
-    ownMedia,
-    mostOpenRuns,
-    telemetry,
-    pipelines,
-    definitions,
-    checkForRun: pipelines.checkForRun,
-    decideDispatch: createDecideDispatch(tools.fleet),
   };
 }
 
@@ -161,8 +204,6 @@ export function createLogger(
 ): Logger {
   return pino({ level: config.LOG_LEVEL, base: { process }, mixin: fields });
 }
-
-export type MediaParts = Awaited<ReturnType<typeof createMedia>>;
 
 /** The files of all projects, in both processes; `direct` are the ways past them that the API gives. */
 export async function createMedia(config: Config, db: Db) {
@@ -178,70 +219,6 @@ export async function createMedia(config: Config, db: Db) {
     limitBytes: config.MEDIA_LIMIT_BYTES,
   });
   return { library, direct };
-}
-
-const answerLimitBytes = 16 * 1_048_576;
-/** Between two looks at what other processes wrote. */
-const pollMs = 250;
-
-interface RouterTools {
-  readonly db: Db;
-  readonly guard: DialGuard;
-  readonly registry: RegistryService;
-  readonly ownMedia: OwnMedia;
-  readonly telemetry: Telemetry;
-}
-
-export type Router = ReturnType<typeof createRouter>;
-
-function createLeases({ LEASE_MS: leaseMs }: Config, db: Db, logger: Logger) {
-  return createLeaseRenewer<Claim>({
-    renew: (held) => renewLeases(db, held, leaseMs),
-    idOf: ({ attempt_id }) => attempt_id,
-    intervalMs: leaseMs / 3,
-    retryMs: leaseMs / 30,
-    logger,
-  });
-}
-
-/** What makes routed calls, in both processes. */
-export function createRouter(config: Config, logger: Logger, tools: RouterTools) {
-  const { db, guard } = tools;
-  const client = createCapabilityClient({ guard, answerLimitBytes, livenessIntervalMs: config.LIVENESS_MS });
-  const fleet = createFleetPoller({ db, intervalMs: pollMs, logger });
-  const speed = createSpeedRecorder({ db, logger });
-  const leases = createLeases(config, db, logger);
-  const validator = createSchemaValidator({ db });
-  const breakers = createBreakers({ db, logger });
-  const attemptWriter = createAttemptWriter(db, logger);
-  const { LEASE_MS: leaseMs } = config;
-  const calls = createCallRouter({
-    ...tools,
-    client,
-    fleet,
-    validator,
-    speed,
-    leases,
-    breakers,
-    attemptWriter,
-    leaseMs,
-    transientTexts: config.TRANSIENT_TEXTS,
-    logger,
-  });
-  return {
-    callCapability: calls.callCapability,
-    fleet,
-    validator,
-    start: () => fleet.start(),
-    /** Calls that are ended now may wait for the database some seconds, not longer. */
-    finish: attemptWriter.finish,
-    close: async (): Promise<void> => {
-      await calls.close();
-      await fleet.stop();
-      leases.stop();
-      await Promise.all([attemptWriter.settled(), speed.stop(), breakers.settled(), client.close()]);
-    },
-  };
 }
 
 export type Temporal = ReturnType<typeof createTemporal>;

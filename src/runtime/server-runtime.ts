@@ -21,7 +21,6 @@ import { createAliasService } from '../services/pipelines/pipeline-service.ts';
 import { createPublisherService } from '../services/registry/publisher-service.ts';
 import { createCheckDecision, createInputChecks } from '../services/reviews/input.ts';
 import { createReviewService } from '../services/reviews/review-service.ts';
-import { createDecisionService } from '../services/routing/decisions.ts';
 import { createEventFeed } from '../services/runs/events.ts';
 import { createRerunRun } from '../services/runs/rerun.ts';
 import { createRunService } from '../services/runs/run-service.ts';
@@ -36,13 +35,8 @@ import { createWebhookService } from '../services/webhooks/webhook-service.ts';
 import {
   consoleUrlOf,
   createFoundation,
-  createIntake,
-  createMedia,
-  createRouter,
   createTemporal,
   type Foundation,
-  type MediaParts,
-  type Router,
   type Temporal,
 } from './foundation.ts';
 import { createKeeping, createOutbox, type RunningOutbox } from './maintenance.ts';
@@ -67,9 +61,7 @@ interface Base {
   readonly config: Config;
   readonly logger: Logger;
   readonly foundation: Foundation;
-  readonly router: Router;
   readonly temporal: Temporal;
-  readonly media: MediaParts;
   readonly outbox: RunningOutbox;
   readonly healthDb: Db;
   /** For lists, sums and exports of what has been: calls never wait for them. */
@@ -87,17 +79,15 @@ function linksTo({ TEMPORAL_UI_URL }: Config, { namespace }: Temporal, consoleUr
 /** Runs, and what becomes one: definitions, schedules. */
 function createRunServices({ config, logger, foundation, ...base }: Base) {
   const { temporal, outbox, consoleUrl } = base;
-  const { library: media, direct: directMedia } = base.media;
-  const { db, vetter } = foundation;
-  const { fleet } = base.router;
+  const { ctx, intake, directMedia } = foundation;
+  const { db, fleet, media } = ctx;
   const events = createEventFeed({ db, logger });
   const readRunFrames = createRunFrames(db);
   const stream = createStreamFeed({ db, readRunFrames, logger });
-  const intake = createIntake(foundation, { fleet, vet: vetter.vet });
   const { pipelines } = intake;
   const { schedules } = temporal;
   const runs = createRunService({
-    ...foundation,
+    ...ctx,
     historyDb: base.historyDb,
     delivery: outbox.runs,
     feed: events,
@@ -107,11 +97,11 @@ function createRunServices({ config, logger, foundation, ...base }: Base) {
     reruns: createRerunRun({ ...intake, media }),
   });
   return {
-    parts: { definitions: intake.definitions, events, frames: stream },
+    parts: { events, frames: stream },
     services: {
       pipelines,
       aliases: createAliasService(db),
-      jobs: createJobService({ db, media, ownMedia: foundation.ownMedia }),
+      jobs: createJobService({ db, media, ownMedia: ctx.ownMedia }),
       media,
       directMedia,
       runs,
@@ -126,10 +116,9 @@ function createRunServices({ config, logger, foundation, ...base }: Base) {
 }
 
 /** Routed calls that no run makes, and the ladder's questions and answers. */
-function createCallServices({ config, logger, foundation, router, temporal, outbox, ...base }: Base) {
-  const { historyDb, consoleUrl } = base;
-  const { db, contexts, vetter } = foundation;
-  const { fleet, validator, callCapability } = router;
+function createCallServices({ config, logger, foundation: { ctx }, temporal, outbox, ...base }: Base) {
+  const { consoleUrl } = base;
+  const { db, contexts, vetter, fleet, validator, callCapability } = ctx;
   const calls = createCallService({ db, fleet, callCapability, logger });
   const escalations = createEscalationService({
     db,
@@ -140,14 +129,13 @@ function createCallServices({ config, logger, foundation, router, temporal, outb
     logger,
     vet: vetter.vet,
     startSoon: outbox.escalations.startSoon,
-    telemetry: foundation.telemetry,
+    telemetry: ctx.telemetry,
     web: linksTo(config, temporal, consoleUrl),
   });
   const checkDecision = createCheckDecision({ db, fleet, validator, contexts });
   return {
     services: {
       calls,
-      decisions: createDecisionService({ db, historyDb, fleet, validator }),
       inputChecks: createInputChecks({ db, fleet, validator }),
       escalations,
       reviews: createReviewService({ db, checkDecision, delivery: outbox.reviews }),
@@ -161,7 +149,9 @@ function createCallServices({ config, logger, foundation, router, temporal, outb
 /** Who may come in, what it cost, and how the process fares. */
 function createOfficeServices({
   config,
-  foundation: { db, registry, policy },
+  foundation: {
+    ctx: { db, policy },
+  },
   webhookSender: sender,
   temporal: { workflows },
   healthDb,
@@ -173,7 +163,6 @@ function createOfficeServices({
     access: createAccessService(db, { keyEnvironment, publicUrl }),
     erasures: createErasureService(db),
     audit: createAuditService(historyDb),
-    registry,
     publishers: createPublisherService(db),
     skills: createSkillService(db),
     cache: createCacheService(db),
@@ -212,8 +201,7 @@ function createServices(base: Base, signIn: SignInService | null) {
   const calls = createCallServices(base);
   const ctx: ServerCtx = {
     ...base,
-    ...base.foundation,
-    ...base.router,
+    ...base.foundation.ctx,
     ...runs.parts,
     ...createOfficeServices(base),
     ...runs.services,
@@ -234,33 +222,30 @@ export async function createServerRuntime(
   { logger, publicUrl, telemetry = noTelemetry }: ServerTools,
 ) {
   const foundation = await createFoundation(config, logger, telemetry);
-  const { db, registry } = foundation;
-  const router = createRouter(config, logger, foundation);
+  const { db, registry, media, guard } = foundation.ctx;
   const temporal = createTemporal(config);
   await awaitTemporal(temporal, logger);
   const consoleUrl = (): string => consoleUrlOf(config, publicUrl());
   const outbox = createOutbox(config, { ...temporal, db, logger, publicUrl, consoleUrl });
-  const webhookSender = createWebhookSender(foundation.guard);
-  const media = await createMedia(config, db);
+  const webhookSender = createWebhookSender(guard);
   const tools = { db, logger, registry, outbox, webhookSender };
   const signIn = await createSignIn(config, { db, logger, publicUrl });
-  const parts = { ...temporal, ...telemetry, ...tools, media: media.library, signIn };
+  const parts = { ...temporal, ...telemetry, ...tools, media, signIn };
   const keeping = createKeeping(config, parts);
   const dbs = connectAside(config);
-  const base = { config, foundation, router, temporal, media, ...dbs, ...tools, publicUrl, consoleUrl };
+  const base = { config, foundation, temporal, ...dbs, ...tools, publicUrl, consoleUrl };
   const { ctx, close } = createServices(base, signIn);
-  await router.start();
+  await foundation.start();
   keeping.start();
   return {
     ctx,
     close: async (): Promise<void> => {
-      router.finish();
+      foundation.finish();
       await close();
       await keeping.stop();
       await signIn?.close();
       await webhookSender.close();
       await outbox.settled();
-      await router.close();
       await temporal.close();
       await Promise.all(Object.values(dbs).map((aside) => aside.destroy()));
       await foundation.close();

@@ -1,77 +1,53 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { noTelemetry } from '../core/telemetry/telemetry.ts';
-import type { CancelRunRequest } from '../core/workflow-payloads.ts';
 import { createCachedCalls } from '../services/cache/cached-calls.ts';
+import type { Ctx, WorkerCtx } from '../services/context.ts';
 import { createLadderService } from '../services/escalation/ladder/ladder-service.ts';
-import { type CloseDependencies, type CloseRun, createCloseRun } from '../services/runs/closing.ts';
+import { createCloseRun } from '../services/runs/closing.ts';
 import { createSubmitOriginatedRun } from '../services/runs/submission.ts';
-import { cancelScheduledRun, createSubmitScheduledRun } from '../services/schedules/scheduled-runs.ts';
-import { createDecideSteps } from '../services/steps/conditions.ts';
-import {
-  createExecuteRevision,
-  createExecuteStep,
-  type ExecuteDependencies,
-  type StepEnd,
-} from '../services/steps/execution.ts';
-import { createGoingCalls } from '../services/steps/in-flight-steps.ts';
-import { createExecuteInline } from '../services/steps/inline.ts';
-import { type ProgressReport, recordProgress } from '../services/steps/step-end.ts';
-import { createSubmitSubRun } from '../services/steps/sub-run.ts';
-import { createFoundation, createIntake, createMedia, createRouter } from './foundation.ts';
+import { createSubmitScheduledRun } from '../services/schedules/scheduled-runs.ts';
+import type { StepEnd } from '../services/steps/execution.ts';
+import { createInFlightSteps } from '../services/steps/in-flight-steps.ts';
+import { createFoundation, type Foundation } from './foundation.ts';
 
-/** The services behind the activities. */
+/** The services of the worker that are no functions of its context yet. */
+function createServices(ctx: Ctx, { intake }: Foundation) {
+  const { db } = ctx;
+  const { openForStep, ...escalations } = createLadderService(ctx);
+  const { checkForRun, decideDispatch, mostOpenRuns } = intake;
+  return {
+    checkForRun,
+    decideDispatch,
+    mostOpenRuns,
+    escalations,
+    openForStep: (_, failed) => openForStep(failed),
+    closeRun: createCloseRun(ctx),
+    submitScheduledRun: createSubmitScheduledRun({ db, createRun: createSubmitOriginatedRun(intake) }),
+  } satisfies Partial<WorkerCtx>;
+}
+
+/** The context of the activities. */
 export async function createWorkerRuntime(config: Config, logger: Logger, telemetry = noTelemetry) {
   const foundation = await createFoundation(config, logger, telemetry);
-  const { db, contexts, results } = foundation;
-  const router = createRouter(config, logger, foundation);
-  const { callCapability, fleet, validator } = router;
-  const intake = createIntake(foundation, { fleet, vet: foundation.vetter.vet });
-  const { library: media } = await createMedia(config, db);
-  const { throughCache, close } = createCachedCalls({ ...foundation, ...router, media, logger });
-  const steps = { db, contexts, results, callCapability, throughCache, telemetry };
-  const executeRevision = createExecuteRevision(steps);
-  const escalations = createLadderService({ ...steps, fleet, validator, executeRevision });
-  const running = createRunServices({ db, contexts, results, telemetry });
-  const { going, ...executing } = createStepServices(
-    { ...steps, media, openForStep: escalations.openForStep, submitSubRun: createSubmitSubRun(intake) },
-    running.closeRun,
-  );
-  await router.start();
+  const { ctx: common } = foundation;
+  const inFlightSteps = createInFlightSteps<StepEnd>();
+  const resultCache = createCachedCalls(common);
+  const ctx: WorkerCtx = { ...common, ...createServices(common, foundation), inFlightSteps, resultCache };
+  await foundation.start();
   return {
-    services: {
-      ...executing,
-      escalations,
-      ...running,
-      submitScheduledRun: createSubmitScheduledRun({ db, createRun: createSubmitOriginatedRun(intake) }),
-      cancelScheduledRun: (run: CancelRunRequest) => cancelScheduledRun(db, run),
-    },
+    ctx,
     /** Short steps are left to other workers from now on. */
-    retire: going.retire,
+    retire: inFlightSteps.retire,
     /** Calls that end from now on wait for the database some seconds, not longer. */
     finish: (): void => {
-      going.abandon();
-      router.finish();
+      inFlightSteps.abandon();
+      foundation.finish();
     },
     close: async (): Promise<void> => {
-      await going.settled();
-      close();
-      await router.close();
+      await inFlightSteps.settled();
+      resultCache.close();
       await foundation.close();
     },
-  };
-}
-
-function createStepServices(dependencies: Omit<ExecuteDependencies, 'going'>, closeRun: CloseRun) {
-  const going = createGoingCalls<StepEnd>();
-  const executeStep = createExecuteStep({ ...dependencies, going });
-  return { going, executeStep, executeInline: createExecuteInline({ executeStep, going, closeRun }) };
-}
-
-function createRunServices(dependencies: CloseDependencies) {
-  return {
-    decideSteps: createDecideSteps(dependencies),
-    recordProgress: (report: ProgressReport) => recordProgress(dependencies.db, report),
-    closeRun: createCloseRun(dependencies),
   };
 }

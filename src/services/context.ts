@@ -5,29 +5,45 @@
  */
 import type { Logger } from 'pino';
 import type { AddressPolicy } from '../clients/address-policy.ts';
+import type { CapabilityClient } from '../clients/capability-http.ts';
 import type { DialGuard } from '../clients/guarded-dial.ts';
 import type { RunWorkflows } from '../clients/temporal/run-workflows.ts';
 import type { TemporalSchedules } from '../clients/temporal/schedules.ts';
 import type { WebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
+import type { Claim } from '../db/attempt/attempt.ts';
 import type { Db } from '../db/connect.ts';
 import type { SchemaVetter } from '../schemas/schema-vetter.ts';
+import type { CachedCalls } from './cache/cached-calls.ts';
+import type { LeaseRenewer } from './delivery/lease-renewer.ts';
 import type { EscalationDelivery } from './escalation/ladder/delivery.ts';
+import type { LadderService } from './escalation/ladder/ladder-service.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
 import type { OwnMedia } from './jobs.ts';
 import type { DirectMedia } from './media/direct-media.ts';
 import type { MediaLibrary } from './media/media-library.ts';
+import type { RegistryService } from './registry/registry-service.ts';
 import type { SchemaValidator } from './registry/specs.ts';
+import type { SpeedRecorder } from './registry/speed-recorder.ts';
 import type { ReviewDelivery } from './reviews/delivery.ts';
+import type { AttemptWriter } from './routing/attempt-writer.ts';
+import type { Breakers, HalfOpenProbes } from './routing/breakers.ts';
+import type { AttemptSpans } from './routing/call-telemetry.ts';
+import type { WaitQueue } from './routing/claim.ts';
 import type { CallCapability } from './routing/routed-call.ts';
 import type { RunContexts } from './run-data/run-context.ts';
 import type { StepResults } from './run-data/step-results.ts';
+import type { CloseRun } from './runs/closing.ts';
 import type { KnownDefinitions } from './runs/definitions.ts';
 import type { RunDelivery } from './runs/delivery.ts';
 import type { EventFeed } from './runs/events.ts';
+import type { PrepareDependencies } from './runs/preparation.ts';
 import type { ScheduleDelivery } from './schedules/delivery.ts';
+import type { SubmitScheduledRun } from './schedules/scheduled-runs.ts';
 import type { Services } from './services.ts';
+import type { OpenForStep, StepEnd } from './steps/execution.ts';
+import type { InFlightSteps } from './steps/in-flight-steps.ts';
 import type { StreamFeed } from './stream/stream-feed.ts';
 import type { WebLinks } from './web-links.ts';
 
@@ -45,14 +61,45 @@ export interface Ctx {
   readonly vetter: SchemaVetter;
   /** Checks inputs and outputs by the schemas of capabilities. */
   readonly validator: SchemaValidator;
+  /** Registers instances, and vets them. */
+  readonly registry: RegistryService;
   /** The view of all instances. */
   readonly fleet: FleetPoller;
+  /** Sends requests to instances. */
+  readonly client: CapabilityClient;
+  /** Writes claims and ends of attempts, in batches. */
+  readonly attemptWriter: AttemptWriter;
+  /** Renews the leases of open attempts. */
+  readonly leases: LeaseRenewer<Claim>;
+  readonly breakers: Breakers;
+  /** Lets one call through to an instance whose breaker is half open. */
+  readonly halfOpenProbes: HalfOpenProbes;
+  /** Calls that wait for a slot. */
+  readonly waitQueue: WaitQueue;
+  /** Records how fast instances answer. */
+  readonly speed: SpeedRecorder;
+  readonly attemptSpans: AttemptSpans;
   readonly callCapability: CallCapability;
   readonly definitions: KnownDefinitions;
   readonly contexts: RunContexts;
   readonly results: StepResults;
   readonly media: MediaLibrary;
   readonly ownMedia: OwnMedia;
+}
+
+/** The last fields are services that are no functions of the context yet. */
+export interface WorkerCtx
+  extends Ctx,
+    Pick<PrepareDependencies, 'checkForRun' | 'decideDispatch' | 'mostOpenRuns'> {
+  /** Steps whose calls this process makes. */
+  readonly inFlightSteps: InFlightSteps<StepEnd>;
+  /** Shares results of equal calls. */
+  readonly resultCache: CachedCalls;
+  /** Opens the ladder of a step. It is a field because ladders execute steps too. */
+  readonly openForStep: OpenForStep;
+  readonly escalations: Omit<LadderService, 'openForStep'>;
+  readonly closeRun: CloseRun;
+  readonly submitScheduledRun: SubmitScheduledRun;
 }
 
 /** What the server asks of Temporal. */
@@ -81,6 +128,7 @@ export interface ServerCtx extends Ctx, Services {
   readonly outbox: Outbox;
   readonly webhookSender: WebhookSender;
   readonly directMedia: DirectMedia;
+  readonly registry: RegistryService;
   readonly media: MediaLibrary;
   /** Wakes those who wait for events of a run. */
   readonly events: EventFeed;

@@ -16,7 +16,6 @@ import type { PublisherService } from './registry/publisher-service.ts';
 import type { RegistryService } from './registry/registry-service.ts';
 import type { InputChecks } from './reviews/input.ts';
 import type { ReviewService } from './reviews/review-service.ts';
-import type { DecisionService } from './routing/decisions.ts';
 import type { RunService } from './runs/run-service.ts';
 import type { ScheduleService } from './schedules/schedule-service.ts';
 import type { SkillService } from './skills/skill-service.ts';
@@ -32,7 +31,6 @@ export interface Services {
   readonly registry: Pick<RegistryService, 'register' | 'heartbeat' | 'deregister' | 'list' | 'get'>;
   readonly publishers: PublisherService;
   readonly calls: Pick<CallService, 'exec'>;
-  readonly decisions: DecisionService;
   readonly inputChecks: InputChecks;
   readonly pipelines: PipelineService;
   readonly aliases: AliasService;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createFinishRun } from '../../src/activities/create-activities.ts';
+import { asFinishActivity } from '../../src/activities/create-activities.ts';
 import { AppError } from '../../src/errors/app-error.ts';
 import type { RunClosing } from '../../src/services/runs/closing.ts';
 import { aMockActivity } from '../support/mock-activity.ts';
@@ -12,13 +12,13 @@ async function finish(
   { attempt, fault, always = false }: { attempt: number; fault: Error; always?: boolean },
 ) {
   const tried: RunClosing[] = [];
-  const finishRun = createFinishRun(async (one) => {
+  const close = async (one: RunClosing): Promise<RunClosing> => {
     tried.push(one);
     if (always || tried.length === 1) throw fault;
     return one;
-  });
+  };
   const end = await aMockActivity({ attempt })
-    .run(finishRun, closing)
+    .run(() => asFinishActivity(closing, close))
     .catch((error: unknown) => error);
   return { tried, end };
 }

@@ -1,24 +1,32 @@
 import type { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, it } from 'vitest';
 import type { InlineBatchEnd } from '../../src/activities/step-activities.ts';
-import { createInlineActivity } from '../../src/activities/step-activities.ts';
+import { asInlineActivity } from '../../src/activities/step-activities.ts';
+import type { WorkerCtx } from '../../src/services/context.ts';
 import type { StepEnd } from '../../src/services/steps/execution.ts';
-import { createGoingCalls } from '../../src/services/steps/in-flight-steps.ts';
-import { createExecuteInline, type InlineResult, type InlineUnit } from '../../src/services/steps/inline.ts';
+import { createInFlightSteps } from '../../src/services/steps/in-flight-steps.ts';
+import {
+  executeInline,
+  type InlineBatchResult,
+  type InlineRequest,
+  type InlineResult,
+  type InlineUnit,
+} from '../../src/services/steps/inline.ts';
 import { aMockActivity } from '../support/mock-activity.ts';
 
 async function run(
   environment: MockActivityEnvironment,
-  activity: ReturnType<typeof createInlineActivity>,
+  execute: (request: InlineRequest) => Promise<InlineBatchResult>,
   units: readonly InlineUnit[] = [],
 ): Promise<InlineBatchEnd['ends']> {
-  const { ends } = (await environment.run(activity, { run_id: 'run_1', units })) as InlineBatchEnd;
+  const request = { run_id: 'run_1', units };
+  const activity = () => asInlineActivity(request, () => execute(request));
+  const { ends } = (await environment.run(activity)) as InlineBatchEnd;
   return ends;
 }
 async function endsOf(results: readonly InlineResult[]) {
-  const activity = createInlineActivity(async () => ({ results, closed: null }));
   const units = results.map((_, at) => ({ step_id: `s${at}`, total_timeout_ms: 1 }));
-  return run(aMockActivity({}), activity, units);
+  return run(aMockActivity({}), async () => ({ results, closed: null }), units);
 }
 function done(output: string): Extract<StepEnd, { kind: 'succeeded' }> {
   const attempt = { endpoint: 'http://one', cost_usd: 0.5, duration_ms: 7 } as never;
@@ -27,7 +35,6 @@ function done(output: string): Extract<StepEnd, { kind: 'succeeded' }> {
 
 it('tells what became of each unit, by its name', async () => {
   const results: InlineResult[] = [done('A'), 'left', 'again', done('B')];
-  const activity = createInlineActivity(async () => ({ results, closed: null }));
   const names = [
     { step_id: 'a' },
     { step_id: 'many', item: 2 },
@@ -36,7 +43,7 @@ it('tells what became of each unit, by its name', async () => {
   ];
   const ends = await run(
     aMockActivity({}),
-    activity,
+    async () => ({ results, closed: null }),
     names.map((unit) => ({ ...unit, total_timeout_ms: 1 })),
   );
   const known = { endpoint: 'http://one', cost_usd: 0.5, duration_ms: 7 };
@@ -56,17 +63,17 @@ it('outputs travel into the history as long as all together are small', async ()
 
 it('a cancellation cuts nothing: no run cancels a batch, only a machine that stood still', async () => {
   const environment = aMockActivity({});
-  const executeInline = createExecuteInline({
-    going: createGoingCalls(),
-    closeRun: () => Promise.reject(new Error('nothing is closed')),
-    executeStep: async (_, { signal }) => {
+  const ctx = { inFlightSteps: createInFlightSteps<StepEnd>() } as WorkerCtx;
+  const options: Parameters<typeof executeInline>[2] = {
+    longestMs: 250,
+    close: () => Promise.reject(new Error('nothing is closed')),
+    execute: async (_ctx, _request, { signal }) => {
       environment.cancel();
       await new Promise(setImmediate);
       return signal.aborted ? { kind: 'cancelled' } : done('A');
     },
-  });
+  };
   const units = [{ step_id: 'a', total_timeout_ms: 60_000 }];
-  expect(await run(environment, createInlineActivity(executeInline), units)).toMatchObject({
-    a: { output: 'A' },
-  });
+  const ends = await run(environment, (request) => executeInline(ctx, request, options), units);
+  expect(ends).toMatchObject({ a: { output: 'A' } });
 });

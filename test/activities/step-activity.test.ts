@@ -3,11 +3,10 @@ import { ActivityCancellationDetails } from '@temporalio/common';
 import type { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, it } from 'vitest';
 import type { StepActivityResult } from '../../src/activities/step-activities.ts';
-import { createStepActivity } from '../../src/activities/step-activities.ts';
-import type { ExecuteStep, StepEnd, StepRequest } from '../../src/services/steps/execution.ts';
+import { asStepActivity } from '../../src/activities/step-activities.ts';
+import type { StepControl } from '../../src/services/steps/call.ts';
+import type { StepEnd, StepRequest } from '../../src/services/steps/execution.ts';
 import { aMockActivity } from '../support/mock-activity.ts';
-
-type Control = Parameters<ExecuteStep>[1];
 
 const request: StepRequest = { run_id: 'run_1', step_id: 'a', revision: 0 };
 
@@ -20,14 +19,14 @@ function succeeded(output: string | null = 'ok'): StepEnd {
 function run(
   execute: (
     asked: StepRequest,
-    control: Control,
+    control: StepControl,
     cancel: MockActivityEnvironment['cancel'],
   ) => StepEnd | Promise<StepEnd>,
   { info, asked = request }: { info?: Partial<Info>; asked?: StepRequest } = {},
 ): Promise<StepActivityResult> {
   const environment = aMockActivity({ scheduledTimestampMs: Date.now(), ...info });
-  const activity = createStepActivity(async (own, control) => execute(own, control, environment.cancel), 5);
-  return environment.run(activity, asked);
+  const step = async (control: StepControl) => execute(asked, control, environment.cancel);
+  return environment.run(() => asStepActivity(5, step));
 }
 
 it('tells the workflow who made the step, for how much and how long', async () => {

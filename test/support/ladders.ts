@@ -14,6 +14,7 @@ import type { JsonObject, Priority } from '../../src/contracts/primitives.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
 import { createWorkerRuntime } from '../../src/runtime/worker-runtime.ts';
 import type { Advanced } from '../../src/services/escalation/ladder/stored-ladder.ts';
+import { executeStep } from '../../src/services/steps/execution.ts';
 import { type CallOptions, startTestApi, type TestApi } from './api.ts';
 import { registerInstance } from './direct-calls.ts';
 import { aRun } from './factories.ts';
@@ -132,7 +133,7 @@ export async function startLadderWorld(models: Readonly<Record<string, number>>)
   const instances: RunningInstance[] = [];
   for (const model of Object.entries(models)) instances.push(await startModel(api, provider, model));
   const [worker, other] = await Promise.all([startWorker(api), startWorker(api)]);
-  const { executeStep, escalations } = worker.services;
+  const { escalations } = worker.ctx;
   const shown = (): readonly Shown[] => provider.requests.map(({ body }) => readShown(body));
 
   const keys = new Map<string, string>();
@@ -146,7 +147,7 @@ export async function startLadderWorld(models: Readonly<Record<string, number>>)
 
   const escalate = async (run_id: string, round: number): Promise<FailedRun> => {
     const request = { run_id, step_id: 'a', revision: 0, escalates: true };
-    const end = await executeStep(request, control(round));
+    const end = await executeStep(worker.ctx, request, control(round));
     if (end.kind !== 'escalated') throw new Error(`the step was to escalate: ${JSON.stringify(end)}`);
     return { run_id, place: end.place };
   };
@@ -158,7 +159,7 @@ export async function startLadderWorld(models: Readonly<Record<string, number>>)
     shown,
     advance,
     advanceAgain: ({ escalation_id, transition }) =>
-      other.services.escalations.advance({
+      other.ctx.escalations.advance({
         escalation_id,
         transition,
         signal: new CancelSource(),

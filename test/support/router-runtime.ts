@@ -1,26 +1,23 @@
 import type { Logger } from 'pino';
 import type { Config } from '../../src/config.ts';
-import { createFoundation, createRouter } from '../../src/runtime/foundation.ts';
+import { createFoundation } from '../../src/runtime/foundation.ts';
 import { createCallService } from '../../src/services/calls/call-service.ts';
 
 /** A router, with direct calls as the API offers them, and nothing else. */
 export async function createRouterRuntime(config: Config, logger: Logger) {
   const foundation = await createFoundation(config, logger);
-  const router = createRouter(config, logger, foundation);
-  const { callCapability, fleet, validator } = router;
-  const { registry, ownMedia } = foundation;
-  const calls = createCallService({ db: foundation.db, fleet, callCapability, logger });
-  await router.start();
+  const { ctx } = foundation;
+  const { db, callCapability, fleet, registry } = ctx;
+  const calls = createCallService({ db, fleet, callCapability, logger });
+  await foundation.start();
   return {
+    ctx,
     callCapability,
     calls,
     fleet,
-    validator,
-    ownMedia,
     registry,
     close: async (): Promise<void> => {
       await calls.close();
-      await router.close();
       await foundation.close();
     },
   };

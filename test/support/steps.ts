@@ -1,6 +1,6 @@
 /**
  * Steps as a worker executes them, without Temporal: the real router with instances made for tests, and the services
- * behind `executeStep` on a database of their own. Sub-runs are rows and nothing else.
+ * behind `executeStep` on a database of their own. Sub-runs are rows that no server starts.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,42 +11,46 @@ import { createFileMediaStore } from '../../src/clients/media/file-store.ts';
 import { ConfigSchema } from '../../src/config.ts';
 import { Registration } from '../../src/contracts/capability.ts';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
-import type { Failure } from '../../src/contracts/primitives.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
 import type { InstanceSnapshot } from '../../src/core/routing/types.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { createCachedCalls, type ThroughCache } from '../../src/services/cache/cached-calls.ts';
+import type { WorkerCtx } from '../../src/services/context.ts';
 import { createMediaLibrary, type MediaLibrary } from '../../src/services/media/media-library.ts';
 import { createRequireRoom } from '../../src/services/media/quota.ts';
+import { createPipelineService } from '../../src/services/pipelines/pipeline-service.ts';
 import { createRunContexts } from '../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../src/services/run-data/step-results.ts';
 import { createCloseRun } from '../../src/services/runs/closing.ts';
-import { createDecideSteps, type DecideSteps } from '../../src/services/steps/conditions.ts';
+import { createKnownDefinitions } from '../../src/services/runs/definitions.ts';
+import { type DecideRequest, decideSteps } from '../../src/services/steps/conditions.ts';
 import {
-  createExecuteStep,
+  executeStep,
   type OpenForStep,
   type StepEnd,
   type StepRequest,
 } from '../../src/services/steps/execution.ts';
-import { createGoingCalls, type GoingCalls } from '../../src/services/steps/in-flight-steps.ts';
-import { createExecuteInline, type ExecuteInline } from '../../src/services/steps/inline.ts';
-import type { SubRunOrder } from '../../src/services/steps/sub-run.ts';
+import { createInFlightSteps } from '../../src/services/steps/in-flight-steps.ts';
+import {
+  executeInline,
+  type InlineBatchResult,
+  type InlineRequest,
+  inWorker,
+} from '../../src/services/steps/inline.ts';
 import { useDatabase } from './database.ts';
-import { aProject, aRun, type StoredRun } from './factories.ts';
+import { aProject, type StoredRun } from './factories.ts';
 import { type Instance, type InstanceOptions, startInstance } from './fleet.ts';
 import { createRouterRuntime } from './router-runtime.ts';
 import { waitFor } from './wait.ts';
 
 export interface Worker {
   /** @param longestMs of a batch; default: a real one's */
-  readonly inline: (longestMs?: number) => ExecuteInline;
-  readonly going: GoingCalls<StepEnd>;
+  readonly inline: (longestMs?: number) => (request: InlineRequest) => Promise<InlineBatchResult>;
+  readonly ctx: WorkerCtx;
   readonly execute: (run: Pick<StoredRun, 'run_id'>, step: StepOf) => Promise<StepEnd>;
-  readonly decide: DecideSteps;
+  readonly decide: (request: DecideRequest) => ReturnType<typeof decideSteps>;
   /** As its process would be when it ends. */
   readonly close: () => void;
-  /** What it was asked to start. */
-  readonly subRuns: SubRunOrder[];
 }
 
 type StepOf =
@@ -61,8 +65,8 @@ type StepOf =
 
 export interface StepWorld {
   readonly db: Db;
-  /** Another process: it has read nothing yet. @param refusal of every sub-run */
-  readonly newWorker: (refusal?: Failure) => Worker;
+  /** Another process: it has read nothing yet. */
+  readonly newWorker: () => Worker;
   readonly register: (options: InstanceOptions) => Promise<Instance>;
   /** States of the instances of a capability, as the router knows them. */
   readonly statesOf: (capability: string) => string[];
@@ -99,64 +103,43 @@ export function useSteps(): StepWorld {
     await rm(folder, { recursive: true, force: true });
   });
 
-  const submitWith = (subRuns: SubRunOrder[], refusal: Failure | undefined) => async (order: SubRunOrder) => {
-    subRuns.push(order);
-    if (refusal !== undefined) return { error: refusal };
-    const { run_id, step_id, item, revision } = order.parent;
-    const key = {
-      parent_run_id: run_id,
-      parent_step_id: step_id,
-      parent_item: item,
-      parent_revision: revision,
-    };
-    const known = await db('run').where(key).first('run_id');
-    return { run_id: known?.run_id ?? (await aRun(db, { ...key, project_id: order.project_id })).run_id };
-  };
-
   return {
     db,
     projectId: () => project,
     media: () => media,
     statesOf: (capability) => router.fleet.of(capability).instances.map(({ state }) => state),
-    newWorker: (refusal) => {
-      const [contexts, results, subRuns] = [
-        createRunContexts(db),
-        createStepResults(db),
-        [] as SubRunOrder[],
-      ];
-      const { callCapability, fleet, validator, ownMedia } = router;
-      const logger = pino({ level: 'silent' });
-      const cache = createCachedCalls({ db, fleet, validator, media, ownMedia, results, logger });
-      const submitSubRun = submitWith(subRuns, refusal);
-      const going = createGoingCalls<StepEnd>();
-      const executeStep = createExecuteStep({
-        db,
-        contexts,
-        results,
-        callCapability,
-        going,
-        submitSubRun,
+    newWorker: () => {
+      const contexts = createRunContexts(db);
+      const results = createStepResults(db);
+      const pipelines = createPipelineService(db);
+      const own = { ...router.ctx, db, contexts, results, media };
+      const resultCache = createCachedCalls(own);
+      const ctx: WorkerCtx = {
+        ...own,
+        resultCache,
+        inFlightSteps: createInFlightSteps<StepEnd>(),
+        definitions: createKnownDefinitions({ db, pipelines }),
+        checkForRun: pipelines.checkForRun,
+        decideDispatch: () => [],
+        mostOpenRuns: 0,
         openForStep: escalates,
-        throughCache: cache.throughCache,
-        media,
-      });
+        closeRun: createCloseRun({ db, contexts, results }),
+        escalations: {} as WorkerCtx['escalations'],
+        submitScheduledRun: () => Promise.reject(new Error('no schedule starts a run of these tests')),
+      };
       return {
-        subRuns,
-        close: cache.close,
-        going,
-        inline: (longestMs = 250) =>
-          createExecuteInline({
-            executeStep,
-            going,
-            closeRun: createCloseRun({ db, contexts, results }),
-            longestMs,
-          }),
-        decide: createDecideSteps({ db, contexts, results }),
+        ctx,
+        close: resultCache.close,
+        inline: (longestMs = 250) => {
+          const options = { ...inWorker, longestMs };
+          return (request) => executeInline(ctx, request, options);
+        },
+        decide: (request) => decideSteps(ctx, request),
         execute: ({ run_id }, step) => {
           const asked = typeof step === 'string' ? { step_id: step } : step;
           const { round = 1, remainingMs = 20_000, signal = new CancelSource(), ...request } = asked;
           const control = { round, remainingMs, signal };
-          return executeStep({ run_id, revision: 0, ...request }, control);
+          return executeStep(ctx, { run_id, revision: 0, ...request }, control);
         },
       };
     },

@@ -14,6 +14,8 @@ import {
 } from '../../contracts/decision.ts';
 import { InputVerdict } from '../../contracts/review.ts';
 import { AppError } from '../../errors/app-error.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import { previewDecision, readDecision, readDecisions } from '../../services/routing/decisions.ts';
 import type { Services } from '../../services/services.ts';
 import { json } from '../input.ts';
 import { CapabilityPath, DecisionPath, IdempotencyKey } from '../parameters.ts';
@@ -30,14 +32,8 @@ function sha256(bytes: Buffer): Buffer {
   return createHash('sha256').update(bytes).digest();
 }
 
-export function callRoutes(services: Pick<Services, 'calls' | 'decisions' | 'inputChecks'>): Route[] {
-  return [
-    execCapability(services),
-    checkInput(services),
-    previewRoute(services),
-    listDecisions(services),
-    showDecision(services),
-  ];
+export function callRoutes(ctx: ServerCtx): Route[] {
+  return [execCapability(ctx), checkInput(ctx), previewRoute(ctx), listDecisions(ctx), showDecision(ctx)];
 }
 
 function execCapability({ calls }: Pick<Services, 'calls'>): Route {
@@ -100,7 +96,7 @@ function checkInput({ inputChecks }: Pick<Services, 'inputChecks'>): Route {
   });
 }
 
-function previewRoute({ decisions }: Pick<Services, 'decisions'>): Route {
+function previewRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'preview_route',
     method: 'POST',
@@ -116,12 +112,12 @@ function previewRoute({ decisions }: Pick<Services, 'decisions'>): Route {
     errors: ['not_found'],
     handle: async ({ caller, body }) => ({
       status: 200,
-      body: await decisions.preview(caller.project_id, body),
+      body: await previewDecision(ctx, caller.project_id, body),
     }),
   });
 }
 
-function listDecisions({ decisions }: Pick<Services, 'decisions'>): Route {
+function listDecisions(ctx: ServerCtx): Route {
   return route({
     operation: 'list_decisions',
     method: 'GET',
@@ -136,12 +132,12 @@ function listDecisions({ decisions }: Pick<Services, 'decisions'>): Route {
     responses: { 200: DecisionList },
     handle: async ({ caller, query }) => ({
       status: 200,
-      body: await decisions.list(caller.project_id, query),
+      body: await readDecisions(ctx, caller.project_id, query),
     }),
   });
 }
 
-function showDecision({ decisions }: Pick<Services, 'decisions'>): Route {
+function showDecision(ctx: ServerCtx): Route {
   return route({
     operation: 'get_decision',
     method: 'GET',
@@ -154,7 +150,7 @@ function showDecision({ decisions }: Pick<Services, 'decisions'>): Route {
     responses: { 200: DecisionDetail },
     handle: async ({ caller, params }) => ({
       status: 200,
-      body: await decisions.get(caller.project_id, params.id),
+      body: await readDecision(ctx, caller.project_id, params.id),
     }),
   });
 }

@@ -103,7 +103,7 @@ function toClaimRequest(claim: Claim) {
   return { ...claim, ...claim.step, step: undefined, reserved_nano: claim.reserved_nano.toString() };
 }
 
-function toAttemptEnd(end: AttemptEnd) {
+function toEndRequest(end: AttemptEnd) {
   return {
     ...end,
     ...end.step,
@@ -132,7 +132,7 @@ export async function settleAndClaim(
     name: 'settle_and_claim',
     text: 'select * from settle_and_claim($1, $2, $3, $4)',
     values: [
-      ends.length === 0 ? null : toJsonb(ends.map(toAttemptEnd)),
+      ends.length === 0 ? null : toJsonb(ends.map(toEndRequest)),
       ends.map(({ output = null }) => JSON.stringify(output)),
       claims.length === 0 ? null : toJsonb(claims.map(toClaimRequest)),
       isDurable,

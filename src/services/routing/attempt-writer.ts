@@ -14,6 +14,7 @@ import {
   settleAndClaim,
 } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
+import type { Ctx } from '../context.ts';
 
 /**
  * Writes items to the database in micro-batches: what arrives in one turn of the event loop goes out together, and what
@@ -99,25 +100,25 @@ export function createBatchWriter<Item, Result>({
   };
 }
 
-interface Insistence {
+interface StoreRetries {
   /** @throws what the write threw last, when it is given up */
-  insist<Result>(write: () => Promise<Result>): Promise<Result>;
+  retryUntilStored<Result>(write: () => Promise<Result>): Promise<Result>;
   /** The process ends: what cannot be written within some seconds is given up. */
   finish(): void;
   /** Finishes, and resolves when nothing is under way any more. */
   settled(): Promise<void>;
 }
 
-interface InsistenceOptions {
+interface StoreRetryOptions {
   /** Whether what was to be written may be the reason. */
   readonly isItemsFault: (error: unknown) => boolean;
   readonly logger: Logger;
 }
 
 const firstPauseMs = 250;
-/** How long it goes on with what may never be taken. */
+/** Retries of what the database may never take end after this time. */
 const doubtMs = 20_000;
-/** How long it goes on when the process ends. */
+/** Retries of a process that ends go on for this time. */
 const graceMs = 8_000;
 const longestPauseMs = 4_000;
 
@@ -130,7 +131,7 @@ function pause(ms: number): Promise<void> {
  * holds, are not thrown away because the database was gone. Only for writes that may be repeated. What the database
  * refuses for its content is given up after a while; all else only when the process ends.
  */
-export function createInsistence({ isItemsFault, logger }: InsistenceOptions): Insistence {
+export function createStoreRetries({ isItemsFault, logger }: StoreRetryOptions): StoreRetries {
   const open = new Set<Promise<unknown>>();
   let endsAt = Number.POSITIVE_INFINITY;
 
@@ -152,7 +153,7 @@ export function createInsistence({ isItemsFault, logger }: InsistenceOptions): I
     endsAt = Math.min(endsAt, performance.now() + graceMs);
   };
   return {
-    insist: (write) => {
+    retryUntilStored: (write) => {
       const task = repeat(write);
       const end = (): boolean => open.delete(task);
       open.add(task);
@@ -178,9 +179,9 @@ export function hasDurableEnd({ step, reserved_nano }: Claim): boolean {
 
 export interface AttemptWriter {
   claim(claim: Claim, isDurable: boolean): Promise<ClaimResult>;
-  /** Insisted upon. @param isPatient nobody waits for it: it may go with the next claim */
+  /** Retried until it is stored. @param isPatient no caller waits for it: it may go with the next claim */
   settle(end: AttemptEnd, isDurable: boolean, isPatient: boolean): Promise<EndResult>;
-  /** Insisted upon: a claim whose answer was lost is not made any more, or ends like that when it was made. */
+  /** Retried until it is stored: a claim whose answer was lost is not made any more, or ends like that when it was made. */
   withdraw(claim: Claim, end: AttemptEnd, isDurable: boolean): Promise<void>;
   /** The process ends: what cannot be written within some seconds is given up. */
   finish(): void;
@@ -220,8 +221,8 @@ async function send(
   );
 }
 
-export function createAttemptWriter(db: Db, logger: Logger): AttemptWriter {
-  const { insist, finish, settled } = createInsistence({ isItemsFault, logger });
+export function createAttemptWriter({ db, logger }: Pick<Ctx, 'db' | 'logger'>): AttemptWriter {
+  const { retryUntilStored, finish, settled } = createStoreRetries({ isItemsFault, logger });
   const createWriter = (isDurable: boolean) =>
     createBatchWriter<Item, ClaimResult | EndResult>({
       send: (items) => send(db, items, isDurable),
@@ -242,9 +243,9 @@ export function createAttemptWriter(db: Db, logger: Logger): AttemptWriter {
   return {
     claim: async (claim, isDurable) =>
       (await writerOf(isDurable).push({ kind: 'claim', claim })) as ClaimResult,
-    settle: (end, isDurable, isPatient) => insist(() => settle(end, isDurable, isPatient)),
+    settle: (end, isDurable, isPatient) => retryUntilStored(() => settle(end, isDurable, isPatient)),
     withdraw: (claim, end, isDurable) =>
-      insist(async () => {
+      retryUntilStored(async () => {
         if (!(await preventClaim(db, claim))) await settle(end, isDurable, false);
       }),
     finish,

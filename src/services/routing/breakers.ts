@@ -3,18 +3,14 @@
  * trial through per window, and the process that made the trial closes or reopens it. Deliveries report here what
  * they say about their instance (reportInstance).
  */
-import type { Logger } from 'pino';
 import type { Delivery } from '../../core/call/types.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { type FaultWindow, noFaults, openMs, recordOutcome } from '../../core/routing/breaker.ts';
 import { weightOfTimeout } from '../../core/routing/observed-calls.ts';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
-import type { Db } from '../../db/connect.ts';
 import { closeBreaker, type OpeningReason, openBreaker } from '../../db/instance/instance-calls.ts';
-import type { FleetPoller } from '../fleet/fleet-poller.ts';
-import type { RegistryService } from '../registry/registry-service.ts';
-import type { SpeedRecorder } from '../registry/speed-recorder.ts';
-import type { Claimed } from './routed-call.ts';
+import type { Ctx } from '../context.ts';
+import type { Claimed, RoutingCtx } from './routed-call.ts';
 
 interface CallReport {
   readonly ok: boolean;
@@ -34,7 +30,7 @@ export interface Breakers {
   settled(): Promise<void>;
 }
 
-export function createBreakers({ db, logger }: { readonly db: Db; readonly logger: Logger }): Breakers {
+export function createBreakers({ db, logger }: Pick<Ctx, 'db' | 'logger'>): Breakers {
   const windows = new Map<string, FaultWindow>();
   const writing = new Set<Promise<void>>();
 
@@ -87,10 +83,9 @@ interface Window {
   state: 'asked' | 'due' | 'taken';
 }
 
-interface ProbeDependencies {
-  readonly registry: Pick<RegistryService, 'vet'>;
+interface ProbeParts extends Pick<Ctx, 'logger'> {
+  readonly registry: Pick<Ctx['registry'], 'vet'>;
   readonly breakers: Pick<Breakers, 'reopen'>;
-  readonly logger: Logger;
 }
 
 const none: ReadonlySet<string> = new Set();
@@ -100,7 +95,7 @@ const none: ReadonlySet<string> = new Set();
  * once would never be used again. `/health` is read first, once per window and while no call waits for it; then the
  * next call that would choose the instance, were its breaker closed, tries it. Who only has one delivery does not.
  */
-export function createHalfOpenProbes({ registry, breakers, logger }: ProbeDependencies): HalfOpenProbes {
+export function createHalfOpenProbes({ registry, breakers, logger }: ProbeParts): HalfOpenProbes {
   const windows = new Map<string, Window>();
 
   const ask = async (instanceId: string, window: Window): Promise<void> => {
@@ -141,17 +136,9 @@ export function createHalfOpenProbes({ registry, breakers, logger }: ProbeDepend
 
 // What a delivery says about the instance that it went to: whether it is there, works, and how fast.
 
-interface ReportDependencies {
-  readonly fleet: Pick<FleetPoller, 'of'>;
-  readonly registry: Pick<RegistryService, 'reportRefused'>;
-  readonly speed: Pick<SpeedRecorder, 'recordCall'>;
-  readonly breakers: Pick<Breakers, 'record'>;
-  readonly logger: Logger;
-}
-
 /** Nothing here is waited for: the call goes on with its answer. */
 export function reportInstance(
-  { fleet, registry, speed, breakers, logger }: ReportDependencies,
+  { fleet, registry, speed, breakers, logger }: RoutingCtx,
   { instance, isTrial, timeoutMs }: Claimed,
   { outcome: { kind }, verdict, durationMs, amount }: Delivery,
 ): void {

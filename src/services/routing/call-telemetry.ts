@@ -19,17 +19,14 @@ import {
   type OpenSpan,
   type SpanAttributes,
   type SpanEnd,
-  type Telemetry,
 } from '../../core/telemetry/telemetry.ts';
+import type { Ctx } from '../context.ts';
 import type { CallRequest, Claimed } from './routed-call.ts';
 
-export interface CallObserver {
-  claim(target: CallRequest, work: () => Promise<ClaimEnd<Claimed>>): Promise<ClaimEnd<Claimed>>;
-  /** @returns the header `traceparent` of the request; undefined: it has none */
-  begin(request: CallRequest, claimed: Claimed): string | undefined;
-  /** Before it is stored. */
-  end(request: CallRequest, claimed: Claimed, ending: AttemptEnding): void;
-}
+/** The open spans of attempts. */
+export type AttemptSpans = WeakMap<Claimed, OpenSpan>;
+
+type ObserverCtx = Pick<Ctx, 'telemetry' | 'attemptSpans'>;
 
 const shortages: ReadonlySet<string> = new Set(['budget_exhausted', 'budget_reserved']);
 /** Nothing was sent. */
@@ -87,35 +84,47 @@ function countClaim(metrics: Metrics, { route }: CallRequest, { end, seconds }: 
   if (shortages.has(code)) metrics.add('budget_refusals_total', {});
 }
 
-export function createCallObserver({ metrics, tracing }: Telemetry): CallObserver {
-  const spans = new WeakMap<Claimed, OpenSpan>();
-  return {
-    claim: async (target, work) => {
-      if (!metrics.isOn) return work();
-      const startedAt = performance.now();
-      const end = await work();
-      countClaim(metrics, target, { end, seconds: (performance.now() - startedAt) / 1_000 });
-      return end;
-    },
-    begin: (request, claimed) => {
-      const parent = tracing.current()?.trace() ?? null;
-      if (!tracing.isOn) return parent === null ? undefined : formatTraceParent(parent);
-      const attributes = describeAttempt(request, claimed);
-      const name = `exec ${request.route.capability}`;
-      const span = tracing.start({ name, kind: 'client', parent, attributes });
-      spans.set(claimed, span);
-      return span.context === null ? undefined : formatTraceParent(span.context);
-    },
-    end: (request, claimed, { delivery }) => {
-      if (!metrics.isOn && !tracing.isOn) return;
-      countEnd(metrics, { request, claimed }, delivery);
-      const { outcome } = delivery;
-      const isAnswer = outcome.kind === 'answered' && isModel(request.route.capability);
-      const use = isAnswer ? readModelUse(outcome.body) : null;
-      if (use !== null) countTokens(metrics, use);
-      spans.get(claimed)?.end(describeEnd(delivery, use));
-    },
-  };
+/** @param work claims */
+export async function observeClaim(
+  { telemetry: { metrics } }: Pick<Ctx, 'telemetry'>,
+  target: CallRequest,
+  work: () => Promise<ClaimEnd<Claimed>>,
+): Promise<ClaimEnd<Claimed>> {
+  if (!metrics.isOn) return work();
+  const startedAt = performance.now();
+  const end = await work();
+  countClaim(metrics, target, { end, seconds: (performance.now() - startedAt) / 1_000 });
+  return end;
+}
+
+/** @returns the header `traceparent` of the request; undefined: it has none */
+export function beginAttemptSpan(
+  { telemetry: { tracing }, attemptSpans }: ObserverCtx,
+  request: CallRequest,
+  claimed: Claimed,
+): string | undefined {
+  const parent = tracing.current()?.trace() ?? null;
+  if (!tracing.isOn) return parent === null ? undefined : formatTraceParent(parent);
+  const attributes = describeAttempt(request, claimed);
+  const name = `exec ${request.route.capability}`;
+  const span = tracing.start({ name, kind: 'client', parent, attributes });
+  attemptSpans.set(claimed, span);
+  return span.context === null ? undefined : formatTraceParent(span.context);
+}
+
+/** Counts the end of an attempt and ends its span, before the end is stored. */
+export function observeAttemptEnd(
+  { telemetry: { metrics, tracing }, attemptSpans }: ObserverCtx,
+  { request, claimed }: { readonly request: CallRequest; readonly claimed: Claimed },
+  { delivery }: AttemptEnding,
+): void {
+  if (!metrics.isOn && !tracing.isOn) return;
+  countEnd(metrics, { request, claimed }, delivery);
+  const { outcome } = delivery;
+  const isAnswer = outcome.kind === 'answered' && isModel(request.route.capability);
+  const use = isAnswer ? readModelUse(outcome.body) : null;
+  if (use !== null) countTokens(metrics, use);
+  attemptSpans.get(claimed)?.end(describeEnd(delivery, use));
 }
 
 function describeEnd({ outcome, amount }: AttemptEnding['delivery'], use: ModelUse | null): SpanEnd {

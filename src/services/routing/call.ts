@@ -6,8 +6,6 @@
  * Sends a claimed call once; its answer is checked against the instance's own schema.
  */
 import { hash } from 'node:crypto';
-import type { Logger } from 'pino';
-import type { CapabilityClient } from '../../clients/capability-http.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { type CallPorts, driveCall } from '../../core/call/drive-call.ts';
 import { readTransientTexts } from '../../core/call/judge.ts';
@@ -15,21 +13,13 @@ import { type CallOutcome, outputInvalid, unwrapAnswer } from '../../core/call/o
 import type { CallEnd } from '../../core/call/types.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
-import { noTelemetry, type Telemetry } from '../../core/telemetry/telemetry.ts';
-import type { Claim } from '../../db/attempt/attempt.ts';
-import type { LeaseRenewer } from '../delivery/lease-renewer.ts';
-import type { FleetPoller } from '../fleet/fleet-poller.ts';
-import { describeForeign, type OwnMedia } from '../jobs.ts';
-import type { RegistryService } from '../registry/registry-service.ts';
-import type { SchemaValidator } from '../registry/specs.ts';
-import type { SpeedRecorder } from '../registry/speed-recorder.ts';
-import type { AttemptWriter } from './attempt-writer.ts';
-import { type Breakers, createHalfOpenProbes, reportInstance } from './breakers.ts';
-import { createCallObserver } from './call-telemetry.ts';
-import { type ClaimDependencies, claimInstance, createWaitQueue } from './claim.ts';
+import { describeForeign } from '../jobs.ts';
+import { reportInstance } from './breakers.ts';
+import { beginAttemptSpan, observeAttemptEnd, observeClaim } from './call-telemetry.ts';
+import { claimInstance } from './claim.ts';
 import { createClaimPrefetch, giveBack, prefetchClaim } from './claim-prefetch.ts';
 import { settleCall } from './reservation.ts';
-import type { CallRequest, CallRouter, Claimed } from './routed-call.ts';
+import type { CallRequest, CallRouter, Claimed, RoutingCtx } from './routed-call.ts';
 
 /**
  * The Idempotency-Key that instances are sent: the same for every attempt of a call, and nothing that could be read out
@@ -37,11 +27,6 @@ import type { CallRequest, CallRouter, Claimed } from './routed-call.ts';
  */
 export function toOpaqueKey(key: string): string {
   return hash('sha256', key, 'base64url');
-}
-
-interface DeliverDependencies {
-  readonly client: Pick<CapabilityClient, 'call'>;
-  readonly validator: Pick<SchemaValidator, 'spec' | 'validateOutput'>;
 }
 
 interface DeliveredCall {
@@ -53,13 +38,13 @@ interface DeliveredCall {
 
 /** @returns its duration is that of the request alone */
 async function deliverCall(
-  { client, validator }: DeliverDependencies,
+  ctx: RoutingCtx,
   { request, claimed, traceparent }: DeliveredCall,
   signal: CancelSignal,
 ): Promise<{ readonly outcome: CallOutcome; readonly durationMs: number }> {
   const { claim, instance, number, timeoutMs } = claimed;
   const startedAt = performance.now();
-  const outcome = await client.call({
+  const outcome = await ctx.client.call({
     endpoint: instance.endpoint,
     input: request.input,
     idempotencyKey: toOpaqueKey(claim.key),
@@ -70,11 +55,11 @@ async function deliverCall(
     traceparent,
   });
   const durationMs = performance.now() - startedAt;
-  return { outcome: await checkOutput(validator, instance, outcome), durationMs };
+  return { outcome: await checkOutput(ctx, instance, outcome), durationMs };
 }
 
 async function checkOutput(
-  validator: DeliverDependencies['validator'],
+  { validator }: RoutingCtx,
   { spec_digest }: InstanceSnapshot,
   outcome: CallOutcome,
 ): Promise<CallOutcome> {
@@ -90,62 +75,39 @@ async function checkOutput(
   return outputInvalid(result.errors);
 }
 
-interface CallDependencies {
-  readonly client: Pick<CapabilityClient, 'call'>;
-  readonly fleet: FleetPoller;
-  readonly attemptWriter: Pick<AttemptWriter, 'claim' | 'settle' | 'withdraw'>;
-  readonly leases: Pick<LeaseRenewer<Claim>, 'hold'>;
-  readonly leaseMs: number;
-  /** Parts of the messages of refusals that pass, as the operator has listed them: with | between them. */
-  readonly transientTexts: string;
-  readonly breakers: Pick<Breakers, 'record' | 'reopen'>;
-  readonly registry: Pick<RegistryService, 'vet' | 'reportRefused'>;
-  readonly validator: Pick<SchemaValidator, 'spec' | 'validateInput' | 'validateOutput'>;
-  readonly speed: Pick<SpeedRecorder, 'recordCall'>;
-  readonly ownMedia: Pick<OwnMedia, 'findForeign'>;
-  readonly logger: Logger;
-  /** Default: nobody is told. */
-  readonly telemetry?: Telemetry;
-}
-
-type Claiming = CallDependencies & Pick<ClaimDependencies, 'queue' | 'probes'>;
-
-function createPorts(dependencies: CallDependencies, claiming: Claiming): CallPorts<CallRequest, Claimed> {
-  const { leases, telemetry = noTelemetry } = dependencies;
-  const observer = createCallObserver(telemetry);
+/** The driver's ports over the database and HTTP; those of a mock run are in `src/mock-run`. */
+function createCallPorts(ctx: RoutingCtx): CallPorts<CallRequest, Claimed> {
   return {
-    claim: (target, tried) => observer.claim(target, () => claimInstance(claiming, target, tried)),
-    hold: ({ claim }, lost) => leases.hold(claim, lost),
+    claim: (target, tried) => observeClaim(ctx, target, () => claimInstance(ctx, target, tried)),
+    hold: ({ claim }, lost) => ctx.leases.hold(claim, lost),
     deliver: (request, claimed, signal) => {
-      const traceparent = observer.begin(request, claimed);
-      return deliverCall(dependencies, { request, claimed, traceparent }, signal);
+      const traceparent = beginAttemptSpan(ctx, request, claimed);
+      return deliverCall(ctx, { request, claimed, traceparent }, signal);
     },
     settle: async (request, claimed, ending) => {
-      observer.end(request, claimed, ending);
-      const isAccepted = await settleCall(dependencies, { request, claimed }, ending);
-      reportInstance(dependencies, claimed, ending.delivery);
+      const call = { request, claimed };
+      observeAttemptEnd(ctx, call, ending);
+      const isAccepted = await settleCall(ctx, call, ending);
+      reportInstance(ctx, claimed, ending.delivery);
       return isAccepted;
     },
-    transientTexts: readTransientTexts(dependencies.transientTexts),
+    transientTexts: readTransientTexts(ctx.config.TRANSIENT_TEXTS),
     nowMs: () => performance.now(),
     random: Math.random,
   };
 }
 
-export function createCallRouter(dependencies: CallDependencies): CallRouter {
-  const claiming = {
-    ...dependencies,
-    queue: createWaitQueue(),
-    probes: createHalfOpenProbes(dependencies),
-  };
-  const ports = createPorts(dependencies, claiming);
+export function createCallRouter(ctx: RoutingCtx): CallRouter {
+  const ports = createCallPorts(ctx);
+  const { fleet, validator } = ctx;
   const prefetch = createClaimPrefetch({
-    ...dependencies,
-    claim: (like) => prefetchClaim(claiming, like),
-    giveBack: (claimed) => giveBack(dependencies, claimed),
+    fleet,
+    validator,
+    claim: (like) => prefetchClaim(ctx, like),
+    giveBack: (claimed) => giveBack(ctx, claimed),
   });
   const callCapability = async (request: CallRequest): Promise<CallEnd> => {
-    const refused = await refuseForeignMedia(dependencies, request);
+    const refused = await refuseForeignMedia(ctx, request);
     if (refused !== null) return refused;
     const stream = prefetch.enter(request);
     if (stream === null) return driveCall(ports, request);
@@ -162,7 +124,7 @@ export function createCallRouter(dependencies: CallDependencies): CallRouter {
 
 /** Wherever an input comes from, here it is as the instance would get it. */
 async function refuseForeignMedia(
-  { ownMedia }: Pick<CallDependencies, 'ownMedia'>,
+  { ownMedia }: RoutingCtx,
   { projectId, input, jobId }: CallRequest,
 ): Promise<CallEnd | null> {
   const foreign = await ownMedia.findForeign(projectId, input, jobId);

@@ -15,10 +15,9 @@ import type { RankedInstance } from '../../core/routing/types.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import { newId } from '../ids.ts';
 import type { SchemaValidator } from '../registry/specs.ts';
-import type { AttemptWriter } from './attempt-writer.ts';
-import { type ClaimDependencies, searchOnce } from './claim.ts';
+import { searchOnce } from './claim.ts';
 import { releaseClaim } from './reservation.ts';
-import type { CallRequest, Claimed } from './routed-call.ts';
+import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
 
 /** One call of a stream. */
 interface CallOfStream {
@@ -209,27 +208,17 @@ function isSpare({ tier, instance: { held, max_concurrency } }: RankedInstance):
 }
 
 /** A claim for a call like this one, made without waiting; null where it could stand in somebody's way. */
-export async function prefetchClaim(
-  dependencies: ClaimDependencies,
-  like: CallRequest,
-): Promise<Claimed | null> {
-  const { fleet, queue } = dependencies;
+export async function prefetchClaim(ctx: RoutingCtx, like: CallRequest): Promise<Claimed | null> {
+  const { fleet, waitQueue } = ctx;
   const target = { ...like, key: newId('call'), isPrefetch: true };
   const search = createClaimSearch({ seed: seedOf(target.key), route: target.route, tried: [] });
-  const waiting = queue.count(target.route.capability);
+  const waiting = waitQueue.count(target.route.capability);
   const { best } = search.choose(fleet, { waiting }).choice;
   if (best === null || !isSpare(best)) return null;
-  const end = await searchOnce(dependencies, { target, search }, waiting);
+  const end = await searchOnce(ctx, { target, search }, waiting);
   return end.kind === 'claimed' ? end : null;
 }
 
-interface GiveBackDependencies {
-  readonly attemptWriter: Pick<AttemptWriter, 'settle'>;
-  readonly fleet: Pick<FleetPoller, 'noteRelease'>;
-}
-
-export function giveBack({ attemptWriter, fleet }: GiveBackDependencies, { claim }: Claimed): void {
-  void releaseClaim(attemptWriter, claim, 'no call came for it').then(() =>
-    fleet.noteRelease(claim.instance_id),
-  );
+export function giveBack(ctx: RoutingCtx, { claim }: Claimed): void {
+  void releaseClaim(ctx, claim, 'no call came for it').then(() => ctx.fleet.noteRelease(claim.instance_id));
 }

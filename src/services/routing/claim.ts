@@ -2,7 +2,7 @@
  * Finds an instance for a call and claims a slot on it.
  *
  * The best instance is waited for when it is full, and any instance when there is none, up to two seconds: a batch
- * call stays on the free queue, and the price of waiting is in the score. Callers of one capability wait in line,
+ * call stays on the free queue, and the price of waiting is in the score. Callers of one capability queue,
  * so that a released slot wakes one of them and not all.
  */
 import type { Json, Priority } from '../../contracts/primitives.ts';
@@ -19,51 +19,38 @@ import type { ClaimEnd } from '../../core/call/types.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
 import { halfOpenTier } from '../../core/routing/ranking.ts';
 import type { RankedInstance } from '../../core/routing/types.ts';
-import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import { newId } from '../ids.ts';
-import type { RegistryService } from '../registry/registry-service.ts';
-import type { SchemaValidator } from '../registry/specs.ts';
-import type { Breakers, HalfOpenProbes } from './breakers.ts';
-import { type ClaimBestEnd, type ClaimWriter, claimBest } from './reservation.ts';
-import type { CallRequest, Claimed } from './routed-call.ts';
-
-export interface ClaimDependencies extends Omit<ClaimWriter, 'fleet'> {
-  readonly fleet: FleetPoller;
-  readonly queue: WaitQueue;
-  readonly breakers: Pick<Breakers, 'reopen'>;
-  readonly probes: HalfOpenProbes;
-  readonly registry: Pick<RegistryService, 'vet'>;
-  readonly validator: Pick<SchemaValidator, 'validateInput'>;
-}
+import { type ClaimBestEnd, claimBest } from './reservation.ts';
+import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
 
 type Found = Exclude<ClaimEnd<Claimed>, { kind: 'none' }>;
 type SearchEnd = Found | NothingFound;
 
 /** @param tried instances that already failed this call */
 export async function claimInstance(
-  dependencies: ClaimDependencies,
+  ctx: RoutingCtx,
   target: CallRequest,
   tried: ReadonlySet<string>,
 ): Promise<ClaimEnd<Claimed>> {
-  const { queue } = dependencies;
+  const { waitQueue } = ctx;
   const { capability } = target.route;
   const deadline = performance.now() + target.maxWaitMs;
   const search = createClaimSearch({ seed: seedOf(target.key), route: target.route, tried });
-  const first = await searchOnce(dependencies, { target, search }, queue.count(capability));
+  const first = await searchOnce(ctx, { target, search }, waitQueue.count(capability));
   if (!isHopeful(first, tried)) return toClaimEnd(first, { target, search });
   const place = { capability, priority: target.route.priority, deadline };
-  const last = await queue.enter(
+  const last = await waitQueue.enter(
     place,
-    () => waitAndSearch(dependencies, { target, search, tried, deadline }),
+    () => waitAndSearch(ctx, { target, search, tried, deadline }),
     null,
   );
-  return toClaimEnd(last ?? lookOnceMore(dependencies, { target, search }), { target, search });
+  return toClaimEnd(last ?? lookOnceMore(ctx, { target, search }), { target, search });
 }
 
 /** Nothing is claimed: whoever has waited in vain is told how it stands now. */
-function lookOnceMore({ fleet, queue }: ClaimDependencies, { target, search }: OwnSearch): NothingFound {
+function lookOnceMore({ fleet, waitQueue }: RoutingCtx, { target, search }: OwnSearch): NothingFound {
   search.forgetMoment();
-  return { kind: 'none', ...search.choose(fleet, { waiting: queue.count(target.route.capability) }) };
+  return { kind: 'none', ...search.choose(fleet, { waiting: waitQueue.count(target.route.capability) }) };
 }
 
 function isHopeful(end: SearchEnd, tried: ReadonlySet<string>): end is NothingFound {
@@ -80,16 +67,16 @@ interface HopefulSearch extends OwnSearch {
   readonly deadline: number;
 }
 
-/** First in its line: it searches again whenever a slot may have become free. @returns null when its time was over */
+/** First in its queue: it searches again whenever a slot may have become free. @returns null when its time was over */
 async function waitAndSearch(
-  dependencies: ClaimDependencies,
+  ctx: RoutingCtx,
   { target, search, tried, deadline }: HopefulSearch,
 ): Promise<SearchEnd | null> {
-  const { fleet, queue } = dependencies;
+  const { fleet, waitQueue } = ctx;
   const { signal, route } = target;
   while (performance.now() < deadline && !signal.aborted) {
     search.forgetMoment();
-    const end = await searchOnce(dependencies, { target, search }, queue.count(route.capability) - 1);
+    const end = await searchOnce(ctx, { target, search }, waitQueue.count(route.capability) - 1);
     if (!isHopeful(end, tried)) return end;
     await fleet.waitForRelease(route.capability, deadline - performance.now(), signal);
   }
@@ -98,42 +85,38 @@ async function waitAndSearch(
 
 /** One pass over the instances, without waiting. */
 export function searchOnce(
-  dependencies: ClaimDependencies,
+  ctx: RoutingCtx,
   { target, search }: OwnSearch,
   waiting: number,
 ): Promise<SearchEnd> {
-  const { fleet, probes } = dependencies;
+  const { fleet, halfOpenProbes } = ctx;
   const ports = {
     fleet,
     refresh: fleet.refresh,
-    fits: (best: RankedInstance) => isFitting(dependencies, best, { target, search }),
-    claim: (chosen: Chosen) => claimChosen(dependencies, target, chosen),
+    fits: (best: RankedInstance) => isFitting(ctx, best, { target, search }),
+    claim: (chosen: Chosen) => claimChosen(ctx, target, chosen),
   };
   const mayTry = !target.isAtMostOnce && target.isPrefetch !== true;
-  const facts = mayTry ? { waiting, findDue: probes.findDue } : { waiting };
+  const facts = mayTry ? { waiting, findDue: halfOpenProbes.findDue } : { waiting };
   return searchInstance<Found>(ports, search, facts);
 }
 
 /** A due trial is taken while it is claimed, and given back when the claim fails. */
-async function claimChosen(
-  dependencies: ClaimDependencies,
-  target: CallRequest,
-  chosen: Chosen,
-): Promise<ClaimBestEnd> {
-  const { probes } = dependencies;
+async function claimChosen(ctx: RoutingCtx, target: CallRequest, chosen: Chosen): Promise<ClaimBestEnd> {
+  const { halfOpenProbes } = ctx;
   const { instance_id } = chosen.instance;
   const isDue = chosen.request.trials?.has(instance_id) === true;
   if (!isDue) {
-    return claimBest(dependencies, target, { ...chosen, isTrial: chosen.best.tier === halfOpenTier });
+    return claimBest(ctx, target, { ...chosen, isTrial: chosen.best.tier === halfOpenTier });
   }
-  probes.take(instance_id);
+  halfOpenProbes.take(instance_id);
   let isClaimed = false;
   try {
-    const end = await claimBest(dependencies, target, { ...chosen, isTrial: true });
+    const end = await claimBest(ctx, target, { ...chosen, isTrial: true });
     isClaimed = end.kind === 'claimed';
     return end;
   } finally {
-    if (!isClaimed) probes.giveBack(instance_id);
+    if (!isClaimed) halfOpenProbes.giveBack(instance_id);
   }
 }
 
@@ -157,7 +140,7 @@ function toClaimEnd(end: SearchEnd, { target, search }: OwnSearch): ClaimEnd<Cla
  * is the health of an instance whose breaker is half open; then the choice is made again with what was learnt.
  */
 async function isFitting(
-  { registry, validator, fleet, breakers }: ClaimDependencies,
+  { registry, validator, fleet, breakers }: RoutingCtx,
   { instance, tier }: RankedInstance,
   { target, search }: OwnSearch,
 ): Promise<boolean> {
@@ -186,15 +169,15 @@ interface QueuedCall {
   readonly deadline: number;
 }
 
-interface WaitQueue {
+export interface WaitQueue {
   /** Runs `work` when it is this caller's turn; answers `late` when the turn does not come before the deadline. */
   enter<Result>(place: QueuedCall, work: () => Promise<Result>, late: Result): Promise<Result>;
-  /** Callers in all lines of the capability. */
+  /** Callers in all queues of the capability. */
   count(capability: string): number;
 }
 
 /**
- * Callers that wait for the same capability: one line per priority, in each one at a time and in order of arrival.
+ * Callers that wait for the same capability: one queue per priority, in each one at a time and in order of arrival.
  * So a batch call that waits for the free instance holds up none that would pay.
  */
 export function createWaitQueue(): WaitQueue {

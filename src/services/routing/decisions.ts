@@ -30,11 +30,11 @@ import {
   type ListedDecisionRow,
   listDecisions,
 } from '../../db/attempt/decision.ts';
-import type { Db } from '../../db/connect.ts';
 import { readHeadroom } from '../../db/money/budget.ts';
 import { AppError } from '../../errors/app-error.ts';
+import type { Ctx, ServerCtx } from '../context.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
-import { type CapabilityLookup, type FleetPoller, requireCapability } from '../fleet/fleet-poller.ts';
+import { type FleetPoller, requireCapability } from '../fleet/fleet-poller.ts';
 import { attemptIdOf, boundsOfIds, decisionIdOf, newId } from '../ids.ts';
 import type { SchemaValidator } from '../registry/specs.ts';
 
@@ -100,50 +100,42 @@ interface DecisionPage {
   readonly next_cursor: string | null;
 }
 
-export interface DecisionService {
-  /** What a call made now would be given; claims and writes nothing. @throws AppError `not_found` */
-  preview(projectId: string, request: RouteRequestBody): Promise<Decision>;
-  /** @throws AppError `not_found` */
-  get(projectId: string, decisionId: string): Promise<DecisionDetail>;
-  /** Newest first. */
-  list(projectId: string, query: DecisionQuery): Promise<JsonText<DecisionPage>>;
-}
-
-interface DecisionDependencies extends CapabilityLookup {
-  /** For lists. */
-  readonly historyDb: Db;
-  readonly fleet: Pick<FleetPoller, 'of' | 'nowMs'>;
-  readonly validator: Pick<SchemaValidator, 'validateInput'>;
-}
-
-export function createDecisionService(dependencies: DecisionDependencies): DecisionService {
-  const { db, historyDb, fleet, validator } = dependencies;
-  return {
-    preview: async (projectId, { capability, input, ...wish }) => {
-      await requireCapability(dependencies, capability, '/capability');
-      const headroom = toHeadroom(await readHeadroom(db, projectId));
-      const { instances } = fleet.of(capability);
-      const { ruledOut } = input === undefined ? noRefusals : await findRefusals(validator, instances, input);
-      const route: RouteConstraints = {
-        capability,
-        tags: wish.tags,
-        priority: wish.priority,
-        timeoutMs: wish.timeout_ms,
-        versionRange: wish.version ?? null,
-        ceilingUsd: wish.budget_ceiling_usd ?? null,
-      };
-      return previewChoice(fleet, route, { ...headroom, ruledOut }).decision;
-    },
-
-    get: async (projectId, decisionId) => {
-      const row = await findDecision(db, projectId, attemptIdOf(decisionId));
-      if (row === undefined)
-        throw new AppError('not_found', `there is no decision ${decisionId}, or it is no longer kept`);
-      return toDetail(row);
-    },
-
-    list: (projectId, query) => listPage(historyDb, projectId, query),
+/**
+ * Tells what a call made now would be given; claims and writes nothing.
+ *
+ * @throws AppError `not_found`
+ */
+export async function previewDecision(
+  ctx: Pick<Ctx, 'db' | 'fleet' | 'validator'>,
+  projectId: string,
+  { capability, input, ...wish }: RouteRequestBody,
+): Promise<Decision> {
+  const { db, fleet, validator } = ctx;
+  await requireCapability(ctx, capability, '/capability');
+  const headroom = toHeadroom(await readHeadroom(db, projectId));
+  const { instances } = fleet.of(capability);
+  const { ruledOut } = input === undefined ? noRefusals : await findRefusals(validator, instances, input);
+  const route: RouteConstraints = {
+    capability,
+    tags: wish.tags,
+    priority: wish.priority,
+    timeoutMs: wish.timeout_ms,
+    versionRange: wish.version ?? null,
+    ceilingUsd: wish.budget_ceiling_usd ?? null,
   };
+  return previewChoice(fleet, route, { ...headroom, ruledOut }).decision;
+}
+
+/** @throws AppError `not_found` */
+export async function readDecision(
+  { db }: Pick<Ctx, 'db'>,
+  projectId: string,
+  decisionId: string,
+): Promise<DecisionDetail> {
+  const row = await findDecision(db, projectId, attemptIdOf(decisionId));
+  if (row === undefined)
+    throw new AppError('not_found', `there is no decision ${decisionId}, or it is no longer kept`);
+  return toDetail(row);
 }
 
 const weekMs = 7 * 86_400_000;
@@ -169,11 +161,16 @@ function writeListed({ attempt_id, started_at, settled_nano, inputs, ...row }: L
   return withMember(listed, 'inputs', inputs === null ? '{}' : showInputsText(inputs));
 }
 
-async function listPage(db: Db, projectId: string, query: DecisionQuery): Promise<JsonText<DecisionPage>> {
+/** Lists decisions, newest first. */
+export async function readDecisions(
+  { historyDb }: Pick<ServerCtx, 'historyDb'>,
+  projectId: string,
+  query: DecisionQuery,
+): Promise<JsonText<DecisionPage>> {
   const { capability, endpoint, run_id, limit, cursor } = query;
   const after = cursor === undefined ? undefined : decodeCursor(cursor);
   const filter = { capability, endpoint, run_id, ...spanOf(query), after, limit: limit + 1 };
-  const rows = await listDecisions(db, projectId, filter);
+  const rows = await listDecisions(historyDb, projectId, filter);
   const { items, next_cursor } = toPage(rows, limit, {
     key: ({ attempt_id }) => attempt_id,
     item: writeListed,

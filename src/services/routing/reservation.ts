@@ -4,7 +4,6 @@
  * never rejects: what fails ends with its lease.
  */
 
-import type { Logger } from 'pino';
 import type { StepState } from '../../contracts/run.ts';
 import type { Chosen, Missed } from '../../core/call/claim-search.ts';
 import type { AttemptEnding } from '../../core/call/drive-call.ts';
@@ -16,14 +15,14 @@ import { enforcedTimeout, reservationOf } from '../../core/routing/estimate.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
 import type { RouteRequest } from '../../core/routing/types.ts';
 import type { AttemptEnd, BudgetShortage, Claim } from '../../db/attempt/attempt.ts';
-import type { FleetPoller } from '../fleet/fleet-poller.ts';
+import type { Ctx } from '../context.ts';
 import { decisionIdOf, newId, newToken } from '../ids.ts';
-import { type AttemptWriter, hasDurableEnd } from './attempt-writer.ts';
-import type { CallRequest, Claimed } from './routed-call.ts';
+import { hasDurableEnd } from './attempt-writer.ts';
+import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
 
 /** Gives back a claim that was made. */
 export async function releaseClaim(
-  attemptWriter: Pick<AttemptWriter, 'settle'>,
+  { attemptWriter }: Pick<Ctx, 'attemptWriter'>,
   claim: Claim,
   why: string,
 ): Promise<void> {
@@ -32,7 +31,7 @@ export async function releaseClaim(
 
 /** Gives back a claim whose answer was lost: it may have been made, may still be under way, or may never be made. */
 async function withdrawClaim(
-  attemptWriter: Pick<AttemptWriter, 'withdraw'>,
+  { attemptWriter }: Pick<Ctx, 'attemptWriter'>,
   claim: Claim,
   why: string,
 ): Promise<void> {
@@ -59,30 +58,25 @@ function toRelease({ attempt_id, token, step }: Claim, why: string): AttemptEnd 
   };
 }
 
-export interface ClaimWriter {
-  readonly attemptWriter: Pick<AttemptWriter, 'claim' | 'withdraw'>;
-  readonly fleet: Pick<FleetPoller, 'noteClaim'>;
-  readonly leaseMs: number;
-}
-
 export type ClaimBestEnd = Exclude<ClaimEnd<Claimed>, { kind: 'none' }> | Missed;
 
 /** @param chosen of this call @param isTrial the one call that a half-open breaker lets through */
 export async function claimBest(
-  { attemptWriter, fleet, leaseMs }: ClaimWriter,
+  ctx: RoutingCtx,
   target: CallRequest,
   chosen: Chosen & { readonly isTrial: boolean },
 ): Promise<ClaimBestEnd> {
+  const { attemptWriter, fleet, config } = ctx;
   const { instance, isTrial } = chosen;
   const timeoutMs = enforcedTimeout(instance, chosen.request);
   const reserved = reservationOf(instance, chosen.request, chosen.best.costUsd);
-  const claim = toClaim(target, chosen, { reserved, leaseMs });
+  const claim = toClaim(target, chosen, { reserved, leaseMs: config.LEASE_MS });
   const takeBack = fleet.noteClaim(instance.instance_id);
   // What follows from an answer goes out with it, and steps end durably.
   const isDurable = reserved > 0n || target.isAtMostOnce || target.mayBeSent !== undefined;
   const result = await attemptWriter.claim(claim, isDurable).catch((error: unknown) => {
     takeBack();
-    void withdrawClaim(attemptWriter, claim, 'the claim was not answered'); // it may have been made all the same
+    void withdrawClaim(ctx, claim, 'the claim was not answered'); // it may have been made all the same
     throw error;
   });
   if (result.outcome === 'claimed') {
@@ -157,12 +151,6 @@ function toShortage({ scope, run_id, resets_at, ...nano }: BudgetShortage): Shor
 
 // Writes how a delivery ended: result, cost, state of the step and event, in one statement.
 
-interface SettleDependencies {
-  readonly attemptWriter: Pick<AttemptWriter, 'settle'>;
-  readonly fleet: Pick<FleetPoller, 'noteLeaving' | 'noteRelease'>;
-  readonly logger: Logger;
-}
-
 interface SettledCall {
   readonly request: Pick<CallRequest, 'holdsStep' | 'keeps'>;
   readonly claimed: Claimed;
@@ -179,7 +167,7 @@ const stepStateOf: Record<Verdict['next'], StepState> = {
 
 /** @returns whether the end was accepted; false: a later attempt owns the step, or the step has ended */
 export async function settleCall(
-  { attemptWriter, fleet, logger }: SettleDependencies,
+  { attemptWriter, fleet, logger }: RoutingCtx,
   { request, claimed }: SettledCall,
   ending: AttemptEnding,
 ): Promise<boolean> {

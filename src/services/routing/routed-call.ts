@@ -5,6 +5,7 @@ import type { CallProgress } from '../../core/call/outcome.ts';
 import type { CallEnd, ClaimedCall, RoutedCall } from '../../core/call/types.ts';
 import type { Claim, StepKey } from '../../db/attempt/attempt.ts';
 import type { KeptAnswer } from '../../db/idempotency.ts';
+import type { Ctx } from '../context.ts';
 
 export interface CallRequest extends RoutedCall {
   readonly projectId: string;
@@ -39,6 +40,9 @@ export interface Claimed extends ClaimedCall {
   /** The one call that a half-open breaker lets through. */
   readonly isTrial: boolean;
 }
+
+/** The parts of a process that a routed call works with. */
+export type RoutingCtx = Omit<Ctx, 'callCapability'>;
 
 /** Makes one routed call. */
 export type CallCapability = (request: CallRequest) => Promise<CallEnd>;

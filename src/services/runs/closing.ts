@@ -18,7 +18,7 @@ import { requestCancelOfChildren } from '../../db/run/run-control.ts';
 import { evaluateInRun } from '../run-data/evaluation.ts';
 import type { RunContext, RunContexts } from '../run-data/run-context.ts';
 import { largestOutput, mentionsOf, type StepResults } from '../run-data/step-results.ts';
-import { createRunSpans, type RunSpans } from '../telemetry/run-spans.ts';
+import { endRunSpan } from '../telemetry/run-spans.ts';
 
 export interface RunClosing {
   readonly run_id: string;
@@ -43,7 +43,6 @@ export type CloseRun = (closing: RunClosing) => Promise<ClosedRun>;
 /** @returns how the run ended: an output that cannot be evaluated makes a success a failure */
 export function createCloseRun(dependencies: CloseDependencies): CloseRun {
   const { telemetry = noTelemetry } = dependencies;
-  const told = { metrics: telemetry.metrics, spans: createRunSpans(telemetry) };
   return async (closing) => {
     const { db, contexts } = dependencies;
     const context = await contexts.open(closing.run_id);
@@ -60,7 +59,7 @@ export function createCloseRun(dependencies: CloseDependencies): CloseRun {
       error: end.error,
       step_ids: end.outcome === 'succeeded' ? [] : context.definition.steps.map(({ id }) => id),
     });
-    if (isFirst) tellEnd(told, context, end);
+    if (isFirst) tellEnd(telemetry, context, end);
     if (closing.has_waited === true) {
       await cancelRunReviews(db, closing.run_id);
       await cancelRunEscalations(db, closing.run_id);
@@ -69,15 +68,12 @@ export function createCloseRun(dependencies: CloseDependencies): CloseRun {
   };
 }
 
-interface EndListeners extends Pick<Telemetry, 'metrics'> {
-  readonly spans: RunSpans;
-}
-
-function tellEnd({ metrics, spans }: EndListeners, context: RunContext, { outcome, error }: ClosedRun): void {
+function tellEnd(telemetry: Telemetry, context: RunContext, { outcome, error }: ClosedRun): void {
+  const { metrics } = telemetry;
   const { run_id, pipeline } = context;
   metrics.add('runs_total', { pipeline, state: outcome });
   metrics.observe('run_duration_seconds', { pipeline }, Math.max(0, Date.now() - madeAtMs(run_id)) / 1_000);
-  spans.endRun(context, { state: outcome, error: error?.code ?? null });
+  endRunSpan(telemetry, context, { state: outcome, error: error?.code ?? null });
 }
 
 interface RunResult {

@@ -17,7 +17,8 @@ import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { endStep, type StandingStep } from '../../db/step/step.ts';
 import { holdStep, insertProgressNote } from '../../db/step/step-progress.ts';
-import type { CallCapability, CallRequest } from '../routing/routed-call.ts';
+import type { Ctx } from '../context.ts';
+import type { CallRequest } from '../routing/routed-call.ts';
 import type { RunContext } from '../run-data/run-context.ts';
 import type { AnswersAhead, StepResults } from '../run-data/step-results.ts';
 import { readEnd, type StepExecution } from './step-end.ts';
@@ -81,11 +82,7 @@ export interface StepControl {
   readonly onAnswered?: (end: CallSuccess) => void;
 }
 
-export interface StepCallDependencies {
-  readonly db: Db;
-  readonly results: StepResults;
-  readonly callCapability: CallCapability;
-}
+export type StepCallCtx = Pick<Ctx, 'db' | 'results' | 'callCapability'>;
 
 export interface StepWork<Waited> {
   readonly context: RunContext;
@@ -102,11 +99,11 @@ export interface StepWork<Waited> {
 
 /** @typeParam Waited what a wait makes of the step */
 export async function callForStep<Waited = never>(
-  dependencies: StepCallDependencies,
+  ctx: StepCallCtx,
   work: StepWork<Waited>,
   control: StepControl,
 ): Promise<StepExecution | Waited> {
-  const { db, callCapability } = dependencies;
+  const { db } = ctx;
   const beganAt = performance.now();
   const { key, isInline } = work;
   const settings = resolveStepSettings(work.context.definition, work.step.definition);
@@ -115,14 +112,14 @@ export async function callForStep<Waited = never>(
   if (control.remainingMs <= 0) return comeAgain(db, work, { ...tooLate, remainingMs: 0, totalTimeoutMs });
   const progress = createCallProgressLog(db, key, control.onProgress);
   const told = { ...control, onProgress: progress.note };
-  const end = await callCapability(toCall(work, settings, told)).finally(progress.stop);
+  const end = await ctx.callCapability(toCall(work, settings, told)).finally(progress.stop);
   // What no instance takes was not sent, so nothing has waited yet for the answers that its input was made of.
   const isOfStored =
     end.kind === 'succeeded' || control.ahead === undefined || (await control.ahead.areStored);
   if (!isOfStored) return readEnd(db, key);
   switch (end.kind) {
     case 'succeeded':
-      remember(dependencies.results, key, end);
+      remember(ctx.results, key, end);
       return end;
     case 'failed':
     case 'unknown':

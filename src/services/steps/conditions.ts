@@ -7,10 +7,10 @@ import type { CompiledStep } from '../../core/definition/compile.ts';
 import { evaluateCondition } from '../../core/expression/condition.ts';
 import type { StepVerdict } from '../../core/run/machine.ts';
 import { judgeCondition, judgeItems } from '../../core/run/step-rules.ts';
-import type { Db } from '../../db/connect.ts';
 import { recordDecisions, type StepDecision } from '../../db/step/step-progress.ts';
+import type { Ctx } from '../context.ts';
 import { evaluateInRun, readItems, stepOf } from '../run-data/evaluation.ts';
-import type { RunContext, RunContexts } from '../run-data/run-context.ts';
+import type { RunContext } from '../run-data/run-context.ts';
 import type { StepResults } from '../run-data/step-results.ts';
 
 export interface DecideRequest {
@@ -18,39 +18,32 @@ export interface DecideRequest {
   readonly step_ids: readonly string[];
 }
 
-/**
- * @returns verdicts in the order of the steps, at least one: those that would take too long, or make the answer too
- * large, are to be asked for again @throws AppError `not_found`
- */
-export type DecideSteps = (request: DecideRequest) => Promise<readonly StepVerdict[]>;
-
-export interface DecideDependencies {
-  readonly db: Db;
-  readonly contexts: RunContexts;
-  readonly results: StepResults;
-}
-
 /** The activity has a minute. */
 const longestMs = 10_000;
 /** In UTF-16 units. */
 const largestAnswer = 262_144;
 
-export function createDecideSteps({ db, contexts, results }: DecideDependencies): DecideSteps {
-  return async ({ run_id, step_ids }) => {
-    const context = await contexts.open(run_id);
-    const beganAt = performance.now();
-    const verdicts: StepVerdict[] = [];
-    let size = 0;
-    for (const stepId of step_ids) {
-      const verdict = await decide(results, context, stepOf(context, stepId));
-      verdicts.push(verdict);
-      size += verdict.type === 'fail' ? verdict.error.message.length : 0;
-      if (size > largestAnswer || performance.now() - beganAt > longestMs) break;
-    }
-    const decisions = verdicts.flatMap((verdict, at) => toDecision(step_ids[at] ?? '', verdict));
-    if (decisions.length > 0) await recordDecisions(db, run_id, decisions);
-    return verdicts;
-  };
+/**
+ * @returns verdicts in the order of the steps, at least one: those that would take too long, or make the answer too
+ * large, are to be asked for again @throws AppError `not_found`
+ */
+export async function decideSteps(
+  { db, contexts, results }: Pick<Ctx, 'db' | 'contexts' | 'results'>,
+  { run_id, step_ids }: DecideRequest,
+): Promise<readonly StepVerdict[]> {
+  const context = await contexts.open(run_id);
+  const beganAt = performance.now();
+  const verdicts: StepVerdict[] = [];
+  let size = 0;
+  for (const stepId of step_ids) {
+    const verdict = await decide(results, context, stepOf(context, stepId));
+    verdicts.push(verdict);
+    size += verdict.type === 'fail' ? verdict.error.message.length : 0;
+    if (size > largestAnswer || performance.now() - beganAt > longestMs) break;
+  }
+  const decisions = verdicts.flatMap((verdict, at) => toDecision(step_ids[at] ?? '', verdict));
+  if (decisions.length > 0) await recordDecisions(db, run_id, decisions);
+  return verdicts;
 }
 
 async function decide(results: StepResults, context: RunContext, step: CompiledStep): Promise<StepVerdict> {

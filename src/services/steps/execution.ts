@@ -18,7 +18,6 @@ import {
   resolveEscalation,
 } from '../../core/definition/step-settings.ts';
 import { isCorrectable } from '../../core/ladder/classify-failure.ts';
-import { noTelemetry, type Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { LadderPosition } from '../../core/workflow-payloads.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
@@ -26,14 +25,13 @@ import { readBudgetVersion } from '../../db/run/run.ts';
 import { readStep, type StandingStep } from '../../db/step/step.ts';
 import { findRevisionFailure, readStepRevision } from '../../db/step/step-revision.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { ThroughCache } from '../cache/cached-calls.ts';
-import type { MediaLibrary } from '../media/media-library.ts';
+import type { Ctx, WorkerCtx } from '../context.ts';
 import { resolveInput, type StepUnit, stepOf } from '../run-data/evaluation.ts';
-import type { RunContext, RunContexts } from '../run-data/run-context.ts';
+import type { RunContext } from '../run-data/run-context.ts';
 import { withAnswers } from '../run-data/step-results.ts';
-import { createRunSpans } from '../telemetry/run-spans.ts';
-import { callForStep, callKeyOf, type StepCallDependencies, type StepControl } from './call.ts';
-import { type GoingCalls, waitForHolder } from './in-flight-steps.ts';
+import { endStepSpan, scopeOfStep } from '../telemetry/run-spans.ts';
+import { callForStep, callKeyOf, type StepCallCtx, type StepControl } from './call.ts';
+import { waitForHolder } from './in-flight-steps.ts';
 import { executeReview } from './review.ts';
 import {
   endOf,
@@ -43,48 +41,8 @@ import {
   type StepExecution,
   type WaitingStep,
 } from './step-end.ts';
-import { executeSubRun, type SubmitSubRun } from './sub-run.ts';
+import { executeSubRun } from './sub-run.ts';
 import { executePause, waitForCall, waitForRest } from './waits.ts';
-
-/** What it looks at of how an execution ended. */
-interface ObservedEnd {
-  readonly kind: string;
-  readonly error?: Pick<Failure, 'code'>;
-}
-
-interface StepRound {
-  readonly control: StepControl;
-  /** It was begun in a batch, which tells how it ended. */
-  readonly again: boolean;
-}
-
-type Observe = <End extends ObservedEnd>(
-  unit: StepUnit,
-  round: StepRound,
-  work: (seen: StepControl) => Promise<End>,
-) => Promise<End>;
-
-const goesOn: ReadonlySet<string> = new Set(['waiting', 'retry', 'escalated']);
-
-/** What is done for a step is done in its span, which is told when the step has ended: not when it waits or comes again. */
-function createStepObserver(telemetry: Telemetry): Observe {
-  const spans = createRunSpans(telemetry);
-  return async ({ context, step, key }, { control, again }, work) => {
-    let startMs = control.askedAtMs ?? Date.now();
-    let isTold = false;
-    const onStanding: StepControl['onStanding'] = (standing) => {
-      startMs = Math.min(startMs, standing.started_at?.getTime() ?? startMs);
-      isTold = again && endOf(standing) !== null;
-    };
-    const scope = spans.scopeOfStep(context, key);
-    const end = await telemetry.tracing.within(scope, () => work({ ...control, onStanding }));
-    if (isTold || goesOn.has(end.kind)) return end;
-    const capability = step.kind === 'call' ? capabilityOf(step.definition) : null;
-    const error = end.error?.code ?? null;
-    spans.endStep(context, key, { kind: step.kind, capability, startMs, state: end.kind, error });
-    return end;
-  };
-}
 
 export interface StepRequest {
   readonly run_id: string;
@@ -122,79 +80,89 @@ interface EscalatedExecution {
   readonly place: LadderPosition;
 }
 
-interface StepDependencies extends StepCallDependencies {
-  readonly contexts: RunContexts;
-}
-
 /** Makes sure that the escalation of a failed step is there, however often it is asked. */
-export type OpenForStep = (failed: FailedStep) => Promise<LadderPosition>;
-
-export interface ExecuteDependencies extends StepDependencies {
-  readonly going: Pick<GoingCalls<StepEnd>, 'join'>;
-  readonly openForStep: OpenForStep;
-  readonly submitSubRun: SubmitSubRun;
-  readonly throughCache: ThroughCache;
-  readonly media: Pick<MediaLibrary, 'exists'>;
-  /** Default: nobody is told. */
-  readonly telemetry?: Telemetry;
-}
+export type OpenForStep = (ctx: WorkerCtx, failed: FailedStep) => Promise<LadderPosition>;
 
 export type StepEnd = StepExecution | EscalatedExecution | WaitingStep;
 
-export type ExecuteStep = (request: StepRequest, control: StepControl) => Promise<StepEnd>;
-
-export function createExecuteStep(dependencies: ExecuteDependencies): ExecuteStep {
-  const { telemetry = noTelemetry } = dependencies;
-  const observe = createStepObserver(telemetry);
-  return async (request, control) => {
-    const { run_id, step_id, item = 0, revision, again = false } = request;
-    const joined = again ? dependencies.going.join({ run_id, step_id, item, revision }, control) : null;
-    if (joined !== null) return joined;
-    const context = await dependencies.contexts.open(run_id, request.budget_version);
-    const unit: StepUnit = {
-      context,
-      step: stepOf(context, step_id),
-      key: { run_id, step_id, item, revision },
-    };
-    const end = await observe(unit, { control, again }, (seen) =>
-      executeUnit(dependencies, unit, request, seen),
-    );
-    const isEarly = end.kind === 'waiting' && request.resumed === true;
-    return isEarly ? waitForRest(dependencies.db, unit.key, end, control.remainingMs) : end;
-  };
-}
-
-async function executeUnit(
-  dependencies: ExecuteDependencies,
-  unit: StepUnit,
+export async function executeStep(
+  ctx: WorkerCtx,
   request: StepRequest,
   control: StepControl,
 ): Promise<StepEnd> {
+  const { run_id, step_id, item = 0, revision, again = false } = request;
+  const key = { run_id, step_id, item, revision };
+  const joined = again ? ctx.inFlightSteps.join(key, control) : null;
+  if (joined !== null) return joined;
+  const context = await ctx.contexts.open(run_id, request.budget_version);
+  const unit: StepUnit = { context, step: stepOf(context, step_id), key };
+  const end = await executeInSpan(ctx, unit, { request, control });
+  const isEarly = end.kind === 'waiting' && request.resumed === true;
+  return isEarly ? waitForRest(ctx.db, key, end, control.remainingMs) : end;
+}
+
+interface AskedStep {
+  readonly request: StepRequest;
+  readonly control: StepControl;
+}
+
+const goesOn: ReadonlySet<string> = new Set(['waiting', 'retry', 'escalated']);
+
+/** Executes a step in its span. One that was begun in a batch, which has reported its end, is not reported again. */
+async function executeInSpan(
+  ctx: WorkerCtx,
+  unit: StepUnit,
+  { request, control }: AskedStep,
+): Promise<StepEnd> {
+  const { context, step, key } = unit;
+  const { telemetry } = ctx;
+  let startMs = control.askedAtMs ?? Date.now();
+  let isTold = false;
+  const onStanding: StepControl['onStanding'] = (standing) => {
+    startMs = Math.min(startMs, standing.started_at?.getTime() ?? startMs);
+    isTold = request.again === true && endOf(standing) !== null;
+  };
+  const end = await telemetry.tracing.within(scopeOfStep(telemetry, context, key), () =>
+    executeUnit(ctx, unit, { request, control: { ...control, onStanding } }),
+  );
+  if (isTold || goesOn.has(end.kind)) return end;
+  const capability = step.kind === 'call' ? capabilityOf(step.definition) : null;
+  const error = 'error' in end ? end.error.code : null;
+  endStepSpan(telemetry, unit, { kind: step.kind, capability, startMs, state: end.kind, error });
+  return end;
+}
+
+async function executeUnit(
+  ctx: WorkerCtx,
+  unit: StepUnit,
+  { request, control }: AskedStep,
+): Promise<StepEnd> {
+  const { db } = ctx;
   if (unit.step.kind === 'call') {
     const mayBeHeld = request.again === true || control.round > 1;
-    const left = mayBeHeld ? await waitForHolder(dependencies.db, unit.key, control) : control;
-    return executeCall(dependencies, unit, request, left);
+    const left = mayBeHeld ? await waitForHolder(db, unit.key, control) : control;
+    return executeCall(ctx, unit, { request, control: left });
   }
-  const standing = await readStep(dependencies.db, unit.key);
+  const standing = await readStep(db, unit.key);
   if (standing !== undefined) control.onStanding?.(standing);
-  if (standing !== undefined && standing.state !== 'waiting') return readEnd(dependencies.db, unit.key);
+  if (standing !== undefined && standing.state !== 'waiting') return readEnd(db, unit.key);
   switch (unit.step.kind) {
     case 'run':
-      return executeSubRun(dependencies, unit, standing);
+      return executeSubRun(ctx, unit, standing);
     case 'wait':
-      return executePause(dependencies.db, unit, standing);
+      return executePause(db, unit, standing);
     case 'review':
-      return executeReview(dependencies, unit, standing);
+      return executeReview(ctx, unit, standing);
   }
 }
 
 async function executeCall(
-  dependencies: ExecuteDependencies,
+  ctx: WorkerCtx,
   { context, step, key }: StepUnit,
-  { escalates = false, resumed = false, inline = false, again = false }: StepRequest,
-  control: StepControl,
+  { request, control }: AskedStep,
 ): Promise<StepEnd> {
-  const { db, results, openForStep, throughCache, media } = dependencies;
+  const { db, results } = ctx;
+  const { escalates = false, resumed = false, inline = false, again = false } = request;
   const mayHaveBegun = control.round > 1 || resumed || again;
   const standing = mayHaveBegun ? await readStep(db, key) : undefined;
   if (standing !== undefined) control.onStanding?.(standing);
@@ -216,16 +184,18 @@ async function executeCall(
     const wait = (code: ErrorCode, error: Failure) => waitForCall(db, { context, step, key }, code, error);
     const work = { context, step, key, input, holds, wait, isInline: inline };
     const call = (remainingMs: number) =>
-      callForStep<StepExecution | WaitingStep>(dependencies, work, { ...control, remainingMs });
-    const end = await throughCache(work, control, call);
+      callForStep<StepExecution | WaitingStep>(ctx, work, { ...control, remainingMs });
+    const end = await ctx.resultCache.throughCache(work, control, call);
     if (end.kind !== 'failed' || !holds(end.error.code as ErrorCode)) return end;
     failure = end.error;
-    const missing = await findMissingFile(media, input, failure);
+    const missing = await findMissingFile(ctx.media, input, failure);
     if (missing !== null) return failStep(db, key, missing);
   }
-  const place = await openForStep(describeFailure(context, step, { ...key, input, failure }));
+  const place = await ctx.openForStep(ctx, describeFailure(context, step, { ...key, input, failure }));
   return { kind: 'escalated', error: failure, place };
 }
+
+export type RevisionCtx = StepCallCtx & Pick<Ctx, 'contexts'>;
 
 interface RevisionRequest extends StepKey {
   /** 0 = the definition's own input once more. */
@@ -236,25 +206,25 @@ interface RevisionRequest extends StepKey {
  * Any failure leaves the step open, and so does a cancel: its ladder or its run goes on with it. A corrected input that
  * was refused, or answered wrongly, is not sent again: asked once more, that is the answer.
  */
-export type ExecuteRevision = (request: RevisionRequest, control: StepControl) => Promise<StepExecution>;
-
-export function createExecuteRevision(dependencies: StepDependencies): ExecuteRevision {
-  return async ({ run_id, step_id, item, revision }, control) => {
-    const { db, contexts, results } = dependencies;
-    // A ladder may go on because the ceiling was raised.
-    const context = await contexts.open(run_id, await readBudgetVersion(db, run_id));
-    const step = stepOf(context, step_id);
-    const key: StepKey = { run_id, step_id, item, revision };
-    const resolved =
-      revision === 0
-        ? await resolveInput(context, step, results, item)
-        : { input: await readRevisionInput(db, key) };
-    if ('error' in resolved) return { kind: 'failed', error: resolved.error };
-    const known = revision === 0 ? undefined : await findRevisionFailure(db, key, callKeyOf(key));
-    if (known !== undefined) return { kind: 'failed', error: known };
-    const open = { holds: () => true, wait: () => Promise.resolve(null), isInline: false };
-    return callForStep<never>(dependencies, { context, step, key, input: resolved.input, ...open }, control);
-  };
+export async function executeRevision(
+  ctx: RevisionCtx,
+  { run_id, step_id, item, revision }: RevisionRequest,
+  control: StepControl,
+): Promise<StepExecution> {
+  const { db, contexts, results } = ctx;
+  // A ladder may go on because the ceiling was raised.
+  const context = await contexts.open(run_id, await readBudgetVersion(db, run_id));
+  const step = stepOf(context, step_id);
+  const key: StepKey = { run_id, step_id, item, revision };
+  const resolved =
+    revision === 0
+      ? await resolveInput(context, step, results, item)
+      : { input: await readRevisionInput(db, key) };
+  if ('error' in resolved) return { kind: 'failed', error: resolved.error };
+  const known = revision === 0 ? undefined : await findRevisionFailure(db, key, callKeyOf(key));
+  if (known !== undefined) return { kind: 'failed', error: known };
+  const open = { holds: () => true, wait: () => Promise.resolve(null), isInline: false };
+  return callForStep<never>(ctx, { context, step, key, input: resolved.input, ...open }, control);
 }
 
 /** A worker that was killed after the failure was stored left the step open: it is not sent again. */

@@ -11,48 +11,48 @@ import { isHeld, loseOpenAttempt, type StepKey } from '../../db/attempt/attempt.
 import type { Db } from '../../db/connect.ts';
 import { callKeyOf, type StepControl } from './call.ts';
 
-export interface GoingCalls<End> {
-  /** Begins one, unless it goes on already; resolves to its end. It goes on until it ends, or is asked to stop. */
+export interface InFlightSteps<End> {
+  /** Begins a step, unless it is in flight; resolves to its end. It stays in flight until it ends, or is asked to stop. */
   begin(
     key: StepKey,
     work: (control: Pick<StepControl, 'signal' | 'onProgress'>) => Promise<End>,
   ): Promise<End>;
-  /** The end of one that goes on here; null when it does not. */
+  /** @returns the end of a step that is in flight here; null when it is not */
   join(key: StepKey, control: Pick<StepControl, 'signal' | 'onProgress'>): Promise<End> | null;
   /** The process is about to end: no batch begins anything any more, so that other workers go on with the runs. */
   retire(): void;
   isRetiring(): boolean;
-  /** Asks all to stop: the process ends. */
+  /** Asks all steps to stop: the process ends. */
   abandon(): void;
-  /** Resolves when none goes on. */
+  /** Resolves when no step is in flight. */
   settled(): Promise<void>;
 }
 
-interface GoingCall<End> {
+interface InFlightStep<End> {
   readonly source: CancelSource;
   readonly end: Promise<End>;
-  /** Who hears how far it has come. */
+  /** It hears the progress of the call. */
   readonly listener: { tell: (progress: CallProgress) => void };
 }
 
-export function createGoingCalls<End>(): GoingCalls<End> {
-  const going = new Map<string, GoingCall<End>>();
+export function createInFlightSteps<End>(): InFlightSteps<End> {
+  const inFlight = new Map<string, InFlightStep<End>>();
   let isRetiring = false;
   return {
     begin: (key, work) => {
       const name = callKeyOf(key);
-      const known = going.get(name);
+      const known = inFlight.get(name);
       if (known !== undefined) return known.end;
       const source = new CancelSource();
-      const listener: GoingCall<End>['listener'] = { tell: () => undefined };
+      const listener: InFlightStep<End>['listener'] = { tell: () => undefined };
       const end = work({ signal: source, onProgress: (progress) => listener.tell(progress) });
-      const forget = (): void => void going.delete(name);
+      const forget = (): void => void inFlight.delete(name);
       end.then(forget, forget);
-      going.set(name, { source, listener, end });
+      inFlight.set(name, { source, listener, end });
       return end;
     },
     join: (key, { signal, onProgress }) => {
-      const call = going.get(callKeyOf(key));
+      const call = inFlight.get(callKeyOf(key));
       if (call === undefined) return null;
       if (onProgress !== undefined) call.listener.tell = onProgress;
       const stopListening = onCancel(signal, () => call.source.abort(signal.reason));
@@ -63,10 +63,10 @@ export function createGoingCalls<End>(): GoingCalls<End> {
     },
     isRetiring: () => isRetiring,
     abandon: () => {
-      for (const { source } of going.values()) source.abort('abandoned');
+      for (const { source } of inFlight.values()) source.abort('abandoned');
     },
     settled: async () => {
-      await Promise.allSettled([...going.values()].map(({ end }) => end));
+      await Promise.allSettled([...inFlight.values()].map(({ end }) => end));
     },
   };
 }

@@ -7,11 +7,11 @@
 import { callTimeOf } from '../../core/call/retry.ts';
 import type { CallSuccess } from '../../core/call/types.ts';
 import type { StepScope } from '../../core/expression/evaluation.ts';
+import type { WorkerCtx } from '../context.ts';
 import { toAnswer } from '../run-data/step-results.ts';
-import type { ClosedRun, CloseRun } from '../runs/closing.ts';
+import type { ClosedRun, RunClosing } from '../runs/closing.ts';
 import type { StepControl } from './call.ts';
-import type { ExecuteStep, StepEnd } from './execution.ts';
-import type { GoingCalls } from './in-flight-steps.ts';
+import { executeStep, type StepEnd } from './execution.ts';
 
 export interface InlineUnit {
   readonly step_id: string;
@@ -41,29 +41,32 @@ export interface InlineBatchResult {
   readonly closed: ClosedRun | null;
 }
 
-/** It never rejects. */
-export type ExecuteInline = (request: InlineRequest) => Promise<InlineBatchResult>;
-
 /** Begun at once. */
 const mostOpen = 32;
-const defaultLongestMs = 250;
-
-export interface InlineDependencies {
-  readonly executeStep: ExecuteStep;
-  readonly going: GoingCalls<StepEnd>;
-  readonly closeRun: CloseRun;
-  /** Default 250. */
-  readonly longestMs?: number;
+/** How a batch is executed; tests bring steps that end when they are told to. */
+interface InlineOptions {
+  readonly execute: typeof executeStep;
+  readonly close: (ctx: WorkerCtx, closing: RunClosing) => Promise<ClosedRun>;
+  readonly longestMs: number;
 }
 
-export function createExecuteInline(dependencies: InlineDependencies): ExecuteInline {
-  return async (request) => {
-    const results = await new InlineBatch(dependencies, request).finish();
-    const isDone = request.closes === true && results.every((result) => typeof result !== 'string');
-    const closing = { run_id: request.run_id, outcome: 'succeeded', error: null } as const;
-    // What cannot be closed here is closed by the run, which insists upon it.
-    return { results, closed: isDone ? await dependencies.closeRun(closing).catch(() => null) : null };
-  };
+export const inWorker: InlineOptions = {
+  execute: executeStep,
+  close: (ctx, closing) => ctx.closeRun(closing),
+  longestMs: 250,
+};
+
+/** It never rejects. */
+export async function executeInline(
+  ctx: WorkerCtx,
+  request: InlineRequest,
+  options: InlineOptions = inWorker,
+): Promise<InlineBatchResult> {
+  const results = await new InlineBatch(ctx, request, options).finish();
+  const isDone = request.closes === true && results.every((result) => typeof result !== 'string');
+  const closing = { run_id: request.run_id, outcome: 'succeeded', error: null } as const;
+  // The workflow of the run closes what cannot be closed here, and retries until it is closed.
+  return { results, closed: isDone ? await options.close(ctx, closing).catch(() => null) : null };
 }
 
 /** How far a unit has come. */
@@ -83,8 +86,9 @@ function notBegun(): UnitProgress {
 const goesOn: ReadonlySet<UnitProgress['state']> = new Set(['answered', 'succeeded']);
 
 class InlineBatch {
-  readonly #dependencies: InlineDependencies;
+  readonly #ctx: WorkerCtx;
   readonly #request: InlineRequest;
+  readonly #options: InlineOptions;
   readonly #units: UnitProgress[];
   /** Not begun, in order. */
   readonly #waiting: Set<number>;
@@ -92,9 +96,10 @@ class InlineBatch {
   #isOver = false;
   #finish: () => void = () => undefined;
 
-  constructor(dependencies: InlineDependencies, request: InlineRequest) {
-    this.#dependencies = dependencies;
+  constructor(ctx: WorkerCtx, request: InlineRequest, options: InlineOptions) {
+    this.#ctx = ctx;
     this.#request = request;
+    this.#options = options;
     this.#units = request.units.map(notBegun);
     this.#waiting = new Set(request.units.keys());
   }
@@ -103,8 +108,7 @@ class InlineBatch {
     const ended = new Promise<void>((resolve) => {
       this.#finish = resolve;
     });
-    const { longestMs = defaultLongestMs } = this.#dependencies;
-    const timer = setTimeout(this.#finish, longestMs);
+    const timer = setTimeout(this.#finish, this.#options.longestMs);
     this.#beginMore();
     await ended;
     this.#isOver = true;
@@ -122,7 +126,7 @@ class InlineBatch {
   }
 
   #beginMore(): void {
-    if (this.#dependencies.going.isRetiring()) this.#leaveToQueue();
+    if (this.#ctx.inFlightSteps.isRetiring()) this.#leaveToQueue();
     for (const index of this.#waiting) {
       if (this.#isOver || this.#open === mostOpen) break;
       if (this.#isDue(index)) this.#begin(index);
@@ -142,8 +146,9 @@ class InlineBatch {
     this.#waiting.delete(index);
     this.#open += 1;
     const key = { run_id: run.run_id, step_id, item, revision: 0 };
-    const end = this.#dependencies.going.begin(key, (own) =>
-      this.#dependencies.executeStep(
+    const end = this.#ctx.inFlightSteps.begin(key, (own) =>
+      this.#options.execute(
+        this.#ctx,
         { ...run, ...key, escalates, inline: true },
         {
           ...own,

@@ -8,21 +8,16 @@ import type { Db } from '../../db/connect.ts';
 import { findLastReview, type ReviewRow } from '../../db/review/review.ts';
 import { endStep, type StandingStep } from '../../db/step/step.ts';
 import { answerStep, keepWaiting, logStep } from '../../db/step/step-progress.ts';
+import type { Ctx } from '../context.ts';
 import { expireOverdueReviews } from '../reviews/delivery.ts';
 import { openReview } from '../reviews/opening.ts';
 import { resolveInput, type StepUnit } from '../run-data/evaluation.ts';
-import type { StepResults } from '../run-data/step-results.ts';
 import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
-
-export interface ReviewStepDependencies {
-  readonly db: Db;
-  readonly results: StepResults;
-}
 
 type Execution = StepExecution | WaitingStep;
 
 export async function executeReview(
-  { db, results }: ReviewStepDependencies,
+  { db, results }: Pick<Ctx, 'db' | 'results'>,
   unit: StepUnit,
   standing: StandingStep | undefined,
 ): Promise<Execution> {

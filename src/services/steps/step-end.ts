@@ -13,6 +13,7 @@ import type { Db } from '../../db/connect.ts';
 import { readRunEnd } from '../../db/run/run.ts';
 import { endStep, readStep, type StandingStep } from '../../db/step/step.ts';
 import { recordChanges, type StepChange } from '../../db/step/step-progress.ts';
+import type { Ctx } from '../context.ts';
 import type { MediaLibrary } from '../media/media-library.ts';
 
 /** Whatever it says is in the database already. */
@@ -81,7 +82,10 @@ export interface ProgressReport {
 }
 
 /** Writes ends of steps that the workflow decided: what no attempt, ladder or wait has written. */
-export async function recordProgress(db: Db, { run_id, changes }: ProgressReport): Promise<void> {
+export async function recordProgress(
+  { db }: Pick<Ctx, 'db'>,
+  { run_id, changes }: ProgressReport,
+): Promise<void> {
   if (changes.length > 0) await recordChanges(db, run_id, changes);
 }
 

@@ -20,29 +20,26 @@ import { requestCancel } from '../../db/run/run-control.ts';
 import type { StandingStep } from '../../db/step/step.ts';
 import { answerStep, keepWaiting } from '../../db/step/step-progress.ts';
 import { AppError } from '../../errors/app-error.ts';
+import type { Ctx } from '../context.ts';
 import { resolveInput, type StepUnit } from '../run-data/evaluation.ts';
-import type { StepResults } from '../run-data/step-results.ts';
 import { insertAdmittedRun } from '../runs/admission.ts';
 import { newJob, type PrepareDependencies, prepareRun } from '../runs/preparation.ts';
 import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
 
-interface SubRunDependencies {
-  readonly db: Db;
-  readonly results: StepResults;
-  readonly submitSubRun: SubmitSubRun;
-}
+/** The parts by which runs are prepared. */
+export type SubRunCtx = PrepareDependencies;
 
+type StepRunCtx = SubRunCtx & Pick<Ctx, 'results'>;
 type Execution = StepExecution | WaitingStep;
 
 export async function executeSubRun(
-  dependencies: SubRunDependencies,
+  ctx: StepRunCtx,
   unit: StepUnit,
   standing: StandingStep | undefined,
 ): Promise<Execution> {
-  const { db } = dependencies;
-  if (standing?.sub_run_id == null) return start(dependencies, unit);
-  const ended = await readRunEnd(db, standing.sub_run_id);
-  return ended === undefined ? waitFor(standing.sub_run_id) : take(db, unit, ended);
+  if (standing?.sub_run_id == null) return start(ctx, unit);
+  const ended = await readRunEnd(ctx.db, standing.sub_run_id);
+  return ended === undefined ? waitFor(standing.sub_run_id) : take(ctx.db, unit, ended);
 }
 
 function waitFor(run_id: string): WaitingStep {
@@ -54,11 +51,12 @@ function waitFor(run_id: string): WaitingStep {
   };
 }
 
-async function start({ db, results, submitSubRun }: SubRunDependencies, unit: StepUnit): Promise<Execution> {
+async function start(ctx: StepRunCtx, unit: StepUnit): Promise<Execution> {
+  const { db, results } = ctx;
   const { context, step, key } = unit;
   const resolved = await resolveInput(context, step, results, key.item);
   if ('error' in resolved) return failStep(db, unit.key, resolved.error);
-  const submitted = await submitSubRun({
+  const submitted = await submitSubRun(ctx, {
     ...termsOfSubRun(step.definition, context),
     parent: { ...key },
     project_id: context.project_id,
@@ -100,26 +98,25 @@ export interface SubRunOrder extends SubRunTerms {
   readonly parentWorkflowId: string;
 }
 
-export type SubmitSubRun = (order: SubRunOrder) => Promise<
+type SubmittedSubRun =
   | { readonly run_id: string }
   | { readonly error: Failure }
   /** The run whose step it is has ended. */
-  | { readonly closed: true }
->;
+  | { readonly closed: true };
 
 function isPassing({ code }: AppError): boolean {
   return code === 'unavailable' || code === 'internal';
 }
 
-async function create(dependencies: PrepareDependencies, order: SubRunOrder): Promise<string> {
+async function create(ctx: SubRunCtx, order: SubRunOrder): Promise<string> {
   const { parent, project_id, reference, depth, parentWorkflowId } = order;
   const tooDeep = findDepthFault(depth);
   if (tooDeep !== null) throw new AppError(tooDeep.code, tooDeep.message);
   const at = reference.indexOf('@');
   const pipeline = reference.slice(0, at);
   const choice = { reference: reference.slice(at + 1) };
-  const known = await dependencies.definitions.find(project_id, pipeline, choice);
-  const prepared = await prepareRun(dependencies, project_id, {
+  const known = await ctx.definitions.find(project_id, pipeline, choice);
+  const prepared = await prepareRun(ctx, project_id, {
     known,
     isStored: true,
     job: newJob(order.job),
@@ -135,26 +132,24 @@ async function create(dependencies: PrepareDependencies, order: SubRunOrder): Pr
       depth,
     },
   });
-  return (await dependencies.db.transaction((trx) => insertAdmittedRun(trx, prepared, null))).run_id;
+  return (await ctx.db.transaction((trx) => insertAdmittedRun(trx, prepared, null))).run_id;
 }
 
 /**
  * The run that a step with `pipeline` starts. The worker writes the row, at most one for each execution of the step; a
  * server starts it. What is wrong with it is the step's failure.
  */
-export function createSubmitSubRun(dependencies: PrepareDependencies): SubmitSubRun {
-  return async (order) => {
-    const { db } = dependencies;
-    const known = await findSubRun(db, order.parent);
-    if (known !== undefined) return { run_id: known };
-    try {
-      return { run_id: await create(dependencies, order) };
-    } catch (error) {
-      const first = await findSubRun(db, order.parent); // the same step, executed twice at once
-      if (first !== undefined) return { run_id: first };
-      if ((await readRunEnd(db, order.parent.run_id)) !== undefined) return { closed: true };
-      if (!(error instanceof AppError) || isPassing(error)) throw error;
-      return { error: toStartFailure(order.reference, error) };
-    }
-  };
+export async function submitSubRun(ctx: SubRunCtx, order: SubRunOrder): Promise<SubmittedSubRun> {
+  const { db } = ctx;
+  const known = await findSubRun(db, order.parent);
+  if (known !== undefined) return { run_id: known };
+  try {
+    return { run_id: await create(ctx, order) };
+  } catch (error) {
+    const first = await findSubRun(db, order.parent); // the same step, executed twice at once
+    if (first !== undefined) return { run_id: first };
+    if ((await readRunEnd(db, order.parent.run_id)) !== undefined) return { closed: true };
+    if (!(error instanceof AppError) || isPassing(error)) throw error;
+    return { error: toStartFailure(order.reference, error) };
+  }
 }

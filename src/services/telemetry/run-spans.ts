@@ -36,13 +36,6 @@ export interface StepSpan {
   readonly startMs: number;
 }
 
-export interface RunSpans {
-  /** What is done for a step, its item or its ladder is done in. */
-  scopeOfStep(run: TracedRun, key: StepPlace): WorkScope;
-  endStep(run: TracedRun, key: StepPlace, end: StepSpan & ToldEnd): void;
-  endRun(run: TracedRun, end: ToldEnd): void;
-}
-
 function describeRun({ run_id, project_id, pipeline, version }: TracedRun): SpanAttributes {
   return {
     'capstan.run_id': run_id,
@@ -88,21 +81,26 @@ function startStep(
   });
 }
 
-export function createRunSpans({ tracing }: Pick<Telemetry, 'tracing'>): RunSpans {
-  return {
-    scopeOfStep: (run, key) => {
-      // Without spans, whoever gave the run its trace is the parent of all.
-      const context = tracing.isOn
-        ? startStep(tracing, run, { key }).context
-        : parseTraceParent(run.trace_parent);
-      return scopeOf(context, run.run_id);
-    },
-    endStep: (run, key, { state, error, ...step }) => {
-      if (!tracing.isOn) return;
-      startStep(tracing, run, { key, step }).end({ error, attributes: { 'capstan.state': state } });
-    },
-    endRun: (run, { state, error }) => {
-      if (tracing.isOn) startRun(tracing, run).end({ error, attributes: { 'capstan.state': state } });
-    },
-  };
+type Traced = Pick<Telemetry, 'tracing'>;
+
+/** @returns the scope in which the work for a step, its item or its ladder is done */
+export function scopeOfStep({ tracing }: Traced, run: TracedRun, key: StepPlace): WorkScope {
+  // Without spans, whoever gave the run its trace is the parent of all.
+  const context = tracing.isOn
+    ? startStep(tracing, run, { key }).context
+    : parseTraceParent(run.trace_parent);
+  return scopeOf(context, run.run_id);
+}
+
+export function endStepSpan(
+  { tracing }: Traced,
+  { context: run, key }: { readonly context: TracedRun; readonly key: StepPlace },
+  { state, error, ...step }: StepSpan & ToldEnd,
+): void {
+  if (!tracing.isOn) return;
+  startStep(tracing, run, { key, step }).end({ error, attributes: { 'capstan.state': state } });
+}
+
+export function endRunSpan({ tracing }: Traced, run: TracedRun, { state, error }: ToldEnd): void {
+  if (tracing.isOn) startRun(tracing, run).end({ error, attributes: { 'capstan.state': state } });
 }

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createInsistence } from '../../../src/services/routing/attempt-writer.ts';
+import { createStoreRetries } from '../../../src/services/routing/attempt-writer.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] }));
 afterEach(() => void vi.useRealTimers());
@@ -10,22 +10,22 @@ const hourMs = 3_600_000;
 
 /** A database that is away, or refuses, until it is told otherwise. */
 function aWrite(fault: Error) {
-  const { insist, ...insistence } = createInsistence({
+  const { retryUntilStored, ...retries } = createStoreRetries({
     isItemsFault: (error) => error instanceof Refused,
     logger: pino({ level: 'silent' }),
   });
   let isBack = false;
-  const end = insist(async () => {
+  const end = retryUntilStored(async () => {
     if (!isBack) throw fault;
     return 'written';
   }).catch((error: Error) => error.message);
   const comeBack = (): void => {
     isBack = true;
   };
-  return { ...insistence, end, comeBack };
+  return { ...retries, end, comeBack };
 }
 
-describe('what is insisted upon', () => {
+describe('a write that is retried until it is stored', () => {
   test('is written although the database was away for an hour', async () => {
     const { end, comeBack } = aWrite(new Error('away'));
     await vi.advanceTimersByTimeAsync(hourMs);

@@ -2,6 +2,7 @@
 import { pino } from 'pino';
 import { beforeAll } from 'vitest';
 import { createFileMediaStore } from '../../../src/clients/media/file-store.ts';
+import type { Decision, RouteRequestBody } from '../../../src/contracts/decision.ts';
 import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Plan, PlanDefinitionRequest, PlannedStepView } from '../../../src/contracts/plan.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
@@ -16,7 +17,7 @@ import { createRequireRoom } from '../../../src/services/media/quota.ts';
 import { createPipelineService, storeDefinition } from '../../../src/services/pipelines/pipeline-service.ts';
 import { planDefinition } from '../../../src/services/plans/plan-service.ts';
 import { createSchemaValidator } from '../../../src/services/registry/specs.ts';
-import { createDecisionService, type DecisionService } from '../../../src/services/routing/decisions.ts';
+import { previewDecision } from '../../../src/services/routing/decisions.ts';
 import { createKnownDefinitions } from '../../../src/services/runs/definitions.ts';
 import { anInstance, aProject } from '../../support/factories.ts';
 
@@ -27,7 +28,7 @@ type Over = Parameters<typeof anInstance>[1] & {
 
 export interface Planner {
   readonly projectId: string;
-  readonly decisions: DecisionService;
+  preview(request: RouteRequestBody): Promise<Decision>;
   /** An instance that has been called before; the planner sees it when this resolves. */
   add(name: string, over?: Over): Promise<InstanceColumns>;
   /** @returns digest of a spec that takes such inputs */
@@ -70,7 +71,7 @@ async function createPlanner(db: Db): Promise<Planner> {
   };
   return {
     projectId,
-    decisions: createDecisionService({ db, historyDb: db, fleet, validator }),
+    preview: (request) => previewDecision({ db, fleet, validator }, projectId, request),
     add: async (name, over) => {
       const row = await anInstance(db, { name, duration_ms: 1_000, ...over } as Over);
       await fleet.refresh();

@@ -77,7 +77,7 @@ describe('a plan', () => {
       timeout: '1m',
     };
     const seen = await plan([call('a', 'paid', settings)]);
-    const asked = await planner.get().decisions.preview(planner.get().projectId, {
+    const asked = await planner.get().preview({
       capability: 'paid',
       tags: ['big'],
       priority: 'batch',

@@ -1,12 +1,14 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { CancelSource } from '../../../src/core/cancellation.ts';
+import type { WorkerCtx } from '../../../src/services/context.ts';
 import type { RunClosing } from '../../../src/services/runs/closing.ts';
 import type { StepControl } from '../../../src/services/steps/call.ts';
 import type { StepEnd, StepRequest } from '../../../src/services/steps/execution.ts';
-import { createGoingCalls } from '../../../src/services/steps/in-flight-steps.ts';
+import { createInFlightSteps } from '../../../src/services/steps/in-flight-steps.ts';
 import {
-  createExecuteInline,
+  executeInline,
   type InlineBatchResult,
+  type InlineRequest,
   type InlineUnit,
 } from '../../../src/services/steps/inline.ts';
 
@@ -32,16 +34,16 @@ interface OpenStep {
 function aWorker() {
   const open = new Map<string, OpenStep>();
   const begun: string[] = [];
-  const going = createGoingCalls<StepEnd>();
+  const inFlight = createInFlightSteps<StepEnd>();
   const closings: RunClosing[] = [];
-  const executeInline = createExecuteInline({
-    going,
-    closeRun: async (closing) => {
+  const options: Parameters<typeof executeInline>[2] = {
+    longestMs: 250,
+    close: async (_ctx, closing) => {
       closings.push(closing);
       if (closing.run_id === 'run_away') throw new Error('no database');
       return closing;
     },
-    executeStep: (request, control) =>
+    execute: (_ctx, request, control) =>
       new Promise((resolve, reject) => {
         const name = `${request.step_id}${request.item === 0 ? '' : request.item}`;
         begun.push(name);
@@ -57,13 +59,15 @@ function aWorker() {
           fail: () => settle(() => reject(new Error('no database'))),
         });
       }),
-  });
+  };
+  const ctx = { inFlightSteps: inFlight } as WorkerCtx;
+  const execute = (request: InlineRequest) => executeInline(ctx, request, options);
   const of = (name: string): OpenStep => {
     const step = open.get(name);
     if (step === undefined) throw new Error(`${name} is not open: ${[...open.keys()].join(' ')}`);
     return step;
   };
-  return { executeInline, going, begun, open, of, closings };
+  return { execute, inFlight, begun, open, of, closings };
 }
 
 function units(...lines: readonly string[]): InlineUnit[] {
@@ -80,7 +84,7 @@ const run_id = 'run_1';
 
 it('those that are ready begin at once; each that follows when all before it have succeeded', async () => {
   const worker = aWorker();
-  const results = worker.executeInline({ run_id, units: units('a', 'b', 'c a b') });
+  const results = worker.execute({ run_id, units: units('a', 'b', 'c a b') });
   expect(worker.begun).toEqual(['a', 'b']);
   await worker.of('a').end(done('A'));
   expect(worker.begun).toEqual(['a', 'b']);
@@ -93,7 +97,7 @@ it('those that are ready begin at once; each that follows when all before it hav
 
 it('what follows an answer begins while that is stored, with it, and knows when it was', async () => {
   const worker = aWorker();
-  const results = worker.executeInline({ run_id, units: units('a', 'b a') });
+  const results = worker.execute({ run_id, units: units('a', 'b a') });
   worker.of('a').control.onAnswered?.(done('A'));
   expect(worker.begun).toEqual(['a', 'b']);
   const { ahead } = worker.of('b').control;
@@ -106,7 +110,7 @@ it('what follows an answer begins while that is stored, with it, and knows when 
 
 it('what follows an answer that was not accepted is told so', async () => {
   const worker = aWorker();
-  const results = worker.executeInline({ run_id, units: units('a', 'b a', 'c b') });
+  const results = worker.execute({ run_id, units: units('a', 'b a', 'c b') });
   worker.of('a').control.onAnswered?.(done('A'));
   const { ahead } = worker.of('b').control;
   await worker.of('a').end(retry);
@@ -117,7 +121,7 @@ it('what follows an answer that was not accepted is told so', async () => {
 
 it('an answer after failed attempts is read when it is stored: the rows know what it has cost', async () => {
   const worker = aWorker();
-  const results = worker.executeInline({ run_id, units: units('a', 'b a') });
+  const results = worker.execute({ run_id, units: units('a', 'b a') });
   const second = done('A');
   worker.of('a').control.onAnswered?.({ ...second, attempt: { ...second.attempt, number: 2 } as never });
   expect(worker.begun).toEqual(['a']);
@@ -133,7 +137,7 @@ it.each<[string, (step: OpenStep) => Promise<void>]>([
 ])('one that %s is asked for again, and what follows it is left; the others go on', async (_, end) => {
   const worker = aWorker();
   const lines = units('a', 'b', 'after a', 'beside b');
-  const results = worker.executeInline({ run_id, units: lines });
+  const results = worker.execute({ run_id, units: lines });
   await end(worker.of('a'));
   await worker.of('b').end(done('B'));
   await worker.of('beside').end(done('D'));
@@ -147,7 +151,7 @@ it('32 are open at a time, in their order', async () => {
     item: at + 1,
     total_timeout_ms: 1_000,
   }));
-  const results = worker.executeInline({ run_id, units: items });
+  const results = worker.execute({ run_id, units: items });
   expect(worker.begun).toHaveLength(32);
   await worker.of('a7').end(done('x'));
   expect(worker.begun.at(-1)).toBe('a33');
@@ -157,29 +161,29 @@ it('32 are open at a time, in their order', async () => {
 
 it('after a quarter of a second it is told as far as it has come; what was begun goes on and can be joined', async () => {
   const worker = aWorker();
-  const results = worker.executeInline({ run_id, units: units('a', 'b', 'c a') });
+  const results = worker.execute({ run_id, units: units('a', 'b', 'c a') });
   await worker.of('b').end(done('B'));
   await vi.advanceTimersByTimeAsync(250);
   expect(told(await results)).toEqual(['again', 'B', 'left']);
   const signal = new CancelSource();
   const heard: unknown[] = [];
   const onProgress = (progress: unknown) => void heard.push(progress);
-  const joined = worker.going.join({ run_id, step_id: 'a', item: 0, revision: 0 }, { signal, onProgress });
+  const joined = worker.inFlight.join({ run_id, step_id: 'a', item: 0, revision: 0 }, { signal, onProgress });
   worker.of('a').control.onProgress?.({ percent: 50 } as never);
   expect(heard).toHaveLength(1);
   await worker.of('a').end(done('A'));
   expect(await joined).toMatchObject({ output: 'A' });
   expect(worker.begun).toEqual(['a', 'b']); // nothing begins any more
-  expect(worker.going.join({ run_id, step_id: 'a', item: 0, revision: 0 }, { signal })).toBeNull();
+  expect(worker.inFlight.join({ run_id, step_id: 'a', item: 0, revision: 0 }, { signal })).toBeNull();
 });
 
 it('who joins passes the cancel on', async () => {
   const worker = aWorker();
-  const results = worker.executeInline({ run_id, units: units('a') });
+  const results = worker.execute({ run_id, units: units('a') });
   await vi.advanceTimersByTimeAsync(250);
   await results;
   const signal = new CancelSource();
-  const joined = worker.going.join({ run_id, step_id: 'a', item: 0, revision: 0 }, { signal });
+  const joined = worker.inFlight.join({ run_id, step_id: 'a', item: 0, revision: 0 }, { signal });
   signal.abort('cancelled');
   expect(worker.of('a').control.signal.reason).toBe('cancelled');
   await worker.of('a').end({ kind: 'cancelled' });
@@ -188,8 +192,8 @@ it('who joins passes the cancel on', async () => {
 
 it('a batch that comes twice takes part in what the first has begun', async () => {
   const worker = aWorker();
-  const first = worker.executeInline({ run_id, units: units('a') });
-  const second = worker.executeInline({ run_id, units: units('a') });
+  const first = worker.execute({ run_id, units: units('a') });
+  const second = worker.execute({ run_id, units: units('a') });
   expect(worker.begun).toEqual(['a']);
   await worker.of('a').end(done('A'));
   expect([told(await first), told(await second)]).toEqual([['A'], ['A']]);
@@ -197,13 +201,13 @@ it('a batch that comes twice takes part in what the first has begun', async () =
 
 it('a process that ends stops what goes on, and waits for it', async () => {
   const worker = aWorker();
-  void worker.executeInline({ run_id, units: units('a') });
+  void worker.execute({ run_id, units: units('a') });
   await vi.advanceTimersByTimeAsync(250);
   let isSettled = false;
-  void worker.going.settled().then(() => {
+  void worker.inFlight.settled().then(() => {
     isSettled = true;
   });
-  worker.going.abandon();
+  worker.inFlight.abandon();
   expect(worker.of('a').control.signal.reason).toBe('abandoned');
   await vi.advanceTimersByTimeAsync(0);
   expect(isSettled).toBe(false);
@@ -214,7 +218,7 @@ it('a process that ends stops what goes on, and waits for it', async () => {
 it('the run is closed with its last steps when all of them have succeeded', async () => {
   const worker = aWorker();
   const request = { run_id, units: units('a', 'b a'), closes: true as const };
-  const ended = worker.executeInline(request);
+  const ended = worker.execute(request);
   await worker.of('a').end(done('A'));
   expect(worker.closings).toEqual([]);
   await worker.of('b').end(done('B'));
@@ -228,7 +232,7 @@ it.each([
 ])('it is left to the run %s', async (_, id, end) => {
   const worker = aWorker();
   const request = { run_id: id, units: units('a', 'b'), closes: true as const };
-  const ended = worker.executeInline(request);
+  const ended = worker.execute(request);
   await worker.of('a').end(done('A'));
   await worker.of('b').end(end);
   expect((await ended).closed).toBeNull();
@@ -236,11 +240,11 @@ it.each([
 
 it('a process that is about to end begins nothing more: what is left goes to the queue', async () => {
   const worker = aWorker();
-  const begun = worker.executeInline({ run_id, units: units('a', 'b a') });
-  worker.going.retire();
+  const begun = worker.execute({ run_id, units: units('a', 'b a') });
+  worker.inFlight.retire();
   await worker.of('a').end(done('A'));
   expect(told(await begun)).toEqual(['A', 'again']);
-  const next = await worker.executeInline({ run_id, units: units('c') });
+  const next = await worker.execute({ run_id, units: units('c') });
   expect(told(next)).toEqual(['again']);
   expect(worker.begun).toEqual(['a']);
 });

@@ -6,21 +6,24 @@ import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import { CancelSource } from '../../../src/core/cancellation.ts';
 import { newLadder } from '../../../src/core/ladder/ladder.ts';
 import { startLadder } from '../../../src/core/ladder/machine.ts';
+import type { StepKey } from '../../../src/db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { insertEscalation } from '../../../src/db/escalation/escalation.ts';
 import { storeStepRevision } from '../../../src/db/step/step-revision.ts';
+import type { WorkerCtx } from '../../../src/services/context.ts';
 import { storeLadder } from '../../../src/services/escalation/ladder/stored-ladder.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
 import { createStepResults, toAnswer } from '../../../src/services/run-data/step-results.ts';
+import type { StepControl } from '../../../src/services/steps/call.ts';
 import {
-  createExecuteRevision,
-  createExecuteStep,
+  executeRevision,
+  executeStep,
   type FailedStep,
   type OpenForStep,
+  type StepRequest,
 } from '../../../src/services/steps/execution.ts';
-import { createGoingCalls } from '../../../src/services/steps/in-flight-steps.ts';
-import type { SubmitSubRun } from '../../../src/services/steps/sub-run.ts';
+import { createInFlightSteps } from '../../../src/services/steps/in-flight-steps.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aProject, aRun, type StoredRun } from '../../support/factories.ts';
 import { answer, type Instance, startInstance } from '../../support/fleet.ts';
@@ -66,7 +69,6 @@ afterAll(async () => {
 
 const place = { escalation_id: 'esc_1', transition: 0, command: { type: 'execute', level: 0 } } as const;
 const killed: OpenForStep = () => Promise.reject(new Error('killed'));
-const noSubRun: SubmitSubRun = () => Promise.reject(new Error('no step of these tests starts a run'));
 function control(round: number) {
   return { round, remainingMs: 20_000, signal: new CancelSource() };
 }
@@ -78,23 +80,20 @@ async function aFailingRun(step: Partial<StepDefinition> = {}) {
 }
 
 function stepsWith(openForStep: OpenForStep) {
-  const { callCapability } = router;
-  const dependencies = {
+  const exists = () => Promise.reject(new Error('no input of these tests names a file'));
+  const ctx = {
+    ...router.ctx,
     db,
     contexts: createRunContexts(db),
     results: createStepResults(db),
-    callCapability,
-  };
+    inFlightSteps: createInFlightSteps(),
+    openForStep,
+    resultCache: { throughCache: pastCache, close: () => undefined },
+    media: { exists } as Partial<WorkerCtx['media']>,
+  } as WorkerCtx;
   return {
-    executeStep: createExecuteStep({
-      ...dependencies,
-      going: createGoingCalls(),
-      openForStep,
-      submitSubRun: noSubRun,
-      throughCache: pastCache,
-      media: { exists: () => Promise.reject(new Error('no input of these tests names a file')) },
-    }),
-    executeRevision: createExecuteRevision(dependencies),
+    executeStep: (request: StepRequest, how: StepControl) => executeStep(ctx, request, how),
+    executeRevision: (request: StepKey, how: StepControl) => executeRevision(ctx, request, how),
   };
 }
 
@@ -108,7 +107,7 @@ test('a worker killed between the failure and its escalation: the next opens it 
   await expect(stepsWith(killed).executeStep(first, control(1))).rejects.toThrow('killed');
   expect(await stateOf(run.run_id)).toBe('retrying');
   const told: FailedStep[] = [];
-  const { executeStep } = stepsWith(async (failed) => {
+  const { executeStep } = stepsWith(async (_ctx, failed) => {
     told.push(failed);
     return place;
   });
@@ -243,7 +242,7 @@ test('an item that fails for real escalates by itself', async () => {
   const steps = [{ id: 'a', capability: 'even', for_each: { items: [2, 1] }, input: { n: '{{ item }}' } }];
   const run = await aRun(db, { definition: { steps } });
   const told: FailedStep[] = [];
-  const { executeStep } = stepsWith(async (failed) => {
+  const { executeStep } = stepsWith(async (_ctx, failed) => {
     told.push(failed);
     return place;
   });

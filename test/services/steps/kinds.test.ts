@@ -1,14 +1,14 @@
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import type { ReviewDecision } from '../../../src/contracts/review.ts';
 import { actionsOf } from '../../../src/core/review-actions.ts';
 import { decideReview, readReview } from '../../../src/db/review/review.ts';
 import { finishRun } from '../../../src/db/run/run.ts';
 import { endStep, listRunSteps, readStepOutput } from '../../../src/db/step/step.ts';
+import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
 import { createCheckDecision } from '../../../src/services/reviews/input.ts';
 import { stepOf } from '../../../src/services/run-data/evaluation.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
-import { createStepResults } from '../../../src/services/run-data/step-results.ts';
 import type { StepEnd } from '../../../src/services/steps/execution.ts';
 import { executeSubRun } from '../../../src/services/steps/sub-run.ts';
 import { aClaim, anEnd, anInstance, aRun, claimAttempt, settleAttempt } from '../../support/factories.ts';
@@ -147,7 +147,28 @@ function neverAsked() {
   return Promise.reject(new Error('a question of a step is of no capability'));
 }
 
+/** The runs below a run, with their jobs. */
+function subRunsOf({ run_id }: { readonly run_id: string }) {
+  return db('run')
+    .join('job', 'job.job_id', 'run.job_id')
+    .where({ parent_run_id: run_id })
+    .select('run.run_id', 'run.project_id', 'parent_step_id', 'parent_item', 'parent_revision')
+    .select('pipeline', 'version', 'job.body as job', 'priority', 'budget_ceiling_usd', 'depth')
+    .select('parent_workflow_id');
+}
+
 describe('a step that is a run', () => {
+  beforeAll(async () => {
+    const steps = [{ id: 'x', wait: '1s' }];
+    const texts = { type: 'object', properties: { n: { type: 'string' } } };
+    for (const definition of [
+      { pipeline: 'reel', version: '1.0', steps },
+      { pipeline: 'strict', version: '1.0', steps, job_schema: texts },
+    ]) {
+      const text = JSON.stringify(definition);
+      await createPipelineService(db).submit(world.projectId(), { text, contentType: 'application/json' });
+    }
+  });
   const step = { pipeline: 'reel@1.0', input: { n: '{{ job.n }}' }, budget_ceiling_usd: 5 };
   const begun = async (change = {}, more = {}) => {
     const run = await aRunOf({ ...step, ...change }, { job: { n: 1 }, priority: 'batch', ...more });
@@ -159,49 +180,53 @@ describe('a step that is a run', () => {
     finishRun(db, { run_id, state: 'succeeded', output: null, error: null, step_ids: [], ...end });
 
   it('starts it with its input as job, once, and waits without an end', async () => {
-    const { run, worker, first, sub } = await begun({}, { budget_ceiling_usd: 3, depth: 2 });
-    expect(worker.subRuns).toEqual([
+    const { run, first, sub } = await begun({}, { budget_ceiling_usd: 3, depth: 2 });
+    expect(await subRunsOf(run)).toEqual([
       {
-        parent: { run_id: run.run_id, step_id: 'a', item: 0, revision: 0 },
+        run_id: sub,
+        parent_step_id: 'a',
+        parent_item: 0,
+        parent_revision: 0,
         project_id: run.project_id,
-        reference: 'reel@1.0',
+        pipeline: 'reel',
+        version: '1.0',
         job: { n: 1 },
         priority: 'batch',
-        ceilingUsd: 5,
+        budget_ceiling_usd: '5.000000000000',
         depth: 3,
-        parentWorkflowId: `trailer/${run.run_id}`,
+        parent_workflow_id: `trailer/${run.run_id}`,
       },
     ]);
     expect(first).toEqual({ kind: 'waiting', awaiting: 'run', until: null, ref: { run_id: sub } });
     const other = world.newWorker();
     expect(await other.execute(run, { step_id: 'a', resumed: true })).toEqual(first);
     expect(await other.execute(run, 'a')).toEqual(first);
-    expect(other.subRuns).toEqual([]);
+    expect(await subRunsOf(run)).toHaveLength(1);
     expect(await listRunSteps(db, run.run_id)).toMatchObject([{ awaiting: 'run', sub_run_id: sub }]);
   });
 
   it('has no ceiling by the limit of one call, or of the run that starts it', async () => {
     const definition = stepsOf([{ id: 'a', pipeline: 'reel@1.0' }], { defaults: { budget_ceiling_usd: 1 } });
-    const worker = world.newWorker();
     const project_id = world.projectId();
-    await worker.execute(await aRun(db, { ...definition, project_id, budget_ceiling_usd: 3 }), 'a');
-    expect(worker.subRuns).toMatchObject([{ ceilingUsd: null }]);
+    const run = await aRun(db, { ...definition, project_id, budget_ceiling_usd: 3 });
+    await world.newWorker().execute(run, 'a');
+    expect(await subRunsOf(run)).toMatchObject([{ budget_ceiling_usd: null }]);
   });
 
   it('is asked to cancel when the step was given up while it was started', async () => {
     const run = await aRunOf(step, { job: { n: 1 } });
     const context = await createRunContexts(db).open(run.run_id);
     const key = { run_id: run.run_id, step_id: 'a', item: 0, revision: 0 };
-    let sub = '';
-    const submitSubRun = async () => {
-      sub = (await aRun(db, { project_id: run.project_id })).run_id;
+    const { ctx } = world.newWorker();
+    const find: typeof ctx.definitions.find = async (...asked) => {
       await endStep(db, key, 'cancelled', { code: 'run_cancelled', message: 'given up' });
-      return { run_id: sub };
+      return ctx.definitions.find(...asked);
     };
     const unit = { context, step: stepOf(context, 'a'), key };
-    const end = await executeSubRun({ db, results: createStepResults(db), submitSubRun }, unit, undefined);
+    const end = await executeSubRun({ ...ctx, definitions: { ...ctx.definitions, find } }, unit, undefined);
     expect(end).toEqual({ kind: 'cancelled' });
-    expect(await db('run').where({ run_id: sub }).first('state')).toEqual({ state: 'cancelling' });
+    const states = await db('run').where({ parent_run_id: run.run_id }).select('state');
+    expect(states).toEqual([{ state: 'cancelling' }]);
   });
 
   it('is the same run when a worker was killed before it could say so', async () => {
@@ -250,10 +275,10 @@ describe('a step that is a run', () => {
   });
 
   it('fails when that run is refused, and starts nothing', async () => {
-    const run = await aRunOf(step, { job: { n: 1 } });
-    const refusal = { code: 'job_invalid', message: 'reel@1.0: /n must be string' };
-    const end = await world.newWorker(refusal).execute(run, 'a');
-    expect(end).toEqual({ kind: 'failed', error: refusal });
+    const run = await aRunOf({ ...step, pipeline: 'strict@1.0' }, { job: { n: 1 } });
+    const end = await world.newWorker().execute(run, 'a');
+    expect(end).toMatchObject(failed('job_invalid', 'strict@1.0: '));
+    expect(await subRunsOf(run)).toEqual([]);
     expect(await world.eventsOf(run)).toEqual(['run.queued', 'run.started', 'step.failed a']);
   });
 });

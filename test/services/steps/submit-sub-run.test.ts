@@ -3,7 +3,7 @@ import { createOwnMedia } from '../../../src/services/jobs.ts';
 import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
 import { createKnownDefinitions } from '../../../src/services/runs/definitions.ts';
 import { createDecideDispatch } from '../../../src/services/runs/preparation.ts';
-import { createSubmitSubRun, type SubRunOrder } from '../../../src/services/steps/sub-run.ts';
+import { type SubRunOrder, submitSubRun } from '../../../src/services/steps/sub-run.ts';
 import { anInstance as aSnapshot } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
 import { anInstance, aRun, type StoredRun } from '../../support/factories.ts';
@@ -43,7 +43,8 @@ function submit(order: Partial<SubRunOrder> = {}) {
   const { checkForRun } = pipelines;
   const instances = [aSnapshot('only', { duration_ms: 10, success_count: 9 })];
   const decideDispatch = createDecideDispatch({ of: () => ({ instances, priorMs: 1 }) });
-  return createSubmitSubRun({ db, definitions, ownMedia, checkForRun, decideDispatch, mostOpenRuns: 1 })({
+  const ctx = { db, definitions, ownMedia, checkForRun, decideDispatch, mostOpenRuns: 1 };
+  return submitSubRun(ctx, {
     parent: { run_id: parent.run_id, step_id: 'a', item: 0, revision: 0 },
     project_id: parent.project_id,
     reference: 'below@1',

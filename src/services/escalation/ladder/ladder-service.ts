@@ -4,9 +4,8 @@ import { joinFlight } from '../../../core/pacing.ts';
 import type { Telemetry } from '../../../core/telemetry/telemetry.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { createPresentSpecs, type SpecDependencies } from '../../registry/specs.ts';
-import type { RunContexts } from '../../run-data/run-context.ts';
 import { createSkillMatcher } from '../../skills/use.ts';
-import type { ExecuteRevision, FailedStep } from '../../steps/execution.ts';
+import type { FailedStep, RevisionCtx } from '../../steps/execution.ts';
 import { createExecuteJob } from '../levels/execution.ts';
 import { createAnswerReader } from '../levels/model-answer.ts';
 import type { ModelDependencies } from '../levels/model-question.ts';
@@ -46,10 +45,8 @@ async function stopLadder(dependencies: TaskDependencies, request: StopRequest):
   return readPosition(db, await requireEscalation(dependencies, request.escalation_id));
 }
 
-interface LadderDependencies extends SpecDependencies, ModelDependencies {
-  readonly contexts: RunContexts;
+interface LadderDependencies extends SpecDependencies, ModelDependencies, Omit<RevisionCtx, 'db'> {
   readonly fleet: SpecDependencies['fleet'];
-  readonly executeRevision: ExecuteRevision;
   /** Default: nobody is told. */
   readonly telemetry?: Telemetry;
 }

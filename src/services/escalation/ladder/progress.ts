@@ -34,7 +34,7 @@ import { stepOf as compiledStepOf } from '../../run-data/evaluation.ts';
 import type { RunContexts } from '../../run-data/run-context.ts';
 import { recordSkillUses } from '../../skills/use.ts';
 import { endOf } from '../../steps/step-end.ts';
-import { createRunSpans } from '../../telemetry/run-spans.ts';
+import { endStepSpan, scopeOfStep } from '../../telemetry/run-spans.ts';
 import { type ReviewQuestion, type TaskDependencies, writeQuestion } from './escalated-task.ts';
 import { activeSkillsOf, learnFromSuccess, skillUsesOf } from './learning.ts';
 import { modelSpecOf, stepOf, storeLadder } from './stored-ladder.ts';
@@ -61,7 +61,7 @@ export async function withinStep<Result>(
 ): Promise<Result> {
   const step = stepOf(row);
   if (step === null) return work();
-  const scope = createRunSpans(telemetry).scopeOfStep(await contexts.open(step.run_id), step);
+  const scope = scopeOfStep(telemetry, await contexts.open(step.run_id), step);
   return telemetry.tracing.within(scope, work);
 }
 
@@ -79,13 +79,14 @@ async function tellTransition(
   const end = standing === undefined ? null : endOf(standing);
   if (end === null) return; // its run goes on with it
   const context = await contexts.open(key.run_id);
-  createRunSpans(telemetry).endStep(context, key, {
+  const span = {
     kind: 'call',
     capability: capabilityOf(compiledStepOf(context, key.step_id).definition),
     startMs: standing?.started_at?.getTime() ?? madeAtMs(row.escalation_id),
     state: end.kind,
     error: 'error' in end ? end.error.code : null,
-  });
+  };
+  endStepSpan(telemetry, { context, key }, span);
 }
 
 /** A transition, with what it was worked out from. */

@@ -23,11 +23,10 @@ import {
 import { ladderMs } from '../../../core/ladder/levels.ts';
 import type { RankedSkill } from '../../../core/skills/match.ts';
 import { applyTemplate, parseTemplate } from '../../../core/skills/template.ts';
-import type { Db } from '../../../db/connect.ts';
 import { listTransitionRevisions, storeStepRevision } from '../../../db/step/step-revision.ts';
 import { createSchemaCompiler, type SchemaCompiler } from '../../../schemas/schema-compiler.ts';
 import type { SkillMatcher } from '../../skills/use.ts';
-import type { ExecuteRevision } from '../../steps/execution.ts';
+import { executeRevision, type RevisionCtx } from '../../steps/execution.ts';
 import type { StepExecution } from '../../steps/step-end.ts';
 import type { EscalatedTask } from '../ladder/escalated-task.ts';
 import {
@@ -162,11 +161,6 @@ async function askExecutor(
 // Executes a corrected input of a step by the ordinary path: it is stored as the step's next revision first, so
 // that whoever repeats the transition runs the same input under the same key. Success is what the capability says.
 
-interface CorrectionDependencies {
-  readonly db: Db;
-  readonly executeRevision: ExecuteRevision;
-}
-
 /** Waits for an instance are spaced as if the step had come a few times before. */
 const round = 4;
 
@@ -178,14 +172,14 @@ interface CorrectionRun {
 
 /** @returns what was executed, which is the stored input when the transition is repeated, and how it ended */
 async function runCorrection(
-  { db, executeRevision }: CorrectionDependencies,
+  ctx: RevisionCtx,
   { task: { row, step }, correction, signal }: CorrectionRun,
 ): Promise<RanCorrection> {
   const { escalation_id, transition } = row;
-  const stored = await storeStepRevision(db, { ...step, ...correction, escalation_id, transition });
+  const stored = await storeStepRevision(ctx.db, { ...step, ...correction, escalation_id, transition });
   const request = { ...step, revision: stored.revision };
   // Its workflow ends the ladder in time.
-  const done = await executeRevision(request, { round, remainingMs: ladderMs, signal });
+  const done = await executeRevision(ctx, request, { round, remainingMs: ladderMs, signal });
   return { input: stored.input, source: stored.source, end: toExecutionEnd(done) };
 }
 
@@ -204,7 +198,7 @@ function toExecutionEnd(done: StepExecution): ExecutionEnd {
   }
 }
 
-export interface StepLevelDependencies extends CorrectionDependencies, ModelDependencies {
+export interface StepLevelDependencies extends RevisionCtx, ModelDependencies {
   readonly matcher: SkillMatcher;
   readonly reader: AnswerReader;
 }
