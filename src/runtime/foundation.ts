@@ -36,7 +36,7 @@ import { createRequireRoom } from '../services/media/quota.ts';
 import type { CheckTools } from '../services/pipelines/definition-checks.ts';
 import { createPipelineService } from '../services/pipelines/pipeline-service.ts';
 import { createRegistryService, type RegistryService } from '../services/registry/registry-service.ts';
-import { createSchemaValidator } from '../services/registry/specs.ts';
+import { createPresentSpecs, createSchemaValidator } from '../services/registry/specs.ts';
 import { createSpeedRecorder } from '../services/registry/speed-recorder.ts';
 import { createAttemptWriter } from '../services/routing/attempt-writer.ts';
 import { createBreakers } from '../services/routing/breakers.ts';
@@ -45,6 +45,7 @@ import { createRunContexts } from '../services/run-data/run-context.ts';
 import { createStepResults } from '../services/run-data/step-results.ts';
 import { createKnownDefinitions } from '../services/runs/definitions.ts';
 import { createDecideDispatch } from '../services/runs/preparation.ts';
+import { createSkillMatcher } from '../services/skills/use.ts';
 import { readPoolState } from '../unsupported.ts';
 
 /** Where this process listens, as far as its settings say. */
@@ -119,6 +120,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
     results,
     registry,
     vetter,
+    skillMatcher: createSkillMatcher({ db }),
     mostOpenRuns: config.OPEN_RUNS_PER_PROJECT,
     close: async (): Promise<void> => {
       await registry.close();
@@ -232,6 +234,7 @@ export function createRouter(config: Config, logger: Logger, tools: RouterTools)
     callCapability: calls.callCapability,
     fleet,
     validator,
+    specs: createPresentSpecs({ db, fleet, validator }),
     start: () => fleet.start(),
     /** Calls that are ended now may wait for the database some seconds, not longer. */
     finish: attemptWriter.finish,

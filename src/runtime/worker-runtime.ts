@@ -3,7 +3,10 @@ import type { Config } from '../config.ts';
 import { noTelemetry } from '../core/telemetry/telemetry.ts';
 import type { CancelRunRequest } from '../core/workflow-payloads.ts';
 import { createCachedCalls } from '../services/cache/cached-calls.ts';
-import { createLadderService } from '../services/escalation/ladder/ladder-service.ts';
+import type { Ctx } from '../services/context.ts';
+import { applyDecision } from '../services/escalation/ladder/decision.ts';
+import { type LadderService, openForStep, stopLadder } from '../services/escalation/ladder/ladder-service.ts';
+import { advanceLadder, type LadderCtx } from '../services/escalation/ladder/transition.ts';
 import { type CloseDependencies, type CloseRun, createCloseRun } from '../services/runs/closing.ts';
 import { createSubmitOriginatedRun } from '../services/runs/submission.ts';
 import { cancelScheduledRun, createSubmitScheduledRun } from '../services/schedules/scheduled-runs.ts';
@@ -12,6 +15,7 @@ import {
   createExecuteRevision,
   createExecuteStep,
   type ExecuteDependencies,
+  type ExecuteRevision,
   type StepEnd,
 } from '../services/steps/execution.ts';
 import { createGoingCalls } from '../services/steps/in-flight-steps.ts';
@@ -25,13 +29,13 @@ export async function createWorkerRuntime(config: Config, logger: Logger, teleme
   const foundation = await createFoundation(config, logger, telemetry);
   const { db, contexts, results } = foundation;
   const router = createRouter(config, logger, foundation);
-  const { callCapability, fleet, validator } = router;
+  const { callCapability, fleet } = router;
   const intake = createIntake(foundation, { fleet, vet: foundation.vetter.vet });
   const { library: media } = await createMedia(config, db);
-  const { throughCache, close } = createCachedCalls({ ...foundation, ...router, media, logger });
+  const ctx: Ctx = { ...foundation, ...router, config, logger, media, definitions: intake.definitions };
+  const { throughCache, close } = createCachedCalls(ctx);
   const steps = { db, contexts, results, callCapability, throughCache, telemetry };
-  const executeRevision = createExecuteRevision(steps);
-  const escalations = createLadderService({ ...steps, fleet, validator, executeRevision });
+  const escalations = createLadders(ctx, createExecuteRevision(steps));
   const running = createRunServices({ db, contexts, results, telemetry });
   const { going, ...executing } = createStepServices(
     { ...steps, media, openForStep: escalations.openForStep, submitSubRun: createSubmitSubRun(intake) },
@@ -59,6 +63,16 @@ export async function createWorkerRuntime(config: Config, logger: Logger, teleme
       await router.close();
       await foundation.close();
     },
+  };
+}
+
+function createLadders(parts: Ctx, executeRevision: ExecuteRevision): LadderService {
+  const ctx: LadderCtx = { ...parts, executeRevision, transitions: new Map() };
+  return {
+    openForStep: (failed) => openForStep(ctx, failed),
+    advance: (request) => advanceLadder(ctx, request),
+    stop: (request) => stopLadder(ctx, request),
+    applyDecision: (request) => applyDecision(ctx, request),
   };
 }
 

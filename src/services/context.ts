@@ -13,12 +13,14 @@ import type { Config } from '../config.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import type { Db } from '../db/connect.ts';
 import type { SchemaVetter } from '../schemas/schema-vetter.ts';
+import type { KeyRenewer, OpenCalls } from './calls/open-calls.ts';
 import type { EscalationDelivery } from './escalation/ladder/delivery.ts';
+import type { AdviceCache } from './escalation/once/advice-cache.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
 import type { OwnMedia } from './jobs.ts';
 import type { DirectMedia } from './media/direct-media.ts';
 import type { MediaLibrary } from './media/media-library.ts';
-import type { SchemaValidator } from './registry/specs.ts';
+import type { PresentSpecs, SchemaValidator } from './registry/specs.ts';
 import type { ReviewDelivery } from './reviews/delivery.ts';
 import type { CallCapability } from './routing/routed-call.ts';
 import type { RunContexts } from './run-data/run-context.ts';
@@ -28,6 +30,7 @@ import type { RunDelivery } from './runs/delivery.ts';
 import type { EventFeed } from './runs/events.ts';
 import type { ScheduleDelivery } from './schedules/delivery.ts';
 import type { Services } from './services.ts';
+import type { SkillMatcher } from './skills/use.ts';
 import type { StreamFeed } from './stream/stream-feed.ts';
 import type { WebLinks } from './web-links.ts';
 
@@ -45,6 +48,10 @@ export interface Ctx {
   readonly vetter: SchemaVetter;
   /** Checks inputs and outputs by the schemas of capabilities. */
   readonly validator: SchemaValidator;
+  /** Knows what a capability takes now. */
+  readonly specs: PresentSpecs;
+  /** Finds the skills for a job. */
+  readonly skillMatcher: SkillMatcher;
   /** The view of all instances. */
   readonly fleet: FleetPoller;
   readonly callCapability: CallCapability;
@@ -82,6 +89,12 @@ export interface ServerCtx extends Ctx, Services {
   readonly webhookSender: WebhookSender;
   readonly directMedia: DirectMedia;
   readonly media: MediaLibrary;
+  /** Calls that callers wait for; the server settles them before it stops. */
+  readonly openCalls: OpenCalls;
+  /** Holds the Idempotency-Keys of calls under way. */
+  readonly keyRenewer: KeyRenewer;
+  /** Answers equal requests for advice once. */
+  readonly adviceCache: AdviceCache;
   /** Wakes those who wait for events of a run. */
   readonly events: EventFeed;
   /** Wakes those who follow a project. */

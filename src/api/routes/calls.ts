@@ -14,7 +14,10 @@ import {
 } from '../../contracts/decision.ts';
 import { InputVerdict } from '../../contracts/review.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Services } from '../../services/services.ts';
+import { listCachedResults, removeCachedResults } from '../../services/cache/cache-service.ts';
+import { makeDirectCall } from '../../services/calls/call-service.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import { checkInput } from '../../services/reviews/input.ts';
 import { json } from '../input.ts';
 import { CapabilityPath, DecisionPath, IdempotencyKey } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
@@ -30,17 +33,11 @@ function sha256(bytes: Buffer): Buffer {
   return createHash('sha256').update(bytes).digest();
 }
 
-export function callRoutes(services: Pick<Services, 'calls' | 'decisions' | 'inputChecks'>): Route[] {
-  return [
-    execCapability(services),
-    checkInput(services),
-    previewRoute(services),
-    listDecisions(services),
-    showDecision(services),
-  ];
+export function callRoutes(ctx: ServerCtx): Route[] {
+  return [execCapability(ctx), judgeInput(ctx), previewRoute(ctx), listDecisions(ctx), showDecision(ctx)];
 }
 
-function execCapability({ calls }: Pick<Services, 'calls'>): Route {
+function execCapability(ctx: ServerCtx): Route {
   return route({
     operation: 'exec_capability',
     method: 'POST',
@@ -65,7 +62,7 @@ function execCapability({ calls }: Pick<Services, 'calls'>): Route {
     ],
     handle: async ({ caller, params, headers, body, bytes, signal, setHeader }) => {
       const key = headers['idempotency-key'];
-      const { answer, isReplayed } = await calls.exec({
+      const { answer, isReplayed } = await makeDirectCall(ctx, {
         projectId: caller.project_id,
         capability: params.name,
         request: body,
@@ -79,7 +76,7 @@ function execCapability({ calls }: Pick<Services, 'calls'>): Route {
   });
 }
 
-function checkInput({ inputChecks }: Pick<Services, 'inputChecks'>): Route {
+function judgeInput(ctx: ServerCtx): Route {
   return route({
     operation: 'check_input',
     method: 'POST',
@@ -95,12 +92,12 @@ function checkInput({ inputChecks }: Pick<Services, 'inputChecks'>): Route {
     responses: { 200: InputVerdict },
     handle: async ({ params, body }) => ({
       status: 200,
-      body: await inputChecks.checkInput(params.name, body),
+      body: await checkInput(ctx, params.name, body),
     }),
   });
 }
 
-function previewRoute({ decisions }: Pick<Services, 'decisions'>): Route {
+function previewRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'preview_route',
     method: 'POST',
@@ -116,12 +113,12 @@ function previewRoute({ decisions }: Pick<Services, 'decisions'>): Route {
     errors: ['not_found'],
     handle: async ({ caller, body }) => ({
       status: 200,
-      body: await decisions.preview(caller.project_id, body),
+      body: await ctx.decisions.preview(caller.project_id, body),
     }),
   });
 }
 
-function listDecisions({ decisions }: Pick<Services, 'decisions'>): Route {
+function listDecisions(ctx: ServerCtx): Route {
   return route({
     operation: 'list_decisions',
     method: 'GET',
@@ -136,12 +133,12 @@ function listDecisions({ decisions }: Pick<Services, 'decisions'>): Route {
     responses: { 200: DecisionList },
     handle: async ({ caller, query }) => ({
       status: 200,
-      body: await decisions.list(caller.project_id, query),
+      body: await ctx.decisions.list(caller.project_id, query),
     }),
   });
 }
 
-function showDecision({ decisions }: Pick<Services, 'decisions'>): Route {
+function showDecision(ctx: ServerCtx): Route {
   return route({
     operation: 'get_decision',
     method: 'GET',
@@ -154,12 +151,12 @@ function showDecision({ decisions }: Pick<Services, 'decisions'>): Route {
     responses: { 200: DecisionDetail },
     handle: async ({ caller, params }) => ({
       status: 200,
-      body: await decisions.get(caller.project_id, params.id),
+      body: await ctx.decisions.get(caller.project_id, params.id),
     }),
   });
 }
 
-export function cacheRoutes({ cache }: Pick<Services, 'cache'>): Route[] {
+export function cacheRoutes(ctx: ServerCtx): Route[] {
   return [
     route({
       operation: 'list_cached',
@@ -171,7 +168,10 @@ export function cacheRoutes({ cache }: Pick<Services, 'cache'>): Route[] {
       scope: 'run:read',
       query: CacheQuery,
       responses: { 200: CacheList },
-      handle: async ({ caller, query }) => ({ status: 200, body: await cache.list(caller, query) }),
+      handle: async ({ caller, query }) => ({
+        status: 200,
+        body: await listCachedResults(ctx, caller, query),
+      }),
     }),
     route({
       operation: 'forget_cached',
@@ -185,7 +185,10 @@ export function cacheRoutes({ cache }: Pick<Services, 'cache'>): Route[] {
       scope: 'run:write',
       query: CacheRemoval,
       responses: { 200: CacheRemoved },
-      handle: async ({ caller, query }) => ({ status: 200, body: await cache.remove(caller, query) }),
+      handle: async ({ caller, query }) => ({
+        status: 200,
+        body: await removeCachedResults(ctx, caller, query),
+      }),
     }),
   ];
 }

@@ -18,7 +18,7 @@ import { readHeadroom } from '../../db/money/budget.ts';
 import { findJob } from '../../db/run/job.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { createFindKept } from '../cache/cache-service.ts';
-import type { KeyDependencies } from '../cache/call-key.ts';
+import type { CallKeyParts } from '../cache/call-key.ts';
 import { newId } from '../ids.ts';
 import { bindJobMedia, type OwnMedia } from '../jobs.ts';
 import type { PipelineService } from '../pipelines/pipeline-service.ts';
@@ -131,7 +131,7 @@ export interface PlanService {
 }
 
 type PlanDependencies = CallDependencies &
-  KeyDependencies & {
+  CallKeyParts & {
     readonly db: Db;
     readonly definitions: Pick<KnownDefinitions, 'find' | 'ofBody'>;
     readonly pipelines: Pick<PipelineService, 'check'>;
