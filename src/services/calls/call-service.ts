@@ -6,7 +6,7 @@
 import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
-import type { Failure, Json } from '../../contracts/primitives.ts';
+import type { Json } from '../../contracts/primitives.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import type { SchemaError } from '../../core/call/claim-search.ts';
 import { longestWaitMs, type RetrySettings } from '../../core/call/retry.ts';
@@ -47,16 +47,18 @@ function limitOfCall({ budget_ceiling_usd = 0 }: ExecRequest, { minimum_usd }: M
   return refusal as unknown as Members;
 }
 
+type UnansweredCall = Extract<CallEnd, { readonly kind: 'failed' | 'unknown' | 'retry' }>;
+
 function explain(
-  { code, message, details }: Failure,
-  decision: Json,
+  { error: { code, message, details }, decision }: UnansweredCall,
   request: ExecRequest,
   retryAfterS?: number,
 ): AppError {
   const { errors, ...members } = (isPlainObject(details) ? details : {}) as Members;
   const limit = code === 'ceiling_too_low' ? limitOfCall(request, members) : {};
+  const shown = decision as unknown as Json;
   const options: AppErrorOptions = {
-    details: { ...members, ...limit, ...(decision === null ? {} : { decision }) },
+    details: { ...members, ...limit, ...(shown === null ? {} : { decision: shown }) },
     ...(errors === undefined ? {} : { errors: toItems(code, errors as unknown as SchemaError[]) }),
     ...(retryAfterS === undefined ? {} : { retryAfterS }),
   };
@@ -68,9 +70,9 @@ function toExecError(end: Exclude<CallEnd, { kind: 'succeeded' }>, request: Exec
   switch (end.kind) {
     case 'failed':
     case 'unknown':
-      return explain(end.error, end.decision as unknown as Json, request);
+      return explain(end, request);
     case 'retry':
-      return explain(end.error, end.decision as unknown as Json, request, Math.ceil(end.delayMs / 1_000));
+      return explain(end, request, Math.ceil(end.delayMs / 1_000));
     case 'cancelled':
       return new AppError('run_cancelled', 'the caller went away, so the call was cancelled');
     case 'closed':

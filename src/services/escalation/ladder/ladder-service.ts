@@ -3,7 +3,6 @@ import { interruptLadder } from '../../../core/ladder/drive.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import type { Ctx } from '../../context.ts';
 import type { FailedStep } from '../../steps/execution.ts';
-import { openLadderOfStep } from './opening.ts';
 import { type Progress, storeProgress } from './progress.ts';
 import { type Advanced, readLadder, readPosition } from './stored-ladder.ts';
 import { type AdvanceRequest, requireEscalation } from './transition.ts';
@@ -38,11 +37,6 @@ export async function stopLadder(ctx: Ctx, request: StopRequest): Promise<Advanc
   if (progress === null) return readPosition(db, row);
   await storeProgress(ctx, row, progress);
   return readPosition(db, await requireEscalation(ctx, request.escalation_id));
-}
-
-/** Makes sure that the ladder of a failed step is there, however often it is asked. */
-export async function openForStep(ctx: Ctx, failed: FailedStep): Promise<Advanced> {
-  return readPosition(ctx.db, await openLadderOfStep(ctx, failed));
 }
 
 /** What the activities call, wired by the worker. All throw AppError `not_found` for what does not exist. */

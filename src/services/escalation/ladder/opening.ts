@@ -27,7 +27,14 @@ import { newId } from '../../ids.ts';
 import { isAdmin } from '../../skills/stored-skill.ts';
 import type { FailedStep } from '../../steps/execution.ts';
 import { storeProgress } from './progress.ts';
-import { fingerprintOf, modelSpecOf, readLadder, storeLadder } from './stored-ladder.ts';
+import {
+  type Advanced,
+  fingerprintOf,
+  modelSpecOf,
+  readLadder,
+  readPosition,
+  storeLadder,
+} from './stored-ladder.ts';
 
 async function requireRow(db: Db, escalationId: string): Promise<EscalationRow> {
   const row = await readEscalation(db, escalationId);
@@ -35,17 +42,20 @@ async function requireRow(db: Db, escalationId: string): Promise<EscalationRow> 
   return row;
 }
 
-/** Told again, it is the ladder that the step has. */
-export async function openLadderOfStep(ctx: Ctx, failed: FailedStep): Promise<EscalationRow> {
-  const { db } = ctx;
-  const known = await findStepEscalation(db, failed);
-  if (known !== undefined) return askAtOnce(ctx, known);
+/** Makes sure that the ladder of a failed step is there, however often it is asked. */
+export async function openForStep(ctx: Ctx, failed: FailedStep): Promise<Advanced> {
+  const known = await findStepEscalation(ctx.db, failed);
+  const row = await askAtOnce(ctx, known ?? (await openLadderOfStep(ctx, failed)));
+  return readPosition(ctx.db, row);
+}
+
+async function openLadderOfStep({ db }: Ctx, failed: FailedStep): Promise<EscalationRow> {
   const previous = await findPrevious(db, failed);
   const escalation = { ...newStepEscalation(failed, await readUnixTime(db)), previous_id: previous };
   const isNew = await insertEscalation(db, escalation);
   const row = isNew ? await requireRow(db, escalation.escalation_id) : await findStepEscalation(db, failed);
   if (row === undefined) throw new AppError('unavailable', 'the escalation of the step is being written');
-  return askAtOnce(ctx, row);
+  return row;
 }
 
 /** The ladder of the same step in the run that this one repeats. */
