@@ -11,12 +11,12 @@ import {
   type MediaPlaces,
   scopeOf,
 } from '../../core/cache.ts';
-import { capabilityOf, type ResolvedCache } from '../../core/definition/step-settings.ts';
+import type { ResolvedCache } from '../../core/definition/step-settings.ts';
 import type { Db } from '../../db/connect.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import type { OwnMedia } from '../jobs.ts';
 import type { MediaLibrary } from '../media/media-library.ts';
-import { listPresentSpecs, type SchemaValidator, type SpecTarget } from '../registry/specs.ts';
+import { listPresentSpecs, type SchemaValidator, type SpecTarget, specTargetOf } from '../registry/specs.ts';
 import type { StepResults } from '../run-data/step-results.ts';
 
 /** The parts of the context that results of equal calls are found and kept with. */
@@ -62,9 +62,8 @@ const mostSpecs = 8;
 /** @returns null when the call is made whatever was kept: by what it asks, whom, or with which files */
 export async function keyCall(ctx: CallKeyParts, call: CallToKey): Promise<CallKeys | null> {
   const { projectId, run, step, input, policy } = call;
-  const { capability_version: versionRange = null, tags = [] } = step;
-  const capability = capabilityOf(step);
-  const target = { capability, versionRange, tags };
+  const target = specTargetOf(step);
+  const { capability, tags } = target;
   const specs = await listKeyedSpecs(ctx, target, policy);
   const places = specs.length === 0 ? null : findMediaPlaces(input);
   if (places === null || (await ctx.ownMedia.findForeign(projectId, input, run.job_id)) !== null) return null;

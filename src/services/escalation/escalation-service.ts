@@ -21,15 +21,12 @@ import { AppError, refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import type { ServerCtx } from '../context.ts';
 import { newId } from '../ids.ts';
+import { given } from '../reviews/review-view.ts';
 import { isAdmin } from '../skills/stored-skill.ts';
 import type { WebLink } from '../web-links.ts';
 import { openLadderOfJob } from './ladder/opening.ts';
 import { adviseOnce } from './once/advice.ts';
 import { executeOnce } from './once/execution.ts';
-
-function given<Value, Name extends string>(name: Name, value: Value | null): { [N in Name]?: Value } {
-  return (value === null ? {} : { [name]: value }) as { [N in Name]?: Value };
-}
 
 /** What the API shows of an escalation. */
 function toEscalation(row: EscalationRow, web: WebLink): Escalation {

@@ -8,7 +8,6 @@
 import type { CheckRequest } from '../../contracts/capability.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { InputVerdict, ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
-import { capabilityOf } from '../../core/definition/step-settings.ts';
 import { isPlainObject } from '../../core/json/values.ts';
 import { proposeCorrections } from '../../core/ladder/correction.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';
@@ -18,7 +17,7 @@ import { createSchemaCompiler, SchemaRefused } from '../../schemas/schema-compil
 import type { SchemaError } from '../../schemas/schema-errors.ts';
 import type { Ctx } from '../context.ts';
 import { requireCapability } from '../fleet/fleet-poller.ts';
-import { type KnownSpec, listPresentSpecs, type SpecTarget } from '../registry/specs.ts';
+import { type KnownSpec, listPresentSpecs, type SpecTarget, specTargetOf } from '../registry/specs.ts';
 
 export type InputCtx = Pick<Ctx, 'db' | 'contexts'> & {
   readonly fleet: Pick<Ctx['fleet'], 'of'>;
@@ -35,11 +34,7 @@ async function readTarget({ contexts }: InputCtx, runId: string, stepId: string)
   const context = await contexts.open(runId);
   const step = context.definition.steps.find(({ id }) => id === stepId);
   if (step === undefined) throw new AppError('not_found', `run ${runId} has no step ${stepId}`);
-  return {
-    capability: capabilityOf(step),
-    versionRange: step.capability_version ?? null,
-    tags: step.tags ?? [],
-  };
+  return specTargetOf(step);
 }
 
 type Side = 'input' | 'output';

@@ -18,7 +18,7 @@ import type { EscalatedStep, EscalationRow } from '../../../db/escalation/escala
 import { type ListedRevision, listStepRevisions } from '../../../db/step/step-revision.ts';
 import { AppError } from '../../../errors/app-error.ts';
 import type { Ctx } from '../../context.ts';
-import type { PresentSpec, SpecTarget } from '../../registry/specs.ts';
+import { type PresentSpec, specTargetOf } from '../../registry/specs.ts';
 import { budgetScopeOf } from '../../reviews/opening.ts';
 import { readLadder, stepOf } from './stored-ladder.ts';
 
@@ -39,14 +39,6 @@ function findStepDefinition({ steps }: Pick<PipelineDefinition, 'steps'>, stepId
   const found = steps.find(({ id }) => id === stepId);
   if (found === undefined) throw new AppError('not_found', `the pipeline has no step ${stepId}`);
   return found;
-}
-
-function specTargetOf({ capability_version, tags, ...step }: StepDefinition): SpecTarget {
-  return {
-    capability: capabilityOf(step),
-    versionRange: capability_version ?? null,
-    tags: tags ?? [],
-  };
 }
 
 /** A correction that nobody could be paid for has not failed. */
