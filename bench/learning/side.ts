@@ -12,6 +12,7 @@ import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { insertRuns } from '../../src/db/run/run.ts';
 import { createWorkerRuntime } from '../../src/runtime/worker-runtime.ts';
 import type { Advanced } from '../../src/services/escalation/ladder/stored-ladder.ts';
+import { advanceLadder } from '../../src/services/escalation/ladder/transition.ts';
 import { newId } from '../../src/services/ids.ts';
 import { executeStep } from '../../src/services/steps/execution.ts';
 import { createRouterRuntime } from '../../test/support/router-runtime.ts';
@@ -102,7 +103,7 @@ async function climb({ ctx }: Worker, run_id: string): Promise<Advanced> {
   if (end.kind !== 'escalated') throw new Error(`a step was to escalate: ${JSON.stringify(end)}`);
   let at: Advanced = end.place;
   while (at.command.type !== 'end') {
-    at = await ctx.escalations.advance({ ...at, signal: new CancelSource() });
+    at = await advanceLadder(ctx, { ...at, signal: new CancelSource() });
     if (at.delay_ms !== undefined) throw new Error(`a ladder was held up: ${JSON.stringify(at)}`);
   }
   return at;

@@ -7,9 +7,10 @@ import type {
   ScheduledSubmission,
 } from '../core/workflow-payloads.ts';
 import type { WorkerCtx } from '../services/context.ts';
-import type { StopRequest } from '../services/escalation/ladder/ladder-service.ts';
+import { applyDecision } from '../services/escalation/ladder/decision.ts';
+import { type StopRequest, stopLadder } from '../services/escalation/ladder/ladder-service.ts';
 import type { Advanced } from '../services/escalation/ladder/stored-ladder.ts';
-import type { AdvanceRequest } from '../services/escalation/ladder/transition.ts';
+import { type AdvanceRequest, advanceLadder } from '../services/escalation/ladder/transition.ts';
 import type { ClosedRun, CloseRun, RunClosing } from '../services/runs/closing.ts';
 import { cancelScheduledRun } from '../services/schedules/scheduled-runs.ts';
 import { type DecideRequest, decideSteps } from '../services/steps/conditions.ts';
@@ -89,7 +90,7 @@ export function createActivities(
   /** All transitions of a ladder are one function; the type says in Temporal's Web UI what happens. */
   const advance = (request: Transition): Promise<LadderPosition> =>
     asLadderActivity(heartbeatIntervalMs, (signal, again) =>
-      ctx.escalations.advance({ ...request, signal, again }),
+      advanceLadder(ctx, { ...request, signal, again }),
     );
   return {
     /** Makes one step happen, or answers what it waits for. Fails with the step's error, or in a way that asks to come again. */
@@ -103,12 +104,12 @@ export function createActivities(
     advise: advance,
     /** Applies the decision of a review that is over, or its expiry. */
     reviewed: (request: { readonly review_id: string }): Promise<LadderPosition> =>
-      asLadderActivity(heartbeatIntervalMs, () => ctx.escalations.applyDecision(request)),
+      asLadderActivity(heartbeatIntervalMs, () => applyDecision(ctx, request)),
     /** Asks a person, because the time of the ladder is over. */
     openReview: (request: StopRequest): Promise<LadderPosition> =>
-      asLadderActivity(heartbeatIntervalMs, () => ctx.escalations.stop(request)),
+      asLadderActivity(heartbeatIntervalMs, () => stopLadder(ctx, request)),
     /** Tells a ladder that nobody wants it any more. */
-    stopEscalation: (request: StopRequest) => translated(ctx.escalations.stop(request)),
+    stopEscalation: (request: StopRequest) => translated(stopLadder(ctx, request)),
     /** Works out whether steps happen, and how often. */
     decideSteps: (request: DecideRequest) => bounded(decideSteps(ctx, request)),
     /** Writes ends of steps that the workflow decided. */

@@ -37,7 +37,7 @@ import { createRequireRoom } from '../services/media/quota.ts';
 import type { CheckTools } from '../services/pipelines/definition-checks.ts';
 import { createPipelineService } from '../services/pipelines/pipeline-service.ts';
 import { createRegistryService } from '../services/registry/registry-service.ts';
-import { createSchemaValidator } from '../services/registry/specs.ts';
+import { createPresentSpecs, createSchemaValidator } from '../services/registry/specs.ts';
 import { createSpeedRecorder } from '../services/registry/speed-recorder.ts';
 import { createAttemptWriter } from '../services/routing/attempt-writer.ts';
 import { createBreakers, createHalfOpenProbes } from '../services/routing/breakers.ts';
@@ -48,6 +48,7 @@ import { createRunContexts } from '../services/run-data/run-context.ts';
 import { createStepResults } from '../services/run-data/step-results.ts';
 import { createKnownDefinitions } from '../services/runs/definitions.ts';
 import { createDecideDispatch } from '../services/runs/preparation.ts';
+import { createSkillMatcher } from '../services/skills/use.ts';
 import { readPoolState } from '../unsupported.ts';
 
 /** Where this process listens, as far as its settings say. */
@@ -175,7 +176,16 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
   const contexts = createRunContexts(db);
   const results = createStepResults(db);
   const { definitions } = intake;
-  const parts: RoutingCtx = { ...own, ...routing, contexts, results, definitions, media };
+  const parts: RoutingCtx = {
+    ...own,
+    ...routing,
+    specs: createPresentSpecs({ db, fleet, validator: routing.validator }),
+    skillMatcher: createSkillMatcher({ db }),
+    contexts,
+    results,
+    definitions,
+    media,
+  };
   const calls = createCallRouter(parts);
   const ctx: Ctx = { ...parts, callCapability: calls.callCapability };
   return {

@@ -9,24 +9,19 @@ import { connectDatabase, type Db } from '../db/connect.ts';
 import { createAccessService } from '../services/access/access-service.ts';
 import { createAuditService } from '../services/access/audit-service.ts';
 import { createSignInService, readSignInSettings, type SignInService } from '../services/access/sign-in.ts';
-import { createCacheService } from '../services/cache/cache-service.ts';
-import { createCallService } from '../services/calls/call-service.ts';
+import { createKeyRenewer, createOpenCalls } from '../services/calls/open-calls.ts';
 import type { ServerCtx } from '../services/context.ts';
 import { createErasureService } from '../services/erasure/erasure-service.ts';
-import { createEscalationService } from '../services/escalation/escalation-service.ts';
+import { createAdviceCache } from '../services/escalation/once/advice-cache.ts';
 import { createHealthService, databaseMs } from '../services/health-service.ts';
 import { createJobService } from '../services/jobs.ts';
-import { createMoneyService } from '../services/money/money-service.ts';
 import { createAliasService } from '../services/pipelines/pipeline-service.ts';
 import { createPublisherService } from '../services/registry/publisher-service.ts';
-import { createCheckDecision, createInputChecks } from '../services/reviews/input.ts';
-import { createReviewService } from '../services/reviews/review-service.ts';
 import { createEventFeed } from '../services/runs/events.ts';
 import { createRerunRun } from '../services/runs/rerun.ts';
 import { createRunService } from '../services/runs/run-service.ts';
 import { createSubmitRun, createSubmitRuns } from '../services/runs/submission.ts';
 import { createScheduleService } from '../services/schedules/schedule-service.ts';
-import { createSkillService } from '../services/skills/skill-service.ts';
 import { createRunFrames } from '../services/stream/frames.ts';
 import { createStreamFeed } from '../services/stream/stream-feed.ts';
 import { createStreamService } from '../services/stream/stream-service.ts';
@@ -80,7 +75,7 @@ function linksTo({ TEMPORAL_UI_URL }: Config, { namespace }: Temporal, consoleUr
 function createRunServices({ config, logger, foundation, ...base }: Base) {
   const { temporal, outbox, consoleUrl } = base;
   const { ctx, intake, directMedia } = foundation;
-  const { db, fleet, media } = ctx;
+  const { db, media } = ctx;
   const events = createEventFeed({ db, logger });
   const readRunFrames = createRunFrames(db);
   const stream = createStreamFeed({ db, readRunFrames, logger });
@@ -115,33 +110,19 @@ function createRunServices({ config, logger, foundation, ...base }: Base) {
   };
 }
 
-/** Routed calls that no run makes, and the ladder's questions and answers. */
-function createCallServices({ config, logger, foundation: { ctx }, temporal, outbox, ...base }: Base) {
-  const { consoleUrl } = base;
-  const { db, contexts, vetter, fleet, validator, callCapability } = ctx;
-  const calls = createCallService({ db, fleet, callCapability, logger });
-  const escalations = createEscalationService({
-    db,
-    contexts,
-    fleet,
-    validator,
-    callCapability,
-    logger,
-    vet: vetter.vet,
-    startSoon: outbox.escalations.startSoon,
-    telemetry: ctx.telemetry,
-    web: linksTo(config, temporal, consoleUrl),
-  });
-  const checkDecision = createCheckDecision({ db, fleet, validator, contexts });
+/** What is held of calls that callers wait for. */
+function createCallParts({ logger, foundation: { ctx } }: Base) {
+  const { db } = ctx;
+  const [openCalls, keyRenewer] = [createOpenCalls(), createKeyRenewer({ db, logger })];
   return {
-    services: {
-      calls,
-      inputChecks: createInputChecks({ db, fleet, validator }),
-      escalations,
-      reviews: createReviewService({ db, checkDecision, delivery: outbox.reviews }),
+    parts: {
+      openCalls,
+      keyRenewer,
+      adviceCache: createAdviceCache({ db, keyRenewer }),
     },
     close: async (): Promise<void> => {
-      await Promise.all([calls.close(), escalations.close()]);
+      await openCalls.close();
+      keyRenewer.stop();
     },
   };
 }
@@ -164,10 +145,7 @@ function createOfficeServices({
     erasures: createErasureService(db),
     audit: createAuditService(historyDb),
     publishers: createPublisherService(db),
-    skills: createSkillService(db),
-    cache: createCacheService(db),
     webhooks: createWebhookService({ db, policy, sender }),
-    money: createMoneyService(db, historyDb),
     health: createHealthService({ ownDb: healthDb, workflows, now: () => performance.now() }),
   };
 }
@@ -198,14 +176,14 @@ function connectAside({ DATABASE_URL, DATABASE_HISTORY_POOL }: Config): Pick<Bas
 function createServices(base: Base, signIn: SignInService | null) {
   const { config, temporal, consoleUrl } = base;
   const runs = createRunServices(base);
-  const calls = createCallServices(base);
+  const calls = createCallParts(base);
   const ctx: ServerCtx = {
     ...base,
     ...base.foundation.ctx,
     ...runs.parts,
     ...createOfficeServices(base),
     ...runs.services,
-    ...calls.services,
+    ...calls.parts,
     signIn,
     web: linksTo(config, temporal, consoleUrl),
   };

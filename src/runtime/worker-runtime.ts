@@ -3,7 +3,7 @@ import type { Config } from '../config.ts';
 import { noTelemetry } from '../core/telemetry/telemetry.ts';
 import { createCachedCalls } from '../services/cache/cached-calls.ts';
 import type { Ctx, WorkerCtx } from '../services/context.ts';
-import { createLadderService } from '../services/escalation/ladder/ladder-service.ts';
+import { openForStep } from '../services/escalation/ladder/opening.ts';
 import { createCloseRun } from '../services/runs/closing.ts';
 import { createSubmitOriginatedRun } from '../services/runs/submission.ts';
 import { createSubmitScheduledRun } from '../services/schedules/scheduled-runs.ts';
@@ -14,14 +14,11 @@ import { createFoundation, type Foundation } from './foundation.ts';
 /** The services of the worker that are no functions of its context yet. */
 function createServices(ctx: Ctx, { intake }: Foundation) {
   const { db } = ctx;
-  const { openForStep, ...escalations } = createLadderService(ctx);
   const { checkForRun, decideDispatch, mostOpenRuns } = intake;
   return {
     checkForRun,
     decideDispatch,
     mostOpenRuns,
-    escalations,
-    openForStep: (_, failed) => openForStep(failed),
     closeRun: createCloseRun(ctx),
     submitScheduledRun: createSubmitScheduledRun({ db, createRun: createSubmitOriginatedRun(intake) }),
   } satisfies Partial<WorkerCtx>;
@@ -33,7 +30,14 @@ export async function createWorkerRuntime(config: Config, logger: Logger, teleme
   const { ctx: common } = foundation;
   const inFlightSteps = createInFlightSteps<StepEnd>();
   const resultCache = createCachedCalls(common);
-  const ctx: WorkerCtx = { ...common, ...createServices(common, foundation), inFlightSteps, resultCache };
+  const ctx: WorkerCtx = {
+    ...common,
+    ...createServices(common, foundation),
+    inFlightSteps,
+    resultCache,
+    openForStep,
+    transitions: new Map(),
+  };
   await foundation.start();
   return {
     ctx,

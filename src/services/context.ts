@@ -16,15 +16,17 @@ import type { Claim } from '../db/attempt/attempt.ts';
 import type { Db } from '../db/connect.ts';
 import type { SchemaVetter } from '../schemas/schema-vetter.ts';
 import type { CachedCalls } from './cache/cached-calls.ts';
+import type { KeyRenewer, OpenCalls } from './calls/open-calls.ts';
 import type { LeaseRenewer } from './delivery/lease-renewer.ts';
 import type { EscalationDelivery } from './escalation/ladder/delivery.ts';
-import type { LadderService } from './escalation/ladder/ladder-service.ts';
+import type { LadderTransitions } from './escalation/ladder/transition.ts';
+import type { AdviceCache } from './escalation/once/advice-cache.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
 import type { OwnMedia } from './jobs.ts';
 import type { DirectMedia } from './media/direct-media.ts';
 import type { MediaLibrary } from './media/media-library.ts';
 import type { RegistryService } from './registry/registry-service.ts';
-import type { SchemaValidator } from './registry/specs.ts';
+import type { PresentSpecs, SchemaValidator } from './registry/specs.ts';
 import type { SpeedRecorder } from './registry/speed-recorder.ts';
 import type { ReviewDelivery } from './reviews/delivery.ts';
 import type { AttemptWriter } from './routing/attempt-writer.ts';
@@ -42,6 +44,7 @@ import type { PrepareDependencies } from './runs/preparation.ts';
 import type { ScheduleDelivery } from './schedules/delivery.ts';
 import type { SubmitScheduledRun } from './schedules/scheduled-runs.ts';
 import type { Services } from './services.ts';
+import type { SkillMatcher } from './skills/use.ts';
 import type { OpenForStep, StepEnd } from './steps/execution.ts';
 import type { InFlightSteps } from './steps/in-flight-steps.ts';
 import type { StreamFeed } from './stream/stream-feed.ts';
@@ -63,6 +66,10 @@ export interface Ctx {
   readonly validator: SchemaValidator;
   /** Registers instances, and vets them. */
   readonly registry: RegistryService;
+  /** Knows what a capability takes now. */
+  readonly specs: PresentSpecs;
+  /** Finds the skills for a job. */
+  readonly skillMatcher: SkillMatcher;
   /** The view of all instances. */
   readonly fleet: FleetPoller;
   /** Sends requests to instances. */
@@ -97,7 +104,8 @@ export interface WorkerCtx
   readonly resultCache: CachedCalls;
   /** Opens the ladder of a step. It is a field because ladders execute steps too. */
   readonly openForStep: OpenForStep;
-  readonly escalations: Omit<LadderService, 'openForStep'>;
+  /** Transitions of ladders that this process makes, so that each is made once at a time. */
+  readonly transitions: LadderTransitions;
   readonly closeRun: CloseRun;
   readonly submitScheduledRun: SubmitScheduledRun;
 }
@@ -130,6 +138,12 @@ export interface ServerCtx extends Ctx, Services {
   readonly directMedia: DirectMedia;
   readonly registry: RegistryService;
   readonly media: MediaLibrary;
+  /** Calls that callers wait for; the server settles them before it stops. */
+  readonly openCalls: OpenCalls;
+  /** Holds the Idempotency-Keys of calls under way. */
+  readonly keyRenewer: KeyRenewer;
+  /** Answers equal requests for advice once. */
+  readonly adviceCache: AdviceCache;
   /** Wakes those who wait for events of a run. */
   readonly events: EventFeed;
   /** Wakes those who follow a project. */

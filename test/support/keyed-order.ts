@@ -5,12 +5,12 @@ import type { ExecAnswer } from '../../src/contracts/decision.ts';
 import type { Json } from '../../src/contracts/primitives.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
 import { type AppError, toAppError } from '../../src/errors/app-error.ts';
-import type { CallService } from '../../src/services/calls/call-service.ts';
+import { type CallCtx, makeDirectCall } from '../../src/services/calls/call-service.ts';
 import type { CallOrder, CallReport } from './router-messages.ts';
 
-function ask(calls: CallService, order: CallOrder): Promise<ExecAnswer | AppError> {
+function ask(ctx: CallCtx, order: CallOrder): Promise<ExecAnswer | AppError> {
   const body = JSON.stringify(order.input);
-  const asked = calls.exec({
+  const asked = makeDirectCall(ctx, {
     projectId: order.projectId,
     capability: order.capability,
     request: { input: order.input, tags: [], priority: order.priority, timeout_ms: order.timeoutMs },
@@ -20,10 +20,10 @@ function ask(calls: CallService, order: CallOrder): Promise<ExecAnswer | AppErro
   return asked.then(({ answer }) => answer, toAppError);
 }
 
-export async function makeKeyedCall(calls: CallService, order: CallOrder): Promise<CallReport> {
+export async function makeKeyedCall(ctx: CallCtx, order: CallOrder): Promise<CallReport> {
   const startedAt = performance.now();
   for (;;) {
-    const answer = await ask(calls, order);
+    const answer = await ask(ctx, order);
     const report = { key: order.key, costUsd: 0, durationMs: performance.now() - startedAt };
     if (!(answer instanceof Error)) {
       const { chosen: endpoint } = answer.routing;

@@ -13,7 +13,10 @@ import type { PipelineDefinition, StepDefinition } from '../../src/contracts/pip
 import type { JsonObject, Priority } from '../../src/contracts/primitives.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
 import { createWorkerRuntime } from '../../src/runtime/worker-runtime.ts';
+import { applyDecision } from '../../src/services/escalation/ladder/decision.ts';
+import { stopLadder } from '../../src/services/escalation/ladder/ladder-service.ts';
 import type { Advanced } from '../../src/services/escalation/ladder/stored-ladder.ts';
+import { advanceLadder } from '../../src/services/escalation/ladder/transition.ts';
 import { executeStep } from '../../src/services/steps/execution.ts';
 import { type CallOptions, startTestApi, type TestApi } from './api.ts';
 import { registerInstance } from './direct-calls.ts';
@@ -133,7 +136,6 @@ export async function startLadderWorld(models: Readonly<Record<string, number>>)
   const instances: RunningInstance[] = [];
   for (const model of Object.entries(models)) instances.push(await startModel(api, provider, model));
   const [worker, other] = await Promise.all([startWorker(api), startWorker(api)]);
-  const { escalations } = worker.ctx;
   const shown = (): readonly Shown[] => provider.requests.map(({ body }) => readShown(body));
 
   const keys = new Map<string, string>();
@@ -143,7 +145,7 @@ export async function startLadderWorld(models: Readonly<Record<string, number>>)
   };
 
   const advance: LadderWorld['advance'] = ({ escalation_id, transition }) =>
-    escalations.advance({ escalation_id, transition, signal: new CancelSource() });
+    advanceLadder(worker.ctx, { escalation_id, transition, signal: new CancelSource() });
 
   const escalate = async (run_id: string, round: number): Promise<FailedRun> => {
     const request = { run_id, step_id: 'a', revision: 0, escalates: true };
@@ -159,7 +161,7 @@ export async function startLadderWorld(models: Readonly<Record<string, number>>)
     shown,
     advance,
     advanceAgain: ({ escalation_id, transition }) =>
-      other.ctx.escalations.advance({
+      advanceLadder(other.ctx, {
         escalation_id,
         transition,
         signal: new CancelSource(),
@@ -194,14 +196,14 @@ export async function startLadderWorld(models: Readonly<Record<string, number>>)
       return at;
     },
     stop: ({ escalation_id, transition }, type) =>
-      escalations.stop({ escalation_id, transition, event: { type } }),
+      stopLadder(worker.ctx, { escalation_id, transition, event: { type } }),
     startJob: async (projectId, body) => {
       const created = await call(projectId, '/v1/escalations', { body });
       if (created.status !== 202) throw new Error(await created.text());
       const { escalation_id } = (await created.json()) as Escalation;
-      return escalations.advance({ escalation_id, transition: -1, signal: new CancelSource() });
+      return advanceLadder(worker.ctx, { escalation_id, transition: -1, signal: new CancelSource() });
     },
-    decided: (review_id) => escalations.applyDecision({ review_id }),
+    decided: (review_id) => applyDecision(worker.ctx, { review_id }),
     escalation: async (projectId, id) =>
       (await (await call(projectId, `/v1/escalations/${id}`)).json()) as Escalation,
     close: async () => {

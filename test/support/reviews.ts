@@ -1,7 +1,9 @@
-/** Waiting for reviews of a run, and deciding them, as a person does by the API. */
+/** Waiting for reviews of a run, and deciding them, as a person does by the API; and with what decisions are checked. */
 import type { Problem } from '../../src/contracts/problem.ts';
 import type { Review, ReviewDecision } from '../../src/contracts/review.ts';
 import type { Run, RunStep } from '../../src/contracts/run.ts';
+import type { Db } from '../../src/db/connect.ts';
+import { createRunContexts } from '../../src/services/run-data/run-context.ts';
 import type { Capstan } from './capstan.ts';
 import { waitFor } from './wait.ts';
 
@@ -26,4 +28,18 @@ export async function decide(
   const path = `/v1/reviews/${review_id}/decision`;
   const { status, body } = await request<Problem>('POST', path, decision, { 'if-match': `"${version}"` });
   if (status !== 200) throw new Error(`POST ${path}: ${status} ${JSON.stringify(body)}`);
+}
+
+function neverAsked(): Promise<never> {
+  return Promise.reject(new Error('the decision is about no capability'));
+}
+
+/** Where no instance is there: no decision may be about an input of a capability. */
+export function withoutCapabilities(db: Db) {
+  return {
+    db,
+    contexts: createRunContexts(db),
+    fleet: { of: () => ({ instances: [], priorMs: 0 }) },
+    validator: { validateInput: neverAsked, validateOutput: neverAsked },
+  };
 }

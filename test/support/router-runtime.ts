@@ -1,23 +1,25 @@
 import type { Logger } from 'pino';
 import type { Config } from '../../src/config.ts';
 import { createFoundation } from '../../src/runtime/foundation.ts';
-import { createCallService } from '../../src/services/calls/call-service.ts';
+import { createKeyRenewer, createOpenCalls } from '../../src/services/calls/open-calls.ts';
 
 /** A router, with direct calls as the API offers them, and nothing else. */
 export async function createRouterRuntime(config: Config, logger: Logger) {
   const foundation = await createFoundation(config, logger);
   const { ctx } = foundation;
   const { db, callCapability, fleet, registry } = ctx;
-  const calls = createCallService({ db, fleet, callCapability, logger });
+  const [openCalls, keyRenewer] = [createOpenCalls(), createKeyRenewer({ db, logger })];
   await foundation.start();
   return {
     ctx,
+    /** With what direct calls are made. */
+    calls: { db, fleet, callCapability, logger, openCalls, keyRenewer },
     callCapability,
-    calls,
     fleet,
     registry,
     close: async (): Promise<void> => {
-      await calls.close();
+      await openCalls.close();
+      keyRenewer.stop();
       await foundation.close();
     },
   };

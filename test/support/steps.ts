@@ -124,7 +124,7 @@ export function useSteps(): StepWorld {
         mostOpenRuns: 0,
         openForStep: escalates,
         closeRun: createCloseRun({ db, contexts, results }),
-        escalations: {} as WorkerCtx['escalations'],
+        transitions: new Map(),
         submitScheduledRun: () => Promise.reject(new Error('no schedule starts a run of these tests')),
       };
       return {

@@ -14,9 +14,11 @@ import {
 } from '../../contracts/decision.ts';
 import { InputVerdict } from '../../contracts/review.ts';
 import { AppError } from '../../errors/app-error.ts';
+import { listCachedResults, removeCachedResults } from '../../services/cache/cache-service.ts';
+import { makeDirectCall } from '../../services/calls/call-service.ts';
 import type { ServerCtx } from '../../services/context.ts';
+import { checkInput } from '../../services/reviews/input.ts';
 import { previewDecision, readDecision, readDecisions } from '../../services/routing/decisions.ts';
-import type { Services } from '../../services/services.ts';
 import { json } from '../input.ts';
 import { CapabilityPath, DecisionPath, IdempotencyKey } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
@@ -33,10 +35,10 @@ function sha256(bytes: Buffer): Buffer {
 }
 
 export function callRoutes(ctx: ServerCtx): Route[] {
-  return [execCapability(ctx), checkInput(ctx), previewRoute(ctx), listDecisions(ctx), showDecision(ctx)];
+  return [execCapability(ctx), judgeInput(ctx), previewRoute(ctx), listDecisions(ctx), showDecision(ctx)];
 }
 
-function execCapability({ calls }: Pick<Services, 'calls'>): Route {
+function execCapability(ctx: ServerCtx): Route {
   return route({
     operation: 'exec_capability',
     method: 'POST',
@@ -61,7 +63,7 @@ function execCapability({ calls }: Pick<Services, 'calls'>): Route {
     ],
     handle: async ({ caller, params, headers, body, bytes, signal, setHeader }) => {
       const key = headers['idempotency-key'];
-      const { answer, isReplayed } = await calls.exec({
+      const { answer, isReplayed } = await makeDirectCall(ctx, {
         projectId: caller.project_id,
         capability: params.name,
         request: body,
@@ -75,7 +77,7 @@ function execCapability({ calls }: Pick<Services, 'calls'>): Route {
   });
 }
 
-function checkInput({ inputChecks }: Pick<Services, 'inputChecks'>): Route {
+function judgeInput(ctx: ServerCtx): Route {
   return route({
     operation: 'check_input',
     method: 'POST',
@@ -91,7 +93,7 @@ function checkInput({ inputChecks }: Pick<Services, 'inputChecks'>): Route {
     responses: { 200: InputVerdict },
     handle: async ({ params, body }) => ({
       status: 200,
-      body: await inputChecks.checkInput(params.name, body),
+      body: await checkInput(ctx, params.name, body),
     }),
   });
 }
@@ -155,7 +157,7 @@ function showDecision(ctx: ServerCtx): Route {
   });
 }
 
-export function cacheRoutes({ cache }: Pick<Services, 'cache'>): Route[] {
+export function cacheRoutes(ctx: ServerCtx): Route[] {
   return [
     route({
       operation: 'list_cached',
@@ -167,7 +169,10 @@ export function cacheRoutes({ cache }: Pick<Services, 'cache'>): Route[] {
       scope: 'run:read',
       query: CacheQuery,
       responses: { 200: CacheList },
-      handle: async ({ caller, query }) => ({ status: 200, body: await cache.list(caller, query) }),
+      handle: async ({ caller, query }) => ({
+        status: 200,
+        body: await listCachedResults(ctx, caller, query),
+      }),
     }),
     route({
       operation: 'forget_cached',
@@ -181,7 +186,10 @@ export function cacheRoutes({ cache }: Pick<Services, 'cache'>): Route[] {
       scope: 'run:write',
       query: CacheRemoval,
       responses: { 200: CacheRemoved },
-      handle: async ({ caller, query }) => ({ status: 200, body: await cache.remove(caller, query) }),
+      handle: async ({ caller, query }) => ({
+        status: 200,
+        body: await removeCachedResults(ctx, caller, query),
+      }),
     }),
   ];
 }

@@ -7,7 +7,13 @@ import {
   ExecuteAnswer,
   ExecuteRequest,
 } from '../../contracts/escalation.ts';
-import type { Services } from '../../services/services.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import {
+  adviseCaller,
+  createEscalation,
+  executeForCaller,
+  showEscalation,
+} from '../../services/escalation/escalation-service.ts';
 import { json } from '../input.ts';
 import { type Route, route } from '../route.ts';
 
@@ -19,11 +25,11 @@ const callErrors = [
   ...(['connect_failed', 'contact_lost', 'attempt_timeout'] as const),
 ];
 
-export function escalationRoutes(services: Pick<Services, 'escalations'>): Route[] {
-  return [executeOnce(services), adviseOnce(services), createEscalation(services), showEscalation(services)];
+export function escalationRoutes(ctx: ServerCtx): Route[] {
+  return [executeOnce(ctx), adviseOnce(ctx), startLadder(ctx), showLadder(ctx)];
 }
 
-function executeOnce({ escalations }: Pick<Services, 'escalations'>): Route {
+function executeOnce(ctx: ServerCtx): Route {
   return route({
     operation: 'execute_level',
     method: 'POST',
@@ -41,12 +47,12 @@ function executeOnce({ escalations }: Pick<Services, 'escalations'>): Route {
     errors: callErrors,
     handle: async ({ caller, body, signal }) => ({
       status: 200,
-      body: await escalations.execute(caller, body, signal),
+      body: await executeForCaller(ctx, caller, { request: body, signal }),
     }),
   });
 }
 
-function adviseOnce({ escalations }: Pick<Services, 'escalations'>): Route {
+function adviseOnce(ctx: ServerCtx): Route {
   return route({
     operation: 'advise',
     method: 'POST',
@@ -62,11 +68,11 @@ function adviseOnce({ escalations }: Pick<Services, 'escalations'>): Route {
     body: json(AdviseRequest, 'data'),
     responses: { 200: AdviseAnswer },
     errors: callErrors,
-    handle: async ({ caller, body }) => ({ status: 200, body: await escalations.advise(caller, body) }),
+    handle: async ({ caller, body }) => ({ status: 200, body: await adviseCaller(ctx, caller, body) }),
   });
 }
 
-function createEscalation({ escalations }: Pick<Services, 'escalations'>): Route {
+function startLadder(ctx: ServerCtx): Route {
   return route({
     operation: 'start_escalation',
     method: 'POST',
@@ -78,13 +84,13 @@ function createEscalation({ escalations }: Pick<Services, 'escalations'>): Route
     body: json(EscalationRequest, 'data'),
     responses: { 202: Escalation },
     handle: async ({ caller, body }) => {
-      const escalation = await escalations.create(caller, body);
+      const escalation = await createEscalation(ctx, caller, body);
       return { status: 202, headers: { location: escalation.links.self }, body: escalation };
     },
   });
 }
 
-function showEscalation({ escalations }: Pick<Services, 'escalations'>): Route {
+function showLadder(ctx: ServerCtx): Route {
   return route({
     operation: 'get_escalation',
     method: 'GET',
@@ -97,7 +103,7 @@ function showEscalation({ escalations }: Pick<Services, 'escalations'>): Route {
     responses: { 200: Escalation },
     handle: async ({ caller, params }) => ({
       status: 200,
-      body: await escalations.get(caller.project_id, params.id),
+      body: await showEscalation(ctx, caller.project_id, params.id),
     }),
   });
 }

@@ -14,7 +14,9 @@ import {
 import { toAbortSignal } from '../../core/cancellation.ts';
 import { refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../../services/access/caller.ts';
-import type { Services } from '../../services/services.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import { readBudgets, setBudget } from '../../services/money/budgets.ts';
+import { exportLedger, readCostSeries, readCosts, readLedger } from '../../services/money/money-service.ts';
 import { json } from '../input.ts';
 import { type Route, route } from '../route.ts';
 
@@ -25,14 +27,8 @@ function wantsCsv(format: LedgerQuery['format'], accept: string | undefined): bo
 /** Who looks up costs waits 4 s for the answer. */
 export const costsWithinMs = 3_500;
 
-export function moneyRoutes(services: Pick<Services, 'money'>): Route[] {
-  return [
-    sumCosts(services),
-    showCostSeries(services),
-    listLedger(services),
-    listBudgets(services),
-    setBudget(services),
-  ];
+export function moneyRoutes(ctx: ServerCtx): Route[] {
+  return [sumCosts(ctx), showCostSeries(ctx), listLedger(ctx), listBudgets(ctx), limitBudget(ctx)];
 }
 
 /** What one project spent is no answer to who holds several. @throws AppError `request_invalid` */
@@ -43,7 +39,7 @@ function requireChosenProject({ projects, alsoIn = [] }: Caller, isChosen: boole
   throw refuseField('/headers/x-project-id', message, 'required');
 }
 
-function sumCosts({ money }: Pick<Services, 'money'>): Route {
+function sumCosts(ctx: ServerCtx): Route {
   return route({
     operation: 'get_costs',
     method: 'GET',
@@ -59,12 +55,12 @@ function sumCosts({ money }: Pick<Services, 'money'>): Route {
     responses: { 200: CostSummary },
     handle: async ({ caller, query, isProjectChosen }) => {
       requireChosenProject(caller, isProjectChosen);
-      return { status: 200, body: await money.readCosts(caller, query.period) };
+      return { status: 200, body: await readCosts(ctx, caller, query.period) };
     },
   });
 }
 
-function showCostSeries({ money }: Pick<Services, 'money'>): Route {
+function showCostSeries(ctx: ServerCtx): Route {
   return route({
     operation: 'get_cost_series',
     method: 'GET',
@@ -80,12 +76,12 @@ function showCostSeries({ money }: Pick<Services, 'money'>): Route {
     responses: { 200: CostSeries },
     handle: async ({ caller, query, isProjectChosen }) => {
       requireChosenProject(caller, isProjectChosen);
-      return { status: 200, body: await money.readCostSeries(caller, query) };
+      return { status: 200, body: await readCostSeries(ctx, caller, query) };
     },
   });
 }
 
-function listLedger({ money }: Pick<Services, 'money'>): Route {
+function listLedger(ctx: ServerCtx): Route {
   return route({
     operation: 'list_ledger',
     method: 'GET',
@@ -102,7 +98,7 @@ function listLedger({ money }: Pick<Services, 'money'>): Route {
     responses: { 200: { content: 'text/csv', schema: LedgerPage } },
     handle: async ({ caller, query, headers, signal }) => {
       if (!wantsCsv(query.format, headers.accept)) {
-        return { status: 200, body: await money.readLedger(caller, query) };
+        return { status: 200, body: await readLedger(ctx, caller, query) };
       }
       return {
         status: 200,
@@ -111,7 +107,7 @@ function listLedger({ money }: Pick<Services, 'money'>): Route {
           'Content-Disposition': 'attachment; filename="ledger.csv"',
         },
         body: () =>
-          Readable.from(money.exportLedger(caller, query), {
+          Readable.from(exportLedger(ctx, caller, query), {
             objectMode: false,
             signal: toAbortSignal(signal),
           }),
@@ -120,7 +116,7 @@ function listLedger({ money }: Pick<Services, 'money'>): Route {
   });
 }
 
-function listBudgets({ money }: Pick<Services, 'money'>): Route {
+function listBudgets(ctx: ServerCtx): Route {
   return route({
     operation: 'get_budgets',
     method: 'GET',
@@ -131,11 +127,11 @@ function listBudgets({ money }: Pick<Services, 'money'>): Route {
     scope: 'cost:read',
     query: z.strictObject({}),
     responses: { 200: BudgetList },
-    handle: async ({ caller }) => ({ status: 200, body: { items: await money.readBudgets(caller) } }),
+    handle: async ({ caller }) => ({ status: 200, body: { items: await readBudgets(ctx, caller) } }),
   });
 }
 
-function setBudget({ money }: Pick<Services, 'money'>): Route {
+function limitBudget(ctx: ServerCtx): Route {
   return route({
     operation: 'set_budgets',
     method: 'PUT',
@@ -148,6 +144,6 @@ function setBudget({ money }: Pick<Services, 'money'>): Route {
     scope: 'budget:write',
     body: json(BudgetRequest),
     responses: { 200: Budget },
-    handle: async ({ caller, body }) => ({ status: 200, body: await money.setBudget(caller, body) }),
+    handle: async ({ caller, body }) => ({ status: 200, body: await setBudget(ctx, caller, body) }),
   });
 }

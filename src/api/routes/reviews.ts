@@ -2,7 +2,14 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { Review, ReviewDecision, ReviewList, ReviewQuery } from '../../contracts/review.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Services } from '../../services/services.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import {
+  claimReview,
+  decideReview,
+  listReviews,
+  releaseReview,
+  showReview,
+} from '../../services/reviews/review-service.ts';
 import { json } from '../input.ts';
 import { IdempotencyKey, ReviewPath } from '../parameters.ts';
 import { type AnswerHeaders, type Route, route } from '../route.ts';
@@ -29,7 +36,7 @@ function answer(review: Review) {
   return { status: 200, headers: { ETag: `"${review.version}"` }, body: review } as const;
 }
 
-function listReviews({ reviews }: Pick<Services, 'reviews'>): Route {
+function list(ctx: ServerCtx): Route {
   return route({
     operation: 'list_reviews',
     method: 'GET',
@@ -44,12 +51,12 @@ function listReviews({ reviews }: Pick<Services, 'reviews'>): Route {
     responses: { 200: ReviewList },
     handle: async ({ caller, query }) => ({
       status: 200,
-      body: await reviews.list(caller.project_id, query),
+      body: await listReviews(ctx, caller.project_id, query),
     }),
   });
 }
 
-function decideReview({ reviews }: Pick<Services, 'reviews'>): Route {
+function decide(ctx: ServerCtx): Route {
   return route({
     operation: 'decide_review',
     method: 'POST',
@@ -73,7 +80,7 @@ function decideReview({ reviews }: Pick<Services, 'reviews'>): Route {
     ],
     handle: async ({ caller, params, headers, body, bytes }) => {
       const key = headers['idempotency-key'];
-      const { review, isReplayed } = await reviews.decide(caller, {
+      const { review, isReplayed } = await decideReview(ctx, caller, {
         review_id: params.id,
         version: readVersion(headers['if-match']),
         decision: body,
@@ -87,17 +94,11 @@ function decideReview({ reviews }: Pick<Services, 'reviews'>): Route {
   });
 }
 
-export function reviewRoutes(services: Pick<Services, 'reviews'>): Route[] {
-  return [
-    listReviews(services),
-    showReview(services),
-    claimReview(services),
-    releaseReview(services),
-    decideReview(services),
-  ];
+export function reviewRoutes(ctx: ServerCtx): Route[] {
+  return [list(ctx), show(ctx), claim(ctx), release(ctx), decide(ctx)];
 }
 
-function showReview({ reviews }: Pick<Services, 'reviews'>): Route {
+function show(ctx: ServerCtx): Route {
   return route({
     operation: 'get_review',
     method: 'GET',
@@ -108,11 +109,11 @@ function showReview({ reviews }: Pick<Services, 'reviews'>): Route {
     scope: 'run:read',
     params: ReviewPath,
     responses: { 200: Review },
-    handle: async ({ caller, params }) => answer(await reviews.get(caller.project_id, params.id)),
+    handle: async ({ caller, params }) => answer(await showReview(ctx, caller.project_id, params.id)),
   });
 }
 
-function claimReview({ reviews }: Pick<Services, 'reviews'>): Route {
+function claim(ctx: ServerCtx): Route {
   return route({
     operation: 'claim_review',
     method: 'POST',
@@ -125,11 +126,11 @@ function claimReview({ reviews }: Pick<Services, 'reviews'>): Route {
     params: ReviewPath,
     responses: { 200: Review },
     errors: ['state_conflict'],
-    handle: async ({ caller, params }) => answer(await reviews.claim(caller, params.id)),
+    handle: async ({ caller, params }) => answer(await claimReview(ctx, caller, params.id)),
   });
 }
 
-function releaseReview({ reviews }: Pick<Services, 'reviews'>): Route {
+function release(ctx: ServerCtx): Route {
   return route({
     operation: 'release_review',
     method: 'POST',
@@ -141,6 +142,6 @@ function releaseReview({ reviews }: Pick<Services, 'reviews'>): Route {
     params: ReviewPath,
     responses: { 200: Review },
     errors: ['state_conflict'],
-    handle: async ({ caller, params }) => answer(await reviews.release(caller, params.id)),
+    handle: async ({ caller, params }) => answer(await releaseReview(ctx, caller, params.id)),
   });
 }

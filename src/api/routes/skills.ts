@@ -10,7 +10,16 @@ import {
   SkillUseList,
   SkillWorth,
 } from '../../contracts/skill.ts';
-import type { Services } from '../../services/services.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import {
+  createSkill,
+  findSkills,
+  patchSkill,
+  readSkill,
+  readSkillUses,
+  readSkillWorth,
+  retireSkill,
+} from '../../services/skills/skill-service.ts';
 import { json } from '../input.ts';
 import { SkillPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
@@ -25,21 +34,19 @@ const SkillQuery = z.strictObject({
   state: SkillState.default('active'),
 });
 
-type Skills = Pick<Services, 'skills'>;
-
-export function skillRoutes(services: Skills): Route[] {
+export function skillRoutes(ctx: ServerCtx): Route[] {
   return [
-    storeSkill(services),
-    listSkills(services),
-    showSkill(services),
-    changeSkill(services),
-    retireSkill(services),
-    listUses(services),
-    showWorth(services),
+    storeSkill(ctx),
+    listSkills(ctx),
+    showSkill(ctx),
+    changeSkill(ctx),
+    endSkill(ctx),
+    listUses(ctx),
+    showWorth(ctx),
   ];
 }
 
-function storeSkill({ skills }: Skills): Route {
+function storeSkill(ctx: ServerCtx): Route {
   return route({
     operation: 'create_skill',
     method: 'POST',
@@ -53,13 +60,13 @@ function storeSkill({ skills }: Skills): Route {
     body: json(SkillRequest, 'data'),
     responses: { 200: SkillCreated, 201: SkillCreated },
     handle: async ({ caller, body }) => {
-      const { id, is_new } = await skills.create(caller, body);
+      const { id, is_new } = await createSkill(ctx, caller, body);
       return { status: is_new ? 201 : 200, body: { id } };
     },
   });
 }
 
-function listSkills({ skills }: Skills): Route {
+function listSkills(ctx: ServerCtx): Route {
   return route({
     operation: 'list_skills',
     method: 'GET',
@@ -71,11 +78,11 @@ function listSkills({ skills }: Skills): Route {
     scope: 'skill:read',
     query: SkillQuery,
     responses: { 200: SkillList },
-    handle: async ({ caller, query }) => ({ status: 200, body: await skills.list(caller, query) }),
+    handle: async ({ caller, query }) => ({ status: 200, body: await findSkills(ctx, caller, query) }),
   });
 }
 
-function showSkill({ skills }: Skills): Route {
+function showSkill(ctx: ServerCtx): Route {
   return route({
     operation: 'get_skill',
     method: 'GET',
@@ -86,11 +93,11 @@ function showSkill({ skills }: Skills): Route {
     scope: 'skill:read',
     params: SkillPath,
     responses: { 200: Skill },
-    handle: async ({ caller, params }) => ({ status: 200, body: await skills.get(caller, params.id) }),
+    handle: async ({ caller, params }) => ({ status: 200, body: await readSkill(ctx, caller, params.id) }),
   });
 }
 
-function changeSkill({ skills }: Skills): Route {
+function changeSkill(ctx: ServerCtx): Route {
   return route({
     operation: 'change_skill',
     method: 'PATCH',
@@ -106,12 +113,12 @@ function changeSkill({ skills }: Skills): Route {
     errors: ['state_conflict'],
     handle: async ({ caller, params, body }) => ({
       status: 200,
-      body: await skills.patch(caller, params.id, body),
+      body: await patchSkill(ctx, { caller, skill_id: params.id }, body),
     }),
   });
 }
 
-function retireSkill({ skills }: Skills): Route {
+function endSkill(ctx: ServerCtx): Route {
   return route({
     operation: 'retire_skill',
     method: 'POST',
@@ -122,11 +129,11 @@ function retireSkill({ skills }: Skills): Route {
     scope: 'skill:write',
     params: SkillPath,
     responses: { 200: Skill },
-    handle: async ({ caller, params }) => ({ status: 200, body: await skills.retire(caller, params.id) }),
+    handle: async ({ caller, params }) => ({ status: 200, body: await retireSkill(ctx, caller, params.id) }),
   });
 }
 
-function listUses({ skills }: Skills): Route {
+function listUses(ctx: ServerCtx): Route {
   return route({
     operation: 'list_skill_uses',
     method: 'GET',
@@ -140,12 +147,12 @@ function listUses({ skills }: Skills): Route {
     responses: { 200: SkillUseList },
     handle: async ({ caller, params, query }) => ({
       status: 200,
-      body: await skills.listUses(caller, params.id, query),
+      body: await readSkillUses(ctx, { project_id: caller.project_id, skill_id: params.id }, query),
     }),
   });
 }
 
-function showWorth({ skills }: Skills): Route {
+function showWorth(ctx: ServerCtx): Route {
   return route({
     operation: 'get_skill_worth',
     method: 'GET',
@@ -157,6 +164,9 @@ function showWorth({ skills }: Skills): Route {
     scope: 'skill:read',
     params: SkillPath,
     responses: { 200: SkillWorth },
-    handle: async ({ caller, params }) => ({ status: 200, body: await skills.worth(caller, params.id) }),
+    handle: async ({ caller, params }) => ({
+      status: 200,
+      body: await readSkillWorth(ctx, caller, params.id),
+    }),
   });
 }

@@ -16,13 +16,7 @@ import {
 import type { Db } from '../../db/connect.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeCursor, refuseCursor, toPage } from '../cursor.ts';
-import { type CallToKey, digestOf, type KeyDependencies, keyCall } from './call-key.ts';
-
-export interface CacheService {
-  /** Newest first. @throws AppError `request_invalid` for a cursor of another list */
-  list(caller: Caller, query: CacheQuery): Promise<{ items: CacheEntry[]; next_cursor: string | null }>;
-  remove(caller: Caller, which: CacheRemoval): Promise<{ removed: number }>;
-}
+import { type CallKeyParts, type CallToKey, digestOf, keyCall } from './call-key.ts';
 
 const place = /^([0-9T :.+-]{10,40}) ([0-9a-f]{64})$/;
 
@@ -42,15 +36,23 @@ function toEntry({ item, cost_nano, place: _, ...row }: ListedResultRow): CacheE
   };
 }
 
-export function createCacheService(db: Db): CacheService {
-  return {
-    list: async ({ project_id }, { limit, cursor, ...which }) => {
-      const after = cursor === undefined ? null : readPlace(cursor);
-      const rows = await listResults(db, project_id, { ...which, after, limit: limit + 1 });
-      return toPage(rows, limit, { key: (row) => `${row.place} ${row.key}`, item: toEntry });
-    },
-    remove: async ({ project_id }, which) => ({ removed: await removeResults(db, project_id, which) }),
-  };
+/** Newest first. @throws AppError `request_invalid` for a cursor of another list */
+export async function listCachedResults(
+  { db }: { readonly db: Db },
+  { project_id }: Caller,
+  { limit, cursor, ...which }: CacheQuery,
+): Promise<{ items: CacheEntry[]; next_cursor: string | null }> {
+  const after = cursor === undefined ? null : readPlace(cursor);
+  const rows = await listResults(db, project_id, { ...which, after, limit: limit + 1 });
+  return toPage(rows, limit, { key: (row) => `${row.place} ${row.key}`, item: toEntry });
+}
+
+export async function removeCachedResults(
+  { db }: { readonly db: Db },
+  { project_id }: Caller,
+  which: CacheRemoval,
+): Promise<{ removed: number }> {
+  return { removed: await removeResults(db, project_id, which) };
 }
 
 interface PlannedStepCall extends Omit<CallToKey, 'policy'> {
@@ -67,34 +69,31 @@ export type FindKept = (call: PlannedStepCall) => Promise<KeptFor | null>;
 const mostLookups = 1_000;
 
 /** For a plan: whose result a call would take. Nothing is led, waited for or copied. */
-export function createFindKept(dependencies: KeyDependencies): FindKept {
+export function createFindKept(ctx: CallKeyParts): FindKept {
   const known = new Map<string, KeptFor>();
   return async ({ definition, ...call }) => {
     const policy = resolveCache(definition, call.step);
     if (policy === null) return null;
-    const keyed = await keyCall(dependencies, { ...call, policy });
+    const keyed = await keyCall(ctx, { ...call, policy });
     if (keyed === null) return null;
     const keys = [...keyed.keys.values()];
     const name = `${keys.join()} ${policy.ttlMs}`;
     const before = known.get(name);
     if (before !== undefined || known.size >= mostLookups) return before ?? null;
-    const result = await readResult(dependencies.db, {
+    const result = await readResult(ctx.db, {
       project_id: call.projectId,
       keys,
       ttl_ms: policy.ttlMs,
     });
-    const found = result !== undefined && (await isWhole(dependencies, result)) ? result : null;
+    const found = result !== undefined && (await isWhole(ctx, result)) ? result : null;
     known.set(name, found ?? 'equal_call');
     return found;
   };
 }
 
-async function isWhole(
-  { media }: Pick<KeyDependencies, 'media'>,
-  { files }: CachedResultRow,
-): Promise<boolean> {
+async function isWhole(ctx: CallKeyParts, { files }: CachedResultRow): Promise<boolean> {
   for (const [reference, sha256] of Object.entries(files)) {
-    if ((await digestOf(media, reference)) !== sha256) return false;
+    if ((await digestOf(ctx, reference)) !== sha256) return false;
   }
   return true;
 }

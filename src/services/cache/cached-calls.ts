@@ -7,34 +7,26 @@
 
 import type { CancelSignal } from '../../core/cancellation.ts';
 import { capabilityOf, type ResolvedCache, resolveCache } from '../../core/definition/step-settings.ts';
+import { joinFlight } from '../../core/pacing.ts';
 import {
   type CachedResultRow,
+  type CacheKey,
   type CacheLookup,
+  listDecidedKeys,
   lookUpResult,
   releaseLead,
 } from '../../db/attempt/cached-result.ts';
 import { isUnavailable } from '../../errors/app-error.ts';
-import { type CallKeys, type KeyDependencies, keyCall } from './call-key.ts';
+import { type CacheParts, type CallKeys, keyCall } from './call-key.ts';
 import {
-  type KeepDependencies,
   keepResult,
   type Passage,
   type StepCall,
   type SucceededCall,
   startClock,
-  type TakeDependencies,
   takeResult,
   within,
 } from './kept-result.ts';
-import {
-  createLeaderWatch,
-  createSharedFlights,
-  type Flight,
-  type LeaderWatch,
-  type SharedFlights,
-} from './shared-calls.ts';
-
-export type CacheDependencies = KeyDependencies & KeepDependencies & TakeDependencies;
 
 type MakeCall<End> = (remainingMs: number) => Promise<End | SucceededCall>;
 
@@ -50,25 +42,25 @@ export interface CachedCalls {
   close(): void;
 }
 
-interface Workings {
-  readonly dependencies: CacheDependencies;
-  readonly flights: SharedFlights<CachedResultRow>;
+interface CacheCtx extends CacheParts {
+  /** Calls under way in this process, by what they answer. Null: it came to nothing. */
+  readonly flights: Map<string, Promise<CachedResultRow | null>>;
   readonly watch: LeaderWatch;
 }
 
-export function createCachedCalls(dependencies: CacheDependencies): CachedCalls {
-  const watch = createLeaderWatch(dependencies);
-  const workings: Workings = { dependencies, watch, flights: createSharedFlights() };
+export function createCachedCalls(parts: CacheParts): CachedCalls {
+  const watch = createLeaderWatch(parts);
+  const ctx: CacheCtx = { ...parts, watch, flights: new Map() };
   return {
     throughCache: async (stepCall, { remainingMs, signal }, call) => {
       const { context, step, key } = stepCall;
       const policy = key.revision > 0 ? null : resolveCache(context.definition, step.definition);
       if (policy === null) return call(remainingMs);
       const clock = startClock(remainingMs, signal);
-      const keys = await readKeys(dependencies, stepCall, policy);
+      const keys = await readKeys(ctx, stepCall, policy);
       if (keys === null) return call(clock.leftMs());
       const lookup = toLookup(stepCall, policy, keys);
-      return passThrough(workings, { stepCall, keys, lookup, clock }, call);
+      return passThrough(ctx, { stepCall, keys, lookup, clock }, call);
     },
     close: watch.close,
   };
@@ -76,16 +68,16 @@ export function createCachedCalls(dependencies: CacheDependencies): CachedCalls 
 
 /** What cannot be read is no reason to keep a call from being made, unless the database will be there in a moment. */
 async function readKeys(
-  dependencies: CacheDependencies,
+  ctx: CacheParts,
   { context, step, key, input }: StepCall,
   policy: ResolvedCache,
 ): Promise<CallKeys | null> {
   const call = { projectId: context.project_id, run: context, step: step.definition, input, policy };
   try {
-    return await keyCall(dependencies, call);
+    return await keyCall(ctx, call);
   } catch (error) {
     if (isUnavailable(error)) throw error;
-    dependencies.logger.warn({ err: error, ...key }, 'a call is made: its key could not be read');
+    ctx.logger.warn({ err: error, ...key }, 'a call is made: its key could not be read');
     return null;
   }
 }
@@ -109,58 +101,67 @@ function toLookup(
 const mostLeaders = 2;
 
 async function passThrough<End extends { readonly kind: string }>(
-  workings: Workings,
+  ctx: CacheCtx,
   passage: Passage,
   call: MakeCall<End>,
 ): Promise<End | SucceededCall> {
   const { lookup, clock } = passage;
   const name = JSON.stringify([lookup.project_id, lookup.keys, lookup.ttl_ms]);
   for (let leaders = 0; leaders < mostLeaders && clock.leftMs() > 0 && !clock.signal.aborted; leaders++) {
-    const { flight, isOwn } = workings.flights.join(name);
-    const end = isOwn
-      ? await fly(workings, passage, { call, flight })
-      : await takeFrom(workings, passage, await within(flight.ended, clock));
-    if (end !== null) return end;
+    const own: Lead<End> = { isLeader: false, made: null };
+    const flight = joinFlight(ctx.flights, name, () => lead(ctx, passage, { call, own }));
+    const result = own.isLeader ? await flight.catch(passOn(own)) : await within(flight, clock).catch(toNone);
+    if (own.made !== null) return own.made;
+    const taken = result === null ? null : await takeResult(ctx, passage, result);
+    if (taken !== null) return taken;
   }
   return call(clock.leftMs());
 }
 
-async function takeFrom(
-  { dependencies }: Workings,
-  passage: Passage,
-  result: CachedResultRow | null,
-): Promise<SucceededCall | null> {
-  return result === null ? null : takeResult(dependencies, passage, result);
+/** What the caller that begins a flight has of its own. */
+interface Lead<End> {
+  isLeader: boolean;
+  /** Null: the call was not made. */
+  made: Promise<End | SucceededCall> | null;
 }
 
-interface OwnFlight<End> {
-  readonly call: MakeCall<End>;
-  readonly flight: Flight<CachedResultRow>;
+/** Of a call that was made its own end counts, also where its result could not be kept. */
+function passOn(own: Lead<unknown>) {
+  return (error: unknown): null => {
+    if (own.made === null) throw error;
+    return null;
+  };
 }
 
-/** @returns null when neither a result was taken nor the call was made */
-async function fly<End extends { readonly kind: string }>(
-  workings: Workings,
+/** Another caller's failure says nothing of a result, but that the database is away. */
+function toNone(error: unknown): null {
+  if (isUnavailable(error)) throw error;
+  return null;
+}
+
+/** @returns null when neither a result was found nor the call gave one that is kept */
+async function lead<End extends { readonly kind: string }>(
+  ctx: CacheCtx,
   passage: Passage,
-  own: OwnFlight<End>,
-): Promise<End | SucceededCall | null> {
-  const { flight } = own;
+  { call, own }: { readonly call: MakeCall<End>; readonly own: Lead<End> },
+): Promise<CachedResultRow | null> {
+  own.isLeader = true;
+  const found = await findOrLead(ctx, passage);
+  if (found !== 'lead') return found;
+  own.made = call(passage.clock.leftMs());
+  let kept: CachedResultRow | null = null;
   try {
-    const found = await findOrLead(workings, passage);
-    if (found === 'lead') return await lead(workings, passage, own);
-    flight.end(found);
-    return await takeFrom(workings, passage, found);
-  } catch (error) {
-    if (isUnavailable(error)) flight.fail(error);
-    throw error;
+    const end = await own.made;
+    if (isSucceeded(end)) kept = await keepResult(ctx, passage, end);
+    return kept;
   } finally {
-    flight.end(null);
+    if (kept === null) await release(ctx, passage);
   }
 }
 
 /** @returns null when there is no time left */
 async function findOrLead(
-  { dependencies: { db }, watch }: Workings,
+  { db, watch }: CacheCtx,
   { lookup, clock }: Passage,
 ): Promise<CachedResultRow | 'lead' | null> {
   const { project_id, keys } = lookup;
@@ -173,37 +174,65 @@ async function findOrLead(
   return null;
 }
 
-/** Those who wait in this process are told when the others can know it too. */
-async function lead<End extends { readonly kind: string }>(
-  { dependencies }: Workings,
-  passage: Passage,
-  { call, flight }: OwnFlight<End>,
-): Promise<End | SucceededCall> {
-  let kept: CachedResultRow | null = null;
-  try {
-    const end = await call(passage.clock.leftMs());
-    if (isSucceeded(end)) {
-      kept = await keepResult(dependencies, passage, end).catch((error: unknown) => {
-        flight.fail(error);
-        return null;
-      });
-    }
-    return end;
-  } finally {
-    if (kept === null) await release(dependencies, passage);
-    else flight.end(kept);
-  }
-}
-
 function isSucceeded(end: { readonly kind: string }): end is SucceededCall {
   return end.kind === 'succeeded';
 }
 
-async function release({ db, logger }: CacheDependencies, { lookup }: Passage): Promise<void> {
+async function release({ db, logger }: CacheParts, { lookup }: Passage): Promise<void> {
   const { project_id, keys, step } = lookup;
   try {
     await releaseLead(db, { project_id, key: keys[0] ?? '' }, step);
   } catch (error) {
     logger.warn({ err: error, ...step }, 'others wait some seconds for a call that came to nothing');
   }
+}
+
+interface LeaderWatch {
+  /** Resolves when there is a result, or nobody makes the call any more, or the watch is closed. */
+  decided(key: CacheKey): Promise<void>;
+  close(): void;
+}
+
+const pauseMs = 100;
+
+/** Calls that other processes make: one look for all that are waited for here, and none while nobody waits. */
+function createLeaderWatch({ db, logger }: CacheParts): LeaderWatch {
+  const waiting = new Map<string, { readonly key: CacheKey; readonly tell: (() => void)[] }>();
+  let timer: NodeJS.Timeout | null = null;
+  let isClosed = false;
+  const nameOf = ({ project_id, key }: CacheKey): string => `${project_id} ${key}`;
+
+  const tell = (key: CacheKey): void => {
+    const told = waiting.get(nameOf(key))?.tell ?? [];
+    waiting.delete(nameOf(key));
+    for (const one of told) one();
+  };
+  const look = async (): Promise<void> => {
+    const keys = [...waiting.values()].map(({ key }) => key);
+    try {
+      for (const key of await listDecidedKeys(db, keys)) tell(key);
+    } catch (error) {
+      logger.warn({ err: error }, 'who waits for the result of another call waits on');
+    }
+    schedule();
+  };
+  const schedule = (): void => {
+    timer = isClosed || waiting.size === 0 ? null : setTimeout(look, pauseMs).unref();
+  };
+
+  return {
+    decided: (key) =>
+      new Promise((resolve) => {
+        if (isClosed) return resolve();
+        const known = waiting.get(nameOf(key));
+        if (known === undefined) waiting.set(nameOf(key), { key, tell: [resolve] });
+        else known.tell.push(resolve);
+        if (timer === null) schedule();
+      }),
+    close: () => {
+      isClosed = true;
+      if (timer !== null) clearTimeout(timer);
+      for (const { key } of [...waiting.values()]) tell(key);
+    },
+  };
 }

@@ -1,5 +1,6 @@
 /** The keys of a call, one for each spec that may answer it, where its result may be taken and kept at all. */
 import { createHash } from 'node:crypto';
+import type { Logger } from 'pino';
 import { parseMediaReference } from '../../contracts/media.ts';
 import type { StepDefinition } from '../../contracts/pipeline.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
@@ -10,20 +11,27 @@ import {
   type MediaPlaces,
   scopeOf,
 } from '../../core/cache.ts';
-import { capabilityOf, type ResolvedCache } from '../../core/definition/step-settings.ts';
+import type { ResolvedCache } from '../../core/definition/step-settings.ts';
 import type { Db } from '../../db/connect.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import type { OwnMedia } from '../jobs.ts';
 import type { MediaLibrary } from '../media/media-library.ts';
-import { listPresentSpecs, type SchemaValidator, type SpecTarget } from '../registry/specs.ts';
+import { listPresentSpecs, type SchemaValidator, type SpecTarget, specTargetOf } from '../registry/specs.ts';
+import type { StepResults } from '../run-data/step-results.ts';
 
-export interface KeyDependencies {
+/** The parts of the context that results of equal calls are found and kept with. */
+export interface CacheParts {
   readonly db: Db;
+  readonly logger: Logger;
   readonly fleet: Pick<FleetPoller, 'of'>;
   readonly validator: Pick<SchemaValidator, 'spec'>;
-  readonly media: Pick<MediaLibrary, 'head'>;
+  readonly media: Pick<MediaLibrary, 'head' | 'copy'>;
   readonly ownMedia: Pick<OwnMedia, 'findForeign'>;
+  readonly results: Pick<StepResults, 'remember'>;
 }
+
+/** Those that a key is made from. */
+export type CallKeyParts = Omit<CacheParts, 'logger' | 'results'>;
 
 export interface CallToKey {
   readonly projectId: string;
@@ -52,16 +60,14 @@ export interface CallKeys {
 const mostSpecs = 8;
 
 /** @returns null when the call is made whatever was kept: by what it asks, whom, or with which files */
-export async function keyCall(dependencies: KeyDependencies, call: CallToKey): Promise<CallKeys | null> {
+export async function keyCall(ctx: CallKeyParts, call: CallToKey): Promise<CallKeys | null> {
   const { projectId, run, step, input, policy } = call;
-  const { capability_version: versionRange = null, tags = [] } = step;
-  const capability = capabilityOf(step);
-  const target = { capability, versionRange, tags };
-  const specs = await listKeyedSpecs(dependencies, target, policy);
+  const target = specTargetOf(step);
+  const { capability, tags } = target;
+  const specs = await listKeyedSpecs(ctx, target, policy);
   const places = specs.length === 0 ? null : findMediaPlaces(input);
-  if (places === null || (await dependencies.ownMedia.findForeign(projectId, input, run.job_id)) !== null)
-    return null;
-  const digests = await readDigests(dependencies.media, Object.values(places.sources));
+  if (places === null || (await ctx.ownMedia.findForeign(projectId, input, run.job_id)) !== null) return null;
+  const digests = await readDigests(ctx, Object.values(places.sources));
   if (digests === null) return null;
   const keyed = { projectId, scope: scopeOf(policy, run), capability, tags, input, places, digests };
   const keys = specs.map((spec) => [spec.digest, sha256(cacheKeyText(keyed, spec))] as const);
@@ -73,15 +79,15 @@ function sha256(text: string): string {
 }
 
 async function listKeyedSpecs(
-  { validator, ...sources }: KeyDependencies,
+  ctx: CallKeyParts,
   target: SpecTarget,
   { insists }: Pick<ResolvedCache, 'insists'>,
 ): Promise<readonly KeyedSpec[]> {
-  const { specs } = await listPresentSpecs(sources, target);
+  const { specs } = await listPresentSpecs(ctx, target);
   const sorted = [...specs].sort((a, b) => compare(b.version, a.version) || compare(a.digest, b.digest));
   const keyed: KeyedSpec[] = [];
   for (const spec of sorted.slice(0, mostSpecs)) {
-    if (insists || (await validator.spec(spec.digest)).deterministic === true) keyed.push(spec);
+    if (insists || (await ctx.validator.spec(spec.digest)).deterministic === true) keyed.push(spec);
   }
   return keyed;
 }
@@ -92,12 +98,12 @@ function compare(a: string, b: string): number {
 
 /** Null when one is missing. */
 async function readDigests(
-  media: Pick<MediaLibrary, 'head'>,
+  ctx: Pick<CallKeyParts, 'media'>,
   references: readonly string[],
 ): Promise<ReadonlyMap<string, string> | null> {
   const digests = new Map<string, string>();
   for (const reference of new Set(references)) {
-    const digest = await digestOf(media, reference);
+    const digest = await digestOf(ctx, reference);
     if (digest === null) return null;
     digests.set(reference, digest);
   }
@@ -105,7 +111,10 @@ async function readDigests(
 }
 
 /** Of a file as it is now; null when there is none. */
-export async function digestOf(media: Pick<MediaLibrary, 'head'>, reference: string): Promise<string | null> {
+export async function digestOf(
+  { media }: Pick<CallKeyParts, 'media'>,
+  reference: string,
+): Promise<string | null> {
   const path = parseMediaReference(reference);
   const object = path === null ? null : await media.head(path);
   return object?.sha256 ?? null;

@@ -6,7 +6,6 @@
  * keys and the time that it has.
  */
 
-import type { Logger } from 'pino';
 import type { Decision } from '../../contracts/decision.ts';
 import { type MediaPath, parseMediaReference } from '../../contracts/media.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
@@ -25,21 +24,17 @@ import {
   storeResult,
 } from '../../db/attempt/cached-result.ts';
 import { endCachedStep } from '../../db/attempt/cached-step.ts';
-import type { Db } from '../../db/connect.ts';
 import { isUnavailable } from '../../errors/app-error.ts';
-import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import { attemptIdOf, decisionIdOf, newId } from '../ids.ts';
-import type { MediaLibrary } from '../media/media-library.ts';
 import type { RunContext } from '../run-data/run-context.ts';
-import type { StepResults } from '../run-data/step-results.ts';
-import { type CallKeys, digestOf } from './call-key.ts';
+import { type CacheParts, type CallKeys, digestOf } from './call-key.ts';
 
 /**
  * @returns SHA-256 by reference; null when the output names a file that is not there, or not as a whole value, or when a
  * file that was read is another one by now: nobody can tell which of the two the call has seen
  */
 async function describeResult(
-  media: Pick<MediaLibrary, 'head'>,
+  ctx: Pick<CacheParts, 'media'>,
   output: Json,
   { places: { targets }, digests }: Pick<CallKeys, 'places' | 'digests'>,
 ): Promise<Readonly<Record<string, string>> | null> {
@@ -48,7 +43,7 @@ async function describeResult(
   const written = new Set(Object.values(targets));
   const files: Record<string, string> = {};
   for (const reference of new Set([...written, ...named, ...digests.keys()])) {
-    const digest = await digestOf(media, reference);
+    const digest = await digestOf(ctx, reference);
     const read = written.has(reference) ? undefined : digests.get(reference);
     if (read !== undefined && digest !== read) return null;
     if (read !== undefined) continue; // it is part of the key
@@ -58,28 +53,21 @@ async function describeResult(
   return files;
 }
 
-export interface KeepDependencies {
-  readonly db: Db;
-  readonly fleet: Pick<FleetPoller, 'of'>;
-  readonly media: Pick<MediaLibrary, 'head'>;
-  readonly logger: Logger;
-}
-
 /** The step has succeeded, whatever becomes of this. @returns null when nothing is kept @throws where the database is away */
 export async function keepResult(
-  dependencies: KeepDependencies,
+  ctx: CacheParts,
   passage: Passage,
   { attempt, output }: SucceededCall,
 ): Promise<CachedResultRow | null> {
   if (attempt === null) return null;
-  const { instances } = dependencies.fleet.of(passage.lookup.capability);
+  const { instances } = ctx.fleet.of(passage.lookup.capability);
   const instance = instances.find(({ endpoint }) => endpoint === attempt.endpoint);
   const key = passage.keys.keys.get(instance?.spec_digest ?? '');
   if (instance === undefined || key === undefined) return null;
   try {
-    return await store(dependencies, passage, { attempt, output, instance, key });
+    return await store(ctx, passage, { attempt, output, instance, key });
   } catch (error) {
-    dependencies.logger.warn({ err: error, ...passage.stepCall.key }, 'a result was not kept');
+    ctx.logger.warn({ err: error, ...passage.stepCall.key }, 'a result was not kept');
     if (isUnavailable(error)) throw error;
     return null;
   }
@@ -93,11 +81,11 @@ interface Answered {
 }
 
 async function store(
-  { db, media }: KeepDependencies,
+  ctx: CacheParts,
   { lookup, keys, stepCall }: Passage,
   { attempt, output, instance, key }: Answered,
 ): Promise<CachedResultRow | null> {
-  const files = await describeResult(media, output, keys);
+  const files = await describeResult(ctx, output, keys);
   if (files === null) return null;
   const { keys: all, ...asked } = lookup;
   const attempt_id = attemptIdOf(attempt.decision.decision_id);
@@ -105,7 +93,7 @@ async function store(
   // Whoever registers an instance gives it its tags: in a result that a step's tags vouch for they are the project's own.
   const is_of_own_alone = (stepCall.step.definition.tags ?? []).length > 0;
   const result = { ...asked, led_key: all[0] ?? key, key, attempt_id, places, files, is_of_own_alone };
-  if (!(await storeResult(db, result))) return null;
+  if (!(await storeResult(ctx.db, result))) return null;
   const { run_id, step_id, item } = stepCall.key;
   const { instance_id, endpoint } = instance;
   const cost_nano = toNanoUsd(attempt.cost_usd).toString();
@@ -114,32 +102,30 @@ async function store(
 
 // Puts the files of a kept result where another call wants them, bytes checked. What is there already is left.
 
-type Media = Pick<MediaLibrary, 'head' | 'copy'>;
-
 /** @returns the output for the call that asked; null when a file is gone, or another one by now */
 async function placeResult(
-  media: Media,
+  ctx: Pick<CacheParts, 'media'>,
   { output, places, files }: Pick<CachedResultRow, 'output' | 'places' | 'files'>,
   asked: MediaPlaces,
 ): Promise<{ readonly output: Json } | null> {
   const kept = { output, places, files } as unknown as KeptResult;
   const relocation = relocate(kept, asked);
   for (const { reference, sha256 } of relocation.kept) {
-    if ((await digestOf(media, reference)) !== sha256) return null;
+    if ((await digestOf(ctx, reference)) !== sha256) return null;
   }
   for (const { from, to } of relocation.copies) {
-    if (!(await copyFile(media, from, to))) return null;
+    if (!(await copyFile(ctx, from, to))) return null;
   }
   return { output: relocation.output };
 }
 
 async function copyFile(
-  media: Media,
+  ctx: Pick<CacheParts, 'media'>,
   { reference, sha256 }: { readonly reference: string; readonly sha256: string },
   to: string,
 ): Promise<boolean> {
-  if ((await digestOf(media, to)) === sha256) return (await digestOf(media, reference)) === sha256;
-  return (await media.copy(readPath(reference), readPath(to), sha256)) !== null;
+  if ((await digestOf(ctx, to)) === sha256) return (await digestOf(ctx, reference)) === sha256;
+  return (await ctx.media.copy(readPath(reference), readPath(to), sha256)) !== null;
 }
 
 function readPath(reference: string): MediaPath {
@@ -150,22 +136,15 @@ function readPath(reference: string): MediaPath {
 
 // Ends a step with a result that was kept: its files are put in place, then the step and its attempt are written.
 
-export interface TakeDependencies {
-  readonly db: Db;
-  readonly media: Pick<MediaLibrary, 'head' | 'copy'>;
-  readonly results: Pick<StepResults, 'remember'>;
-  readonly logger: Logger;
-}
-
 /** @returns null when the call has to be made: a file is gone or changed, which ends the result too, or the step has ended */
 export async function takeResult(
-  dependencies: TakeDependencies,
+  ctx: CacheParts,
   passage: Passage,
   result: CachedResultRow,
 ): Promise<SucceededCall | null> {
-  const { db, results } = dependencies;
+  const { db, results } = ctx;
   const { key, context } = passage.stepCall;
-  const placed = await place(dependencies, passage, result);
+  const placed = await place(ctx, passage, result);
   if (placed === 'changed') {
     await dropResult(db, { project_id: context.project_id, key: result.key }, result.attempt_id);
   }
@@ -197,15 +176,15 @@ export async function takeResult(
 
 /** A store that fails, or is full, says nothing of the result; the database will be there in a moment. */
 async function place(
-  { media, logger }: TakeDependencies,
+  ctx: CacheParts,
   { keys, stepCall }: Passage,
   result: CachedResultRow,
 ): Promise<{ readonly output: Json } | 'changed' | 'failed'> {
   try {
-    return (await placeResult(media, result, keys.places)) ?? 'changed';
+    return (await placeResult(ctx, result, keys.places)) ?? 'changed';
   } catch (error) {
     if (isUnavailable(error)) throw error;
-    logger.warn(
+    ctx.logger.warn(
       { err: error, ...stepCall.key },
       'a call is made: the files of its result could not be placed',
     );

@@ -1,26 +1,24 @@
 /**
- * Direct calls as the API offers them: one routed call without a pipeline, the error that it ends with when it
- * does not succeed, and the calls under way, which a process that stops settles first.
+ * Direct calls as the API offers them: one routed call without a pipeline, and the error that it ends with when it
+ * does not succeed.
  */
 
-import type { Logger } from 'pino';
 import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
-import type { Failure, Json } from '../../contracts/primitives.ts';
+import type { Json } from '../../contracts/primitives.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import type { SchemaError } from '../../core/call/claim-search.ts';
 import { longestWaitMs, type RetrySettings } from '../../core/call/retry.ts';
 import type { CallEnd } from '../../core/call/types.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import { isPlainObject } from '../../core/json/values.ts';
-import { type KeptAnswer, type KeyHold, renewKeys } from '../../db/idempotency.ts';
+import type { KeptAnswer } from '../../db/idempotency.ts';
 import { AppError, type AppErrorOptions } from '../../errors/app-error.ts';
-import { createLeaseRenewer, type LeaseRenewer } from '../delivery/lease-renewer.ts';
-import { type CapabilityLookup, requireCapability } from '../fleet/fleet-poller.ts';
+import type { ServerCtx } from '../context.ts';
+import { requireCapability } from '../fleet/fleet-poller.ts';
 import { newId } from '../ids.ts';
-import type { CallCapability } from '../routing/routed-call.ts';
-import { createIdempotentCall, type ExecOutcome } from './idempotent-call.ts';
+import { callOnce, type ExecOutcome } from './idempotent-call.ts';
 
 // The error that a routed call ends with, when it does not succeed: every one carries the decision.
 
@@ -49,16 +47,18 @@ function limitOfCall({ budget_ceiling_usd = 0 }: ExecRequest, { minimum_usd }: M
   return refusal as unknown as Members;
 }
 
+type UnansweredCall = Extract<CallEnd, { readonly kind: 'failed' | 'unknown' | 'retry' }>;
+
 function explain(
-  { code, message, details }: Failure,
-  decision: Json,
+  { error: { code, message, details }, decision }: UnansweredCall,
   request: ExecRequest,
   retryAfterS?: number,
 ): AppError {
   const { errors, ...members } = (isPlainObject(details) ? details : {}) as Members;
   const limit = code === 'ceiling_too_low' ? limitOfCall(request, members) : {};
+  const shown = decision as unknown as Json;
   const options: AppErrorOptions = {
-    details: { ...members, ...limit, ...(decision === null ? {} : { decision }) },
+    details: { ...members, ...limit, ...(shown === null ? {} : { decision: shown }) },
     ...(errors === undefined ? {} : { errors: toItems(code, errors as unknown as SchemaError[]) }),
     ...(retryAfterS === undefined ? {} : { retryAfterS }),
   };
@@ -70,9 +70,9 @@ function toExecError(end: Exclude<CallEnd, { kind: 'succeeded' }>, request: Exec
   switch (end.kind) {
     case 'failed':
     case 'unknown':
-      return explain(end.error, end.decision as unknown as Json, request);
+      return explain(end, request);
     case 'retry':
-      return explain(end.error, end.decision as unknown as Json, request, Math.ceil(end.delayMs / 1_000));
+      return explain(end, request, Math.ceil(end.delayMs / 1_000));
     case 'cancelled':
       return new AppError('run_cancelled', 'the caller went away, so the call was cancelled');
     case 'closed':
@@ -105,9 +105,6 @@ function answerOf(end: CallEnd, request: ExecRequest): ExecAnswer | AppError {
   return { ok: true, output: end.output as ExecAnswer['output'], routing: end.attempt.decision };
 }
 
-/** @throws AppError of the routing table */
-type ExecCapability = (call: ExecCall) => Promise<ExecAnswer>;
-
 /** Whether to try again is the caller's choice, so earlier attempts of the same key never use up a count. */
 const retry: RetrySettings = {
   max: Number.MAX_SAFE_INTEGER,
@@ -119,67 +116,37 @@ const retry: RetrySettings = {
 /**
  * One routed call without a pipeline, by the same path as a step's: up to three instances inside one ceiling and one
  * deadline. What a step would come back for later is an error here, with the time after which to ask again.
+ *
+ * @throws AppError of the routing table
  */
-function createExecCapability(callCapability: CallCapability): ExecCapability {
-  return async ({ projectId, capability, request, key, keeps, signal }) => {
-    const end = await callCapability({
-      projectId,
-      step: null,
-      isAtMostOnce: false,
-      retry,
-      round: 1,
-      signal,
-      key: key ?? newId('call'),
-      isKeyNew: key === null,
-      input: request.input,
-      route: {
-        capability,
-        tags: request.tags,
-        priority: request.priority,
-        timeoutMs: request.timeout_ms,
-        versionRange: request.version ?? null,
-        ceilingUsd: request.budget_ceiling_usd ?? null,
-      },
-      maxWaitMs: Math.min(longestWaitMs, request.timeout_ms),
-      ...(keeps === undefined ? {} : { keeps: (end) => keeps(answerOf(end, request)) }),
-    });
-    const answer = answerOf(end, request);
-    if (answer instanceof AppError) throw answer;
-    return answer;
-  };
-}
-
-interface OpenCalls {
-  /** @param leaving stops when nobody wants the result any more: the call is cancelled. Null: it goes on */
-  run<Result>(leaving: CancelSignal | null, work: (signal: CancelSignal) => Promise<Result>): Promise<Result>;
-  /** Abandons what is under way; resolves when all of it has ended. */
-  close(): Promise<void>;
-}
-
-/** Calls under way in this process, so that it can stop without leaving one behind that is not settled. */
-export function createOpenCalls(): OpenCalls {
-  const open = new Map<CancelSource, Promise<unknown>>();
-  let isClosed = false;
-  return {
-    run: async (leaving, work) => {
-      const own = new CancelSource();
-      const stopListening = leaving === null ? null : onCancel(leaving, () => own.abort('cancelled'));
-      if (isClosed) own.abort('abandoned');
-      const task = work(own);
-      open.set(own, task);
-      try {
-        return await task;
-      } finally {
-        open.delete(own);
-        stopListening?.();
-      }
+async function execCapability(
+  { callCapability }: Pick<CallCtx, 'callCapability'>,
+  { projectId, capability, request, key, keeps, signal }: ExecCall,
+): Promise<ExecAnswer> {
+  const end = await callCapability({
+    projectId,
+    step: null,
+    isAtMostOnce: false,
+    retry,
+    round: 1,
+    signal,
+    key: key ?? newId('call'),
+    isKeyNew: key === null,
+    input: request.input,
+    route: {
+      capability,
+      tags: request.tags,
+      priority: request.priority,
+      timeoutMs: request.timeout_ms,
+      versionRange: request.version ?? null,
+      ceilingUsd: request.budget_ceiling_usd ?? null,
     },
-    close: async () => {
-      isClosed = true;
-      for (const own of open.keys()) own.abort('abandoned');
-      await Promise.allSettled(open.values());
-    },
-  };
+    maxWaitMs: Math.min(longestWaitMs, request.timeout_ms),
+    ...(keeps === undefined ? {} : { keeps: (end) => keeps(answerOf(end, request)) }),
+  });
+  const answer = answerOf(end, request);
+  if (answer instanceof AppError) throw answer;
+  return answer;
 }
 
 interface CallOrder {
@@ -191,20 +158,10 @@ interface CallOrder {
   readonly signal: CancelSignal;
 }
 
-export interface CallService {
-  /** @throws AppError of the routing table; what is kept under an Idempotency-Key comes as an outcome */
-  exec(order: CallOrder): Promise<ExecOutcome>;
-  /** Ends and settles what is under way. */
-  close(): Promise<void>;
-}
-
-interface CallServiceDependencies extends CapabilityLookup {
-  readonly callCapability: CallCapability;
-  readonly logger: Logger;
-}
-
-/** A key that is not renewed for 10 s may be taken over. */
-const keyRenewalMs = 2_500;
+export type CallCtx = Pick<
+  ServerCtx,
+  'db' | 'fleet' | 'callCapability' | 'logger' | 'openCalls' | 'keyRenewer'
+>;
 
 /** Stops when one of the two does, with its reason. */
 function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
@@ -213,48 +170,36 @@ function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
   return stop;
 }
 
-function createKeeper({ db, logger }: CallServiceDependencies): LeaseRenewer<KeyHold> {
-  return createLeaseRenewer<KeyHold>({
-    renew: (held) => renewKeys(db, held),
-    idOf: ({ holder }) => holder,
-    intervalMs: keyRenewalMs,
-    retryMs: keyRenewalMs,
-    logger,
-  });
-}
-
-export function createCallService(dependencies: CallServiceDependencies): CallService {
-  const { db, callCapability, logger } = dependencies;
-  const execCapability = createExecCapability(callCapability);
-  const keeper = createKeeper(dependencies);
-  const callOnce = createIdempotentCall({ db, keeper, logger });
-  const open = createOpenCalls();
-  return {
-    exec: async ({ projectId, capability, request, signal, idempotency }) => {
-      await requireCapability(dependencies, capability, '/path/name');
-      if (idempotency === null) {
-        const answer = await open.run(signal, (stop) =>
-          execCapability({ projectId, capability, request, key: null, signal: stop }),
-        );
-        return { answer, isReplayed: false };
-      }
-      const stored = {
-        project_id: projectId,
-        key: idempotency.key,
-        body_sha256: idempotency.bodySha256,
-        request: `POST /v1/capabilities/${capability}/exec`,
-      };
-      // No capability name holds a colon, so that no two of them share a key.
-      const key = `${projectId}:${capability}:${idempotency.key}`;
-      return open.run(null, (stop) =>
-        callOnce(stored, key, ({ lost, keeps }) =>
-          execCapability({ projectId, capability, request, key, keeps, signal: stopWith(stop, lost) }),
-        ),
-      );
-    },
-    close: async () => {
-      await open.close();
-      keeper.stop();
-    },
+/** @throws AppError of the routing table; what is kept under an Idempotency-Key comes as an outcome */
+export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
+  const { projectId, capability, request, signal, idempotency } = order;
+  const { openCalls } = ctx;
+  await requireCapability(ctx, capability, '/path/name');
+  if (idempotency === null) {
+    const answer = await openCalls.run(signal, (stop) =>
+      execCapability(ctx, { projectId, capability, request, key: null, signal: stop }),
+    );
+    return { answer, isReplayed: false };
+  }
+  const stored = {
+    project_id: projectId,
+    key: idempotency.key,
+    body_sha256: idempotency.bodySha256,
+    request: `POST /v1/capabilities/${capability}/exec`,
+    // No capability name holds a colon, so that no two of them share a key.
+    attemptKey: `${projectId}:${capability}:${idempotency.key}`,
   };
+  return openCalls.run(null, (stop) =>
+    callOnce(ctx, stored, ({ lost, keeps }) => {
+      const { attemptKey: key } = stored;
+      return execCapability(ctx, {
+        projectId,
+        capability,
+        request,
+        key,
+        keeps,
+        signal: stopWith(stop, lost),
+      });
+    }),
+  );
 }

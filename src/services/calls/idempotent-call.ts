@@ -5,7 +5,6 @@
  * Every other end gives the key back. A client that leaves does not stop it: it comes back for the answer with the same
  * key.
  */
-import type { Logger } from 'pino';
 import type { ExecAnswer } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Json } from '../../contracts/primitives.ts';
@@ -24,7 +23,7 @@ import {
   takeOverKey,
 } from '../../db/idempotency.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { LeaseRenewer } from '../delivery/lease-renewer.ts';
+import type { ServerCtx } from '../context.ts';
 import { newToken } from '../ids.ts';
 
 export interface ExecOutcome {
@@ -33,28 +32,16 @@ export interface ExecOutcome {
   readonly isReplayed: boolean;
 }
 
-export interface HeldKey {
+interface HeldKey {
   /** Then the work is to stop: the key belongs to somebody else. */
   readonly lost: CancelSignal;
   /** What is kept of an answer; null: nothing. */
   readonly keeps: (answer: ExecAnswer | AppError) => KeptAnswer | null;
 }
 
-/**
- * @param attemptKey of the attempts that `work` makes
- * @param work keeps its answer itself, together with what it costs, as far as it has a cost
- * @throws AppError `idempotency_key_reuse`, `idempotency_in_progress`, and what `work` throws
- */
-export type IdempotentCall = (
-  request: IdempotentRequest,
-  attemptKey: string,
-  work: (held: HeldKey) => Promise<ExecAnswer>,
-) => Promise<ExecOutcome>;
-
-export interface IdempotentDependencies {
-  readonly db: Db;
-  readonly keeper: LeaseRenewer<KeyHold>;
-  readonly logger: Logger;
+interface KeyedRequest extends IdempotentRequest {
+  /** The key of the attempts that are made for it. */
+  readonly attemptKey: string;
 }
 
 interface StoredProblem {
@@ -64,39 +51,46 @@ interface StoredProblem {
   readonly errors?: readonly ProblemItem[];
 }
 
-export function createIdempotentCall({ db, keeper, logger }: IdempotentDependencies): IdempotentCall {
-  /** Keeps the answer of a call that was refused before anything was sent; that of others is there already. */
-  const keep = (kept: KeptAnswer): Promise<void> =>
-    answerKey(db, kept).catch((error: unknown) =>
-      logger.error({ err: error }, 'an answer was not kept; its key becomes free'),
-    );
-  return async ({ body_sha256, ...request }, attemptKey, work) => {
-    const hold: KeyHold = { ...request, holder: newToken() };
-    const stored = await takeKey(db, hold, body_sha256, attemptKey);
-    if (stored !== null) return { answer: readStored(stored), isReplayed: true };
-    const lost = new CancelSource();
-    const release = keeper.hold(hold, () => lost.abort('abandoned'));
-    const keeps = (answer: ExecAnswer | AppError): KeptAnswer | null => toKept(hold, answer);
-    try {
-      return { answer: await work({ lost, keeps }), isReplayed: false };
-    } catch (thrown) {
-      const kept = thrown instanceof AppError ? keeps(thrown) : null;
-      if (kept === null)
-        await releaseKey(db, hold).catch(() => undefined); // it becomes free by itself after 10 s
-      else await keep(kept);
-      throw thrown;
-    } finally {
-      release();
-    }
-  };
+/**
+ * @param work keeps its answer itself, together with what it costs, as far as it has a cost
+ * @throws AppError `idempotency_key_reuse`, `idempotency_in_progress`, and what `work` throws
+ */
+export async function callOnce(
+  { db, keyRenewer, logger }: Pick<ServerCtx, 'db' | 'keyRenewer' | 'logger'>,
+  { body_sha256, attemptKey, ...request }: KeyedRequest,
+  work: (held: HeldKey) => Promise<ExecAnswer>,
+): Promise<ExecOutcome> {
+  const hold: KeyHold = { ...request, holder: newToken() };
+  const stored = await takeKey(db, hold, { bodySha256: body_sha256, attemptKey });
+  if (stored !== null) return { answer: readStored(stored), isReplayed: true };
+  const lost = new CancelSource();
+  const release = keyRenewer.hold(hold, () => lost.abort('abandoned'));
+  const keeps = (answer: ExecAnswer | AppError): KeptAnswer | null => toKept(hold, answer);
+  try {
+    return { answer: await work({ lost, keeps }), isReplayed: false };
+  } catch (thrown) {
+    const kept = thrown instanceof AppError ? keeps(thrown) : null;
+    if (kept === null)
+      await releaseKey(db, hold).catch(() => undefined); // it becomes free by itself after 10 s
+    else await keepRefusal(db, logger, kept);
+    throw thrown;
+  } finally {
+    release();
+  }
+}
+
+/** Keeps the answer of a call that was refused before anything was sent; that of others is there already. */
+function keepRefusal(db: Db, logger: ServerCtx['logger'], kept: KeptAnswer): Promise<void> {
+  return answerKey(db, kept).catch((error: unknown) =>
+    logger.error({ err: error }, 'an answer was not kept; its key becomes free'),
+  );
 }
 
 /** @returns the answer given before, or null when the key is ours now */
 async function takeKey(
   db: Db,
   hold: KeyHold,
-  bodySha256: Buffer,
-  attemptKey: string,
+  { bodySha256, attemptKey }: { readonly bodySha256: Buffer; readonly attemptKey: string },
 ): Promise<KeyRow | null> {
   if (await holdKey(db, hold, bodySha256)) return null;
   const row = await findKey(db, hold);

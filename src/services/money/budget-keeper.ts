@@ -1,7 +1,7 @@
 /** Duties around budgets: what people are told of, and proof that the sums are right. */
 import type { Logger } from 'pino';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { type Metrics, noMetrics } from '../../core/telemetry/telemetry.ts';
+import type { Metrics } from '../../core/telemetry/telemetry.ts';
 import type { Db } from '../../db/connect.ts';
 import { takeNewMarks } from '../../db/money/budget.ts';
 import { addEnded, correctDrift, type EndedSums, findDrift } from '../../db/money/budget-drift.ts';
@@ -27,8 +27,7 @@ interface KeeperDependencies {
   /** Where a statement may take long. Default: `db`. */
   readonly sumsDb?: Db;
   readonly logger: Logger;
-  /** Default: nothing is counted. */
-  readonly metrics?: Metrics;
+  readonly metrics: Metrics;
   /** Milliseconds of a clock that never goes back. */
   readonly now?: () => number;
 }
@@ -61,7 +60,7 @@ export function createBudgetKeeper({
   db,
   sumsDb = db,
   logger,
-  metrics = noMetrics,
+  metrics,
   now = () => performance.now(),
 }: KeeperDependencies): BudgetKeeper {
   const look = createDriftLook(sumsDb, now);

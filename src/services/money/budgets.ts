@@ -131,7 +131,7 @@ export async function readAllBudgets(db: Db, projectId: string): Promise<Budget[
 }
 
 /** Reads the project's budget; an operator also sees that of all projects. */
-export async function readBudgets(db: Db, caller: Caller): Promise<Budget[]> {
+export async function readBudgets({ db }: { readonly db: Db }, caller: Caller): Promise<Budget[]> {
   const budgets = await readAllBudgets(db, caller.project_id);
   return budgets.filter(({ scope }) => scope === 'project' || isOperator(caller));
 }
@@ -143,17 +143,17 @@ export async function readBudgets(db: Db, caller: Caller): Promise<Budget[]> {
  * @throws AppError `forbidden` when the limit of all projects is not set by an operator
  */
 export async function setBudget(
-  db: Db,
+  ctx: { readonly db: Db },
   caller: Caller,
   { scope, daily_limit_usd }: BudgetRequest,
 ): Promise<Budget> {
   if (scope === 'global') requireScope(caller, 'operator');
   const before =
-    (await readBudgets(db, caller)).find((budget) => budget.scope === scope)?.daily_limit_usd ?? 0;
+    (await readBudgets(ctx, caller)).find((budget) => budget.scope === scope)?.daily_limit_usd ?? 0;
   const isRaise = before !== 0 && (daily_limit_usd === 0 || daily_limit_usd > before);
   const day = scope === 'global' ? { scope } : { scope, project_id: caller.project_id };
   const limit = { limitUsd: daily_limit_usd, by: caller.key_id, isRaise };
-  await setDayLimit(db, day, limit);
-  const budgets = await readBudgets(db, caller);
+  await setDayLimit(ctx.db, day, limit);
+  const budgets = await readBudgets(ctx, caller);
   return budgets.find((budget) => budget.scope === scope) as Budget;
 }

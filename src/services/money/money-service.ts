@@ -6,8 +6,6 @@
 
 import { z } from 'zod';
 import type {
-  Budget,
-  BudgetRequest,
   CostPeriod,
   CostSeries,
   CostSeriesQuery,
@@ -16,7 +14,6 @@ import type {
   LedgerQuery,
 } from '../../contracts/money.ts';
 import { formatNanoUsd, fromNanoUsd } from '../../core/money/nano-usd.ts';
-import type { Db } from '../../db/connect.ts';
 import {
   type CostPointRow,
   type LedgerPlace,
@@ -28,8 +25,8 @@ import {
 } from '../../db/money/spending.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
+import type { Ctx, ServerCtx } from '../context.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
-import { readBudgets, setBudget } from './budgets.ts';
 
 const mostSeries = 50;
 const others = 'others';
@@ -68,13 +65,19 @@ function toSeries(rows: readonly CostPointRow[]): CostSeries['series'] {
   });
 }
 
+type HistoryCtx = Pick<ServerCtx, 'historyDb'>;
+
 /** What a project's calls have cost in time, a series for each of what they are told apart by. */
-async function readCostSeries(db: Db, projectId: string, query: CostSeriesQuery): Promise<CostSeries> {
-  const row = await readCostSpan(db, projectId, query.period);
-  if (row === undefined) throw new AppError('not_found', `no project ${projectId}`);
+export async function readCostSeries(
+  { historyDb }: HistoryCtx,
+  { project_id }: Caller,
+  query: CostSeriesQuery,
+): Promise<CostSeries> {
+  const row = await readCostSpan(historyDb, project_id, query.period);
+  if (row === undefined) throw new AppError('not_found', `no project ${project_id}`);
   const { timezone, today, first_day } = row;
   const from = first_day ?? today;
-  const points = await listCostPoints(db, projectId, {
+  const points = await listCostPoints(historyDb, project_id, {
     timezone,
     span: [from, today],
     bucket: query.bucket,
@@ -122,9 +125,9 @@ function toEntry(row: LedgerRow): LedgerEntry {
   };
 }
 
-async function readLedgerPage(db: Db, projectId: string, query: LedgerQuery) {
+export async function readLedger({ historyDb }: HistoryCtx, { project_id }: Caller, query: LedgerQuery) {
   const filter = { ...query, after: readCursor(query.cursor), limit: query.limit + 1 };
-  const rows = await listLedger(db, projectId, filter);
+  const rows = await listLedger(historyDb, project_id, filter);
   return toPage(rows, query.limit, { key: toCursor, item: toEntry });
 }
 
@@ -151,15 +154,16 @@ function toLine(texts: readonly string[]): string {
 }
 
 /** Pieces of RFC 4180 text, a header line first. Page size and cursor of the query do not count. */
-async function* exportLedger(
-  db: Db,
-  projectId: string,
+export async function* exportLedger(
+  { historyDb }: HistoryCtx,
+  { project_id }: Caller,
   query: LedgerQuery,
 ): AsyncGenerator<string, void, undefined> {
   yield toLine(Object.keys(columns));
   let after: LedgerPlace | null = null;
   for (;;) {
-    const rows: readonly LedgerRow[] = await listLedger(db, projectId, { ...query, after, limit: csvPage });
+    const page = { ...query, after, limit: csvPage };
+    const rows: readonly LedgerRow[] = await listLedger(historyDb, project_id, page);
     const last = rows.at(-1);
     if (last === undefined) return;
     yield rows.map((row) => toLine(Object.values(columns).map((read) => read(row)))).join('');
@@ -172,41 +176,26 @@ function toUsd(nano: string): number {
   return fromNanoUsd(BigInt(nano));
 }
 
-/** @param historyDb for what takes as long as there is much to sum or list */
-export function createMoneyService(db: Db, historyDb: Db = db) {
+export async function readCosts(
+  { db }: Pick<Ctx, 'db'>,
+  { project_id }: Caller,
+  period: CostPeriod,
+): Promise<CostSummary> {
+  const row = await readSpending(db, project_id, period);
+  if (row === undefined) throw new AppError('not_found', `no project ${project_id}`);
   return {
-    readCosts: async ({ project_id }: Caller, period: CostPeriod): Promise<CostSummary> => {
-      const row = await readSpending(db, project_id, period);
-      if (row === undefined) throw new AppError('not_found', `no project ${project_id}`);
-      return {
-        today_spend_usd: toUsd(row.today_nano),
-        today_saved_usd: toUsd(row.saved_nano),
-        daily_limit_usd: toUsd(row.daily_limit_nano),
-        reserved_usd: toUsd(row.reserved_nano),
-        period,
-        from: row.first_day,
-        to: row.today,
-        timezone: row.timezone,
-        spend_usd: toUsd(row.spent_nano),
-        by_capability: row.by_capability.map(({ capability, spent_nano }) => ({
-          capability,
-          spend_usd: toUsd(spent_nano),
-        })),
-      };
-    },
-
-    readCostSeries: ({ project_id }: Caller, query: CostSeriesQuery): Promise<CostSeries> =>
-      readCostSeries(historyDb, project_id, query),
-
-    readLedger: ({ project_id }: Caller, query: LedgerQuery) => readLedgerPage(historyDb, project_id, query),
-
-    exportLedger: ({ project_id }: Caller, query: LedgerQuery): AsyncIterable<string> =>
-      exportLedger(historyDb, project_id, query),
-
-    readBudgets: (caller: Caller): Promise<Budget[]> => readBudgets(db, caller),
-
-    setBudget: (caller: Caller, request: BudgetRequest): Promise<Budget> => setBudget(db, caller, request),
+    today_spend_usd: toUsd(row.today_nano),
+    today_saved_usd: toUsd(row.saved_nano),
+    daily_limit_usd: toUsd(row.daily_limit_nano),
+    reserved_usd: toUsd(row.reserved_nano),
+    period,
+    from: row.first_day,
+    to: row.today,
+    timezone: row.timezone,
+    spend_usd: toUsd(row.spent_nano),
+    by_capability: row.by_capability.map(({ capability, spent_nano }) => ({
+      capability,
+      spend_usd: toUsd(spent_nano),
+    })),
   };
 }
-
-export type MoneyService = ReturnType<typeof createMoneyService>;

@@ -5,7 +5,9 @@
 
 import { LRUCache } from 'lru-cache';
 import type { CapabilitySpec } from '../../contracts/capability.ts';
+import type { StepDefinition } from '../../contracts/pipeline.ts';
 import type { Json } from '../../contracts/primitives.ts';
+import { capabilityOf } from '../../core/definition/step-settings.ts';
 import type { InputSpec } from '../../core/ladder/correction.ts';
 import { isInRange, readRange } from '../../core/routing/filter.ts';
 import type { Db } from '../../db/connect.ts';
@@ -20,6 +22,15 @@ export interface SpecTarget {
   readonly capability: string;
   readonly versionRange: string | null;
   readonly tags: readonly string[];
+}
+
+/** The specs that count for a step's call. */
+export function specTargetOf(step: StepDefinition): SpecTarget {
+  return {
+    capability: capabilityOf(step),
+    versionRange: step.capability_version ?? null,
+    tags: step.tags ?? [],
+  };
 }
 
 export interface KnownSpec {

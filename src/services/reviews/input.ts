@@ -8,30 +8,21 @@
 import type { CheckRequest } from '../../contracts/capability.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { InputVerdict, ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
-import { capabilityOf } from '../../core/definition/step-settings.ts';
 import { isPlainObject } from '../../core/json/values.ts';
 import { proposeCorrections } from '../../core/ladder/correction.ts';
-import type { Db } from '../../db/connect.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';
 import type { ReviewRow } from '../../db/review/review.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { createSchemaCompiler, type SchemaCompiler, SchemaRefused } from '../../schemas/schema-compiler.ts';
+import { createSchemaCompiler, SchemaRefused } from '../../schemas/schema-compiler.ts';
 import type { SchemaError } from '../../schemas/schema-errors.ts';
-import { type CapabilityLookup, type FleetPoller, requireCapability } from '../fleet/fleet-poller.ts';
-import {
-  type KnownSpec,
-  listPresentSpecs,
-  type SchemaValidator,
-  type SpecTarget,
-} from '../registry/specs.ts';
-import type { RunContexts } from '../run-data/run-context.ts';
+import type { Ctx } from '../context.ts';
+import { requireCapability } from '../fleet/fleet-poller.ts';
+import { type KnownSpec, listPresentSpecs, type SpecTarget, specTargetOf } from '../registry/specs.ts';
 
-interface InputDependencies {
-  readonly db: Db;
-  readonly fleet: Pick<FleetPoller, 'of'>;
-  readonly validator: Pick<SchemaValidator, 'validateInput' | 'validateOutput'>;
-  readonly contexts: RunContexts;
-}
+export type InputCtx = Pick<Ctx, 'db' | 'contexts'> & {
+  readonly fleet: Pick<Ctx['fleet'], 'of'>;
+  readonly validator: Pick<Ctx['validator'], 'validateInput' | 'validateOutput'>;
+};
 
 /** Undefined for decisions that bring none. */
 export function decidedInput(payload: ReviewPayload, decision: ReviewDecision): Json | undefined {
@@ -39,32 +30,28 @@ export function decidedInput(payload: ReviewPayload, decision: ReviewDecision): 
   return decision.action === 'approve' ? payload.proposals?.[decision.proposal ?? 0]?.input : undefined;
 }
 
-async function readTarget(contexts: RunContexts, runId: string, stepId: string): Promise<SpecTarget> {
+async function readTarget({ contexts }: InputCtx, runId: string, stepId: string): Promise<SpecTarget> {
   const context = await contexts.open(runId);
   const step = context.definition.steps.find(({ id }) => id === stepId);
   if (step === undefined) throw new AppError('not_found', `run ${runId} has no step ${stepId}`);
-  return {
-    capability: capabilityOf(step),
-    versionRange: step.capability_version ?? null,
-    tags: step.tags ?? [],
-  };
+  return specTargetOf(step);
 }
 
 type Side = 'input' | 'output';
 
 /** @returns nothing when one of the specs allows the value, or none is known; else what the nearest one says */
 async function findErrors(
-  dependencies: InputDependencies,
+  ctx: InputCtx,
   { run_id, step_id }: Pick<ReviewRow, 'run_id' | 'step_id'>,
   { side, value }: { readonly side: Side; readonly value: Json },
 ): Promise<readonly SchemaError[]> {
   if (run_id === null || step_id === null) return [];
   if (side === 'input' && !isPlainObject(value)) return [{ pointer: '', message: 'must be object' }];
-  const { validator, contexts } = dependencies;
-  const target = await readTarget(contexts, run_id, step_id);
+  const { validator } = ctx;
+  const target = await readTarget(ctx, run_id, step_id);
   const validate = side === 'input' ? validator.validateInput : validator.validateOutput;
   let nearest: readonly SchemaError[] | null = null;
-  const { specs } = await listPresentSpecs(dependencies, target);
+  const { specs } = await listPresentSpecs(ctx, target);
   for (const { digest } of specs) {
     const result = await validate(digest, value);
     if (result.ok) return [];
@@ -75,23 +62,19 @@ async function findErrors(
 
 /** What a job's own `result_schema` says against a result. */
 async function findResultErrors(
-  { db, compiler }: Pick<InputDependencies, 'db'> & { readonly compiler: SchemaCompiler },
+  { db }: InputCtx,
   escalationId: string,
   result: Json,
 ): Promise<readonly SchemaError[]> {
   const schema = (await readEscalation(db, escalationId))?.result_schema ?? null;
-  return schema === null ? [] : compiler.compile(schema)(result);
+  return schema === null ? [] : createSchemaCompiler().compile(schema)(result);
 }
 
 /** What a step's own question wants to be answered with. */
-function findAnswerErrors(
-  compiler: SchemaCompiler,
-  { payload }: Pick<ReviewRow, 'payload'>,
-  answer: Json,
-): readonly SchemaError[] {
+function findAnswerErrors({ payload }: Pick<ReviewRow, 'payload'>, answer: Json): readonly SchemaError[] {
   if (payload.schema === undefined) return [];
   try {
-    return compiler.compile(payload.schema)(answer);
+    return createSchemaCompiler().compile(payload.schema)(answer);
   } catch (error) {
     if (!(error instanceof SchemaRefused)) throw error;
     return [{ pointer: '', message: `cannot be checked: the schema of the review has ${error.message}` }];
@@ -109,32 +92,27 @@ function refuse(side: Side, schema: string, errors: readonly SchemaError[]): App
   return new AppError(side === 'input' ? 'input_invalid' : 'request_invalid', message, { errors: items });
 }
 
-export type CheckDecision = (review: ReviewRow, decision: ReviewDecision) => Promise<void>;
-
 /** @throws AppError `input_invalid`, and `request_invalid` for an output, with pointers */
-export function createCheckDecision(dependencies: InputDependencies): CheckDecision {
-  const compiler = createSchemaCompiler();
-  return async (review, decision) => {
-    const side: Side = decision.action === 'output' ? 'output' : 'input';
-    const value = side === 'output' ? decision.output : decidedInput(review.payload, decision);
-    if (value === undefined) return;
-    const { run_id, escalation_id, kind } = review;
-    if (kind === 'step') {
-      const errors = findAnswerErrors(compiler, review, value);
-      if (errors.length > 0) throw refuse(side, 'the schema of the review', errors);
-      return;
-    }
-    const isJob = side === 'output' && run_id === null && escalation_id !== null;
-    const errors = isJob
-      ? await findResultErrors({ ...dependencies, compiler }, escalation_id, value)
-      : await findErrors(dependencies, review, { side, value });
-    const schema = isJob ? 'result_schema' : `the ${side} schema of the capability`;
-    if (errors.length > 0) throw refuse(side, schema, errors);
-  };
-}
-
-interface CheckDependencies extends CapabilityLookup {
-  readonly validator: Pick<SchemaValidator, 'validateInput' | 'spec'>;
+export async function checkDecision(
+  ctx: InputCtx,
+  review: ReviewRow,
+  decision: ReviewDecision,
+): Promise<void> {
+  const side: Side = decision.action === 'output' ? 'output' : 'input';
+  const value = side === 'output' ? decision.output : decidedInput(review.payload, decision);
+  if (value === undefined) return;
+  const { run_id, escalation_id, kind } = review;
+  if (kind === 'step') {
+    const errors = findAnswerErrors(review, value);
+    if (errors.length > 0) throw refuse(side, 'the schema of the review', errors);
+    return;
+  }
+  const isJob = side === 'output' && run_id === null && escalation_id !== null;
+  const errors = isJob
+    ? await findResultErrors(ctx, escalation_id, value)
+    : await findErrors(ctx, review, { side, value });
+  const schema = isJob ? 'result_schema' : `the ${side} schema of the capability`;
+  if (errors.length > 0) throw refuse(side, schema, errors);
 }
 
 interface Nearest {
@@ -144,7 +122,7 @@ interface Nearest {
 
 /** The spec that takes it, or of those that do not the one with the fewest objections. Null: none is known. */
 async function findNearest(
-  { validator }: CheckDependencies,
+  { validator }: Pick<Ctx, 'validator'>,
   specs: readonly KnownSpec[],
   input: Json,
 ): Promise<Nearest | null> {
@@ -158,42 +136,28 @@ async function findNearest(
   return nearest;
 }
 
+type CheckedInput = Omit<CheckRequest, 'version'> & { readonly version?: string | null | undefined };
+
 /**
  * Whether a capability would take an input, and which inputs near it would be taken: by the same validator and the same
  * repair as those of a step that was refused.
+ *
+ * @throws AppError `not_found` for a name that nobody ever registered
  */
-export function createInputChecks(dependencies: CheckDependencies) {
-  const compiler = createSchemaCompiler();
-  return {
-    /** @throws AppError `not_found` for a name that nobody ever registered */
-    checkInput: async (
-      capability: string,
-      {
-        input,
-        version = null,
-        tags,
-      }: Omit<CheckRequest, 'version'> & { version?: string | null | undefined },
-    ): Promise<InputVerdict> => {
-      await requireCapability(dependencies, capability, '/name');
-      if (!isPlainObject(input))
-        return { valid: false, errors: [{ pointer: '', message: 'must be object' }], proposals: [] };
-      const { specs } = await listPresentSpecs(dependencies, { capability, versionRange: version, tags });
-      const nearest = await findNearest(dependencies, specs, input);
-      if (nearest === null || nearest.errors.length === 0) return { valid: true, errors: [], proposals: [] };
-      const { input: schema } = await dependencies.validator.spec(nearest.spec.digest);
-      const spec = { schema, find: compiler.compile(schema).find };
-      const task = {
-        capability,
-        repair: 'propose',
-        spec,
-        original: input,
-        current: input,
-        failed: [],
-      } as const;
-      const errors = nearest.errors.map(({ pointer, message }) => ({ pointer, message }));
-      return { valid: false, errors, proposals: proposeCorrections(task) };
-    },
-  };
+export async function checkInput(
+  ctx: Pick<Ctx, 'db' | 'fleet' | 'validator'>,
+  capability: string,
+  { input, version = null, tags }: CheckedInput,
+): Promise<InputVerdict> {
+  await requireCapability(ctx, capability, '/name');
+  if (!isPlainObject(input))
+    return { valid: false, errors: [{ pointer: '', message: 'must be object' }], proposals: [] };
+  const { specs } = await listPresentSpecs(ctx, { capability, versionRange: version, tags });
+  const nearest = await findNearest(ctx, specs, input);
+  if (nearest === null || nearest.errors.length === 0) return { valid: true, errors: [], proposals: [] };
+  const { input: schema } = await ctx.validator.spec(nearest.spec.digest);
+  const spec = { schema, find: createSchemaCompiler().compile(schema).find };
+  const task = { capability, repair: 'propose', spec, original: input, current: input, failed: [] } as const;
+  const errors = nearest.errors.map(({ pointer, message }) => ({ pointer, message }));
+  return { valid: false, errors, proposals: proposeCorrections(task) };
 }
-
-export type InputChecks = ReturnType<typeof createInputChecks>;

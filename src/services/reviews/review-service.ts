@@ -11,19 +11,20 @@ import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { findAnswer, insertAnswer } from '../../db/idempotency.ts';
 import {
-  claimReview,
-  decideReview,
+  claimReview as claimRow,
+  decideReview as decideRow,
   findReview,
   type ReviewRow,
-  releaseReview,
+  releaseReview as releaseRow,
 } from '../../db/review/review.ts';
-import { listReviews } from '../../db/review/review-list.ts';
+import { listReviews as listReviewRows } from '../../db/review/review-list.ts';
 import { lockSkill } from '../../db/skill.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
+import type { Ctx } from '../context.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
 import type { ReviewDelivery } from './delivery.ts';
-import type { CheckDecision } from './input.ts';
+import { checkDecision, type InputCtx } from './input.ts';
 import { requireDecidable, toConflict, toReview, toReviewSummary } from './review-view.ts';
 import { applyBudgetDecision, applySkillDecision, refuseDecision } from './subject-decisions.ts';
 
@@ -33,11 +34,6 @@ export interface DecisionOrder {
   readonly version: number;
   readonly decision: ReviewDecision;
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | null;
-}
-
-interface DecideReviewDependencies {
-  readonly db: Db;
-  readonly checkDecision: CheckDecision;
 }
 
 /** @throws AppError `not_found` */
@@ -97,29 +93,24 @@ export interface Decided {
   readonly isAwaited: boolean;
 }
 
-export function createDecideReview({ db, checkDecision }: DecideReviewDependencies) {
-  /**
-   * @throws AppError `not_found`, `state_conflict`, `request_invalid` for an action that it does not take,
-   *   `input_invalid`; the review stays as it was
-   */
-  return async (caller: Caller, order: DecisionOrder): Promise<Decided> => {
-    const { project_id } = caller;
-    const known = await replay(db, project_id, order);
-    if (known !== null) return known;
-    try {
-      const row = await requireReview(db, project_id, order.review_id);
-      requireDecidable(row, caller.key_id, order.version);
-      const decision = settleDecision(row, order.decision);
-      await checkDecision(row, decision);
-      const settled = { ...order, decision };
-      return await db.transaction((trx) => store(trx, caller, { order: settled, skill_id: row.skill_id }));
-    } catch (error) {
-      // Lost to the same request, made twice at once: both get its answer.
-      const same = error instanceof AppError && error.status === 409 && (await replay(db, project_id, order));
-      if (same) return same;
-      throw error;
-    }
-  };
+async function storeDecision(ctx: InputCtx, caller: Caller, order: DecisionOrder): Promise<Decided> {
+  const { db } = ctx;
+  const { project_id } = caller;
+  const known = await replay(db, project_id, order);
+  if (known !== null) return known;
+  try {
+    const row = await requireReview(db, project_id, order.review_id);
+    requireDecidable(row, caller.key_id, order.version);
+    const decision = settleDecision(row, order.decision);
+    await checkDecision(ctx, row, decision);
+    const settled = { ...order, decision };
+    return await db.transaction((trx) => store(trx, caller, { order: settled, skill_id: row.skill_id }));
+  } catch (error) {
+    // Lost to the same request, made twice at once: both get its answer.
+    const same = error instanceof AppError && error.status === 409 && (await replay(db, project_id, order));
+    if (same) return same;
+    throw error;
+  }
 }
 
 function nameOf({ review_id }: DecisionOrder): string {
@@ -146,7 +137,7 @@ async function store(
   const { project_id, key_id } = caller;
   const { review_id, version, decision, idempotency } = order;
   if (skill_id !== null) await lockSkill(trx, project_id, skill_id);
-  const row = await decideReview(trx, { project_id, review_id, by: key_id, version, decision });
+  const row = await decideRow(trx, { project_id, review_id, by: key_id, version, decision });
   if (row === undefined) throw toConflict(await requireReview(trx, project_id, review_id), version);
   if (row.kind === 'skill') await applySkillDecision(trx, row, caller);
   if (row.subject !== null) await applyBudgetDecision(trx, row, caller);
@@ -162,61 +153,63 @@ async function store(
   return { review, isReplayed: false, isAwaited: row.delivered_at === null };
 }
 
-interface ReviewDependencies {
-  readonly db: Db;
-  readonly checkDecision: CheckDecision;
-  readonly delivery: Pick<ReviewDelivery, 'deliverSoon'>;
-}
-
 /** A claim that is not prolonged ends after it. */
 const leaseMs = 900_000;
 
-export function createReviewService(dependencies: ReviewDependencies) {
-  const { db, delivery } = dependencies;
-  const decideReview = createDecideReview(dependencies);
-
-  return {
-    list: async (
-      projectId: string,
-      { cursor, limit, ...filter }: ReviewQuery,
-    ): Promise<{ items: ReviewSummary[]; next_cursor: string | null }> => {
-      const after = cursor === undefined ? undefined : decodeCursor(cursor);
-      const rows = await listReviews(db, projectId, { ...filter, after, limit: limit + 1 });
-      return toPage(rows, limit, { key: ({ review_id }) => review_id, item: toReviewSummary });
-    },
-
-    /** @throws AppError `not_found` */
-    get: async (projectId: string, reviewId: string): Promise<Review> =>
-      toReview(await requireReview(db, projectId, reviewId)),
-
-    /**
-     * Keeps others from deciding for 15 min; repeated by the same key, for another 15.
-     * @throws AppError `not_found`, `state_conflict`
-     */
-    claim: async ({ project_id, key_id }: Caller, reviewId: string): Promise<Review> => {
-      const claimed = await claimReview(db, {
-        project_id,
-        review_id: reviewId,
-        by: key_id,
-        lease_ms: leaseMs,
-      });
-      if (claimed !== undefined) return toReview(claimed);
-      throw toConflict(await requireReview(db, project_id, reviewId), null);
-    },
-
-    /** @throws AppError `not_found`, `state_conflict` when the key does not hold the claim */
-    release: async ({ project_id, key_id }: Caller, reviewId: string): Promise<Review> => {
-      const released = await releaseReview(db, { project_id, review_id: reviewId, by: key_id });
-      if (released !== undefined) return toReview(released);
-      throw toConflict(await requireReview(db, project_id, reviewId), null);
-    },
-
-    decide: async (caller: Caller, order: DecisionOrder): Promise<Decided> => {
-      const decided = await decideReview(caller, order);
-      if (decided.isAwaited) delivery.deliverSoon(order.review_id);
-      return decided;
-    },
-  };
+export async function listReviews(
+  { db }: Pick<Ctx, 'db'>,
+  projectId: string,
+  { cursor, limit, ...filter }: ReviewQuery,
+): Promise<{ items: ReviewSummary[]; next_cursor: string | null }> {
+  const after = cursor === undefined ? undefined : decodeCursor(cursor);
+  const rows = await listReviewRows(db, projectId, { ...filter, after, limit: limit + 1 });
+  return toPage(rows, limit, { key: ({ review_id }) => review_id, item: toReviewSummary });
 }
 
-export type ReviewService = ReturnType<typeof createReviewService>;
+/** @throws AppError `not_found` */
+export async function showReview(
+  { db }: Pick<Ctx, 'db'>,
+  projectId: string,
+  reviewId: string,
+): Promise<Review> {
+  return toReview(await requireReview(db, projectId, reviewId));
+}
+
+/**
+ * Keeps others from deciding for 15 min; repeated by the same key, for another 15.
+ * @throws AppError `not_found`, `state_conflict`
+ */
+export async function claimReview(
+  { db }: Pick<Ctx, 'db'>,
+  { project_id, key_id: by }: Caller,
+  review_id: string,
+): Promise<Review> {
+  const claimed = await claimRow(db, { project_id, review_id, by, lease_ms: leaseMs });
+  if (claimed !== undefined) return toReview(claimed);
+  throw toConflict(await requireReview(db, project_id, review_id), null);
+}
+
+/** @throws AppError `not_found`, `state_conflict` when the key does not hold the claim */
+export async function releaseReview(
+  { db }: Pick<Ctx, 'db'>,
+  { project_id, key_id: by }: Caller,
+  review_id: string,
+): Promise<Review> {
+  const released = await releaseRow(db, { project_id, review_id, by });
+  if (released !== undefined) return toReview(released);
+  throw toConflict(await requireReview(db, project_id, review_id), null);
+}
+
+/**
+ * @throws AppError `not_found`, `state_conflict`, `request_invalid` for an action that it does not take,
+ *   `input_invalid`; the review stays as it was
+ */
+export async function decideReview(
+  ctx: InputCtx & { readonly outbox: { readonly reviews: Pick<ReviewDelivery, 'deliverSoon'> } },
+  caller: Caller,
+  order: DecisionOrder,
+): Promise<Decided> {
+  const decided = await storeDecision(ctx, caller, order);
+  if (decided.isAwaited) ctx.outbox.reviews.deliverSoon(order.review_id);
+  return decided;
+}

@@ -9,7 +9,8 @@ import { actionsOf } from '../../core/review-actions.ts';
 import type { ReviewRow } from '../../db/review/review.ts';
 import { AppError } from '../../errors/app-error.ts';
 
-function given<Value, Name extends string>(name: Name, value: Value | null): { [N in Name]?: Value } {
+/** The field, where the value is there. */
+export function given<Value, Name extends string>(name: Name, value: Value | null): { [N in Name]?: Value } {
   return (value === null ? {} : { [name]: value }) as { [N in Name]?: Value };
 }
 

@@ -19,13 +19,14 @@ import { cancelSkillReviews } from '../../db/review/review-delivery.ts';
 import {
   countSkillAgain,
   listSkills,
-  readSkillWorth,
+  readSkillWorth as readWorthRow,
   type SkillWorthRow,
   storeSkill,
 } from '../../db/skill.ts';
 import { listSkillUses, type SkillUseRow } from '../../db/skill-use.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
+import type { Ctx } from '../context.ts';
 import { decodeNumberCursor, type PageRequest, toPage } from '../cursor.ts';
 import { newId } from '../ids.ts';
 import {
@@ -62,9 +63,15 @@ function learntOf({
   };
 }
 
+type SkillCtx = Pick<Ctx, 'db'>;
+
 /** @throws AppError `not_found` */
-async function showSkillWorth(db: Db, projectId: string, skillId: string): Promise<SkillWorth> {
-  const row = await readSkillWorth(db, projectId, skillId);
+export async function readSkillWorth(
+  { db }: SkillCtx,
+  { project_id }: Caller,
+  skillId: string,
+): Promise<SkillWorth> {
+  const row = await readWorthRow(db, project_id, skillId);
   if (row === undefined) throw new AppError('not_found', `there is no skill ${skillId}`);
   const learnt = learntOf(row);
   const { uses } = row;
@@ -131,59 +138,71 @@ async function storeRequest(trx: Db, caller: Caller, request: SkillRequest) {
   return { id: stored.skill_id, is_new: stored.is_new };
 }
 
-export function createSkillService(db: Db) {
-  /** Nobody needs to decide any more about what was changed. */
-  const change = async (caller: Caller, id: string, work: (trx: Db, at: SkillChange) => Promise<void>) => {
-    const { project_id, key_id } = caller;
-    await db.transaction(async (trx) => {
-      await work(trx, { project_id, skill_id: id, actor: key_id });
-      await cancelSkillReviews(trx, id);
-    });
-    return toSkill(await requireSkill(db, project_id, id));
-  };
-
-  return {
-    /** `is_new`: no skill of the job type said the same. @throws AppError `request_invalid` */
-    create: async (caller: Caller, request: SkillRequest): Promise<{ id: string; is_new: boolean }> => {
-      checkSkill(request);
-      return db.transaction((trx) => storeRequest(trx, caller, request));
-    },
-
-    /** By confidence, then recency. With signals: those that need no others. */
-    list: async ({ project_id }: Caller, query: SkillListQuery): Promise<Skill[]> => {
-      const { job_type, state } = query;
-      for (const name of ['job_type', 'signals'] as const) checkQueryText(name, query[name] ?? '');
-      const signals = query.signals?.split(',').map((signal) => signal.trim());
-      const rows = await listSkills(db, { project_id, job_type, state, signals });
-      return orderSkills(rows.map(toSkill));
-    },
-
-    /** @throws AppError `not_found` */
-    get: async ({ project_id }: Caller, id: string): Promise<Skill> =>
-      toSkill(await requireSkill(db, project_id, id)),
-
-    /** A new version. @throws AppError `request_invalid`, `forbidden`, `not_found`, `state_conflict` */
-    patch: async (caller: Caller, id: string, patch: SkillPatch): Promise<Skill> => {
-      checkSkill(patch);
-      const trust = trustOfPatch(caller, patch, { isDecision: false });
-      return change(caller, id, (trx, at) => reviseSkillText(trx, at, { patch, trust }));
-    },
-
-    /** It keeps its id and is applied no more. @throws AppError `not_found` */
-    retire: (caller: Caller, id: string): Promise<Skill> =>
-      change(caller, id, (trx, at) => retireSkillForGood(trx, at)),
-
-    /** @throws AppError `not_found` */
-    worth: ({ project_id }: Caller, id: string): Promise<SkillWorth> => showSkillWorth(db, project_id, id),
-
-    /** Newest first. @throws AppError `not_found`, `request_invalid` for a cursor that is none */
-    listUses: async ({ project_id }: Caller, id: string, { limit, cursor }: PageRequest) => {
-      await requireSkill(db, project_id, id);
-      const after = cursor === undefined ? undefined : decodeNumberCursor(cursor);
-      const rows = await listSkillUses(db, { project_id, skill_id: id }, { after, limit: limit + 1 });
-      return toPage(rows, limit, { key: (row) => row.use_id, item: toUse });
-    },
-  };
+/** Nobody needs to decide any more about what was changed. */
+async function changeSkill(
+  { db }: SkillCtx,
+  { caller: { project_id, key_id }, skill_id }: { readonly caller: Caller; readonly skill_id: string },
+  work: (trx: Db, at: SkillChange) => Promise<void>,
+): Promise<Skill> {
+  await db.transaction(async (trx) => {
+    await work(trx, { project_id, skill_id, actor: key_id });
+    await cancelSkillReviews(trx, skill_id);
+  });
+  return toSkill(await requireSkill(db, project_id, skill_id));
 }
 
-export type SkillService = ReturnType<typeof createSkillService>;
+/** `is_new`: no skill of the job type said the same. @throws AppError `request_invalid` */
+export async function createSkill(
+  { db }: SkillCtx,
+  caller: Caller,
+  request: SkillRequest,
+): Promise<{ id: string; is_new: boolean }> {
+  checkSkill(request);
+  return db.transaction((trx) => storeRequest(trx, caller, request));
+}
+
+/** By confidence, then recency. With signals: those that need no others. */
+export async function findSkills(
+  { db }: SkillCtx,
+  { project_id }: Caller,
+  query: SkillListQuery,
+): Promise<Skill[]> {
+  const { job_type, state } = query;
+  for (const name of ['job_type', 'signals'] as const) checkQueryText(name, query[name] ?? '');
+  const signals = query.signals?.split(',').map((signal) => signal.trim());
+  const rows = await listSkills(db, { project_id, job_type, state, signals });
+  return orderSkills(rows.map(toSkill));
+}
+
+/** @throws AppError `not_found` */
+export async function readSkill({ db }: SkillCtx, { project_id }: Caller, id: string): Promise<Skill> {
+  return toSkill(await requireSkill(db, project_id, id));
+}
+
+/** A new version. @throws AppError `request_invalid`, `forbidden`, `not_found`, `state_conflict` */
+export async function patchSkill(
+  ctx: SkillCtx,
+  { caller, skill_id }: { readonly caller: Caller; readonly skill_id: string },
+  patch: SkillPatch,
+): Promise<Skill> {
+  checkSkill(patch);
+  const trust = trustOfPatch(caller, patch, { isDecision: false });
+  return changeSkill(ctx, { caller, skill_id }, (trx, at) => reviseSkillText(trx, at, { patch, trust }));
+}
+
+/** It keeps its id and is applied no more. @throws AppError `not_found` */
+export function retireSkill(ctx: SkillCtx, caller: Caller, skill_id: string): Promise<Skill> {
+  return changeSkill(ctx, { caller, skill_id }, (trx, at) => retireSkillForGood(trx, at));
+}
+
+/** Newest first. @throws AppError `not_found`, `request_invalid` for a cursor that is none */
+export async function readSkillUses(
+  { db }: SkillCtx,
+  { project_id, skill_id }: { readonly project_id: string; readonly skill_id: string },
+  { limit, cursor }: PageRequest,
+) {
+  await requireSkill(db, project_id, skill_id);
+  const after = cursor === undefined ? undefined : decodeNumberCursor(cursor);
+  const rows = await listSkillUses(db, { project_id, skill_id }, { after, limit: limit + 1 });
+  return toPage(rows, limit, { key: (row) => row.use_id, item: toUse });
+}

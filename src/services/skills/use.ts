@@ -46,6 +46,7 @@ export interface SkillQuery extends SkillJob {
   readonly with_template?: boolean;
 }
 
+/** Finds skills, and keeps what it has compiled of their patterns. */
 export interface SkillMatcher {
   /** At most three, but for templates, best first. */
   match(query: SkillQuery): Promise<readonly RankedSkill[]>;

@@ -342,7 +342,7 @@ test('who finds nobody to wait for looks for the skill again: the one who led ma
     );
     return rows[0]?.repo_signals ?? [];
   };
-  const matcher: SkillMatcher = {
+  const skillMatcher: SkillMatcher = {
     match: async (query) => {
       const found = await match({ ...query, signals: await learntSignals() });
       await world.climb(first);
@@ -350,7 +350,7 @@ test('who finds nobody to wait for looks for the skill again: the one who led ma
     },
   };
   const source = { row, ladder: readLadder(row), now: Date.now() / 1_000, signals: row.signals };
-  expect(await consultOthers({ db: world.api.db, matcher }, source)).toEqual({ level: 0 });
+  expect(await consultOthers({ db: world.api.db, skillMatcher }, source)).toEqual({ level: 0 });
 });
 
 test('twenty that fail alike at once ask for one advice; 19 are repaired at level 0', async () => {

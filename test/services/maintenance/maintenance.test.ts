@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { noMetrics } from '../../../src/core/telemetry/telemetry.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { insertEscalation, readEscalation } from '../../../src/db/escalation/escalation.ts';
 import { finishRun } from '../../../src/db/run/run.ts';
@@ -46,7 +47,11 @@ it('ends at once the ladder that a dead worker opened for a run that is over', a
   });
   await finishRun(db, { run_id, state: 'cancelled', output: undefined, error: null, step_ids: ['a'] });
   const logger = pino({ level: 'silent' });
-  const duties = createDuties({ ...idleParts, db, budgets: createBudgetKeeper({ db, logger }) });
+  const duties = createDuties({
+    ...idleParts,
+    db,
+    budgets: createBudgetKeeper({ db, logger, metrics: noMetrics }),
+  });
   const maintenance = createMaintenance({ db, logger, intervalMs: 20, duties, promptDuties: [] });
   maintenance.start();
   try {

@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
+import { noMetrics } from '../../../src/core/telemetry/telemetry.ts';
 import { setProjectLimit } from '../../../src/db/money/budget.ts';
 import { findDrift } from '../../../src/db/money/budget-drift.ts';
 import { finishRun } from '../../../src/db/run/run.ts';
@@ -27,7 +28,7 @@ function aKeeper(now?: () => number) {
     { write: (line: string) => void lines.push(JSON.parse(line)) },
   );
   return {
-    keeper: createBudgetKeeper({ db, logger, ...(now === undefined ? {} : { now }) }),
+    keeper: createBudgetKeeper({ db, logger, metrics: noMetrics, ...(now === undefined ? {} : { now }) }),
     told: () => lines.splice(0),
   };
 }

@@ -2,6 +2,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { noMetrics } from '../../../src/core/telemetry/telemetry.ts';
 import { choosePort } from '../../../src/dev/ports.ts';
 import { createDuties, createMaintenance } from '../../../src/services/maintenance.ts';
 import { createBudgetKeeper } from '../../../src/services/money/budget-keeper.ts';
@@ -65,7 +66,7 @@ function beatOthers(): Promise<unknown> {
 it('an outage of ours of five minutes loses none of 500, and maintenance does not wait between rounds', async () => {
   await bench.age('%', 300);
   const { db, registry } = bench;
-  const budgets = createBudgetKeeper({ db, logger: silentLogger });
+  const budgets = createBudgetKeeper({ db, logger: silentLogger, metrics: noMetrics });
   const maintenance = createMaintenance({
     db,
     duties: createDuties({ ...idleParts, db, registry, budgets }),

@@ -3,9 +3,10 @@ import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { cancelSkillReviews } from '../../../src/db/review/review-delivery.ts';
 import { flagSkill } from '../../../src/db/skill.ts';
 import { openReview, type ReviewOpening } from '../../../src/services/reviews/opening.ts';
-import { createDecideReview } from '../../../src/services/reviews/review-service.ts';
+import { decideReview } from '../../../src/services/reviews/review-service.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
+import { withoutCapabilities } from '../../support/reviews.ts';
 import { waitFor } from '../../support/wait.ts';
 import { aStoredSkill } from '../skills/rows.ts';
 
@@ -40,7 +41,8 @@ async function aSkillReview() {
   };
   const { review_id } = await openReview(db, opening);
   const keep = () =>
-    createDecideReview({ db, checkDecision: async () => undefined })(
+    decideReview(
+      { ...withoutCapabilities(db), outbox: { reviews: { deliverSoon: () => undefined } } },
       { key_id: 'key_1', project_id, projects: [project_id], scopes: new Set(['review:decide'] as const) },
       { review_id, version: 1, decision: { action: 'keep' }, idempotency: null },
     );

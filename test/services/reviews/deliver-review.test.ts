@@ -11,9 +11,10 @@ import { type ReviewRow, readReview } from '../../../src/db/review/review.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createReviewDelivery } from '../../../src/services/reviews/delivery.ts';
 import { openReview, reopenReview } from '../../../src/services/reviews/opening.ts';
-import { createReviewService } from '../../../src/services/reviews/review-service.ts';
+import { type DecisionOrder, decideReview } from '../../../src/services/reviews/review-service.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aProject, aRun } from '../../support/factories.ts';
+import { withoutCapabilities } from '../../support/reviews.ts';
 
 let database: TestDatabase;
 let db: Db;
@@ -54,8 +55,9 @@ function aService() {
       },
     },
   });
-  const service = createReviewService({ db, delivery, checkDecision: async () => undefined });
-  return { sent, temporal, delivery, service };
+  const ctx = { ...withoutCapabilities(db), outbox: { reviews: delivery } };
+  const decide = (by: ReturnType<typeof caller>, decision: DecisionOrder) => decideReview(ctx, by, decision);
+  return { sent, temporal, delivery, decide };
 }
 
 let escalations = 0;
@@ -92,9 +94,9 @@ function order(review_id: string, version = 1) {
 }
 
 it('tells the waiting run at once, and not again', async () => {
-  const { sent, delivery, service } = aService();
+  const { sent, delivery, decide } = aService();
   const { review_id, project_id, run_id } = await aReview();
-  await service.decide(caller(project_id), order(review_id));
+  await decide(caller(project_id), order(review_id));
   await delivery.settled();
   await passThreeSeconds();
   await delivery.deliverOverdue();
@@ -103,11 +105,11 @@ it('tells the waiting run at once, and not again', async () => {
 });
 
 it('stores a decision while Temporal is away and delivers it when it is back', async () => {
-  const { sent, temporal, delivery, service } = aService();
+  const { sent, temporal, delivery, decide } = aService();
   temporal.isUnavailable = true;
   const [first, second] = [await aReview(), await aReview()];
   for (const { project_id, review_id } of [first, second]) {
-    const { review } = await service.decide(caller(project_id), order(review_id));
+    const { review } = await decide(caller(project_id), order(review_id));
     expect(review).toMatchObject({ state: 'resolved', decision: { action: 'retry' } });
   }
   await delivery.settled();
@@ -123,23 +125,23 @@ it('stores a decision while Temporal is away and delivers it when it is back', a
 });
 
 it('gives up on a workflow that is gone', async () => {
-  const { temporal, delivery, service } = aService();
+  const { temporal, delivery, decide } = aService();
   temporal.knows = false;
   const { review_id, project_id } = await aReview();
-  await service.decide(caller(project_id), order(review_id));
+  await decide(caller(project_id), order(review_id));
   await delivery.settled();
   expect((await read(review_id)).delivered_at).toEqual(expect.any(Date));
 });
 
 it('delivers an expiry like a decision, once, and audits it', async () => {
-  const { sent, delivery, service } = aService();
+  const { sent, delivery, decide } = aService();
   const { review_id, project_id, run_id } = await aReview(-1);
   expect(await delivery.expireDue()).toBe(1);
   expect(await delivery.expireDue()).toBe(0);
   await passThreeSeconds();
   await delivery.deliverOverdue();
   expect(sent).toEqual([{ pipeline: 'trailer', run_id, review_id, version: 2 }]);
-  await expect(service.decide(caller(project_id), order(review_id, 2))).rejects.toMatchObject({
+  await expect(decide(caller(project_id), order(review_id, 2))).rejects.toMatchObject({
     code: 'state_conflict',
     details: { review: { state: 'expired', version: 2 } },
   });
@@ -149,7 +151,7 @@ it('delivers an expiry like a decision, once, and audits it', async () => {
 });
 
 it('tells the ladder by itself when no run waits', async () => {
-  const { sent, delivery, service } = aService();
+  const { sent, delivery, decide } = aService();
   const { project_id } = await aReview();
   const escalation_id = 'esc_alone';
   const { review_id } = await openReview(db, {
@@ -160,7 +162,7 @@ it('tells the ladder by itself when no run waits', async () => {
     payload: {},
     escalation_id,
   });
-  await service.decide(caller(project_id), order(review_id));
+  await decide(caller(project_id), order(review_id));
   await delivery.settled();
   expect(sent).toEqual([{ escalation_id, review_id, version: 2 }]);
 });
@@ -193,10 +195,10 @@ async function aLadderReview() {
 }
 
 it('keeps a decision for a ladder that Temporal has not started yet', async () => {
-  const { sent, temporal, delivery, service } = aService();
+  const { sent, temporal, delivery, decide } = aService();
   const { review_id, project_id, escalation_id } = await aLadderReview();
   temporal.knows = false;
-  await service.decide(caller(project_id), order(review_id));
+  await decide(caller(project_id), order(review_id));
   await delivery.settled();
   await passThreeSeconds();
   expect(await delivery.deliverOverdue()).toBe(0);
@@ -208,11 +210,11 @@ it('keeps a decision for a ladder that Temporal has not started yet', async () =
 });
 
 it('keeps a decision for a ladder that starts while it is being told', async () => {
-  const { temporal, delivery, service } = aService();
+  const { temporal, delivery, decide } = aService();
   const { review_id, project_id, escalation_id } = await aLadderReview();
   temporal.knows = false;
   temporal.meanwhile = () => markEscalationDelivered(db, escalation_id);
-  await service.decide(caller(project_id), order(review_id));
+  await decide(caller(project_id), order(review_id));
   await delivery.settled();
   expect((await read(review_id)).delivered_at).toBeNull();
 });
@@ -221,24 +223,24 @@ it.each([
   ['was started', { start_delivered_at: new Date() }],
   ['ended before its start', { state: 'cancelled', finished_at: new Date() }],
 ])('gives up on the workflow of a ladder that %s and is gone', async (_, change) => {
-  const { temporal, delivery, service } = aService();
+  const { temporal, delivery, decide } = aService();
   const { review_id, project_id, escalation_id } = await aLadderReview();
   await db('escalation').where({ escalation_id }).update(change);
   temporal.knows = false;
-  await service.decide(caller(project_id), order(review_id));
+  await decide(caller(project_id), order(review_id));
   await delivery.settled();
   expect((await read(review_id)).delivered_at).toEqual(expect.any(Date));
 });
 
 it('asks three times in all, each with a version of its own, and is open once', async () => {
-  const { sent, delivery, service } = aService();
+  const { sent, delivery, decide } = aService();
   const { review_id, project_id, escalation_id } = await aReview();
   const again = { project_id, kind: 'escalation', reason: 'r', due_in_ms: 1, payload: {} } as const;
   expect(await openReview(db, { ...again, escalation_id })).toMatchObject({ review_id });
   const reopening = { review_id, reason: 'still wrong', payload: { error: 'x' }, due_in_ms: 3_600_000 };
   for (const round of [1, 2, 3]) {
     const { version } = await read(review_id);
-    await service.decide(caller(project_id), order(review_id, version));
+    await decide(caller(project_id), order(review_id, version));
     await delivery.settled();
     const opened = await reopenReview(db, { ...reopening, round });
     const repeated = await reopenReview(db, { ...reopening, round });

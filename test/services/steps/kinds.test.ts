@@ -6,12 +6,13 @@ import { decideReview, readReview } from '../../../src/db/review/review.ts';
 import { finishRun } from '../../../src/db/run/run.ts';
 import { endStep, listRunSteps, readStepOutput } from '../../../src/db/step/step.ts';
 import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
-import { createCheckDecision } from '../../../src/services/reviews/input.ts';
+import { checkDecision } from '../../../src/services/reviews/input.ts';
 import { stepOf } from '../../../src/services/run-data/evaluation.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
 import type { StepEnd } from '../../../src/services/steps/execution.ts';
 import { executeSubRun } from '../../../src/services/steps/sub-run.ts';
 import { aClaim, anEnd, anInstance, aRun, claimAttempt, settleAttempt } from '../../support/factories.ts';
+import { withoutCapabilities } from '../../support/reviews.ts';
 import { stepsOf, useSteps } from '../../support/steps.ts';
 
 const world = useSteps();
@@ -129,23 +130,14 @@ describe('a step that is a review', () => {
     if (row === undefined) throw new Error('no review');
     expect(actionsOf(row)).toEqual(['output', 'skip', 'reject']);
     expect(actionsOf({ ...row, payload: {} })).toEqual(['output', 'reject']);
-    const check = createCheckDecision({
-      db,
-      contexts: createRunContexts(db),
-      fleet: { of: () => ({ instances: [], priorMs: 0 }) },
-      validator: { validateInput: neverAsked, validateOutput: neverAsked },
-    });
-    await check(row, { action: 'output', output: { mark: 2 } });
-    await expect(check(row, { action: 'output', output: { mar: 2 } })).rejects.toMatchObject({
+    const ctx = withoutCapabilities(db);
+    await checkDecision(ctx, row, { action: 'output', output: { mark: 2 } });
+    await expect(checkDecision(ctx, row, { action: 'output', output: { mar: 2 } })).rejects.toMatchObject({
       code: 'request_invalid',
       message: expect.stringContaining('mark'),
     });
   });
 });
-
-function neverAsked() {
-  return Promise.reject(new Error('a question of a step is of no capability'));
-}
 
 /** The runs below a run, with their jobs. */
 function subRunsOf({ run_id }: { readonly run_id: string }) {

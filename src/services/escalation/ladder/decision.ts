@@ -18,27 +18,28 @@ import { raiseEscalationLimit } from '../../../db/escalation/escalation-transiti
 import { type ReviewRow, readReview } from '../../../db/review/review.ts';
 import { answerStep } from '../../../db/step/step-progress.ts';
 import { AppError } from '../../../errors/app-error.ts';
+import type { Ctx } from '../../context.ts';
 import { expireOverdueReviews } from '../../reviews/delivery.ts';
 import { decidedInput } from '../../reviews/input.ts';
-import { readStepTask, type TaskDependencies } from './escalated-task.ts';
+import { readStepTask } from './escalated-task.ts';
 import { type Progress, storeProgress } from './progress.ts';
 import { type Advanced, readLadder, readPosition, stepOf } from './stored-ladder.ts';
 import { requireEscalation } from './transition.ts';
 
 /** @throws AppError `not_found` for a review that is of no escalation */
 export async function applyDecision(
-  dependencies: TaskDependencies,
+  ctx: Ctx,
   { review_id }: { readonly review_id: string },
 ): Promise<Advanced> {
-  const { db } = dependencies;
+  const { db } = ctx;
   const review = await readReview(db, review_id);
   if (review?.escalation_id == null)
     throw new AppError('not_found', `there is no review ${review_id} of an escalation`);
-  const row = await requireEscalation(dependencies, review.escalation_id);
+  const row = await requireEscalation(ctx, review.escalation_id);
   if (row.state !== 'in_review' || row.review_id !== review_id) return readPosition(db, row);
-  const progress = await decide(dependencies, row, await expireOverdue(db, review));
-  if (progress !== null) await storeProgress(dependencies, row, progress);
-  return readPosition(db, await requireEscalation(dependencies, row.escalation_id));
+  const progress = await decide(ctx, row, await expireOverdue(db, review));
+  if (progress !== null) await storeProgress(ctx, row, progress);
+  return readPosition(db, await requireEscalation(ctx, row.escalation_id));
 }
 
 /** Whoever waits comes when it is overdue at the latest: then it is over, also while maintenance is away. */
@@ -50,11 +51,7 @@ async function expireOverdue(db: Db, review: ReviewRow): Promise<ReviewRow> {
 }
 
 /** Null while it is open. */
-async function decide(
-  dependencies: TaskDependencies,
-  row: EscalationRow,
-  review: ReviewRow,
-): Promise<Progress | null> {
+async function decide(ctx: Ctx, row: EscalationRow, review: ReviewRow): Promise<Progress | null> {
   switch (review.state) {
     case 'open':
     case 'claimed':
@@ -64,15 +61,11 @@ async function decide(
     case 'cancelled':
       return endWith(row, review, { state: 'cancelled', error: stopFailure('cancelled', null) });
     case 'resolved':
-      return follow(dependencies, row, review);
+      return follow(ctx, row, review);
   }
 }
 
-async function follow(
-  dependencies: TaskDependencies,
-  row: EscalationRow,
-  review: ReviewRow,
-): Promise<Progress> {
+async function follow(ctx: Ctx, row: EscalationRow, review: ReviewRow): Promise<Progress> {
   const decision = review.decision as ReviewDecision;
   const { review_id, round, payload } = review;
   const ladder = readLadder(row);
@@ -81,7 +74,7 @@ async function follow(
     round,
     input: decidedInput(payload, decision),
     level: row.escalation_level,
-    readCurrent: stepOf(row) === null ? null : async () => (await readStepTask(dependencies, row)).current,
+    readCurrent: stepOf(row) === null ? null : async () => (await readStepTask(ctx, row)).current,
   });
   switch (outcome.kind) {
     case 'goes_on':

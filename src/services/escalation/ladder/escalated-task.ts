@@ -14,14 +14,12 @@ import { type Ladder, toWireAdvice, toWireAttempt } from '../../../core/ladder/l
 import { reviewDueMs } from '../../../core/ladder/levels.ts';
 import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
 import { signalsOfStep } from '../../../core/skills/match.ts';
-import type { Telemetry } from '../../../core/telemetry/telemetry.ts';
-import type { Db } from '../../../db/connect.ts';
 import type { EscalatedStep, EscalationRow } from '../../../db/escalation/escalation.ts';
 import { type ListedRevision, listStepRevisions } from '../../../db/step/step-revision.ts';
 import { AppError } from '../../../errors/app-error.ts';
-import type { PresentSpec, PresentSpecs, SpecTarget } from '../../registry/specs.ts';
+import type { Ctx } from '../../context.ts';
+import { type PresentSpec, specTargetOf } from '../../registry/specs.ts';
 import { budgetScopeOf } from '../../reviews/opening.ts';
-import type { RunContexts } from '../../run-data/run-context.ts';
 import { readLadder, stepOf } from './stored-ladder.ts';
 
 export interface EscalatedTask extends CorrectionTask {
@@ -37,26 +35,10 @@ export interface EscalatedTask extends CorrectionTask {
   readonly error: string | null;
 }
 
-export interface TaskDependencies {
-  readonly db: Db;
-  readonly contexts: RunContexts;
-  readonly specs: PresentSpecs;
-  /** Default: nobody is told. */
-  readonly telemetry?: Telemetry;
-}
-
 function findStepDefinition({ steps }: Pick<PipelineDefinition, 'steps'>, stepId: string): StepDefinition {
   const found = steps.find(({ id }) => id === stepId);
   if (found === undefined) throw new AppError('not_found', `the pipeline has no step ${stepId}`);
   return found;
-}
-
-function specTargetOf({ capability_version, tags, ...step }: StepDefinition): SpecTarget {
-  return {
-    capability: capabilityOf(step),
-    versionRange: capability_version ?? null,
-    tags: tags ?? [],
-  };
 }
 
 /** A correction that nobody could be paid for has not failed. */
@@ -65,10 +47,7 @@ function listClaimed(revisions: readonly ListedRevision[]): readonly Json[] {
 }
 
 /** @param transition whose own corrections have not failed yet */
-export async function readStepTask(
-  { db, contexts, specs }: TaskDependencies,
-  row: EscalationRow,
-): Promise<EscalatedTask> {
+export async function readStepTask({ db, contexts, specs }: Ctx, row: EscalationRow): Promise<EscalatedTask> {
   const step = stepOf(row) as EscalatedStep;
   const context = await contexts.open(step.run_id);
   const definition = findStepDefinition(context.definition, step.step_id);
@@ -154,11 +133,7 @@ function showLadder(row: EscalationRow, ladder: Ladder): ReviewPayload {
 }
 
 /** @param next the ladder that stopped, with its lists */
-export async function writeQuestion(
-  dependencies: TaskDependencies,
-  row: EscalationRow,
-  next: Ladder,
-): Promise<ReviewQuestion> {
+export async function writeQuestion(ctx: Ctx, row: EscalationRow, next: Ladder): Promise<ReviewQuestion> {
   const common = showLadder(row, next);
   const { command } = next;
   const shortage = shortageOf(row, command.type === 'stop' ? command.refusal : undefined);
@@ -172,7 +147,7 @@ export async function writeQuestion(
     };
   }
   // What the transition itself has corrected has failed by now.
-  const task = await readStepTask(dependencies, { ...row, transition: row.transition + 1 });
+  const task = await readStepTask(ctx, { ...row, transition: row.transition + 1 });
   const { definition, spec, current, priority } = task;
   const findings = spec?.find(current) ?? [];
   const payload: ReviewPayload = {

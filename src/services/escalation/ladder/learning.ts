@@ -21,19 +21,14 @@ import type { Db } from '../../../db/connect.ts';
 import { type EscalationRow, findLeader } from '../../../db/escalation/escalation.ts';
 import { noteLeader } from '../../../db/escalation/escalation-transition.ts';
 import type { NewSkillUse } from '../../../db/skill-use.ts';
+import type { Ctx } from '../../context.ts';
 import type { PresentSpec } from '../../registry/specs.ts';
 import { type Learning, learnSkill } from '../../skills/learning.ts';
-import type { SkillMatcher } from '../../skills/use.ts';
 import { readLadder, stepOf } from './stored-ladder.ts';
 
 interface FollowingLadder {
   readonly row: EscalationRow;
   readonly ladder: Ladder;
-}
-
-interface Others {
-  readonly db: Db;
-  readonly matcher: SkillMatcher;
 }
 
 /** A leader may wait for a person, or its workflow may be gone: it is not waited for longer. */
@@ -54,16 +49,16 @@ function mayFollow({ has_followed, advice }: Ladder): boolean {
  *   for, and no skill of use
  */
 export async function consultOthers(
-  { db, matcher }: Others,
+  ctx: Pick<Ctx, 'db' | 'skillMatcher'>,
   source: FollowingLadder & { readonly now: number; readonly signals: readonly string[] },
 ): Promise<{ readonly delay_ms: number } | { readonly level: number } | null> {
   const look = async () => {
-    const level = await findWayBack(matcher, source);
+    const level = await findWayBack(ctx, source);
     return level === null ? null : { level };
   };
   const found = await look();
   if (found !== null) return found;
-  const delay_ms = await waitForLeader(db, source);
+  const delay_ms = await waitForLeader(ctx, source);
   return delay_ms === null ? look() : { delay_ms };
 }
 
@@ -72,7 +67,7 @@ export async function consultOthers(
  * @returns after how many milliseconds to look again; null when there is nobody to wait for
  */
 export async function waitForLeader(
-  db: Db,
+  { db }: Pick<Ctx, 'db'>,
   { row, ladder, now }: FollowingLadder & { readonly now: number },
 ): Promise<number | null> {
   const { project_id, job_type, escalation_id, fingerprint } = row;
@@ -88,13 +83,15 @@ export async function waitForLeader(
 
 /** @returns the level to execute at before any advice; null when no skill is of use */
 async function findWayBack(
-  matcher: SkillMatcher,
+  { skillMatcher }: Pick<Ctx, 'skillMatcher'>,
   { row, ladder, signals }: FollowingLadder & { readonly signals: readonly string[] },
 ): Promise<number | null> {
   if (!mayFollow(ladder)) return null;
   const { project_id, job_type, active_skills } = row;
   const error = ladder.history.at(-1)?.error ?? null;
-  const skills = (await matcher.match({ project_id, job_type, signals, error })).map(({ skill }) => skill);
+  const skills = (await skillMatcher.match({ project_id, job_type, signals, error })).map(
+    ({ skill }) => skill,
+  );
   const useful = skills.filter(({ trust, flagged }) => trust === 'trusted' && !flagged);
   if (useful.some((skill) => mayApplyAtLevel0(skill) && !ladder.seen_skills.includes(skill.id))) return 0;
   const unread = useful.filter(({ id }) => !active_skills.includes(id));

@@ -22,12 +22,19 @@ import { readUnixTime } from '../../../db/escalation/escalation-transition.ts';
 import { findRepeated } from '../../../db/run/run.ts';
 import { AppError } from '../../../errors/app-error.ts';
 import type { Caller } from '../../access/caller.ts';
+import type { Ctx } from '../../context.ts';
 import { newId } from '../../ids.ts';
 import { isAdmin } from '../../skills/stored-skill.ts';
 import type { FailedStep } from '../../steps/execution.ts';
-import type { TaskDependencies } from './escalated-task.ts';
 import { storeProgress } from './progress.ts';
-import { fingerprintOf, modelSpecOf, readLadder, storeLadder } from './stored-ladder.ts';
+import {
+  type Advanced,
+  fingerprintOf,
+  modelSpecOf,
+  readLadder,
+  readPosition,
+  storeLadder,
+} from './stored-ladder.ts';
 
 async function requireRow(db: Db, escalationId: string): Promise<EscalationRow> {
   const row = await readEscalation(db, escalationId);
@@ -35,20 +42,20 @@ async function requireRow(db: Db, escalationId: string): Promise<EscalationRow> 
   return row;
 }
 
-/** Told again, it is the ladder that the step has. */
-export async function openLadderOfStep(
-  dependencies: TaskDependencies,
-  failed: FailedStep,
-): Promise<EscalationRow> {
-  const { db } = dependencies;
-  const known = await findStepEscalation(db, failed);
-  if (known !== undefined) return askAtOnce(dependencies, known);
+/** Makes sure that the ladder of a failed step is there, however often it is asked. */
+export async function openForStep(ctx: Ctx, failed: FailedStep): Promise<Advanced> {
+  const known = await findStepEscalation(ctx.db, failed);
+  const row = await askAtOnce(ctx, known ?? (await openLadderOfStep(ctx, failed)));
+  return readPosition(ctx.db, row);
+}
+
+async function openLadderOfStep({ db }: Ctx, failed: FailedStep): Promise<EscalationRow> {
   const previous = await findPrevious(db, failed);
   const escalation = { ...newStepEscalation(failed, await readUnixTime(db)), previous_id: previous };
   const isNew = await insertEscalation(db, escalation);
   const row = isNew ? await requireRow(db, escalation.escalation_id) : await findStepEscalation(db, failed);
   if (row === undefined) throw new AppError('unavailable', 'the escalation of the step is being written');
-  return askAtOnce(dependencies, row);
+  return row;
 }
 
 /** The ladder of the same step in the run that this one repeats. */
@@ -87,11 +94,11 @@ function contextOf({ context, ...request }: EscalationRequest): Json | undefined
 }
 
 export async function openLadderOfJob(
-  dependencies: TaskDependencies,
+  ctx: Ctx,
   caller: Caller,
   request: EscalationRequest,
 ): Promise<EscalationRow> {
-  const { db } = dependencies;
+  const { db } = ctx;
   const { job_type, prompt, repo_context = '', signals, escalation_level } = request;
   const state = startLadder({ start_level: escalation_level, ...carryLists(request, fingerprintOf) });
   const escalation: NewEscalation = {
@@ -105,7 +112,7 @@ export async function openLadderOfJob(
     max_usd: request.max_usd ?? null,
   };
   await insertEscalation(db, escalation);
-  return askAtOnce(dependencies, await requireRow(db, escalation.escalation_id));
+  return askAtOnce(ctx, await requireRow(db, escalation.escalation_id));
 }
 
 function newEscalation(project_id: string, ladder: Ladder): NewEscalation {
@@ -131,9 +138,9 @@ function newEscalation(project_id: string, ladder: Ladder): NewEscalation {
 }
 
 /** A ladder that begins at its end. */
-async function askAtOnce(dependencies: TaskDependencies, row: EscalationRow): Promise<EscalationRow> {
+async function askAtOnce(ctx: Ctx, row: EscalationRow): Promise<EscalationRow> {
   const ladder = readLadder(row);
   if (row.state !== 'running' || ladder.command.type !== 'stop' || ladder.decided !== null) return row;
-  await storeProgress(dependencies, row, standStill(ladder));
-  return requireRow(dependencies.db, row.escalation_id);
+  await storeProgress(ctx, row, standStill(ladder));
+  return requireRow(ctx.db, row.escalation_id);
 }

@@ -18,7 +18,7 @@ import {
   type StoppedLadder,
 } from '../../../core/ladder/human-review.ts';
 import { toNanoUsd } from '../../../core/money/nano-usd.ts';
-import { madeAtMs, noTelemetry, type Telemetry } from '../../../core/telemetry/telemetry.ts';
+import { madeAtMs } from '../../../core/telemetry/telemetry.ts';
 import type { Db } from '../../../db/connect.ts';
 import { type EscalationRow, storeTransition } from '../../../db/escalation/escalation.ts';
 import { lockTransition } from '../../../db/escalation/escalation-transition.ts';
@@ -28,23 +28,16 @@ import { cancelEscalationReviews } from '../../../db/review/review-delivery.ts';
 import type { NewSkillUse } from '../../../db/skill-use.ts';
 import { endStep, readStep } from '../../../db/step/step.ts';
 import { holdStep, logStep } from '../../../db/step/step-progress.ts';
+import type { Ctx } from '../../context.ts';
 import type { PresentSpec } from '../../registry/specs.ts';
 import { type OpenedReview, openReview, reopenReview } from '../../reviews/opening.ts';
 import { stepOf as compiledStepOf } from '../../run-data/evaluation.ts';
-import type { RunContexts } from '../../run-data/run-context.ts';
 import { recordSkillUses } from '../../skills/use.ts';
 import { endOf } from '../../steps/step-end.ts';
 import { endStepSpan, scopeOfStep } from '../../telemetry/run-spans.ts';
-import { type ReviewQuestion, type TaskDependencies, writeQuestion } from './escalated-task.ts';
+import { type ReviewQuestion, writeQuestion } from './escalated-task.ts';
 import { activeSkillsOf, learnFromSuccess, skillUsesOf } from './learning.ts';
 import { modelSpecOf, stepOf, storeLadder } from './stored-ladder.ts';
-
-interface ObservedLadder {
-  readonly db: Db;
-  readonly contexts: RunContexts;
-  /** Default: nobody is told. */
-  readonly telemetry?: Telemetry;
-}
 
 /** What one transition came to. */
 interface StoredTransition {
@@ -55,7 +48,7 @@ interface StoredTransition {
 
 /** Works in the span of the ladder's step; the ladder of a job by itself has none. */
 export async function withinStep<Result>(
-  { contexts, telemetry = noTelemetry }: Omit<ObservedLadder, 'db'>,
+  { contexts, telemetry }: Ctx,
   row: EscalationRow,
   work: () => Promise<Result>,
 ): Promise<Result> {
@@ -66,7 +59,7 @@ export async function withinStep<Result>(
 }
 
 async function tellTransition(
-  { db, contexts, telemetry = noTelemetry }: ObservedLadder,
+  { db, contexts, telemetry }: Ctx,
   row: EscalationRow,
   { level, state, uses }: StoredTransition,
 ): Promise<void> {
@@ -108,16 +101,12 @@ interface StoredOutcome {
 }
 
 /** @returns false when another transition was stored, or it has ended; nothing was written @throws MoneyCame likewise */
-export async function storeProgress(
-  dependencies: TaskDependencies,
-  row: EscalationRow,
-  progress: Progress,
-): Promise<boolean> {
+export async function storeProgress(ctx: Ctx, row: EscalationRow, progress: Progress): Promise<boolean> {
   const { outcome, next } = progress;
   const { policy } = next;
   const asks = outcome.kind === 'stopped' && mayAsk({ reason: outcome.reason, policy });
-  const question = asks ? await writeQuestion(dependencies, row, next) : null;
-  const stored = await dependencies.db.transaction(async (trx) => {
+  const question = asks ? await writeQuestion(ctx, row, next) : null;
+  const stored = await ctx.db.transaction(async (trx) => {
     if (!(await lockTransition(trx, row.escalation_id, row.transition))) return null;
     await recordUses(trx, row, progress);
     const stored = await settleOutcome(trx, row, { progress, question });
@@ -130,7 +119,7 @@ export async function storeProgress(
   const level = Number(progress.event.level ?? row.escalation_level);
   const uses = usesOf(row, progress);
   // It is stored: what is told of it changes nothing.
-  await tellTransition(dependencies, row, { level, state: stored.state, uses }).catch(() => undefined);
+  await tellTransition(ctx, row, { level, state: stored.state, uses }).catch(() => undefined);
   return true;
 }
 

@@ -12,22 +12,19 @@ import { type LadderPorts, makeTransition, transientDelayMs } from '../../../cor
 import type { Ladder } from '../../../core/ladder/ladder.ts';
 import type { AdviseCommand } from '../../../core/ladder/types.ts';
 import { fromNanoUsd, toNanoUsd } from '../../../core/money/nano-usd.ts';
+import { joinFlight } from '../../../core/pacing.ts';
 import { isHeld } from '../../../db/attempt/attempt.ts';
 import type { Db } from '../../../db/connect.ts';
 import { type EscalationRow, readEscalation } from '../../../db/escalation/escalation.ts';
 import { readUnixTime } from '../../../db/escalation/escalation-transition.ts';
 import { listTransitionRevisions } from '../../../db/step/step-revision.ts';
 import { AppError } from '../../../errors/app-error.ts';
+import type { Ctx, WorkerCtx } from '../../context.ts';
 import { callKeyOf } from '../../steps/call.ts';
-import {
-  createCorrectionPorts,
-  type ExecuteJob,
-  type LadderJob,
-  type StepLevelDependencies,
-} from '../levels/execution.ts';
-import { type AdvisorDependencies, askAdvisor, type ModelCall } from '../levels/model-question.ts';
+import { correctionPortsOf, executeJob, type LadderJob } from '../levels/execution.ts';
+import { askAdvisor, type ModelCall } from '../levels/model-question.ts';
 import { given, shortenError, showAdvice, showHistory } from '../prompts.ts';
-import { type EscalatedTask, readStepTask, type TaskDependencies } from './escalated-task.ts';
+import { type EscalatedTask, readStepTask } from './escalated-task.ts';
 import { consultOthers } from './learning.ts';
 import { MoneyCame, storeProgress, withinStep } from './progress.ts';
 import { type Advanced, fingerprintOf, readLadder, readPosition, stepOf } from './stored-ladder.ts';
@@ -57,10 +54,6 @@ function showProblem({ row, ladder, task }: AdvisedLadder, { error, malformed }:
 
 // The ports of one transition of a stored ladder: its row, its step's inputs, the routed calls of its models.
 
-interface TransitionDependencies extends StepLevelDependencies, TaskDependencies, AdvisorDependencies {
-  readonly executeJob: ExecuteJob;
-}
-
 /** The row of which a transition is made. */
 interface TransitionSource {
   readonly row: EscalationRow;
@@ -76,14 +69,11 @@ interface StoredLadderPorts {
   readTask(): EscalatedTask | null;
 }
 
-function createLadderPorts(
-  dependencies: TransitionDependencies,
-  { row, ladder, now, signal }: TransitionSource,
-): StoredLadderPorts {
+function ladderPortsOf(ctx: WorkerCtx, { row, ladder, now, signal }: TransitionSource): StoredLadderPorts {
   const call = callOf(row, ladder, signal);
   let known: EscalatedTask | null = null;
   const readTask = async (): Promise<EscalatedTask> => {
-    known ??= await readStepTask(dependencies, row);
+    known ??= await readStepTask(ctx, row);
     return known;
   };
   const isStep = stepOf(row) !== null;
@@ -95,19 +85,19 @@ function createLadderPorts(
           kind: 'step',
           correction: async () => {
             const task = await readTask();
-            return createCorrectionPorts(dependencies, task, { ...call, priority: task.priority });
+            return correctionPortsOf(ctx, task, { ...call, priority: task.priority });
           },
         }
-      : { kind: 'job', execute: (level) => dependencies.executeJob(toJob(row, ladder), level, call) },
+      : { kind: 'job', execute: (level) => executeJob(ctx, toJob(row, ladder), { level, call }) },
     consultOthers: async () => {
       const signals = isStep ? (await readTask()).signals : row.signals;
-      return consultOthers(dependencies, { row, ladder, now, signals });
+      return consultOthers(ctx, { row, ladder, now, signals });
     },
     advise: async (command) => {
       const task = isStep ? await readTask() : null;
       const facts = showProblem({ row, ladder, task }, command);
       const asked = task === null ? call : { ...call, priority: task.priority };
-      return askAdvisor(dependencies, asked, { level: command.from_level, facts });
+      return askAdvisor(ctx, asked, { level: command.from_level, facts });
     },
   };
   return { ports, readTask: () => known };
@@ -189,7 +179,7 @@ const moneyCameMs = 500;
 
 /** @throws AppError `not_found` */
 export async function requireEscalation(
-  { db }: Pick<TransitionDependencies, 'db'>,
+  { db }: Pick<Ctx, 'db'>,
   escalationId: string,
 ): Promise<EscalationRow> {
   const row = await readEscalation(db, escalationId);
@@ -197,30 +187,39 @@ export async function requireEscalation(
   return row;
 }
 
-export async function advance(
-  dependencies: TransitionDependencies,
+/** Transitions that a process makes: asked twice at once, each is made once. */
+export type LadderTransitions = Map<string, Promise<Advanced>>;
+
+/** Makes one transition; repeated, it answers where the ladder stands. @throws AppError `not_found` */
+export function advanceLadder(ctx: WorkerCtx, request: AdvanceRequest): Promise<Advanced> {
+  const key = `${request.escalation_id}.${request.transition}`;
+  return joinFlight(ctx.transitions, key, () => advance(ctx, request));
+}
+
+async function advance(
+  ctx: WorkerCtx,
   { escalation_id, transition, signal, again = false }: AdvanceRequest,
 ): Promise<Advanced> {
-  const { db } = dependencies;
-  let row = await requireEscalation(dependencies, escalation_id);
+  const { db } = ctx;
+  let row = await requireEscalation(ctx, escalation_id);
   if (again && row.transition === transition && row.state === 'running') {
     await waitForMaker(db, row, signal);
-    row = await requireEscalation(dependencies, escalation_id);
+    row = await requireEscalation(ctx, escalation_id);
   }
   if (row.transition !== transition || row.state !== 'running') return readPosition(db, row);
   const source = { row, ladder: readLadder(row), now: await readUnixTime(db), signal };
-  const { ports, readTask } = createLadderPorts(dependencies, source);
-  const made = await withinStep(dependencies, row, () => makeTransition(ports, source.ladder));
+  const { ports, readTask } = ladderPortsOf(ctx, source);
+  const made = await withinStep(ctx, row, () => makeTransition(ports, source.ladder));
   if ('delay_ms' in made) return { ...(await readPosition(db, row)), ...made };
   const task = readTask();
   const { signals, spec } = task ?? { signals: row.signals, spec: null };
   try {
-    await storeProgress(dependencies, row, { ...made, signals, spec });
+    await storeProgress(ctx, row, { ...made, signals, spec });
   } catch (fault) {
     if (!(fault instanceof MoneyCame)) throw fault;
     return { ...(await readPosition(db, row)), delay_ms: moneyCameMs };
   }
-  const position = await readPosition(db, await requireEscalation(dependencies, escalation_id));
+  const position = await readPosition(db, await requireEscalation(ctx, escalation_id));
   const delay_ms = transientDelayMs(made.next, Math.random());
   return delay_ms === 0 ? position : { ...position, delay_ms };
 }

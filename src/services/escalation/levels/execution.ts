@@ -24,9 +24,9 @@ import { ladderMs } from '../../../core/ladder/levels.ts';
 import type { RankedSkill } from '../../../core/skills/match.ts';
 import { applyTemplate, parseTemplate } from '../../../core/skills/template.ts';
 import { listTransitionRevisions, storeStepRevision } from '../../../db/step/step-revision.ts';
-import { createSchemaCompiler, type SchemaCompiler } from '../../../schemas/schema-compiler.ts';
-import type { SkillMatcher } from '../../skills/use.ts';
-import { executeRevision, type RevisionCtx } from '../../steps/execution.ts';
+import { createSchemaCompiler } from '../../../schemas/schema-compiler.ts';
+import type { Ctx, WorkerCtx } from '../../context.ts';
+import { executeRevision } from '../../steps/execution.ts';
 import type { StepExecution } from '../../steps/step-end.ts';
 import type { EscalatedTask } from '../ladder/escalated-task.ts';
 import {
@@ -38,8 +38,8 @@ import {
   writeCorrectPrompt,
   writeExecutePrompt,
 } from '../prompts.ts';
-import type { AnswerReader } from './model-answer.ts';
-import { askModel, type ModelCall, type ModelDependencies, type ModelEnd } from './model-question.ts';
+import { readCorrect, readExecute } from './model-answer.ts';
+import { askModel, type ModelCall, type ModelEnd } from './model-question.ts';
 
 export interface LadderJob {
   readonly project_id: string;
@@ -55,27 +55,20 @@ export interface LadderJob {
   readonly malformed: string | null;
 }
 
-interface JobDependencies extends ModelDependencies {
-  readonly matcher: SkillMatcher;
-  readonly reader: AnswerReader;
-}
-
-export type ExecuteJob = (job: LadderJob, level: number, call: ModelCall) => Promise<LevelExecution>;
-
-export function createExecuteJob(dependencies: JobDependencies): ExecuteJob {
-  const compiler = createSchemaCompiler();
-  return async (job, level, call) =>
-    level === 0
-      ? applyTemplates(dependencies.matcher, compiler, job)
-      : askExecutor(dependencies, compiler, { job, level, call });
+export async function executeJob(
+  ctx: Ctx,
+  job: LadderJob,
+  { level, call }: { readonly level: number; readonly call: ModelCall },
+): Promise<LevelExecution> {
+  return level === 0 ? applyTemplates(ctx, job) : askExecutor(ctx, job, { level, call });
 }
 
 function lastErrorOf({ history }: Pick<LadderJob, 'history'>): string | null {
   return history.at(-1)?.error ?? null;
 }
 
-function checkResult(compiler: SchemaCompiler, { result_schema }: LadderJob, result: Json): ExecutionEnd {
-  const [fault] = result_schema === null ? [] : compiler.compile(result_schema)(result);
+function checkResult({ result_schema }: LadderJob, result: Json): ExecutionEnd {
+  const [fault] = result_schema === null ? [] : createSchemaCompiler().compile(result_schema)(result);
   if (fault === undefined) return { kind: 'succeeded', result };
   const message = `the result does not match result_schema: ${fault.pointer || '/'} ${fault.message}`;
   return { kind: 'failed', class: 'real', error: { code: 'result_invalid', message } };
@@ -90,20 +83,19 @@ function expandTemplate({ skill, groups }: RankedSkill, { context = null }: Ladd
 }
 
 async function applyTemplates(
-  matcher: SkillMatcher,
-  compiler: SchemaCompiler,
+  { skillMatcher }: Pick<Ctx, 'skillMatcher'>,
   job: LadderJob,
 ): Promise<LevelExecution> {
   const { project_id, job_type, signals } = job;
   const query = { project_id, job_type, signals, error: lastErrorOf(job), with_template: true };
   const tried: RankedSkill[] = [];
   let last: ExecutionEnd | null = null;
-  for (const ranked of await matcher.match(query)) {
+  for (const ranked of await skillMatcher.match(query)) {
     const result = expandTemplate(ranked, job);
     if (result === null) continue;
     tried.push(ranked);
     const used = tried.map(({ skill }) => skill.id);
-    last = checkResult(compiler, job, result);
+    last = checkResult(job, result);
     if (last.kind === 'succeeded') {
       return endExecution(0, last, { skills: tried, used, solved_by: ranked.skill.id });
     }
@@ -128,17 +120,17 @@ function showJob(job: LadderJob, skills: readonly RankedSkill[]): JsonObject {
 }
 
 async function askExecutor(
-  dependencies: JobDependencies,
-  compiler: SchemaCompiler,
-  { job, level, call }: { readonly job: LadderJob; readonly level: number; readonly call: ModelCall },
+  ctx: Ctx,
+  job: LadderJob,
+  { level, call }: { readonly level: number; readonly call: ModelCall },
 ): Promise<LevelExecution> {
   const { project_id, job_type, signals } = job;
-  const skills = await dependencies.matcher.match({ project_id, job_type, signals, error: lastErrorOf(job) });
+  const skills = await ctx.skillMatcher.match({ project_id, job_type, signals, error: lastErrorOf(job) });
   const messages = writeExecutePrompt(showJob(job, skills));
-  const end = await askModel(dependencies, call, { level, kind: 'execute', messages });
+  const end = await askModel(ctx, call, { level, kind: 'execute', messages });
   if (end.kind === 'interrupted') return endExecution(level, { ...end, delayMs: interruptionMs });
   if (end.kind !== 'answered') return endExecution(level, end, { skills });
-  const reading = dependencies.reader.readExecute(end.answer);
+  const reading = readExecute(end.answer);
   const { model } = end;
   switch (reading.kind) {
     case 'malformed': {
@@ -150,7 +142,7 @@ async function askExecutor(
       return endExecution(level, { kind: 'gave_up', error }, { model, skills });
     }
     case 'result':
-      return endExecution(level, checkResult(compiler, job, reading.result), {
+      return endExecution(level, checkResult(job, reading.result), {
         model,
         skills,
         used: reading.used,
@@ -172,7 +164,7 @@ interface CorrectionRun {
 
 /** @returns what was executed, which is the stored input when the transition is repeated, and how it ended */
 async function runCorrection(
-  ctx: RevisionCtx,
+  ctx: WorkerCtx,
   { task: { row, step }, correction, signal }: CorrectionRun,
 ): Promise<RanCorrection> {
   const { escalation_id, transition } = row;
@@ -198,35 +190,26 @@ function toExecutionEnd(done: StepExecution): ExecutionEnd {
   }
 }
 
-export interface StepLevelDependencies extends RevisionCtx, ModelDependencies {
-  readonly matcher: SkillMatcher;
-  readonly reader: AnswerReader;
-}
-
 /** The corrections of an escalated step by the database, the level's model and the ordinary execution of a step. */
-export function createCorrectionPorts(
-  dependencies: StepLevelDependencies,
-  task: EscalatedTask,
-  call: ModelCall,
-): CorrectionPorts {
-  const { db, matcher, reader } = dependencies;
+export function correctionPortsOf(ctx: WorkerCtx, task: EscalatedTask, call: ModelCall): CorrectionPorts {
+  const { db, skillMatcher } = ctx;
   const { row, signals, error } = task;
   const { project_id, job_type, escalation_id, transition } = row;
   const query = { project_id, job_type, signals, error };
   const read = (end: ModelEnd): CorrectionAnswer =>
-    end.kind === 'answered' ? reader.readCorrect(end.answer, task.current) : end;
+    end.kind === 'answered' ? readCorrect(end.answer, task.current) : end;
   return {
     task,
     error,
     stored: () => listTransitionRevisions(db, escalation_id, transition),
-    matchTemplates: () => matcher.match({ ...query, with_template: true }),
+    matchTemplates: () => skillMatcher.match({ ...query, with_template: true }),
     ask: async (level): Promise<AskedCorrection> => {
-      const skills = await matcher.match(query);
+      const skills = await skillMatcher.match(query);
       const messages = writeCorrectPrompt(showTask(task, skills));
-      const end = await askModel(dependencies, call, { level, kind: 'correct', messages });
+      const end = await askModel(ctx, call, { level, kind: 'correct', messages });
       return { answer: read(end), model: end.kind === 'answered' ? end.model : null, skills };
     },
-    run: (correction) => runCorrection(dependencies, { task, correction, signal: call.signal }),
+    run: (correction) => runCorrection(ctx, { task, correction, signal: call.signal }),
   };
 }
 

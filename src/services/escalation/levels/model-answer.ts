@@ -59,9 +59,9 @@ interface Used {
   readonly used: readonly string[];
 }
 
-export type ExecuteReading = Malformed | GaveUp | ({ readonly kind: 'result'; readonly result: Json } & Used);
-export type CorrectReading = Malformed | GaveUp | ({ readonly kind: 'input'; readonly input: Json } & Used);
-export type AdviseReading =
+type ExecuteReading = Malformed | GaveUp | ({ readonly kind: 'result'; readonly result: Json } & Used);
+type CorrectReading = Malformed | GaveUp | ({ readonly kind: 'input'; readonly input: Json } & Used);
+type AdviseReading =
   | Malformed
   | {
       readonly kind: 'advice';
@@ -69,13 +69,6 @@ export type AdviseReading =
       readonly reasoning: string;
       readonly suggested: number | undefined;
     };
-
-export interface AnswerReader {
-  readExecute(answer: Json): ExecuteReading;
-  /** @param input that a patch applies to */
-  readCorrect(answer: Json, input: Json): CorrectReading;
-  readAdvise(answer: Json): AdviseReading;
-}
 
 function malformed(message: string): Malformed {
   return { kind: 'malformed', message };
@@ -96,31 +89,32 @@ function patchInput(patch: Json, input: Json): { readonly input: Json } | Malfor
   return patched.ok ? { input: patched.value } : malformed(`the patch does not apply: ${patched.reason}`);
 }
 
-export function createAnswerReader(): AnswerReader {
-  const compiler = createSchemaCompiler();
-  const checks = {
-    execute: compiler.compile(answerSchemas.execute),
-    correct: compiler.compile(answerSchemas.correct),
-    advise: compiler.compile(answerSchemas.advise),
-  } satisfies Record<AnswerKind, SchemaCheck>;
+/** Each is compiled once, when the first answer of its kind is read. */
+const checks = new Map<AnswerKind, SchemaCheck>();
 
-  const faultOf = (kind: AnswerKind, answer: Json): Malformed | null => {
-    const [fault] = checks[kind](answer);
-    return fault === undefined ? null : malformed(`${fault.pointer || 'the answer'} ${fault.message}`);
-  };
+function checkOf(kind: AnswerKind): SchemaCheck {
+  const check = checks.get(kind) ?? createSchemaCompiler().compile(answerSchemas[kind]);
+  checks.set(kind, check);
+  return check;
+}
 
-  /** What a readable answer says; else what is wrong with it. */
-  const read = <Reading>(
-    kind: AnswerKind,
-    answer: Json,
-    readFields: (fields: JsonObject) => Reading,
-  ): Reading | Malformed => faultOf(kind, answer) ?? readFields(answer as JsonObject);
+/** What is wrong with an answer; null = it is as it was asked for. */
+function findFault(kind: AnswerKind, answer: Json): Malformed | null {
+  const [fault] = checkOf(kind)(answer);
+  return fault === undefined ? null : malformed(`${fault.pointer || 'the answer'} ${fault.message}`);
+}
 
-  return {
-    readExecute: (answer) => read('execute', answer, readExecution),
-    readCorrect: (answer, input) => read('correct', answer, (fields) => readCorrection(fields, input)),
-    readAdvise: (answer) => read('advise', answer, readAdvice),
-  };
+export function readExecute(answer: Json): ExecuteReading {
+  return findFault('execute', answer) ?? readExecution(answer as JsonObject);
+}
+
+/** @param input that a patch applies to */
+export function readCorrect(answer: Json, input: Json): CorrectReading {
+  return findFault('correct', answer) ?? readCorrection(answer as JsonObject, input);
+}
+
+export function readAdvise(answer: Json): AdviseReading {
+  return findFault('advise', answer) ?? readAdvice(answer as JsonObject);
 }
 
 function readExecution(fields: JsonObject): ExecuteReading {

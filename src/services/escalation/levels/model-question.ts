@@ -11,15 +11,9 @@ import { isPlainObject } from '../../../core/json/values.ts';
 import { classOfModelCall, type FailureClass } from '../../../core/ladder/classify-failure.ts';
 import type { AdviceEnd } from '../../../core/ladder/drive.ts';
 import { modelOf } from '../../../core/ladder/levels.ts';
-import type { FleetPoller } from '../../fleet/fleet-poller.ts';
-import type { CallCapability } from '../../routing/routed-call.ts';
+import type { Ctx } from '../../context.ts';
 import { type PromptMessage, writeAdvisePrompt } from '../prompts.ts';
-import { type AnswerKind, type AnswerReader, answerSchemas } from './model-answer.ts';
-
-export interface ModelDependencies {
-  readonly callCapability: CallCapability;
-  readonly fleet: Pick<FleetPoller, 'of'>;
-}
+import { type AnswerKind, answerSchemas, readAdvise } from './model-answer.ts';
 
 /** Who pays for a call, and who may end it. */
 export interface ModelCall {
@@ -61,20 +55,20 @@ const retry: RetrySettings = {
 const answerWithinMs = 180_000;
 
 /** Whether an instance of the level's model may be there. */
-export function hasModel({ fleet }: Pick<ModelDependencies, 'fleet'>, level: number): boolean {
+export function hasModel({ fleet }: Pick<Ctx, 'fleet'>, level: number): boolean {
   const capability = modelOf(level);
   if (capability === null) return false;
   return fleet.of(capability).instances.some(({ state }) => state === 'up' || state === 'suspect');
 }
 
 export async function askModel(
-  dependencies: ModelDependencies,
+  ctx: Pick<Ctx, 'callCapability' | 'fleet'>,
   call: ModelCall,
   { level, kind, messages }: ModelQuestion,
 ): Promise<ModelEnd> {
   const capability = modelOf(level);
-  if (capability === null || !hasModel(dependencies, level)) return { kind: 'unavailable' };
-  const end = await dependencies.callCapability({
+  if (capability === null || !hasModel(ctx, level)) return { kind: 'unavailable' };
+  const end = await ctx.callCapability({
     projectId: call.projectId,
     key: call.key,
     isKeyNew: false,
@@ -135,20 +129,16 @@ function failed(error: Failure): ModelEnd {
   return { kind: 'failed', class: classOfModelCall(error), error };
 }
 
-export interface AdvisorDependencies extends ModelDependencies {
-  readonly reader: AnswerReader;
-}
-
 /** Asks a level's model for advice, for a job or for a step. */
 export async function askAdvisor(
-  dependencies: AdvisorDependencies,
+  ctx: Pick<Ctx, 'callCapability' | 'fleet'>,
   call: ModelCall,
   { level, facts }: { readonly level: number; readonly facts: JsonObject },
 ): Promise<AdviceEnd> {
   const messages = writeAdvisePrompt(facts);
-  const end = await askModel(dependencies, call, { level, kind: 'advise', messages });
+  const end = await askModel(ctx, call, { level, kind: 'advise', messages });
   if (end.kind !== 'answered') return end;
-  const reading = dependencies.reader.readAdvise(end.answer);
+  const reading = readAdvise(end.answer);
   if (reading.kind === 'malformed') {
     return {
       kind: 'failed',

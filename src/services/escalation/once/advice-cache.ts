@@ -6,7 +6,6 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from 'pino';
 import type { AdviseAnswer } from '../../../contracts/escalation.ts';
 import type { Json } from '../../../contracts/primitives.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../../core/cancellation.ts';
@@ -17,10 +16,9 @@ import {
   insertAdviceAnswer,
   type KeyHold,
   releaseKey,
-  renewKeys,
   takeOverKey,
 } from '../../../db/idempotency.ts';
-import { createLeaseRenewer, type LeaseRenewer } from '../../delivery/lease-renewer.ts';
+import type { KeyRenewer } from '../../calls/open-calls.ts';
 import { newToken } from '../../ids.ts';
 
 interface SharedCalls<Result> {
@@ -96,16 +94,19 @@ export interface AdviceCache {
   answer(question: AdviceQuestion, find: FindAdvice): Promise<LevelAdvice>;
   /** Another request that is to be answered with the same. */
   keep(projectId: string, digest: Buffer, advice: LevelAdvice): Promise<void>;
-  stop(): void;
 }
 
 const request = 'POST /advise';
-const renewalMs = 2_500;
 const pollMs = 200;
 
-export function createAdviceCache({ db, logger }: { readonly db: Db; readonly logger: Logger }): AdviceCache {
+export function createAdviceCache({
+  db,
+  keyRenewer,
+}: {
+  readonly db: Db;
+  readonly keyRenewer: KeyRenewer;
+}): AdviceCache {
   const flights = createSharedCalls<LevelAdvice>();
-  const renewer = createKeyRenewer(db, logger);
 
   const keep: AdviceCache['keep'] = (projectId, digest, advice) =>
     insertAdviceAnswer(db, projectId, digest, advice as unknown as Json);
@@ -118,7 +119,7 @@ export function createAdviceCache({ db, logger }: { readonly db: Db; readonly lo
     const hold: KeyHold = { project_id, request, key, holder: newToken() };
     const known = await leadOrFollow(db, hold, digest);
     if (known !== null) return known as unknown as LevelAdvice;
-    const release = renewer.hold(hold, () => undefined);
+    const release = keyRenewer.hold(hold, () => undefined);
     try {
       const { advice, isKept } = await find();
       if (isKept) await keep(project_id, digest, advice);
@@ -136,18 +137,7 @@ export function createAdviceCache({ db, logger }: { readonly db: Db; readonly lo
       return flights.join(key, signal, (stop) => findOrFollow(question, () => find(stop)));
     },
     keep,
-    stop: () => renewer.stop(),
   };
-}
-
-function createKeyRenewer(db: Db, logger: Logger): LeaseRenewer<KeyHold> {
-  return createLeaseRenewer<KeyHold>({
-    renew: (held) => renewKeys(db, held),
-    idOf: ({ holder }) => holder,
-    intervalMs: renewalMs,
-    retryMs: renewalMs,
-    logger,
-  });
 }
 
 /** @returns the answer that the leader gave meanwhile, or null when it is ours to give */

@@ -12,18 +12,16 @@ import { canonicalJson } from '../../../core/json/values.ts';
 import type { AdviceEnd } from '../../../core/ladder/drive.ts';
 import { effectiveLevel, exhaustedText, humanLevel, topLevel } from '../../../core/ladder/levels.ts';
 import { fromNanoUsd, toNanoUsd } from '../../../core/money/nano-usd.ts';
-import type { Db } from '../../../db/connect.ts';
 import { readCallCost } from '../../../db/escalation/escalation-transition.ts';
 import { AppError } from '../../../errors/app-error.ts';
+import type { Ctx, ServerCtx } from '../../context.ts';
 import { fingerprintOf } from '../ladder/stored-ladder.ts';
-import { type AdvisorDependencies, askAdvisor, type ModelEnd } from '../levels/model-question.ts';
+import { askAdvisor, type ModelEnd } from '../levels/model-question.ts';
 import { given, shortenError, showAdvice, showHistory } from '../prompts.ts';
-import type { AdviceCache, FoundAdvice, LevelAdvice } from './advice-cache.ts';
+import type { FoundAdvice, LevelAdvice } from './advice-cache.ts';
 
-export interface AdviseDependencies extends AdvisorDependencies {
-  readonly db: Db;
-  readonly cache: AdviceCache;
-}
+/** With what the server asks for advice. */
+export type AdviseCtx = Ctx & Pick<ServerCtx, 'adviceCache'>;
 
 /** Who asks, and what its calls are found by: their keys begin with `owner`. */
 export interface Asker {
@@ -62,7 +60,10 @@ function digestOf(level: number, request: AdviseRequest, isWhole: boolean): Buff
 }
 
 /** What is left for the next call. */
-export async function readLeft(db: Db, { projectId, owner, maxUsd }: Asker): Promise<number | null> {
+export async function readLeft(
+  { db }: Pick<Ctx, 'db'>,
+  { projectId, owner, maxUsd }: Asker,
+): Promise<number | null> {
   if (maxUsd === null) return null;
   const { cost_nano, reserved_nano } = await readCallCost(db, projectId, owner);
   const left = toNanoUsd(maxUsd) - BigInt(cost_nano) - BigInt(reserved_nano);
@@ -83,27 +84,23 @@ export function toCallError(end: FailedEnd): AppError {
 }
 
 /** @throws AppError of the routing table, when no answer is to be had for now */
-export type AdviseOnce = (asker: Asker, request: AdviseRequest) => Promise<LevelAdvice>;
-
-export function createAdviseOnce(dependencies: AdviseDependencies): AdviseOnce {
-  const { db, cache } = dependencies;
-  return async (asker, request) => {
-    const level = effectiveLevel({
-      from_level: request.from_level,
-      fingerprint: fingerprintOf(request.error),
-      history: request.escalation_history.map(({ error }) => fingerprintOf(error)),
-    });
-    if (level === humanLevel) return humanAdvice('this error was seen too often');
-    const { projectId } = asker;
-    const digest = digestOf(level, request, true);
-    const question = { projectId, digest, leftUsd: await readLeft(db, asker), signal: asker.signal };
-    const advice = await cache.answer(question, (signal) =>
-      climb(dependencies, { asker: { ...asker, signal }, request }, level),
-    );
-    const plain = digestOf(level, request, false);
-    if (advice.from_level !== humanLevel && !plain.equals(digest)) await cache.keep(projectId, plain, advice);
-    return advice;
-  };
+export async function adviseOnce(ctx: AdviseCtx, asker: Asker, request: AdviseRequest): Promise<LevelAdvice> {
+  const level = effectiveLevel({
+    from_level: request.from_level,
+    fingerprint: fingerprintOf(request.error),
+    history: request.escalation_history.map(({ error }) => fingerprintOf(error)),
+  });
+  if (level === humanLevel) return humanAdvice('this error was seen too often');
+  const { projectId } = asker;
+  const digest = digestOf(level, request, true);
+  const question = { projectId, digest, leftUsd: await readLeft(ctx, asker), signal: asker.signal };
+  const advice = await ctx.adviceCache.answer(question, (signal) =>
+    climb(ctx, { asker: { ...asker, signal }, request }, level),
+  );
+  const plain = digestOf(level, request, false);
+  if (advice.from_level !== humanLevel && !plain.equals(digest))
+    await ctx.adviceCache.keep(projectId, plain, advice);
+  return advice;
 }
 
 interface AskedAdvice {
@@ -112,13 +109,9 @@ interface AskedAdvice {
 }
 
 /** The lowest level from `from` on that answers. */
-async function climb(
-  dependencies: AdviseDependencies,
-  asked: AskedAdvice,
-  from: number,
-): Promise<FoundAdvice> {
+async function climb(ctx: Ctx, asked: AskedAdvice, from: number): Promise<FoundAdvice> {
   for (let level = from; level <= topLevel; level++) {
-    const end = await askLevel(dependencies, asked, level);
+    const end = await askLevel(ctx, asked, level);
     if (end.kind === 'advised') {
       const { kind: _, ...answer } = end;
       return { advice: { ...answer, from_level: level }, isKept: true };
@@ -135,16 +128,12 @@ async function climb(
 }
 
 /** A model that answered nonsense is asked once more. */
-async function askLevel(
-  dependencies: AdviseDependencies,
-  { asker, request }: AskedAdvice,
-  level: number,
-): Promise<AdviceEnd> {
+async function askLevel(ctx: Ctx, { asker, request }: AskedAdvice, level: number): Promise<AdviceEnd> {
   const ask = async (invalid: string | null): Promise<AdviceEnd> => {
-    const leftUsd = await readLeft(dependencies.db, asker);
+    const leftUsd = await readLeft(ctx, asker);
     const key = `${asker.owner}.advise.${level}${invalid === null ? '' : '.again'}`;
     const call = { projectId: asker.projectId, key, leftUsd, round: 1, signal: asker.signal };
-    return askAdvisor(dependencies, call, { level, facts: factsOf(request, invalid) });
+    return askAdvisor(ctx, call, { level, facts: factsOf(request, invalid) });
   };
   const end = await ask(null);
   return end.kind === 'failed' && end.class === 'malformed' ? ask(end.error.message) : end;

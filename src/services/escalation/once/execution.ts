@@ -13,26 +13,20 @@ import { historyTextOf } from '../../../core/ladder/error-text.ts';
 import type { LevelExecution } from '../../../core/ladder/execute-correction.ts';
 import { exhaustedText, humanLevel, labelOf, reviewDueMs, topLevel } from '../../../core/ladder/levels.ts';
 import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
-import { noTelemetry, type Telemetry } from '../../../core/telemetry/telemetry.ts';
-import type { Db } from '../../../db/connect.ts';
 import { readCallCost, readUnixTime } from '../../../db/escalation/escalation-transition.ts';
 import { findSkill } from '../../../db/skill.ts';
 import { AppError } from '../../../errors/app-error.ts';
+import type { Ctx } from '../../context.ts';
 import { openReview } from '../../reviews/opening.ts';
 import { learnSkill } from '../../skills/learning.ts';
 import { toSkill } from '../../skills/stored-skill.ts';
 import { recordSkillUses } from '../../skills/use.ts';
 import { activeSkillsOf, skillUsesOf } from '../ladder/learning.ts';
 import { fingerprintOf, modelSpecOf } from '../ladder/stored-ladder.ts';
-import type { ExecuteJob, LadderJob } from '../levels/execution.ts';
-import { hasModel, type ModelDependencies } from '../levels/model-question.ts';
-import { type AdviseOnce, type Asker, readLeft, toCallError } from './advice.ts';
+import { executeJob, type LadderJob } from '../levels/execution.ts';
+import { hasModel } from '../levels/model-question.ts';
+import { type AdviseCtx, type Asker, adviseOnce, readLeft, toCallError } from './advice.ts';
 import type { LevelAdvice } from './advice-cache.ts';
-
-interface AnswerDependencies {
-  readonly db: Db;
-  readonly adviseOnce: AdviseOnce;
-}
 
 /** One call of `/execute`. */
 interface ExecuteCall {
@@ -42,7 +36,7 @@ interface ExecuteCall {
   readonly vouches: boolean;
 }
 
-async function costOf(db: Db, { projectId, owner }: Asker): Promise<number> {
+async function costOf({ db }: Ctx, { projectId, owner }: Asker): Promise<number> {
   return fromNanoUsd(BigInt((await readCallCost(db, projectId, owner)).cost_nano));
 }
 
@@ -55,12 +49,12 @@ function factsOf(execution: LevelExecution) {
 
 /** Opens a review. */
 async function answerHuman(
-  { db }: Pick<AnswerDependencies, 'db'>,
+  ctx: Ctx,
   { asker, request }: ExecuteCall,
   { why, kind = 'escalation' }: { readonly why: string; readonly kind?: ReviewKind },
 ): Promise<ExecuteAnswer> {
   const { job_type, prompt, context, escalation_history, escalation_advice } = request;
-  const { review_id } = await openReview(db, {
+  const { review_id } = await openReview(ctx.db, {
     project_id: asker.projectId,
     kind,
     due_in_ms: reviewDueMs('standard'),
@@ -81,19 +75,19 @@ async function answerHuman(
     review_id,
     model_spec: modelSpecOf(humanLevel),
     active_skills: [],
-    cost_usd: await costOf(db, asker),
+    cost_usd: await costOf(ctx, asker),
   };
 }
 
 /** Null: none is to be had for now; the caller asks `/advise` later. */
 async function adviseAfter(
-  { adviseOnce }: AnswerDependencies,
+  ctx: AdviseCtx,
   { asker, request }: ExecuteCall,
   failed: EscalationAttempt,
 ): Promise<LevelAdvice | null> {
   const { job_type, prompt, context, signals, repo_context = '', escalation_advice } = request;
   try {
-    return await adviseOnce(asker, {
+    return await adviseOnce(ctx, asker, {
       from_level: failed.level + 1,
       job_type,
       error: failed.error,
@@ -111,16 +105,16 @@ async function adviseAfter(
 }
 
 async function answerFailure(
-  dependencies: AnswerDependencies,
+  ctx: AdviseCtx,
   call: ExecuteCall,
   { execution, failure }: { readonly execution: LevelExecution; readonly failure: Failure },
 ): Promise<ExecuteAnswer> {
   const { level } = execution;
   const error = historyTextOf(failure);
-  const attempted_at = await readUnixTime(dependencies.db);
+  const attempted_at = await readUnixTime(ctx.db);
   const failed = { level, label: labelOf(level), attempted_at, error };
-  if (level >= topLevel) return answerExhausted(dependencies, call, failed);
-  const advice = await adviseAfter(dependencies, call, failed);
+  if (level >= topLevel) return answerExhausted(ctx, call, failed);
+  const advice = await adviseAfter(ctx, call, failed);
   const isHuman = advice?.from_level === humanLevel;
   const next =
     advice === null || isHuman
@@ -136,38 +130,38 @@ async function answerFailure(
     attempt: failed,
     ...(isHuman ? { new_level: humanLevel } : next),
     ...factsOf(execution),
-    cost_usd: await costOf(dependencies.db, call.asker),
+    cost_usd: await costOf(ctx, call.asker),
   };
 }
 
 /** The loop of the specification stops here: a person is asked, who sees this failure too. */
 async function answerExhausted(
-  dependencies: AnswerDependencies,
+  ctx: AdviseCtx,
   { request, ...call }: ExecuteCall,
   attempt: EscalationAttempt,
 ): Promise<ExecuteAnswer> {
   const escalation_history = [...request.escalation_history, attempt];
   const asking = { ...call, request: { ...request, escalation_history } };
-  return { ...(await answerHuman(dependencies, asking, { why: 'no level is left to try' })), attempt };
+  return { ...(await answerHuman(ctx, asking, { why: 'no level is left to try' })), attempt };
 }
 
 async function answerSuccess(
-  { db }: Pick<AnswerDependencies, 'db'>,
+  ctx: Ctx,
   call: ExecuteCall,
   { execution, result }: { readonly execution: LevelExecution; readonly result: Json },
 ): Promise<ExecuteAnswer> {
-  const skill = execution.solved_by === null ? await learn(db, call) : null;
+  const skill = execution.solved_by === null ? await learn(ctx, call) : null;
   return {
     success: true,
     result,
     ...(skill === null ? {} : { skill_candidate: skill }),
     ...factsOf(execution),
-    cost_usd: await costOf(db, call.asker),
+    cost_usd: await costOf(ctx, call.asker),
   };
 }
 
 /** The last advice as a skill for the error that it answered. */
-async function learn(db: Db, { asker, request, vouches }: ExecuteCall): Promise<Skill | null> {
+async function learn({ db }: Ctx, { asker, request, vouches }: ExecuteCall): Promise<Skill | null> {
   const { projectId } = asker;
   const { job_type, signals, escalation_history, escalation_advice } = request;
   const advice = escalation_advice.at(-1);
@@ -191,15 +185,6 @@ async function learn(db: Db, { asker, request, vouches }: ExecuteCall): Promise<
   return row === undefined ? null : toSkill(row);
 }
 
-interface ExecuteOnceDependencies extends AnswerDependencies, Pick<ModelDependencies, 'fleet'> {
-  readonly executeJob: ExecuteJob;
-  /** Default: nobody is told. */
-  readonly telemetry?: Telemetry;
-}
-
-/** @throws AppError of the routing table, when the level could not be asked */
-type ExecuteOnce = (call: ExecuteCall) => Promise<ExecuteAnswer>;
-
 function toJob({ projectId }: Asker, request: ExecuteRequest): LadderJob {
   return {
     project_id: projectId,
@@ -216,68 +201,58 @@ function toJob({ projectId }: Asker, request: ExecuteRequest): LadderJob {
 }
 
 /** The level, or the next one above it that has a model; 5 when none has. */
-function findLevel(dependencies: Pick<ModelDependencies, 'fleet'>, from: number): number {
+function findLevel(ctx: Ctx, from: number): number {
   if (from === 0) return 0;
-  for (let level = from; level <= topLevel; level++) if (hasModel(dependencies, level)) return level;
+  for (let level = from; level <= topLevel; level++) if (hasModel(ctx, level)) return level;
   return humanLevel;
 }
 
 /** A model that answered nonsense is asked once more. */
-async function attempt(
-  { db, executeJob }: ExecuteOnceDependencies,
-  { asker, request }: ExecuteCall,
-  level: number,
-): Promise<LevelExecution> {
+async function attempt(ctx: Ctx, { asker, request }: ExecuteCall, level: number): Promise<LevelExecution> {
   const job = toJob(asker, request);
   const run = async (malformed: string | null): Promise<LevelExecution> => {
     const key = `${asker.owner}.execute${malformed === null ? '' : '.again'}`;
-    const call = { ...asker, key, leftUsd: await readLeft(db, asker), round: 1 };
-    return executeJob({ ...job, malformed }, level, call);
+    const call = { ...asker, key, leftUsd: await readLeft(ctx, asker), round: 1 };
+    return executeJob(ctx, { ...job, malformed }, { level, call });
   };
   const first = await run(null);
   const { end } = first;
   return end.kind === 'failed' && end.class === 'malformed' ? run(historyTextOf(end.error)) : first;
 }
 
-export function createExecuteOnce(dependencies: ExecuteOnceDependencies): ExecuteOnce {
-  const { telemetry = noTelemetry } = dependencies;
-  return async (call) => {
-    const { asker, request } = call;
-    const level = findLevel(dependencies, request.level);
-    if (level === humanLevel) {
-      const why = request.level === humanLevel ? 'it asks for one' : 'no model is there';
-      return answerHuman(dependencies, call, { why });
-    }
-    const execution = await attempt(dependencies, call, level);
-    const uses = skillUsesOf(execution, request);
-    const { projectId: project_id } = asker;
-    await recordSkillUses(dependencies.db, { project_id, occasion: null, uses }, openReview);
-    for (const { outcome } of uses) telemetry.metrics.add('skill_uses_total', { outcome });
-    return answer(dependencies, call, execution);
-  };
+/** @throws AppError of the routing table, when the level could not be asked */
+export async function executeOnce(ctx: AdviseCtx, call: ExecuteCall): Promise<ExecuteAnswer> {
+  const { asker, request } = call;
+  const level = findLevel(ctx, request.level);
+  if (level === humanLevel) {
+    const why = request.level === humanLevel ? 'it asks for one' : 'no model is there';
+    return answerHuman(ctx, call, { why });
+  }
+  const execution = await attempt(ctx, call, level);
+  const uses = skillUsesOf(execution, request);
+  const { projectId: project_id } = asker;
+  await recordSkillUses(ctx.db, { project_id, occasion: null, uses }, openReview);
+  for (const { outcome } of uses) ctx.telemetry.metrics.add('skill_uses_total', { outcome });
+  return answer(ctx, call, execution);
 }
 
-function answer(
-  dependencies: ExecuteOnceDependencies,
-  call: ExecuteCall,
-  execution: LevelExecution,
-): Promise<ExecuteAnswer> {
+function answer(ctx: AdviseCtx, call: ExecuteCall, execution: LevelExecution): Promise<ExecuteAnswer> {
   const { end } = execution;
   switch (end.kind) {
     case 'succeeded':
-      return answerSuccess(dependencies, call, { execution, result: end.result ?? null });
+      return answerSuccess(ctx, call, { execution, result: end.result ?? null });
     case 'no_template':
     case 'gave_up':
-      return answerFailure(dependencies, call, { execution, failure: end.error });
+      return answerFailure(ctx, call, { execution, failure: end.error });
     case 'unavailable':
-      return answerHuman(dependencies, call, { why: 'no model is there' });
+      return answerHuman(ctx, call, { why: 'no model is there' });
     case 'interrupted':
       throw toCallError({ kind: 'interrupted' });
     case 'failed':
       if (end.class === 'config') {
-        return answerHuman(dependencies, call, { why: historyTextOf(end.error), kind: 'ops' });
+        return answerHuman(ctx, call, { why: historyTextOf(end.error), kind: 'ops' });
       }
       if (end.class !== 'real' && end.class !== 'malformed') throw toCallError(end);
-      return answerFailure(dependencies, call, { execution, failure: end.error });
+      return answerFailure(ctx, call, { execution, failure: end.error });
   }
 }

@@ -58,7 +58,7 @@ async function delayAt(ageS: number): Promise<number | null> {
     .where({ project_id })
     .update({ created_at: db.raw(`clock_timestamp() - ? * interval '1 second'`, [ageS]) });
   const row = (await readEscalation(db, escalation_id)) as EscalationRow;
-  const delay = await waitForLeader(db, { row, ladder: readLadder(row), now: await readUnixTime(db) });
+  const delay = await waitForLeader({ db }, { row, ladder: readLadder(row), now: await readUnixTime(db) });
   const after = await readEscalation(db, escalation_id);
   expect(after?.leader_id).toBe(delay === null ? null : leader_id);
   return delay;
@@ -89,7 +89,7 @@ it('does not wait for a ladder that begins only when a paused run goes on', asyn
   const leader = await fail(project_id, { run_id, step_id: 'a', item: 0 });
   const row = (await readEscalation(db, await fail(project_id))) as EscalationRow;
   const now = await readUnixTime(db);
-  const look = () => waitForLeader(db, { row, ladder: readLadder(row), now });
+  const look = () => waitForLeader({ db }, { row, ladder: readLadder(row), now });
   expect(await look()).not.toBeNull();
   await db('run').where({ run_id }).update({ state: 'paused' });
   expect(await look()).toBeNull();

@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type CancelSignal, CancelSource } from '../../../../src/core/cancellation.ts';
 import { connectDatabase, type Db } from '../../../../src/db/connect.ts';
+import { createKeyRenewer, type KeyRenewer } from '../../../../src/services/calls/open-calls.ts';
 import {
   type AdviceCache,
   createAdviceCache,
@@ -14,13 +15,15 @@ import { waitFor } from '../../../support/wait.ts';
 let database: TestDatabase;
 let db: Db;
 let cache: AdviceCache;
+let keyRenewer: KeyRenewer;
 beforeAll(async () => {
   database = await createTestDatabase();
   db = connectDatabase(database.url, 4);
-  cache = createAdviceCache({ db, logger: pino({ level: 'silent' }) });
+  keyRenewer = createKeyRenewer({ db, logger: pino({ level: 'silent' }) });
+  cache = createAdviceCache({ db, keyRenewer });
 });
 afterAll(async () => {
-  cache.stop();
+  keyRenewer.stop();
   await db.destroy();
   await database.drop();
 });

@@ -1,0 +1,57 @@
+/**
+ * What a process holds of calls that somebody waits for: the calls under way, which it settles before it stops, and
+ * the Idempotency-Keys of those that it makes.
+ */
+import type { Logger } from 'pino';
+import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
+import type { Db } from '../../db/connect.ts';
+import { type KeyHold, renewKeys } from '../../db/idempotency.ts';
+import { createLeaseRenewer, type LeaseRenewer } from '../delivery/lease-renewer.ts';
+
+export interface OpenCalls {
+  /** @param leaving stops when nobody wants the result any more: the call is cancelled. Null: it goes on */
+  run<Result>(leaving: CancelSignal | null, work: (signal: CancelSignal) => Promise<Result>): Promise<Result>;
+  /** Abandons what is under way; resolves when all of it has ended. */
+  close(): Promise<void>;
+}
+
+/** Calls under way in this process, so that it can stop without leaving one behind that is not settled. */
+export function createOpenCalls(): OpenCalls {
+  const open = new Map<CancelSource, Promise<unknown>>();
+  let isClosed = false;
+  return {
+    run: async (leaving, work) => {
+      const own = new CancelSource();
+      const stopListening = leaving === null ? null : onCancel(leaving, () => own.abort('cancelled'));
+      if (isClosed) own.abort('abandoned');
+      const task = work(own);
+      open.set(own, task);
+      try {
+        return await task;
+      } finally {
+        open.delete(own);
+        stopListening?.();
+      }
+    },
+    close: async () => {
+      isClosed = true;
+      for (const own of open.keys()) own.abort('abandoned');
+      await Promise.allSettled(open.values());
+    },
+  };
+}
+
+export type KeyRenewer = LeaseRenewer<KeyHold>;
+
+/** A key that is not renewed for 10 s may be taken over. */
+const keyRenewalMs = 2_500;
+
+export function createKeyRenewer({ db, logger }: { readonly db: Db; readonly logger: Logger }): KeyRenewer {
+  return createLeaseRenewer<KeyHold>({
+    renew: (held) => renewKeys(db, held),
+    idOf: ({ holder }) => holder,
+    intervalMs: keyRenewalMs,
+    retryMs: keyRenewalMs,
+    logger,
+  });
+}
