@@ -10,6 +10,7 @@ import type { Logger } from 'pino';
 import { within } from '../core/pacing.ts';
 import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { AppError } from '../errors/app-error.ts';
+import { isStillValid } from '../services/access/verified-keys.ts';
 import type { ServerCtx } from '../services/context.ts';
 import { sendAnswer } from './answer.ts';
 import { authenticate, watchRevocations } from './authentication.ts';
@@ -34,7 +35,7 @@ import type { RawCall, Route } from './route.ts';
 import { createRoutes } from './routes.ts';
 
 interface MountOptions {
-  readonly access: ServerCtx['access'];
+  readonly server: ServerCtx;
   readonly config: ApiConfig;
   readonly limits: RateLimits;
   readonly closing: AbortSignal;
@@ -141,11 +142,11 @@ export interface App {
 export function createApp({ ctx, config, logger, consoleFolder, telemetry = noTelemetry }: AppOptions): App {
   const draining = createDraining();
   const { closing } = draining;
-  watchRevocations(draining, ctx.access);
+  watchRevocations(draining, (key) => isStillValid(ctx, key));
   const console = consoleFolder === undefined ? undefined : createConsoleFiles(consoleFolder);
   const routes = createRoutes(ctx, { config, closing, console });
   const limits = createRateLimits(config, () => performance.now());
-  const router = mountRoutes(routes, { access: ctx.access, config, limits, closing });
+  const router = mountRoutes(routes, { server: ctx, config, limits, closing });
   const koa = new Koa<RequestState>();
   koa.on('error', (err: unknown) => logger.debug({ err }, 'answer cut off'));
   koa

@@ -6,15 +6,14 @@ import { createWebhookSender, type WebhookSender } from '../clients/webhook-send
 import type { Config } from '../config.ts';
 import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { connectDatabase, type Db } from '../db/connect.ts';
-import { createAccessService } from '../services/access/access-service.ts';
-import { createAuditService } from '../services/access/audit-service.ts';
-import { createSignInService, readSignInSettings, type SignInService } from '../services/access/sign-in.ts';
+import { createPersonChecks } from '../services/access/person-session.ts';
+import { createSignIn, readSignInSettings, type SignIn } from '../services/access/sign-in.ts';
+import { createVerifiedKeys } from '../services/access/verified-keys.ts';
 import { createCacheService } from '../services/cache/cache-service.ts';
 import { createCallService } from '../services/calls/call-service.ts';
 import type { ServerCtx } from '../services/context.ts';
-import { createErasureService } from '../services/erasure/erasure-service.ts';
 import { createEscalationService } from '../services/escalation/escalation-service.ts';
-import { createHealthService, databaseMs } from '../services/health-service.ts';
+import { createHealthQuestions, databaseMs } from '../services/health-service.ts';
 import { createJobService } from '../services/jobs.ts';
 import { createMoneyService } from '../services/money/money-service.ts';
 import { createAliasService } from '../services/pipelines/pipeline-service.ts';
@@ -32,8 +31,7 @@ import { createSkillService } from '../services/skills/skill-service.ts';
 import { createRunFrames } from '../services/stream/frames.ts';
 import { createStreamFeed } from '../services/stream/stream-feed.ts';
 import { createStreamService } from '../services/stream/stream-service.ts';
-import { createWebLinks } from '../services/web-links.ts';
-import { createWebhookService } from '../services/webhooks/webhook-service.ts';
+import type { WebPlaces } from '../services/web-links.ts';
 import {
   consoleUrlOf,
   createFoundation,
@@ -48,20 +46,14 @@ import {
 } from './foundation.ts';
 import { createKeeping, createOutbox, type RunningOutbox } from './maintenance.ts';
 
-interface SignInTools {
-  readonly db: Db;
-  readonly logger: Logger;
-  readonly publicUrl: () => string;
-}
-
 /** Null: no provider is configured. @throws Error for a configuration that is wrong */
-async function createSignIn(config: Config, tools: SignInTools): Promise<SignInService | null> {
+async function configureSignIn(config: Config): Promise<SignIn | null> {
   const settings = await readSignInSettings(config);
   if (settings === null) return null;
   const { issuer, clientId, clientSecret, rules, name } = settings;
   const { OIDC_SCOPES: scopes, OIDC_GROUPS_CLAIM: groupsClaim, OIDC_RECHECK_S: recheckS } = config;
   const provider = createOpenIdProvider({ issuer, clientId, clientSecret, scopes, groupsClaim });
-  return createSignInService({ ...tools, provider, rules, name, clientSecret, recheckS });
+  return createSignIn(provider, { rules, name, clientSecret, recheckS });
 }
 
 interface Base {
@@ -81,8 +73,12 @@ interface Base {
   readonly consoleUrl: () => string;
 }
 
-function linksTo({ TEMPORAL_UI_URL }: Config, { namespace }: Temporal, consoleUrl: () => string) {
-  return createWebLinks({ temporalUiUrl: TEMPORAL_UI_URL, consoleUrl, namespace });
+function webPlaces({
+  config,
+  temporal,
+  consoleUrl,
+}: Pick<Base, 'config' | 'temporal' | 'consoleUrl'>): WebPlaces {
+  return { temporalUiUrl: config.TEMPORAL_UI_URL, consoleUrl, namespace: temporal.namespace };
 }
 
 /** Runs, and what becomes one: definitions, plans, schedules. */
@@ -102,7 +98,7 @@ function createRunServices({ config, logger, foundation, ...base }: Base) {
     historyDb: base.historyDb,
     delivery: outbox.runs,
     feed: events,
-    web: linksTo(config, temporal, consoleUrl),
+    web: webPlaces({ config, temporal, consoleUrl }),
     submitRun: createSubmitRun(intake),
     submitRuns: createSubmitRuns(intake),
     reruns: createRerunRun({ ...intake, media }),
@@ -143,7 +139,7 @@ function createCallServices({ config, logger, foundation, router, temporal, outb
     vet: vetter.vet,
     startSoon: outbox.escalations.startSoon,
     telemetry: foundation.telemetry,
-    web: linksTo(config, temporal, consoleUrl),
+    web: webPlaces({ config, temporal, consoleUrl }),
   });
   const checkDecision = createCheckDecision({ db, fleet, validator, contexts });
   return {
@@ -160,28 +156,14 @@ function createCallServices({ config, logger, foundation, router, temporal, outb
   };
 }
 
-/** Who may come in, what it cost, and how the process fares. */
-function createOfficeServices({
-  config,
-  foundation: { db, registry, policy },
-  webhookSender: sender,
-  temporal: { workflows },
-  healthDb,
-  historyDb,
-  publicUrl,
-}: Base) {
-  const keyEnvironment = config.CAPSTAN_MODE === 'production' ? 'live' : 'dev';
+/** What administrators look at. */
+function createOfficeServices({ foundation: { db, registry }, historyDb }: Base) {
   return {
-    access: createAccessService(db, { keyEnvironment, publicUrl }),
-    erasures: createErasureService(db),
-    audit: createAuditService(historyDb),
     registry,
     publishers: createPublisherService(db),
     skills: createSkillService(db),
     cache: createCacheService(db),
-    webhooks: createWebhookService({ db, policy, sender }),
     money: createMoneyService(db, historyDb),
-    health: createHealthService({ ownDb: healthDb, workflows, now: () => performance.now() }),
   };
 }
 
@@ -208,8 +190,8 @@ function connectAside({ DATABASE_URL, DATABASE_HISTORY_POOL }: Config): Pick<Bas
   };
 }
 
-function createServices(base: Base, signIn: SignInService | null) {
-  const { config, temporal, consoleUrl } = base;
+function createServices(base: Base, signIn: SignIn | null) {
+  const { healthDb, temporal } = base;
   const runs = createRunServices(base);
   const calls = createCallServices(base);
   const ctx: ServerCtx = {
@@ -221,7 +203,9 @@ function createServices(base: Base, signIn: SignInService | null) {
     ...runs.services,
     ...calls.services,
     signIn,
-    web: linksTo(config, temporal, consoleUrl),
+    verifiedKeys: createVerifiedKeys(),
+    health: createHealthQuestions({ healthDb, workflows: temporal.workflows }, () => performance.now()),
+    web: webPlaces(base),
   };
   const close = async (): Promise<void> => {
     await calls.close();
@@ -245,8 +229,9 @@ export async function createServerRuntime(
   const webhookSender = createWebhookSender(foundation.guard);
   const media = await createMedia(config, db);
   const tools = { db, logger, registry, outbox, webhookSender };
-  const signIn = await createSignIn(config, { db, logger, publicUrl });
-  const parts = { ...temporal, ...telemetry, ...tools, media: media.library, signIn };
+  const signIn = await configureSignIn(config);
+  const personChecks = signIn === null ? null : createPersonChecks({ db, logger }, signIn);
+  const parts = { ...temporal, ...telemetry, ...tools, media: media.library, personChecks };
   const keeping = createKeeping(config, parts);
   const dbs = connectAside(config);
   const base = { config, foundation, router, temporal, media, ...dbs, ...tools, publicUrl, consoleUrl };
@@ -259,7 +244,7 @@ export async function createServerRuntime(
       router.finish();
       await close();
       await keeping.stop();
-      await signIn?.close();
+      await personChecks?.settled();
       await webhookSender.close();
       await outbox.settled();
       await router.close();

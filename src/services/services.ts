@@ -1,12 +1,7 @@
 /** What the API works with: every use case, wired once by the composition root. */
-import type { AccessService } from './access/access-service.ts';
-import type { AuditService } from './access/audit-service.ts';
-import type { SignInService } from './access/sign-in.ts';
 import type { CacheService } from './cache/cache-service.ts';
 import type { CallService } from './calls/call-service.ts';
-import type { ErasureService } from './erasure/erasure-service.ts';
 import type { EscalationService } from './escalation/escalation-service.ts';
-import type { HealthService } from './health-service.ts';
 import type { JobService } from './jobs.ts';
 import type { DirectMedia } from './media/direct-media.ts';
 import type { MediaLibrary } from './media/media-library.ts';
@@ -22,14 +17,8 @@ import type { RunService } from './runs/run-service.ts';
 import type { ScheduleService } from './schedules/schedule-service.ts';
 import type { SkillService } from './skills/skill-service.ts';
 import type { StreamService } from './stream/stream-service.ts';
-import type { WebhookService } from './webhooks/webhook-service.ts';
 
 export interface Services {
-  readonly access: AccessService;
-  readonly erasures: ErasureService;
-  /** Null: no provider is configured. */
-  readonly signIn: SignInService | null;
-  readonly audit: AuditService;
   readonly registry: Pick<RegistryService, 'register' | 'heartbeat' | 'deregister' | 'list' | 'get'>;
   readonly publishers: PublisherService;
   readonly calls: Pick<CallService, 'exec'>;
@@ -48,7 +37,5 @@ export interface Services {
   readonly escalations: Pick<EscalationService, 'create' | 'get' | 'execute' | 'advise'>;
   readonly reviews: ReviewService;
   readonly skills: SkillService;
-  readonly webhooks: WebhookService;
   readonly money: MoneyService;
-  readonly health: HealthService;
 }

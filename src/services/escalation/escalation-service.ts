@@ -28,7 +28,7 @@ import { createPresentSpecs, type SpecDependencies } from '../registry/specs.ts'
 import type { RunContexts } from '../run-data/run-context.ts';
 import { isAdmin } from '../skills/stored-skill.ts';
 import { createSkillMatcher } from '../skills/use.ts';
-import type { WebLink, WebLinks } from '../web-links.ts';
+import { linksToEscalation, type WebLink, type WebPlaces } from '../web-links.ts';
 import { openLadderOfJob } from './ladder/opening.ts';
 import { createExecuteJob } from './levels/execution.ts';
 import { createAnswerReader } from './levels/model-answer.ts';
@@ -88,7 +88,7 @@ interface EscalationDependencies extends SpecDependencies, ModelDependencies {
   /** Starts the workflow of a ladder by itself, in the background. */
   readonly startSoon: (escalationId: string) => void;
   readonly logger: Logger;
-  readonly web: WebLinks;
+  readonly web: WebPlaces;
   /** Default: nobody is told. */
   readonly telemetry?: Telemetry;
 }
@@ -113,8 +113,12 @@ async function findLink(
 ): Promise<WebLink> {
   const run = run_id === null ? null : await readRunRef(db, run_id);
   if (run === null || step_id === null)
-    return web.ofEscalation(escalation_id, aloneWorkflowId(escalation_id));
-  return web.ofEscalation(escalation_id, ladderWorkflowId(run, { step_id, item: item ?? 0, round: 1 }));
+    return linksToEscalation({ web }, escalation_id, aloneWorkflowId(escalation_id));
+  return linksToEscalation(
+    { web },
+    escalation_id,
+    ladderWorkflowId(run, { step_id, item: item ?? 0, round: 1 }),
+  );
 }
 
 export function createEscalationService(dependencies: EscalationDependencies): EscalationService {

@@ -60,7 +60,7 @@ async function look(recheckS = 0): Promise<void> {
   const client = { clientId: 'capstan', clientSecret: 'secret', scopes: 'openid', groupsClaim: 'groups' };
   const { renew } = createOpenIdProvider({ issuer: provider.issuer, ...client });
   const logger = pino({ level: 'silent' });
-  const checks = createPersonChecks({ db, provider: { renew }, rules, recheckS, logger, tokens });
+  const checks = createPersonChecks({ db, logger }, { provider: { renew }, rules, recheckS, tokens });
   checks.begin();
   await checks.settled();
 }
