@@ -1,8 +1,10 @@
 /**
- * Keys, and the keys that they make. A key acts only within the projects it is bound to, `admin` keys included. K1: a key holds no project and no scope that the key which made it lacks, and
- * ends no later. K2: it is revoked with it. K3: it is listed and revoked by every admin key with which it shares a
- * project; one that may do what concerns all projects, by such a one only. K4: its secret is renewed by itself and
- * by the keys above it only, because who renews it knows the new one.
+ * Keys, and the keys that they make. A key acts only within the projects it is bound to, `admin` keys included.
+ *
+ * K1: a key holds no project and no scope that the key which made it lacks, and ends no later. K2: it is revoked with
+ * it. K3: it is listed and revoked by every admin key with which it shares a project; one that may do what concerns all
+ * projects, by such a one only. K4: its secret is renewed by itself and by the keys above it only, because who renews it
+ * knows the new one.
  */
 
 import type { Config } from '../../config.ts';
@@ -142,13 +144,7 @@ export async function revokeKey(
   caller: Caller,
   keyId: string,
 ): Promise<KeyRevoked> {
-  const revoked = await revokeIn(db, caller, keyId);
-  forgetKeys(verifiedKeys, revoked.key_ids);
-  return revoked;
-}
-
-function revokeIn(db: Db, caller: Caller, keyId: string): Promise<KeyRevoked> {
-  return db.transaction(async (trx) => {
+  const ended = await db.transaction(async (trx) => {
     await lockKeys(trx);
     const row = await findKeyOf(trx, keyId, caller.projects);
     if (row === null) throw new AppError('not_found', `no key ${keyId}`);
@@ -170,11 +166,13 @@ function revokeIn(db: Db, caller: Caller, keyId: string): Promise<KeyRevoked> {
       going_on: { webhooks: [...webhooks], schedules: [...schedules] },
     };
   });
+  forgetKeys(verifiedKeys, ended.key_ids);
+  return ended;
 }
 
 /**
- * The former secret works for `overlapS` more. A key renews itself by its present secret alone: whoever has only a session of it, or a secret that was to end, would
- * have it for good.
+ * The former secret works for `overlapS` more. A key renews itself by its present secret alone: whoever has only a session
+ * of it, or a secret that was to end, would have it for good.
  *
  * @throws AppError `forbidden` then, `not_found` when the key is not the caller or below it, or does not work any more, or is
  * a person

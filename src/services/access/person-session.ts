@@ -86,7 +86,7 @@ async function open(
 
 /** @returns its secret */
 export function openPersonSession(
-  db: Db,
+  { db }: Pick<Ctx, 'db'>,
   signIn: PersonSignIn,
 ): Promise<{ readonly secret: string } | SignInRefused> {
   const { identity } = signIn;

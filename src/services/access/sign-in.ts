@@ -87,7 +87,7 @@ export async function beginSignIn(
   return { url: begun.url, kept: proofs.write({ ...begun.proof, until }).toString('base64url') };
 }
 
-/** @param back query: of the address at which the browser came back. @returns the secret of the new session */
+/** By the query of the address at which the browser came back, and what it has kept. @returns the secret of the new session */
 export async function finishSignIn(
   ctx: Pick<ServerCtx, 'db' | 'publicUrl' | 'logger'>,
   { provider, rules, proofs, tokens }: SignIn,
@@ -100,7 +100,7 @@ export async function finishSignIn(
   const identity = await provider.finish(answer, proof);
   if ('refused' in identity) return refuseSignIn(ctx, identity);
   const { idToken, refreshToken } = identity;
-  const opened = await openPersonSession(ctx.db, {
+  const opened = await openPersonSession(ctx, {
     identity,
     rules,
     signIn: hash('sha256', proof.state, 'buffer'),

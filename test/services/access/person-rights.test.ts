@@ -46,7 +46,7 @@ function idOf({ email }: Identity): string {
 
 function signIn(identity: Identity) {
   const signIn = hash('sha256', randomUUID(), 'buffer');
-  return openPersonSession(db, { identity, rules, signIn, tokens: tokens.write(identity) });
+  return openPersonSession({ db }, { identity, rules, signIn, tokens: tokens.write(identity) });
 }
 
 /** As a process knows the person that has answered them lately. */

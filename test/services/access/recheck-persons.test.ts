@@ -52,7 +52,7 @@ beforeEach(async () => {
   const who = { issuer: provider.issuer, subject, name: 'Anna', email: null, groups: ['viewers'], sid: null };
   const identity = { ...who, idToken: null, refreshToken: current };
   const signIn = hash('sha256', randomUUID(), 'buffer');
-  await openPersonSession(db, { identity, rules, signIn, tokens: tokens.write(identity) });
+  await openPersonSession({ db }, { identity, rules, signIn, tokens: tokens.write(identity) });
 });
 
 /** Asks about every session that was not asked about for so long. */

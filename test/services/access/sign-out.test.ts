@@ -37,7 +37,7 @@ beforeEach(async () => {
   const who = { issuer: provider.issuer, subject: 'anna', name: 'Anna', email: null, groups: ['viewers'] };
   const identity = { ...who, sid: 'here', idToken: null, refreshToken: null };
   const begun = hash('sha256', randomUUID(), 'buffer');
-  await openPersonSession(db, { identity, rules, signIn: begun, tokens: Buffer.from('sealed') });
+  await openPersonSession({ db }, { identity, rules, signIn: begun, tokens: Buffer.from('sealed') });
   const client = { clientId: 'capstan', clientSecret, scopes: 'openid', groupsClaim: 'groups' };
   signIn = createSignIn(createOpenIdProvider({ issuer: provider.issuer, ...client }), {
     rules,
