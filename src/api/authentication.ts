@@ -107,8 +107,7 @@ const missing = 'Bearer realm="capstan"';
 const invalid = 'Bearer realm="capstan", error="invalid_token"';
 
 interface Gate {
-  readonly server: KeyCtx;
-  readonly config: ApiConfig;
+  readonly server: KeyCtx & { readonly config: UrlConfig };
   readonly limits: RateLimits;
 }
 
@@ -121,7 +120,8 @@ type Credential = { readonly kind: 'key' | 'session'; readonly text: string };
  * @param scope what the key must be allowed
  * @throws AppError `unauthenticated`, `csrf_refused`, `forbidden`, `rate_limited`
  */
-export function authenticate({ server, config, limits }: Gate, scope: KeyRouteScope): ApiMiddleware {
+export function authenticate({ server, limits }: Gate, scope: KeyRouteScope): ApiMiddleware {
+  const { config } = server;
   return async (ctx, next) => {
     const credential = readCredential(ctx, readCookie(sessionCookie, config, ctx.req.headers));
     const isSession = credential.kind === 'session';

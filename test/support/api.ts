@@ -99,7 +99,7 @@ export async function startTestApi(
     apiKeyFile: join(folder, 'api-key'),
   });
   const ctx = { ...runtime.ctx, verifiedKeys: createVerifiedKeys(0) };
-  const server = await listen(createApp({ ctx, config, logger, consoleFolder }), {
+  const server = await listen(createApp({ ctx, consoleFolder }), {
     host: '127.0.0.1',
     port: 0,
     headersTimeoutMs: config.HEADERS_TIMEOUT_MS,

@@ -3,8 +3,14 @@ import { mostSteps } from '../../contracts/bounds.ts';
 import { Limits } from '../../contracts/limits.ts';
 import type { ServerCtx } from '../../services/context.ts';
 import { readReadiness } from '../../services/health-service.ts';
-import type { TokenRate } from '../limits.ts';
-import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits, ratesOf } from '../limits.ts';
+import {
+  type ApiConfig,
+  type BodyLimits,
+  bodyLimits,
+  httpLimits,
+  ratesOf,
+  type TokenRate,
+} from '../limits.ts';
 import { type Route, route } from '../route.ts';
 
 const Alive = z.strictObject({ status: z.literal('ok') });
