@@ -20,7 +20,7 @@ const runtime = await createServerRuntime(config, { logger, publicUrl: () => url
 // Beside the sources, and beside what they are compiled to.
 const built = import.meta.url.endsWith('.ts') ? '../dist/console' : '../console';
 const consoleFolder = fileURLToPath(new URL(built, import.meta.url));
-const app = createApp({ ctx: runtime.ctx, config, logger, consoleFolder, telemetry });
+const app = createApp({ ctx: runtime.ctx, consoleFolder });
 const server = await listen(app, {
   host: config.HOST,
   port: config.PORT,

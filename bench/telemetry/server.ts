@@ -6,8 +6,9 @@
 import { createServer } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { pino } from 'pino';
-import { type AppOptions, createApp } from '../../src/api/app.ts';
+import { createApp } from '../../src/api/app.ts';
 import type { AttemptEnding } from '../../src/core/call/drive-call.ts';
+import type { ServerCtx } from '../../src/services/context.ts';
 import {
   beginAttemptSpan,
   observeAttemptEnd,
@@ -48,19 +49,20 @@ async function exec(input: unknown): Promise<object> {
   return { ok: true, output: input, routing };
 }
 
+const sizes = { BODY_LIMIT_BYTES: 1e6, DEFINITION_LIMIT_BYTES: 1e6, MEDIA_LIMIT_BYTES: 1e6 };
 const ctx = {
-  access: { identify: async () => holder },
+  config: { ...sizes, RATE_LIMITS: 'off' },
+  logger: pino({ level: 'warn', mixin: telemetry.logFields }),
+  telemetry,
+  verifiedKeys: { get: () => holder },
   calls: {
     exec: async ({ request: asked }: { request: { input: unknown } }) => ({
       answer: await exec(asked.input),
     }),
   },
-} as unknown as AppOptions['ctx'];
-const sizes = { BODY_LIMIT_BYTES: 1e6, DEFINITION_LIMIT_BYTES: 1e6, MEDIA_LIMIT_BYTES: 1e6 };
-const config = { ...sizes, RATE_LIMITS: 'off' } as unknown as AppOptions['config'];
-const logger = pino({ level: 'warn', mixin: telemetry.logFields });
+} as unknown as ServerCtx;
 await telemetry.listen({ info: () => undefined, warn: () => undefined });
-const server = createServer(createApp({ ctx, config, logger, telemetry }).handle);
+const server = createServer(createApp({ ctx }).handle);
 server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as { port: number }).port }));
 process.on('message', () =>
   process.send?.({ ...process.cpuUsage(), rss: process.memoryUsage.rss(), startMs }),

@@ -6,16 +6,15 @@ import { METHODS, type RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import { Router } from '@koa/router';
 import Koa, { type Context } from 'koa';
-import type { Logger } from 'pino';
 import { within } from '../core/pacing.ts';
-import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { AppError } from '../errors/app-error.ts';
+import { isStillValid } from '../services/access/verified-keys.ts';
 import type { ServerCtx } from '../services/context.ts';
 import { sendAnswer } from './answer.ts';
 import { authenticate, watchRevocations } from './authentication.ts';
 import { createReadBody, type ReadBody } from './body.ts';
 import { createConsoleFiles } from './console.ts';
-import { type ApiConfig, createRateLimits, type RateLimits } from './limits.ts';
+import { createRateLimits, type RateLimits } from './limits.ts';
 import {
   type ApiMiddleware,
   createDraining,
@@ -34,8 +33,7 @@ import type { RawCall, Route } from './route.ts';
 import { createRoutes } from './routes.ts';
 
 interface MountOptions {
-  readonly access: ServerCtx['access'];
-  readonly config: ApiConfig;
+  readonly server: ServerCtx;
   readonly limits: RateLimits;
   readonly closing: AbortSignal;
 }
@@ -43,7 +41,7 @@ interface MountOptions {
 function mountRoutes(routes: readonly Route[], options: MountOptions): Router<RequestState> {
   // The methods that Node knows: for each of them a path that is there answers 405, none is "not implemented".
   const router = new Router<RequestState>({ methods: METHODS });
-  const readBody = createReadBody(options.config);
+  const readBody = createReadBody(options.server.config);
   for (const route of routes) {
     const guards = route.scope === null ? [] : [authenticate(options, route.scope)];
     const stack = [enter(route), ...guards, answer(route, readBody, options)];
@@ -122,14 +120,10 @@ function allowSilence(socket: Socket): void {
   socket.setKeepAlive(true, 30_000);
 }
 
-export interface AppOptions {
+interface AppOptions {
   readonly ctx: ServerCtx;
-  readonly config: ApiConfig;
-  readonly logger: Logger;
   /** Where the console is built, or will be; without it there is none. */
   readonly consoleFolder?: string;
-  /** Default: nobody is told. */
-  readonly telemetry?: Telemetry;
 }
 
 export interface App {
@@ -138,14 +132,15 @@ export interface App {
   readonly drain: () => void;
 }
 
-export function createApp({ ctx, config, logger, consoleFolder, telemetry = noTelemetry }: AppOptions): App {
+export function createApp({ ctx, consoleFolder }: AppOptions): App {
+  const { config, logger, telemetry } = ctx;
   const draining = createDraining();
   const { closing } = draining;
-  watchRevocations(draining, ctx.access);
+  watchRevocations(draining, (key) => isStillValid(ctx, key));
   const console = consoleFolder === undefined ? undefined : createConsoleFiles(consoleFolder);
   const routes = createRoutes(ctx, { config, closing, console });
   const limits = createRateLimits(config, () => performance.now());
-  const router = mountRoutes(routes, { access: ctx.access, config, limits, closing });
+  const router = mountRoutes(routes, { server: ctx, limits, closing });
   const koa = new Koa<RequestState>();
   koa.on('error', (err: unknown) => logger.debug({ err }, 'answer cut off'));
   koa

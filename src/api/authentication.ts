@@ -11,68 +11,68 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { Context } from 'koa';
 import { sessionHours, signInMinutes } from '../contracts/bounds.ts';
 import { AppError } from '../errors/app-error.ts';
-import type { AccessService } from '../services/access/access-service.ts';
 import { requireScope, selectProject } from '../services/access/caller.ts';
-import { isSessionText } from '../services/access/sessions.ts';
+import { isSessionText } from '../services/access/key-text.ts';
+import { identify, type KeyCtx } from '../services/access/verified-keys.ts';
 import type { ApiConfig, RateLimits } from './limits.ts';
 import { type ApiMiddleware, type RequestState, valuesOf } from './middleware.ts';
 import type { KeyRouteScope } from './route.ts';
-
-// The cookie of a signed-in browser. Scripts cannot read it and other sites cannot send it. Where clients come by
-// https, which is what `PUBLIC_URL` says, its name has the prefix that keeps browsers from taking it from anywhere
-// else.
-
-interface SessionCookie {
-  /** Null when a request carries none. @param header `Cookie` */
-  readonly read: (header: string | undefined) => string | null;
-  /** `Set-Cookie` of an opened session. */
-  readonly write: (secret: string) => string;
-  /** `Set-Cookie` that takes it away. */
-  readonly clear: string;
-}
 
 function isHttps(publicUrl: string | undefined): boolean {
   return publicUrl?.startsWith('https:') === true;
 }
 
-interface CookieRules {
+// Cookies, which scripts cannot read. Where clients come by https, which is what `PUBLIC_URL` says, the name has the
+// prefix that keeps browsers from taking it from anywhere else. Koa's own cookies have no `Max-Age`, and no `Secure`
+// behind a proxy that ends TLS.
+
+interface Cookie {
   readonly plainName: string;
   readonly sameSite: 'Strict' | 'Lax';
   readonly seconds: number;
 }
 
-function createCookie(
-  publicUrl: string | undefined,
-  { plainName, sameSite, seconds }: CookieRules,
-): SessionCookie {
-  const isSecure = isHttps(publicUrl);
-  const name = isSecure ? `__Host-${plainName}` : plainName;
-  const rules = `Path=/; HttpOnly; SameSite=${sameSite}${isSecure ? '; Secure' : ''}`;
-  return {
-    read: (header = '') => {
-      const found = header.split(';').find((part) => part.trimStart().startsWith(`${name}=`));
-      return found?.slice(found.indexOf('=') + 1).trim() || null;
-    },
-    write: (secret) => `${name}=${secret}; ${rules}; Max-Age=${seconds}`,
-    clear: `${name}=; ${rules}; Max-Age=0`,
-  };
-}
-
-export function createSessionCookie(publicUrl: string | undefined): SessionCookie {
-  return createCookie(publicUrl, {
-    plainName: 'capstan_session',
-    sameSite: 'Strict',
-    seconds: sessionHours * 3_600,
-  });
-}
+/** Of a signed-in browser. Other sites cannot send it. */
+export const sessionCookie: Cookie = {
+  plainName: 'capstan_session',
+  sameSite: 'Strict',
+  seconds: sessionHours * 3_600,
+};
 
 /** What a sign-in at a provider ends with. Lax: the browser comes back from another site, and must bring it. */
-export function createSignInCookie(publicUrl: string | undefined): SessionCookie {
-  return createCookie(publicUrl, {
-    plainName: 'capstan_sign_in',
-    sameSite: 'Lax',
-    seconds: signInMinutes * 60,
-  });
+export const signInCookie: Cookie = {
+  plainName: 'capstan_sign_in',
+  sameSite: 'Lax',
+  seconds: signInMinutes * 60,
+};
+
+type UrlConfig = Pick<ApiConfig, 'PUBLIC_URL'>;
+
+function nameOf({ plainName }: Cookie, { PUBLIC_URL }: UrlConfig): string {
+  return isHttps(PUBLIC_URL) ? `__Host-${plainName}` : plainName;
+}
+
+/** Null when a request carries none. */
+export function readCookie(
+  cookie: Cookie,
+  config: UrlConfig,
+  { cookie: header = '' }: IncomingHttpHeaders,
+): string | null {
+  const start = `${nameOf(cookie, config)}=`;
+  const found = header.split(';').find((part) => part.trimStart().startsWith(start));
+  return found?.slice(found.indexOf('=') + 1).trim() || null;
+}
+
+/** @returns `Set-Cookie` */
+export function writeCookie(cookie: Cookie, config: UrlConfig, value: string): string {
+  const secure = isHttps(config.PUBLIC_URL) ? '; Secure' : '';
+  const rules = `Path=/; HttpOnly; SameSite=${cookie.sameSite}${secure}`;
+  return `${nameOf(cookie, config)}=${value}; ${rules}; Max-Age=${value === '' ? 0 : cookie.seconds}`;
+}
+
+/** @returns `Set-Cookie` that takes it away */
+export function clearCookie(cookie: Cookie, config: UrlConfig): string {
+  return writeCookie(cookie, config, '');
 }
 
 function isOwnOrigin(origin: string, host: string | undefined, publicUrl: string | undefined): boolean {
@@ -107,8 +107,7 @@ const missing = 'Bearer realm="capstan"';
 const invalid = 'Bearer realm="capstan", error="invalid_token"';
 
 interface Gate {
-  readonly access: Pick<AccessService, 'identify'>;
-  readonly config: ApiConfig;
+  readonly server: KeyCtx & { readonly config: UrlConfig };
   readonly limits: RateLimits;
 }
 
@@ -121,15 +120,15 @@ type Credential = { readonly kind: 'key' | 'session'; readonly text: string };
  * @param scope what the key must be allowed
  * @throws AppError `unauthenticated`, `csrf_refused`, `forbidden`, `rate_limited`
  */
-export function authenticate({ access, config, limits }: Gate, scope: KeyRouteScope): ApiMiddleware {
-  const cookie = createSessionCookie(config.PUBLIC_URL);
+export function authenticate({ server, limits }: Gate, scope: KeyRouteScope): ApiMiddleware {
+  const { config } = server;
   return async (ctx, next) => {
-    const credential = readCredential(ctx, cookie.read(ctx.req.headers.cookie));
+    const credential = readCredential(ctx, readCookie(sessionCookie, config, ctx.req.headers));
     const isSession = credential.kind === 'session';
     if (isSession && !isReading(ctx)) requireOwnPage(ctx.req.headers, config.PUBLIC_URL);
-    const holder = isForm(credential) ? await access.identify(credential.text) : null;
+    const holder = isForm(credential) ? await identify(server, credential.text) : null;
     if (holder === null && isSession) {
-      ctx.append('Set-Cookie', cookie.clear);
+      ctx.append('Set-Cookie', clearCookie(sessionCookie, config));
       throw refuse(ctx, invalid, 'the session is over: sign in again');
     }
     if (holder === null) {
@@ -212,7 +211,7 @@ interface OpenRequests {
 /** Until all requests have ended after the server has begun to close. */
 export function watchRevocations(
   { open, closing }: OpenRequests,
-  access: Pick<AccessService, 'isValid'>,
+  isValid: (key: string) => Promise<boolean>,
   everyMs = recheckMs,
 ): void {
   let isLooking = false;
@@ -220,7 +219,7 @@ export function watchRevocations(
     if (closing.aborted && open.size === 0) clearInterval(timer);
     if (isLooking || open.size === 0) return;
     isLooking = true;
-    cutRevoked(open, access)
+    cutRevoked(open, isValid)
       .catch(() => undefined) // what cannot be looked up now is looked up the next time
       .finally(() => {
         isLooking = false;
@@ -228,10 +227,13 @@ export function watchRevocations(
   }, everyMs).unref();
 }
 
-async function cutRevoked(open: OpenRequests['open'], access: Pick<AccessService, 'isValid'>): Promise<void> {
+async function cutRevoked(
+  open: OpenRequests['open'],
+  isValid: (key: string) => Promise<boolean>,
+): Promise<void> {
   const keys = new Set([...open.values()].map(({ key }) => key));
   for (const key of keys) {
-    if (key === undefined || (await access.isValid(key))) continue;
+    if (key === undefined || (await isValid(key))) continue;
     for (const [response, state] of open) if (state.key === key) response.destroy();
   }
 }

@@ -86,8 +86,12 @@ export function toAppError(thrown: unknown): AppError {
 const unavailableCodes =
   /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|08...|53[0-3]00|57P0[1-5]|57014|55P03)$/;
 
-/** The one exception to "nobody matches on message text": pg gives these errors neither a code nor a class. */
-const unavailableMessage = /^Connection (terminated|ended) unexpectedly|^timeout expired|^Query read timeout/;
+/**
+ * The one exception to "nobody matches on message text": pg gives these errors neither a code nor a class. Knex puts the
+ * statement and a dash before them.
+ */
+const unavailableMessage =
+  /(?:^| - )(?:Connection (?:terminated|ended) unexpectedly|timeout expired|Query read timeout)$/;
 
 /** Which faults say that a part is not there for now, so that the same may succeed later. */
 export function isUnavailable(thrown: unknown): boolean {

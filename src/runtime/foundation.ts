@@ -26,7 +26,7 @@ import { type Claim, renewLeases } from '../db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
 import { createSchemaVetter } from '../schemas/schema-vetter.ts';
-import { logAudits } from '../services/access/audit-service.ts';
+import { logAudits } from '../services/access/audit.ts';
 import type { Ctx } from '../services/context.ts';
 import { createLeaseRenewer } from '../services/delivery/lease-renewer.ts';
 import { createFleetPoller } from '../services/fleet/fleet-poller.ts';

@@ -11,7 +11,7 @@ import type { Metrics } from '../core/telemetry/telemetry.ts';
 import { connectDatabase, type Db } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
 import type { Adoption } from '../db/recovery.ts';
-import type { SignInService } from '../services/access/sign-in.ts';
+import type { PersonChecks } from '../services/access/person-session.ts';
 import type { Outbox } from '../services/context.ts';
 import { createEraseProjects } from '../services/erasure/erasure-service.ts';
 import {
@@ -153,7 +153,8 @@ interface KeepingTools extends Pick<OutboxTools, 'db' | 'workflows' | 'schedules
   readonly outbox: Outbox;
   readonly webhookSender: WebhookSender;
   readonly metrics: Metrics;
-  readonly signIn: SignInService | null;
+  /** Null: no provider is configured. */
+  readonly personChecks: PersonChecks | null;
 }
 
 /** What starts again that Temporal has forgotten. */
@@ -176,7 +177,7 @@ const sumsMs = 60_000;
 
 /** What repairs rows and repeats deliveries, by the clock. */
 export function createKeeping(config: Config, tools: KeepingTools) {
-  const { db, workflows, logger, media, registry, outbox, webhookSender, metrics, signIn } = tools;
+  const { db, workflows, logger, media, registry, outbox, webhookSender, metrics, personChecks } = tools;
   const sumsDb = connectDatabase(config.DATABASE_URL, 1, sumsMs);
   const webhooks = createWebhookDelivery({ db, sender: webhookSender });
   const work = {
@@ -195,7 +196,7 @@ export function createKeeping(config: Config, tools: KeepingTools) {
     media,
     purgeOld: createPurgeDuty(config, { db, media, logger }),
     eraseProjects: createEraseProjects({ db, workflows, schedules: tools.schedules, media, logger }),
-    recheckPersons: config.OIDC_RECHECK_S === 0 ? undefined : signIn?.recheck,
+    recheckPersons: config.OIDC_RECHECK_S === 0 ? undefined : personChecks?.begin,
   };
   const maintenance = createMaintenance({
     db,

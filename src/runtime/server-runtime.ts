@@ -6,14 +6,13 @@ import { createWebhookSender, type WebhookSender } from '../clients/webhook-send
 import type { Config } from '../config.ts';
 import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { connectDatabase, type Db } from '../db/connect.ts';
-import { createAccessService } from '../services/access/access-service.ts';
-import { createAuditService } from '../services/access/audit-service.ts';
-import { createSignInService, readSignInSettings, type SignInService } from '../services/access/sign-in.ts';
+import { createPersonChecks } from '../services/access/person-session.ts';
+import { createSignIn, readSignInSettings, type SignIn } from '../services/access/sign-in.ts';
+import { createVerifiedKeys } from '../services/access/verified-keys.ts';
 import { createKeyRenewer, createOpenCalls } from '../services/calls/open-calls.ts';
 import type { ServerCtx } from '../services/context.ts';
-import { createErasureService } from '../services/erasure/erasure-service.ts';
 import { createAdviceCache } from '../services/escalation/once/advice-cache.ts';
-import { createHealthService, databaseMs } from '../services/health-service.ts';
+import { createHealthQuestions, databaseMs } from '../services/health-service.ts';
 import { createJobService } from '../services/jobs.ts';
 import { createAliasService } from '../services/pipelines/pipeline-service.ts';
 import { createPublisherService } from '../services/registry/publisher-service.ts';
@@ -25,8 +24,7 @@ import { createScheduleService } from '../services/schedules/schedule-service.ts
 import { createRunFrames } from '../services/stream/frames.ts';
 import { createStreamFeed } from '../services/stream/stream-feed.ts';
 import { createStreamService } from '../services/stream/stream-service.ts';
-import { createWebLinks } from '../services/web-links.ts';
-import { createWebhookService } from '../services/webhooks/webhook-service.ts';
+import type { WebPlaces } from '../services/web-links.ts';
 import {
   consoleUrlOf,
   createFoundation,
@@ -36,20 +34,14 @@ import {
 } from './foundation.ts';
 import { createKeeping, createOutbox, type RunningOutbox } from './maintenance.ts';
 
-interface SignInTools {
-  readonly db: Db;
-  readonly logger: Logger;
-  readonly publicUrl: () => string;
-}
-
 /** Null: no provider is configured. @throws Error for a configuration that is wrong */
-async function createSignIn(config: Config, tools: SignInTools): Promise<SignInService | null> {
+async function configureSignIn(config: Config): Promise<SignIn | null> {
   const settings = await readSignInSettings(config);
   if (settings === null) return null;
   const { issuer, clientId, clientSecret, rules, name } = settings;
   const { OIDC_SCOPES: scopes, OIDC_GROUPS_CLAIM: groupsClaim, OIDC_RECHECK_S: recheckS } = config;
   const provider = createOpenIdProvider({ issuer, clientId, clientSecret, scopes, groupsClaim });
-  return createSignInService({ ...tools, provider, rules, name, clientSecret, recheckS });
+  return createSignIn(provider, { rules, name, clientSecret, recheckS });
 }
 
 interface Base {
@@ -67,8 +59,12 @@ interface Base {
   readonly consoleUrl: () => string;
 }
 
-function linksTo({ TEMPORAL_UI_URL }: Config, { namespace }: Temporal, consoleUrl: () => string) {
-  return createWebLinks({ temporalUiUrl: TEMPORAL_UI_URL, consoleUrl, namespace });
+function webPlaces({
+  config,
+  temporal,
+  consoleUrl,
+}: Pick<Base, 'config' | 'temporal' | 'consoleUrl'>): WebPlaces {
+  return { temporalUiUrl: config.TEMPORAL_UI_URL, consoleUrl, namespace: temporal.namespace };
 }
 
 /** Runs, and what becomes one: definitions, schedules. */
@@ -86,7 +82,7 @@ function createRunServices({ config, logger, foundation, ...base }: Base) {
     historyDb: base.historyDb,
     delivery: outbox.runs,
     feed: events,
-    web: linksTo(config, temporal, consoleUrl),
+    web: webPlaces({ config, temporal, consoleUrl }),
     submitRun: createSubmitRun(intake),
     submitRuns: createSubmitRuns(intake),
     reruns: createRerunRun({ ...intake, media }),
@@ -127,26 +123,9 @@ function createCallParts({ logger, foundation: { ctx } }: Base) {
   };
 }
 
-/** Who may come in, what it cost, and how the process fares. */
-function createOfficeServices({
-  config,
-  foundation: {
-    ctx: { db, policy },
-  },
-  webhookSender: sender,
-  temporal: { workflows },
-  healthDb,
-  historyDb,
-  publicUrl,
-}: Base) {
-  const keyEnvironment = config.CAPSTAN_MODE === 'production' ? 'live' : 'dev';
+function createOfficeServices({ foundation: { ctx } }: Base) {
   return {
-    access: createAccessService(db, { keyEnvironment, publicUrl }),
-    erasures: createErasureService(db),
-    audit: createAuditService(historyDb),
-    publishers: createPublisherService(db),
-    webhooks: createWebhookService({ db, policy, sender }),
-    health: createHealthService({ ownDb: healthDb, workflows, now: () => performance.now() }),
+    publishers: createPublisherService(ctx.db),
   };
 }
 
@@ -173,8 +152,8 @@ function connectAside({ DATABASE_URL, DATABASE_HISTORY_POOL }: Config): Pick<Bas
   };
 }
 
-function createServices(base: Base, signIn: SignInService | null) {
-  const { config, temporal, consoleUrl } = base;
+function createServices(base: Base, signIn: SignIn | null) {
+  const { healthDb, temporal } = base;
   const runs = createRunServices(base);
   const calls = createCallParts(base);
   const ctx: ServerCtx = {
@@ -185,7 +164,9 @@ function createServices(base: Base, signIn: SignInService | null) {
     ...runs.services,
     ...calls.parts,
     signIn,
-    web: linksTo(config, temporal, consoleUrl),
+    verifiedKeys: createVerifiedKeys(),
+    health: createHealthQuestions({ healthDb, workflows: temporal.workflows }, () => performance.now()),
+    web: webPlaces(base),
   };
   const close = async (): Promise<void> => {
     await calls.close();
@@ -207,8 +188,9 @@ export async function createServerRuntime(
   const outbox = createOutbox(config, { ...temporal, db, logger, publicUrl, consoleUrl });
   const webhookSender = createWebhookSender(guard);
   const tools = { db, logger, registry, outbox, webhookSender };
-  const signIn = await createSignIn(config, { db, logger, publicUrl });
-  const parts = { ...temporal, ...telemetry, ...tools, media, signIn };
+  const signIn = await configureSignIn(config);
+  const personChecks = signIn === null ? null : createPersonChecks({ db, logger }, signIn);
+  const parts = { ...temporal, ...telemetry, ...tools, media, personChecks };
   const keeping = createKeeping(config, parts);
   const dbs = connectAside(config);
   const base = { config, foundation, temporal, ...dbs, ...tools, publicUrl, consoleUrl };
@@ -221,7 +203,7 @@ export async function createServerRuntime(
       foundation.finish();
       await close();
       await keeping.stop();
-      await signIn?.close();
+      await personChecks?.settled();
       await webhookSender.close();
       await outbox.settled();
       await temporal.close();

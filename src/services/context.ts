@@ -15,6 +15,8 @@ import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import type { Claim } from '../db/attempt/attempt.ts';
 import type { Db } from '../db/connect.ts';
 import type { SchemaVetter } from '../schemas/schema-vetter.ts';
+import type { SignIn } from './access/sign-in.ts';
+import type { VerifiedKeys } from './access/verified-keys.ts';
 import type { CachedCalls } from './cache/cached-calls.ts';
 import type { KeyRenewer, OpenCalls } from './calls/open-calls.ts';
 import type { LeaseRenewer } from './delivery/lease-renewer.ts';
@@ -22,6 +24,7 @@ import type { EscalationDelivery } from './escalation/ladder/delivery.ts';
 import type { LadderTransitions } from './escalation/ladder/transition.ts';
 import type { AdviceCache } from './escalation/once/advice-cache.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
+import type { HealthQuestions } from './health-service.ts';
 import type { OwnMedia } from './jobs.ts';
 import type { DirectMedia } from './media/direct-media.ts';
 import type { MediaLibrary } from './media/media-library.ts';
@@ -48,7 +51,7 @@ import type { SkillMatcher } from './skills/use.ts';
 import type { OpenForStep, StepEnd } from './steps/execution.ts';
 import type { InFlightSteps } from './steps/in-flight-steps.ts';
 import type { StreamFeed } from './stream/stream-feed.ts';
-import type { WebLinks } from './web-links.ts';
+import type { WebPlaces } from './web-links.ts';
 
 /** What server and worker have. */
 export interface Ctx {
@@ -132,6 +135,12 @@ export interface ServerCtx extends Ctx, Services {
   readonly historyDb: Db;
   /** One connection, for readiness alone. */
   readonly healthDb: Db;
+  /** Asks the database and Temporal at most once a second. */
+  readonly health: HealthQuestions;
+  /** Holders of keys that this process has verified lately. */
+  readonly verifiedKeys: VerifiedKeys;
+  /** Null: no provider is configured. */
+  readonly signIn: SignIn | null;
   readonly temporal: TemporalParts;
   readonly outbox: Outbox;
   readonly webhookSender: WebhookSender;
@@ -148,7 +157,7 @@ export interface ServerCtx extends Ctx, Services {
   readonly events: EventFeed;
   /** Wakes those who follow a project. */
   readonly frames: StreamFeed;
-  readonly web: WebLinks;
+  readonly web: WebPlaces;
   /** The API's address, known once it listens. */
   readonly publicUrl: () => string;
   readonly consoleUrl: () => string;

@@ -6,6 +6,7 @@
 import type { RunWorkflows } from '../clients/temporal/run-workflows.ts';
 import { within } from '../core/pacing.ts';
 import type { Db } from '../db/connect.ts';
+import type { ServerCtx } from './context.ts';
 
 export interface Readiness {
   readonly ready: boolean;
@@ -13,18 +14,21 @@ export interface Readiness {
   readonly detail: Record<string, string>;
 }
 
-export interface HealthDependencies {
+export interface HealthQuestions {
+  readonly askDatabase: () => Promise<boolean>;
+  readonly askTemporal: () => Promise<boolean>;
+}
+
+interface AskedParts {
   /**
    * A connection for this alone. On a shared pool the question would wait behind requests: a proxy would leave out a
    * server that is only busy, its requests would go to the next server, and soon none would be left.
    */
-  readonly ownDb: Db;
+  readonly healthDb: Db;
   readonly workflows: Pick<RunWorkflows, 'isReachable'>;
-  /** Milliseconds of a clock that never goes back. */
-  readonly now: () => number;
 }
 
-/** A database that takes longer for `select 1` is away: the time of a statement of `ownDb` too. */
+/** A database that takes longer for `select 1` is away: the time of a statement of `healthDb` too. */
 export const databaseMs = 1_500;
 const temporalMs = 500;
 /** Each part gets at most one question in this time, however often and by however many probes `/readyz` is called. */
@@ -52,18 +56,21 @@ function name(isUp: boolean): string {
   return isUp ? 'ok' : 'does not answer';
 }
 
-export function createHealthService({ ownDb, workflows, now }: HealthDependencies) {
-  const askDatabase = createSharedQuestion(() => ownDb.raw('select 1').then(() => true), now);
-  const askTemporal = createSharedQuestion(() => workflows.isReachable(), now);
+/** @param now milliseconds of a clock that never goes back */
+export function createHealthQuestions(
+  { healthDb, workflows }: AskedParts,
+  now: () => number,
+): HealthQuestions {
   return {
-    isReady: async (): Promise<Readiness> => {
-      const [database, temporal] = await Promise.all([
-        within(askDatabase(), databaseMs, () => false),
-        within(askTemporal(), temporalMs, () => false),
-      ]);
-      return { ready: database, detail: { database: name(database), temporal: name(temporal) } };
-    },
+    askDatabase: createSharedQuestion(() => healthDb.raw('select 1').then(() => true), now),
+    askTemporal: createSharedQuestion(() => workflows.isReachable(), now),
   };
 }
 
-export type HealthService = ReturnType<typeof createHealthService>;
+export async function readReadiness({ health }: Pick<ServerCtx, 'health'>): Promise<Readiness> {
+  const [database, temporal] = await Promise.all([
+    within(health.askDatabase(), databaseMs, () => false),
+    within(health.askTemporal(), temporalMs, () => false),
+  ]);
+  return { ready: database, detail: { database: name(database), temporal: name(temporal) } };
+}

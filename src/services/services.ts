@@ -1,9 +1,4 @@
 /** What the API works with: every use case, wired once by the composition root. */
-import type { AccessService } from './access/access-service.ts';
-import type { AuditService } from './access/audit-service.ts';
-import type { SignInService } from './access/sign-in.ts';
-import type { ErasureService } from './erasure/erasure-service.ts';
-import type { HealthService } from './health-service.ts';
 import type { JobService } from './jobs.ts';
 import type { DirectMedia } from './media/direct-media.ts';
 import type { MediaLibrary } from './media/media-library.ts';
@@ -13,14 +8,8 @@ import type { RegistryService } from './registry/registry-service.ts';
 import type { RunService } from './runs/run-service.ts';
 import type { ScheduleService } from './schedules/schedule-service.ts';
 import type { StreamService } from './stream/stream-service.ts';
-import type { WebhookService } from './webhooks/webhook-service.ts';
 
 export interface Services {
-  readonly access: AccessService;
-  readonly erasures: ErasureService;
-  /** Null: no provider is configured. */
-  readonly signIn: SignInService | null;
-  readonly audit: AuditService;
   readonly registry: Pick<RegistryService, 'register' | 'heartbeat' | 'deregister' | 'list' | 'get'>;
   readonly publishers: PublisherService;
   readonly pipelines: PipelineService;
@@ -31,6 +20,4 @@ export interface Services {
   readonly runs: RunService;
   readonly streams: StreamService;
   readonly schedules: ScheduleService;
-  readonly webhooks: WebhookService;
-  readonly health: HealthService;
 }

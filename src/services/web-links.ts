@@ -1,6 +1,7 @@
 /** Where people see things: Temporal's Web UI, which has no link where it is not set, and the console. */
 import type { Run } from '../contracts/run.ts';
 import { type RunRef, runWorkflowId } from '../core/workflow-names.ts';
+import type { ServerCtx } from './context.ts';
 
 export interface WebPlaces {
   /** Base address of Temporal's Web UI. */
@@ -12,24 +13,23 @@ export interface WebPlaces {
 
 export type WebLink = Pick<Run['links'], 'console' | 'temporal'>;
 
-export interface WebLinks {
-  ofRun(run: RunRef): WebLink;
-  ofEscalation(escalationId: string, workflowId: string): WebLink;
-}
+type WebCtx = Pick<ServerCtx, 'web'>;
 
 export function linkBelow(base: string, path: string): string {
   return `${base}${base.endsWith('/') ? '' : '/'}${path}`;
 }
 
-export function createWebLinks({ temporalUiUrl, namespace, consoleUrl }: WebPlaces): WebLinks {
-  const toTemporal = (workflowId: string): WebLink => {
-    if (temporalUiUrl === undefined) return {};
-    const path = `namespaces/${encodeURIComponent(namespace)}/workflows/${encodeURIComponent(workflowId)}`;
-    return { temporal: linkBelow(temporalUiUrl, path) };
-  };
-  const toConsole = (path: string): WebLink => ({ console: linkBelow(consoleUrl(), path) });
-  return {
-    ofRun: (run) => ({ ...toConsole(`runs/${run.run_id}`), ...toTemporal(runWorkflowId(run)) }),
-    ofEscalation: (id, workflowId) => ({ ...toConsole(`escalations/${id}`), ...toTemporal(workflowId) }),
-  };
+function linksTo({ web }: WebCtx, path: string, workflowId: string): WebLink {
+  const console = linkBelow(web.consoleUrl(), path);
+  if (web.temporalUiUrl === undefined) return { console };
+  const workflow = `namespaces/${encodeURIComponent(web.namespace)}/workflows/${encodeURIComponent(workflowId)}`;
+  return { console, temporal: linkBelow(web.temporalUiUrl, workflow) };
+}
+
+export function linksToRun(ctx: WebCtx, run: RunRef): WebLink {
+  return linksTo(ctx, `runs/${run.run_id}`, runWorkflowId(run));
+}
+
+export function linksToEscalation(ctx: WebCtx, escalationId: string, workflowId: string): WebLink {
+  return linksTo(ctx, `escalations/${escalationId}`, workflowId);
 }

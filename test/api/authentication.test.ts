@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createAccessService } from '../../src/services/access/access-service.ts';
 import { generateKey } from '../../src/services/access/key-text.ts';
+import { createVerifiedKeys, identify } from '../../src/services/access/verified-keys.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -116,17 +116,17 @@ describe('a revoked key', () => {
   });
 
   test('is trusted by another process no longer than its cache holds', async () => {
-    const elsewhere = createAccessService(api.db, { cacheMs: 300 });
+    const elsewhere = { db: api.db, verifiedKeys: createVerifiedKeys(300) };
     const body = { name: 'gone', scopes: ['admin'], projects: [api.projectId] };
     const { key = '', key_id } = (await (await api.call('/v1/keys', { body })).json()) as Record<
       string,
       string
     >;
-    expect(await elsewhere.identify(key)).toMatchObject({ key_id });
+    expect(await identify(elsewhere, key)).toMatchObject({ key_id });
     await api.call(`/v1/keys/${key_id}`, { method: 'DELETE' });
-    const queries = await countQueries(() => elsewhere.identify(key));
+    const queries = await countQueries(() => identify(elsewhere, key));
     expect(queries).toBe(0);
-    await waitFor('the refusal', async () => (await elsewhere.identify(key)) === null);
+    await waitFor('the refusal', async () => (await identify(elsewhere, key)) === null);
   });
 });
 

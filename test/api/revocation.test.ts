@@ -23,7 +23,7 @@ test('what a key has open is cut within 5 s of its revocation, and not what othe
     looks += 1;
     return !revoked.has(key);
   };
-  watchRevocations({ open, closing: closing.signal }, { isValid });
+  watchRevocations({ open, closing: closing.signal }, isValid);
   while (looks < 2) await vi.advanceTimersByTimeAsync(1);
   expect([theirs.destroyed, others.destroyed]).toEqual([false, false]);
   revoked.add('revoked'); // just after a look

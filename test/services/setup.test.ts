@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createAccessService } from '../../src/services/access/access-service.ts';
+import { createVerifiedKeys, identify as identifyBy } from '../../src/services/access/verified-keys.ts';
 import { prepareDatabase } from '../../src/services/setup.ts';
 import { useDatabase } from '../support/database.ts';
 
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 function identify(key: string) {
-  return createAccessService(db, { cacheMs: 0 }).identify(key);
+  return identifyBy({ db, verifiedKeys: createVerifiedKeys(0) }, key);
 }
 
 describe('a first start', () => {

@@ -11,7 +11,7 @@ import type { KeyScope } from '../../src/contracts/access.ts';
 import type { Problem } from '../../src/contracts/problem.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { createServerRuntime } from '../../src/runtime/server-runtime.ts';
-import { createAccessService } from '../../src/services/access/access-service.ts';
+import { createVerifiedKeys } from '../../src/services/access/verified-keys.ts';
 import { ensureDefaultProject } from '../../src/services/setup.ts';
 import { createTestDatabase } from './database.ts';
 import { waitFor } from './wait.ts';
@@ -98,8 +98,8 @@ export async function startTestApi(
   const { project_id: projectId, api_key: apiKey } = await ensureDefaultProject(db, {
     apiKeyFile: join(folder, 'api-key'),
   });
-  const ctx = { ...runtime.ctx, access: createAccessService(db, { cacheMs: 0, publicUrl }) };
-  const server = await listen(createApp({ ctx, config, logger, consoleFolder }), {
+  const ctx = { ...runtime.ctx, verifiedKeys: createVerifiedKeys(0) };
+  const server = await listen(createApp({ ctx, consoleFolder }), {
     host: '127.0.0.1',
     port: 0,
     headersTimeoutMs: config.HEADERS_TIMEOUT_MS,

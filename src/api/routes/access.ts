@@ -17,25 +17,29 @@ import {
 } from '../../contracts/access.ts';
 import { ListQuery } from '../../contracts/primitives.ts';
 import { toAbortSignal } from '../../core/cancellation.ts';
-import type { Services } from '../../services/services.ts';
+import { exportAudit, listAuditOf } from '../../services/access/audit.ts';
+import { createKey, listKeysOf, revokeKey, rotateKey } from '../../services/access/keys.ts';
+import { createProject, listProjectsOf } from '../../services/access/projects.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import { beginErasure, showErasure } from '../../services/erasure/erasure-service.ts';
 import { json } from '../input.ts';
 import { KeyPath, ProjectPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-export function accessRoutes(services: Pick<Services, 'access' | 'erasures'>): Route[] {
+export function accessRoutes(ctx: ServerCtx): Route[] {
   return [
-    createProject(services),
-    listProjects(services),
-    eraseProject(services),
-    showErasure(services),
-    createKey(services),
-    listKeys(services),
-    revokeKey(services),
-    rotateKey(services),
+    createProjectRoute(ctx),
+    listProjectsRoute(ctx),
+    eraseProjectRoute(ctx),
+    showErasureRoute(ctx),
+    createKeyRoute(ctx),
+    listKeysRoute(ctx),
+    revokeKeyRoute(ctx),
+    rotateKeyRoute(ctx),
   ];
 }
 
-function createProject({ access }: Pick<Services, 'access'>): Route {
+function createProjectRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'create_project',
     method: 'POST',
@@ -46,11 +50,11 @@ function createProject({ access }: Pick<Services, 'access'>): Route {
     scope: 'admin',
     body: json(ProjectRequest),
     responses: { 201: Project },
-    handle: async ({ caller, body }) => ({ status: 201, body: await access.createProject(caller, body) }),
+    handle: async ({ caller, body }) => ({ status: 201, body: await createProject(ctx, caller, body) }),
   });
 }
 
-function listProjects({ access }: Pick<Services, 'access'>): Route {
+function listProjectsRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'list_projects',
     method: 'GET',
@@ -61,11 +65,11 @@ function listProjects({ access }: Pick<Services, 'access'>): Route {
     scope: 'admin',
     query: ListQuery.strict(),
     responses: { 200: ProjectList },
-    handle: async ({ caller, query }) => ({ status: 200, body: await access.listProjects(caller, query) }),
+    handle: async ({ caller, query }) => ({ status: 200, body: await listProjectsOf(ctx, caller, query) }),
   });
 }
 
-function eraseProject({ erasures }: Pick<Services, 'erasures'>): Route {
+function eraseProjectRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'erase_project',
     method: 'DELETE',
@@ -79,11 +83,11 @@ function eraseProject({ erasures }: Pick<Services, 'erasures'>): Route {
     params: ProjectPath,
     query: z.strictObject({}), // whoever believes that one softens it is told
     responses: { 202: Erasure },
-    handle: async ({ caller, params }) => ({ status: 202, body: await erasures.begin(caller, params.id) }),
+    handle: async ({ caller, params }) => ({ status: 202, body: await beginErasure(ctx, caller, params.id) }),
   });
 }
 
-function showErasure({ erasures }: Pick<Services, 'erasures'>): Route {
+function showErasureRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'get_erasure',
     method: 'GET',
@@ -95,11 +99,11 @@ function showErasure({ erasures }: Pick<Services, 'erasures'>): Route {
     scope: 'operator',
     params: ProjectPath,
     responses: { 200: Erasure },
-    handle: async ({ params }) => ({ status: 200, body: await erasures.show(params.id) }),
+    handle: async ({ params }) => ({ status: 200, body: await showErasure(ctx, params.id) }),
   });
 }
 
-function createKey({ access }: Pick<Services, 'access'>): Route {
+function createKeyRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'create_key',
     method: 'POST',
@@ -112,11 +116,11 @@ function createKey({ access }: Pick<Services, 'access'>): Route {
     scope: 'admin',
     body: json(KeyRequest),
     responses: { 201: KeyCreated },
-    handle: async ({ caller, body }) => ({ status: 201, body: await access.createKey(caller, body) }),
+    handle: async ({ caller, body }) => ({ status: 201, body: await createKey(ctx, caller, body) }),
   });
 }
 
-function listKeys({ access }: Pick<Services, 'access'>): Route {
+function listKeysRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'list_keys',
     method: 'GET',
@@ -127,11 +131,11 @@ function listKeys({ access }: Pick<Services, 'access'>): Route {
     scope: 'admin',
     query: ListQuery.strict(),
     responses: { 200: KeyList },
-    handle: async ({ caller, query }) => ({ status: 200, body: await access.listKeys(caller, query) }),
+    handle: async ({ caller, query }) => ({ status: 200, body: await listKeysOf(ctx, caller, query) }),
   });
 }
 
-function revokeKey({ access }: Pick<Services, 'access'>): Route {
+function revokeKeyRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'revoke_key',
     method: 'DELETE',
@@ -144,11 +148,11 @@ function revokeKey({ access }: Pick<Services, 'access'>): Route {
     scope: 'admin',
     params: KeyPath,
     responses: { 200: KeyRevoked },
-    handle: async ({ caller, params }) => ({ status: 200, body: await access.revokeKey(caller, params.id) }),
+    handle: async ({ caller, params }) => ({ status: 200, body: await revokeKey(ctx, caller, params.id) }),
   });
 }
 
-function rotateKey({ access }: Pick<Services, 'access'>): Route {
+function rotateKeyRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'rotate_key',
     method: 'POST',
@@ -164,14 +168,14 @@ function rotateKey({ access }: Pick<Services, 'access'>): Route {
     responses: { 200: KeyCreated },
     handle: async ({ caller, params, body }) => ({
       status: 200,
-      body: await access.rotateKey(caller, params.id, body),
+      body: await rotateKey(ctx, caller, { keyId: params.id, overlapS: body.overlap_s }),
     }),
   });
 }
 
 const lines = 'application/x-ndjson';
 
-export function auditRoutes({ audit }: Pick<Services, 'audit'>): Route[] {
+export function auditRoutes(ctx: ServerCtx): Route[] {
   return [
     route({
       operation: 'list_audit',
@@ -190,12 +194,15 @@ export function auditRoutes({ audit }: Pick<Services, 'audit'>): Route[] {
       responses: { 200: { content: lines, schema: AuditList } },
       handle: async ({ caller, query, headers, signal }) => {
         if (headers.accept?.includes(lines) !== true)
-          return { status: 200, body: await audit.list(caller, query) };
+          return { status: 200, body: await listAuditOf(ctx, caller, query) };
         return {
           status: 200,
           headers: { 'Content-Type': lines, 'Content-Disposition': 'attachment; filename="audit.ndjson"' },
           body: () =>
-            Readable.from(audit.export(caller, query), { objectMode: false, signal: toAbortSignal(signal) }),
+            Readable.from(exportAudit(ctx, caller, query), {
+              objectMode: false,
+              signal: toAbortSignal(signal),
+            }),
         };
       },
     }),

@@ -1,9 +1,16 @@
 import { z } from 'zod';
 import { mostSteps } from '../../contracts/bounds.ts';
 import { Limits } from '../../contracts/limits.ts';
-import type { Services } from '../../services/services.ts';
-import type { TokenRate } from '../limits.ts';
-import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits, ratesOf } from '../limits.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import { readReadiness } from '../../services/health-service.ts';
+import {
+  type ApiConfig,
+  type BodyLimits,
+  bodyLimits,
+  httpLimits,
+  ratesOf,
+  type TokenRate,
+} from '../limits.ts';
 import { type Route, route } from '../route.ts';
 
 const Alive = z.strictObject({ status: z.literal('ok') });
@@ -48,7 +55,7 @@ function showLimits(config: ApiConfig): Limits {
 }
 
 export function serviceRoutes(
-  { health }: Pick<Services, 'health'>,
+  ctx: ServerCtx,
   { config, closing }: { config: ApiConfig; closing: AbortSignal },
 ): Route[] {
   return [
@@ -62,7 +69,7 @@ export function serviceRoutes(
       responses: { 200: Alive },
       handle: () => ({ status: 200, body: { status: 'ok' } }),
     }),
-    showReadiness(health, closing),
+    showReadiness(ctx, closing),
     route({
       operation: 'get_limits',
       method: 'GET',
@@ -77,7 +84,7 @@ export function serviceRoutes(
   ];
 }
 
-function showReadiness(health: Services['health'], closing: AbortSignal): Route {
+function showReadiness(ctx: ServerCtx, closing: AbortSignal): Route {
   return route({
     operation: 'get_readiness',
     method: 'GET',
@@ -89,7 +96,7 @@ function showReadiness(health: Services['health'], closing: AbortSignal): Route 
     responses: { 200: Readiness, 503: Readiness },
     handle: async () => {
       if (closing.aborted) return { status: 503, body: { ready: false, detail: { server: 'closing' } } };
-      const readiness = await health.isReady();
+      const readiness = await readReadiness(ctx);
       return { status: readiness.ready ? 200 : 503, body: readiness };
     },
   });

@@ -12,8 +12,17 @@ import {
   SessionsRevoked,
 } from '../../contracts/sign-in.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Services } from '../../services/services.ts';
-import { createSessionCookie, refuseForeignPage } from '../authentication.ts';
+import {
+  closeSession,
+  createLoginLink,
+  describeSession,
+  listSessionsOf,
+  openSession,
+  revokeSessions,
+} from '../../services/access/sessions.ts';
+import { logoutUrlOf } from '../../services/access/sign-in.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import { clearCookie, readCookie, refuseForeignPage, sessionCookie, writeCookie } from '../authentication.ts';
 import { json } from '../input.ts';
 import type { ApiConfig } from '../limits.ts';
 import { type Route, route } from '../route.ts';
@@ -21,19 +30,16 @@ import { type Route, route } from '../route.ts';
 /** Of Capstan, as its package says. */
 const { version } = createRequire(import.meta.url)('capstan/package.json') as { version: string };
 
-type SessionServices = Pick<Services, 'access' | 'signIn'>;
-
-export function sessionRoutes(services: SessionServices, config: ApiConfig): Route[] {
+export function sessionRoutes(ctx: ServerCtx, config: ApiConfig): Route[] {
   return [
-    openSession(services, config),
-    showSession(services, config),
-    closeSession(services, config),
-    createLoginLink(services),
+    openSessionRoute(ctx, config),
+    showSessionRoute(ctx, config),
+    closeSessionRoute(ctx, config),
+    createLoginLinkRoute(ctx),
   ];
 }
 
-function openSession({ access }: SessionServices, config: ApiConfig): Route {
-  const cookie = createSessionCookie(config.PUBLIC_URL);
+function openSessionRoute(ctx: ServerCtx, config: ApiConfig): Route {
   return route({
     operation: 'open_session',
     method: 'POST',
@@ -48,8 +54,8 @@ function openSession({ access }: SessionServices, config: ApiConfig): Route {
     errors: ['unauthenticated', 'csrf_refused', 'state_conflict', 'rate_limited', 'unavailable'],
     handle: async ({ body, requestHeaders, sawWrongKey, opensSession, setHeader }) => {
       refuseForeignPage(requestHeaders, config.PUBLIC_URL);
-      const present = cookie.read(requestHeaders.cookie);
-      const secret = await access.openSession(body, { present, admit: opensSession });
+      const present = readCookie(sessionCookie, config, requestHeaders);
+      const secret = await openSession(ctx, body, { present, admit: opensSession });
       if (secret === null) {
         sawWrongKey();
         throw new AppError(
@@ -60,12 +66,12 @@ function openSession({ access }: SessionServices, config: ApiConfig): Route {
         );
       }
       setHeader('Cache-Control', 'no-store');
-      return { status: 204, headers: { 'Set-Cookie': cookie.write(secret) } };
+      return { status: 204, headers: { 'Set-Cookie': writeCookie(sessionCookie, config, secret) } };
     },
   });
 }
 
-function showSession({ access }: SessionServices, { TEMPORAL_UI_URL }: ApiConfig): Route {
+function showSessionRoute(ctx: ServerCtx, { TEMPORAL_UI_URL }: ApiConfig): Route {
   return route({
     operation: 'get_session',
     method: 'GET',
@@ -78,7 +84,7 @@ function showSession({ access }: SessionServices, { TEMPORAL_UI_URL }: ApiConfig
     handle: async ({ caller }) => ({
       status: 200,
       body: {
-        ...(await access.describeSession(caller)),
+        ...(await describeSession(ctx, caller)),
         version,
         temporal_ui_url: TEMPORAL_UI_URL ?? null,
       },
@@ -86,8 +92,7 @@ function showSession({ access }: SessionServices, { TEMPORAL_UI_URL }: ApiConfig
   });
 }
 
-function closeSession({ access, signIn }: SessionServices, config: ApiConfig): Route {
-  const cookie = createSessionCookie(config.PUBLIC_URL);
+function closeSessionRoute(ctx: ServerCtx, config: ApiConfig): Route {
   return route({
     operation: 'close_session',
     method: 'DELETE',
@@ -100,17 +105,18 @@ function closeSession({ access, signIn }: SessionServices, config: ApiConfig): R
     scope: 'any',
     responses: { 200: SessionClosed, 204: 'empty' },
     handle: async ({ requestHeaders }) => {
-      const secret = cookie.read(requestHeaders.cookie);
-      const ended = secret === null ? null : await access.closeSession(secret);
+      const secret = readCookie(sessionCookie, config, requestHeaders);
+      const ended = secret === null ? null : await closeSession(ctx, secret);
       const tokens = ended?.tokens ?? null;
-      const url = tokens === null ? null : ((await signIn?.logoutUrl(tokens)) ?? null);
-      const headers = { 'Set-Cookie': cookie.clear };
+      const { signIn } = ctx;
+      const url = tokens === null || signIn === null ? null : await logoutUrlOf(ctx, signIn, tokens);
+      const headers = { 'Set-Cookie': clearCookie(sessionCookie, config) };
       return url === null ? { status: 204, headers } : { status: 200, headers, body: { provider_url: url } };
     },
   });
 }
 
-function createLoginLink({ access }: SessionServices): Route {
+function createLoginLinkRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'create_login_link',
     method: 'POST',
@@ -120,19 +126,17 @@ function createLoginLink({ access }: SessionServices): Route {
     auth: 'key',
     scope: 'admin',
     responses: { 201: LoginLink },
-    handle: async ({ caller }) => ({ status: 201, body: await access.createLoginLink(caller) }),
+    handle: async ({ caller }) => ({ status: 201, body: await createLoginLink(ctx, caller) }),
   });
 }
 
 const SessionPath = z.object({ id: z.string().min(1).max(128) });
 
-type AccessServices = Pick<Services, 'access'>;
-
-export function sessionAdminRoutes(services: AccessServices): Route[] {
-  return [listSessions(services), revokeUser(services), revokeSession(services)];
+export function sessionAdminRoutes(ctx: ServerCtx): Route[] {
+  return [listSessionsRoute(ctx), revokeUserRoute(ctx), revokeSessionRoute(ctx)];
 }
 
-function listSessions({ access }: AccessServices): Route {
+function listSessionsRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'list_sessions',
     method: 'GET',
@@ -145,11 +149,11 @@ function listSessions({ access }: AccessServices): Route {
     scope: 'admin',
     query: SessionQuery,
     responses: { 200: SessionList },
-    handle: async ({ caller, query }) => ({ status: 200, body: await access.listSessions(caller, query) }),
+    handle: async ({ caller, query }) => ({ status: 200, body: await listSessionsOf(ctx, caller, query) }),
   });
 }
 
-function revokeUser({ access }: AccessServices): Route {
+function revokeUserRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'revoke_sessions',
     method: 'POST',
@@ -164,12 +168,12 @@ function revokeUser({ access }: AccessServices): Route {
     responses: { 200: SessionsRevoked },
     handle: async ({ caller, body }) => ({
       status: 200,
-      body: { revoked: await access.revokeSessions(caller, body) },
+      body: { revoked: await revokeSessions(ctx, caller, body) },
     }),
   });
 }
 
-function revokeSession({ access }: AccessServices): Route {
+function revokeSessionRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'revoke_session',
     method: 'DELETE',
@@ -181,7 +185,7 @@ function revokeSession({ access }: AccessServices): Route {
     params: SessionPath,
     responses: { 204: 'empty' },
     handle: async ({ caller, params: { id } }) => {
-      if ((await access.revokeSessions(caller, { sessionId: id })) === 0)
+      if ((await revokeSessions(ctx, caller, { sessionId: id })) === 0)
         throw new AppError('not_found', `no session ${id}`);
       return { status: 204 };
     },

@@ -6,13 +6,18 @@ import { text } from 'node:stream/consumers';
 import { z } from 'zod';
 import { SignInOffer, type SignInRefusal } from '../../contracts/sign-in.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Services } from '../../services/services.ts';
-import { createSessionCookie, createSignInCookie } from '../authentication.ts';
+import {
+  beginSignIn,
+  finishSignIn,
+  offerOf,
+  type SignIn,
+  takeLogout,
+} from '../../services/access/sign-in.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import { clearCookie, readCookie, sessionCookie, signInCookie, writeCookie } from '../authentication.ts';
 import { byteStream } from '../input.ts';
 import type { ApiConfig } from '../limits.ts';
 import { type Route, route } from '../route.ts';
-
-type SignInServices = Pick<Services, 'signIn'>;
 
 /** A logout token has some hundred bytes. */
 const logoutBytes = 65_536;
@@ -21,12 +26,12 @@ const loginPage = '/ui/login';
 const Part = z.string().max(8_192).optional();
 const Answer = z.looseObject({ code: Part, state: Part, error: Part, error_description: Part, iss: Part });
 
-export function signInRoutes(services: SignInServices, config: ApiConfig): Route[] {
+export function signInRoutes(ctx: ServerCtx, config: ApiConfig): Route[] {
   return [
-    showOffer(services),
-    beginSignIn(services, config),
-    finishSignIn(services, config),
-    takeLogout(services),
+    showOfferRoute(ctx),
+    beginSignInRoute(ctx, config),
+    finishSignInRoute(ctx, config),
+    takeLogoutRoute(ctx),
   ];
 }
 
@@ -40,12 +45,12 @@ function leadBack(refused: SignInRefusal): string {
 }
 
 /** @throws AppError `not_found` */
-function requireProvider({ signIn }: SignInServices): NonNullable<Services['signIn']> {
+function requireProvider({ signIn }: ServerCtx): SignIn {
   if (signIn !== null) return signIn;
   throw new AppError('not_found', 'no OpenID provider is configured here; sign in by a key');
 }
 
-function showOffer({ signIn }: SignInServices): Route {
+function showOfferRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'get_sign_in',
     method: 'GET',
@@ -54,12 +59,11 @@ function showOffer({ signIn }: SignInServices): Route {
     summary: 'How a browser may sign in, besides by a key',
     auth: 'open',
     responses: { 200: SignInOffer },
-    handle: () => ({ status: 200, body: { oidc: signIn?.offer ?? null } }),
+    handle: () => ({ status: 200, body: { oidc: ctx.signIn === null ? null : offerOf(ctx.signIn) } }),
   });
 }
 
-function beginSignIn(services: SignInServices, config: ApiConfig): Route {
-  const cookie = createSignInCookie(config.PUBLIC_URL);
+function beginSignInRoute(ctx: ServerCtx, config: ApiConfig): Route {
   return route({
     operation: 'begin_sign_in',
     method: 'GET',
@@ -70,9 +74,9 @@ function beginSignIn(services: SignInServices, config: ApiConfig): Route {
     responses: { 302: 'empty' },
     errors: ['not_found'],
     handle: async () => {
-      const begun = await requireProvider(services).begin();
-      if ('refused' in begun) return leadTo(leadBack(begun.refused), [cookie.clear]);
-      return leadTo(begun.url, [cookie.write(begun.kept)]);
+      const begun = await beginSignIn(ctx, requireProvider(ctx));
+      if ('refused' in begun) return leadTo(leadBack(begun.refused), [clearCookie(signInCookie, config)]);
+      return leadTo(begun.url, [writeCookie(signInCookie, config, begun.kept)]);
     },
   });
 }
@@ -84,8 +88,7 @@ function toQuery(answer: z.output<typeof Answer>): string {
   return new URLSearchParams(texts).toString();
 }
 
-function finishSignIn(services: SignInServices, config: ApiConfig): Route {
-  const [kept, session] = [createSignInCookie(config.PUBLIC_URL), createSessionCookie(config.PUBLIC_URL)];
+function finishSignInRoute(ctx: ServerCtx, config: ApiConfig): Route {
   return route({
     operation: 'finish_sign_in',
     method: 'GET',
@@ -98,9 +101,14 @@ function finishSignIn(services: SignInServices, config: ApiConfig): Route {
     responses: { 302: 'empty' },
     errors: ['not_found', 'unavailable'],
     handle: async ({ query, requestHeaders }) => {
-      const opened = await requireProvider(services).finish(toQuery(query), kept.read(requestHeaders.cookie));
-      if ('refused' in opened) return leadTo(leadBack(opened.refused), [kept.clear]);
-      return leadTo(`${loginPage}?signed_in=true`, [kept.clear, session.write(opened.secret)]);
+      const answer = { query: toQuery(query), kept: readCookie(signInCookie, config, requestHeaders) };
+      const opened = await finishSignIn(ctx, requireProvider(ctx), answer);
+      const cleared = clearCookie(signInCookie, config);
+      if ('refused' in opened) return leadTo(leadBack(opened.refused), [cleared]);
+      return leadTo(`${loginPage}?signed_in=true`, [
+        cleared,
+        writeCookie(sessionCookie, config, opened.secret),
+      ]);
     },
   });
 }
@@ -126,7 +134,7 @@ async function readForm({
   return new URLSearchParams(await body);
 }
 
-function takeLogout(services: SignInServices): Route {
+function takeLogoutRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'log_out_by_provider',
     method: 'POST',
@@ -140,9 +148,9 @@ function takeLogout(services: SignInServices): Route {
     responses: { 200: 'empty', 400: 'empty' },
     errors: ['not_found', 'body_too_large', 'unavailable'],
     handle: async ({ body }) => {
-      const signIn = requireProvider(services);
+      const signIn = requireProvider(ctx);
       const token = (await readForm(body)).get('logout_token');
-      const isTaken = token !== null && (await signIn.logout(token));
+      const isTaken = token !== null && (await takeLogout(ctx, signIn, token));
       return { status: isTaken ? 200 : 400, headers: { 'Cache-Control': 'no-store' } } as const;
     },
   });

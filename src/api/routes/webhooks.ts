@@ -7,24 +7,29 @@ import {
   WebhookList,
   WebhookRequest,
 } from '../../contracts/webhook.ts';
-import type { Services } from '../../services/services.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import {
+  createWebhook,
+  listDeliveriesOf,
+  listWebhooksOf,
+  removeWebhook,
+  testWebhook,
+} from '../../services/webhooks/webhook-service.ts';
 import { json } from '../input.ts';
 import { WebhookPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-type Webhooks = Pick<Services, 'webhooks'>;
-
-export function webhookRoutes(services: Webhooks): Route[] {
+export function webhookRoutes(ctx: ServerCtx): Route[] {
   return [
-    createWebhook(services),
-    listWebhooks(services),
-    removeWebhook(services),
-    testWebhook(services),
-    listDeliveries(services),
+    createWebhookRoute(ctx),
+    listWebhooksRoute(ctx),
+    removeWebhookRoute(ctx),
+    testWebhookRoute(ctx),
+    listDeliveriesRoute(ctx),
   ];
 }
 
-function createWebhook({ webhooks }: Webhooks): Route {
+function createWebhookRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'create_webhook',
     method: 'POST',
@@ -38,11 +43,11 @@ function createWebhook({ webhooks }: Webhooks): Route {
     body: json(WebhookRequest),
     responses: { 201: WebhookCreated },
     errors: ['limit_reached'],
-    handle: async ({ caller, body }) => ({ status: 201, body: await webhooks.create(caller, body) }),
+    handle: async ({ caller, body }) => ({ status: 201, body: await createWebhook(ctx, caller, body) }),
   });
 }
 
-function listWebhooks({ webhooks }: Webhooks): Route {
+function listWebhooksRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'list_webhooks',
     method: 'GET',
@@ -53,11 +58,11 @@ function listWebhooks({ webhooks }: Webhooks): Route {
     scope: 'admin',
     query: ListQuery.strict(),
     responses: { 200: WebhookList },
-    handle: async ({ caller, query }) => ({ status: 200, body: await webhooks.list(caller, query) }),
+    handle: async ({ caller, query }) => ({ status: 200, body: await listWebhooksOf(ctx, caller, query) }),
   });
 }
 
-function removeWebhook({ webhooks }: Webhooks): Route {
+function removeWebhookRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'delete_webhook',
     method: 'DELETE',
@@ -69,13 +74,13 @@ function removeWebhook({ webhooks }: Webhooks): Route {
     params: WebhookPath,
     responses: { 204: 'empty' },
     handle: async ({ caller, params }) => {
-      await webhooks.remove(caller, params.id);
+      await removeWebhook(ctx, caller, params.id);
       return { status: 204 };
     },
   });
 }
 
-function testWebhook({ webhooks }: Webhooks): Route {
+function testWebhookRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'test_webhook',
     method: 'POST',
@@ -86,11 +91,11 @@ function testWebhook({ webhooks }: Webhooks): Route {
     scope: 'admin',
     params: WebhookPath,
     responses: { 200: WebhookDelivery },
-    handle: async ({ caller, params }) => ({ status: 200, body: await webhooks.test(caller, params.id) }),
+    handle: async ({ caller, params }) => ({ status: 200, body: await testWebhook(ctx, caller, params.id) }),
   });
 }
 
-function listDeliveries({ webhooks }: Webhooks): Route {
+function listDeliveriesRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'list_webhook_deliveries',
     method: 'GET',
@@ -104,7 +109,7 @@ function listDeliveries({ webhooks }: Webhooks): Route {
     responses: { 200: WebhookDeliveryList },
     handle: async ({ caller, params, query }) => ({
       status: 200,
-      body: await webhooks.deliveries(caller, params.id, query),
+      body: await listDeliveriesOf(ctx, { caller, webhookId: params.id }, query),
     }),
   });
 }

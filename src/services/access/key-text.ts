@@ -3,7 +3,7 @@
  * so that a double click selects all of it. The checksum turns a mistyped or invented key away without a query;
  * the secret has 256 bits, so a plain SHA-256 is enough to store.
  */
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHash, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { findLiveKey, type KeyRow } from '../../db/access/api-key.ts';
 import type { Db } from '../../db/connect.ts';
@@ -26,6 +26,18 @@ function randomText(bits: number, length: number): string {
 /** 256 random bits. */
 export function randomSecret(): string {
   return randomText(256, 43);
+}
+
+const sessionForm = /^ses_[0-9A-Za-z]{43}$/;
+
+/** Keys begin with `cap_`, so the two are never mistaken for one another. */
+export function isSessionText(text: string): boolean {
+  return sessionForm.test(text);
+}
+
+/** What the database holds of a secret that is not a key's. */
+export function digestOf(secret: string): Buffer {
+  return hash('sha256', secret, 'buffer');
 }
 
 function checksumOf(text: string): string {

@@ -1,10 +1,13 @@
 /**
- * Keys, and the keys that they make. K1: a key holds no project and no scope that the key which made it lacks, and
- * ends no later. K2: it is revoked with it. K3: it is listed and revoked by every admin key with which it shares a
- * project; one that may do what concerns all projects, by such a one only. K4: its secret is renewed by itself and
- * by the keys above it only, because who renews it knows the new one.
+ * Keys, and the keys that they make. A key acts only within the projects it is bound to, `admin` keys included.
+ *
+ * K1: a key holds no project and no scope that the key which made it lacks, and ends no later. K2: it is revoked with
+ * it. K3: it is listed and revoked by every admin key with which it shares a project; one that may do what concerns all
+ * projects, by such a one only. K4: its secret is renewed by itself and by the keys above it only, because who renews it
+ * knows the new one.
  */
 
+import type { Config } from '../../config.ts';
 import type { Key, KeyCreated, KeyRequest, KeyRevoked } from '../../contracts/access.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import {
@@ -13,6 +16,7 @@ import {
   insertKey,
   type KeyRow,
   listGoingOn,
+  listKeys,
   lockKeys,
   replaceSecret,
   revokeWithKeysBelow,
@@ -22,6 +26,8 @@ import { endSessionsOf, findHolder } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { listErasing } from '../../db/deletion/erasure.ts';
 import { AppError, refuseField } from '../../errors/app-error.ts';
+import type { Ctx } from '../context.ts';
+import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import {
   type Caller,
   isOperator,
@@ -32,6 +38,16 @@ import {
   toHolder,
 } from './caller.ts';
 import { generateKey, generateSecret } from './key-text.ts';
+import { forgetKeys, type KeyCtx } from './verified-keys.ts';
+
+interface ModeCtx {
+  readonly config: Pick<Config, 'CAPSTAN_MODE'>;
+}
+
+/** Shown in new keys. */
+function environmentOf({ config }: ModeCtx): 'dev' | 'live' {
+  return config.CAPSTAN_MODE === 'production' ? 'live' : 'dev';
+}
 
 /** Under the lock of keys, which whoever begins an erasure takes too. @throws AppError `state_conflict` */
 async function refuseErasing(trx: Db, projects: readonly string[]): Promise<void> {
@@ -41,7 +57,7 @@ async function refuseErasing(trx: Db, projects: readonly string[]): Promise<void
 }
 
 /** @param held the projects of who looks */
-export function toKey(row: KeyRow, held: readonly string[]): Key {
+function toKey(row: KeyRow, held: readonly string[]): Key {
   return {
     key_id: row.key_id,
     name: row.name,
@@ -78,15 +94,15 @@ async function requireHeldNow(
 
 /** @throws AppError `forbidden` for more than the caller holds, `request_invalid` for an end after its own */
 export async function createKey(
-  db: Db,
-  { caller, environment }: { readonly caller: Caller; readonly environment: string },
+  ctx: Pick<Ctx, 'db'> & ModeCtx,
+  caller: Caller,
   request: KeyRequest,
 ): Promise<KeyCreated> {
-  const { key, ...parts } = generateKey(environment);
+  const { key, ...parts } = generateKey(environmentOf(ctx));
   const { name } = request;
   const projects = [...new Set(request.projects)];
   const scopes = [...new Set(request.scopes)];
-  await db.transaction(async (trx) => {
+  await ctx.db.transaction(async (trx) => {
     await lockKeys(trx);
     const parent = await findLiveKey(trx, caller.key_id);
     if (parent === null) throw new AppError('unauthenticated', `${caller.key_id} was revoked or has expired`);
@@ -104,6 +120,17 @@ export async function createKey(
   return { key_id: parts.key_id, key };
 }
 
+/** Those that share a project with the caller. */
+export async function listKeysOf(
+  { db }: Pick<Ctx, 'db'>,
+  { projects }: Caller,
+  { limit, cursor }: PageRequest,
+) {
+  const after = cursor === undefined ? null : decodeCursor(cursor);
+  const rows = await listKeys(db, { projects, after, limit: limit + 1 });
+  return toPage(rows, limit, { key: (row) => row.key_id, item: (row) => toKey(row, projects) });
+}
+
 const shownGoingOn = 1_000;
 
 /**
@@ -112,8 +139,12 @@ const shownGoingOn = 1_000;
  * @returns the keys that it revoked, and what they leave
  * @throws AppError `not_found` when the caller shares no project with it, `forbidden` for an operator's key
  */
-export function revokeKey(db: Db, caller: Caller, keyId: string): Promise<KeyRevoked> {
-  return db.transaction(async (trx) => {
+export async function revokeKey(
+  { db, verifiedKeys }: KeyCtx,
+  caller: Caller,
+  keyId: string,
+): Promise<KeyRevoked> {
+  const ended = await db.transaction(async (trx) => {
     await lockKeys(trx);
     const row = await findKeyOf(trx, keyId, caller.projects);
     if (row === null) throw new AppError('not_found', `no key ${keyId}`);
@@ -135,25 +166,27 @@ export function revokeKey(db: Db, caller: Caller, keyId: string): Promise<KeyRev
       going_on: { webhooks: [...webhooks], schedules: [...schedules] },
     };
   });
+  forgetKeys(verifiedKeys, ended.key_ids);
+  return ended;
 }
 
 /**
- * A key renews itself by its present secret alone: whoever has only a session of it, or a secret that was to end, would
- * have it for good.
+ * The former secret works for `overlapS` more. A key renews itself by its present secret alone: whoever has only a session
+ * of it, or a secret that was to end, would have it for good.
  *
  * @throws AppError `forbidden` then, `not_found` when the key is not the caller or below it, or does not work any more, or is
  * a person
  */
 export async function rotateKey(
-  db: Db,
-  { caller, environment }: { readonly caller: Caller; readonly environment: string },
+  ctx: KeyCtx & ModeCtx,
+  caller: Caller,
   { keyId, overlapS }: { readonly keyId: string; readonly overlapS: number },
 ): Promise<KeyCreated> {
   if (isPersonId(keyId)) throw new AppError('not_found', `${keyId} is a person, who has no secret here`);
   if (keyId === caller.key_id && caller.shown !== undefined)
     throw new AppError('forbidden', `${keyId} is renewed by its present secret, not by a ${caller.shown}`);
-  const fresh = generateSecret(environment, keyId);
-  await db.transaction(async (trx) => {
+  const fresh = generateSecret(environmentOf(ctx), keyId);
+  await ctx.db.transaction(async (trx) => {
     await lockKeys(trx);
     const row = await findKeyOf(trx, keyId, caller.projects);
     const renewed = { secret_sha256: fresh.secret_sha256, overlapS };
@@ -167,5 +200,6 @@ export async function rotateKey(
       row.projects.map((project_id) => ({ ...entry, project_id, data })),
     );
   });
+  forgetKeys(ctx.verifiedKeys, [keyId]);
   return { key_id: keyId, key: fresh.key };
 }

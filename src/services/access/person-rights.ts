@@ -23,8 +23,7 @@ import type { EndedSession } from '../../db/access/session.ts';
 import { endSessionsOfPerson } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { choosePersonId, holdsScope } from './caller.ts';
-import { randomSecret } from './key-text.ts';
-import { digestOf } from './sessions.ts';
+import { digestOf, randomSecret } from './key-text.ts';
 
 /** With ids of projects instead of names; of several with one name it is the oldest. What is unknown is left out. */
 export async function resolveGrants(

@@ -4,7 +4,6 @@
  * read or make them.
  */
 
-import type { Logger } from 'pino';
 import { deriveCipherKey, seal, unseal } from '../../clients/cipher.ts';
 import type { Identity } from '../../clients/openid-claims.ts';
 import type { OpenIdProvider } from '../../clients/openid-provider.ts';
@@ -22,10 +21,10 @@ import {
   takeDueSessions,
 } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
+import type { Ctx } from '../context.ts';
 import { newId } from '../ids.ts';
-import { randomSecret } from './key-text.ts';
+import { digestOf, randomSecret } from './key-text.ts';
 import { auditIn, dropPerson, keepPerson, resolveGrants } from './person-rights.ts';
-import { digestOf } from './sessions.ts';
 
 interface PersonSignIn {
   readonly identity: Identity;
@@ -87,7 +86,7 @@ async function open(
 
 /** @returns its secret */
 export function openPersonSession(
-  db: Db,
+  { db }: Pick<Ctx, 'db'>,
   signIn: PersonSignIn,
 ): Promise<{ readonly secret: string } | SignInRefused> {
   const { identity } = signIn;
@@ -103,12 +102,12 @@ export function openPersonSession(
   });
 }
 
-interface RecheckDependencies {
-  readonly db: Db;
+/** What the provider is asked by, and how often. */
+interface Recheck {
   readonly provider: Pick<OpenIdProvider, 'renew'>;
   readonly rules: GroupRules;
+  /** How long a session goes on without asking the provider. */
   readonly recheckS: number;
-  readonly logger: Logger;
   readonly tokens: Sealed<KeptTokens>;
 }
 
@@ -136,9 +135,9 @@ async function end(db: Db, { session_id, key_id }: DueSession): Promise<void> {
 }
 
 async function keepAnswer(
-  { db, rules }: RecheckDependencies,
+  db: Db,
   { issuer, subject, session_id }: DueSession,
-  identity: Identity,
+  { identity, rules }: Pick<PersonSignIn, 'identity' | 'rules'>,
 ): Promise<void> {
   await db.transaction(async (trx) => {
     await lockKeys(trx);
@@ -151,8 +150,7 @@ async function keepAnswer(
   });
 }
 
-async function check(dependencies: RecheckDependencies, due: DueSession): Promise<void> {
-  const { db, provider, tokens } = dependencies;
+async function check(db: Db, { provider, rules, tokens }: Recheck, due: DueSession): Promise<void> {
   const { refreshToken, idToken = null } = tokens.read(due.tokens) ?? {};
   // Sealed by the client's secret of before: nothing can be asked with it, and so nobody stays by it.
   if (refreshToken === undefined || refreshToken === null) return end(db, due);
@@ -160,21 +158,20 @@ async function check(dependencies: RecheckDependencies, due: DueSession): Promis
   if (renewal === null) return end(db, due);
   await keepTokens(db, due.session_id, tokens.write(renewal.tokens));
   const identity = await renewal.identify();
-  await (identity === null ? end(db, due) : keepAnswer(dependencies, due, identity));
+  await (identity === null ? end(db, due) : keepAnswer(db, due, { identity, rules }));
 }
 
 /**
  * Whether people who are signed in may stay: asked of the provider again by what it gave for that. Who is refused there,
  * or is in no group any more, is out; who is in other groups signs in again.
  */
-export function createPersonChecks(dependencies: RecheckDependencies) {
-  const { db, recheckS, logger } = dependencies;
+export function createPersonChecks({ db, logger }: Pick<Ctx, 'db' | 'logger'>, recheck: Recheck) {
   let going: Promise<void> | null = null;
   const round = async (): Promise<void> => {
-    const due = await takeDueSessions(db, { seconds: recheckS, limit: atOnce });
+    const due = await takeDueSessions(db, { seconds: recheck.recheckS, limit: atOnce });
     await Promise.all(
       due.map((session) =>
-        check(dependencies, session).catch((err: unknown) =>
+        check(db, recheck, session).catch((err: unknown) =>
           logger.warn(
             { err, session_id: session.session_id },
             'the provider could not be asked about a session',
@@ -184,6 +181,7 @@ export function createPersonChecks(dependencies: RecheckDependencies) {
     );
   };
   return {
+    /** Begins to ask about sessions that are due; it does not wait for the answers. */
     begin: (): void => {
       going ??= round()
         .catch((err: unknown) => logger.warn({ err }, 'sessions could not be looked up'))
@@ -196,6 +194,8 @@ export function createPersonChecks(dependencies: RecheckDependencies) {
     },
   };
 }
+
+export type PersonChecks = ReturnType<typeof createPersonChecks>;
 
 /** What is kept of the provider's tokens. */
 export type KeptTokens = Pick<Identity, 'idToken' | 'refreshToken'>;

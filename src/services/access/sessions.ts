@@ -2,12 +2,12 @@
  * Browsers that have signed in. S1: a session acts as its key, never as more. S2: it ends after 12 hours, and with its
  * key: revoked, expired, or its secret renewed and the former one over, which it also does that the former one has opened;
  * one of those makes no links. S3: what opens one (a key, or a code of one use
- * and 10 minutes) is not kept by it, and the database holds digests alone.
+ * and 10 minutes) is not kept by it, and the database holds digests alone. S4: an administrator sees and ends the sessions
+ * whose key or person shares a project with them, as it is with keys (K3).
  */
-import { hash } from 'node:crypto';
 import { loginCodeMinutes, sessionHours } from '../../contracts/bounds.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import type { LoginLink, SessionRequest } from '../../contracts/sign-in.ts';
+import type { LoginLink, SessionQuery, SessionRequest } from '../../contracts/sign-in.ts';
 import { findLiveKey } from '../../db/access/api-key.ts';
 import { insertAudits } from '../../db/access/audit.ts';
 import { findEmail } from '../../db/access/person.ts';
@@ -15,28 +15,23 @@ import { listProjects } from '../../db/access/project.ts';
 import {
   deleteSession,
   type EndedSession,
+  endSessions,
   findSessionHolder,
   insertLoginCode,
   insertSession,
+  listSessions,
+  type SessionRow,
   useLoginCode,
 } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { AppError } from '../../errors/app-error.ts';
+import type { Ctx, ServerCtx } from '../context.ts';
+import { decodeCursor, toPage } from '../cursor.ts';
 import { newId } from '../ids.ts';
-import type { Caller, KeyHolder } from './caller.ts';
-import { isPersonId } from './caller.ts';
-import { randomSecret, verifyKey } from './key-text.ts';
-
-const form = /^ses_[0-9A-Za-z]{43}$/;
-
-/** Keys begin with `cap_`, so the two are never mistaken for one another. */
-export function isSessionText(text: string): boolean {
-  return form.test(text);
-}
-
-export function digestOf(secret: string): Buffer {
-  return hash('sha256', secret, 'buffer');
-}
+import { type Caller, isOperator, isPersonId, type KeyHolder } from './caller.ts';
+import { digestOf, isSessionText, randomSecret, verifyKey } from './key-text.ts';
+import { auditIn } from './person-rights.ts';
+import { forgetKeys, forgetText, type KeyCtx } from './verified-keys.ts';
 
 type Opener = Pick<KeyHolder, 'key_id' | 'projects' | 'shown'>;
 
@@ -48,7 +43,7 @@ function auditOf({ key_id, projects }: Opener, action: string) {
   return projects.map((project_id) => ({ actor: key_id, action, subject: key_id, project_id, data: {} }));
 }
 
-export interface SessionOpening {
+interface SessionOpening {
   /** The session that the browser has, by its secret. */
   readonly present?: string | null;
   /** Told of the key before anything is written; what it throws is thrown, and a code stays unused. */
@@ -78,7 +73,7 @@ async function refuseReplacing(trx: Db, opener: Opener, present: string): Promis
  * @throws AppError `state_conflict` where a code would replace the session of another key unasked
  */
 export function openSession(
-  db: Db,
+  { db }: Pick<Ctx, 'db'>,
   request: SessionRequest,
   { present = null, admit = () => undefined }: SessionOpening = {},
 ): Promise<string | null> {
@@ -101,13 +96,75 @@ export function openSession(
   });
 }
 
-/** Null: it was over. */
-export function closeSession(db: Db, secret: string): Promise<EndedSession | null> {
-  return db.transaction(async (trx) => {
+/** @returns what has ended; null: it was over */
+export async function closeSession(
+  { db, verifiedKeys }: KeyCtx,
+  secret: string,
+): Promise<EndedSession | null> {
+  const closed = await db.transaction(async (trx) => {
     const ended = await deleteSession(trx, digestOf(secret));
     if (ended !== null) await insertAudits(trx, auditOf(ended, 'session.closed'));
     return ended;
   });
+  forgetText(verifiedKeys, secret);
+  return closed;
+}
+
+function toEntry({ created_at, expires_at, checked_at, scopes: _, ...row }: SessionRow) {
+  return {
+    ...row,
+    opened_at: created_at.toISOString(),
+    expires_at: expires_at.toISOString(),
+    checked_at: checked_at?.toISOString() ?? null,
+  };
+}
+
+export async function listSessionsOf(
+  { db }: Pick<Ctx, 'db'>,
+  { projects }: Caller,
+  { limit, cursor, user }: SessionQuery,
+) {
+  const after = cursor === undefined ? null : decodeCursor(cursor);
+  const rows = await listSessions(db, { projects, user, after, limit: limit + 1 });
+  return toPage(rows, limit, { key: (row) => row.session_id, item: toEntry });
+}
+
+/** Those of a user (id, e-mail address or subject), or the one of an id. */
+type WhichSessions = { readonly user: string } | { readonly sessionId: string };
+
+/**
+ * Ends them everywhere, within the time that keys are trusted.
+ *
+ * @returns how many
+ * @throws AppError `forbidden` for an operator's when the caller is none
+ */
+export async function revokeSessions(
+  { db, verifiedKeys }: KeyCtx,
+  caller: Caller,
+  which: WhichSessions,
+): Promise<number> {
+  const revoked = await db.transaction(async (trx) => {
+    const ended = await endSessions(trx, { projects: caller.projects, ...which });
+    const foreign = ended.find(({ scopes }) => scopes.includes('operator'));
+    if (foreign !== undefined && !isOperator(caller))
+      throw new AppError(
+        'forbidden',
+        `${foreign.key_id} has the scope operator; only who has it ends its sessions`,
+      );
+    for (const { session_id, key_id, projects } of ended)
+      await auditIn(trx, projects, {
+        actor: caller.key_id,
+        action: 'session.revoked',
+        subject: key_id,
+        data: { session_id },
+      });
+    return ended;
+  });
+  forgetKeys(
+    verifiedKeys,
+    revoked.map(({ key_id }) => key_id),
+  );
+  return revoked.length;
 }
 
 /**
@@ -115,7 +172,10 @@ export function closeSession(db: Db, secret: string): Promise<EndedSession | nul
  *
  * @throws AppError `forbidden` for a person, and for the secret before a rotation
  */
-export async function createLoginLink(db: Db, caller: Caller, publicUrl: string): Promise<LoginLink> {
+export async function createLoginLink(
+  { db, publicUrl }: Pick<ServerCtx, 'db' | 'publicUrl'>,
+  caller: Caller,
+): Promise<LoginLink> {
   if (isPersonId(caller.key_id))
     throw new AppError('forbidden', `${caller.key_id} signs in at the provider; links are made with a key`);
   if (caller.shown === 'former secret')
@@ -131,12 +191,12 @@ export async function createLoginLink(db: Db, caller: Caller, publicUrl: string)
       minutes: loginCodeMinutes,
     });
     await insertAudits(trx, auditOf(caller, 'login_link.created'));
-    return { url: new URL(`/ui/login#${code}`, publicUrl).href, expires_at: expires_at.toISOString() };
+    return { url: new URL(`/ui/login#${code}`, publicUrl()).href, expires_at: expires_at.toISOString() };
   });
 }
 
 /** What a page shows of who has signed in. @throws AppError `unauthenticated` when the key has just ended */
-export async function describeSession(db: Db, { key_id, scopes, ...held }: Caller) {
+export async function describeSession({ db }: Pick<Ctx, 'db'>, { key_id, scopes, ...held }: Caller) {
   const key = await findLiveKey(db, key_id);
   if (key === null) throw new AppError('unauthenticated', `${key_id} was revoked or has expired`);
   const ids = [...held.projects, ...(held.alsoIn ?? [])];

@@ -9,7 +9,6 @@
  */
 import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { LogoutNotice } from '../../clients/openid-claims.ts';
 import type { OpenIdProvider, SignInProof } from '../../clients/openid-provider.ts';
@@ -17,27 +16,9 @@ import { signInMinutes } from '../../contracts/bounds.ts';
 import { GroupRules, type SignInOffer, type SignInRefused } from '../../contracts/sign-in.ts';
 import { endSessionsAtProvider } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
+import type { Ctx, ServerCtx } from '../context.ts';
 import { auditIn } from './person-rights.ts';
-import {
-  createPersonChecks,
-  createSealed,
-  type KeptTokens,
-  openPersonSession,
-  type Sealed,
-} from './person-session.ts';
-
-interface SignInDependencies {
-  readonly db: Db;
-  readonly provider: OpenIdProvider;
-  readonly rules: GroupRules;
-  /** Shown on the button. */
-  readonly name: string;
-  readonly clientSecret: string;
-  readonly publicUrl: () => string;
-  /** How long a session goes on without asking the provider. */
-  readonly recheckS: number;
-  readonly logger: Logger;
-}
+import { createSealed, type KeptTokens, openPersonSession } from './person-session.ts';
 
 const signInPath = '/v1/sessions/oidc';
 
@@ -64,74 +45,88 @@ function endByNotice(db: Db, notice: LogoutNotice): Promise<void> {
   });
 }
 
-/** There and back: what the browser keeps meanwhile is sealed. */
-function createPassing(dependencies: SignInDependencies, tokens: Sealed<KeptTokens>) {
-  const { db, provider, rules, clientSecret, publicUrl, logger } = dependencies;
-  const proofs = createSealed<Begun>(clientSecret, 'capstan sign-in');
-  const redirectUri = (): string => new URL(`${signInPath}/callback`, publicUrl()).href;
-  const refuse = ({ refused, detail }: SignInRefused): SignInRefused => {
-    logger.warn({ reason: refused, detail: detail.slice(0, 500) }, 'sign-in refused');
-    return { refused, detail };
-  };
-  return {
-    /** @returns where the browser goes, and what it keeps until it comes back */
-    begin: async (): Promise<{ readonly url: string; readonly kept: string } | SignInRefused> => {
-      const begun = await provider.begin(redirectUri());
-      if ('refused' in begun) return refuse(begun);
-      const until = Date.now() + signInMinutes * 60_000;
-      return { url: begun.url, kept: proofs.write({ ...begun.proof, until }).toString('base64url') };
-    },
+export type SignIn = ReturnType<typeof createSignIn>;
 
-    /** @param query of the address at which the browser came back. @returns the secret of the new session */
-    finish: async (
-      query: string,
-      kept: string | null,
-    ): Promise<{ readonly secret: string } | SignInRefused> => {
-      const answer = new URL(`${redirectUri()}?${query}`);
-      const begun = kept === null ? null : proofs.read(Buffer.from(kept, 'base64url'));
-      const proof = readProof(begun, answer);
-      if ('refused' in proof) return refuse(proof);
-      const identity = await provider.finish(answer, proof);
-      if ('refused' in identity) return refuse(identity);
-      const { idToken, refreshToken } = identity;
-      const opened = await openPersonSession(db, {
-        identity,
-        rules,
-        signIn: hash('sha256', proof.state, 'buffer'),
-        tokens: tokens.write({ idToken, refreshToken }),
-      });
-      return 'refused' in opened ? refuse(opened) : opened;
-    },
+/** @param settings name: shown on the button; recheckS: how long a session goes on without asking the provider */
+export function createSignIn(
+  provider: OpenIdProvider,
+  {
+    clientSecret,
+    ...settings
+  }: Pick<SignInSettings, 'rules' | 'name' | 'clientSecret'> & { recheckS: number },
+) {
+  return {
+    ...settings,
+    provider,
+    proofs: createSealed<Begun>(clientSecret, 'capstan sign-in'),
+    tokens: createSealed<KeptTokens>(clientSecret, 'capstan tokens'),
   };
 }
 
-export function createSignInService(dependencies: SignInDependencies) {
-  const { db, provider, clientSecret, publicUrl } = dependencies;
-  const tokens = createSealed<KeptTokens>(clientSecret, 'capstan tokens');
-  const checks = createPersonChecks({ ...dependencies, tokens });
-
-  return {
-    offer: { name: dependencies.name, url: signInPath } satisfies SignInOffer['oidc'],
-
-    ...createPassing(dependencies, tokens),
-
-    /** By a logout token of the provider. False when it is none. @throws AppError `unavailable` */
-    logout: (token: string): Promise<boolean> =>
-      provider.takeLogout(token, (notice) => endByNotice(db, notice)),
-
-    /** Where the browser signs out of the provider too. @param sealed what was kept of the ended session's tokens */
-    logoutUrl: async (sealed: Buffer): Promise<string | null> => {
-      const kept = tokens.read(sealed);
-      return kept === null ? null : provider.logoutUrl(kept.idToken, new URL('/ui/login', publicUrl()).href);
-    },
-
-    /** Begins to ask the provider about sessions that are due; it does not wait for the answers. */
-    recheck: checks.begin,
-    close: checks.settled,
-  };
+export function offerOf({ name }: SignIn): SignInOffer['oidc'] {
+  return { name, url: signInPath };
 }
 
-export type SignInService = ReturnType<typeof createSignInService>;
+function redirectUri({ publicUrl }: Pick<ServerCtx, 'publicUrl'>): string {
+  return new URL(`${signInPath}/callback`, publicUrl()).href;
+}
+
+function refuseSignIn({ logger }: Pick<Ctx, 'logger'>, { refused, detail }: SignInRefused): SignInRefused {
+  logger.warn({ reason: refused, detail: detail.slice(0, 500) }, 'sign-in refused');
+  return { refused, detail };
+}
+
+/** @returns where the browser goes, and what it keeps, sealed, until it comes back */
+export async function beginSignIn(
+  ctx: Pick<ServerCtx, 'publicUrl' | 'logger'>,
+  { provider, proofs }: SignIn,
+): Promise<{ readonly url: string; readonly kept: string } | SignInRefused> {
+  const begun = await provider.begin(redirectUri(ctx));
+  if ('refused' in begun) return refuseSignIn(ctx, begun);
+  const until = Date.now() + signInMinutes * 60_000;
+  return { url: begun.url, kept: proofs.write({ ...begun.proof, until }).toString('base64url') };
+}
+
+/** By the query of the address at which the browser came back, and what it has kept. @returns the secret of the new session */
+export async function finishSignIn(
+  ctx: Pick<ServerCtx, 'db' | 'publicUrl' | 'logger'>,
+  { provider, rules, proofs, tokens }: SignIn,
+  { query, kept }: { readonly query: string; readonly kept: string | null },
+): Promise<{ readonly secret: string } | SignInRefused> {
+  const answer = new URL(`${redirectUri(ctx)}?${query}`);
+  const begun = kept === null ? null : proofs.read(Buffer.from(kept, 'base64url'));
+  const proof = readProof(begun, answer);
+  if ('refused' in proof) return refuseSignIn(ctx, proof);
+  const identity = await provider.finish(answer, proof);
+  if ('refused' in identity) return refuseSignIn(ctx, identity);
+  const { idToken, refreshToken } = identity;
+  const opened = await openPersonSession(ctx, {
+    identity,
+    rules,
+    signIn: hash('sha256', proof.state, 'buffer'),
+    tokens: tokens.write({ idToken, refreshToken }),
+  });
+  return 'refused' in opened ? refuseSignIn(ctx, opened) : opened;
+}
+
+/** By a logout token of the provider. False when it is none. @throws AppError `unavailable` */
+export function takeLogout(
+  { db }: Pick<Ctx, 'db'>,
+  { provider }: Pick<SignIn, 'provider'>,
+  token: string,
+): Promise<boolean> {
+  return provider.takeLogout(token, (notice) => endByNotice(db, notice));
+}
+
+/** Where the browser signs out of the provider too. @param sealed what was kept of the ended session's tokens */
+export async function logoutUrlOf(
+  { publicUrl }: Pick<ServerCtx, 'publicUrl'>,
+  { provider, tokens }: SignIn,
+  sealed: Buffer,
+): Promise<string | null> {
+  const kept = tokens.read(sealed);
+  return kept === null ? null : provider.logoutUrl(kept.idToken, new URL('/ui/login', publicUrl()).href);
+}
 
 export interface SignInConfig {
   readonly CAPSTAN_MODE: 'development' | 'production';

@@ -30,6 +30,7 @@ import {
 } from '../../db/deletion/erasure.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
+import type { Ctx } from '../context.ts';
 import { newId } from '../ids.ts';
 import {
   type EraseDependencies,
@@ -79,8 +80,13 @@ async function refuseNeeded(trx: Db, { key_id, projects }: Caller, projectId: st
     );
 }
 
-function begin(db: Db, caller: Caller, projectId: string): Promise<ErasureRow> {
-  return db.transaction(async (trx) => {
+/** Repeated, it tells how far it is. @throws AppError `not_found`, `state_conflict` */
+export async function beginErasure(
+  { db }: Pick<Ctx, 'db'>,
+  caller: Caller,
+  projectId: string,
+): Promise<Erasure> {
+  const begun = await db.transaction(async (trx) => {
     await lockKeys(trx);
     const known = await findErasure(trx, projectId);
     if (known !== undefined) return known;
@@ -93,25 +99,16 @@ function begin(db: Db, caller: Caller, projectId: string): Promise<ErasureRow> {
     await insertAudit(trx, { ...entry, project_id: null, data: {} });
     return row;
   });
+  return toErasure(db, projectId, begun);
 }
 
-export function createErasureService(db: Db) {
-  return {
-    /** Repeated, it tells how far it is. @throws AppError `not_found`, `state_conflict` */
-    begin: async (caller: Caller, projectId: string): Promise<Erasure> =>
-      toErasure(db, projectId, await begin(db, caller, projectId)),
-
-    /** Also before anybody asks for it: what would go. @throws AppError `not_found` */
-    show: async (projectId: string): Promise<Erasure> => {
-      const row = await findErasure(db, projectId);
-      if (row !== undefined) return toErasure(db, projectId, row);
-      if (!(await projectExists(db, projectId))) throw new AppError('not_found', `no project ${projectId}`);
-      return { ...notAsked, left: await countLeft(db, projectId, erasureCounted) };
-    },
-  };
+/** Also before anybody asks for it: what would go. @throws AppError `not_found` */
+export async function showErasure({ db }: Pick<Ctx, 'db'>, projectId: string): Promise<Erasure> {
+  const row = await findErasure(db, projectId);
+  if (row !== undefined) return toErasure(db, projectId, row);
+  if (!(await projectExists(db, projectId))) throw new AppError('not_found', `no project ${projectId}`);
+  return { ...notAsked, left: await countLeft(db, projectId, erasureCounted) };
 }
-
-export type ErasureService = ReturnType<typeof createErasureService>;
 
 /** Keys are trusted for 5 s. */
 const defaultQuietMs = 15_000;

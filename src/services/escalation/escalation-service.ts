@@ -23,7 +23,7 @@ import type { ServerCtx } from '../context.ts';
 import { newId } from '../ids.ts';
 import { given } from '../reviews/review-view.ts';
 import { isAdmin } from '../skills/stored-skill.ts';
-import type { WebLink } from '../web-links.ts';
+import { linksToEscalation, type WebLink } from '../web-links.ts';
 import { openLadderOfJob } from './ladder/opening.ts';
 import { adviseOnce } from './once/advice.ts';
 import { executeOnce } from './once/execution.ts';
@@ -69,13 +69,13 @@ function toEscalation(row: EscalationRow, web: WebLink): Escalation {
 
 /** The ladder of a step is a workflow below that of its run. */
 async function findLink(
-  { db, web }: ServerCtx,
+  ctx: ServerCtx,
   { escalation_id, run_id, step_id, item }: EscalationRow,
 ): Promise<WebLink> {
-  const run = run_id === null ? null : await readRunRef(db, run_id);
+  const run = run_id === null ? null : await readRunRef(ctx.db, run_id);
   if (run === null || step_id === null)
-    return web.ofEscalation(escalation_id, aloneWorkflowId(escalation_id));
-  return web.ofEscalation(escalation_id, ladderWorkflowId(run, { step_id, item: item ?? 0, round: 1 }));
+    return linksToEscalation(ctx, escalation_id, aloneWorkflowId(escalation_id));
+  return linksToEscalation(ctx, escalation_id, ladderWorkflowId(run, { step_id, item: item ?? 0, round: 1 }));
 }
 
 /** @throws AppError `request_invalid` for a result_schema that cannot be used */

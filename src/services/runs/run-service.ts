@@ -11,7 +11,7 @@ import type { RunKey } from '../../db/run/run-control.ts';
 import { listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
 import { listRunSteps } from '../../db/step/step.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
-import type { WebLinks } from '../web-links.ts';
+import type { WebPlaces } from '../web-links.ts';
 import { createRunControl } from './control.ts';
 import type { RunDelivery } from './delivery.ts';
 import { createFollowRun, type EventFeed } from './events.ts';
@@ -84,7 +84,7 @@ interface RunDependencies extends StepPageDependencies, BeginDependencies {
   readonly historyDb: Db;
   readonly delivery: RunDelivery;
   readonly feed: EventFeed;
-  readonly web: WebLinks;
+  readonly web: WebPlaces;
 }
 
 async function listSummaries(

@@ -26,7 +26,7 @@ import type { RunStepRow } from '../../db/step/step.ts';
 import type { StepRevisionRow } from '../../db/step/step-revision.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { madeAt } from '../ids.ts';
-import type { WebLinks } from '../web-links.ts';
+import { linksToRun, type WebPlaces } from '../web-links.ts';
 
 function toIso(time: Date | null): string | null {
   return time?.toISOString() ?? null;
@@ -156,13 +156,13 @@ function showDispatch(
   };
 }
 
-export function toRun(row: RunDetailRow, steps: readonly RunStepRow[], web: WebLinks): Run {
+export function toRun(row: RunDetailRow, steps: readonly RunStepRow[], web: WebPlaces): Run {
   const byId = new Map(steps.map((step) => [step.step_id, step]));
   return {
     ...fieldsOf(row),
     ...(row.has_output ? { output: row.output } : {}),
     ...showDispatch(row.definition, row.dispatch, (step) => toRunStep(step, byId.get(step.id))),
-    links: { ...linksOf(row.run_id), ...web.ofRun(row) },
+    links: { ...linksOf(row.run_id), ...linksToRun({ web }, row) },
   };
 }
 

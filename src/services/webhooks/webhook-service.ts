@@ -4,7 +4,6 @@
  */
 import { isIP } from 'node:net';
 import type { AddressPolicy } from '../../clients/address-policy.ts';
-import type { WebhookSender } from '../../clients/webhook-sender.ts';
 import type { Webhook, WebhookCreated, WebhookDelivery, WebhookRequest } from '../../contracts/webhook.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
@@ -22,6 +21,7 @@ import {
 } from '../../db/webhook.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
+import type { Ctx, ServerCtx } from '../context.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { newId } from '../ids.ts';
 import { newWebhookSecret, tell } from './delivery.ts';
@@ -46,12 +46,6 @@ function checkWebhookUrl(policy: AddressPolicy, text: string): string {
   const fault = isIP(host) === 0 ? policy.findNameFault(host, port) : policy.findFault(host, port);
   if (fault !== null) throw refuse(`is not allowed: ${fault}`);
   return url.href;
-}
-
-interface WebhookDependencies {
-  readonly db: Db;
-  readonly policy: AddressPolicy;
-  readonly sender: WebhookSender;
 }
 
 const mostWebhooks = 20;
@@ -89,8 +83,9 @@ function afterOf(cursor: string | undefined): string | null {
   return cursor === undefined ? null : decodeCursor(cursor);
 }
 
-function createWebhook(
-  { db, policy }: WebhookDependencies,
+/** @throws AppError `request_invalid` for an address that is not allowed, `limit_reached` */
+export async function createWebhook(
+  { db, policy }: Pick<Ctx, 'db' | 'policy'>,
   { project_id, key_id: created_by }: Caller,
   { url, events }: WebhookRequest,
 ): Promise<WebhookCreated> {
@@ -107,51 +102,50 @@ function createWebhook(
   });
 }
 
-/** One try, whose end is in the log. */
-async function tellNow(
-  { db, sender }: WebhookDependencies,
-  { webhook_id, url, secret }: WebhookRow,
+export async function listWebhooksOf(
+  { db }: Pick<Ctx, 'db'>,
+  { project_id }: Caller,
+  { limit, cursor }: PageRequest,
+) {
+  const rows = await listWebhooks(db, project_id, { after: afterOf(cursor), limit: limit + 1 });
+  return toPage(rows, limit, { key: (row) => row.webhook_id, item: toWebhook });
+}
+
+/** With its log. @throws AppError `not_found` */
+export function removeWebhook(
+  { db }: Pick<Ctx, 'db'>,
+  { project_id, key_id }: Caller,
+  id: string,
+): Promise<void> {
+  return db.transaction(async (trx) => {
+    if (!(await deleteWebhook(trx, project_id, id))) throw refuseUnknown(id);
+    await insertAudit(trx, { project_id, actor: key_id, action: 'webhook.removed', subject: id, data: {} });
+  });
+}
+
+/** Tells it once, now; how that ended is in the log. @throws AppError `not_found` */
+export async function testWebhook(
+  { db, webhookSender }: Pick<ServerCtx, 'db' | 'webhookSender'>,
+  caller: Caller,
+  id: string,
 ): Promise<WebhookDelivery> {
+  const { webhook_id, url, secret } = await requireWebhook(db, caller, id);
   const delivery_id = newId('delivery');
   const payload = { type: 'test', at: new Date().toISOString(), data: {} };
   await insertDelivery(db, { delivery_id, webhook_id, event: 'test', payload });
-  await endDelivery(db, await tell(sender, { delivery_id, url, secret, payload }, null));
+  await endDelivery(db, await tell(webhookSender, { delivery_id, url, secret, payload }, null));
   const row = await readDelivery(db, delivery_id);
   if (row === undefined) throw refuseUnknown(webhook_id);
   return toDelivery(row);
 }
 
-export function createWebhookService(dependencies: WebhookDependencies) {
-  const { db } = dependencies;
-  return {
-    /** @throws AppError `request_invalid` for an address that is not allowed, `limit_reached` */
-    create: (caller: Caller, request: WebhookRequest): Promise<WebhookCreated> =>
-      createWebhook(dependencies, caller, request),
-
-    list: async ({ project_id }: Caller, { limit, cursor }: PageRequest) => {
-      const rows = await listWebhooks(db, project_id, { after: afterOf(cursor), limit: limit + 1 });
-      return toPage(rows, limit, { key: (row) => row.webhook_id, item: toWebhook });
-    },
-
-    /** With its log. @throws AppError `not_found` */
-    remove: ({ project_id, key_id }: Caller, id: string): Promise<void> =>
-      db.transaction(async (trx) => {
-        if (!(await deleteWebhook(trx, project_id, id))) throw refuseUnknown(id);
-        const entry = { project_id, actor: key_id, action: 'webhook.removed', subject: id, data: {} };
-        await insertAudit(trx, entry);
-      }),
-
-    /** Tells it once, now. @throws AppError `not_found` */
-    test: async (caller: Caller, id: string): Promise<WebhookDelivery> =>
-      tellNow(dependencies, await requireWebhook(db, caller, id)),
-
-    /** Newest first. @throws AppError `not_found` */
-    deliveries: async (caller: Caller, id: string, { limit, cursor }: PageRequest) => {
-      await requireWebhook(db, caller, id);
-      const rows = await listDeliveries(db, id, { after: afterOf(cursor), limit: limit + 1 });
-      return toPage(rows, limit, { key: (row) => row.delivery_id, item: toDelivery });
-    },
-  };
+/** Newest first. @throws AppError `not_found` */
+export async function listDeliveriesOf(
+  { db }: Pick<Ctx, 'db'>,
+  { caller, webhookId }: { readonly caller: Caller; readonly webhookId: string },
+  { limit, cursor }: PageRequest,
+) {
+  await requireWebhook(db, caller, webhookId);
+  const rows = await listDeliveries(db, webhookId, { after: afterOf(cursor), limit: limit + 1 });
+  return toPage(rows, limit, { key: (row) => row.delivery_id, item: toDelivery });
 }
-
-export type WebhookService = ReturnType<typeof createWebhookService>;

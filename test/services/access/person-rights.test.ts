@@ -6,14 +6,15 @@ import type { Identity } from '../../../src/clients/openid-claims.ts';
 import type { OpenIdProvider } from '../../../src/clients/openid-provider.ts';
 import { GroupRules } from '../../../src/contracts/sign-in.ts';
 import { insertProject } from '../../../src/db/access/project.ts';
-import { createAccessService } from '../../../src/services/access/access-service.ts';
 import { type Caller, selectProject } from '../../../src/services/access/caller.ts';
+import { createKey, revokeKey } from '../../../src/services/access/keys.ts';
 import {
   createPersonChecks,
   createSealed,
   type KeptTokens,
   openPersonSession,
 } from '../../../src/services/access/person-session.ts';
+import { createVerifiedKeys, identify } from '../../../src/services/access/verified-keys.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 
@@ -23,7 +24,8 @@ const rules = GroupRules.parse({
   admins: { role: 'admin', projects: ['studio'] },
   editors: { role: 'editor', projects: ['studio'] },
 });
-const access = createAccessService(db, { cacheMs: 60_000 });
+const config = { CAPSTAN_MODE: 'development' } as const;
+const ctx = { db, config, verifiedKeys: createVerifiedKeys(60_000) };
 const tokens = createSealed<KeptTokens>('secret', 'tokens');
 
 beforeAll(async () => {
@@ -44,25 +46,25 @@ function idOf({ email }: Identity): string {
 
 function signIn(identity: Identity) {
   const signIn = hash('sha256', randomUUID(), 'buffer');
-  return openPersonSession(db, { identity, rules, signIn, tokens: tokens.write(identity) });
+  return openPersonSession({ db }, { identity, rules, signIn, tokens: tokens.write(identity) });
 }
 
 /** As a process knows the person that has answered them lately. */
 async function aCaller(identity: Identity): Promise<Caller> {
   const opened = await signIn(identity);
-  const holder = 'secret' in opened ? await access.identify(opened.secret) : null;
+  const holder = 'secret' in opened ? await identify(ctx, opened.secret) : null;
   if (holder === null) throw new Error(`${idOf(identity)} was not signed in`);
   return selectProject(holder, projectId);
 }
 
 function makeKey(caller: Caller, scope: 'admin' | 'run:read' | 'run:write') {
-  return access.createKey(caller, { name: 'made', scopes: [scope], projects: [projectId] });
+  return createKey(ctx, caller, { name: 'made', scopes: [scope], projects: [projectId] });
 }
 
 /** Asks about every session, once. */
 async function look(renew: OpenIdProvider['renew']): Promise<void> {
   const logger = pino({ level: 'silent' });
-  const checks = createPersonChecks({ db, provider: { renew }, rules, recheckS: 0, logger, tokens });
+  const checks = createPersonChecks({ db, logger }, { provider: { renew }, rules, recheckS: 0, tokens });
   checks.begin();
   await checks.settled();
 }
@@ -136,7 +138,7 @@ describe('who loses groups', () => {
     const admin = await aCaller(aPerson());
     await signIn(person);
     await signIn({ ...person, groups: [] });
-    await access.revokeKey(admin, idOf(person));
+    await revokeKey(ctx, admin, idOf(person));
     expect(await signIn(person)).toMatchObject({ refused: 'revoked' });
   });
 });

@@ -52,7 +52,7 @@ beforeEach(async () => {
   const who = { issuer: provider.issuer, subject, name: 'Anna', email: null, groups: ['viewers'], sid: null };
   const identity = { ...who, idToken: null, refreshToken: current };
   const signIn = hash('sha256', randomUUID(), 'buffer');
-  await openPersonSession(db, { identity, rules, signIn, tokens: tokens.write(identity) });
+  await openPersonSession({ db }, { identity, rules, signIn, tokens: tokens.write(identity) });
 });
 
 /** Asks about every session that was not asked about for so long. */
@@ -60,7 +60,7 @@ async function look(recheckS = 0): Promise<void> {
   const client = { clientId: 'capstan', clientSecret: 'secret', scopes: 'openid', groupsClaim: 'groups' };
   const { renew } = createOpenIdProvider({ issuer: provider.issuer, ...client });
   const logger = pino({ level: 'silent' });
-  const checks = createPersonChecks({ db, provider: { renew }, rules, recheckS, logger, tokens });
+  const checks = createPersonChecks({ db, logger }, { provider: { renew }, rules, recheckS, tokens });
   checks.begin();
   await checks.settled();
 }

@@ -1,13 +1,12 @@
 /** Logout tokens of a provider, while the database or the provider's keys are away. */
 import { hash, randomUUID } from 'node:crypto';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
-import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createOpenIdProvider } from '../../../src/clients/openid-provider.ts';
 import { GroupRules } from '../../../src/contracts/sign-in.ts';
 import { insertProject } from '../../../src/db/access/project.ts';
 import { openPersonSession } from '../../../src/services/access/person-session.ts';
-import { createSignInService, type SignInService } from '../../../src/services/access/sign-in.ts';
+import { createSignIn, type SignIn, takeLogout } from '../../../src/services/access/sign-in.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { type ScriptedProvider, startScriptedProvider } from '../../support/scripted-provider.ts';
@@ -17,7 +16,7 @@ const rules = GroupRules.parse({ viewers: { role: 'viewer', projects: ['studio']
 const clientSecret = 'secret';
 let keys: Awaited<ReturnType<typeof generateKeyPair>>;
 let provider: ScriptedProvider;
-let service: SignInService;
+let signIn: SignIn;
 
 beforeAll(async () => {
   keys = await generateKeyPair('RS256');
@@ -37,18 +36,14 @@ beforeEach(async () => {
   await db('session').delete();
   const who = { issuer: provider.issuer, subject: 'anna', name: 'Anna', email: null, groups: ['viewers'] };
   const identity = { ...who, sid: 'here', idToken: null, refreshToken: null };
-  const signIn = hash('sha256', randomUUID(), 'buffer');
-  await openPersonSession(db, { identity, rules, signIn, tokens: Buffer.from('sealed') });
+  const begun = hash('sha256', randomUUID(), 'buffer');
+  await openPersonSession({ db }, { identity, rules, signIn: begun, tokens: Buffer.from('sealed') });
   const client = { clientId: 'capstan', clientSecret, scopes: 'openid', groupsClaim: 'groups' };
-  service = createSignInService({
-    db,
-    provider: createOpenIdProvider({ issuer: provider.issuer, ...client }),
+  signIn = createSignIn(createOpenIdProvider({ issuer: provider.issuer, ...client }), {
     rules,
     name: 'Example',
     clientSecret,
-    publicUrl: () => 'http://capstan.test',
     recheckS: 60,
-    logger: pino({ level: 'silent' }),
   });
 });
 
@@ -68,11 +63,11 @@ function aToken(key = keys.privateKey): Promise<string> {
 test('a token is used up by the sessions that it ends, not by a database that fails', async () => {
   const token = await aToken();
   await db.raw('alter table session rename to session_away');
-  await expect(service.logout(token)).rejects.toThrow(/session/);
+  await expect(takeLogout({ db }, signIn, token)).rejects.toThrow(/session/);
   await db.raw('alter table session_away rename to session');
-  expect(await service.logout(token)).toBe(true);
+  expect(await takeLogout({ db }, signIn, token)).toBe(true);
   expect(await db('session')).toEqual([]);
-  expect(await service.logout(token)).toBe(false);
+  expect(await takeLogout({ db }, signIn, token)).toBe(false);
 });
 
 test.each([
@@ -81,13 +76,13 @@ test.each([
 ])('while the provider’s keys cannot be read (%s), nobody says that a token is wrong', async (_, answer) => {
   const token = await aToken();
   provider.answers.set('/jwks', () => answer);
-  await expect(service.logout(token)).rejects.toMatchObject({ code: 'unavailable' });
+  await expect(takeLogout({ db }, signIn, token)).rejects.toMatchObject({ code: 'unavailable' });
   await publishKeys();
-  expect(await service.logout(token)).toBe(true);
+  expect(await takeLogout({ db }, signIn, token)).toBe(true);
 });
 
 test('a token that somebody else has signed ends nobody', async () => {
   const { privateKey } = await generateKeyPair('RS256');
-  expect(await service.logout(await aToken(privateKey))).toBe(false);
+  expect(await takeLogout({ db }, signIn, await aToken(privateKey))).toBe(false);
   expect(await db('session')).toHaveLength(1);
 });

@@ -11,7 +11,11 @@ import { insertDefinition } from '../../../src/db/pipeline.ts';
 import { readUndeliveredSchedule, tryScheduleTurn } from '../../../src/db/schedule.ts';
 import { toAppError } from '../../../src/errors/app-error.ts';
 import type { Caller } from '../../../src/services/access/caller.ts';
-import { createEraseProjects, createErasureService } from '../../../src/services/erasure/erasure-service.ts';
+import {
+  beginErasure,
+  createEraseProjects,
+  showErasure,
+} from '../../../src/services/erasure/erasure-service.ts';
 import type { EraseDependencies } from '../../../src/services/erasure/erasure-steps.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createMediaLibrary, type MediaLibrary } from '../../../src/services/media/media-library.ts';
@@ -44,8 +48,6 @@ beforeAll(async () => {
   kept = await aFullProject({ db, media, mark: 'kept-text' }, project_id);
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-const service = createErasureService(db);
 
 function operator(projects: readonly string[]): Caller {
   return { key_id: 'op', projects, project_id: projects[0] ?? '', scopes: new Set(['operator']) };
@@ -119,7 +121,7 @@ test('no row of any table names the project, its texts or its keys; others and s
   for (const { name } of owning) if (name !== 'erasure') expect(before).toContain(name);
   expect(await findDrift(db)).toEqual([]);
   const [sums, others] = [await money(), await rowsOf(kept.project_id, 'kept-text')];
-  await service.begin(operator([other.project_id]), project_id);
+  await beginErasure({ db }, operator([other.project_id]), project_id);
   await eraseWholly(project_id);
   for (const text of [project_id, mark, key_id]) expect(await tablesNaming(db, text), text).toEqual([]);
   expect(await db('attempt_choice').count()).toEqual([{ count: '3' }]);
@@ -128,17 +130,17 @@ test('no row of any table names the project, its texts or its keys; others and s
   expect(await money()).toEqual({ ...sums, acts: sums.acts + 1 });
   expect(await findDrift(db)).toEqual([]);
   expect(await rowsOf(kept.project_id, 'kept-text')).toBe(others);
-  const shown = await service.show(project_id);
+  const shown = await showErasure({ db }, project_id);
   expect(shown).toMatchObject({ state: 'erased', deleted: { run: 2, job: 2, media_file: 1 } });
   expect(
     await db('ledger_entry').where({ project_id: shown.pseudonym }).sum('amount_nano as nano'),
   ).not.toEqual([{ nano: null }]);
-  expect(await service.begin(operator([other.project_id]), project_id)).toEqual(shown);
+  expect(await beginErasure({ db }, operator([other.project_id]), project_id)).toEqual(shown);
 });
 
 test('from the first moment it takes no new work, whatever is trusted, and nobody makes a key for it', async () => {
   const { project_id } = await aProject(db);
-  await service.begin(operator([kept.project_id]), project_id);
+  await beginErasure({ db }, operator([kept.project_id]), project_id);
   await expect(aRun(db, { project_id })).rejects.toMatchObject({ code: 'CAP01' });
   const job = { job_id: 'job_x', project_id, body: {} };
   await expect(db('job').insert(job)).rejects.toMatchObject({ code: 'CAP01' });
@@ -150,7 +152,7 @@ test('work that is being written is waited for, and then erased', async () => {
   const trx = await db.transaction();
   const { run_id } = await aRun(trx as unknown as typeof db, { project_id });
   let isBegun = false;
-  const begun = service.begin(operator([kept.project_id]), project_id).then(() => {
+  const begun = beginErasure({ db }, operator([kept.project_id]), project_id).then(() => {
     isBegun = true;
   });
   await db.raw('select 1');
@@ -168,7 +170,7 @@ test('one that dies anywhere goes on, and ends as if it had not', async () => {
       const mark = nextMark();
       const { project_id, key_id } = await aFullProject({ db, media, mark }, other.project_id);
       const sums = await money();
-      await service.begin(operator([other.project_id]), project_id);
+      await beginErasure({ db }, operator([other.project_id]), project_id);
       for (const steps of deaths) {
         let left = steps;
         const die = <Answer>(work: () => Promise<Answer>): Promise<Answer> => {
@@ -185,7 +187,7 @@ test('one that dies anywhere goes on, and ends as if it had not', async () => {
         await closeRuns(project_id);
         expect(await findDrift(db)).toEqual([]);
       }
-      if ((await service.show(project_id)).state === 'erasing') await eraseWholly(project_id);
+      if ((await showErasure({ db }, project_id)).state === 'erasing') await eraseWholly(project_id);
       for (const text of [project_id, mark, key_id]) expect(await tablesNaming(db, text)).toEqual([]);
       expect(await money()).toEqual({ ...sums, acts: sums.acts + 1 });
     }),
@@ -195,7 +197,7 @@ test('one that dies anywhere goes on, and ends as if it had not', async () => {
 
 test('what Temporal still deletes, and what was called lately, is waited for', async () => {
   const { project_id, run } = await aFullProject({ db, media, mark: nextMark() }, kept.project_id);
-  await service.begin(operator([kept.project_id]), project_id);
+  await beginErasure({ db }, operator([kept.project_id]), project_id);
   const slow = eraser({ workflows: fakeWorkflows({ erase: async () => false }) });
   await slow(() => false);
   await closeRuns(project_id);
@@ -207,16 +209,16 @@ test('what Temporal still deletes, and what was called lately, is waited for', a
 
 test('the default project, an unknown one and the only one of the key are refused', async () => {
   const first = await aProject(db, { name: 'default' });
-  await expect(service.begin(operator([kept.project_id]), first.project_id)).rejects.toMatchObject({
+  await expect(beginErasure({ db }, operator([kept.project_id]), first.project_id)).rejects.toMatchObject({
     code: 'state_conflict',
   });
-  await expect(service.begin(operator([kept.project_id]), 'prj_none')).rejects.toMatchObject({
+  await expect(beginErasure({ db }, operator([kept.project_id]), 'prj_none')).rejects.toMatchObject({
     code: 'not_found',
   });
   const only = operator([kept.project_id]);
-  await expect(service.begin(only, kept.project_id)).rejects.toMatchObject({ code: 'state_conflict' });
-  await expect(service.show('prj_none')).rejects.toMatchObject({ code: 'not_found' });
-  expect(await service.show(kept.project_id)).toMatchObject({
+  await expect(beginErasure({ db }, only, kept.project_id)).rejects.toMatchObject({ code: 'state_conflict' });
+  await expect(showErasure({ db }, 'prj_none')).rejects.toMatchObject({ code: 'not_found' });
+  expect(await showErasure({ db }, kept.project_id)).toMatchObject({
     pseudonym: null,
     state: 'none',
     deleted: {},
@@ -226,12 +228,12 @@ test('the default project, an unknown one and the only one of the key are refuse
 
 async function erasing(name = 'going'): Promise<string> {
   const { project_id } = await aProject(db, { name });
-  await service.begin(operator([kept.project_id]), project_id);
+  await beginErasure({ db }, operator([kept.project_id]), project_id);
   return project_id;
 }
 
 async function stateOf(project_id: string) {
-  return (await service.show(project_id)).state;
+  return (await showErasure({ db }, project_id)).state;
 }
 
 test('a definition goes with the last that names it, and none that the project never named', async () => {
@@ -243,7 +245,7 @@ test('a definition goes with the last that names it, and none that the project n
   const theirs = await aRun(db, { project_id: other.project_id, definition: both });
   await db('event').where({ run_id: unnamed.run_id }).delete();
   await db('run').where({ run_id: unnamed.run_id }).delete();
-  await service.begin(operator([kept.project_id]), going.project_id);
+  await beginErasure({ db }, operator([kept.project_id]), going.project_id);
   await eraseWholly(going.project_id);
   expect(await tablesNaming(db, loneText.description)).toEqual([]);
   expect(await db('definition').where({ digest: theirs.digest })).toHaveLength(1);
@@ -253,7 +255,7 @@ test('a definition goes with the last that names it, and none that the project n
 test('a call that was written behind the place that was looked at is found before the end', async () => {
   const { project_id } = await aProject(db);
   const run = await aRun(db, { project_id: kept.project_id });
-  await service.begin(operator([kept.project_id]), project_id);
+  await beginErasure({ db }, operator([kept.project_id]), project_id);
   await db('erasure').where({ project_id }).update({ attempts_after: 'att_f' });
   const instance = await anInstance(db);
   const claim = { ...aClaim(run, instance, { step: null, key: newId('call') }), project_id };
@@ -301,12 +303,12 @@ test('a file that may still come past us is waited for', async () => {
     state: 'announced',
     token: Buffer.from('late'),
   });
-  await service.begin(operator([kept.project_id]), project_id);
+  await beginErasure({ db }, operator([kept.project_id]), project_id);
   const direct = { directUploadMs: 3_600_000, deleteJob: (id: string) => media.deleteJob(id) };
   const erase = eraser({ media: direct });
   await expect(eraseWholly(project_id, erase)).rejects.toThrow('it does not end');
   expect(await db('job').where({ job_id })).toHaveLength(1);
-  expect(await service.show(project_id)).toMatchObject({ left: { job: 1 } });
+  expect(await showErasure({ db }, project_id)).toMatchObject({ left: { job: 1 } });
   await db('media_object')
     .where({ job_id })
     .update({ created_at: db.raw(`now() - interval '2 hours'`) });
@@ -319,9 +321,9 @@ test('an instance in the middle of a call of another project is waited for', asy
   const run = await aRun(db, { project_id: kept.project_id });
   const claim = aClaim(run, instance);
   await claimAttempt(db, claim);
-  await service.begin(operator([kept.project_id]), project_id);
+  await beginErasure({ db }, operator([kept.project_id]), project_id);
   await eraser()(() => false);
-  expect(await service.show(project_id)).toMatchObject({ state: 'erasing', left: { instance: 1 } });
+  expect(await showErasure({ db }, project_id)).toMatchObject({ state: 'erasing', left: { instance: 1 } });
   await settleAttempt(db, anEnd(claim));
   await eraseWholly(project_id);
 });
@@ -330,7 +332,8 @@ test('one that does not get on holds up no other, and the runs of all are ended 
   const [stuck, next] = [await aProject(db), await aProject(db)];
   const runs: { run_id: string }[] = [];
   for (const { project_id } of [stuck, next]) runs.push(await aRun(db, { project_id }));
-  for (const { project_id } of [stuck, next]) await service.begin(operator([kept.project_id]), project_id);
+  for (const { project_id } of [stuck, next])
+    await beginErasure({ db }, operator([kept.project_id]), project_id);
   const workflows = fakeWorkflows({
     erase: ({ run_id }) =>
       run_id === runs[0]?.run_id ? Promise.reject(new Error('away')) : Promise.resolve(true),
@@ -362,7 +365,7 @@ test('whoever submits an equal definition as it goes is told to ask again', asyn
   const definition = { pipeline: 'equal', description: nextMark() };
   const { digest } = await aRun(db, { project_id: going.project_id, definition });
   const { job_id } = await aRun(db, { project_id: other.project_id });
-  await service.begin(operator([kept.project_id]), going.project_id);
+  await beginErasure({ db }, operator([kept.project_id]), going.project_id);
   const trx = await db.transaction();
   await insertDefinition(trx, { digest, body: definition as never }); // it is there
   await eraseWholly(going.project_id);

@@ -1,16 +1,26 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
-import { createHealthService, type Readiness } from '../../../src/services/health-service.ts';
+import {
+  createHealthQuestions,
+  type Readiness,
+  readReadiness,
+} from '../../../src/services/health-service.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
-const now = () => performance.now();
+function readiness(
+  parts: Parameters<typeof createHealthQuestions>[0],
+  now = () => performance.now(),
+): () => Promise<Readiness> {
+  const health = createHealthQuestions(parts, now);
+  return () => readReadiness({ health });
+}
 
 let database: TestDatabase;
-let ownDb: Db;
+let healthDb: Db;
 beforeAll(async () => {
   database = await createTestDatabase();
-  ownDb = connectDatabase(database.url, 1);
+  healthDb = connectDatabase(database.url, 1);
 });
 afterAll(() => database.drop());
 
@@ -20,7 +30,7 @@ function beforeProxyLeaves(answer: Promise<Readiness>): Promise<Readiness | 'too
 }
 
 test('a process is ready with its database; that Temporal is away is a detail', async () => {
-  const { isReady } = createHealthService({ ownDb, workflows: { isReachable: async () => false }, now });
+  const isReady = readiness({ healthDb, workflows: { isReachable: async () => false } });
   expect(await isReady()).toEqual({
     ready: true,
     detail: { database: 'ok', temporal: 'does not answer' },
@@ -29,10 +39,9 @@ test('a process is ready with its database; that Temporal is away is a detail', 
 
 test('Temporal that says nothing does not make the answer late: a proxy gives it two seconds', async () => {
   const prompt = { raw: async () => [] } as unknown as Db;
-  const { isReady } = createHealthService({
-    ownDb: prompt,
+  const isReady = readiness({
+    healthDb: prompt,
     workflows: { isReachable: () => new Promise(() => undefined) },
-    now,
   });
   expect(await beforeProxyLeaves(isReady())).toEqual({
     ready: true,
@@ -42,11 +51,7 @@ test('Temporal that says nothing does not make the answer late: a proxy gives it
 
 test('a database that says nothing does not make the answer late either', async () => {
   const silent = { raw: () => new Promise(() => undefined) } as unknown as Db;
-  const { isReady } = createHealthService({
-    ownDb: silent,
-    workflows: { isReachable: async () => true },
-    now,
-  });
+  const isReady = readiness({ healthDb: silent, workflows: { isReachable: async () => true } });
   expect(await beforeProxyLeaves(isReady())).toEqual({
     ready: false,
     detail: { database: 'does not answer', temporal: 'ok' },
@@ -56,14 +61,14 @@ test('a database that says nothing does not make the answer late either', async 
 test('the database and Temporal get one question a second, however often readiness is asked', async () => {
   let nowMs = 0;
   const asked = { database: 0, temporal: 0 };
-  ownDb.on('query', () => {
+  healthDb.on('query', () => {
     asked.database++;
   });
   const isReachable = async (): Promise<boolean> => {
     asked.temporal++;
     return true;
   };
-  const { isReady } = createHealthService({ ownDb, workflows: { isReachable }, now: () => nowMs });
+  const isReady = readiness({ healthDb, workflows: { isReachable } }, () => nowMs);
   const askOften = async (): Promise<void> => {
     const answers = await Promise.all(Array.from({ length: 100 }, isReady));
     expect(new Set(answers.map(({ ready }) => ready))).toEqual(new Set([true]));
@@ -81,7 +86,7 @@ test('a question that is open is not asked again, and the next answer is a new o
   let nowMs = 0;
   const answers: ((isUp: boolean) => void)[] = [];
   const isReachable = (): Promise<boolean> => new Promise((resolve) => answers.push(resolve));
-  const { isReady } = createHealthService({ ownDb, workflows: { isReachable }, now: () => nowMs });
+  const isReady = readiness({ healthDb, workflows: { isReachable } }, () => nowMs);
   expect((await isReady()).detail.temporal).toBe('does not answer');
   nowMs = 60_000;
   const second = isReady();
@@ -94,8 +99,8 @@ test('a question that is open is not asked again, and the next answer is a new o
 });
 
 test('a process without its database is not ready', async () => {
-  const { isReady } = createHealthService({ ownDb, workflows: { isReachable: async () => true }, now });
-  await ownDb.destroy();
+  const isReady = readiness({ healthDb, workflows: { isReachable: async () => true } });
+  await healthDb.destroy();
   expect(await isReady()).toEqual({
     ready: false,
     detail: { database: 'does not answer', temporal: 'ok' },

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { AuditEntry, AuditQuery } from '../../contracts/access.ts';
 import { type AuditRow, listAudit, listenToAudits } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
+import type { ServerCtx } from '../context.ts';
 import { decodeNumberCursor, toPage } from '../cursor.ts';
 import { type Caller, isOperator } from './caller.ts';
 
@@ -19,14 +20,19 @@ function toEntry({ entry, at, actor, action, subject, data }: AuditRow): AuditEn
 /** Entries of one statement of an export. */
 const exportPage = 1_000;
 
+type HistoryCtx = Pick<ServerCtx, 'historyDb'>;
 type Range = Pick<AuditQuery, 'subject' | 'from' | 'to'>;
 
-/** Lines of JSON, oldest first; a page at a time is in memory. */
-async function* exportAudit(db: Db, caller: Caller, { subject, from, to }: Range) {
+/** Lists all of the range as lines of JSON, oldest first; a page at a time is in memory. */
+export async function* exportAudit(
+  { historyDb }: HistoryCtx,
+  caller: Caller,
+  { subject, from, to }: Range,
+): AsyncGenerator<string, void, undefined> {
   const filter = { withGlobal: isOperator(caller), subject, from, to, isAscending: true, limit: exportPage };
   let after: string | undefined;
   for (;;) {
-    const rows: readonly AuditRow[] = await listAudit(db, caller.project_id, { ...filter, after });
+    const rows: readonly AuditRow[] = await listAudit(historyDb, caller.project_id, { ...filter, after });
     if (rows.length > 0) yield rows.map((row) => `${JSON.stringify(toEntry(row))}\n`).join('');
     if (rows.length < exportPage) return;
     after = rows.at(-1)?.entry;
@@ -40,23 +46,17 @@ export function logAudits(db: Db, logger: Logger): void {
   );
 }
 
-export function createAuditService(db: Db) {
-  return {
-    /**
-     * Lists the entries of the caller's project, newest first; an operator also sees what concerns all projects.
-     * @throws AppError `request_invalid` for a cursor that is none
-     */
-    list: async (caller: Caller, { cursor, limit, ...range }: AuditQuery) => {
-      const after = cursor === undefined ? undefined : decodeNumberCursor(cursor);
-      const filter = { ...range, withGlobal: isOperator(caller), after, limit: limit + 1 };
-      const rows = await listAudit(db, caller.project_id, filter);
-      return toPage(rows, limit, { key: (row) => row.entry, item: toEntry });
-    },
-
-    /** All that `list` would show of the range, oldest first. */
-    export: (caller: Caller, range: Range): AsyncGenerator<string, void, undefined> =>
-      exportAudit(db, caller, range),
-  };
+/**
+ * Lists the entries of the caller's project, newest first; an operator also sees what concerns all projects.
+ * @throws AppError `request_invalid` for a cursor that is none
+ */
+export async function listAuditOf(
+  { historyDb }: HistoryCtx,
+  caller: Caller,
+  { cursor, limit, ...range }: AuditQuery,
+) {
+  const after = cursor === undefined ? undefined : decodeNumberCursor(cursor);
+  const filter = { ...range, withGlobal: isOperator(caller), after, limit: limit + 1 };
+  const rows = await listAudit(historyDb, caller.project_id, filter);
+  return toPage(rows, limit, { key: (row) => row.entry, item: toEntry });
 }
-
-export type AuditService = ReturnType<typeof createAuditService>;
