@@ -35,9 +35,11 @@ import { createMediaLibrary } from '../services/media/media-library.ts';
 import { createRequireRoom } from '../services/media/quota.ts';
 import type { CheckTools } from '../services/pipelines/definition-checks.ts';
 import { createPipelineService } from '../services/pipelines/pipeline-service.ts';
-import { createRegistryService, type RegistryService } from '../services/registry/registry-service.ts';
+import { reportRefused } from '../services/registry/examination.ts';
+import { createProbing } from '../services/registry/probing.ts';
 import { createSchemaValidator } from '../services/registry/specs.ts';
 import { createSpeedRecorder } from '../services/registry/speed-recorder.ts';
+import { type ProbingCtx, vetInstance } from '../services/registry/vetting.ts';
 import { createAttemptWriter } from '../services/routing/attempt-writer.ts';
 import { createBreakers } from '../services/routing/breakers.ts';
 import { createCallRouter } from '../services/routing/call.ts';
@@ -100,14 +102,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
   const vetter = createSchemaVetter();
   const contexts = createRunContexts(db);
   const results = createStepResults(db);
-  const registry = createRegistryService({
-    db,
-    probe,
-    logger,
-    policy,
-    vetter,
-    perProject: config.INSTANCES_PER_PROJECT,
-  });
+  const probing = createProbing(probe);
   const ownMedia = createOwnMedia(db);
   return {
     db,
@@ -117,11 +112,11 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
     guard,
     contexts,
     results,
-    registry,
+    probing,
     vetter,
     mostOpenRuns: config.OPEN_RUNS_PER_PROJECT,
     close: async (): Promise<void> => {
-      await registry.close();
+      await probing.close();
       await probe.close();
       await vetter.close();
       await db.destroy();
@@ -184,10 +179,8 @@ const answerLimitBytes = 16 * 1_048_576;
 /** Between two looks at what other processes wrote. */
 const pollMs = 250;
 
-interface RouterTools {
-  readonly db: Db;
+interface RouterTools extends Omit<ProbingCtx, 'logger'> {
   readonly guard: DialGuard;
-  readonly registry: RegistryService;
   readonly ownMedia: OwnMedia;
   readonly telemetry: Telemetry;
 }
@@ -215,8 +208,13 @@ export function createRouter(config: Config, logger: Logger, tools: RouterTools)
   const breakers = createBreakers({ db, logger });
   const attemptWriter = createAttemptWriter(db, logger);
   const { LEASE_MS: leaseMs } = config;
+  const ctx = { ...tools, logger };
   const calls = createCallRouter({
     ...tools,
+    registry: {
+      vet: (instanceId) => vetInstance(ctx, instanceId),
+      reportRefused: (instanceId) => reportRefused(ctx, instanceId),
+    },
     client,
     fleet,
     validator,

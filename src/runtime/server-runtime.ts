@@ -19,7 +19,6 @@ import { createJobService } from '../services/jobs.ts';
 import { createMoneyService } from '../services/money/money-service.ts';
 import { createAliasService } from '../services/pipelines/pipeline-service.ts';
 import { createPlanService } from '../services/plans/plan-service.ts';
-import { createPublisherService } from '../services/registry/publisher-service.ts';
 import { createCheckDecision, createInputChecks } from '../services/reviews/input.ts';
 import { createReviewService } from '../services/reviews/review-service.ts';
 import { createDecisionService } from '../services/routing/decisions.ts';
@@ -163,7 +162,7 @@ function createCallServices({ config, logger, foundation, router, temporal, outb
 /** Who may come in, what it cost, and how the process fares. */
 function createOfficeServices({
   config,
-  foundation: { db, registry, policy },
+  foundation: { db, policy },
   webhookSender: sender,
   temporal: { workflows },
   healthDb,
@@ -175,8 +174,6 @@ function createOfficeServices({
     access: createAccessService(db, { keyEnvironment, publicUrl }),
     erasures: createErasureService(db),
     audit: createAuditService(historyDb),
-    registry,
-    publishers: createPublisherService(db),
     skills: createSkillService(db),
     cache: createCacheService(db),
     webhooks: createWebhookService({ db, policy, sender }),
@@ -236,7 +233,7 @@ export async function createServerRuntime(
   { logger, publicUrl, telemetry = noTelemetry }: ServerTools,
 ) {
   const foundation = await createFoundation(config, logger, telemetry);
-  const { db, registry } = foundation;
+  const { db, probing, vetter } = foundation;
   const router = createRouter(config, logger, foundation);
   const temporal = createTemporal(config);
   await awaitTemporal(temporal, logger);
@@ -244,9 +241,9 @@ export async function createServerRuntime(
   const outbox = createOutbox(config, { ...temporal, db, logger, publicUrl, consoleUrl });
   const webhookSender = createWebhookSender(foundation.guard);
   const media = await createMedia(config, db);
-  const tools = { db, logger, registry, outbox, webhookSender };
+  const tools = { db, logger, outbox, webhookSender };
   const signIn = await createSignIn(config, { db, logger, publicUrl });
-  const parts = { ...temporal, ...telemetry, ...tools, media: media.library, signIn };
+  const parts = { ...temporal, ...telemetry, ...tools, probing, vetter, media: media.library, signIn };
   const keeping = createKeeping(config, parts);
   const dbs = connectAside(config);
   const base = { config, foundation, router, temporal, media, ...dbs, ...tools, publicUrl, consoleUrl };

@@ -18,6 +18,7 @@ import type { FleetPoller } from './fleet/fleet-poller.ts';
 import type { OwnMedia } from './jobs.ts';
 import type { DirectMedia } from './media/direct-media.ts';
 import type { MediaLibrary } from './media/media-library.ts';
+import type { Probing } from './registry/probing.ts';
 import type { SchemaValidator } from './registry/specs.ts';
 import type { ReviewDelivery } from './reviews/delivery.ts';
 import type { CallCapability } from './routing/routed-call.ts';
@@ -45,6 +46,8 @@ export interface Ctx {
   readonly vetter: SchemaVetter;
   /** Checks inputs and outputs by the schemas of capabilities. */
   readonly validator: SchemaValidator;
+  /** Probes of instances that are under way. */
+  readonly probing: Probing;
   /** The view of all instances. */
   readonly fleet: FleetPoller;
   readonly callCapability: CallCapability;

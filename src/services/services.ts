@@ -13,8 +13,6 @@ import type { MediaLibrary } from './media/media-library.ts';
 import type { MoneyService } from './money/money-service.ts';
 import type { AliasService, PipelineService } from './pipelines/pipeline-service.ts';
 import type { PlanService } from './plans/plan-service.ts';
-import type { PublisherService } from './registry/publisher-service.ts';
-import type { RegistryService } from './registry/registry-service.ts';
 import type { InputChecks } from './reviews/input.ts';
 import type { ReviewService } from './reviews/review-service.ts';
 import type { DecisionService } from './routing/decisions.ts';
@@ -30,8 +28,6 @@ export interface Services {
   /** Null: no provider is configured. */
   readonly signIn: SignInService | null;
   readonly audit: AuditService;
-  readonly registry: Pick<RegistryService, 'register' | 'heartbeat' | 'deregister' | 'list' | 'get'>;
-  readonly publishers: PublisherService;
   readonly calls: Pick<CallService, 'exec'>;
   readonly decisions: DecisionService;
   readonly inputChecks: InputChecks;

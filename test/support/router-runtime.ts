@@ -2,13 +2,14 @@ import type { Logger } from 'pino';
 import type { Config } from '../../src/config.ts';
 import { createFoundation, createRouter } from '../../src/runtime/foundation.ts';
 import { createCallService } from '../../src/services/calls/call-service.ts';
+import { registryOf } from './registry.ts';
 
 /** A router, with direct calls as the API offers them, and nothing else. */
 export async function createRouterRuntime(config: Config, logger: Logger) {
   const foundation = await createFoundation(config, logger);
   const router = createRouter(config, logger, foundation);
   const { callCapability, fleet, validator } = router;
-  const { registry, ownMedia } = foundation;
+  const { ownMedia } = foundation;
   const calls = createCallService({ db: foundation.db, fleet, callCapability, logger });
   await router.start();
   return {
@@ -17,7 +18,7 @@ export async function createRouterRuntime(config: Config, logger: Logger) {
     fleet,
     validator,
     ownMedia,
-    registry,
+    registry: registryOf({ ...foundation, config, logger }),
     close: async (): Promise<void> => {
       await calls.close();
       await router.close();

@@ -12,7 +12,7 @@ import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import type { Db } from '../../db/connect.ts';
 import { closeBreaker, type OpeningReason, openBreaker } from '../../db/instance/instance-calls.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
-import type { RegistryService } from '../registry/registry-service.ts';
+import type { InstanceReports } from '../registry/probing.ts';
 import type { SpeedRecorder } from '../registry/speed-recorder.ts';
 import type { Claimed } from './routed-call.ts';
 
@@ -88,7 +88,7 @@ interface Window {
 }
 
 interface ProbeDependencies {
-  readonly registry: Pick<RegistryService, 'vet'>;
+  readonly registry: Pick<InstanceReports, 'vet'>;
   readonly breakers: Pick<Breakers, 'reopen'>;
   readonly logger: Logger;
 }
@@ -143,7 +143,7 @@ export function createHalfOpenProbes({ registry, breakers, logger }: ProbeDepend
 
 interface ReportDependencies {
   readonly fleet: Pick<FleetPoller, 'of'>;
-  readonly registry: Pick<RegistryService, 'reportRefused'>;
+  readonly registry: Pick<InstanceReports, 'reportRefused'>;
   readonly speed: Pick<SpeedRecorder, 'recordCall'>;
   readonly breakers: Pick<Breakers, 'record'>;
   readonly logger: Logger;

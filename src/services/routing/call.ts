@@ -20,7 +20,7 @@ import type { Claim } from '../../db/attempt/attempt.ts';
 import type { LeaseRenewer } from '../delivery/lease-renewer.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import { describeForeign, type OwnMedia } from '../jobs.ts';
-import type { RegistryService } from '../registry/registry-service.ts';
+import type { InstanceReports } from '../registry/probing.ts';
 import type { SchemaValidator } from '../registry/specs.ts';
 import type { SpeedRecorder } from '../registry/speed-recorder.ts';
 import type { AttemptWriter } from './attempt-writer.ts';
@@ -99,7 +99,7 @@ interface CallDependencies {
   /** Parts of the messages of refusals that pass, as the operator has listed them: with | between them. */
   readonly transientTexts: string;
   readonly breakers: Pick<Breakers, 'record' | 'reopen'>;
-  readonly registry: Pick<RegistryService, 'vet' | 'reportRefused'>;
+  readonly registry: InstanceReports;
   readonly validator: Pick<SchemaValidator, 'spec' | 'validateInput' | 'validateOutput'>;
   readonly speed: Pick<SpeedRecorder, 'recordCall'>;
   readonly ownMedia: Pick<OwnMedia, 'findForeign'>;

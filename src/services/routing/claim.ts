@@ -21,7 +21,7 @@ import { halfOpenTier } from '../../core/routing/ranking.ts';
 import type { RankedInstance } from '../../core/routing/types.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import { newId } from '../ids.ts';
-import type { RegistryService } from '../registry/registry-service.ts';
+import type { InstanceReports } from '../registry/probing.ts';
 import type { SchemaValidator } from '../registry/specs.ts';
 import type { Breakers, HalfOpenProbes } from './breakers.ts';
 import { type ClaimBestEnd, type ClaimWriter, claimBest } from './reservation.ts';
@@ -32,7 +32,7 @@ export interface ClaimDependencies extends Omit<ClaimWriter, 'fleet'> {
   readonly queue: WaitQueue;
   readonly breakers: Pick<Breakers, 'reopen'>;
   readonly probes: HalfOpenProbes;
-  readonly registry: Pick<RegistryService, 'vet'>;
+  readonly registry: Pick<InstanceReports, 'vet'>;
   readonly validator: Pick<SchemaValidator, 'validateInput'>;
 }
 

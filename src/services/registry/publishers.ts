@@ -16,6 +16,7 @@ import {
 } from '../../db/instance/capability-name.ts';
 import { updateInstanceState } from '../../db/instance/instance.ts';
 import { refuseField } from '../../errors/app-error.ts';
+import type { Ctx } from '../context.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import type { RegistryActor } from './deregistration.ts';
 
@@ -32,32 +33,26 @@ async function requireKnown(db: Db, projects: readonly string[]): Promise<void> 
 
 const taken = { state: 'deregistered', reason: null, failed_probes: 0, next_probe_in_ms: null } as const;
 
-export function createPublisherService(db: Db) {
-  return {
-    /** From the next registration on. @throws AppError `request_invalid` for a project that does not exist */
-    publish: async (
-      { key_id }: Pick<RegistryActor, 'key_id'>,
-      name: string,
-      projects: readonly string[],
-    ): Promise<Publisher> => {
-      await requireKnown(db, projects);
-      return db.transaction(async (trx) => {
-        const row = await setPublishers(trx, { name, projects: [...new Set(projects)], by: key_id });
-        for (const { instance_id } of await lockForeignInstances(trx, name, projects))
-          await updateInstanceState(trx, instance_id, taken);
-        const entry = { project_id: null, actor: key_id, action: 'capability.published', subject: name };
-        await insertAudit(trx, { ...entry, data: { projects: [...row.projects] } });
-        return toPublisher(row);
-      });
-    },
-
-    /** By name. */
-    list: async ({ limit, cursor }: PageRequest) => {
-      const after = cursor === undefined ? null : decodeCursor(cursor);
-      const rows = await listPublishers(db, { after, limit: limit + 1 });
-      return toPage(rows, limit, { key: ({ name }) => name, item: toPublisher });
-    },
-  };
+/** From the next registration on. @throws AppError `request_invalid` for a project that does not exist */
+export async function publishName(
+  { db }: Pick<Ctx, 'db'>,
+  { key_id }: Pick<RegistryActor, 'key_id'>,
+  { name, projects }: { readonly name: string; readonly projects: readonly string[] },
+): Promise<Publisher> {
+  await requireKnown(db, projects);
+  return db.transaction(async (trx) => {
+    const row = await setPublishers(trx, { name, projects: [...new Set(projects)], by: key_id });
+    for (const { instance_id } of await lockForeignInstances(trx, name, projects))
+      await updateInstanceState(trx, instance_id, taken);
+    const entry = { project_id: null, actor: key_id, action: 'capability.published', subject: name };
+    await insertAudit(trx, { ...entry, data: { projects: [...row.projects] } });
+    return toPublisher(row);
+  });
 }
 
-export type PublisherService = ReturnType<typeof createPublisherService>;
+/** By name. */
+export async function listNamePublishers({ db }: Pick<Ctx, 'db'>, { limit, cursor }: PageRequest) {
+  const after = cursor === undefined ? null : decodeCursor(cursor);
+  const rows = await listPublishers(db, { after, limit: limit + 1 });
+  return toPage(rows, limit, { key: ({ name }) => name, item: toPublisher });
+}
