@@ -36,7 +36,7 @@ import { createRequireRoom } from '../services/media/quota.ts';
 import type { CheckTools } from '../services/pipelines/definition-checks.ts';
 import { createPipelineService } from '../services/pipelines/pipeline-service.ts';
 import { reportRefused } from '../services/registry/examination.ts';
-import { createProbing } from '../services/registry/probing.ts';
+import { createProbing, type InstanceReports } from '../services/registry/probing.ts';
 import { createSchemaValidator } from '../services/registry/specs.ts';
 import { createSpeedRecorder } from '../services/registry/speed-recorder.ts';
 import { type ProbingCtx, vetInstance } from '../services/registry/vetting.ts';
@@ -197,6 +197,13 @@ function createLeases({ LEASE_MS: leaseMs }: Config, db: Db, logger: Logger) {
   });
 }
 
+function reportsTo(ctx: ProbingCtx): InstanceReports {
+  return {
+    vet: (instanceId) => vetInstance(ctx, instanceId),
+    reportRefused: (instanceId) => reportRefused(ctx, instanceId),
+  };
+}
+
 /** What makes routed calls, in both processes. */
 export function createRouter(config: Config, logger: Logger, tools: RouterTools) {
   const { db, guard } = tools;
@@ -208,13 +215,9 @@ export function createRouter(config: Config, logger: Logger, tools: RouterTools)
   const breakers = createBreakers({ db, logger });
   const attemptWriter = createAttemptWriter(db, logger);
   const { LEASE_MS: leaseMs } = config;
-  const ctx = { ...tools, logger };
   const calls = createCallRouter({
     ...tools,
-    registry: {
-      vet: (instanceId) => vetInstance(ctx, instanceId),
-      reportRefused: (instanceId) => reportRefused(ctx, instanceId),
-    },
+    registry: reportsTo({ ...tools, logger }),
     client,
     fleet,
     validator,

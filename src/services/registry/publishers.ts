@@ -4,7 +4,7 @@
  * their endpoints nor their schemas stand in the way. P3: a name that no operator has given is free again when the
  * last instance of it is forgotten.
  */
-import type { Publisher } from '../../contracts/capability.ts';
+import { Publisher } from '../../contracts/capability.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import { listProjects } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
@@ -18,10 +18,11 @@ import { updateInstanceState } from '../../db/instance/instance.ts';
 import { refuseField } from '../../errors/app-error.ts';
 import type { Ctx } from '../context.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
+import { present } from '../present.ts';
 import type { RegistryActor } from './deregistration.ts';
 
-function toPublisher({ name, projects, updated_at }: PublisherRow): Publisher {
-  return { name, projects: [...projects], updated_at: updated_at.toISOString() };
+function toPublisher(row: PublisherRow): Publisher {
+  return present(Publisher, row);
 }
 
 async function requireKnown(db: Db, projects: readonly string[]): Promise<void> {

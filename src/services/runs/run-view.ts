@@ -7,12 +7,12 @@ import { LRUCache } from 'lru-cache';
 import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import {
-  type Attempt,
+  Attempt,
   type Run,
   type RunStep,
   RunSummary,
   type StepDetail,
-  type StepRevision,
+  StepRevision,
 } from '../../contracts/run.ts';
 import { kindFieldsOf } from '../../core/definition/step-settings.ts';
 import { toWireAdvice, toWireAttempt } from '../../core/ladder/ladder.ts';
@@ -128,13 +128,7 @@ export function toRunStep(definition: StepDefinition, row: RunStepRow | undefine
 }
 
 export function toStepRevision(row: StepRevisionRow): StepRevision {
-  return {
-    revision: row.revision,
-    input: row.input,
-    source: row.source,
-    escalation_id: row.escalation_id,
-    created_at: row.created_at.toISOString(),
-  };
+  return present(StepRevision, row);
 }
 
 /** Each route once, and of each step only whether it is inline, so that a run of many steps stays short. */
@@ -181,22 +175,12 @@ export function newRunView(run: NewRun, definition: PipelineDefinition, reused: 
 
 export function toAttempt(row: AttemptRow): Attempt {
   const cost_usd = fromNanoUsd(BigInt(row.settled_nano ?? 0));
-  return {
-    attempt_id: row.attempt_id,
-    endpoint: row.endpoint,
-    state: row.state,
-    ambiguity: row.ambiguity,
-    started_at: row.started_at.toISOString(),
-    duration_ms: row.duration_ms,
+  const settled_usd = row.settled_nano === null ? null : cost_usd;
+  return present(Attempt, {
+    ...row,
     cost_usd,
-    certainty: row.certainty,
-    ...(row.error === null ? {} : { error: row.error }),
-    ...(row.cached_from === null ? {} : { cached_from: row.cached_from }),
-    decision:
-      row.decision === null
-        ? null
-        : { ...row.decision, settled_usd: row.settled_nano === null ? null : cost_usd },
-  };
+    decision: row.decision === null ? null : { ...row.decision, settled_usd },
+  });
 }
 
 export function toStepEscalation(row: EscalationRow): StepDetail['escalation'] {
