@@ -265,7 +265,7 @@ const instances: readonly Fault[] = [
   },
   {
     name: 'an unknown instance is adopted under the name of another capability',
-    file: 'src/services/registry/registration.ts',
+    file: 'src/services/registry/heartbeat.ts',
     find: 'if (spec.value.name !== name) throw',
     put: 'if (false) throw',
     tests: ['test/services/registry/adoption.test.ts'],

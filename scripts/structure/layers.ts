@@ -26,7 +26,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     types: ['core'],
     packages: ['@opentelemetry/sdk-trace-node', '@temporalio/client', 'undici'],
   },
-  db: { imports: ['unsupported'], types: ['contracts'], packages: ['knex', 'node:', 'pg'] },
+  db: { imports: ['contracts', 'unsupported'], packages: ['knex', 'node:', 'pg'] },
   clients: {
     imports: ['contracts', 'core', 'errors', 'unsupported'],
     packages: [

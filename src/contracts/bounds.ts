@@ -17,6 +17,18 @@ export const mostValues = 200_000;
 /** How many runs deep a pipeline may run pipelines, the first run not counted. */
 export const deepestSubRun = 5;
 
+/** How often an instance says that it is alive. */
+export const heartbeatSeconds = 60;
+
+/** An instance whose last heartbeat is older is suspect, and is looked at as often while it answers all the same. */
+export const silenceMs = 75_000;
+
+/** What an instance has said of its queue counts for so long. */
+export const queueDepthMs = 90_000;
+
+/** An instance that is down for so long is hidden and not looked at any more; a heartbeat brings it back. */
+export const evictedAfterMs = 900_000;
+
 /** How long a browser stays signed in. */
 export const sessionHours = 12;
 

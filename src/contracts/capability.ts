@@ -1,5 +1,6 @@
 /** The specification's resources: registration, cost model, spec, health, exec; and a listed instance. */
 import { z } from 'zod';
+import { heartbeatSeconds } from './bounds.ts';
 import { CapabilityName, Instant, Json, JsonObject, listOf, Tag, Tags, VersionText } from './primitives.ts';
 
 const rate = z.number().min(0).max(10_000);
@@ -63,7 +64,7 @@ export const HeartbeatAnswer = z
     state: z.string(),
     revived: z.boolean(),
     adopted: z.boolean().optional(),
-    heartbeat_interval_s: z.literal(60),
+    heartbeat_interval_s: z.literal(heartbeatSeconds),
   })
   .meta({ id: 'HeartbeatAnswer' });
 export type HeartbeatAnswer = z.infer<typeof HeartbeatAnswer>;

@@ -4,6 +4,7 @@
  * so an outage of ours costs nothing: afterwards everything silent is suspect, is probed, and is up again. `null`
  * means that the event changes nothing.
  */
+import { silenceMs } from '../contracts/bounds.ts';
 import type { InstanceState } from '../contracts/capability.ts';
 
 /** Shown on the wire only are `draining`, deregistered with calls still open, and `evicted`, down for long. */
@@ -51,8 +52,6 @@ const vettingGraceMs = 5_000;
 const suspectProbeMs = 1_000;
 const busyProbeMs = 5_000;
 const quarantineProbeMs = 60_000;
-/** How often an instance that answers but sends no heartbeats is looked at. */
-const silentProbeMs = 75_000;
 const failuresUntilDown = 3;
 const downProbesMs = [15_000, 30_000, 60_000] as const;
 
@@ -93,7 +92,7 @@ export function nextState(facts: InstanceFacts, event: InstanceEvent): InstanceT
     case 'refused_connection':
       return facts.state === 'up' ? suspectNow('a call found its connection refused or lost') : null;
     case 'probe_ok':
-      return up(facts.isSilent ? silentProbeMs : null);
+      return up(facts.isSilent ? silenceMs : null);
     case 'probe_mismatch':
       return {
         state: 'quarantined',

@@ -6,6 +6,7 @@
 import type { InstanceState } from '../contracts/capability.ts';
 import type { Awaiting, RunState } from '../contracts/run.ts';
 import type { Db } from './connect.ts';
+import { dailyLimitNano } from './money/budget.ts';
 
 interface OpenRunCount {
   readonly state: RunState;
@@ -138,8 +139,8 @@ export async function listLimitedBudgets(db: Db): Promise<readonly LimitedBudget
        (coalesce(b.reserved_nano, 0) / 1e9)::float8 as reserved_usd
      from (
        select 'project' as name, project_id, 'project:' || project_id as scope,
-         (now() at time zone timezone)::date as day, daily_limit_nano as limit_nano
-       from project where daily_limit_nano > 0
+         (now() at time zone timezone)::date as day, ${dailyLimitNano} as limit_nano
+       from project where ${dailyLimitNano} is not null
        union all
        select 'global', '', 'global', (now() at time zone 'UTC')::date, limit_nano
        from budget where scope = 'global' and window_start = '-infinity' and limit_nano is not null

@@ -36,9 +36,10 @@ import { createMediaLibrary } from '../services/media/media-library.ts';
 import { createRequireRoom } from '../services/media/quota.ts';
 import type { CheckTools } from '../services/pipelines/definition-checks.ts';
 import { createPipelineService } from '../services/pipelines/pipeline-service.ts';
-import { createRegistryService } from '../services/registry/registry-service.ts';
+import { createProbing } from '../services/registry/probing.ts';
 import { createPresentSpecs, createSchemaValidator } from '../services/registry/specs.ts';
 import { createSpeedRecorder } from '../services/registry/speed-recorder.ts';
+import { vetInstance } from '../services/registry/vetting.ts';
 import { createAttemptWriter } from '../services/routing/attempt-writer.ts';
 import { createBreakers, createHalfOpenProbes } from '../services/routing/breakers.ts';
 import { createCallRouter } from '../services/routing/call.ts';
@@ -92,20 +93,19 @@ function countConnections({ metrics }: Telemetry, db: Db): void {
 
 type ProcessParts = Pick<Ctx, 'config' | 'logger' | 'telemetry' | 'db'>;
 
-/** Registers instances, and says where they may be. */
-function createRegistry({ config, logger, db }: ProcessParts) {
+/** The parts by which instances are registered and probed. */
+function createRegistering({ config }: ProcessParts) {
   const policy = createPolicy(config);
   const guard = createDialGuard(policy);
   const probe = createCapabilityProbe({ guard, deadlineMs: config.PROBE_TIMEOUT_MS });
   const vetter = createSchemaVetter();
-  const perProject = config.INSTANCES_PER_PROJECT;
-  const registry = createRegistryService({ db, probe, logger, policy, vetter, perProject });
+  const probing = createProbing(probe);
   const close = async (): Promise<void> => {
-    await registry.close();
+    await probing.close();
     await probe.close();
     await vetter.close();
   };
-  return { parts: { policy, guard, vetter, registry }, close };
+  return { parts: { policy, guard, vetter, probing }, close };
 }
 
 const answerLimitBytes = 16 * 1_048_576;
@@ -123,7 +123,7 @@ function createLeases({ config: { LEASE_MS: leaseMs }, db, logger }: ProcessPart
 }
 
 /** The parts of routed calls that keep state. */
-function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'registry'>) {
+function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vetter'>) {
   const { config, db, logger, guard } = base;
   const breakers = createBreakers(base);
   return {
@@ -133,7 +133,11 @@ function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'registry'>) {
     leases: createLeases(base),
     validator: createSchemaValidator(base),
     breakers,
-    halfOpenProbes: createHalfOpenProbes({ ...base, breakers }),
+    halfOpenProbes: createHalfOpenProbes({
+      logger,
+      breakers,
+      vet: (instanceId) => vetInstance(base, instanceId),
+    }),
     attemptWriter: createAttemptWriter(base),
     waitQueue: createWaitQueue(),
     attemptSpans: new WeakMap<Claimed, OpenSpan>(),
@@ -167,7 +171,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
   countConnections(telemetry, db);
   logAudits(db, logger);
   const base: ProcessParts = { config, logger, telemetry, db };
-  const registering = createRegistry(base);
+  const registering = createRegistering(base);
   const own = { ...base, ...registering.parts, ownMedia: createOwnMedia(db) };
   const routing = createRouting(own);
   const { attemptWriter, breakers, client, fleet, leases, speed } = routing;

@@ -27,7 +27,7 @@ import {
   type RecoveryReport,
   recover,
 } from '../services/recovery/recover.ts';
-import type { RegistryService } from '../services/registry/registry-service.ts';
+import { type ProbingCtx, probeDueInstances } from '../services/registry/vetting.ts';
 import { type PurgeOptions, purge, type Retention } from '../services/retention/purge.ts';
 import { createPurgeExport, type PurgeCounts, type PurgeExport } from '../services/retention/purge-pass.ts';
 import { createReviewDelivery } from '../services/reviews/delivery.ts';
@@ -147,9 +147,8 @@ export function createOutbox(config: Config, tools: OutboxTools): RunningOutbox 
   };
 }
 
-interface KeepingTools extends Pick<OutboxTools, 'db' | 'workflows' | 'schedules' | 'logger'> {
+interface KeepingTools extends ProbingCtx, Pick<OutboxTools, 'workflows' | 'schedules'> {
   readonly media: Pick<MediaLibrary, 'deleteJob' | 'directUploadMs' | 'sweep'>;
-  readonly registry: RegistryService;
   readonly outbox: Outbox;
   readonly webhookSender: WebhookSender;
   readonly metrics: Metrics;
@@ -177,7 +176,7 @@ const sumsMs = 60_000;
 
 /** What repairs rows and repeats deliveries, by the clock. */
 export function createKeeping(config: Config, tools: KeepingTools) {
-  const { db, workflows, logger, media, registry, outbox, webhookSender, metrics, personChecks } = tools;
+  const { db, workflows, logger, media, outbox, webhookSender, metrics, personChecks } = tools;
   const sumsDb = connectDatabase(config.DATABASE_URL, 1, sumsMs);
   const webhooks = createWebhookDelivery({ db, sender: webhookSender });
   const work = {
@@ -186,7 +185,7 @@ export function createKeeping(config: Config, tools: KeepingTools) {
     escalations: outbox.escalations,
     reviews: outbox.reviews,
     schedules: outbox.schedules,
-    registry,
+    registry: { probeDue: (limit: number) => probeDueInstances(tools, limit) },
     dueWork: createDueWork({ db, workflows, delivery: outbox.runs, logger }),
     reconcileRuns: createReconcileRuns({ db, workflows, logger }),
     ...createRestarts(tools),

@@ -15,7 +15,6 @@ import { createAdviceCache } from '../services/escalation/once/advice-cache.ts';
 import { createHealthQuestions, databaseMs } from '../services/health-service.ts';
 import { createJobService } from '../services/jobs.ts';
 import { createAliasService } from '../services/pipelines/pipeline-service.ts';
-import { createPublisherService } from '../services/registry/publisher-service.ts';
 import { createEventFeed } from '../services/runs/events.ts';
 import { createRerunRun } from '../services/runs/rerun.ts';
 import { createRunService } from '../services/runs/run-service.ts';
@@ -123,12 +122,6 @@ function createCallParts({ logger, foundation: { ctx } }: Base) {
   };
 }
 
-function createOfficeServices({ foundation: { ctx } }: Base) {
-  return {
-    publishers: createPublisherService(ctx.db),
-  };
-}
-
 interface ServerTools {
   readonly logger: Logger;
   /** The API's address, known once it listens. */
@@ -160,7 +153,6 @@ function createServices(base: Base, signIn: SignIn | null) {
     ...base,
     ...base.foundation.ctx,
     ...runs.parts,
-    ...createOfficeServices(base),
     ...runs.services,
     ...calls.parts,
     signIn,
@@ -181,16 +173,16 @@ export async function createServerRuntime(
   { logger, publicUrl, telemetry = noTelemetry }: ServerTools,
 ) {
   const foundation = await createFoundation(config, logger, telemetry);
-  const { db, registry, media, guard } = foundation.ctx;
+  const { db, probing, vetter, media, guard } = foundation.ctx;
   const temporal = createTemporal(config);
   await awaitTemporal(temporal, logger);
   const consoleUrl = (): string => consoleUrlOf(config, publicUrl());
   const outbox = createOutbox(config, { ...temporal, db, logger, publicUrl, consoleUrl });
   const webhookSender = createWebhookSender(guard);
-  const tools = { db, logger, registry, outbox, webhookSender };
+  const tools = { db, logger, outbox, webhookSender };
   const signIn = await configureSignIn(config);
   const personChecks = signIn === null ? null : createPersonChecks({ db, logger }, signIn);
-  const parts = { ...temporal, ...telemetry, ...tools, media, personChecks };
+  const parts = { ...temporal, ...telemetry, ...tools, probing, vetter, media, personChecks };
   const keeping = createKeeping(config, parts);
   const dbs = connectAside(config);
   const base = { config, foundation, temporal, ...dbs, ...tools, publicUrl, consoleUrl };

@@ -28,7 +28,7 @@ import type { HealthQuestions } from './health-service.ts';
 import type { OwnMedia } from './jobs.ts';
 import type { DirectMedia } from './media/direct-media.ts';
 import type { MediaLibrary } from './media/media-library.ts';
-import type { RegistryService } from './registry/registry-service.ts';
+import type { Probing } from './registry/probing.ts';
 import type { PresentSpecs, SchemaValidator } from './registry/specs.ts';
 import type { SpeedRecorder } from './registry/speed-recorder.ts';
 import type { ReviewDelivery } from './reviews/delivery.ts';
@@ -67,8 +67,8 @@ export interface Ctx {
   readonly vetter: SchemaVetter;
   /** Checks inputs and outputs by the schemas of capabilities. */
   readonly validator: SchemaValidator;
-  /** Registers instances, and vets them. */
-  readonly registry: RegistryService;
+  /** Probes of instances that are under way. */
+  readonly probing: Probing;
   /** Knows what a capability takes now. */
   readonly specs: PresentSpecs;
   /** Finds the skills for a job. */
@@ -145,7 +145,6 @@ export interface ServerCtx extends Ctx, Services {
   readonly outbox: Outbox;
   readonly webhookSender: WebhookSender;
   readonly directMedia: DirectMedia;
-  readonly registry: RegistryService;
   readonly media: MediaLibrary;
   /** Calls that callers wait for; the server settles them before it stops. */
   readonly openCalls: OpenCalls;

@@ -18,7 +18,6 @@ import { purgeDeliveries } from '../db/webhook.ts';
 import type { EscalationDelivery } from './escalation/ladder/delivery.ts';
 import type { MediaLibrary } from './media/media-library.ts';
 import type { BudgetKeeper } from './money/budget-keeper.ts';
-import type { RegistryService } from './registry/registry-service.ts';
 import type { ReviewDelivery } from './reviews/delivery.ts';
 import type { RunDelivery } from './runs/delivery.ts';
 import type { DueWorkDuty } from './runs/due-work.ts';
@@ -152,7 +151,7 @@ export interface DutyDependencies {
   readonly escalations: Pick<EscalationDelivery, 'deliverOverdue'>;
   readonly reviews: Pick<ReviewDelivery, 'deliverOverdue' | 'expireDue'>;
   readonly schedules: Pick<ScheduleDelivery, 'deliverOverdue'>;
-  readonly registry: Pick<RegistryService, 'probeDue'>;
+  readonly registry: { probeDue(limit: number): Promise<number> };
   readonly budgets: BudgetKeeper;
   readonly webhooks: WebhookDuty;
   /** Begins to ask the provider about people who are signed in; absent: there is none. */

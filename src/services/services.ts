@@ -3,15 +3,11 @@ import type { JobService } from './jobs.ts';
 import type { DirectMedia } from './media/direct-media.ts';
 import type { MediaLibrary } from './media/media-library.ts';
 import type { AliasService, PipelineService } from './pipelines/pipeline-service.ts';
-import type { PublisherService } from './registry/publisher-service.ts';
-import type { RegistryService } from './registry/registry-service.ts';
 import type { RunService } from './runs/run-service.ts';
 import type { ScheduleService } from './schedules/schedule-service.ts';
 import type { StreamService } from './stream/stream-service.ts';
 
 export interface Services {
-  readonly registry: Pick<RegistryService, 'register' | 'heartbeat' | 'deregister' | 'list' | 'get'>;
-  readonly publishers: PublisherService;
   readonly pipelines: PipelineService;
   readonly aliases: AliasService;
   readonly jobs: JobService;

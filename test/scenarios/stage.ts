@@ -14,7 +14,6 @@ import { insertProject } from '../../src/db/access/project.ts';
 import { loseExpiredAttempts } from '../../src/db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { newId } from '../../src/services/ids.ts';
-import type { RegistryService } from '../../src/services/registry/registry-service.ts';
 import { watchCommits } from '../support/commit-watch.ts';
 import { findDrift, findViolations } from '../support/invariants.ts';
 import {
@@ -23,6 +22,7 @@ import {
   type MemberOptions,
   startJournalFleet,
 } from '../support/journal-fleet.ts';
+import type { TestRegistry } from '../support/registry.ts';
 import type { CallOrder, CallReport } from '../support/router-messages.ts';
 import { createRouterRuntime } from '../support/router-runtime.ts';
 import { type RouterProcess, startRouter } from '../support/routers.ts';
@@ -31,7 +31,7 @@ import { waitFor } from '../support/wait.ts';
 export interface Stage {
   readonly db: Db;
   /** Of a process of its own, as the API has it. */
-  readonly registry: RegistryService;
+  readonly registry: TestRegistry;
   /** @param limitUsd 0 = none @param timezone default: one in which the day has no end while the scenario plays */
   aProject(limitUsd: number, timezone?: string): Promise<string>;
   /** Starts instances, registers them, and waits until their specs are known. */

@@ -14,7 +14,8 @@ import {
 } from '../../src/db/attempt/attempt.ts';
 import type { Db } from '../../src/db/connect.ts';
 import type { InstanceColumns, InstanceRow } from '../../src/db/instance/instance.ts';
-import { insertRuns, type RunOrigin } from '../../src/db/run/run.ts';
+import { insertRuns } from '../../src/db/run/run.ts';
+import type { RunOrigin } from '../../src/db/run/run-columns.ts';
 import { newId, newToken } from '../../src/services/ids.ts';
 
 export function aProject(

@@ -2,12 +2,13 @@ import type { Logger } from 'pino';
 import type { Config } from '../../src/config.ts';
 import { createFoundation } from '../../src/runtime/foundation.ts';
 import { createKeyRenewer, createOpenCalls } from '../../src/services/calls/open-calls.ts';
+import { registryOf } from './registry.ts';
 
 /** A router, with direct calls as the API offers them, and nothing else. */
 export async function createRouterRuntime(config: Config, logger: Logger) {
   const foundation = await createFoundation(config, logger);
   const { ctx } = foundation;
-  const { db, callCapability, fleet, registry } = ctx;
+  const { db, callCapability, fleet } = ctx;
   const [openCalls, keyRenewer] = [createOpenCalls(), createKeyRenewer({ db, logger })];
   await foundation.start();
   return {
@@ -16,7 +17,7 @@ export async function createRouterRuntime(config: Config, logger: Logger) {
     calls: { db, fleet, callCapability, logger, openCalls, keyRenewer },
     callCapability,
     fleet,
-    registry,
+    registry: registryOf(ctx),
     close: async (): Promise<void> => {
       await openCalls.close();
       keyRenewer.stop();

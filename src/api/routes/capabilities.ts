@@ -15,22 +15,21 @@ import {
 } from '../../contracts/capability.ts';
 import { ListQuery, Tag } from '../../contracts/primitives.ts';
 import { requireName } from '../../services/access/caller.ts';
-import type { Services } from '../../services/services.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import { deregisterInstance } from '../../services/registry/deregistration.ts';
+import { takeHeartbeat } from '../../services/registry/heartbeat.ts';
+import { listNamePublishers, publishName } from '../../services/registry/publishers.ts';
+import { registerInstance } from '../../services/registry/registration.ts';
+import { getCapability, listCapabilities } from '../../services/registry/registry-listing.ts';
 import { json } from '../input.ts';
 import { CapabilityPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-export function capabilityRoutes(services: Pick<Services, 'registry'>): Route[] {
-  return [
-    registerInstance(services),
-    listCapabilities(services),
-    showCapability(services),
-    heartbeat(services),
-    removeInstance(services),
-  ];
+export function capabilityRoutes(ctx: ServerCtx): Route[] {
+  return [registerRoute(ctx), listRoute(ctx), showRoute(ctx), heartbeatRoute(ctx), removeRoute(ctx)];
 }
 
-function registerInstance({ registry }: Pick<Services, 'registry'>): Route {
+function registerRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'register_instance',
     method: 'POST',
@@ -46,13 +45,13 @@ function registerInstance({ registry }: Pick<Services, 'registry'>): Route {
     responses: { 200: Instance, 201: Instance },
     handle: async ({ caller, body }) => {
       requireName(caller, body.name);
-      const { instance, created } = await registry.register(caller.project_id, body);
+      const { instance, created } = await registerInstance(ctx, caller.project_id, body);
       return { status: created === 'new' ? 201 : 200, body: instance };
     },
   });
 }
 
-function listCapabilities({ registry }: Pick<Services, 'registry'>): Route {
+function listRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'list_capabilities',
     method: 'GET',
@@ -63,11 +62,11 @@ function listCapabilities({ registry }: Pick<Services, 'registry'>): Route {
     scope: 'capability:read',
     query: ListQuery.extend({ tag: Tag.optional(), state: InstanceState.optional() }).strict(),
     responses: { 200: CapabilityList },
-    handle: async ({ query }) => ({ status: 200, body: await registry.list(query) }),
+    handle: async ({ query }) => ({ status: 200, body: await listCapabilities(ctx, query) }),
   });
 }
 
-function showCapability({ registry }: Pick<Services, 'registry'>): Route {
+function showRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'get_capability',
     method: 'GET',
@@ -78,11 +77,11 @@ function showCapability({ registry }: Pick<Services, 'registry'>): Route {
     scope: 'capability:read',
     params: CapabilityPath,
     responses: { 200: CapabilityDetail },
-    handle: async ({ params }) => ({ status: 200, body: await registry.get(params.name) }),
+    handle: async ({ params }) => ({ status: 200, body: await getCapability(ctx, params.name) }),
   });
 }
 
-function heartbeat({ registry }: Pick<Services, 'registry'>): Route {
+function heartbeatRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'send_heartbeat',
     method: 'POST',
@@ -99,12 +98,12 @@ function heartbeat({ registry }: Pick<Services, 'registry'>): Route {
     responses: { 200: HeartbeatAnswer },
     handle: async ({ caller, params, body }) => {
       requireName(caller, params.name);
-      return { status: 200, body: await registry.heartbeat(caller.project_id, params.name, body) };
+      return { status: 200, body: await takeHeartbeat(ctx, caller.project_id, { ...params, body }) };
     },
   });
 }
 
-function removeInstance({ registry }: Pick<Services, 'registry'>): Route {
+function removeRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'deregister_instance',
     method: 'DELETE',
@@ -121,12 +120,12 @@ function removeInstance({ registry }: Pick<Services, 'registry'>): Route {
     responses: { 200: DeregisterAnswer },
     handle: async ({ caller, params, body }) => {
       requireName(caller, params.name);
-      return { status: 200, body: await registry.deregister(caller, params.name, body) };
+      return { status: 200, body: await deregisterInstance(ctx, caller, { ...params, body }) };
     },
   });
 }
 
-export function publisherRoutes({ publishers }: Pick<Services, 'publishers'>): Route[] {
+export function publisherRoutes(ctx: ServerCtx): Route[] {
   return [
     route({
       operation: 'list_publishers',
@@ -138,7 +137,7 @@ export function publisherRoutes({ publishers }: Pick<Services, 'publishers'>): R
       scope: 'operator',
       query: ListQuery.strict(),
       responses: { 200: PublisherList },
-      handle: async ({ query }) => ({ status: 200, body: await publishers.list(query) }),
+      handle: async ({ query }) => ({ status: 200, body: await listNamePublishers(ctx, query) }),
     }),
     route({
       operation: 'set_publisher',
@@ -154,7 +153,7 @@ export function publisherRoutes({ publishers }: Pick<Services, 'publishers'>): R
       responses: { 200: Publisher },
       handle: async ({ caller, params, body }) => ({
         status: 200,
-        body: await publishers.publish(caller, params.name, body.projects),
+        body: await publishName(ctx, caller, { ...params, ...body }),
       }),
     }),
   ];

@@ -2,12 +2,13 @@
  * Steps 6 to 8 of the bootstrap lifecycle: the router learns of an instance, hears that it lives (a heartbeat
  * every 60 seconds), and that it goes. Nothing is retried: the next heartbeat is the next chance.
  */
+import { heartbeatSeconds } from '../../contracts/bounds.ts';
 import type { Capability } from '../define-capability.ts';
 import type { Settings } from '../settings.ts';
 
 /** Step 7 of the bootstrap: a heartbeat every 60 seconds. A failed one is ignored, as the specification says. */
 
-const heartbeatIntervalMs = 60_000;
+const heartbeatIntervalMs = heartbeatSeconds * 1_000;
 
 interface Heartbeat {
   stop(): void;

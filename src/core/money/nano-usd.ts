@@ -29,6 +29,11 @@ export function fromNanoUsd(nano: bigint): number {
   return Number(toDecimal(nano));
 }
 
+/** A limit as settings and the wire say it, where 0 is no limit. @returns null = none */
+export function limitOf(usd: number): number | null {
+  return usd === 0 ? null : usd;
+}
+
 /** Decimal text without an exponent: `0.000000001`, `12.5`, `-3`. */
 export function formatNanoUsd(nano: bigint): string {
   return toDecimal(nano).replace(/\.?0+$/, '');

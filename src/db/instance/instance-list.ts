@@ -7,7 +7,7 @@
  */
 import type { InstanceState } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
-import { type InstanceRow, instanceColumns } from './instance.ts';
+import { type InstanceJson, type InstanceRow, instanceColumns, polledColumns } from './instance.ts';
 
 export interface ListedInstance extends InstanceRow {
   /** `draining`: deregistered with calls still open. `evicted`: down for long. */
@@ -77,26 +77,7 @@ export async function countHeldCalls(db: Db): Promise<ReadonlyMap<string, number
   return new Map(rows.map(({ instance_id, held }) => [instance_id, held]));
 }
 
-export interface FeedRow
-  extends Pick<
-    InstanceRow,
-    | 'instance_id'
-    | 'name'
-    | 'version'
-    | 'endpoint'
-    | 'cost_type'
-    | 'tags'
-    | 'max_concurrency'
-    | 'state'
-    | 'spec_digest'
-    | 'duration_ms'
-    | 'deviation_ms'
-    | 'mean_cost_usd'
-    | 'success_count'
-    | 'failure_count'
-    | 'settle'
-  > {
-  readonly rate_usd: number;
+export interface FeedRow extends InstanceJson<(typeof polledColumns)[number]> {
   /** Work reported beyond the calls of ours that were open then. */
   readonly reported_extra: number;
   /** Unix time by the database's clock. */
@@ -120,8 +101,7 @@ export async function pollInstances(db: Db, since: string): Promise<FeedPoll> {
     `select pg_snapshot_xmin(pg_current_snapshot())::text as horizon,
        extract(epoch from now())::double precision * 1000 as now_ms,
        coalesce((select json_agg(row_to_json(changed)) from (
-         select instance_id, name, version, endpoint, cost_type, rate_usd, tags, max_concurrency, state, spec_digest,
-           duration_ms, deviation_ms, mean_cost_usd, success_count, failure_count, settle,
+         select ${polledColumns.join(', ')},
            greatest(0, coalesce(queue_depth, 0) - queue_depth_held) as reported_extra,
            extract(epoch from queue_depth_at)::double precision * 1000 as reported_at_ms,
            extract(epoch from down_since)::double precision * 1000 as down_since_ms,

@@ -3,8 +3,10 @@
  * silence, expiry, open calls. Rows of a probing round that another process works on are skipped, so rounds never
  * wait for another.
  */
+import { evictedAfterMs, silenceMs } from '../../contracts/bounds.ts';
 import type { CostModel, InstanceState, Registration } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
+import { toJsonb } from '../statements.ts';
 import { purgePublishers } from './capability-name.ts';
 
 export interface InstanceColumns {
@@ -65,10 +67,45 @@ export interface InstanceRow extends InstanceColumns {
   readonly expires_at: Date;
 }
 
-export type Registered = Pick<
-  InstanceRow,
-  'version' | 'spec_url' | 'health_url' | 'cost_type' | 'cost_notes' | 'tags' | 'max_concurrency' | 'settle'
-> & { readonly rate_usd: number };
+/** What a registration says: it is inserted, written again and compared by this list. */
+const registeredColumns = [
+  'version',
+  'spec_url',
+  'health_url',
+  'cost_type',
+  'rate_usd',
+  'cost_notes',
+  'tags',
+  'max_concurrency',
+  'settle',
+] as const satisfies readonly (keyof InstanceColumns)[];
+
+/** What routers poll as it stands in the row. */
+export const polledColumns = [
+  'instance_id',
+  'name',
+  'version',
+  'endpoint',
+  'cost_type',
+  'rate_usd',
+  'tags',
+  'max_concurrency',
+  'state',
+  'spec_digest',
+  'duration_ms',
+  'deviation_ms',
+  'mean_cost_usd',
+  'success_count',
+  'failure_count',
+  'settle',
+] as const satisfies readonly (keyof InstanceColumns)[];
+
+/** Columns as JSON holds them: a price is a number there. */
+export type InstanceJson<Column extends keyof InstanceColumns> = {
+  readonly [Key in Column]: Key extends 'rate_usd' ? number : InstanceColumns[Key];
+};
+
+export type Registered = InstanceJson<(typeof registeredColumns)[number]>;
 
 export interface InstanceKey {
   readonly name: string;
@@ -80,8 +117,7 @@ interface StateChange extends Pick<InstanceRow, 'state' | 'reason' | 'failed_pro
   readonly next_probe_in_ms: number | null;
 }
 
-/** Heartbeats come every 60 s; this much silence is too much. */
-const silence = `interval '75 seconds'`;
+const silence = `interval '${silenceMs} milliseconds'`;
 
 const openAttempts = `(select count(*)::int from attempt a where a.instance_id = i.instance_id
   and a.state in ('reserved', 'dispatched'))`;
@@ -93,11 +129,27 @@ function ageMs(column: string): string {
 /** Columns of InstanceRow, for `instance i`. */
 export const instanceColumns = `i.*, ${openAttempts} as in_flight,
   i.last_heartbeat_at < now() - ${silence} as is_silent, i.last_heartbeat_at + ${silence} as expires_at,
-  coalesce(i.state = 'down' and i.down_since < now() - interval '15 minutes', false) as is_evicted,
+  coalesce(i.state = 'down' and i.down_since < now() - interval '${evictedAfterMs} milliseconds', false) as is_evicted,
   coalesce(i.breaker_until > now(), false) as is_breaker_open,
   ${ageMs('i.registered_at')} as registered_age_ms, ${ageMs('i.uptime_at')} as uptime_age_ms`;
 
 const probeAt = `now() + ?::double precision * interval '1 millisecond'`;
+
+/** Sets what a change of state says; its values are those of `valuesOf`. */
+const setState = `state = ?, reason = ?, failed_probes = ?, next_probe_at = ${probeAt}`;
+
+function valuesOf({ state, reason, failed_probes, next_probe_in_ms }: StateChange) {
+  return [state, reason, failed_probes, next_probe_in_ms];
+}
+
+/** Columns of the registration `r`, which came as JSON. */
+const fromJson = 'jsonb_populate_record(null::instance, ?::jsonb) r';
+
+function columnsOf(table: 'i' | 'r', columns: readonly string[]): string {
+  return columns.map((column) => `${table}.${column}`).join(', ');
+}
+
+const insertedColumns = ['instance_id', 'owner_project', 'name', 'endpoint', ...registeredColumns] as const;
 
 export async function findInstance(db: Db, instanceId: string): Promise<InstanceRow | null> {
   const { rows } = await db.raw<{ rows: InstanceRow[] }>(
@@ -134,16 +186,10 @@ export async function insertInstance(
   change: StateChange,
 ): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
-    `insert into instance (instance_id, owner_project, name, endpoint, version, spec_url, health_url,
-       cost_type, rate_usd, cost_notes, tags, max_concurrency, settle, state, reason, failed_probes, next_probe_at)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${probeAt})
+    `insert into instance (${insertedColumns.join(', ')}, state, reason, failed_probes, next_probe_at)
+     select ${columnsOf('r', insertedColumns)}, ?, ?, ?, ${probeAt} from ${fromJson}
      on conflict (name, endpoint) do nothing returning 1`,
-    [
-      ...[row.instance_id, row.owner_project, row.name, row.endpoint, row.version, row.spec_url],
-      ...[row.health_url, row.cost_type, row.rate_usd, row.cost_notes, [...row.tags], row.max_concurrency],
-      row.settle,
-      ...[change.state, change.reason, change.failed_probes, change.next_probe_in_ms],
-    ],
+    [...valuesOf(change), toJsonb(row)],
   );
   return rows.length === 1;
 }
@@ -158,37 +204,28 @@ export async function updateRegistration(
   row: Registered,
   change: StateChange,
 ): Promise<void> {
-  const fields = [
-    ...[row.version, row.spec_url, row.health_url, row.cost_type, row.rate_usd],
-    ...[row.cost_notes, [...row.tags], row.max_concurrency, row.settle],
-  ];
   await db.raw(
-    `update instance set
-       generation = generation + ((version, spec_url, health_url, cost_type, rate_usd, cost_notes, tags,
-         max_concurrency, settle) is distinct from (?, ?, ?, ?, ?::numeric(24, 12), ?::text, ?::text[], ?::int, ?))::int,
-       version = ?, spec_url = ?, health_url = ?, cost_type = ?, rate_usd = ?, cost_notes = ?, tags = ?,
-       max_concurrency = ?, settle = ?, state = ?, reason = ?, failed_probes = ?, next_probe_at = ${probeAt},
-       replaces = state <> 'deregistered', down_since = null, spec_digest = null, registered_at = now(), last_heartbeat_at = now()
-     where instance_id = ?`,
-    [
-      ...[...fields, ...fields],
-      ...[change.state, change.reason, change.failed_probes, change.next_probe_in_ms, instanceId],
-    ],
+    `update instance i set
+       generation = i.generation + ((${columnsOf('i', registeredColumns)})
+         is distinct from (${columnsOf('r', registeredColumns)}))::int,
+       ${registeredColumns.map((column) => `${column} = r.${column}`).join(', ')}, ${setState},
+       replaces = i.state <> 'deregistered', down_since = null, spec_digest = null, registered_at = now(),
+       last_heartbeat_at = now()
+     from ${fromJson} where i.instance_id = ?`,
+    [...valuesOf(change), toJsonb(row), instanceId],
   );
 }
 
 /** A new state. Who was down or quarantined comes back with its spec read anew: it may be another program. */
 export async function updateInstanceState(db: Db, instanceId: string, change: StateChange): Promise<void> {
+  const { state } = change;
   await db.raw(
-    `update instance set state = ?, reason = ?, failed_probes = ?, next_probe_at = ${probeAt},
+    `update instance set ${setState},
        spec_digest = case when ?::text in ('down', 'quarantined') then null else spec_digest end,
        down_since = case when ?::text not in ('down', 'deregistered') then null
          when state = ? then down_since else now() end
      where instance_id = ?`,
-    [
-      ...[change.state, change.reason, change.failed_probes, change.next_probe_in_ms],
-      ...[change.state, change.state, change.state, instanceId],
-    ],
+    [...valuesOf(change), state, state, state, instanceId],
   );
 }
 
@@ -230,14 +267,12 @@ export async function moveInstance(trx: Db, instanceId: string, projectId: strin
 /** Applies `change` to every instance that is up and silent and not due for a probe anyway. @returns how many */
 export async function changeSilentInstances(db: Db, change: StateChange): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
-    `update instance set state = ?, reason = ?, failed_probes = ?,
-       next_probe_at = now() + ?::double precision * interval '1 millisecond'
-     where instance_id in (
+    `update instance set ${setState} where instance_id in (
        select instance_id from instance
        where state = 'up' and next_probe_at is null and last_heartbeat_at < now() - ${silence}
        for no key update skip locked)
      returning 1`,
-    [change.state, change.reason, change.failed_probes, change.next_probe_in_ms],
+    valuesOf(change),
   );
   return rows.length;
 }

@@ -6,10 +6,13 @@
  */
 import type { Db } from '../connect.ts';
 
+/** Daily limit of a row of `project`, null = none: the column says 0. */
+export const dailyLimitNano = 'nullif(daily_limit_nano, 0)';
+
 export interface BudgetRow {
-  readonly name: 'project' | 'global';
-  /** YYYY-MM-DD */
-  readonly day: string;
+  readonly scope: 'project' | 'global';
+  /** The day, YYYY-MM-DD */
+  readonly window: string;
   readonly timezone: string;
   /** Null = no limit. Amounts are bigint as text. */
   readonly limit_nano: string | null;
@@ -24,13 +27,13 @@ export interface BudgetRow {
 /** Today's budgets of a project and of all projects, whether or not something was spent. */
 export async function listBudgets(db: Db, projectId: string): Promise<readonly BudgetRow[]> {
   const { rows } = await db.raw<{ rows: BudgetRow[] }>(
-    `select t.name, t.day::text, t.timezone, day_start(t.day + 1, t.timezone) as resets_at,
+    `select t.name as scope, t.day::text as "window", t.timezone, day_start(t.day + 1, t.timezone) as resets_at,
        case when b.scope is null then t.limit_nano else b.limit_nano end as limit_nano,
        coalesce(b.spent_nano, 0) as spent_nano, coalesce(b.reserved_nano, 0) as reserved_nano,
        b.reached_50_at, b.reached_80_at, b.reached_100_at
      from (
        select 1 as place, 'project' as name, 'project:' || project_id as scope, timezone,
-         (now() at time zone timezone)::date as day, nullif(daily_limit_nano, 0) as limit_nano
+         (now() at time zone timezone)::date as day, ${dailyLimitNano} as limit_nano
        from project where project_id = ?
        union all
        select 2, 'global', 'global', 'UTC', (now() at time zone 'UTC')::date, limit_nano
@@ -153,7 +156,7 @@ export async function readHeadroom(db: Db, projectId: string): Promise<HeadroomR
          from budget standing left join budget day
            on day.scope = 'global' and day.window_start = (now() at time zone 'UTC')::date
          where standing.scope = 'global' and standing.window_start = '-infinity')::text as global_nano,
-       (select case when day.scope is null then nullif(p.daily_limit_nano, 0)
+       (select case when day.scope is null then ${dailyLimitNano}
            else day.limit_nano - day.spent_nano - day.reserved_nano end
          from project p left join budget day
            on day.scope = 'project:' || p.project_id and day.window_start = (now() at time zone p.timezone)::date

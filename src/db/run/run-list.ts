@@ -8,9 +8,10 @@
 
 import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Failure, Json, JsonObject, Priority } from '../../contracts/primitives.ts';
-import type { Awaiting, RunFollows, RunState, StepState } from '../../contracts/run.ts';
+import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
+import type { Awaiting, RunState, StepState } from '../../contracts/run.ts';
 import type { Db } from '../connect.ts';
+import { type RunRow, type RunStandingColumns, shownRunColumns } from './run-columns.ts';
 
 /** What a step or item `s` waits for; one that is tried again because nobody takes it waits for an instance or money. */
 const awaitedByStep = `case s.state when 'in_review' then 'review' when 'waiting' then s.awaiting
@@ -43,37 +44,9 @@ const followsOfRun = `case when r.finished_at is null then (
      and l.state in ('running', 'in_review')
    order by e.escalation_id limit 1) end`;
 
-interface RunStandingColumns {
-  readonly awaiting: readonly Awaiting[];
-  readonly follows: RunFollows | null;
-}
-
 export interface StepCountColumns {
   readonly digest: string;
   readonly step_counts: Readonly<Partial<Record<StepState, number>>>;
-}
-
-export interface RunRow extends RunStandingColumns {
-  readonly run_id: string;
-  readonly project_id: string;
-  readonly job_id: string;
-  readonly pipeline: string;
-  readonly version: string;
-  readonly state: RunState;
-  readonly priority: Priority;
-  readonly budget_ceiling_usd: string | null;
-  readonly labels: Record<string, string>;
-  readonly error: Failure | null;
-  readonly rerun_of: string | null;
-  readonly parent_run_id: string | null;
-  readonly parent_step_id: string | null;
-  readonly parent_item: number | null;
-  readonly schedule_id: string | null;
-  readonly created_at: Date;
-  readonly started_at: Date | null;
-  readonly finished_at: Date | null;
-  readonly cost_nano: string;
-  readonly reserved_nano: string;
 }
 
 interface RunFilter {
@@ -93,9 +66,7 @@ interface RunFilter {
   readonly limit: number;
 }
 
-const columns = `r.run_id, r.project_id, r.job_id, r.pipeline, r.version, r.state, r.priority,
-  r.budget_ceiling_usd, r.labels, r.error, r.rerun_of, r.parent_run_id, r.parent_step_id, r.parent_item,
-  r.schedule_id, r.created_at, r.started_at, r.finished_at,
+const columns = `${shownRunColumns.map((column) => `r.${column}`).join(', ')},
   coalesce(a.cost_nano, 0) as cost_nano, coalesce(a.reserved_nano, 0) as reserved_nano,
   ${awaitingOfRun} as awaiting, ${followsOfRun} as follows`;
 

@@ -2,7 +2,6 @@
  * Queries that move a run from one state to the next, and that find a run by what started it. What people ask of
  * it is in run-control.ts.
  */
-import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject, Priority } from '../../contracts/primitives.ts';
 import type { RunState } from '../../contracts/run.ts';
@@ -10,45 +9,7 @@ import type { StepKey } from '../attempt/attempt.ts';
 import { type Db, relaxed } from '../connect.ts';
 import { runPrepared, toJsonb } from '../statements.ts';
 import { openSteps, waitOver } from '../step/step.ts';
-
-/** Who started a run that no request did: a step of another run, or a schedule; at most once for its key. */
-export interface RunOrigin {
-  readonly parent_run_id?: string;
-  readonly parent_step_id?: string;
-  readonly parent_item?: number;
-  readonly parent_revision?: number;
-  readonly schedule_id?: string;
-  /** RFC 3339 */
-  readonly scheduled_at?: string;
-  /** Is told when the run has ended. */
-  readonly parent_workflow_id?: string;
-  /** Runs above it. */
-  readonly depth?: number;
-}
-
-export interface NewRun extends RunOrigin {
-  readonly run_id: string;
-  readonly project_id: string;
-  readonly job_id: string;
-  readonly pipeline: string;
-  readonly version: string;
-  readonly digest: string;
-  readonly priority: Priority;
-  readonly budget_ceiling_usd: number | null;
-  readonly labels: Readonly<Record<string, string>>;
-  /** Digest of the spec that it was checked against, by capability. */
-  readonly specs?: Readonly<Record<string, string>>;
-  /** How steps are carried out that leave it open, by route; absent when none does. */
-  readonly dispatch?: readonly DecidedRoute[];
-  readonly rerun_of?: string;
-  /** Runs with the same key take turns. */
-  readonly concurrency_key?: string;
-  readonly concurrency_limit?: number;
-  /** Its turn has come. */
-  readonly is_admitted?: boolean;
-  /** Its place in a trace, as the header traceparent says it. Absent: a trace begins with it. */
-  readonly trace_parent?: string;
-}
+import { type NewRun, newRunColumns } from './run-columns.ts';
 
 /** A job that is written with the first run of it. */
 interface NewJob {
@@ -89,14 +50,8 @@ const insertAll = `with open as materialized (
    from unnest($2::text[], $3::text[], $4::text[]) j (job_id, project_id, body)
    where j.job_id in (select job_id from asked)
  ), taken as (
-   insert into run (run_id, project_id, job_id, pipeline, version, digest, priority, budget_ceiling_usd, labels,
-     specs, dispatch, rerun_of, depth, parent_run_id, parent_step_id, parent_item, parent_revision, parent_workflow_id,
-     ancestors, schedule_id, scheduled_at, concurrency_key, concurrency_limit, admitted_at,
-     trace_parent)
-   select r.run_id, project_id, job_id, pipeline, version, digest, priority, budget_ceiling_usd, labels,
-     coalesce(specs, '{}'), coalesce(dispatch, '[]'), rerun_of, coalesce(depth, 0), parent_run_id, parent_step_id,
-     parent_item, parent_revision, parent_workflow_id, parent.line, schedule_id, scheduled_at, concurrency_key, concurrency_limit,
-     admitted_at, trace_parent
+   insert into run (${newRunColumns.join(', ')}, ancestors, admitted_at)
+   select ${newRunColumns.map((column) => `r.${column}`).join(', ')}, parent.line, r.admitted_at
    from asked r
    left join lateral (select p.ancestors || p.run_id as line from run p
      where p.run_id = r.parent_run_id and p.finished_at is null for share) parent on true
@@ -117,8 +72,13 @@ export async function insertRuns(
   db: Db,
   { runs, jobs = [], mostOpen = null }: NewRuns,
 ): Promise<InsertedRuns> {
-  // now: of the database
-  const rows = runs.map(({ is_admitted, ...run }) => (is_admitted ? { ...run, admitted_at: 'now' } : run));
+  const rows = runs.map(({ is_admitted, ...run }) => ({
+    ...run,
+    specs: run.specs ?? {},
+    dispatch: run.dispatch ?? [],
+    depth: run.depth ?? 0,
+    admitted_at: is_admitted ? 'now' : null, // of the database
+  }));
   const [written] = await runPrepared<{ run_ids: string[]; open: number }>(db, {
     name: 'insert_runs',
     text: insertAll,

@@ -3,6 +3,7 @@
  * counts until a poll that began after it has been accepted: that poll has counted it. Snapshots are kept and
  * changed in place, so that a choice reads them and copies nothing.
  */
+import { evictedAfterMs, queueDepthMs } from '../../contracts/bounds.ts';
 import type { Fleet } from '../../core/call/claim-search.ts';
 import { priorDuration } from '../../core/routing/estimate.ts';
 import { isLocal } from '../../core/routing/ranking.ts';
@@ -38,11 +39,6 @@ interface Entry {
   /** Held in the database, but not for the next claim of this process, which takes their ends along. */
   leaving: number;
 }
-
-/** What an instance reports about its queue counts for so long. */
-const reportMaxAgeMs = 90_000;
-/** Down for so long, it is not looked at any more; a heartbeat brings it back. */
-const evictedAfterMs = 900_000;
 
 const noFleet: Fleet = { instances: [], priorMs: priorDuration([]) };
 
@@ -91,7 +87,7 @@ export function createFleetView(): FleetView {
       entry.notesBeforePoll = 0;
       count(entry);
       const { reported_at_ms, reported_extra } = entry.row;
-      const isFresh = reported_at_ms !== null && nowMs - reported_at_ms <= reportMaxAgeMs;
+      const isFresh = reported_at_ms !== null && nowMs - reported_at_ms <= queueDepthMs;
       entry.snapshot.reported_extra = isFresh ? reported_extra : 0;
       if (isForgotten(entry, nowMs)) entries.delete(id);
       else if (lists.get(entry.row.name)?.push(entry.snapshot) === undefined) {

@@ -4,9 +4,9 @@
  * begins to wait takes them in the same order, so none is forgotten.
  */
 
-import type { Budget, BudgetRequest } from '../../contracts/money.ts';
+import { Budget, type BudgetRequest } from '../../contracts/money.ts';
 import type { ReviewDecision } from '../../contracts/review.ts';
-import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
+import { fromNanoUsd, limitOf, toNanoUsd } from '../../core/money/nano-usd.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -21,6 +21,7 @@ import { type RunKey, setRunCeiling } from '../../db/run/run-control.ts';
 import { wakeScope } from '../../db/step/step-wait.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { type Caller, isOperator, requireScope } from '../access/caller.ts';
+import { present } from '../present.ts';
 
 interface GivenLimit {
   /** The key that gave it. */
@@ -76,7 +77,7 @@ function nameOf(day: DayScope): string {
 }
 
 interface DayLimit {
-  /** What every day from today on may cost; 0 = nothing. */
+  /** What every day from today on may cost; 0 = no limit. */
   readonly limitUsd: number;
   readonly isRaise: boolean;
   /** The key that gave it. */
@@ -94,14 +95,15 @@ function noteLimit(trx: Db, day: DayScope, { limitUsd, by }: DayLimit): Promise<
   });
 }
 
-export function setDayLimit(db: Db, day: DayScope, limit: DayLimit): Promise<void> {
-  const { limitUsd, isRaise, by } = limit;
+export function setDayLimit(db: Db, day: DayScope, given: DayLimit): Promise<void> {
+  const { limitUsd, isRaise, by } = given;
   return db.transaction(async (trx) => {
-    const limitNano = limitUsd === 0 ? null : toNanoUsd(limitUsd);
-    if (isRaise) await answerQuestions(trx, nameOf(day), { by, limitUsd: limitUsd === 0 ? null : limitUsd });
+    const limit = limitOf(limitUsd);
+    const limitNano = limit === null ? null : toNanoUsd(limit);
+    if (isRaise) await answerQuestions(trx, nameOf(day), { by, limitUsd: limit });
     if (day.scope === 'global') await setGlobalLimit(trx, limitNano);
     else await setProjectLimit(trx, day.project_id, limitNano);
-    await noteLimit(trx, day, limit);
+    await noteLimit(trx, day, given);
     if (isRaise) await wakeScope(trx, nameOf(day));
   });
 }
@@ -113,16 +115,13 @@ function toBudget(row: BudgetRow): Budget {
     { percent: 80, at: row.reached_80_at },
     { percent: 100, at: row.reached_100_at },
   ];
-  return {
-    scope: row.name,
-    window: row.day,
-    timezone: row.timezone,
+  return present(Budget, {
+    ...row,
     daily_limit_usd: fromNanoUsd(BigInt(row.limit_nano ?? 0)),
     spent_usd: fromNanoUsd(BigInt(row.spent_nano)),
     reserved_usd: fromNanoUsd(BigInt(row.reserved_nano)),
-    resets_at: row.resets_at.toISOString(),
     reached: marks.flatMap(({ percent, at }) => (at === null ? [] : [{ percent, at: at.toISOString() }])),
-  };
+  });
 }
 
 /** Reads the project's budget and that of all projects. */
@@ -150,7 +149,7 @@ export async function setBudget(
   if (scope === 'global') requireScope(caller, 'operator');
   const before =
     (await readBudgets(ctx, caller)).find((budget) => budget.scope === scope)?.daily_limit_usd ?? 0;
-  const isRaise = before !== 0 && (daily_limit_usd === 0 || daily_limit_usd > before);
+  const isRaise = limitOf(before) !== null && (limitOf(daily_limit_usd) ?? Infinity) > before;
   const day = scope === 'global' ? { scope } : { scope, project_id: caller.project_id };
   const limit = { limitUsd: daily_limit_usd, by: caller.key_id, isRaise };
   await setDayLimit(ctx.db, day, limit);

@@ -3,52 +3,48 @@
  * `generation` decides where it is given; else one within 10 s after a registration over another is stale if the
  * instance still answers with its name. It is asked outside of the transaction, then everything is checked again.
  */
-import type { DeregisterAnswer } from '../../contracts/capability.ts';
+import type { DeregisterAnswer, DeregisterRequest } from '../../contracts/capability.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { type InstanceKey, type InstanceRow, probeSoon } from '../../db/instance/instance.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
+import type { Ctx } from '../context.ts';
+import { type InstanceRequest, keyOf } from './addresses.ts';
 import { applyEvent, examineInstance } from './examination.ts';
-import { lockOwnInstance } from './registration.ts';
-import { shownState } from './registry-listing.ts';
-import type { ProbingTools } from './vetting.ts';
+import { shownState } from './instance-view.ts';
+import { lockOwnInstance, type RegistryCtx } from './registration.ts';
 
 export type RegistryActor = Pick<Caller, 'project_id' | 'key_id'>;
-
-interface Deregistration {
-  readonly by: RegistryActor;
-  readonly key: InstanceKey;
-  readonly generation: number | undefined;
-}
 
 /** So long after a registration, a deregistration may be meant for the one before. */
 const contestedMs = 10_000;
 /** Should it have been meant after all, the instance is gone by then. */
 const recheckMs = 5_000;
 
-/** @throws AppError `not_found`, `forbidden` */
+/** `stale`: it was meant for an earlier registration. @throws AppError `not_found`, `forbidden`, `request_invalid` */
 export async function deregisterInstance(
-  tools: ProbingTools,
-  request: Deregistration,
+  ctx: RegistryCtx,
+  by: RegistryActor,
+  request: InstanceRequest<DeregisterRequest>,
 ): Promise<DeregisterAnswer> {
-  const first = await tools.db.transaction(async (trx) => {
-    const row = await lock(trx, request);
-    const verdict = judge(row, request.generation);
-    return verdict === 'ask' ? row : finish(trx, row, { verdict, by: request.by, logger: tools.logger });
+  const key = keyOf(ctx, request);
+  const first = await ctx.db.transaction(async (trx) => {
+    const row = await lock(trx, by, key);
+    const verdict = judge(row, request.body.generation);
+    return verdict === 'ask' ? row : finish({ ...ctx, db: trx }, row, { verdict, by });
   });
   if ('stale' in first) return first;
-  const { event } = await examineInstance(tools, first, { readsSpec: false, signal: tools.signal });
-  return tools.db.transaction(async (trx) => {
-    const row = await lock(trx, request);
+  const { event } = await examineInstance(ctx, first, { readsSpec: false });
+  return ctx.db.transaction(async (trx) => {
+    const row = await lock(trx, by, key);
     const isNewer = row.registered_at.getTime() !== first.registered_at.getTime();
     const isAlive = row.state !== 'deregistered' && (isNewer || event.kind === 'probe_ok');
-    const verdict = isAlive ? 'stale' : 'execute';
-    return finish(trx, row, { verdict, by: request.by, logger: tools.logger });
+    return finish({ ...ctx, db: trx }, row, { verdict: isAlive ? 'stale' : 'execute', by });
   });
 }
 
-async function lock(trx: Db, { by, key }: Deregistration): Promise<InstanceRow> {
+async function lock(trx: Db, by: RegistryActor, key: InstanceKey): Promise<InstanceRow> {
   const row = await lockOwnInstance(trx, by.project_id, key);
   if (row !== null) return row;
   throw new AppError('not_found', `no instance of ${key.name} at ${key.endpoint} is registered`);
@@ -60,23 +56,18 @@ function judge(row: InstanceRow, generation: number | undefined): 'stale' | 'exe
   return row.replaces && row.registered_age_ms < contestedMs ? 'ask' : 'execute';
 }
 
-interface Closing {
-  readonly verdict: 'stale' | 'execute';
-  readonly by: RegistryActor;
-  readonly logger: ProbingTools['logger'];
-}
-
+/** @param ctx with the transaction that has locked the row */
 async function finish(
-  trx: Db,
+  ctx: Pick<Ctx, 'db' | 'logger'>,
   row: InstanceRow,
-  { verdict, by, logger }: Closing,
+  { verdict, by }: { readonly verdict: 'stale' | 'execute'; readonly by: RegistryActor },
 ): Promise<DeregisterAnswer> {
   if (verdict === 'execute') {
-    if (row.state !== 'deregistered') await noteDeregistration(trx, row, by);
-    const state = await applyEvent(trx, row, { kind: 'deregistered' }, logger);
+    if (row.state !== 'deregistered') await noteDeregistration(ctx.db, row, by);
+    const state = await applyEvent(ctx, row, { kind: 'deregistered' });
     return { state: shownState({ ...row, state }), stale: false };
   }
-  await probeSoon(trx, row.instance_id, recheckMs);
+  await probeSoon(ctx.db, row.instance_id, recheckMs);
   return { state: shownState(row), stale: true };
 }
 

@@ -4,8 +4,7 @@
  * not its price: the price is the registration's.
  */
 import { createHash } from 'node:crypto';
-import type { Logger } from 'pino';
-import type { CapabilityProbe, ProbeFault } from '../../clients/capability-probe.ts';
+import type { ProbeFault } from '../../clients/capability-probe.ts';
 import type { CapabilitySpec, Health } from '../../contracts/capability.ts';
 import {
   type InstanceEvent,
@@ -15,7 +14,6 @@ import {
   type ProbeFailure,
 } from '../../core/instance-states.ts';
 import { canonicalJson } from '../../core/json/values.ts';
-import type { Db } from '../../db/connect.ts';
 import { type CapabilitySpecRow, findRivalSpec, insertSpec } from '../../db/instance/capability-spec.ts';
 import {
   type InstanceRow,
@@ -25,7 +23,7 @@ import {
   updateSpecDigest,
 } from '../../db/instance/instance.ts';
 import { forgetCalls, recordUptime } from '../../db/instance/instance-calls.ts';
-import type { SchemaVetter } from '../../schemas/schema-vetter.ts';
+import type { Ctx } from '../context.ts';
 
 export interface ProbeFinding {
   readonly event: Extract<InstanceEvent, { kind: 'probe_ok' | 'probe_failed' | 'probe_mismatch' }>;
@@ -78,10 +76,11 @@ function digestOf({ name, version, input, output, deterministic }: CapabilitySpe
 }
 
 export async function examineInstance(
-  { probe, vetter }: { readonly probe: CapabilityProbe; readonly vetter: SchemaVetter },
+  ctx: Pick<Ctx, 'probing' | 'vetter'>,
   row: Examined,
-  { readsSpec, signal }: { readonly readsSpec: boolean; readonly signal: AbortSignal },
+  { readsSpec }: { readonly readsSpec: boolean },
 ): Promise<ProbeFinding> {
+  const { probe, signal } = ctx.probing;
   const health = await probe.readHealth(row.health_url, signal);
   if (health.kind !== 'ok') return fromFault('/health', health);
   const stranger = findStranger('/health', row, health.value);
@@ -96,7 +95,7 @@ export async function examineInstance(
   const answer = await probe.readSpec(row.spec_url, signal);
   if (answer.kind !== 'ok') return fromFault('/spec', answer);
   const spec = answer.value;
-  const fault = findStranger('/spec', row, spec) ?? (await findSpecFault(vetter, spec, signal));
+  const fault = findStranger('/spec', row, spec) ?? (await findSpecFault(ctx, spec));
   if (fault !== null) return mismatch(fault);
   const { name, version } = spec;
   return {
@@ -117,9 +116,8 @@ function findStranger(
 }
 
 async function findSpecFault(
-  vetter: SchemaVetter,
+  { vetter, probing: { signal } }: Pick<Ctx, 'probing' | 'vetter'>,
   spec: CapabilitySpec,
-  signal: AbortSignal,
 ): Promise<string | null> {
   for (const side of ['input', 'output'] as const) {
     const fault = await vetter.vet(spec[side], signal);
@@ -141,12 +139,11 @@ function factsOf(row: InstanceRow): InstanceFacts {
   };
 }
 
-/** @param row locked in the transaction of `db` @returns its state afterwards */
+/** @param ctx with the transaction that has locked the row @returns its state afterwards */
 export async function applyEvent(
-  db: Db,
+  { db, logger }: Pick<Ctx, 'db' | 'logger'>,
   row: InstanceRow,
   event: InstanceEvent,
-  logger: Logger,
 ): Promise<InstanceRow['state']> {
   const change = nextState(factsOf(row), event);
   if (change === null) return row.state;
@@ -162,6 +159,14 @@ export async function applyEvent(
   return change.state;
 }
 
+/** A call found the connection refused or lost: what was up is suspect and probed now. */
+export function reportRefused(ctx: Pick<Ctx, 'db' | 'logger'>, instanceId: string): Promise<void> {
+  return ctx.db.transaction(async (trx) => {
+    const row = await lockInstance(trx, instanceId);
+    if (row !== null) await applyEvent({ ...ctx, db: trx }, row, { kind: 'refused_connection' });
+  });
+}
+
 /**
  * Applies what a probe found. A finding about an earlier registration, or a failure from before a heartbeat, is
  * old news and changes nothing.
@@ -169,12 +174,12 @@ export async function applyEvent(
  * @returns the state afterwards; null for old news
  */
 export async function applyFinding(
-  db: Db,
+  ctx: Pick<Ctx, 'db' | 'logger'>,
   probed: InstanceRow,
   finding: ProbeFinding,
-  logger: Logger,
 ): Promise<InstanceRow['state'] | null> {
-  return db.transaction(async (trx) => {
+  return ctx.db.transaction(async (trx) => {
+    const within = { ...ctx, db: trx };
     const { name, version, instance_id } = probed;
     const { spec } = finding;
     const rival =
@@ -186,11 +191,11 @@ export async function applyFinding(
     if (isOldNews(probed, row, finding)) return null;
     if (rival !== null) {
       const detail = `/spec differs from that of ${rival.endpoint}, which serves ${version} too; a changed spec needs a new version`;
-      return applyEvent(trx, row, mismatch(detail).event, logger);
+      return applyEvent(within, row, mismatch(detail).event);
     }
-    const state = await applyEvent(trx, row, finding.event, logger);
+    const state = await applyEvent(within, row, finding.event);
     if (state !== 'up') return state;
-    if (finding.health !== null) await applyHealth(trx, probed, row, finding.health, logger);
+    if (finding.health !== null) await applyHealth(within, { probed, row }, finding.health);
     if (spec !== null) {
       await insertSpec(trx, spec);
       await updateSpecDigest(trx, instance_id, spec.digest);
@@ -204,11 +209,9 @@ export async function applyFinding(
  * once, the uptime of the first that is applied counts: the other one may have been read before it.
  */
 async function applyHealth(
-  db: Db,
-  probed: InstanceRow,
-  row: InstanceRow,
+  { db, logger }: Pick<Ctx, 'db' | 'logger'>,
+  { probed, row }: { readonly probed: InstanceRow; readonly row: InstanceRow },
   { uptime_ms, queue_depth }: Health,
-  logger: Logger,
 ): Promise<void> {
   const { instance_id, uptime_at, registered_at } = row;
   if (queue_depth !== undefined) await recordQueueDepth(db, instance_id, queue_depth);

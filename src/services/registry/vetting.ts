@@ -6,11 +6,8 @@
  * round's routable instances stay silent instead of answering or refusing, the fault is ours and their silence
  * changes nothing.
  */
-import type { Logger } from 'pino';
-import type { CapabilityProbe } from '../../clients/capability-probe.ts';
 import { afterSilence } from '../../core/instance-states.ts';
 import { joinFlight } from '../../core/pacing.ts';
-import type { Db } from '../../db/connect.ts';
 import {
   changeSilentInstances,
   claimDueProbes,
@@ -18,62 +15,37 @@ import {
   type InstanceRow,
 } from '../../db/instance/instance.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { SchemaVetter } from '../../schemas/schema-vetter.ts';
+import type { Ctx } from '../context.ts';
 import { applyFinding, examineInstance, type ProbeFinding } from './examination.ts';
+import type { VetVerdict } from './probing.ts';
 
-export type VetVerdict = 'usable' | 'quarantined' | 'unreachable';
-
-interface Vetting {
-  /** @throws AppError `not_found` */
-  vet(instanceId: string): Promise<VetVerdict>;
-  vetInBackground(instanceId: string): void;
-  /** Resolves when no vetting is under way any more. */
-  settle(): Promise<void>;
-}
-
-export interface ProbingTools {
-  readonly db: Db;
-  readonly probe: CapabilityProbe;
-  readonly vetter: SchemaVetter;
-  readonly logger: Logger;
-  /** Ends all probes. */
-  readonly signal: AbortSignal;
-}
+export type ProbingCtx = Pick<Ctx, 'db' | 'logger' | 'probing' | 'vetter'>;
 
 /** More wait for maintenance, which is told by `next_probe_at`. */
 const maxInBackground = 50;
 /** A newer registration or heartbeat makes a finding old news; then it is looked at again. */
 const maxLooks = 3;
 
-export function createVetting(tools: ProbingTools): Vetting {
-  const { logger, signal } = tools;
-  const running = new Map<string, Promise<VetVerdict>>();
-
-  /** One vetting of an instance at a time in this process. */
-  const vet = (instanceId: string): Promise<VetVerdict> =>
-    joinFlight(running, instanceId, () => vetNow(tools, instanceId));
-
-  return {
-    vet,
-    vetInBackground: (instanceId) => {
-      if (running.size >= maxInBackground) return;
-      vet(instanceId).catch((error: unknown) => {
-        if (signal.aborted) return;
-        logger.warn({ err: error, instance_id: instanceId }, 'vetting failed; it is repeated');
-      });
-    },
-    settle: async () => {
-      await Promise.allSettled(running.values());
-    },
-  };
+/** Reads `/health` and `/spec` now, once at a time in this process. @throws AppError `not_found` */
+export function vetInstance(ctx: ProbingCtx, instanceId: string): Promise<VetVerdict> {
+  return joinFlight(ctx.probing.vettings, instanceId, () => vetNow(ctx, instanceId));
 }
 
-async function vetNow(tools: ProbingTools, instanceId: string): Promise<VetVerdict> {
+export function vetInBackground(ctx: ProbingCtx, instanceId: string): void {
+  const { vettings, signal } = ctx.probing;
+  if (vettings.size >= maxInBackground) return;
+  vetInstance(ctx, instanceId).catch((error: unknown) => {
+    if (signal.aborted) return;
+    ctx.logger.warn({ err: error, instance_id: instanceId }, 'vetting failed; it is repeated');
+  });
+}
+
+async function vetNow(ctx: ProbingCtx, instanceId: string): Promise<VetVerdict> {
   for (let look = 1; look <= maxLooks; look++) {
-    const row = await findInstance(tools.db, instanceId);
+    const row = await findInstance(ctx.db, instanceId);
     if (row === null) throw new AppError('not_found', `no instance ${instanceId} is registered`);
-    const finding = await examineInstance(tools, row, { readsSpec: true, signal: tools.signal });
-    const state = await applyFinding(tools.db, row, finding, tools.logger);
+    const finding = await examineInstance(ctx, row, { readsSpec: true });
+    const state = await applyFinding(ctx, row, finding);
     if (state !== null) return verdictOf(state);
   }
   return 'unreachable';
@@ -92,28 +64,28 @@ interface Silent {
   readonly finding: ProbeFinding;
 }
 
-/** @returns how many instances were probed */
-export async function probeDueInstances(tools: ProbingTools, limit: number): Promise<number> {
-  const { db, logger } = tools;
+/** One round of probes; calls may overlap. @returns how many instances were probed */
+export async function probeDueInstances(ctx: ProbingCtx, limit = 50): Promise<number> {
+  const { db, logger } = ctx;
   await changeSilentInstances(db, afterSilence);
   const due = await claimDueProbes(db, limit, claimMs);
-  const silent = (await Promise.all(due.map((row) => probeInstance(tools, row)))).filter(
+  const silent = (await Promise.all(due.map((row) => probeInstance(ctx, row)))).filter(
     (answer) => answer !== null,
   );
   if (isOurFault(due, silent)) {
     logger.warn({ probed: due.length, silent: silent.length }, 'most instances are silent: no conclusions');
   } else {
-    await Promise.all(silent.map(({ row, finding }) => applyFinding(db, row, finding, logger)));
+    await Promise.all(silent.map(({ row, finding }) => applyFinding(ctx, row, finding)));
   }
   return due.length;
 }
 
 /** Null when the finding was applied. */
-async function probeInstance(tools: ProbingTools, row: InstanceRow): Promise<Silent | null> {
+async function probeInstance(ctx: ProbingCtx, row: InstanceRow): Promise<Silent | null> {
   const readsSpec = row.spec_digest === null;
-  const finding = await examineInstance(tools, row, { readsSpec, signal: tools.signal });
+  const finding = await examineInstance(ctx, row, { readsSpec });
   if (isSilence(finding)) return { row, finding };
-  await applyFinding(tools.db, row, finding, tools.logger);
+  await applyFinding(ctx, row, finding);
   return null;
 }
 

@@ -60,7 +60,7 @@ async function limitBefore(
 ): Promise<number | undefined> {
   const limit = payload.details?.limit_usd;
   if (subject !== 'global') return typeof limit === 'number' ? limit : undefined;
-  const day = (await listBudgets(trx, project_id)).find(({ name }) => name === 'global');
+  const day = (await listBudgets(trx, project_id)).find(({ scope }) => scope === 'global');
   return fromNanoUsd(BigInt(day?.limit_nano ?? 0));
 }
 

@@ -10,6 +10,8 @@ import { weightOfTimeout } from '../../core/routing/observed-calls.ts';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import { closeBreaker, type OpeningReason, openBreaker } from '../../db/instance/instance-calls.ts';
 import type { Ctx } from '../context.ts';
+import { reportRefused } from '../registry/examination.ts';
+import type { VetVerdict } from '../registry/probing.ts';
 import type { Claimed, RoutingCtx } from './routed-call.ts';
 
 interface CallReport {
@@ -84,7 +86,8 @@ interface Window {
 }
 
 interface ProbeParts extends Pick<Ctx, 'logger'> {
-  readonly registry: Pick<Ctx['registry'], 'vet'>;
+  /** Reads `/health` and `/spec` of an instance. */
+  readonly vet: (instanceId: string) => Promise<VetVerdict>;
   readonly breakers: Pick<Breakers, 'reopen'>;
 }
 
@@ -95,11 +98,11 @@ const none: ReadonlySet<string> = new Set();
  * once would never be used again. `/health` is read first, once per window and while no call waits for it; then the
  * next call that would choose the instance, were its breaker closed, tries it. Who only has one delivery does not.
  */
-export function createHalfOpenProbes({ registry, breakers, logger }: ProbeParts): HalfOpenProbes {
+export function createHalfOpenProbes({ vet, breakers, logger }: ProbeParts): HalfOpenProbes {
   const windows = new Map<string, Window>();
 
   const ask = async (instanceId: string, window: Window): Promise<void> => {
-    if ((await registry.vet(instanceId)) === 'usable') window.state = 'due';
+    if ((await vet(instanceId)) === 'usable') window.state = 'due';
     else await breakers.reopen(instanceId);
   };
 
@@ -138,15 +141,16 @@ export function createHalfOpenProbes({ registry, breakers, logger }: ProbeParts)
 
 /** Nothing here is waited for: the call goes on with its answer. */
 export function reportInstance(
-  { fleet, registry, speed, breakers, logger }: RoutingCtx,
+  ctx: RoutingCtx,
   { instance, isTrial, timeoutMs }: Claimed,
   { outcome: { kind }, verdict, durationMs, amount }: Delivery,
 ): void {
+  const { fleet, speed, breakers, logger } = ctx;
   const { instance_id } = instance;
   if (kind === 'not_sent' || kind === 'lost') {
-    registry
-      .reportRefused(instance_id)
-      .catch((error: unknown) => logger.warn({ err: error }, 'an unreachable instance was not reported'));
+    reportRefused(ctx, instance_id).catch((error: unknown) =>
+      logger.warn({ err: error }, 'an unreachable instance was not reported'),
+    );
   }
   const ok = kind === 'answered';
   const weight =

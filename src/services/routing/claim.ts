@@ -20,6 +20,7 @@ import { explainChoice } from '../../core/routing/explain.ts';
 import { halfOpenTier } from '../../core/routing/ranking.ts';
 import type { RankedInstance } from '../../core/routing/types.ts';
 import { newId } from '../ids.ts';
+import { vetInstance } from '../registry/vetting.ts';
 import { type ClaimBestEnd, claimBest } from './reservation.ts';
 import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
 
@@ -140,14 +141,15 @@ function toClaimEnd(end: SearchEnd, { target, search }: OwnSearch): ClaimEnd<Cla
  * is the health of an instance whose breaker is half open; then the choice is made again with what was learnt.
  */
 async function isFitting(
-  { registry, validator, fleet, breakers }: RoutingCtx,
+  ctx: RoutingCtx,
   { instance, tier }: RankedInstance,
   { target, search }: OwnSearch,
 ): Promise<boolean> {
+  const { validator, fleet, breakers } = ctx;
   const { instance_id, spec_digest } = instance;
   const isDoubtful = spec_digest === null || tier === halfOpenTier;
   if (isDoubtful && search.noteVetting(instance_id)) {
-    const isUsable = (await registry.vet(instance_id)) === 'usable';
+    const isUsable = (await vetInstance(ctx, instance_id)) === 'usable';
     if (!isUsable && tier === halfOpenTier) await breakers.reopen(instance_id);
     if (isUsable) await fleet.refresh();
     else search.noteDown(instance_id);

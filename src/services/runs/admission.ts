@@ -7,8 +7,9 @@
  */
 import type { Db } from '../../db/connect.ts';
 import { holdJobs } from '../../db/run/job.ts';
-import { type InsertedRuns, insertRuns, lockOpenRuns, type NewRun } from '../../db/run/run.ts';
+import { type InsertedRuns, insertRuns, lockOpenRuns } from '../../db/run/run.ts';
 import { countAdmissions, hasKeyAbove, lockAdmission } from '../../db/run/run-admission.ts';
+import type { NewRun } from '../../db/run/run-columns.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { storeDefinition } from '../pipelines/pipeline-service.ts';
 import type { PreparedRun } from './preparation.ts';

@@ -6,7 +6,7 @@
  */
 
 import type { DecidedRoute, DispatchRoute } from '../../contracts/decision.ts';
-import type { JsonObject, Priority } from '../../contracts/primitives.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
 import type { RunRequest } from '../../contracts/run.ts';
 import { findMediaJobs, type MediaMention } from '../../core/media.ts';
 import { chooseDispatch } from '../../core/run/dispatch.ts';
@@ -14,7 +14,7 @@ import { priorityOfRun } from '../../core/run/step-rules.ts';
 import { formatTraceParent, noTelemetry, type Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Db } from '../../db/connect.ts';
 import { findJob } from '../../db/run/job.ts';
-import type { NewRun, RunOrigin } from '../../db/run/run.ts';
+import type { NewRun, RunOrigin } from '../../db/run/run-columns.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import { newId } from '../ids.ts';
@@ -27,15 +27,19 @@ export interface RunJob {
   readonly isNew: boolean;
 }
 
-interface RunOrder {
+/** Fields of a request that are columns of its run. Those that are columns as they stand need no line of their own. */
+type AskedColumns = Omit<
+  RunRequest,
+  'pipeline' | 'version' | 'alias' | 'definition' | 'job' | 'job_id' | 'budget_ceiling_usd'
+>;
+
+interface RunOrder extends AskedColumns {
   readonly known: KnownDefinition;
   /** The definition is in the database. */
   readonly isStored: boolean;
   readonly job: RunJob;
-  readonly priority: Priority | undefined;
   /** Null = none; undefined = the definition's. */
-  readonly budget_ceiling_usd: number | null | undefined;
-  readonly labels: Readonly<Record<string, string>> | undefined;
+  readonly budget_ceiling_usd?: number | null | undefined;
   readonly rerun_of?: string;
   /** Of a repetition that takes results over: whose files those name. */
   readonly reusedJobs?: ReadonlyMap<string, MediaMention>;
@@ -148,7 +152,7 @@ export async function prepareRun(
   projectId: string,
   order: RunOrder,
 ): Promise<PreparedRun> {
-  const { known, job } = order;
+  const { known, job, isStored, reusedJobs, origin, ...asked } = order;
   const { definition, digest } = known;
   known.checkJob(job.body);
   await requireOwnMedia(ownMedia, projectId, { known, job: job.isNew ? job : null });
@@ -157,6 +161,8 @@ export async function prepareRun(
   const { pipeline, version } = definition;
   const dispatch = decideDispatch(known.openRoutes);
   const row: NewRun = {
+    ...asked,
+    ...origin,
     run_id,
     project_id: projectId,
     job_id: job.job_id,
@@ -164,19 +170,17 @@ export async function prepareRun(
     version,
     digest,
     specs,
-    priority: priorityOfRun(definition, order.priority),
+    priority: priorityOfRun(definition, asked.priority),
     budget_ceiling_usd:
-      order.budget_ceiling_usd === undefined
+      asked.budget_ceiling_usd === undefined
         ? (definition.budget_ceiling_usd ?? null)
-        : order.budget_ceiling_usd,
-    labels: { ...definition.labels, ...order.labels },
+        : asked.budget_ceiling_usd,
+    labels: { ...definition.labels, ...asked.labels },
     ...(dispatch.length === 0 ? {} : { dispatch }),
-    ...(order.rerun_of === undefined ? {} : { rerun_of: order.rerun_of }),
     ...readConcurrency(order, run_id),
-    ...order.origin,
     ...placeInTrace(telemetry, run_id),
   };
-  return { row, known, isStored: order.isStored, job, needed: listNeeded(order) };
+  return { row, known, isStored, job, needed: listNeeded(order) };
 }
 
 /** What a request asks for. @throws AppError `not_found`, `definition_invalid` */
@@ -185,7 +189,7 @@ export async function readRequest(
   projectId: string,
   request: RunRequest,
 ): Promise<RunOrder> {
-  const { definition, pipeline = '', job_id, job = {} } = request;
+  const { definition, pipeline = '', job_id, job = {}, version: _version, alias: _alias, ...asked } = request;
   const known =
     definition === undefined
       ? await definitions.find(projectId, pipeline, choiceOf(request))
@@ -194,9 +198,7 @@ export async function readRequest(
     known,
     isStored: definition === undefined,
     job: job_id === undefined ? newJob(job) : await findRunJob(db, projectId, job_id),
-    priority: request.priority,
-    budget_ceiling_usd: request.budget_ceiling_usd,
-    labels: request.labels,
+    ...asked,
   };
 }
 

@@ -6,7 +6,14 @@
 import { LRUCache } from 'lru-cache';
 import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
-import type { Attempt, Run, RunStep, RunSummary, StepDetail, StepRevision } from '../../contracts/run.ts';
+import {
+  Attempt,
+  type Run,
+  type RunStep,
+  RunSummary,
+  type StepDetail,
+  StepRevision,
+} from '../../contracts/run.ts';
 import { kindFieldsOf } from '../../core/definition/step-settings.ts';
 import { toWireAdvice, toWireAttempt } from '../../core/ladder/ladder.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
@@ -14,18 +21,18 @@ import { createDispatchOf, explainDispatch } from '../../core/run/dispatch.ts';
 import type { AttemptRow } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import type { EscalationRow } from '../../db/escalation/escalation.ts';
-import type { NewRun } from '../../db/run/run.ts';
+import { type NewRun, type RunRow, rowOfNew } from '../../db/run/run-columns.ts';
 import {
   countDefinitionSteps,
   type RunDetailRow,
   type RunListRow,
-  type RunRow,
   type StepCountColumns,
 } from '../../db/run/run-list.ts';
 import type { RunStepRow } from '../../db/step/step.ts';
 import type { StepRevisionRow } from '../../db/step/step-revision.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { madeAt } from '../ids.ts';
+import { present } from '../present.ts';
 import { linksToRun, type WebPlaces } from '../web-links.ts';
 
 function toIso(time: Date | null): string | null {
@@ -33,30 +40,19 @@ function toIso(time: Date | null): string | null {
 }
 
 export function toRunSummary(row: RunListRow): RunSummary {
-  return { ...fieldsOf(row), step_counts: { ...row.step_counts } };
+  return present(RunSummary, { ...row, ...wireFields(row) });
 }
 
-function fieldsOf(row: RunRow): Omit<RunSummary, 'step_counts'> {
+const RunFields = RunSummary.omit({ step_counts: true });
+
+/** Fields that the wire has otherwise than the row. */
+function wireFields(row: RunRow) {
   return {
-    run_id: row.run_id,
-    job_id: row.job_id,
-    pipeline: row.pipeline,
-    version: row.version,
-    state: row.state,
-    priority: row.priority,
     budget_ceiling_usd: row.budget_ceiling_usd === null ? null : Number(row.budget_ceiling_usd),
     cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
     reserved_usd: fromNanoUsd(BigInt(row.reserved_nano)),
-    labels: row.labels,
-    ...(row.error === null ? {} : { error: row.error }),
-    ...(row.rerun_of === null ? {} : { rerun_of: row.rerun_of }),
-    ...parentOf(row),
-    ...(row.schedule_id === null ? {} : { schedule_id: row.schedule_id }),
-    created_at: row.created_at.toISOString(),
-    started_at: toIso(row.started_at),
-    finished_at: toIso(row.finished_at),
-    ...(row.awaiting.length === 0 ? {} : { awaiting: [...row.awaiting] }),
-    ...(row.follows === null ? {} : { follows: row.follows }),
+    parent: parentOf(row),
+    awaiting: row.awaiting.length === 0 ? null : row.awaiting,
   };
 }
 
@@ -64,8 +60,8 @@ function parentOf({
   parent_run_id: run_id,
   parent_step_id: step_id,
   parent_item: item,
-}: Pick<RunRow, 'parent_run_id' | 'parent_step_id' | 'parent_item'>): Pick<Run, 'parent'> {
-  return run_id === null || step_id === null ? {} : { parent: { run_id, step_id, item: item ?? 0 } };
+}: Pick<RunRow, 'parent_run_id' | 'parent_step_id' | 'parent_item'>): Run['parent'] | null {
+  return run_id === null || step_id === null ? null : { run_id, step_id, item: item ?? 0 };
 }
 
 function linksOf(runId: string): Run['links'] {
@@ -132,13 +128,7 @@ export function toRunStep(definition: StepDefinition, row: RunStepRow | undefine
 }
 
 export function toStepRevision(row: StepRevisionRow): StepRevision {
-  return {
-    revision: row.revision,
-    input: row.input,
-    source: row.source,
-    escalation_id: row.escalation_id,
-    created_at: row.created_at.toISOString(),
-  };
+  return present(StepRevision, row);
 }
 
 /** Each route once, and of each step only whether it is inline, so that a run of many steps stays short. */
@@ -158,10 +148,11 @@ function showDispatch(
 
 export function toRun(row: RunDetailRow, steps: readonly RunStepRow[], web: WebPlaces): Run {
   const byId = new Map(steps.map((step) => [step.step_id, step]));
+  const show = (step: StepDefinition): RunStep => toRunStep(step, byId.get(step.id));
   return {
-    ...fieldsOf(row),
+    ...present(RunFields, { ...row, ...wireFields(row) }),
     ...(row.has_output ? { output: row.output } : {}),
-    ...showDispatch(row.definition, row.dispatch, (step) => toRunStep(step, byId.get(step.id))),
+    ...showDispatch(row.definition, row.dispatch, show),
     links: { ...linksOf(row.run_id), ...linksToRun({ web }, row) },
   };
 }
@@ -170,48 +161,26 @@ export function toRun(row: RunDetailRow, steps: readonly RunStepRow[], web: WebP
  * A run as it is at the moment of its submission.
  * @param reused ids of steps whose results were taken from another run
  */
-export function newRunView(row: NewRun, definition: PipelineDefinition, reused: readonly string[] = []): Run {
+export function newRunView(run: NewRun, definition: PipelineDefinition, reused: readonly string[] = []): Run {
   const kept = new Set(reused);
+  const row = rowOfNew(run);
+  const show = (step: StepDefinition): RunStep =>
+    kept.has(step.id) ? { ...pendingStep(step), state: 'reused' } : pendingStep(step);
   return {
-    run_id: row.run_id,
-    job_id: row.job_id,
-    pipeline: row.pipeline,
-    version: row.version,
-    state: 'queued',
-    priority: row.priority,
-    budget_ceiling_usd: row.budget_ceiling_usd,
-    cost_usd: 0,
-    reserved_usd: 0,
-    labels: row.labels,
-    ...(row.rerun_of === undefined ? {} : { rerun_of: row.rerun_of }),
-    created_at: new Date().toISOString(),
-    started_at: null,
-    finished_at: null,
-    ...showDispatch(definition, row.dispatch ?? [], (step) =>
-      kept.has(step.id) ? { ...pendingStep(step), state: 'reused' } : pendingStep(step),
-    ),
-    links: linksOf(row.run_id),
+    ...present(RunFields, { ...row, ...wireFields(row) }),
+    ...showDispatch(definition, run.dispatch ?? [], show),
+    links: linksOf(run.run_id),
   };
 }
 
 export function toAttempt(row: AttemptRow): Attempt {
   const cost_usd = fromNanoUsd(BigInt(row.settled_nano ?? 0));
-  return {
-    attempt_id: row.attempt_id,
-    endpoint: row.endpoint,
-    state: row.state,
-    ambiguity: row.ambiguity,
-    started_at: row.started_at.toISOString(),
-    duration_ms: row.duration_ms,
+  const settled_usd = row.settled_nano === null ? null : cost_usd;
+  return present(Attempt, {
+    ...row,
     cost_usd,
-    certainty: row.certainty,
-    ...(row.error === null ? {} : { error: row.error }),
-    ...(row.cached_from === null ? {} : { cached_from: row.cached_from }),
-    decision:
-      row.decision === null
-        ? null
-        : { ...row.decision, settled_usd: row.settled_nano === null ? null : cost_usd },
-  };
+    decision: row.decision === null ? null : { ...row.decision, settled_usd },
+  });
 }
 
 export function toStepEscalation(row: EscalationRow): StepDetail['escalation'] {

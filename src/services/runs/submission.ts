@@ -11,7 +11,7 @@ import type { Problem } from '../../contracts/problem.ts';
 import type { BulkAnswer, Run, RunRequest } from '../../contracts/run.ts';
 import type { Db } from '../../db/connect.ts';
 import { findAnswer, insertAnswer } from '../../db/idempotency.ts';
-import type { NewRun, RunOrigin } from '../../db/run/run.ts';
+import type { NewRun, RunOrigin } from '../../db/run/run-columns.ts';
 import { digestDefinition } from '../../definitions/submission.ts';
 import { AppError, toAppError } from '../../errors/app-error.ts';
 import { type AdmissionResult, insertAdmittedRun, insertAdmittedRuns } from './admission.ts';

@@ -8,7 +8,7 @@ import type { RunRequest } from '../../contracts/run.ts';
 import type { ScheduleRequest } from '../../contracts/schedule.ts';
 import type { CancelRunRequest, ScheduledStart, ScheduledSubmission } from '../../core/workflow-payloads.ts';
 import type { Db } from '../../db/connect.ts';
-import type { RunOrigin } from '../../db/run/run.ts';
+import type { RunOrigin } from '../../db/run/run-columns.ts';
 import { requestCancel } from '../../db/run/run-control.ts';
 import { findScheduledRun, readSchedule } from '../../db/schedule.ts';
 import { AppError } from '../../errors/app-error.ts';

@@ -23,7 +23,7 @@ import {
   type RunStandingRow,
 } from '../../db/run/run-list.ts';
 import { readAllBudgets } from '../money/budgets.ts';
-import { toInstance } from '../registry/registry-listing.ts';
+import { toInstance } from '../registry/instance-view.ts';
 import { standingOf } from '../reviews/review-view.ts';
 import { createStepCounter } from '../runs/run-view.ts';
 

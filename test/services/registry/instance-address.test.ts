@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { findOwnListeners } from '../../../src/clients/address-policy.ts';
-import { createAddressRules } from '../../../src/services/registry/registration.ts';
+import { normaliseEndpoint } from '../../../src/services/registry/addresses.ts';
 import { aPolicy } from '../../support/address-policy.ts';
 
 const own = { ownListeners: findOwnListeners(['http://capstan.internal:7400', 'http://127.0.0.1:7400']) };
@@ -22,9 +22,9 @@ describe('normaliseEndpoint', () => {
     ['http://127.0.0.1:7400', own, "Capstan's own"],
     ['http://Capstan.internal:7400', own, "Capstan's own"],
   ])('refuses %s at once and says what was seen', (endpoint, options, reason) => {
-    const rules = createAddressRules(aPolicy(options));
-    expect(() => rules.normaliseEndpoint(endpoint)).toThrow(reason);
-    expect(() => rules.normaliseEndpoint(endpoint)).toThrow(/^endpoint is not allowed/);
+    const ctx = { policy: aPolicy(options) };
+    expect(() => normaliseEndpoint(ctx, endpoint)).toThrow(reason);
+    expect(() => normaliseEndpoint(ctx, endpoint)).toThrow(/^endpoint is not allowed/);
   });
 
   it.each([
@@ -34,6 +34,6 @@ describe('normaliseEndpoint', () => {
     ['http://localhost', { ...production, allowedCidrs: '127.0.0.0/8' }, 'http://localhost'],
     ['https://8.8.8.8/', { allowedCidrs: '0.0.0.0/0' }, 'https://8.8.8.8'],
   ])('takes %s, a name without asking a name server', (endpoint, options, normalised) => {
-    expect(createAddressRules(aPolicy(options)).normaliseEndpoint(endpoint)).toBe(normalised);
+    expect(normaliseEndpoint({ policy: aPolicy(options) }, endpoint)).toBe(normalised);
   });
 });

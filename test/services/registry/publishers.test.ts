@@ -1,15 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listAudit } from '../../../src/db/access/audit.ts';
 import { purgeInstances } from '../../../src/db/instance/instance.ts';
-import { createPublisherService } from '../../../src/services/registry/publisher-service.ts';
+import { listNamePublishers, publishName } from '../../../src/services/registry/publishers.ts';
 import { aSpec, type FakeInstance } from './fake-instance.ts';
 import { openRegistryBench, otherProject, owner, project, type RegistryBench } from './registry-bench.ts';
 
 let bench: RegistryBench;
-let publishers: ReturnType<typeof createPublisherService>;
 beforeAll(async () => {
   bench = await openRegistryBench({ perProject: 12 });
-  publishers = createPublisherService(bench.db);
 });
 afterAll(() => bench.close());
 
@@ -50,7 +48,7 @@ describe('a name of a capability', () => {
       await bench.start(aSpec({ name: 'shared' })),
     ];
     await register(project, first);
-    await publishers.publish(owner, 'shared', [project, otherProject]);
+    await publishName(bench, owner, { name: 'shared', projects: [project, otherProject] });
     expect((await register(otherProject, second)).created).toBe('new');
     expect(await vetted(first)).toMatchObject({ state: 'up', owner_project: project });
   });
@@ -62,7 +60,7 @@ describe('a name of a capability', () => {
     await register(otherProject, victim);
     await vetted(squatter);
     await expect(register(project, victim)).rejects.toMatchObject({ code: 'forbidden' });
-    await publishers.publish(owner, 'squat', [project]);
+    await publishName(bench, owner, { name: 'squat', projects: [project] });
     expect(await bench.read(squatter.url)).toMatchObject({ state: 'deregistered' });
     expect((await register(project, victim)).instance.generation).toBe(2);
     expect(await vetted(victim)).toMatchObject({ state: 'up', owner_project: project });
@@ -81,18 +79,20 @@ describe('a name of a capability', () => {
     for (const name of ['left', 'given']) {
       const instance = await bench.start(aSpec({ name }));
       await register(project, instance);
-      if (name === 'given') await publishers.publish(owner, name, [project]);
+      if (name === 'given') await publishName(bench, owner, { name: name, projects: [project] });
       await bench.registry.deregister(owner, name, { endpoint: instance.url });
       await bench.age(instance.url, 8 * 86_400);
     }
     await purgeInstances(bench.db);
-    const { items } = await publishers.list({ limit: 200 });
+    const { items } = await listNamePublishers(bench, { limit: 200 });
     const named = items.filter(({ name }) => name === 'left' || name === 'given');
     expect(named).toEqual([{ name: 'given', projects: [project], updated_at: expect.any(String) }]);
   });
 
   it('is given to projects that there are', async () => {
-    await expect(publishers.publish(owner, 'nobody', ['prj_missing'])).rejects.toMatchObject({
+    await expect(
+      publishName(bench, owner, { name: 'nobody', projects: ['prj_missing'] }),
+    ).rejects.toMatchObject({
       code: 'request_invalid',
       message: expect.stringContaining('prj_missing'),
     });

@@ -2,16 +2,15 @@
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { createCapabilityProbe } from '../../../src/clients/capability-probe.ts';
+import { ConfigSchema } from '../../../src/config.ts';
 import type { CapabilitySpec } from '../../../src/contracts/capability.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { type InstanceRow, instanceColumns } from '../../../src/db/instance/instance.ts';
 import { createSchemaVetter } from '../../../src/schemas/schema-vetter.ts';
-import {
-  createRegistryService,
-  type RegistryService,
-} from '../../../src/services/registry/registry-service.ts';
+import { createProbing } from '../../../src/services/registry/probing.ts';
 import { aGuard, aPolicy } from '../../support/address-policy.ts';
 import { createTestDatabase } from '../../support/database.ts';
+import { registryOf, type TestRegistry } from '../../support/registry.ts';
 import { type FakeInstance, startFakeInstance } from './fake-instance.ts';
 
 export const project = 'prj_one';
@@ -22,7 +21,7 @@ export const silentLogger = pino({ level: 'silent' });
 
 export interface RegistryBench {
   readonly db: Db;
-  readonly registry: RegistryService;
+  readonly registry: TestRegistry;
   start(spec?: CapabilitySpec): Promise<FakeInstance>;
   read(endpoint: string): Promise<InstanceRow>;
   /** Lets the times of the instance lie in the past, its next probe too. @param endpoint or a pattern of LIKE */
@@ -43,13 +42,13 @@ export async function openRegistryBench({ perProject = 1_000 } = {}): Promise<Re
   ]);
   const probe = createCapabilityProbe({ guard: aGuard(), deadlineMs: 1_500 });
   const vetter = createSchemaVetter();
-  const registry = createRegistryService({
+  const registry = registryOf({
+    config: ConfigSchema.parse({ DATABASE_URL: database.url, INSTANCES_PER_PROJECT: perProject }),
     db,
-    probe,
+    probing: createProbing(probe),
     logger: silentLogger,
     policy: aPolicy(),
     vetter,
-    perProject,
   });
   const instances: FakeInstance[] = [];
 

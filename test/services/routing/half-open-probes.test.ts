@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { VetVerdict } from '../../../src/services/registry/vetting.ts';
+import type { VetVerdict } from '../../../src/services/registry/probing.ts';
 import { createHalfOpenProbes } from '../../../src/services/routing/breakers.ts';
 import { anInstance } from '../../core/routing/a-snapshot.ts';
 import { silentLogger } from '../registry/registry-bench.ts';
@@ -12,7 +12,7 @@ const nowMs = 2_000;
 function someTrials(vet: (id: string) => Promise<VetVerdict>) {
   const reopened: string[] = [];
   const trials = createHalfOpenProbes({
-    registry: { vet },
+    vet,
     breakers: { reopen: async (id) => void reopened.push(id) },
     logger: silentLogger,
   });

@@ -1,0 +1,151 @@
+/**
+ * The columns of a run, each once: those that its writer gives, and those that its readers are shown. What is shown of
+ * the runs below it, and of what it waits for, is worked out in run-list.ts.
+ */
+import type { DecidedRoute } from '../../contracts/decision.ts';
+import type { Failure, Priority } from '../../contracts/primitives.ts';
+import type { Awaiting, RunFollows, RunState } from '../../contracts/run.ts';
+
+/** Who started a run that no request did: a step of another run, or a schedule; at most once for its key. */
+export interface RunOrigin {
+  readonly parent_run_id?: string;
+  readonly parent_step_id?: string;
+  readonly parent_item?: number;
+  readonly parent_revision?: number;
+  readonly schedule_id?: string;
+  /** RFC 3339 */
+  readonly scheduled_at?: string;
+  /** Is told when the run has ended. */
+  readonly parent_workflow_id?: string;
+  /** Runs above it. */
+  readonly depth?: number;
+}
+
+export interface NewRun extends RunOrigin {
+  readonly run_id: string;
+  readonly project_id: string;
+  readonly job_id: string;
+  readonly pipeline: string;
+  readonly version: string;
+  readonly digest: string;
+  readonly priority: Priority;
+  readonly budget_ceiling_usd: number | null;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Digest of the spec that it was checked against, by capability. */
+  readonly specs?: Readonly<Record<string, string>>;
+  /** How steps are carried out that leave it open, by route; absent when none does. */
+  readonly dispatch?: readonly DecidedRoute[];
+  readonly rerun_of?: string;
+  /** Runs with the same key take turns. */
+  readonly concurrency_key?: string;
+  readonly concurrency_limit?: number;
+  /** Its turn has come. */
+  readonly is_admitted?: boolean;
+  /** Its place in a trace, as the header traceparent says it. Absent: a trace begins with it. */
+  readonly trace_parent?: string;
+}
+
+/** Rows of new runs come as JSON; what is no column of this list is not read from it. */
+const given: Record<Exclude<keyof NewRun, 'is_admitted'>, true> = {
+  run_id: true,
+  project_id: true,
+  job_id: true,
+  pipeline: true,
+  version: true,
+  digest: true,
+  priority: true,
+  budget_ceiling_usd: true,
+  labels: true,
+  specs: true,
+  dispatch: true,
+  rerun_of: true,
+  depth: true,
+  parent_run_id: true,
+  parent_step_id: true,
+  parent_item: true,
+  parent_revision: true,
+  parent_workflow_id: true,
+  schedule_id: true,
+  scheduled_at: true,
+  concurrency_key: true,
+  concurrency_limit: true,
+  trace_parent: true,
+};
+export const newRunColumns: readonly string[] = Object.keys(given);
+
+export interface RunStandingColumns {
+  readonly awaiting: readonly Awaiting[];
+  readonly follows: RunFollows | null;
+}
+
+/** A run as its row has it. */
+interface ShownColumns {
+  readonly run_id: string;
+  readonly project_id: string;
+  readonly job_id: string;
+  readonly pipeline: string;
+  readonly version: string;
+  readonly state: RunState;
+  readonly priority: Priority;
+  readonly budget_ceiling_usd: string | null;
+  readonly labels: Record<string, string>;
+  readonly error: Failure | null;
+  readonly rerun_of: string | null;
+  readonly parent_run_id: string | null;
+  readonly parent_step_id: string | null;
+  readonly parent_item: number | null;
+  readonly schedule_id: string | null;
+  readonly created_at: Date;
+  readonly started_at: Date | null;
+  readonly finished_at: Date | null;
+}
+
+const shown: Record<keyof ShownColumns, true> = {
+  run_id: true,
+  project_id: true,
+  job_id: true,
+  pipeline: true,
+  version: true,
+  state: true,
+  priority: true,
+  budget_ceiling_usd: true,
+  labels: true,
+  error: true,
+  rerun_of: true,
+  parent_run_id: true,
+  parent_step_id: true,
+  parent_item: true,
+  schedule_id: true,
+  created_at: true,
+  started_at: true,
+  finished_at: true,
+};
+export const shownRunColumns: readonly string[] = Object.keys(shown);
+
+export interface RunRow extends ShownColumns, RunStandingColumns {
+  /** bigint as text; with all runs below it */
+  readonly cost_nano: string;
+  readonly reserved_nano: string;
+}
+
+/** A new run as its row would be read at once: nothing was called, and nothing cost. */
+export function rowOfNew(run: NewRun): RunRow {
+  return {
+    ...run,
+    budget_ceiling_usd: run.budget_ceiling_usd?.toString() ?? null,
+    rerun_of: run.rerun_of ?? null,
+    parent_run_id: run.parent_run_id ?? null,
+    parent_step_id: run.parent_step_id ?? null,
+    parent_item: run.parent_item ?? null,
+    schedule_id: run.schedule_id ?? null,
+    error: null,
+    state: 'queued',
+    created_at: new Date(),
+    started_at: null,
+    finished_at: null,
+    cost_nano: '0',
+    reserved_nano: '0',
+    awaiting: [],
+    follows: null,
+  };
+}

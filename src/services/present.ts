@@ -1,0 +1,38 @@
+/**
+ * Rows as the wire shows them, by the schema of what is shown. The names of columns and of the wire are the same, so a
+ * field needs no line of its own: it is taken from the row, in the order of the schema. Three rules stand here once: a
+ * time is its ISO text; what a row has and the schema does not know is left out; and so is null, or nothing at all, where
+ * the schema says `optional`.
+ */
+import { z } from 'zod';
+
+type FromRow<Value> = Value extends readonly (infer Item)[]
+  ? readonly Item[]
+  : string extends Value
+    ? Value | Date
+    : Value;
+
+/** What a row has to hold, so that it can be shown: more is allowed. */
+type Presentable<Shown> = {
+  readonly [Key in keyof Required<Shown>]:
+    | FromRow<Exclude<Shown[Key], undefined>>
+    | (undefined extends Shown[Key] ? null | undefined : never);
+};
+
+function wireValue(value: unknown): unknown {
+  return value instanceof Date ? value.toISOString() : value;
+}
+
+export function present<Schema extends z.ZodObject>(
+  schema: Schema,
+  row: Presentable<z.output<Schema>>,
+): z.output<Schema> {
+  const columns = row as Readonly<Record<string, unknown>>;
+  const shown: Record<string, unknown> = {};
+  for (const [name, field] of Object.entries(schema.shape)) {
+    const value = columns[name];
+    const isLeftOut = field instanceof z.ZodOptional ? value === null || value === undefined : false;
+    if (!isLeftOut) shown[name] = wireValue(value);
+  }
+  return shown as z.output<Schema>;
+}

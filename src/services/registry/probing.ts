@@ -1,0 +1,42 @@
+/**
+ * Probes of instances that are under way in this process: which, and what ends them. The functions that probe stand in
+ * vetting.ts and heartbeat.ts.
+ */
+import { setMaxListeners } from 'node:events';
+import type { CapabilityProbe } from '../../clients/capability-probe.ts';
+import type { InstanceRow } from '../../db/instance/instance.ts';
+
+export type VetVerdict = 'usable' | 'quarantined' | 'unreachable';
+
+/** Probes under way in this process, each of an instance once, and what ends them. */
+export interface Probing {
+  readonly probe: CapabilityProbe;
+  /** Ends all probes. */
+  readonly signal: AbortSignal;
+  readonly vettings: Map<string, Promise<VetVerdict>>;
+  readonly adoptions: Map<string, Promise<InstanceRow>>;
+  /** Ends what is under way; resolves when no vetting is. */
+  close(): Promise<void>;
+}
+
+export function createProbing(probe: CapabilityProbe): Probing {
+  const abort = new AbortController();
+  setMaxListeners(0, abort.signal); // every probe of a round listens
+  const vettings: Probing['vettings'] = new Map();
+  return {
+    probe,
+    signal: abort.signal,
+    vettings,
+    adoptions: new Map(),
+    close: async () => {
+      abort.abort();
+      await Promise.allSettled(vettings.values());
+    },
+  };
+}
+
+/** What routed calls ask of and tell about an instance. */
+export interface InstanceReports {
+  vet(instanceId: string): Promise<VetVerdict>;
+  reportRefused(instanceId: string): Promise<void>;
+}

@@ -1,0 +1,59 @@
+/**
+ * Who may register under a name. P1: the project that registers a name first is its publisher. P2: an operator gives a
+ * name to other projects; what others have registered under it is deregistered by the same transaction, so neither
+ * their endpoints nor their schemas stand in the way. P3: a name that no operator has given is free again when the
+ * last instance of it is forgotten.
+ */
+import { Publisher } from '../../contracts/capability.ts';
+import { insertAudit } from '../../db/access/audit.ts';
+import { listProjects } from '../../db/access/project.ts';
+import type { Db } from '../../db/connect.ts';
+import {
+  listPublishers,
+  lockForeignInstances,
+  type PublisherRow,
+  setPublishers,
+} from '../../db/instance/capability-name.ts';
+import { updateInstanceState } from '../../db/instance/instance.ts';
+import { refuseField } from '../../errors/app-error.ts';
+import type { Ctx } from '../context.ts';
+import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
+import { present } from '../present.ts';
+import type { RegistryActor } from './deregistration.ts';
+
+function toPublisher(row: PublisherRow): Publisher {
+  return present(Publisher, row);
+}
+
+async function requireKnown(db: Db, projects: readonly string[]): Promise<void> {
+  const rows = await listProjects(db, { ids: projects, after: null, limit: projects.length });
+  const known = new Set(rows.map(({ project_id }) => project_id));
+  const missing = projects.filter((project) => !known.has(project));
+  if (missing.length > 0) throw refuseField('/projects', `there is no project ${missing.join(', ')}`);
+}
+
+const taken = { state: 'deregistered', reason: null, failed_probes: 0, next_probe_in_ms: null } as const;
+
+/** From the next registration on. @throws AppError `request_invalid` for a project that does not exist */
+export async function publishName(
+  { db }: Pick<Ctx, 'db'>,
+  { key_id }: Pick<RegistryActor, 'key_id'>,
+  { name, projects }: { readonly name: string; readonly projects: readonly string[] },
+): Promise<Publisher> {
+  await requireKnown(db, projects);
+  return db.transaction(async (trx) => {
+    const row = await setPublishers(trx, { name, projects: [...new Set(projects)], by: key_id });
+    for (const { instance_id } of await lockForeignInstances(trx, name, projects))
+      await updateInstanceState(trx, instance_id, taken);
+    const entry = { project_id: null, actor: key_id, action: 'capability.published', subject: name };
+    await insertAudit(trx, { ...entry, data: { projects: [...row.projects] } });
+    return toPublisher(row);
+  });
+}
+
+/** By name. */
+export async function listNamePublishers({ db }: Pick<Ctx, 'db'>, { limit, cursor }: PageRequest) {
+  const after = cursor === undefined ? null : decodeCursor(cursor);
+  const rows = await listPublishers(db, { after, limit: limit + 1 });
+  return toPage(rows, limit, { key: ({ name }) => name, item: toPublisher });
+}

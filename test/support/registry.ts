@@ -1,0 +1,27 @@
+/** The registry as tests ask it: its functions with their context. */
+import type { DeregisterRequest, HeartbeatRequest, Registration } from '../../src/contracts/capability.ts';
+import { deregisterInstance, type RegistryActor } from '../../src/services/registry/deregistration.ts';
+import { reportRefused } from '../../src/services/registry/examination.ts';
+import { takeHeartbeat } from '../../src/services/registry/heartbeat.ts';
+import { type RegistryCtx, registerInstance } from '../../src/services/registry/registration.ts';
+import { getCapability, listCapabilities } from '../../src/services/registry/registry-listing.ts';
+import { probeDueInstances, vetInstance } from '../../src/services/registry/vetting.ts';
+
+export function registryOf(ctx: RegistryCtx) {
+  return {
+    register: (projectId: string, registration: Registration) =>
+      registerInstance(ctx, projectId, registration),
+    heartbeat: (projectId: string, name: string, body: HeartbeatRequest) =>
+      takeHeartbeat(ctx, projectId, { name, body }),
+    deregister: (by: RegistryActor, name: string, body: DeregisterRequest) =>
+      deregisterInstance(ctx, by, { name, body }),
+    list: (request: Parameters<typeof listCapabilities>[1]) => listCapabilities(ctx, request),
+    get: (name: string) => getCapability(ctx, name),
+    reportRefused: (instanceId: string) => reportRefused(ctx, instanceId),
+    vet: (instanceId: string) => vetInstance(ctx, instanceId),
+    probeDue: (limit?: number) => probeDueInstances(ctx, limit),
+    close: ctx.probing.close,
+  };
+}
+
+export type TestRegistry = ReturnType<typeof registryOf>;
