@@ -1,11 +1,15 @@
 /** The side effects of a run, one thin function each. Types are few and stable: histories name them. */
 import { ApplicationFailure, CancelledFailure, Context, log } from '@temporalio/activity';
-import type { CancelRunRequest, LadderPosition } from '../core/workflow-payloads.ts';
+import type {
+  CancelRunRequest,
+  LadderPosition,
+  ScheduledStart,
+  ScheduledSubmission,
+} from '../core/workflow-payloads.ts';
 import type { LadderService, StopRequest } from '../services/escalation/ladder/ladder-service.ts';
 import type { Advanced } from '../services/escalation/ladder/stored-ladder.ts';
 import type { AdvanceRequest } from '../services/escalation/ladder/transition.ts';
 import type { CloseRun, RunClosing } from '../services/runs/closing.ts';
-import type { SubmitScheduledRun } from '../services/schedules/scheduled-runs.ts';
 import type { DecideSteps } from '../services/steps/conditions.ts';
 import type { ExecuteStep } from '../services/steps/execution.ts';
 import type { ExecuteInline } from '../services/steps/inline.ts';
@@ -89,7 +93,7 @@ interface ActivityServices {
   readonly recordProgress: (report: ProgressReport) => Promise<void>;
   readonly closeRun: CloseRun;
   readonly escalations: Omit<LadderService, 'openForStep'>;
-  readonly submitScheduledRun: SubmitScheduledRun;
+  readonly submitScheduledRun: (start: ScheduledStart) => Promise<ScheduledSubmission>;
   readonly cancelScheduledRun: (run: CancelRunRequest) => Promise<void>;
 }
 

@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import type { Instance } from './capability.ts';
 import type { Budget } from './money.ts';
-import { Failure, Instant, Json, listOf, PipelineName, StepId } from './primitives.ts';
+import { Failure, Instant, Json, ListQuery, listOf, PipelineName, StepId } from './primitives.ts';
 import { Review, ReviewStanding } from './review.ts';
 import { Awaiting, RunFollows, RunState, StepCounts } from './run.ts';
 
@@ -43,6 +43,18 @@ export const terminalEvents: ReadonlySet<EventType> = new Set([
   'run.failed',
   'run.cancelled',
 ]);
+
+/** The number of an event within its run. */
+export const Seq = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+
+export const EventQuery = z.strictObject({
+  after: Seq.default(0).meta({
+    description: 'The `seq` of the last event that is known. A cursor goes before it.',
+  }),
+  limit: z.coerce.number().int().min(1).max(200).default(200),
+  cursor: ListQuery.shape.cursor,
+});
+export type EventQuery = z.infer<typeof EventQuery>;
 
 export const RunEvent = z
   .strictObject({

@@ -28,13 +28,11 @@ import { migrate } from '../db/migrate.ts';
 import { createSchemaVetter } from '../schemas/schema-vetter.ts';
 import { logAudits } from '../services/access/audit-service.ts';
 import { createLeaseRenewer } from '../services/delivery/lease-renewer.ts';
-import { createFleetPoller, type FleetPoller } from '../services/fleet/fleet-poller.ts';
+import { createFleetPoller } from '../services/fleet/fleet-poller.ts';
 import { createOwnMedia, type OwnMedia } from '../services/jobs.ts';
 import { createDirectMedia } from '../services/media/direct-media.ts';
 import { createMediaLibrary } from '../services/media/media-library.ts';
-import { createRequireRoom } from '../services/media/quota.ts';
-import type { CheckTools } from '../services/pipelines/definition-checks.ts';
-import { createPipelineService } from '../services/pipelines/pipeline-service.ts';
+import { createCheckedDefinitions } from '../services/pipelines/definition-facts.ts';
 import { createRegistryService, type RegistryService } from '../services/registry/registry-service.ts';
 import { createSchemaValidator } from '../services/registry/specs.ts';
 import { createSpeedRecorder } from '../services/registry/speed-recorder.ts';
@@ -44,7 +42,6 @@ import { createCallRouter } from '../services/routing/call.ts';
 import { createRunContexts } from '../services/run-data/run-context.ts';
 import { createStepResults } from '../services/run-data/step-results.ts';
 import { createKnownDefinitions } from '../services/runs/definitions.ts';
-import { createDecideDispatch } from '../services/runs/preparation.ts';
 import { readPoolState } from '../unsupported.ts';
 
 /** Where this process listens, as far as its settings say. */
@@ -119,37 +116,14 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
     results,
     registry,
     vetter,
-    mostOpenRuns: config.OPEN_RUNS_PER_PROJECT,
+    definitions: createKnownDefinitions({ db, vetter }),
+    checked: createCheckedDefinitions(),
     close: async (): Promise<void> => {
       await registry.close();
       await probe.close();
       await vetter.close();
       await db.destroy();
     },
-  };
-}
-
-/** What takes runs, in both processes: requests in the server, steps and schedules in the worker. */
-export function createIntake(
-  {
-    db,
-    ownMedia,
-    mostOpenRuns,
-    telemetry,
-  }: Pick<Foundation, 'db' | 'ownMedia' | 'mostOpenRuns' | 'telemetry'>,
-  tools: CheckTools & { readonly fleet: Pick<FleetPoller, 'of'> },
-) {
-  const pipelines = createPipelineService(db, tools);
-  const definitions = createKnownDefinitions({ db, pipelines });
-  return {
-    db,
-    ownMedia,
-    mostOpenRuns,
-    telemetry,
-    pipelines,
-    definitions,
-    checkForRun: pipelines.checkForRun,
-    decideDispatch: createDecideDispatch(tools.fleet),
   };
 }
 
@@ -167,13 +141,13 @@ export type MediaParts = Awaited<ReturnType<typeof createMedia>>;
 /** The files of all projects, in both processes; `direct` are the ways past them that the API gives. */
 export async function createMedia(config: Config, db: Db) {
   const store = await createMediaStore(config.MEDIA_URL);
-  const requireRoom = createRequireRoom({ db, bytesPerProject: config.MEDIA_BYTES_PER_PROJECT });
-  const library = createMediaLibrary({ db, store, requireRoom });
+  const bytesPerProject = config.MEDIA_BYTES_PER_PROJECT;
+  const library = createMediaLibrary({ db, store, bytesPerProject });
   const direct = createDirectMedia({
     db,
     store,
     library,
-    requireRoom,
+    bytesPerProject,
     passesBy: config.MEDIA_REDIRECT === 'true',
     limitBytes: config.MEDIA_LIMIT_BYTES,
   });

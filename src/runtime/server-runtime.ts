@@ -15,29 +15,23 @@ import type { ServerCtx } from '../services/context.ts';
 import { createErasureService } from '../services/erasure/erasure-service.ts';
 import { createEscalationService } from '../services/escalation/escalation-service.ts';
 import { createHealthService, databaseMs } from '../services/health-service.ts';
-import { createJobService } from '../services/jobs.ts';
 import { createMoneyService } from '../services/money/money-service.ts';
-import { createAliasService } from '../services/pipelines/pipeline-service.ts';
+import { checkForPlan } from '../services/pipelines/definition-checks.ts';
 import { createPlanService } from '../services/plans/plan-service.ts';
 import { createPublisherService } from '../services/registry/publisher-service.ts';
 import { createCheckDecision, createInputChecks } from '../services/reviews/input.ts';
 import { createReviewService } from '../services/reviews/review-service.ts';
 import { createDecisionService } from '../services/routing/decisions.ts';
-import { createEventFeed } from '../services/runs/events.ts';
-import { createRerunRun } from '../services/runs/rerun.ts';
-import { createRunService } from '../services/runs/run-service.ts';
-import { createSubmitRun, createSubmitRuns } from '../services/runs/submission.ts';
-import { createScheduleService } from '../services/schedules/schedule-service.ts';
+import { createEventFeed } from '../services/runs/event-feed.ts';
+import { createStepSizes } from '../services/runs/run-view.ts';
+import { createNextTimes } from '../services/schedules/schedule-view.ts';
 import { createSkillService } from '../services/skills/skill-service.ts';
-import { createRunFrames } from '../services/stream/frames.ts';
 import { createStreamFeed } from '../services/stream/stream-feed.ts';
-import { createStreamService } from '../services/stream/stream-service.ts';
 import { createWebLinks } from '../services/web-links.ts';
 import { createWebhookService } from '../services/webhooks/webhook-service.ts';
 import {
   consoleUrlOf,
   createFoundation,
-  createIntake,
   createMedia,
   createRouter,
   createTemporal,
@@ -85,46 +79,26 @@ function linksTo({ TEMPORAL_UI_URL }: Config, { namespace }: Temporal, consoleUr
   return createWebLinks({ temporalUiUrl: TEMPORAL_UI_URL, consoleUrl, namespace });
 }
 
-/** Runs, and what becomes one: definitions, plans, schedules. */
-function createRunServices({ config, logger, foundation, ...base }: Base) {
-  const { temporal, outbox, consoleUrl } = base;
-  const { library: media, direct: directMedia } = base.media;
-  const { db, vetter } = foundation;
-  const { fleet, validator } = base.router;
+/** What lists and streams of runs stand on. */
+function createRunParts({ logger, foundation: { db }, temporal }: Base) {
+  const stepSizes = createStepSizes();
   const events = createEventFeed({ db, logger });
-  const readRunFrames = createRunFrames(db);
-  const stream = createStreamFeed({ db, readRunFrames, logger });
-  const intake = createIntake(foundation, { fleet, vet: vetter.vet });
-  const { pipelines } = intake;
-  const { schedules } = temporal;
-  const runs = createRunService({
-    ...foundation,
-    historyDb: base.historyDb,
-    delivery: outbox.runs,
-    feed: events,
-    web: linksTo(config, temporal, consoleUrl),
-    submitRun: createSubmitRun(intake),
-    submitRuns: createSubmitRuns(intake),
-    reruns: createRerunRun({ ...intake, media }),
-  });
+  const frames = createStreamFeed({ db, stepSizes, logger });
   return {
-    parts: { definitions: intake.definitions, events, frames: stream },
-    services: {
-      pipelines,
-      plans: createPlanService({ ...intake, fleet, validator, media }),
-      aliases: createAliasService(db),
-      jobs: createJobService({ db, media, ownMedia: foundation.ownMedia }),
-      media,
-      directMedia,
-      runs,
-      streams: createStreamService({ db, feed: stream, readRunFrames }),
-      schedules: createScheduleService({ ...intake, schedules, delivery: outbox.schedules }),
-    },
+    parts: { stepSizes, events, frames, nextTimes: createNextTimes(temporal.schedules) },
     stop: (): void => {
       events.stop();
-      stream.stop();
+      frames.stop();
     },
   };
+}
+
+function createPlans({ foundation, router: { fleet, validator }, media: { library: media } }: Base) {
+  const ctx = { ...foundation, fleet, validator, media };
+  return createPlanService({
+    ...ctx,
+    checkForPlan: (projectId, definition) => checkForPlan(ctx, projectId, definition),
+  });
 }
 
 /** Routed calls that no run makes, and the ladder's questions and answers. */
@@ -210,7 +184,7 @@ function connectAside({ DATABASE_URL, DATABASE_HISTORY_POOL }: Config): Pick<Bas
 
 function createServices(base: Base, signIn: SignInService | null) {
   const { config, temporal, consoleUrl } = base;
-  const runs = createRunServices(base);
+  const runs = createRunParts(base);
   const calls = createCallServices(base);
   const ctx: ServerCtx = {
     ...base,
@@ -218,7 +192,9 @@ function createServices(base: Base, signIn: SignInService | null) {
     ...base.router,
     ...runs.parts,
     ...createOfficeServices(base),
-    ...runs.services,
+    media: base.media.library,
+    directMedia: base.media.direct,
+    plans: createPlans(base),
     ...calls.services,
     signIn,
     web: linksTo(config, temporal, consoleUrl),

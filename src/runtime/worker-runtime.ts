@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { noTelemetry } from '../core/telemetry/telemetry.ts';
-import type { CancelRunRequest } from '../core/workflow-payloads.ts';
+import type { CancelRunRequest, ScheduledStart } from '../core/workflow-payloads.ts';
 import { createCachedCalls } from '../services/cache/cached-calls.ts';
+import type { Ctx } from '../services/context.ts';
 import { createLadderService } from '../services/escalation/ladder/ladder-service.ts';
-import { type CloseDependencies, type CloseRun, createCloseRun } from '../services/runs/closing.ts';
-import { createSubmitOriginatedRun } from '../services/runs/submission.ts';
-import { cancelScheduledRun, createSubmitScheduledRun } from '../services/schedules/scheduled-runs.ts';
+import { type CloseRun, closeRun, type RunClosing } from '../services/runs/closing.ts';
+import { cancelScheduledRun, submitScheduledRun } from '../services/schedules/scheduled-runs.ts';
 import { createDecideSteps } from '../services/steps/conditions.ts';
 import {
   createExecuteRevision,
@@ -18,7 +18,7 @@ import { createGoingCalls } from '../services/steps/in-flight-steps.ts';
 import { createExecuteInline } from '../services/steps/inline.ts';
 import { type ProgressReport, recordProgress } from '../services/steps/step-end.ts';
 import { createSubmitSubRun } from '../services/steps/sub-run.ts';
-import { createFoundation, createIntake, createMedia, createRouter } from './foundation.ts';
+import { createFoundation, createMedia, createRouter } from './foundation.ts';
 
 /** The services behind the activities. */
 export async function createWorkerRuntime(config: Config, logger: Logger, telemetry = noTelemetry) {
@@ -26,15 +26,15 @@ export async function createWorkerRuntime(config: Config, logger: Logger, teleme
   const { db, contexts, results } = foundation;
   const router = createRouter(config, logger, foundation);
   const { callCapability, fleet, validator } = router;
-  const intake = createIntake(foundation, { fleet, vet: foundation.vetter.vet });
   const { library: media } = await createMedia(config, db);
+  const ctx: Ctx = { ...foundation, ...router, config, logger, media };
   const { throughCache, close } = createCachedCalls({ ...foundation, ...router, media, logger });
   const steps = { db, contexts, results, callCapability, throughCache, telemetry };
   const executeRevision = createExecuteRevision(steps);
   const escalations = createLadderService({ ...steps, fleet, validator, executeRevision });
-  const running = createRunServices({ db, contexts, results, telemetry });
+  const running = createRunServices(ctx);
   const { going, ...executing } = createStepServices(
-    { ...steps, media, openForStep: escalations.openForStep, submitSubRun: createSubmitSubRun(intake) },
+    { ...steps, media, openForStep: escalations.openForStep, submitSubRun: createSubmitSubRun(ctx) },
     running.closeRun,
   );
   await router.start();
@@ -43,8 +43,8 @@ export async function createWorkerRuntime(config: Config, logger: Logger, teleme
       ...executing,
       escalations,
       ...running,
-      submitScheduledRun: createSubmitScheduledRun({ db, createRun: createSubmitOriginatedRun(intake) }),
-      cancelScheduledRun: (run: CancelRunRequest) => cancelScheduledRun(db, run),
+      submitScheduledRun: (start: ScheduledStart) => submitScheduledRun(ctx, start),
+      cancelScheduledRun: (run: CancelRunRequest) => cancelScheduledRun(ctx, run),
     },
     /** Short steps are left to other workers from now on. */
     retire: going.retire,
@@ -68,10 +68,10 @@ function createStepServices(dependencies: Omit<ExecuteDependencies, 'going'>, cl
   return { going, executeStep, executeInline: createExecuteInline({ executeStep, going, closeRun }) };
 }
 
-function createRunServices(dependencies: CloseDependencies) {
+function createRunServices(ctx: Ctx) {
   return {
-    decideSteps: createDecideSteps(dependencies),
-    recordProgress: (report: ProgressReport) => recordProgress(dependencies.db, report),
-    closeRun: createCloseRun(dependencies),
+    decideSteps: createDecideSteps(ctx),
+    recordProgress: (report: ProgressReport) => recordProgress(ctx.db, report),
+    closeRun: (closing: RunClosing) => closeRun(ctx, closing),
   };
 }

@@ -18,6 +18,7 @@ import type { FleetPoller } from './fleet/fleet-poller.ts';
 import type { OwnMedia } from './jobs.ts';
 import type { DirectMedia } from './media/direct-media.ts';
 import type { MediaLibrary } from './media/media-library.ts';
+import type { CheckedDefinitions } from './pipelines/definition-facts.ts';
 import type { SchemaValidator } from './registry/specs.ts';
 import type { ReviewDelivery } from './reviews/delivery.ts';
 import type { CallCapability } from './routing/routed-call.ts';
@@ -25,8 +26,10 @@ import type { RunContexts } from './run-data/run-context.ts';
 import type { StepResults } from './run-data/step-results.ts';
 import type { KnownDefinitions } from './runs/definitions.ts';
 import type { RunDelivery } from './runs/delivery.ts';
-import type { EventFeed } from './runs/events.ts';
+import type { EventFeed } from './runs/event-feed.ts';
+import type { StepSizes } from './runs/run-view.ts';
 import type { ScheduleDelivery } from './schedules/delivery.ts';
+import type { NextTimes } from './schedules/schedule-view.ts';
 import type { Services } from './services.ts';
 import type { StreamFeed } from './stream/stream-feed.ts';
 import type { WebLinks } from './web-links.ts';
@@ -49,6 +52,8 @@ export interface Ctx {
   readonly fleet: FleetPoller;
   readonly callCapability: CallCapability;
   readonly definitions: KnownDefinitions;
+  /** What is remembered of definitions that were checked. */
+  readonly checked: CheckedDefinitions;
   readonly contexts: RunContexts;
   readonly results: StepResults;
   readonly media: MediaLibrary;
@@ -81,7 +86,10 @@ export interface ServerCtx extends Ctx, Services {
   readonly outbox: Outbox;
   readonly webhookSender: WebhookSender;
   readonly directMedia: DirectMedia;
-  readonly media: MediaLibrary;
+  /** The next starts of schedules, as lists show them. */
+  readonly nextTimes: NextTimes;
+  /** How many steps the definitions of listed runs have. */
+  readonly stepSizes: StepSizes;
   /** Wakes those who wait for events of a run. */
   readonly events: EventFeed;
   /** Wakes those who follow a project. */

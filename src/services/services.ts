@@ -7,21 +7,14 @@ import type { CallService } from './calls/call-service.ts';
 import type { ErasureService } from './erasure/erasure-service.ts';
 import type { EscalationService } from './escalation/escalation-service.ts';
 import type { HealthService } from './health-service.ts';
-import type { JobService } from './jobs.ts';
-import type { DirectMedia } from './media/direct-media.ts';
-import type { MediaLibrary } from './media/media-library.ts';
 import type { MoneyService } from './money/money-service.ts';
-import type { AliasService, PipelineService } from './pipelines/pipeline-service.ts';
 import type { PlanService } from './plans/plan-service.ts';
 import type { PublisherService } from './registry/publisher-service.ts';
 import type { RegistryService } from './registry/registry-service.ts';
 import type { InputChecks } from './reviews/input.ts';
 import type { ReviewService } from './reviews/review-service.ts';
 import type { DecisionService } from './routing/decisions.ts';
-import type { RunService } from './runs/run-service.ts';
-import type { ScheduleService } from './schedules/schedule-service.ts';
 import type { SkillService } from './skills/skill-service.ts';
-import type { StreamService } from './stream/stream-service.ts';
 import type { WebhookService } from './webhooks/webhook-service.ts';
 
 export interface Services {
@@ -35,16 +28,8 @@ export interface Services {
   readonly calls: Pick<CallService, 'exec'>;
   readonly decisions: DecisionService;
   readonly inputChecks: InputChecks;
-  readonly pipelines: PipelineService;
-  readonly aliases: AliasService;
   readonly plans: PlanService;
-  readonly jobs: JobService;
-  readonly media: MediaLibrary;
-  readonly directMedia: DirectMedia;
-  readonly runs: RunService;
   readonly cache: CacheService;
-  readonly streams: StreamService;
-  readonly schedules: ScheduleService;
   readonly escalations: Pick<EscalationService, 'create' | 'get' | 'execute' | 'advise'>;
   readonly reviews: ReviewService;
   readonly skills: SkillService;

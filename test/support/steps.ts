@@ -14,13 +14,13 @@ import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import type { Failure } from '../../src/contracts/primitives.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
 import type { InstanceSnapshot } from '../../src/core/routing/types.ts';
+import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { createCachedCalls, type ThroughCache } from '../../src/services/cache/cached-calls.ts';
 import { createMediaLibrary, type MediaLibrary } from '../../src/services/media/media-library.ts';
-import { createRequireRoom } from '../../src/services/media/quota.ts';
 import { createRunContexts } from '../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../src/services/run-data/step-results.ts';
-import { createCloseRun } from '../../src/services/runs/closing.ts';
+import { closeRun } from '../../src/services/runs/closing.ts';
 import { createDecideSteps, type DecideSteps } from '../../src/services/steps/conditions.ts';
 import {
   createExecuteStep,
@@ -90,8 +90,7 @@ export function useSteps(): StepWorld {
     router = await createRouterRuntime(config, pino({ level: 'silent' }));
     project = (await aProject(db)).project_id;
     folder = await mkdtemp(join(tmpdir(), 'capstan-steps-'));
-    const requireRoom = createRequireRoom({ db, bytesPerProject: 0 });
-    media = createMediaLibrary({ db, store: createFileMediaStore(folder), requireRoom });
+    media = createMediaLibrary({ db, store: createFileMediaStore(folder), bytesPerProject: 0 });
   });
   afterAll(async () => {
     for (const instance of instances) await instance.stop();
@@ -148,7 +147,7 @@ export function useSteps(): StepWorld {
           createExecuteInline({
             executeStep,
             going,
-            closeRun: createCloseRun({ db, contexts, results }),
+            closeRun: (closing) => closeRun({ db, contexts, results, telemetry: noTelemetry }, closing),
             longestMs,
           }),
         decide: createDecideSteps({ db, contexts, results }),

@@ -7,11 +7,12 @@
 import { once } from 'node:events';
 import { PassThrough, type Readable } from 'node:stream';
 import { z } from 'zod';
-import { EventPage, type RunEvent, StreamTopic } from '../../contracts/event.ts';
-import { ListQuery } from '../../contracts/primitives.ts';
+import { EventPage, EventQuery, type RunEvent, Seq, StreamTopic } from '../../contracts/event.ts';
 import { type CancelSignal, CancelSource, onCancel, toAbortSignal } from '../../core/cancellation.ts';
-import type { Services } from '../../services/services.ts';
-import type { StreamBatch } from '../../services/stream/stream-service.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import { listRunEvents, watchRun } from '../../services/runs/events.ts';
+import { requireRun } from '../../services/runs/run-reading.ts';
+import { openStream, type StreamBatch } from '../../services/stream/stream-service.ts';
 import { httpLimits } from '../limits.ts';
 import { RunPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
@@ -76,21 +77,11 @@ function streamText<Value>(
   return out;
 }
 
-const Seq = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
-
-const EventQuery = z.strictObject({
-  after: Seq.default(0).meta({
-    description: 'The `seq` of the last event that is known. A cursor goes before it.',
-  }),
-  limit: z.coerce.number().int().min(1).max(200).default(200),
-  cursor: ListQuery.shape.cursor,
-});
-
 function wantsStream(accept: string | undefined): boolean {
   return accept?.includes('text/event-stream') === true;
 }
 
-export function runEventRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
+export function runEventRoutes(ctx: ServerCtx): Route[] {
   return [
     route({
       operation: 'list_run_events',
@@ -113,14 +104,14 @@ export function runEventRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
       handle: async ({ caller, params, query, headers, signal }) => {
         const key = { project_id: caller.project_id, run_id: params.id };
         const isStream = wantsStream(headers.accept);
-        if (!isStream) return { status: 200, body: await runs.events(key, query) };
-        await runs.requireRun(key);
+        if (!isStream) return { status: 200, body: await listRunEvents(ctx, key, query) };
+        await requireRun(ctx, key);
         const after = headers['last-event-id'] ?? query.after;
         return {
           status: 200,
           headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },
           body: () =>
-            streamEvents((unread) => runs.watch(key, after, unread), {
+            streamEvents((unread) => watchRun(ctx, key, { after, signal: unread }), {
               signal,
               commentMs: httpLimits.eventCommentMs,
             }),
@@ -161,7 +152,7 @@ function toText({ id, frames }: StreamBatch): string {
   return frames.length === 0 ? `id: ${id}\n\n` : lines.join('');
 }
 
-export function streamRoutes({ streams }: Pick<Services, 'streams'>): Route[] {
+export function streamRoutes(ctx: ServerCtx): Route[] {
   return [
     route({
       operation: 'follow_project',
@@ -181,7 +172,7 @@ export function streamRoutes({ streams }: Pick<Services, 'streams'>): Route[] {
       handle: async ({ caller, query, headers, signal }) => {
         const { topics, run_id: runIds } = query;
         const after = headers['last-event-id'] || query.after;
-        const watch = await streams.open(caller, { topics, runIds, after });
+        const watch = await openStream(ctx, caller, { topics, runIds, after });
         return {
           status: 200,
           headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },

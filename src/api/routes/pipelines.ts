@@ -17,26 +17,37 @@ import { analyseDefinition } from '../../core/definition/compile.ts';
 import { describeStep, type StepKind, stepKindOf } from '../../core/definition/step-settings.ts';
 import { drawGraph, type GraphNode } from '../../core/graph/svg.ts';
 import { showGraph } from '../../definitions/definition-graph.ts';
-import type { Services } from '../../services/services.ts';
+import type { Caller } from '../../services/access/caller.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import {
+  getPipeline,
+  getPipelineVersion,
+  listPipelineAliases,
+  listPipelinesPage,
+  listVersionsPage,
+  setPipelineAlias,
+  submitPipeline,
+  validatePipeline,
+} from '../../services/pipelines/pipeline-service.ts';
 import { definitionText, json, optionalJson } from '../input.ts';
-import { type ApiConfig, findJobFault } from '../limits.ts';
+import { type ApiConfig, requireSmallJob } from '../limits.ts';
 import { AliasPath, PipelinePath, VersionPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-export function pipelineRoutes(services: Pick<Services, 'pipelines' | 'aliases'>): Route[] {
+export function pipelineRoutes(ctx: ServerCtx): Route[] {
   return [
-    storePipeline(services),
-    validatePipeline(services),
-    listPipelines(services),
-    showPipeline(services),
-    listVersions(services),
-    showVersion(services),
-    listAliases(services),
-    setAlias(services),
+    storePipelineRoute(ctx),
+    validatePipelineRoute(ctx),
+    listPipelinesRoute(ctx),
+    showPipelineRoute(ctx),
+    listVersionsRoute(ctx),
+    showVersionRoute(ctx),
+    listAliasesRoute(ctx),
+    setAliasRoute(ctx),
   ];
 }
 
-function storePipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
+function storePipelineRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'store_pipeline',
     method: 'POST',
@@ -51,13 +62,13 @@ function storePipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
     responses: { 200: PipelineSubmitted, 201: PipelineSubmitted },
     errors: ['definition_invalid', 'version_conflict'],
     handle: async ({ caller, body }) => {
-      const { answer, created } = await pipelines.submit(caller.project_id, body);
+      const { answer, created } = await submitPipeline(ctx, caller.project_id, body);
       return { status: created ? 201 : 200, body: answer };
     },
   });
 }
 
-function validatePipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
+function validatePipelineRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'validate_pipeline',
     method: 'POST',
@@ -75,12 +86,15 @@ function validatePipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
     responses: { 200: Validation },
     handle: async ({ caller, query, body }) => ({
       status: 200,
-      body: await pipelines.validate(caller.project_id, body, { strict: query.strict === 'true' }),
+      body: await validatePipeline(ctx, caller.project_id, {
+        source: body,
+        strict: query.strict === 'true',
+      }),
     }),
   });
 }
 
-function listPipelines({ pipelines }: Pick<Services, 'pipelines'>): Route {
+function listPipelinesRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'list_pipelines',
     method: 'GET',
@@ -93,12 +107,12 @@ function listPipelines({ pipelines }: Pick<Services, 'pipelines'>): Route {
     responses: { 200: PipelineList },
     handle: async ({ caller, query }) => ({
       status: 200,
-      body: await pipelines.list(caller.project_id, query),
+      body: await listPipelinesPage(ctx, caller.project_id, query),
     }),
   });
 }
 
-function showPipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
+function showPipelineRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'get_pipeline',
     method: 'GET',
@@ -111,12 +125,12 @@ function showPipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
     responses: { 200: PipelineVersion },
     handle: async ({ caller, params }) => ({
       status: 200,
-      body: await pipelines.get(caller.project_id, params.name),
+      body: await getPipeline(ctx, caller.project_id, params.name),
     }),
   });
 }
 
-function listVersions({ pipelines }: Pick<Services, 'pipelines'>): Route {
+function listVersionsRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'list_pipeline_versions',
     method: 'GET',
@@ -130,12 +144,16 @@ function listVersions({ pipelines }: Pick<Services, 'pipelines'>): Route {
     responses: { 200: PipelineVersionList },
     handle: async ({ caller, params, query }) => ({
       status: 200,
-      body: await pipelines.versions(caller.project_id, params.name, query),
+      body: await listVersionsPage(ctx, { project_id: caller.project_id, pipeline: params.name }, query),
     }),
   });
 }
 
-function showVersion({ pipelines }: Pick<Services, 'pipelines'>): Route {
+function versionKey({ project_id }: Pick<Caller, 'project_id'>, path: z.output<typeof VersionPath>) {
+  return { project_id, pipeline: path.name, version: path.version };
+}
+
+function showVersionRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'get_pipeline_version',
     method: 'GET',
@@ -148,12 +166,12 @@ function showVersion({ pipelines }: Pick<Services, 'pipelines'>): Route {
     responses: { 200: PipelineVersion },
     handle: async ({ caller, params }) => ({
       status: 200,
-      body: await pipelines.getVersion(caller.project_id, params.name, params.version),
+      body: await getPipelineVersion(ctx, versionKey(caller, params)),
     }),
   });
 }
 
-function listAliases({ aliases }: Pick<Services, 'aliases'>): Route {
+function listAliasesRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'list_aliases',
     method: 'GET',
@@ -166,12 +184,12 @@ function listAliases({ aliases }: Pick<Services, 'aliases'>): Route {
     responses: { 200: AliasList },
     handle: async ({ caller, params }) => ({
       status: 200,
-      body: await aliases.list(caller.project_id, params.name),
+      body: await listPipelineAliases(ctx, caller.project_id, params.name),
     }),
   });
 }
 
-function setAlias({ aliases }: Pick<Services, 'aliases'>): Route {
+function setAliasRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'set_alias',
     method: 'PUT',
@@ -186,7 +204,10 @@ function setAlias({ aliases }: Pick<Services, 'aliases'>): Route {
     responses: { 200: Alias },
     handle: async ({ caller, params, body }) => {
       const key = { project_id: caller.project_id, pipeline: params.name, version: body.version };
-      return { status: 200, body: await aliases.set(key, params.alias, caller.key_id) };
+      return {
+        status: 200,
+        body: await setPipelineAlias(ctx, key, { alias: params.alias, actor: caller.key_id }),
+      };
     },
   });
 }
@@ -215,7 +236,7 @@ function draw(definition: PipelineDefinition): string {
   );
 }
 
-export function graphRoutes({ pipelines }: Pick<Services, 'pipelines'>): Route[] {
+export function graphRoutes(ctx: ServerCtx): Route[] {
   return [
     route({
       operation: 'draw_pipeline',
@@ -228,7 +249,7 @@ export function graphRoutes({ pipelines }: Pick<Services, 'pipelines'>): Route[]
       params: PipelinePath,
       responses: { 200: { content: 'image/svg+xml' } },
       handle: async ({ caller, params }) => {
-        const { definition } = await pipelines.get(caller.project_id, params.name);
+        const { definition } = await getPipeline(ctx, caller.project_id, params.name);
         return { status: 200, headers, body: draw(definition) };
       },
     }),
@@ -243,7 +264,7 @@ export function graphRoutes({ pipelines }: Pick<Services, 'pipelines'>): Route[]
       params: VersionPath,
       responses: { 200: { content: 'image/svg+xml' } },
       handle: async ({ caller, params }) => {
-        const { definition } = await pipelines.getVersion(caller.project_id, params.name, params.version);
+        const { definition } = await getPipelineVersion(ctx, versionKey(caller, params));
         return { status: 200, headers, body: draw(definition) };
       },
     }),
@@ -253,11 +274,11 @@ export function graphRoutes({ pipelines }: Pick<Services, 'pipelines'>): Route[]
 const description =
   'Nothing is written and no instance is called. What reads only the job is worked out exactly, what reads the outputs of steps is not known before the run. That several calls want the same instance at once is not part of a plan, and neither are the corrections of an escalation.';
 
-export function planRoutes(services: Pick<Services, 'plans'>, config: ApiConfig): Route[] {
-  return [planPipeline(services), planDefinition(services, config)];
+export function planRoutes(ctx: ServerCtx, config: ApiConfig): Route[] {
+  return [planPipeline(ctx), planDefinition(ctx, config)];
 }
 
-function planPipeline({ plans }: Pick<Services, 'plans'>): Route {
+function planPipeline(ctx: ServerCtx): Route {
   return route({
     operation: 'plan_pipeline',
     method: 'POST',
@@ -273,12 +294,12 @@ function planPipeline({ plans }: Pick<Services, 'plans'>): Route {
     errors: ['not_found', 'job_invalid', 'media_unknown'],
     handle: async ({ caller, params, body }) => ({
       status: 200,
-      body: await plans.plan(caller.project_id, params.name, body),
+      body: await ctx.plans.plan(caller.project_id, params.name, body),
     }),
   });
 }
 
-function planDefinition({ plans }: Pick<Services, 'plans'>, config: ApiConfig): Route {
+function planDefinition(ctx: ServerCtx, config: ApiConfig): Route {
   return route({
     operation: 'plan_definition',
     method: 'POST',
@@ -292,10 +313,8 @@ function planDefinition({ plans }: Pick<Services, 'plans'>, config: ApiConfig): 
     responses: { 200: Plan },
     errors: ['definition_invalid', 'not_found', 'job_invalid', 'media_unknown'],
     handle: async ({ caller, body, bytes }) => {
-      const isLarge = bytes.length > config.BODY_LIMIT_BYTES;
-      const fault = isLarge ? findJobFault(body.job, config.BODY_LIMIT_BYTES) : null;
-      if (fault !== null) throw fault;
-      return { status: 200, body: await plans.planDefinition(caller.project_id, body) };
+      requireSmallJob(body.job, bytes, config);
+      return { status: 200, body: await ctx.plans.planDefinition(caller.project_id, body) };
     },
   });
 }

@@ -1,7 +1,8 @@
 /** `run` and `rerun`: a new run of a file or a stored pipeline, or of what an earlier run did. */
 import { type Command, Option } from 'commander';
 import { Priority } from '../../contracts/primitives.ts';
-import { RerunPreview, Run } from '../../contracts/run.ts';
+import { Run } from '../../contracts/run.ts';
+import { RerunPreview } from '../../contracts/run-control.ts';
 import { jsonBody } from '../client/api-client.ts';
 import { addCommonOptions, type CommonOptions, openSession, type Session } from '../client/session.ts';
 import { UsageError } from '../errors.ts';

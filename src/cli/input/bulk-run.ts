@@ -1,5 +1,5 @@
 /** Many runs of one stored pipeline: a job per line, sent a thousand at a time. */
-import { BulkAnswer } from '../../contracts/run.ts';
+import { BulkAnswer } from '../../contracts/run-control.ts';
 import { jsonBody } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
 import { exitCodes, UsageError } from '../errors.ts';

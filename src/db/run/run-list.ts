@@ -10,6 +10,7 @@ import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject, Priority } from '../../contracts/primitives.ts';
 import type { Awaiting, RunFollows, RunState, StepState } from '../../contracts/run.ts';
+import type { RunQuery } from '../../contracts/run-query.ts';
 import type { Db } from '../connect.ts';
 
 /** What a step or item `s` waits for; one that is tried again because nobody takes it waits for an instance or money. */
@@ -76,21 +77,9 @@ export interface RunRow extends RunStandingColumns {
   readonly reserved_nano: string;
 }
 
-interface RunFilter {
-  readonly pipeline?: string | undefined;
-  readonly state?: RunState | undefined;
-  /** Only those under way of which a step waits for it. */
-  readonly awaiting?: Awaiting | undefined;
-  /** Part of the pipeline's name, of a label as `name=value`, or the begin of the id. */
-  readonly q?: string | undefined;
-  /** none: only those that no step has started. */
-  readonly parent?: 'none' | undefined;
-  readonly since?: string | undefined;
-  readonly until?: string | undefined;
-  readonly label?: readonly [string, string] | undefined;
+interface RunFilter extends Omit<RunQuery, 'cursor'> {
   /** The last run of the page before. */
   readonly after?: string | undefined;
-  readonly limit: number;
 }
 
 const columns = `r.run_id, r.project_id, r.job_id, r.pipeline, r.version, r.state, r.priority,

@@ -21,9 +21,8 @@ import { createFindKept } from '../cache/cache-service.ts';
 import type { KeyDependencies } from '../cache/call-key.ts';
 import { newId } from '../ids.ts';
 import { bindJobMedia, type OwnMedia } from '../jobs.ts';
-import type { PipelineService } from '../pipelines/pipeline-service.ts';
 import type { KnownDefinition, KnownDefinitions } from '../runs/definitions.ts';
-import { createDecideDispatch, requireOwnMedia } from '../runs/preparation.ts';
+import { decideDispatch, requireOwnMedia } from '../runs/preparation.ts';
 import {
   type CallDependencies,
   createForecastCall,
@@ -134,7 +133,8 @@ type PlanDependencies = CallDependencies &
   KeyDependencies & {
     readonly db: Db;
     readonly definitions: Pick<KnownDefinitions, 'find' | 'ofBody'>;
-    readonly pipelines: Pick<PipelineService, 'check'>;
+    /** As things are now. */
+    readonly checkForPlan: (projectId: string, definition: PipelineDefinition) => Promise<readonly Finding[]>;
     readonly ownMedia: OwnMedia;
   };
 
@@ -144,15 +144,19 @@ type Wish = Omit<PlanDefinitionRequest, 'definition'>;
 const mostInputs = 10_000;
 
 export function createPlanService(dependencies: PlanDependencies): PlanService {
-  const { definitions, fleet } = dependencies;
-  const decideDispatch = createDecideDispatch(fleet);
+  const { definitions } = dependencies;
   const make = async (projectId: string, known: KnownDefinition, wish: Wish): Promise<Plan> => {
     const task = await readTask(dependencies, projectId, known, wish);
     const headroom = toHeadroom(await readHeadroom(dependencies.db, projectId));
     const context = await createContext(dependencies, projectId, headroom);
     const forecast = await forecastRun(context, task);
-    const checks = await readChecks(dependencies.pipelines, projectId, known.definition, context.registered);
-    const dispatch = decideDispatch(known.openRoutes);
+    const checks = await readChecks(
+      dependencies.checkForPlan,
+      projectId,
+      known.definition,
+      context.registered,
+    );
+    const dispatch = decideDispatch(dependencies, known.openRoutes);
     return showPlan({ context, task, forecast, headroom, dispatch, checks });
   };
   return {
@@ -167,14 +171,14 @@ export function createPlanService(dependencies: PlanDependencies): PlanService {
 
 /** A run does not start while one of its capabilities is not there and no step waits for it. */
 async function readChecks(
-  pipelines: PlanDependencies['pipelines'],
+  checkForPlan: PlanDependencies['checkForPlan'],
   projectId: string,
   definition: PipelineDefinition,
   registered: PlanContext['registered'],
 ): Promise<Finding[]> {
   const stops = checkRunnable(definition, registered);
   const pointers = new Set(stops.map(({ pointer }) => pointer));
-  const checks = await pipelines.check(projectId, definition);
+  const checks = await checkForPlan(projectId, definition);
   return [...stops, ...checks.filter(({ pointer }) => !pointers.has(pointer))];
 }
 
@@ -188,7 +192,7 @@ async function readTask(
   const jobId = wish.job_id ?? newId('job');
   const job = await readJob(db, projectId, wish, jobId);
   if (job !== null) checkJob(job);
-  await requireOwnMedia(ownMedia, projectId, { known, job: { job_id: jobId, body: job } });
+  await requireOwnMedia({ ownMedia }, projectId, { known, job: { job_id: jobId, body: job } });
   return {
     definition,
     job,

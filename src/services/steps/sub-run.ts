@@ -18,7 +18,7 @@ import { AppError } from '../../errors/app-error.ts';
 import { resolveInput, type StepUnit } from '../run-data/evaluation.ts';
 import type { StepResults } from '../run-data/step-results.ts';
 import { insertAdmittedRun } from '../runs/admission.ts';
-import { newJob, type PrepareDependencies, prepareRun } from '../runs/preparation.ts';
+import { type IntakeCtx, newJob, prepareRun } from '../runs/preparation.ts';
 import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
 
 interface SubRunDependencies {
@@ -116,7 +116,7 @@ function isPassing({ code }: AppError): boolean {
   return code === 'unavailable' || code === 'internal';
 }
 
-async function create(dependencies: PrepareDependencies, order: SubRunOrder): Promise<string> {
+async function create(dependencies: IntakeCtx, order: SubRunOrder): Promise<string> {
   const { parent, project_id, reference, depth, parentWorkflowId } = order;
   const tooDeep = findDepthFault(depth);
   if (tooDeep !== null) throw new AppError(tooDeep.code, tooDeep.message);
@@ -147,7 +147,7 @@ async function create(dependencies: PrepareDependencies, order: SubRunOrder): Pr
  * The run that a step with `pipeline` starts. The worker writes the row, at most one for each execution of the step; a
  * server starts it. What is wrong with it is the step's failure.
  */
-export function createSubmitSubRun(dependencies: PrepareDependencies): SubmitSubRun {
+export function createSubmitSubRun(dependencies: IntakeCtx): SubmitSubRun {
   return async (order) => {
     const { db } = dependencies;
     const known = await findSubRun(db, order.parent);

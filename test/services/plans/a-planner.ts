@@ -12,13 +12,14 @@ import { insertVersion } from '../../../src/db/pipeline.ts';
 import { createFleetPoller } from '../../../src/services/fleet/fleet-poller.ts';
 import { createOwnMedia } from '../../../src/services/jobs.ts';
 import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
-import { createRequireRoom } from '../../../src/services/media/quota.ts';
-import { createPipelineService, storeDefinition } from '../../../src/services/pipelines/pipeline-service.ts';
+import { checkForPlan } from '../../../src/services/pipelines/definition-checks.ts';
+import { storeDefinition } from '../../../src/services/pipelines/pipeline-service.ts';
 import { createPlanService, type PlanService } from '../../../src/services/plans/plan-service.ts';
 import { createSchemaValidator } from '../../../src/services/registry/specs.ts';
 import { createDecisionService, type DecisionService } from '../../../src/services/routing/decisions.ts';
 import { createKnownDefinitions } from '../../../src/services/runs/definitions.ts';
 import { anInstance, aProject } from '../../support/factories.ts';
+import { aCheckCtx } from '../../support/intake.ts';
 
 type Over = Parameters<typeof anInstance>[1] & {
   readonly duration_ms?: number;
@@ -55,19 +56,19 @@ async function createPlanner(db: Db): Promise<Planner> {
   const { project_id: projectId } = await aProject(db, { daily_limit_nano: 20_000_000_000n });
   const fleet = createFleetPoller({ db, intervalMs: 3_600_000, logger: pino({ level: 'silent' }) });
   const validator = createSchemaValidator({ db });
-  const pipelines = createPipelineService(db, { fleet });
+  const ctx = aCheckCtx(db, { fleet });
   const plans = createPlanService({
     db,
     ownMedia: createOwnMedia(db),
     media: createMediaLibrary({
       db,
       store: createFileMediaStore('/nowhere/at/all'),
-      requireRoom: createRequireRoom({ db, bytesPerProject: 0 }),
+      bytesPerProject: 0,
     }),
     fleet,
     validator,
-    pipelines,
-    definitions: createKnownDefinitions({ db, pipelines }),
+    checkForPlan: (project, definition) => checkForPlan(ctx, project, definition),
+    definitions: createKnownDefinitions(ctx),
   });
   return {
     projectId,

@@ -1,0 +1,169 @@
+/**
+ * One poll feeds every watcher of this process; it is quick while events come. A watcher first reads the log up to
+ * a horizon, then receives what each later poll brings; horizons meet without gap or overlap. A watcher that reads
+ * too slowly is not fed any more: its queue is dropped, and it reads the log again from its position.
+ */
+import type { Logger } from 'pino';
+import type { RunEvent } from '../../contracts/event.ts';
+import type { CancelSignal } from '../../core/cancellation.ts';
+import type { Db } from '../../db/connect.ts';
+import {
+  findPosition,
+  type LogPosition,
+  listEvents,
+  listNewEvents,
+  type NumberedEventRow,
+  readHorizon,
+} from '../../db/run/event.ts';
+import { createFollowPoll, type Timing } from '../delivery/follow-poll.ts';
+
+export interface EventFeed {
+  /** Events after number `after`, then new ones as they happen, until `signal` aborts. */
+  watch(runId: string, after: number, signal: CancelSignal): AsyncIterable<RunEvent>;
+  stop(): void;
+}
+
+interface Watcher {
+  readonly runId: string;
+  from: string;
+  queue: Omit<NumberedEventRow, 'seq'>[];
+  /** More waited for it than may. */
+  isBehind: boolean;
+  wake: () => void;
+}
+
+const pageSize = 1_000;
+/** Events that wait for one watcher; each is at most a few KiB. */
+const mostQueued = 1_000;
+
+export function toRunEvent({
+  seq,
+  at,
+  run_id,
+  type,
+  step_id,
+  item,
+  attempt,
+  data,
+}: NumberedEventRow): RunEvent {
+  return {
+    seq,
+    at: at.toISOString(),
+    run_id,
+    type,
+    ...(step_id === null ? {} : { step_id }),
+    ...(item === null ? {} : { item }),
+    ...(attempt === null ? {} : { attempt }),
+    data,
+  };
+}
+
+export function createEventFeed({
+  db,
+  logger,
+  timing,
+}: {
+  readonly db: Db;
+  readonly logger: Logger;
+  readonly timing?: Timing;
+}): EventFeed {
+  const watchers = new Set<Watcher>();
+
+  const poll = async (): Promise<boolean> => {
+    const present = [...watchers];
+    const to = await readHorizon(db);
+    const from = present.reduce(
+      (least, watcher) => (BigInt(watcher.from) < BigInt(least) ? watcher.from : least),
+      to,
+    );
+    if (from === to) return false;
+    let isNews = false;
+    const rows = await listNewEvents(db, [...new Set(present.map(({ runId }) => runId))], from, to);
+    for (const watcher of present) {
+      const news = rows.filter(
+        (row) => row.run_id === watcher.runId && BigInt(row.xid) >= BigInt(watcher.from),
+      );
+      if (BigInt(watcher.from) < BigInt(to)) watcher.from = to;
+      isNews ||= news.length > 0;
+      if (news.length === 0 || watcher.isBehind) continue;
+      enqueue(watcher, news);
+      watcher.wake();
+    }
+    return isNews;
+  };
+  const rounds = createFollowPoll({
+    poll,
+    isFollowed: () => watchers.size > 0,
+    onError: (error) => logger.warn({ err: error }, 'events could not be read; trying again'),
+    ...(timing === undefined ? {} : { timing }),
+  });
+
+  async function* readUpTo(horizon: string, watcher: Watcher, from: LogPosition) {
+    let position = from;
+    for (;;) {
+      const page = await listEvents(db, watcher.runId, { before: horizon, after: position, limit: pageSize });
+      yield* page;
+      position = page.at(-1) ?? position;
+      if (page.length < pageSize) return;
+    }
+  }
+
+  async function* follow(watcher: Watcher, after: LogPosition, signal: CancelSignal) {
+    let position = after;
+    while (!signal.aborted) {
+      const horizon = await readHorizon(db);
+      Object.assign(watcher, { from: horizon, queue: [], isBehind: false });
+      for await (const row of readUpTo(horizon, watcher, position)) {
+        position = row;
+        yield toRunEvent(row);
+      }
+      while (!signal.aborted && !watcher.isBehind) {
+        const row = watcher.queue.shift();
+        if (row === undefined) {
+          await somethingNew(watcher, signal);
+          continue;
+        }
+        position = { seq: position.seq + 1, xid: row.xid, id: row.id };
+        yield toRunEvent({ ...row, seq: position.seq });
+      }
+    }
+  }
+
+  return {
+    watch: async function* (runId, after, signal) {
+      const position = await findPosition(db, runId, after);
+      const from = await readHorizon(db);
+      const watcher: Watcher = { runId, from, queue: [], isBehind: false, wake: () => undefined };
+      watchers.add(watcher);
+      rounds.quicken();
+      try {
+        yield* follow(watcher, position, signal);
+      } finally {
+        watchers.delete(watcher);
+      }
+    },
+    stop: () => {
+      rounds.stop();
+      watchers.clear();
+    },
+  };
+}
+
+function enqueue(watcher: Watcher, news: Watcher['queue']): void {
+  if (watcher.queue.length + news.length > mostQueued) {
+    watcher.isBehind = true;
+    watcher.queue = [];
+  } else watcher.queue.push(...news);
+}
+
+function somethingNew(watcher: Watcher, signal: CancelSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    watcher.wake = done;
+    signal.addEventListener('abort', done);
+    if (watcher.queue.length > 0 || watcher.isBehind || signal.aborted) done();
+  });
+}
