@@ -22,7 +22,7 @@ import { createPublisherService } from '../services/registry/publisher-service.t
 import { createCheckDecision, createInputChecks } from '../services/reviews/input.ts';
 import { createReviewService } from '../services/reviews/review-service.ts';
 import { createDecisionService } from '../services/routing/decisions.ts';
-import { createEventFeed } from '../services/runs/event-feed.ts';
+import { createEventFeed } from '../services/runs/events.ts';
 import { createStepSizes } from '../services/runs/run-view.ts';
 import { createNextTimes } from '../services/schedules/schedule-view.ts';
 import { createSkillService } from '../services/skills/skill-service.ts';

@@ -26,7 +26,7 @@ import type { RunContexts } from './run-data/run-context.ts';
 import type { StepResults } from './run-data/step-results.ts';
 import type { KnownDefinitions } from './runs/definitions.ts';
 import type { RunDelivery } from './runs/delivery.ts';
-import type { EventFeed } from './runs/event-feed.ts';
+import type { EventFeed } from './runs/events.ts';
 import type { StepSizes } from './runs/run-view.ts';
 import type { ScheduleDelivery } from './schedules/delivery.ts';
 import type { NextTimes } from './schedules/schedule-view.ts';

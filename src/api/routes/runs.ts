@@ -7,9 +7,8 @@ import { RunGraph, RunsSummary, RunsSummaryQuery, RunTimeline } from '../../cont
 import { ItemQuery, RunQuery, StepQuery } from '../../contracts/run-query.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import type { ServerCtx } from '../../services/context.ts';
-import { waitForEnd } from '../../services/runs/events.ts';
 import { readRunGraph, readRunsSummary, readTimeline } from '../../services/runs/pictures.ts';
-import { getRun, listRunsPage } from '../../services/runs/run-reading.ts';
+import { getRun, listRunsPage, waitForEnd } from '../../services/runs/run-reading.ts';
 import { getStep, listItems } from '../../services/runs/step-pages.ts';
 import { submitRun, submitRuns } from '../../services/runs/submission.ts';
 import { toProblem } from '../answer.ts';
@@ -131,20 +130,16 @@ function submitRunRoute(ctx: ServerCtx, config: ApiConfig): Route {
     ],
     handle: async ({ caller, headers, body, bytes, signal }) => {
       requireSmallJob(body.job, bytes, config);
-      const idempotency = readIdempotency(headers, bytes);
       const { project_id } = caller;
-      const order = { projectId: project_id, request: body, idempotency };
+      const order = { projectId: project_id, request: body, idempotency: readIdempotency(headers, bytes) };
       const { run, replayed } = await submitRun(ctx, order);
       const answered: AnswerHeaders = { Location: `/v1/runs/${run.run_id}`, ...markReplayed(replayed) };
       const seconds = readWait(headers.prefer, httpLimits.waitSeconds);
       if (seconds === null) return { status: 202, headers: answered, body: run };
-      const key = { project_id, run_id: run.run_id };
-      const waited = await waitForEnd(ctx, key, { timeoutMs: seconds * 1_000, signal });
-      return {
-        status: terminalRunStates.has(waited.state) ? 200 : 202,
-        headers: { ...answered, 'Preference-Applied': `wait=${seconds}` },
-        body: waited,
-      };
+      const wait = { timeoutMs: seconds * 1_000, signal };
+      const waited = await waitForEnd(ctx, { project_id, run_id: run.run_id }, wait);
+      const status = terminalRunStates.has(waited.state) ? 200 : 202;
+      return { status, headers: { ...answered, 'Preference-Applied': `wait=${seconds}` }, body: waited };
     },
   });
 }

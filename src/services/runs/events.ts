@@ -1,75 +1,169 @@
-/** The events of a run, page by page or as they come, and the wait for its end. */
-import { type EventPage, type EventQuery, type RunEvent, terminalEvents } from '../../contracts/event.ts';
-import { type Run, terminalRunStates } from '../../contracts/run.ts';
-import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
+/**
+ * One poll feeds every watcher of this process; it is quick while events come. A watcher first reads the log up to
+ * a horizon, then receives what each later poll brings; horizons meet without gap or overlap. A watcher that reads
+ * too slowly is not fed any more: its queue is dropped, and it reads the log again from its position.
+ */
+import type { Logger } from 'pino';
+import type { RunEvent } from '../../contracts/event.ts';
+import type { CancelSignal } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
-import { confirmPosition, hasEventsBehind, type LogPosition, listEvents } from '../../db/run/event.ts';
-import type { RunKey } from '../../db/run/run-control.ts';
-import type { ServerCtx } from '../context.ts';
-import { decodeCursor, refuseCursor, toPage } from '../cursor.ts';
-import { toRunEvent } from './event-feed.ts';
-import { getRun, readRunState } from './run-reading.ts';
+import {
+  findPosition,
+  type LogPosition,
+  listEvents,
+  listNewEvents,
+  type NumberedEventRow,
+  readHorizon,
+} from '../../db/run/event.ts';
+import { createFollowPoll, type Timing } from '../delivery/follow-poll.ts';
 
-function encodePosition({ seq, xid, id }: LogPosition): string {
-  return `${seq}.${xid}.${id}`;
+export interface EventFeed {
+  /** Events after number `after`, then new ones as they happen, until `signal` aborts. */
+  watch(runId: string, after: number, signal: CancelSignal): AsyncIterable<RunEvent>;
+  stop(): void;
 }
 
-/** @throws AppError `request_invalid` */
-function decodePosition(cursor: string): LogPosition {
-  const [, seq, xid, id] = /^(\d{1,15})\.(\d{1,19})\.(\d{1,18})$/.exec(decodeCursor(cursor)) ?? [];
-  if (seq === undefined || xid === undefined || id === undefined) throw refuseCursor();
-  return { seq: Number(seq), xid, id };
+interface Watcher {
+  readonly runId: string;
+  from: string;
+  queue: Omit<NumberedEventRow, 'seq'>[];
+  /** More waited for it than may. */
+  isBehind: boolean;
+  wake: () => void;
 }
 
-/** A page that goes on from a cursor does not count the log from its beginning. */
-async function readPage(db: Db, runId: string, { after, cursor, limit }: EventQuery): Promise<EventPage> {
-  const from = cursor === undefined ? after : await confirmPosition(db, runId, decodePosition(cursor));
-  const rows = await listEvents(db, runId, { before: null, after: from, limit: limit + 1 });
-  return toPage(rows, limit, { key: encodePosition, item: toRunEvent });
+const pageSize = 1_000;
+/** Events that wait for one watcher; each is at most a few KiB. */
+const mostQueued = 1_000;
+
+export function toRunEvent({
+  seq,
+  at,
+  run_id,
+  type,
+  step_id,
+  item,
+  attempt,
+  data,
+}: NumberedEventRow): RunEvent {
+  return {
+    seq,
+    at: at.toISOString(),
+    run_id,
+    type,
+    ...(step_id === null ? {} : { step_id }),
+    ...(item === null ? {} : { item }),
+    ...(attempt === null ? {} : { attempt }),
+    data,
+  };
 }
 
-/** @throws AppError `not_found` */
-export async function listRunEvents(
-  ctx: Pick<ServerCtx, 'db'>,
-  key: RunKey,
-  query: EventQuery,
-): Promise<EventPage> {
-  await readRunState(ctx, key);
-  return readPage(ctx.db, key.run_id, query);
-}
+export function createEventFeed({
+  db,
+  logger,
+  timing,
+}: {
+  readonly db: Db;
+  readonly logger: Logger;
+  readonly timing?: Timing;
+}): EventFeed {
+  const watchers = new Set<Watcher>();
 
-type FollowCtx = Pick<ServerCtx, 'db' | 'events'>;
+  const poll = async (): Promise<boolean> => {
+    const present = [...watchers];
+    const to = await readHorizon(db);
+    const from = present.reduce(
+      (least, watcher) => (BigInt(watcher.from) < BigInt(least) ? watcher.from : least),
+      to,
+    );
+    if (from === to) return false;
+    let isNews = false;
+    const rows = await listNewEvents(db, [...new Set(present.map(({ runId }) => runId))], from, to);
+    for (const watcher of present) {
+      const news = rows.filter(
+        (row) => row.run_id === watcher.runId && BigInt(row.xid) >= BigInt(watcher.from),
+      );
+      if (BigInt(watcher.from) < BigInt(to)) watcher.from = to;
+      isNews ||= news.length > 0;
+      if (news.length === 0 || watcher.isBehind) continue;
+      enqueue(watcher, news);
+      watcher.wake();
+    }
+    return isNews;
+  };
+  const rounds = createFollowPoll({
+    poll,
+    isFollowed: () => watchers.size > 0,
+    onError: (error) => logger.warn({ err: error }, 'events could not be read; trying again'),
+    ...(timing === undefined ? {} : { timing }),
+  });
 
-/** The events behind number `after`, as they come. Ends after the run's last one. */
-export async function* watchRun(
-  ctx: FollowCtx,
-  key: RunKey,
-  { after, signal }: { readonly after: number; readonly signal: CancelSignal },
-): AsyncGenerator<RunEvent> {
-  const hasEnded = terminalRunStates.has(await readRunState(ctx, key));
-  // What another transaction still holds back comes soon.
-  if (hasEnded && !(await hasEventsBehind(ctx.db, key.run_id, after))) return;
-  for await (const event of ctx.events.watch(key.run_id, after, signal)) {
-    yield event;
-    if (terminalEvents.has(event.type)) return;
+  async function* readUpTo(horizon: string, watcher: Watcher, from: LogPosition) {
+    let position = from;
+    for (;;) {
+      const page = await listEvents(db, watcher.runId, { before: horizon, after: position, limit: pageSize });
+      yield* page;
+      position = page.at(-1) ?? position;
+      if (page.length < pageSize) return;
+    }
   }
+
+  async function* follow(watcher: Watcher, after: LogPosition, signal: CancelSignal) {
+    let position = after;
+    while (!signal.aborted) {
+      const horizon = await readHorizon(db);
+      Object.assign(watcher, { from: horizon, queue: [], isBehind: false });
+      for await (const row of readUpTo(horizon, watcher, position)) {
+        position = row;
+        yield toRunEvent(row);
+      }
+      while (!signal.aborted && !watcher.isBehind) {
+        const row = watcher.queue.shift();
+        if (row === undefined) {
+          await somethingNew(watcher, signal);
+          continue;
+        }
+        position = { seq: position.seq + 1, xid: row.xid, id: row.id };
+        yield toRunEvent({ ...row, seq: position.seq });
+      }
+    }
+  }
+
+  return {
+    watch: async function* (runId, after, signal) {
+      const position = await findPosition(db, runId, after);
+      const from = await readHorizon(db);
+      const watcher: Watcher = { runId, from, queue: [], isBehind: false, wake: () => undefined };
+      watchers.add(watcher);
+      rounds.quicken();
+      try {
+        yield* follow(watcher, position, signal);
+      } finally {
+        watchers.delete(watcher);
+      }
+    },
+    stop: () => {
+      rounds.stop();
+      watchers.clear();
+    },
+  };
 }
 
-/** The run when it has ended, or as it is when the time is over or nobody waits any more. */
-export async function waitForEnd(
-  ctx: FollowCtx & Pick<ServerCtx, 'web'>,
-  key: RunKey,
-  { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: CancelSignal },
-): Promise<Run> {
-  const limit = new CancelSource();
-  const stopListening = onCancel(signal, () => limit.abort('gone'));
-  const timer = setTimeout(() => limit.abort('late'), timeoutMs);
-  try {
-    for await (const event of watchRun(ctx, key, { after: 0, signal: limit }))
-      if (terminalEvents.has(event.type)) break;
-  } finally {
-    clearTimeout(timer);
-    stopListening();
-  }
-  return getRun(ctx, key);
+function enqueue(watcher: Watcher, news: Watcher['queue']): void {
+  if (watcher.queue.length + news.length > mostQueued) {
+    watcher.isBehind = true;
+    watcher.queue = [];
+  } else watcher.queue.push(...news);
+}
+
+function somethingNew(watcher: Watcher, signal: CancelSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    watcher.wake = done;
+    signal.addEventListener('abort', done);
+    if (watcher.queue.length > 0 || watcher.isBehind || signal.aborted) done();
+  });
 }

@@ -10,7 +10,7 @@ import { countEventsBefore, listOwnRuns } from '../../db/run/run-list.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { type Caller, isOperator, mayCall } from '../access/caller.ts';
 import type { ServerCtx } from '../context.ts';
-import { toRunEvent } from '../runs/event-feed.ts';
+import { toRunEvent } from '../runs/events.ts';
 import {
   clockSlackMs,
   compareBudgets,

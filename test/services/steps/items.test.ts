@@ -6,7 +6,7 @@ import { listItemResults, listRunSteps, listStepItems } from '../../../src/db/st
 import { recordChanges } from '../../../src/db/step/step-progress.ts';
 import { toOpaqueKey } from '../../../src/services/routing/call.ts';
 import { createStepResults } from '../../../src/services/run-data/step-results.ts';
-import { toRunEvent } from '../../../src/services/runs/event-feed.ts';
+import { toRunEvent } from '../../../src/services/runs/events.ts';
 import { aRun } from '../../support/factories.ts';
 import { answer } from '../../support/fleet.ts';
 import { stepsOf, useSteps } from '../../support/steps.ts';
