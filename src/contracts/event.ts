@@ -81,6 +81,34 @@ export type EventPage = z.infer<typeof EventPage>;
 export const StreamTopic = z.enum(['runs', 'reviews', 'instances', 'budgets']).meta({ id: 'StreamTopic' });
 export type StreamTopic = z.infer<typeof StreamTopic>;
 
+const mostRuns = 50;
+
+const Topics = z
+  .string()
+  .max(200)
+  .default(StreamTopic.options.join(','))
+  .transform((text) => text.split(',').filter((part) => part !== ''))
+  .pipe(z.array(StreamTopic))
+  .meta({
+    override: { type: 'string', description: 'Some of runs, reviews, instances, budgets, with commas.' },
+  });
+
+const RunIds = z
+  .union([z.string().max(128), z.array(z.string().max(128)).max(mostRuns)])
+  .default([])
+  .transform((ids) => [ids].flat())
+  .meta({
+    override: { type: 'array', items: { type: 'string' }, description: 'Whose every event is wanted.' },
+  });
+
+export const StreamQuery = z.strictObject({
+  topics: Topics,
+  run_id: RunIds,
+  /** What a frame carried as its `id`. */
+  after: z.string().max(60).optional(),
+});
+export type StreamQuery = z.infer<typeof StreamQuery>;
+
 /** `run`: how a run stands. */
 export const RunFrame = z
   .strictObject({

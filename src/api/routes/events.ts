@@ -7,7 +7,7 @@
 import { once } from 'node:events';
 import { PassThrough, type Readable } from 'node:stream';
 import { z } from 'zod';
-import { EventPage, EventQuery, type RunEvent, Seq, StreamTopic } from '../../contracts/event.ts';
+import { EventPage, EventQuery, type RunEvent, Seq, StreamQuery } from '../../contracts/event.ts';
 import { type CancelSignal, CancelSource, onCancel, toAbortSignal } from '../../core/cancellation.ts';
 import type { ServerCtx } from '../../services/context.ts';
 import { listRunEvents, requireRun, watchRun } from '../../services/runs/run-reading.ts';
@@ -120,28 +120,6 @@ export function runEventRoutes(ctx: ServerCtx): Route[] {
   ];
 }
 
-const mostRuns = 50;
-
-const Topics = z
-  .string()
-  .max(200)
-  .default(StreamTopic.options.join(','))
-  .transform((text) => text.split(',').filter((part) => part !== ''))
-  .pipe(z.array(StreamTopic))
-  .meta({
-    override: { type: 'string', description: 'Some of runs, reviews, instances, budgets, with commas.' },
-  });
-
-const RunIds = z
-  .union([z.string().max(128), z.array(z.string().max(128)).max(mostRuns)])
-  .default([])
-  .transform((ids) => [ids].flat())
-  .meta({
-    override: { type: 'array', items: { type: 'string' }, description: 'Whose every event is wanted.' },
-  });
-
-const Position = z.string().max(60).optional();
-
 /** An id stands at the last frame of a batch: who has had a part of it gets all of it again. */
 function toText({ id, frames }: StreamBatch): string {
   const lines = frames.map(({ kind, data }, index) => {
@@ -164,14 +142,13 @@ export function streamRoutes(ctx: ServerCtx): Route[] {
       auth: 'key',
       scope: 'any',
       opens: 'stream',
-      query: z.strictObject({ topics: Topics, run_id: RunIds, after: Position }),
-      headers: z.object({ 'last-event-id': Position }),
+      query: StreamQuery,
+      headers: z.object({ 'last-event-id': StreamQuery.shape.after }),
       responses: { 200: { content: 'text/event-stream' } },
       errors: ['not_found'],
       handle: async ({ caller, query, headers, signal }) => {
-        const { topics, run_id: runIds } = query;
         const after = headers['last-event-id'] || query.after;
-        const watch = await openStream(ctx, caller, { topics, runIds, after });
+        const watch = await openStream(ctx, caller, { ...query, after });
         return {
           status: 200,
           headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },

@@ -2,7 +2,7 @@
  * The stream of a project for one watcher: what it has missed since a position, then frames as they come, of the
  * topics that its key may read.
  */
-import type { StreamFrame, StreamTopic } from '../../contracts/event.ts';
+import type { StreamFrame, StreamQuery, StreamTopic } from '../../contracts/event.ts';
 import { type CancelSignal, onCancel } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import { listNewEvents, readHorizon } from '../../db/run/event.ts';
@@ -158,14 +158,6 @@ function createRoundQueue(signal: CancelSignal): RoundQueue {
   };
 }
 
-export interface StreamQuery {
-  readonly topics: readonly StreamTopic[];
-  /** Whose every event is wanted. */
-  readonly runIds: readonly string[];
-  /** What a frame carried as its `id`. */
-  readonly after: string | undefined;
-}
-
 const scopes = {
   runs: 'run:read',
   reviews: 'run:read',
@@ -177,7 +169,11 @@ const scopes = {
 const quietMs = 15_000;
 
 /** Of the topics those that the key may read. @throws AppError `forbidden` when that is none, `not_found` */
-async function openView(db: Db, caller: Caller, { topics, runIds }: StreamQuery): Promise<StreamView> {
+async function openView(
+  db: Db,
+  caller: Caller,
+  { topics, run_id: runIds }: StreamQuery,
+): Promise<StreamView> {
   const allowed = new Set(topics.filter((topic) => mayCall(caller, scopes[topic])));
   const followed = mayCall(caller, scopes.runs) ? runIds : [];
   if (allowed.size === 0 && followed.length === 0)
