@@ -11,8 +11,8 @@ import { applyDecision } from '../services/escalation/ladder/decision.ts';
 import { type StopRequest, stopLadder } from '../services/escalation/ladder/ladder-service.ts';
 import type { Advanced } from '../services/escalation/ladder/stored-ladder.ts';
 import { type AdvanceRequest, advanceLadder } from '../services/escalation/ladder/transition.ts';
-import type { ClosedRun, CloseRun, RunClosing } from '../services/runs/closing.ts';
-import { cancelScheduledRun } from '../services/schedules/scheduled-runs.ts';
+import { type ClosedRun, type CloseRun, closeRun, type RunClosing } from '../services/runs/closing.ts';
+import { cancelScheduledRun, submitScheduledRun } from '../services/schedules/scheduled-runs.ts';
 import { type DecideRequest, decideSteps } from '../services/steps/conditions.ts';
 import { executeStep, type StepRequest } from '../services/steps/execution.ts';
 import { executeInline, type InlineRequest } from '../services/steps/inline.ts';
@@ -115,12 +115,12 @@ export function createActivities(
     /** Writes ends of steps that the workflow decided. */
     recordProgress: (report: ProgressReport) => bounded(recordProgress(ctx, report)),
     /** Closes the run's row. */
-    finishRun: (closing: RunClosing) => asFinishActivity(closing, (end) => ctx.closeRun(end)),
+    finishRun: (closing: RunClosing) => asFinishActivity(closing, (end) => closeRun(ctx, end)),
     /** Takes the run of a start of a schedule, or says why there is none. */
     submitRun: (start: ScheduledStart): Promise<ScheduledSubmission> =>
-      translated(ctx.submitScheduledRun(start)),
+      translated(submitScheduledRun(ctx, start)),
     /** Asks the run of a start of a schedule to stop. */
-    cancelScheduledRun: (run: CancelRunRequest) => translated(cancelScheduledRun(ctx.db, run)),
+    cancelScheduledRun: (run: CancelRunRequest) => translated(cancelScheduledRun(ctx, run)),
   };
 }
 

@@ -241,3 +241,13 @@ export function findJobFault(job: JsonObject | undefined, limitBytes: number): A
   if (bytes <= limitBytes) return null;
   return new AppError('job_invalid', `the job has ${bytes} bytes; allowed are ${limitBytes}`);
 }
+
+/** Looks at the job of a body that is larger than a job may be. @throws AppError `job_invalid` */
+export function requireSmallJob(
+  job: JsonObject | undefined,
+  { length }: Buffer,
+  { BODY_LIMIT_BYTES: limit }: Pick<ApiConfig, 'BODY_LIMIT_BYTES'>,
+): void {
+  const fault = length > limit ? findJobFault(job, limit) : null;
+  if (fault !== null) throw fault;
+}

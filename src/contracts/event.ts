@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import type { Instance } from './capability.ts';
 import type { Budget } from './money.ts';
-import { Failure, Instant, Json, listOf, PipelineName, StepId } from './primitives.ts';
+import { Failure, Instant, Json, ListQuery, listOf, PipelineName, StepId } from './primitives.ts';
 import { Review, ReviewStanding } from './review.ts';
 import { Awaiting, RunFollows, RunState, StepCounts } from './run.ts';
 
@@ -44,6 +44,18 @@ export const terminalEvents: ReadonlySet<EventType> = new Set([
   'run.cancelled',
 ]);
 
+/** The number of an event within its run. */
+export const Seq = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+
+export const EventQuery = z.strictObject({
+  after: Seq.default(0).meta({
+    description: 'The `seq` of the last event that is known. A cursor goes before it.',
+  }),
+  limit: z.coerce.number().int().min(1).max(200).default(200),
+  cursor: ListQuery.shape.cursor,
+});
+export type EventQuery = z.infer<typeof EventQuery>;
+
 export const RunEvent = z
   .strictObject({
     /** Grows within a run; gaps mean nothing. */
@@ -68,6 +80,34 @@ export type EventPage = z.infer<typeof EventPage>;
 
 export const StreamTopic = z.enum(['runs', 'reviews', 'instances', 'budgets']).meta({ id: 'StreamTopic' });
 export type StreamTopic = z.infer<typeof StreamTopic>;
+
+const mostRuns = 50;
+
+const Topics = z
+  .string()
+  .max(200)
+  .default(StreamTopic.options.join(','))
+  .transform((text) => text.split(',').filter((part) => part !== ''))
+  .pipe(z.array(StreamTopic))
+  .meta({
+    override: { type: 'string', description: 'Some of runs, reviews, instances, budgets, with commas.' },
+  });
+
+const RunIds = z
+  .union([z.string().max(128), z.array(z.string().max(128)).max(mostRuns)])
+  .default([])
+  .transform((ids) => [ids].flat())
+  .meta({
+    override: { type: 'array', items: { type: 'string' }, description: 'Whose every event is wanted.' },
+  });
+
+export const StreamQuery = z.strictObject({
+  topics: Topics,
+  run_id: RunIds,
+  /** What a frame carried as its `id`. */
+  after: z.string().max(60).optional(),
+});
+export type StreamQuery = z.infer<typeof StreamQuery>;
 
 /** `run`: how a run stands. */
 export const RunFrame = z

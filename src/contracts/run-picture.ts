@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { PipelineDefinition, stepKindFields } from './pipeline.ts';
 import { Instant, Json, PipelineName, StepId } from './primitives.ts';
-import { LabelFilter, RunState } from './run.ts';
+import { RunState } from './run.ts';
+import { LabelFilter } from './run-query.ts';
 
 export const RunGraph = z
   .strictObject({

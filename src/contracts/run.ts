@@ -1,7 +1,6 @@
 /** Runs, their steps and attempts, as submitted and as shown. */
 
 import { z } from 'zod';
-import { mostSteps } from './bounds.ts';
 import { Decision, RouteDispatch, StepDispatch } from './decision.ts';
 import { EscalationAdvice, EscalationAttempt, EscalationLevel } from './escalation.ts';
 import { PipelineDefinition, stepKindFields } from './pipeline.ts';
@@ -17,7 +16,6 @@ import {
   Usd,
   VersionText,
 } from './primitives.ts';
-import { Problem } from './problem.ts';
 import { checkAll, needsOneOf, notBoth, sayAll } from './rules.ts';
 
 export const RunState = z
@@ -55,16 +53,6 @@ const runRules = [
   notBoth('alias', 'version'),
   notBoth('job', 'job_id'),
 ];
-
-/** `name=value`, as a name and a value. */
-export const LabelFilter = z
-  .string()
-  .max(321)
-  .regex(/^[^=]{1,64}=/, { error: 'a label filter has the form key=value' })
-  .transform((text): readonly [name: string, value: string] => {
-    const at = text.indexOf('=');
-    return [text.slice(0, at), text.slice(at + 1)];
-  });
 
 /** Body of `POST /v1/runs`: a stored pipeline by name, or a definition; a job or the id of one. */
 export const RunRequest = z
@@ -287,65 +275,3 @@ export const StepDetail = z
   })
   .meta({ id: 'StepDetail' });
 export type StepDetail = z.infer<typeof StepDetail>;
-
-export const CancelRequest = z
-  .strictObject({
-    reason: z.string().max(1_000).optional(),
-    /** graceful: running steps are asked to stop and their ends are waited for. terminate: the run ends at once. */
-    mode: z.enum(['graceful', 'terminate']).default('graceful'),
-  })
-  .meta({ id: 'CancelRequest' });
-export type CancelRequest = z.infer<typeof CancelRequest>;
-
-/** Body of `POST /v1/runs/{id}/rerun`: a new run; without `from` and `only_failed` every step happens again. */
-export const RerunRequest = z
-  .strictObject({
-    /** These steps and all that depends on them happen again; the others keep their results. */
-    from: z.array(StepId).min(1).max(mostSteps).optional(),
-    /** Steps that succeeded keep their results. */
-    only_failed: z.boolean().optional(),
-    /** Another job; steps that mention what differs happen again. */
-    job: JsonObject.optional(),
-    /** Another version of the pipeline; steps that differ happen again. */
-    version: VersionText.optional(),
-    /** The most that the new run may cost; null = no ceiling, absent = that of the run that it repeats. */
-    budget_ceiling_usd: Usd.nullable().optional(),
-    /** Only say which steps would happen again. */
-    preview: z.boolean().optional(),
-  })
-  .meta({ id: 'RerunRequest' });
-export type RerunRequest = z.infer<typeof RerunRequest>;
-
-export const RerunPreview = z
-  .strictObject({
-    reused: z.array(StepId),
-    executed: z.array(z.strictObject({ id: StepId, reason: z.string() })),
-  })
-  .meta({ id: 'RerunPreview' });
-export type RerunPreview = z.infer<typeof RerunPreview>;
-
-/** Body of `POST /v1/runs/{id}/budget`; null = no ceiling. */
-export const RunBudgetRequest = z
-  .strictObject({ budget_ceiling_usd: Usd.nullable() })
-  .meta({ id: 'RunBudgetRequest' });
-export type RunBudgetRequest = z.infer<typeof RunBudgetRequest>;
-
-/** Body of `POST /v1/runs/bulk`. Each run is taken or refused by itself. */
-export const BulkRequest = z
-  .strictObject({ runs: z.array(RunRequest).min(1).max(1_000) })
-  .meta({ id: 'BulkRequest' });
-export type BulkRequest = z.infer<typeof BulkRequest>;
-
-export const BulkAnswer = z
-  .strictObject({
-    items: z.array(
-      z.strictObject({
-        /** That the run would have been answered with by itself. */
-        status: z.number().int(),
-        run_id: z.string().optional(),
-        error: Problem.optional(),
-      }),
-    ),
-  })
-  .meta({ id: 'BulkAnswer' });
-export type BulkAnswer = z.infer<typeof BulkAnswer>;

@@ -33,9 +33,7 @@ import { createFleetPoller } from '../services/fleet/fleet-poller.ts';
 import { createOwnMedia } from '../services/jobs.ts';
 import { createDirectMedia } from '../services/media/direct-media.ts';
 import { createMediaLibrary } from '../services/media/media-library.ts';
-import { createRequireRoom } from '../services/media/quota.ts';
-import type { CheckTools } from '../services/pipelines/definition-checks.ts';
-import { createPipelineService } from '../services/pipelines/pipeline-service.ts';
+import { createCheckedDefinitions } from '../services/pipelines/definition-facts.ts';
 import { createProbing } from '../services/registry/probing.ts';
 import { createPresentSpecs, createSchemaValidator } from '../services/registry/specs.ts';
 import { createSpeedRecorder } from '../services/registry/speed-recorder.ts';
@@ -48,7 +46,6 @@ import type { Claimed, RoutingCtx } from '../services/routing/routed-call.ts';
 import { createRunContexts } from '../services/run-data/run-context.ts';
 import { createStepResults } from '../services/run-data/step-results.ts';
 import { createKnownDefinitions } from '../services/runs/definitions.ts';
-import { createDecideDispatch } from '../services/runs/preparation.ts';
 import { createSkillMatcher } from '../services/skills/use.ts';
 import { readPoolState } from '../unsupported.ts';
 
@@ -144,24 +141,6 @@ function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vet
   };
 }
 
-/** The parts that take runs: requests in the server, steps and schedules in the worker. */
-function createIntake(
-  parts: Pick<Ctx, 'config' | 'db' | 'fleet' | 'ownMedia' | 'telemetry'> & { vet: CheckTools['vet'] },
-) {
-  const { db, fleet, vet, ownMedia, telemetry, config } = parts;
-  const pipelines = createPipelineService(db, { fleet, vet });
-  return {
-    db,
-    ownMedia,
-    mostOpenRuns: config.OPEN_RUNS_PER_PROJECT,
-    telemetry,
-    pipelines,
-    definitions: createKnownDefinitions({ db, pipelines }),
-    checkForRun: pipelines.checkForRun,
-    decideDispatch: createDecideDispatch(fleet),
-  };
-}
-
 export type Foundation = Awaited<ReturnType<typeof createFoundation>>;
 
 /** Makes the context that server and worker have in common. */
@@ -175,11 +154,9 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
   const own = { ...base, ...registering.parts, ownMedia: createOwnMedia(db) };
   const routing = createRouting(own);
   const { attemptWriter, breakers, client, fleet, leases, speed } = routing;
-  const intake = createIntake({ ...own, fleet, vet: own.vetter.vet });
   const { library: media, direct: directMedia } = await createMedia(config, db);
   const contexts = createRunContexts(db);
   const results = createStepResults(db);
-  const { definitions } = intake;
   const parts: RoutingCtx = {
     ...own,
     ...routing,
@@ -187,14 +164,14 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
     skillMatcher: createSkillMatcher({ db }),
     contexts,
     results,
-    definitions,
+    definitions: createKnownDefinitions(own),
+    checked: createCheckedDefinitions(),
     media,
   };
   const calls = createCallRouter(parts);
   const ctx: Ctx = { ...parts, callCapability: calls.callCapability };
   return {
     ctx,
-    intake,
     directMedia,
     start: fleet.start,
     /** Calls that are ended now may wait for the database some seconds, not longer. */
@@ -222,13 +199,13 @@ export function createLogger(
 /** The files of all projects, in both processes; `direct` are the ways past them that the API gives. */
 export async function createMedia(config: Config, db: Db) {
   const store = await createMediaStore(config.MEDIA_URL);
-  const requireRoom = createRequireRoom({ db, bytesPerProject: config.MEDIA_BYTES_PER_PROJECT });
-  const library = createMediaLibrary({ db, store, requireRoom });
+  const bytesPerProject = config.MEDIA_BYTES_PER_PROJECT;
+  const library = createMediaLibrary({ db, store, bytesPerProject });
   const direct = createDirectMedia({
     db,
     store,
     library,
-    requireRoom,
+    bytesPerProject,
     passesBy: config.MEDIA_REDIRECT === 'true',
     limitBytes: config.MEDIA_LIMIT_BYTES,
   });

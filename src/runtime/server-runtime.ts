@@ -13,16 +13,10 @@ import { createKeyRenewer, createOpenCalls } from '../services/calls/open-calls.
 import type { ServerCtx } from '../services/context.ts';
 import { createAdviceCache } from '../services/escalation/once/advice-cache.ts';
 import { createHealthQuestions, databaseMs } from '../services/health-service.ts';
-import { createJobService } from '../services/jobs.ts';
-import { createAliasService } from '../services/pipelines/pipeline-service.ts';
 import { createEventFeed } from '../services/runs/events.ts';
-import { createRerunRun } from '../services/runs/rerun.ts';
-import { createRunService } from '../services/runs/run-service.ts';
-import { createSubmitRun, createSubmitRuns } from '../services/runs/submission.ts';
-import { createScheduleService } from '../services/schedules/schedule-service.ts';
-import { createRunFrames } from '../services/stream/frames.ts';
+import { createStepSizes } from '../services/runs/run-view.ts';
+import { createNextTimes } from '../services/schedules/schedule-view.ts';
 import { createStreamFeed } from '../services/stream/stream-feed.ts';
-import { createStreamService } from '../services/stream/stream-service.ts';
 import type { WebPlaces } from '../services/web-links.ts';
 import {
   consoleUrlOf,
@@ -66,41 +60,17 @@ function webPlaces({
   return { temporalUiUrl: config.TEMPORAL_UI_URL, consoleUrl, namespace: temporal.namespace };
 }
 
-/** Runs, and what becomes one: definitions, schedules. */
-function createRunServices({ config, logger, foundation, ...base }: Base) {
-  const { temporal, outbox, consoleUrl } = base;
-  const { ctx, intake, directMedia } = foundation;
-  const { db, media } = ctx;
+/** What lists and streams of runs stand on. */
+function createRunParts({ logger, foundation: { ctx }, temporal }: Base) {
+  const { db } = ctx;
+  const stepSizes = createStepSizes();
   const events = createEventFeed({ db, logger });
-  const readRunFrames = createRunFrames(db);
-  const stream = createStreamFeed({ db, readRunFrames, logger });
-  const { pipelines } = intake;
-  const { schedules } = temporal;
-  const runs = createRunService({
-    ...ctx,
-    historyDb: base.historyDb,
-    delivery: outbox.runs,
-    feed: events,
-    web: webPlaces({ config, temporal, consoleUrl }),
-    submitRun: createSubmitRun(intake),
-    submitRuns: createSubmitRuns(intake),
-    reruns: createRerunRun({ ...intake, media }),
-  });
+  const frames = createStreamFeed({ db, stepSizes, logger });
   return {
-    parts: { events, frames: stream },
-    services: {
-      pipelines,
-      aliases: createAliasService(db),
-      jobs: createJobService({ db, media, ownMedia: ctx.ownMedia }),
-      media,
-      directMedia,
-      runs,
-      streams: createStreamService({ db, feed: stream, readRunFrames }),
-      schedules: createScheduleService({ ...intake, schedules, delivery: outbox.schedules }),
-    },
+    parts: { stepSizes, events, frames, nextTimes: createNextTimes(temporal.schedules) },
     stop: (): void => {
       events.stop();
-      stream.stop();
+      frames.stop();
     },
   };
 }
@@ -147,13 +117,13 @@ function connectAside({ DATABASE_URL, DATABASE_HISTORY_POOL }: Config): Pick<Bas
 
 function createServices(base: Base, signIn: SignIn | null) {
   const { healthDb, temporal } = base;
-  const runs = createRunServices(base);
+  const runs = createRunParts(base);
   const calls = createCallParts(base);
   const ctx: ServerCtx = {
     ...base,
     ...base.foundation.ctx,
     ...runs.parts,
-    ...runs.services,
+    directMedia: base.foundation.directMedia,
     ...calls.parts,
     signIn,
     verifiedKeys: createVerifiedKeys(),

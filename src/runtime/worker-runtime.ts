@@ -2,27 +2,11 @@ import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { noTelemetry } from '../core/telemetry/telemetry.ts';
 import { createCachedCalls } from '../services/cache/cached-calls.ts';
-import type { Ctx, WorkerCtx } from '../services/context.ts';
+import type { WorkerCtx } from '../services/context.ts';
 import { openForStep } from '../services/escalation/ladder/opening.ts';
-import { createCloseRun } from '../services/runs/closing.ts';
-import { createSubmitOriginatedRun } from '../services/runs/submission.ts';
-import { createSubmitScheduledRun } from '../services/schedules/scheduled-runs.ts';
 import type { StepEnd } from '../services/steps/execution.ts';
 import { createInFlightSteps } from '../services/steps/in-flight-steps.ts';
-import { createFoundation, type Foundation } from './foundation.ts';
-
-/** The services of the worker that are no functions of its context yet. */
-function createServices(ctx: Ctx, { intake }: Foundation) {
-  const { db } = ctx;
-  const { checkForRun, decideDispatch, mostOpenRuns } = intake;
-  return {
-    checkForRun,
-    decideDispatch,
-    mostOpenRuns,
-    closeRun: createCloseRun(ctx),
-    submitScheduledRun: createSubmitScheduledRun({ db, createRun: createSubmitOriginatedRun(intake) }),
-  } satisfies Partial<WorkerCtx>;
-}
+import { createFoundation } from './foundation.ts';
 
 /** The context of the activities. */
 export async function createWorkerRuntime(config: Config, logger: Logger, telemetry = noTelemetry) {
@@ -32,7 +16,6 @@ export async function createWorkerRuntime(config: Config, logger: Logger, teleme
   const resultCache = createCachedCalls(common);
   const ctx: WorkerCtx = {
     ...common,
-    ...createServices(common, foundation),
     inFlightSteps,
     resultCache,
     openForStep,

@@ -28,6 +28,7 @@ import type { HealthQuestions } from './health-service.ts';
 import type { OwnMedia } from './jobs.ts';
 import type { DirectMedia } from './media/direct-media.ts';
 import type { MediaLibrary } from './media/media-library.ts';
+import type { CheckedDefinitions } from './pipelines/definition-facts.ts';
 import type { Probing } from './registry/probing.ts';
 import type { PresentSpecs, SchemaValidator } from './registry/specs.ts';
 import type { SpeedRecorder } from './registry/speed-recorder.ts';
@@ -39,14 +40,12 @@ import type { WaitQueue } from './routing/claim.ts';
 import type { CallCapability } from './routing/routed-call.ts';
 import type { RunContexts } from './run-data/run-context.ts';
 import type { StepResults } from './run-data/step-results.ts';
-import type { CloseRun } from './runs/closing.ts';
 import type { KnownDefinitions } from './runs/definitions.ts';
 import type { RunDelivery } from './runs/delivery.ts';
 import type { EventFeed } from './runs/events.ts';
-import type { PrepareDependencies } from './runs/preparation.ts';
+import type { StepSizes } from './runs/run-view.ts';
 import type { ScheduleDelivery } from './schedules/delivery.ts';
-import type { SubmitScheduledRun } from './schedules/scheduled-runs.ts';
-import type { Services } from './services.ts';
+import type { NextTimes } from './schedules/schedule-view.ts';
 import type { SkillMatcher } from './skills/use.ts';
 import type { OpenForStep, StepEnd } from './steps/execution.ts';
 import type { InFlightSteps } from './steps/in-flight-steps.ts';
@@ -91,6 +90,8 @@ export interface Ctx {
   readonly attemptSpans: AttemptSpans;
   readonly callCapability: CallCapability;
   readonly definitions: KnownDefinitions;
+  /** What is remembered of definitions that were checked. */
+  readonly checked: CheckedDefinitions;
   readonly contexts: RunContexts;
   readonly results: StepResults;
   readonly media: MediaLibrary;
@@ -98,9 +99,7 @@ export interface Ctx {
 }
 
 /** The last fields are services that are no functions of the context yet. */
-export interface WorkerCtx
-  extends Ctx,
-    Pick<PrepareDependencies, 'checkForRun' | 'decideDispatch' | 'mostOpenRuns'> {
+export interface WorkerCtx extends Ctx {
   /** Steps whose calls this process makes. */
   readonly inFlightSteps: InFlightSteps<StepEnd>;
   /** Shares results of equal calls. */
@@ -109,8 +108,6 @@ export interface WorkerCtx
   readonly openForStep: OpenForStep;
   /** Transitions of ladders that this process makes, so that each is made once at a time. */
   readonly transitions: LadderTransitions;
-  readonly closeRun: CloseRun;
-  readonly submitScheduledRun: SubmitScheduledRun;
 }
 
 /** What the server asks of Temporal. */
@@ -130,7 +127,7 @@ export interface Outbox {
   readonly schedules: ScheduleDelivery;
 }
 
-export interface ServerCtx extends Ctx, Services {
+export interface ServerCtx extends Ctx {
   /** For lists, sums and exports: calls never wait for them. */
   readonly historyDb: Db;
   /** One connection, for readiness alone. */
@@ -152,6 +149,10 @@ export interface ServerCtx extends Ctx, Services {
   readonly keyRenewer: KeyRenewer;
   /** Answers equal requests for advice once. */
   readonly adviceCache: AdviceCache;
+  /** The next starts of schedules, as lists show them. */
+  readonly nextTimes: NextTimes;
+  /** How many steps the definitions of listed runs have. */
+  readonly stepSizes: StepSizes;
   /** Wakes those who wait for events of a run. */
   readonly events: EventFeed;
   /** Wakes those who follow a project. */

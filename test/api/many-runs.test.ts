@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { BulkAnswer, Run } from '../../src/contracts/run.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import type { BulkAnswer } from '../../src/contracts/run-control.ts';
 import { finishRun } from '../../src/db/run/run.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';

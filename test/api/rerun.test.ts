@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RunEvent } from '../../src/contracts/event.ts';
-import type { RerunPreview, Run } from '../../src/contracts/run.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import type { RerunPreview } from '../../src/contracts/run-control.ts';
 import { finishRun } from '../../src/db/run/run.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';

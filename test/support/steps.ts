@@ -17,12 +17,8 @@ import type { Db } from '../../src/db/connect.ts';
 import { createCachedCalls, type ThroughCache } from '../../src/services/cache/cached-calls.ts';
 import type { WorkerCtx } from '../../src/services/context.ts';
 import { createMediaLibrary, type MediaLibrary } from '../../src/services/media/media-library.ts';
-import { createRequireRoom } from '../../src/services/media/quota.ts';
-import { createPipelineService } from '../../src/services/pipelines/pipeline-service.ts';
 import { createRunContexts } from '../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../src/services/run-data/step-results.ts';
-import { createCloseRun } from '../../src/services/runs/closing.ts';
-import { createKnownDefinitions } from '../../src/services/runs/definitions.ts';
 import { type DecideRequest, decideSteps } from '../../src/services/steps/conditions.ts';
 import {
   executeStep,
@@ -94,8 +90,7 @@ export function useSteps(): StepWorld {
     router = await createRouterRuntime(config, pino({ level: 'silent' }));
     project = (await aProject(db)).project_id;
     folder = await mkdtemp(join(tmpdir(), 'capstan-steps-'));
-    const requireRoom = createRequireRoom({ db, bytesPerProject: 0 });
-    media = createMediaLibrary({ db, store: createFileMediaStore(folder), requireRoom });
+    media = createMediaLibrary({ db, store: createFileMediaStore(folder), bytesPerProject: 0 });
   });
   afterAll(async () => {
     for (const instance of instances) await instance.stop();
@@ -111,21 +106,14 @@ export function useSteps(): StepWorld {
     newWorker: () => {
       const contexts = createRunContexts(db);
       const results = createStepResults(db);
-      const pipelines = createPipelineService(db);
       const own = { ...router.ctx, db, contexts, results, media };
       const resultCache = createCachedCalls(own);
       const ctx: WorkerCtx = {
         ...own,
         resultCache,
         inFlightSteps: createInFlightSteps<StepEnd>(),
-        definitions: createKnownDefinitions({ db, pipelines }),
-        checkForRun: pipelines.checkForRun,
-        decideDispatch: () => [],
-        mostOpenRuns: 0,
         openForStep: escalates,
-        closeRun: createCloseRun({ db, contexts, results }),
         transitions: new Map(),
-        submitScheduledRun: () => Promise.reject(new Error('no schedule starts a run of these tests')),
       };
       return {
         ctx,

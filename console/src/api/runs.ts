@@ -1,6 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { EventPage } from '../../../src/contracts/event.ts';
-import type { Awaiting, RerunPreview, RerunRequest, Run, StepDetail } from '../../../src/contracts/run.ts';
+import type { Awaiting, Run, StepDetail } from '../../../src/contracts/run.ts';
+import type { RerunPreview, RerunRequest } from '../../../src/contracts/run-control.ts';
 import type { RunGraph, RunsSummary, RunTimeline } from '../../../src/contracts/run-picture.ts';
 import { answerOf, askPlainly, client, newIdempotencyKey } from './client.ts';
 

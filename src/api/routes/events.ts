@@ -7,11 +7,11 @@
 import { once } from 'node:events';
 import { PassThrough, type Readable } from 'node:stream';
 import { z } from 'zod';
-import { EventPage, type RunEvent, StreamTopic } from '../../contracts/event.ts';
-import { ListQuery } from '../../contracts/primitives.ts';
+import { EventPage, EventQuery, type RunEvent, Seq, StreamQuery } from '../../contracts/event.ts';
 import { type CancelSignal, CancelSource, onCancel, toAbortSignal } from '../../core/cancellation.ts';
-import type { Services } from '../../services/services.ts';
-import type { StreamBatch } from '../../services/stream/stream-service.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import { listRunEvents, requireRun, watchRun } from '../../services/runs/run-reading.ts';
+import { openStream, type StreamBatch } from '../../services/stream/stream-service.ts';
 import { httpLimits } from '../limits.ts';
 import { RunPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
@@ -76,21 +76,11 @@ function streamText<Value>(
   return out;
 }
 
-const Seq = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
-
-const EventQuery = z.strictObject({
-  after: Seq.default(0).meta({
-    description: 'The `seq` of the last event that is known. A cursor goes before it.',
-  }),
-  limit: z.coerce.number().int().min(1).max(200).default(200),
-  cursor: ListQuery.shape.cursor,
-});
-
 function wantsStream(accept: string | undefined): boolean {
   return accept?.includes('text/event-stream') === true;
 }
 
-export function runEventRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
+export function runEventRoutes(ctx: ServerCtx): Route[] {
   return [
     route({
       operation: 'list_run_events',
@@ -113,14 +103,14 @@ export function runEventRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
       handle: async ({ caller, params, query, headers, signal }) => {
         const key = { project_id: caller.project_id, run_id: params.id };
         const isStream = wantsStream(headers.accept);
-        if (!isStream) return { status: 200, body: await runs.events(key, query) };
-        await runs.requireRun(key);
+        if (!isStream) return { status: 200, body: await listRunEvents(ctx, key, query) };
+        await requireRun(ctx, key);
         const after = headers['last-event-id'] ?? query.after;
         return {
           status: 200,
           headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },
           body: () =>
-            streamEvents((unread) => runs.watch(key, after, unread), {
+            streamEvents((unread) => watchRun(ctx, key, { after, signal: unread }), {
               signal,
               commentMs: httpLimits.eventCommentMs,
             }),
@@ -129,28 +119,6 @@ export function runEventRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
     }),
   ];
 }
-
-const mostRuns = 50;
-
-const Topics = z
-  .string()
-  .max(200)
-  .default(StreamTopic.options.join(','))
-  .transform((text) => text.split(',').filter((part) => part !== ''))
-  .pipe(z.array(StreamTopic))
-  .meta({
-    override: { type: 'string', description: 'Some of runs, reviews, instances, budgets, with commas.' },
-  });
-
-const RunIds = z
-  .union([z.string().max(128), z.array(z.string().max(128)).max(mostRuns)])
-  .default([])
-  .transform((ids) => [ids].flat())
-  .meta({
-    override: { type: 'array', items: { type: 'string' }, description: 'Whose every event is wanted.' },
-  });
-
-const Position = z.string().max(60).optional();
 
 /** An id stands at the last frame of a batch: who has had a part of it gets all of it again. */
 function toText({ id, frames }: StreamBatch): string {
@@ -161,7 +129,7 @@ function toText({ id, frames }: StreamBatch): string {
   return frames.length === 0 ? `id: ${id}\n\n` : lines.join('');
 }
 
-export function streamRoutes({ streams }: Pick<Services, 'streams'>): Route[] {
+export function streamRoutes(ctx: ServerCtx): Route[] {
   return [
     route({
       operation: 'follow_project',
@@ -174,14 +142,13 @@ export function streamRoutes({ streams }: Pick<Services, 'streams'>): Route[] {
       auth: 'key',
       scope: 'any',
       opens: 'stream',
-      query: z.strictObject({ topics: Topics, run_id: RunIds, after: Position }),
-      headers: z.object({ 'last-event-id': Position }),
+      query: StreamQuery,
+      headers: z.object({ 'last-event-id': StreamQuery.shape.after }),
       responses: { 200: { content: 'text/event-stream' } },
       errors: ['not_found'],
       handle: async ({ caller, query, headers, signal }) => {
-        const { topics, run_id: runIds } = query;
         const after = headers['last-event-id'] || query.after;
-        const watch = await streams.open(caller, { topics, runIds, after });
+        const watch = await openStream(ctx, caller, { ...query, after });
         return {
           status: 200,
           headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },

@@ -13,13 +13,14 @@ import {
   UploadRequest,
   UploadTicket,
 } from '../../contracts/media.ts';
-import type { Services } from '../../services/services.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import { createJob, showJob } from '../../services/job-service.ts';
 import { byteStream, json } from '../input.ts';
 import { JobPath, MediaFilePath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
-import { createFileFinder, mediaPrefix, showMedia } from './media.ts';
+import { locateFile, mediaPrefix, showMedia } from './media.ts';
 
-export function jobRoutes({ jobs }: Pick<Services, 'jobs'>): Route[] {
+export function jobRoutes(ctx: ServerCtx): Route[] {
   return [
     route({
       operation: 'create_job',
@@ -33,7 +34,7 @@ export function jobRoutes({ jobs }: Pick<Services, 'jobs'>): Route[] {
       responses: { 201: JobCreated },
       errors: ['media_unknown'],
       handle: async ({ caller, body }) => {
-        const created = await jobs.create(caller.project_id, body.job);
+        const created = await createJob(ctx, caller.project_id, body.job);
         return { status: 201, headers: { Location: `/v1/jobs/${created.job_id}` }, body: created };
       },
     }),
@@ -49,7 +50,7 @@ export function jobRoutes({ jobs }: Pick<Services, 'jobs'>): Route[] {
       responses: { 200: Job },
       handle: async ({ caller, params }) => ({
         status: 200,
-        body: await jobs.get(caller.project_id, params.id),
+        body: await showJob(ctx, caller.project_id, params.id),
       }),
     }),
   ];
@@ -58,17 +59,11 @@ export function jobRoutes({ jobs }: Pick<Services, 'jobs'>): Route[] {
 const suffix = '/upload';
 const UploadPath = z.object({ token: z.string().regex(/^[A-Za-z0-9_-]{43}$/) });
 
-export function uploadRoutes(services: Pick<Services, 'jobs' | 'media' | 'directMedia'>): Route[] {
-  const { directMedia } = services;
-  return [announceUpload(services), receiveUpload(directMedia), completeUpload(directMedia)];
+export function uploadRoutes(ctx: ServerCtx): Route[] {
+  return [announceUpload(ctx), receiveUpload(ctx), completeUpload(ctx)];
 }
 
-function announceUpload({
-  jobs,
-  media,
-  directMedia,
-}: Pick<Services, 'jobs' | 'media' | 'directMedia'>): Route {
-  const files = createFileFinder({ jobs, media });
+function announceUpload(ctx: ServerCtx): Route {
   return route({
     operation: 'announce_upload',
     method: 'POST',
@@ -84,13 +79,13 @@ function announceUpload({
     responses: { 201: UploadTicket },
     errors: ['body_too_large', 'media_quota', 'unavailable'],
     handle: async ({ caller, path, body }) => {
-      const target = await files.locate(caller, path.slice(0, -suffix.length));
-      return { status: 201, body: await directMedia.announce(caller.project_id, target, body) };
+      const target = await locateFile(ctx, caller, path.slice(0, -suffix.length));
+      return { status: 201, body: await ctx.directMedia.announce(caller.project_id, target, body) };
     },
   });
 }
 
-function receiveUpload(directMedia: Services['directMedia']): Route {
+function receiveUpload(ctx: ServerCtx): Route {
   return route({
     operation: 'upload_bytes',
     method: 'PUT',
@@ -103,13 +98,13 @@ function receiveUpload(directMedia: Services['directMedia']): Route {
     responses: { 201: MediaObject },
     errors: ['body_too_large', 'digest_mismatch', 'media_quota', 'state_conflict', 'unavailable'],
     handle: async ({ params, body }) => {
-      const { path, object } = await directMedia.receive(params.token, body.stream);
+      const { path, object } = await ctx.directMedia.receive(params.token, body.stream);
       return { status: 201, body: showMedia(formatMediaReference(path), object) };
     },
   });
 }
 
-function completeUpload(directMedia: Services['directMedia']): Route {
+function completeUpload(ctx: ServerCtx): Route {
   return route({
     operation: 'complete_upload',
     method: 'POST',
@@ -122,7 +117,7 @@ function completeUpload(directMedia: Services['directMedia']): Route {
     responses: { 200: MediaObject },
     errors: ['upload_incomplete', 'digest_mismatch', 'unavailable'],
     handle: async ({ params }) => {
-      const { path, object } = await directMedia.complete(params.token);
+      const { path, object } = await ctx.directMedia.complete(params.token);
       return { status: 200, body: showMedia(formatMediaReference(path), object) };
     },
   });

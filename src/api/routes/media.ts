@@ -9,22 +9,15 @@ import { z } from 'zod';
 import { formatMediaReference, MediaObject, type MediaPath, parseMediaPath } from '../../contracts/media.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../../services/access/caller.ts';
-import type { Services } from '../../services/services.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import { requireJob } from '../../services/job-service.ts';
+import type { OpenMedia } from '../../services/media/media-library.ts';
 import { byteStream } from '../input.ts';
 import type { ApiConfig } from '../limits.ts';
 import { MediaFilePath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-type OpenFile = NonNullable<Awaited<ReturnType<Services['media']['open']>>>;
-
 export const mediaPrefix = '/v1/media/';
-
-interface FileFinder {
-  /** @throws AppError `not_found` when the project has no such job */
-  readonly locate: (caller: Caller, sentPath: string) => Promise<MediaPath>;
-  /** To be closed, or read. @throws AppError `not_found` when the job has no such file */
-  readonly open: (target: MediaPath) => Promise<OpenFile>;
-}
 
 function readPath(sentPath: string): MediaPath {
   const found = parseMediaPath(sentPath.slice(mediaPrefix.length));
@@ -35,19 +28,22 @@ function readPath(sentPath: string): MediaPath {
   );
 }
 
-export function createFileFinder({ jobs, media }: Pick<Services, 'jobs' | 'media'>): FileFinder {
-  return {
-    locate: async ({ project_id }, sentPath) => {
-      const target = readPath(sentPath);
-      if (await jobs.exists(project_id, target.job_id)) return target;
-      throw new AppError('not_found', `no job ${target.job_id}`);
-    },
-    open: async (target) => {
-      const file = await media.open(target);
-      if (file !== null) return file;
-      throw new AppError('not_found', `${formatMediaReference(target)} does not exist`);
-    },
-  };
+/** @throws AppError `not_found` when the project has no such job */
+export async function locateFile(
+  ctx: ServerCtx,
+  { project_id }: Pick<Caller, 'project_id'>,
+  sentPath: string,
+): Promise<MediaPath> {
+  const target = readPath(sentPath);
+  await requireJob(ctx, project_id, target.job_id);
+  return target;
+}
+
+/** To be closed, or read. @throws AppError `not_found` when the job has no such file */
+async function openFile({ media }: ServerCtx, target: MediaPath): Promise<OpenMedia> {
+  const file = await media.open(target);
+  if (file !== null) return file;
+  throw new AppError('not_found', `${formatMediaReference(target)} does not exist`);
 }
 
 export function showMedia(reference: string, file: Omit<MediaObject, 'reference'>): MediaObject {
@@ -78,7 +74,7 @@ function readRange(header: string | undefined, size: number): ByteRange | 'unsat
   return start >= size ? 'unsatisfiable' : { start, end };
 }
 
-type StoredFile = OpenFile['object'];
+type StoredFile = OpenMedia['object'];
 
 const path = `${mediaPrefix}{job_id}/{+file}`;
 
@@ -117,26 +113,11 @@ const NewFileHeaders = z.object({
     .meta({ description: 'Stores it only where there is none.' }),
 });
 
-interface MediaAccess {
-  readonly files: FileFinder;
-  readonly media: Services['media'];
-  readonly directMedia: Services['directMedia'];
+export function mediaRoutes(ctx: ServerCtx, config: ApiConfig): Route[] {
+  return [storeFile(ctx, config.MEDIA_LIMIT_BYTES), showFile(ctx), readFile(ctx), deleteFile(ctx)];
 }
 
-export function mediaRoutes(
-  { jobs, media, directMedia }: Pick<Services, 'jobs' | 'media' | 'directMedia'>,
-  config: ApiConfig,
-): Route[] {
-  const access: MediaAccess = { files: createFileFinder({ jobs, media }), media, directMedia };
-  return [
-    storeFile(access, config.MEDIA_LIMIT_BYTES),
-    showFile(access),
-    readFile(access),
-    deleteFile(access),
-  ];
-}
-
-function storeFile({ files, media }: MediaAccess, limitBytes: number): Route {
+function storeFile(ctx: ServerCtx, limitBytes: number): Route {
   return route({
     operation: 'store_file',
     method: 'PUT',
@@ -151,14 +132,14 @@ function storeFile({ files, media }: MediaAccess, limitBytes: number): Route {
     responses: { 200: MediaObject, 201: MediaObject },
     errors: ['body_too_large', 'media_quota', 'state_conflict', 'already_there'],
     handle: async ({ caller, path: sentPath, headers, body, requestHeaders }) => {
-      const target = await files.locate(caller, sentPath);
+      const target = await locateFile(ctx, caller, sentPath);
       const announced = Number(requestHeaders['content-length'] ?? 0);
       if (announced > limitBytes)
         throw new AppError('body_too_large', `the file has more than the allowed ${limitBytes} bytes`);
-      const isNew = !(await media.exists(target));
+      const isNew = !(await ctx.media.exists(target));
       const ifAbsent = headers['if-none-match'] !== undefined;
       const options = { contentType: body.contentType, limitBytes: announced || limitBytes, ifAbsent };
-      const file = await media.put(target, body.stream, options);
+      const file = await ctx.media.put(target, body.stream, options);
       return {
         status: isNew || ifAbsent ? 201 : 200,
         headers: { ETag: etagOf(file) },
@@ -168,7 +149,7 @@ function storeFile({ files, media }: MediaAccess, limitBytes: number): Route {
   });
 }
 
-function showFile({ files }: MediaAccess): Route {
+function showFile(ctx: ServerCtx): Route {
   return route({
     operation: 'head_file',
     method: 'HEAD',
@@ -180,7 +161,7 @@ function showFile({ files }: MediaAccess): Route {
     params: MediaFilePath,
     responses: { 200: 'empty' },
     handle: async ({ caller, path: sentPath }) => {
-      const { object, close } = await files.open(await files.locate(caller, sentPath));
+      const { object, close } = await openFile(ctx, await locateFile(ctx, caller, sentPath));
       await close();
       return { status: 200, headers: { ...headersOf(object), 'Content-Length': String(object.size) } };
     },
@@ -195,13 +176,13 @@ function chooseRange(file: StoredFile, headers: z.output<typeof ConditionalHeade
   throw new AppError('range_not_satisfiable', `${headers.range}; the file has ${file.size} bytes`);
 }
 
-async function answerUnchanged({ object, close }: OpenFile) {
+async function answerUnchanged({ object, close }: OpenMedia) {
   await close();
   return { status: 304 as const, headers: headersOf(object) };
 }
 
 /** Head and body are of the same opened file, whatever stands at its place when they are sent. */
-async function answerBytes({ object, read }: OpenFile, range: ByteRange | null) {
+async function answerBytes({ object, read }: OpenMedia, range: ByteRange | null) {
   if (range === null) {
     const whole = { ...headersOf(object), 'Content-Length': String(object.size) };
     return { status: 200 as const, headers: whole, body: await read() };
@@ -220,14 +201,14 @@ function isOfPage(headers: IncomingHttpHeaders): boolean {
   return headers['sec-fetch-site'] === 'same-origin';
 }
 
-async function answerElsewhere({ object, close }: OpenFile, address: string) {
+async function answerElsewhere({ object, close }: OpenMedia, address: string) {
   await close();
   const { ETag, 'Repr-Digest': digest, 'Last-Modified': modified } = headersOf(object);
   const facts = { ETag, 'Repr-Digest': digest, 'Last-Modified': modified };
   return { status: 307 as const, headers: { ...facts, Location: address, 'Cache-Control': 'no-store' } };
 }
 
-function readFile({ files, directMedia }: MediaAccess): Route {
+function readFile(ctx: ServerCtx): Route {
   return route({
     operation: 'read_file',
     method: 'GET',
@@ -242,13 +223,13 @@ function readFile({ files, directMedia }: MediaAccess): Route {
     responses: { 200: anyContent, 206: anyContent, 304: 'empty', 307: 'empty' },
     errors: ['range_not_satisfiable'],
     handle: async ({ caller, path: sentPath, query, headers, requestHeaders, setHeader }) => {
-      const target = await files.locate(caller, sentPath);
-      const file = await files.open(target);
+      const target = await locateFile(ctx, caller, sentPath);
+      const file = await openFile(ctx, target);
       const attachment = query.download === 'true' ? attachmentOf(sentPath) : undefined;
       try {
         if (isKnownToClient(file.object, headers['if-none-match'])) return await answerUnchanged(file);
         const range = chooseRange(file.object, headers);
-        const address = isOfPage(requestHeaders) ? null : await directMedia.redirect(target, attachment);
+        const address = isOfPage(requestHeaders) ? null : await ctx.directMedia.redirect(target, attachment);
         if (address !== null) return await answerElsewhere(file, address);
         if (attachment !== undefined) setHeader('Content-Disposition', attachment);
         return await answerBytes(file, range);
@@ -273,7 +254,7 @@ function attachmentOf(sentPath: string): string {
   return `attachment; filename="${decodeURIComponent(sentPath.slice(sentPath.lastIndexOf('/') + 1))}"`;
 }
 
-function deleteFile({ files, media }: MediaAccess): Route {
+function deleteFile(ctx: ServerCtx): Route {
   return route({
     operation: 'delete_file',
     method: 'DELETE',
@@ -285,8 +266,8 @@ function deleteFile({ files, media }: MediaAccess): Route {
     params: MediaFilePath,
     responses: { 204: 'empty' },
     handle: async ({ caller, path: sentPath }) => {
-      const target = await files.locate(caller, sentPath);
-      if (await media.delete(target)) return { status: 204 };
+      const target = await locateFile(ctx, caller, sentPath);
+      if (await ctx.media.delete(target)) return { status: 204 };
       throw new AppError('not_found', `${formatMediaReference(target)} does not exist`);
     },
   });

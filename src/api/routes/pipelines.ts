@@ -17,28 +17,38 @@ import { analyseDefinition } from '../../core/definition/compile.ts';
 import { describeStep, type StepKind, stepKindOf } from '../../core/definition/step-settings.ts';
 import { drawGraph, type GraphNode } from '../../core/graph/svg.ts';
 import { showGraph } from '../../definitions/definition-graph.ts';
+import type { Caller } from '../../services/access/caller.ts';
 import type { ServerCtx } from '../../services/context.ts';
+import {
+  getPipeline,
+  getPipelineVersion,
+  listPipelineAliases,
+  listPipelinesPage,
+  listVersionsPage,
+  setPipelineAlias,
+  submitPipeline,
+  validatePipeline,
+} from '../../services/pipelines/pipeline-service.ts';
 import { planDefinition, planPipeline } from '../../services/plans/plan-service.ts';
-import type { Services } from '../../services/services.ts';
 import { definitionText, json, optionalJson } from '../input.ts';
-import { type ApiConfig, findJobFault } from '../limits.ts';
+import { type ApiConfig, requireSmallJob } from '../limits.ts';
 import { AliasPath, PipelinePath, VersionPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-export function pipelineRoutes(services: Pick<Services, 'pipelines' | 'aliases'>): Route[] {
+export function pipelineRoutes(ctx: ServerCtx): Route[] {
   return [
-    storePipeline(services),
-    validatePipeline(services),
-    listPipelines(services),
-    showPipeline(services),
-    listVersions(services),
-    showVersion(services),
-    listAliases(services),
-    setAlias(services),
+    storePipelineRoute(ctx),
+    validatePipelineRoute(ctx),
+    listPipelinesRoute(ctx),
+    showPipelineRoute(ctx),
+    listVersionsRoute(ctx),
+    showVersionRoute(ctx),
+    listAliasesRoute(ctx),
+    setAliasRoute(ctx),
   ];
 }
 
-function storePipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
+function storePipelineRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'store_pipeline',
     method: 'POST',
@@ -53,13 +63,13 @@ function storePipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
     responses: { 200: PipelineSubmitted, 201: PipelineSubmitted },
     errors: ['definition_invalid', 'version_conflict'],
     handle: async ({ caller, body }) => {
-      const { answer, created } = await pipelines.submit(caller.project_id, body);
+      const { answer, created } = await submitPipeline(ctx, caller.project_id, body);
       return { status: created ? 201 : 200, body: answer };
     },
   });
 }
 
-function validatePipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
+function validatePipelineRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'validate_pipeline',
     method: 'POST',
@@ -77,12 +87,15 @@ function validatePipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
     responses: { 200: Validation },
     handle: async ({ caller, query, body }) => ({
       status: 200,
-      body: await pipelines.validate(caller.project_id, body, { strict: query.strict === 'true' }),
+      body: await validatePipeline(ctx, caller.project_id, {
+        source: body,
+        strict: query.strict === 'true',
+      }),
     }),
   });
 }
 
-function listPipelines({ pipelines }: Pick<Services, 'pipelines'>): Route {
+function listPipelinesRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'list_pipelines',
     method: 'GET',
@@ -95,12 +108,12 @@ function listPipelines({ pipelines }: Pick<Services, 'pipelines'>): Route {
     responses: { 200: PipelineList },
     handle: async ({ caller, query }) => ({
       status: 200,
-      body: await pipelines.list(caller.project_id, query),
+      body: await listPipelinesPage(ctx, caller.project_id, query),
     }),
   });
 }
 
-function showPipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
+function showPipelineRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'get_pipeline',
     method: 'GET',
@@ -113,12 +126,12 @@ function showPipeline({ pipelines }: Pick<Services, 'pipelines'>): Route {
     responses: { 200: PipelineVersion },
     handle: async ({ caller, params }) => ({
       status: 200,
-      body: await pipelines.get(caller.project_id, params.name),
+      body: await getPipeline(ctx, caller.project_id, params.name),
     }),
   });
 }
 
-function listVersions({ pipelines }: Pick<Services, 'pipelines'>): Route {
+function listVersionsRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'list_pipeline_versions',
     method: 'GET',
@@ -132,12 +145,16 @@ function listVersions({ pipelines }: Pick<Services, 'pipelines'>): Route {
     responses: { 200: PipelineVersionList },
     handle: async ({ caller, params, query }) => ({
       status: 200,
-      body: await pipelines.versions(caller.project_id, params.name, query),
+      body: await listVersionsPage(ctx, { project_id: caller.project_id, pipeline: params.name }, query),
     }),
   });
 }
 
-function showVersion({ pipelines }: Pick<Services, 'pipelines'>): Route {
+function versionKey({ project_id }: Pick<Caller, 'project_id'>, path: z.output<typeof VersionPath>) {
+  return { project_id, pipeline: path.name, version: path.version };
+}
+
+function showVersionRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'get_pipeline_version',
     method: 'GET',
@@ -150,12 +167,12 @@ function showVersion({ pipelines }: Pick<Services, 'pipelines'>): Route {
     responses: { 200: PipelineVersion },
     handle: async ({ caller, params }) => ({
       status: 200,
-      body: await pipelines.getVersion(caller.project_id, params.name, params.version),
+      body: await getPipelineVersion(ctx, versionKey(caller, params)),
     }),
   });
 }
 
-function listAliases({ aliases }: Pick<Services, 'aliases'>): Route {
+function listAliasesRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'list_aliases',
     method: 'GET',
@@ -168,12 +185,12 @@ function listAliases({ aliases }: Pick<Services, 'aliases'>): Route {
     responses: { 200: AliasList },
     handle: async ({ caller, params }) => ({
       status: 200,
-      body: await aliases.list(caller.project_id, params.name),
+      body: await listPipelineAliases(ctx, caller.project_id, params.name),
     }),
   });
 }
 
-function setAlias({ aliases }: Pick<Services, 'aliases'>): Route {
+function setAliasRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'set_alias',
     method: 'PUT',
@@ -188,7 +205,10 @@ function setAlias({ aliases }: Pick<Services, 'aliases'>): Route {
     responses: { 200: Alias },
     handle: async ({ caller, params, body }) => {
       const key = { project_id: caller.project_id, pipeline: params.name, version: body.version };
-      return { status: 200, body: await aliases.set(key, params.alias, caller.key_id) };
+      return {
+        status: 200,
+        body: await setPipelineAlias(ctx, key, { alias: params.alias, actor: caller.key_id }),
+      };
     },
   });
 }
@@ -217,7 +237,7 @@ function draw(definition: PipelineDefinition): string {
   );
 }
 
-export function graphRoutes({ pipelines }: Pick<Services, 'pipelines'>): Route[] {
+export function graphRoutes(ctx: ServerCtx): Route[] {
   return [
     route({
       operation: 'draw_pipeline',
@@ -230,7 +250,7 @@ export function graphRoutes({ pipelines }: Pick<Services, 'pipelines'>): Route[]
       params: PipelinePath,
       responses: { 200: { content: 'image/svg+xml' } },
       handle: async ({ caller, params }) => {
-        const { definition } = await pipelines.get(caller.project_id, params.name);
+        const { definition } = await getPipeline(ctx, caller.project_id, params.name);
         return { status: 200, headers, body: draw(definition) };
       },
     }),
@@ -245,7 +265,7 @@ export function graphRoutes({ pipelines }: Pick<Services, 'pipelines'>): Route[]
       params: VersionPath,
       responses: { 200: { content: 'image/svg+xml' } },
       handle: async ({ caller, params }) => {
-        const { definition } = await pipelines.getVersion(caller.project_id, params.name, params.version);
+        const { definition } = await getPipelineVersion(ctx, versionKey(caller, params));
         return { status: 200, headers, body: draw(definition) };
       },
     }),
@@ -294,9 +314,7 @@ function planGiven(ctx: ServerCtx, config: ApiConfig): Route {
     responses: { 200: Plan },
     errors: ['definition_invalid', 'not_found', 'job_invalid', 'media_unknown'],
     handle: async ({ caller, body, bytes }) => {
-      const isLarge = bytes.length > config.BODY_LIMIT_BYTES;
-      const fault = isLarge ? findJobFault(body.job, config.BODY_LIMIT_BYTES) : null;
-      if (fault !== null) throw fault;
+      requireSmallJob(body.job, bytes, config);
       return { status: 200, body: await planDefinition(ctx, caller, body) };
     },
   });

@@ -1,27 +1,30 @@
 /** What people do to a run: stop it, hold it, give it money, repeat it. */
-import { CancelRequest, RerunPreview, RerunRequest, Run, RunBudgetRequest } from '../../contracts/run.ts';
-import type { Services } from '../../services/services.ts';
+import { Run } from '../../contracts/run.ts';
+import { CancelRequest, RerunPreview, RerunRequest, RunBudgetRequest } from '../../contracts/run-control.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import { cancelRun, pauseRun, resumeRun, setRunBudget } from '../../services/runs/control.ts';
+import { previewRerun, rerunRun } from '../../services/runs/rerun.ts';
 import { json, optionalJson } from '../input.ts';
 import { KeyHeaders, markReplayed, RunPath, readIdempotency } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-type Runs = Pick<Services, 'runs'>;
-
-export function runControlRoutes(services: Runs): Route[] {
+export function runControlRoutes(ctx: ServerCtx): Route[] {
   return [
-    cancelRun(services),
-    holdRun(services, 'pause', {
+    cancelRunRoute(ctx),
+    holdRun(ctx, 'pause', {
       summary: 'Let nothing new of a run start',
       description: 'What runs goes on to its end. Repeated, it changes nothing.',
     }),
-    holdRun(services, 'resume', { summary: 'Let a paused run go on' }),
-    repeatRun(services),
-    setRunBudget(services),
+    holdRun(ctx, 'resume', { summary: 'Let a paused run go on' }),
+    repeatRun(ctx),
+    setRunBudgetRoute(ctx),
   ];
 }
 
+const holds = { pause: pauseRun, resume: resumeRun };
+
 function holdRun(
-  { runs }: Runs,
+  ctx: ServerCtx,
   act: 'pause' | 'resume',
   about: { readonly summary: string; readonly description?: string },
 ): Route {
@@ -38,12 +41,12 @@ function holdRun(
     errors: ['state_conflict'],
     handle: async ({ caller, params }) => ({
       status: 202,
-      body: await runs[act]({ project_id: caller.project_id, run_id: params.id }),
+      body: await holds[act](ctx, { project_id: caller.project_id, run_id: params.id }),
     }),
   });
 }
 
-function cancelRun({ runs }: Runs): Route {
+function cancelRunRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'cancel_run',
     method: 'POST',
@@ -60,12 +63,12 @@ function cancelRun({ runs }: Runs): Route {
     errors: ['state_conflict'],
     handle: async ({ caller, params, body }) => ({
       status: 202,
-      body: await runs.cancel({ project_id: caller.project_id, run_id: params.id }, body),
+      body: await cancelRun(ctx, { project_id: caller.project_id, run_id: params.id }, body),
     }),
   });
 }
 
-function repeatRun({ runs }: Runs): Route {
+function repeatRun(ctx: ServerCtx): Route {
   return route({
     operation: 'rerun_run',
     method: 'POST',
@@ -94,8 +97,8 @@ function repeatRun({ runs }: Runs): Route {
     handle: async ({ caller, params, headers, body, bytes }) => {
       const idempotency = readIdempotency(headers, bytes);
       const order = { project_id: caller.project_id, run_id: params.id, request: body, idempotency };
-      if (body.preview === true) return { status: 200, body: await runs.preview(order) };
-      const { run, replayed } = await runs.rerun(order);
+      if (body.preview === true) return { status: 200, body: await previewRerun(ctx, order) };
+      const { run, replayed } = await rerunRun(ctx, order);
       return {
         status: 202,
         headers: { Location: `/v1/runs/${run.run_id}`, ...markReplayed(replayed) },
@@ -105,7 +108,7 @@ function repeatRun({ runs }: Runs): Route {
   });
 }
 
-function setRunBudget({ runs }: Runs): Route {
+function setRunBudgetRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'set_run_budget',
     method: 'POST',
@@ -122,7 +125,8 @@ function setRunBudget({ runs }: Runs): Route {
     errors: ['state_conflict'],
     handle: async ({ caller, params, body }) => {
       const key = { project_id: caller.project_id, run_id: params.id };
-      return { status: 200, body: await runs.setBudget(key, body.budget_ceiling_usd, caller.key_id) };
+      const change = { ceilingUsd: body.budget_ceiling_usd, by: caller.key_id };
+      return { status: 200, body: await setRunBudget(ctx, key, change) };
     },
   });
 }

@@ -1,31 +1,24 @@
 /** Runs: submitting and reading them; a run as pictures show it, and many runs in time. */
 import { z } from 'zod';
-import { mostItems } from '../../contracts/bounds.ts';
-import { Instant, ListQuery, PipelineName } from '../../contracts/primitives.ts';
-import {
-  Awaiting,
-  BulkAnswer,
-  BulkRequest,
-  LabelFilter,
-  Run,
-  RunList,
-  RunRequest,
-  RunState,
-  RunStepList,
-  StepDetail,
-  StepState,
-  terminalRunStates,
-} from '../../contracts/run.ts';
+import { ListQuery } from '../../contracts/primitives.ts';
+import { Run, RunList, RunRequest, RunStepList, StepDetail, terminalRunStates } from '../../contracts/run.ts';
+import { BulkAnswer, BulkRequest } from '../../contracts/run-control.ts';
 import { RunGraph, RunsSummary, RunsSummaryQuery, RunTimeline } from '../../contracts/run-picture.ts';
-import type { Services } from '../../services/services.ts';
+import { ItemQuery, RunQuery, StepQuery } from '../../contracts/run-query.ts';
+import type { Caller } from '../../services/access/caller.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import { readRunGraph, readRunsSummary, readTimeline } from '../../services/runs/pictures.ts';
+import { getRun, listRunsPage, waitForEnd } from '../../services/runs/run-reading.ts';
+import { getStep, listItems } from '../../services/runs/step-pages.ts';
+import { submitRun, submitRuns } from '../../services/runs/submission.ts';
 import { toProblem } from '../answer.ts';
 import { json } from '../input.ts';
-import { type ApiConfig, findJobFault, httpLimits } from '../limits.ts';
+import { type ApiConfig, findJobFault, httpLimits, requireSmallJob } from '../limits.ts';
 import { KeyHeaders, markReplayed, RunPath, readIdempotency, StepPath } from '../parameters.ts';
 import { type AnswerHeaders, type Route, route } from '../route.ts';
 
 /** A run as pictures show it, and many runs in time. */
-export function runPictureRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
+export function runPictureRoutes(ctx: ServerCtx): Route[] {
   return [
     route({
       operation: 'get_run_graph',
@@ -39,7 +32,7 @@ export function runPictureRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
       responses: { 200: RunGraph },
       handle: async ({ caller, params }) => ({
         status: 200,
-        body: await runs.graph({ project_id: caller.project_id, run_id: params.id }),
+        body: await readRunGraph(ctx, { project_id: caller.project_id, run_id: params.id }),
       }),
     }),
     route({
@@ -57,14 +50,14 @@ export function runPictureRoutes({ runs }: Pick<Services, 'runs'>): Route[] {
       responses: { 200: RunTimeline },
       handle: async ({ caller, params, query }) => ({
         status: 200,
-        body: await runs.timeline({ project_id: caller.project_id, run_id: params.id }, query.cursor),
+        body: await readTimeline(ctx, { project_id: caller.project_id, run_id: params.id }, query.cursor),
       }),
     }),
   ];
 }
 
 /** Before the route of one run, whose id it would be. */
-function runsSummaryRoute({ runs }: Pick<Services, 'runs'>): Route {
+function runsSummaryRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'get_runs_summary',
     method: 'GET',
@@ -79,7 +72,7 @@ function runsSummaryRoute({ runs }: Pick<Services, 'runs'>): Route {
     responses: { 200: RunsSummary },
     handle: async ({ caller, query }) => ({
       status: 200,
-      body: await runs.summary(caller.project_id, query),
+      body: await readRunsSummary(ctx, caller.project_id, query),
     }),
   });
 }
@@ -96,45 +89,23 @@ const SubmitHeaders = KeyHeaders.extend({
   }),
 });
 
-const RunQuery = ListQuery.extend({
-  pipeline: PipelineName.optional(),
-  state: RunState.optional(),
-  awaiting: Awaiting.optional().meta({
-    description: 'What one of its steps, or of the runs below it, waits for.',
-  }),
-  q: z.string().min(1).max(128).optional().meta({
-    description: "Part of the pipeline's name or of a label as `name=value`, or the begin of the run's id",
-  }),
-  label: LabelFilter.optional(),
-  since: Instant.optional(),
-  until: Instant.optional(),
-  parent: z
-    .literal('none')
-    .optional()
-    .meta({ description: 'none: only runs that no step of another one has started' }),
-}).strict();
+function stepAddress({ project_id }: Pick<Caller, 'project_id'>, { id, step }: z.output<typeof StepPath>) {
+  return { project_id, run_id: id, step_id: step };
+}
 
-const StepQuery = ListQuery.extend({
-  item: z.coerce.number().int().min(0).max(mostItems).default(0).meta({
-    description: 'From 1 on; 0 is the step as a whole.',
-  }),
-}).strict();
-
-const ItemQuery = ListQuery.extend({ state: StepState.optional() }).strict();
-
-export function runRoutes(services: Pick<Services, 'runs'>, config: ApiConfig): Route[] {
+export function runRoutes(ctx: ServerCtx, config: ApiConfig): Route[] {
   return [
-    submitRun(services, config),
-    submitRuns(services, config),
-    listRuns(services),
-    runsSummaryRoute(services),
-    showRun(services),
-    showStep(services),
-    listItems(services),
+    submitRunRoute(ctx, config),
+    submitRunsRoute(ctx, config),
+    listRunsRoute(ctx),
+    runsSummaryRoute(ctx),
+    showRunRoute(ctx),
+    showStepRoute(ctx),
+    listItemsRoute(ctx),
   ];
 }
 
-function submitRun({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route {
+function submitRunRoute(ctx: ServerCtx, config: ApiConfig): Route {
   return route({
     operation: 'start_run',
     method: 'POST',
@@ -158,29 +129,22 @@ function submitRun({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route {
       'not_found',
     ],
     handle: async ({ caller, headers, body, bytes, signal }) => {
-      const isLarge = bytes.length > config.BODY_LIMIT_BYTES;
-      const fault = isLarge ? findJobFault(body.job, config.BODY_LIMIT_BYTES) : null;
-      if (fault !== null) throw fault;
-      const idempotency = readIdempotency(headers, bytes);
-      const { run, replayed } = await runs.submit(caller.project_id, body, idempotency);
+      requireSmallJob(body.job, bytes, config);
+      const { project_id } = caller;
+      const order = { projectId: project_id, request: body, idempotency: readIdempotency(headers, bytes) };
+      const { run, replayed } = await submitRun(ctx, order);
       const answered: AnswerHeaders = { Location: `/v1/runs/${run.run_id}`, ...markReplayed(replayed) };
       const seconds = readWait(headers.prefer, httpLimits.waitSeconds);
       if (seconds === null) return { status: 202, headers: answered, body: run };
-      const waited = await runs.waitForEnd(
-        { project_id: caller.project_id, run_id: run.run_id },
-        seconds * 1_000,
-        signal,
-      );
-      return {
-        status: terminalRunStates.has(waited.state) ? 200 : 202,
-        headers: { ...answered, 'Preference-Applied': `wait=${seconds}` },
-        body: waited,
-      };
+      const wait = { timeoutMs: seconds * 1_000, signal };
+      const waited = await waitForEnd(ctx, { project_id, run_id: run.run_id }, wait);
+      const status = terminalRunStates.has(waited.state) ? 200 : 202;
+      return { status, headers: { ...answered, 'Preference-Applied': `wait=${seconds}` }, body: waited };
     },
   });
 }
 
-function submitRuns({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route {
+function submitRunsRoute(ctx: ServerCtx, config: ApiConfig): Route {
   return route({
     operation: 'start_runs',
     method: 'POST',
@@ -198,7 +162,7 @@ function submitRuns({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route 
     errors: ['idempotency_key_reuse', 'idempotency_in_progress'],
     handle: async ({ caller, headers, body, bytes, path, request_id }) => {
       const place = { instance: path, request_id };
-      const { answer, replayed } = await runs.submitAll({
+      const { answer, replayed } = await submitRuns(ctx, {
         projectId: caller.project_id,
         requests: body.runs.map((request) => findJobFault(request.job, config.BODY_LIMIT_BYTES) ?? request),
         idempotency: readIdempotency(headers, bytes),
@@ -209,7 +173,7 @@ function submitRuns({ runs }: Pick<Services, 'runs'>, config: ApiConfig): Route 
   });
 }
 
-function listRuns({ runs }: Pick<Services, 'runs'>): Route {
+function listRunsRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'list_runs',
     method: 'GET',
@@ -221,11 +185,14 @@ function listRuns({ runs }: Pick<Services, 'runs'>): Route {
     opens: 'history',
     query: RunQuery,
     responses: { 200: RunList },
-    handle: async ({ caller, query }) => ({ status: 200, body: await runs.list(caller.project_id, query) }),
+    handle: async ({ caller, query }) => ({
+      status: 200,
+      body: await listRunsPage(ctx, caller.project_id, query),
+    }),
   });
 }
 
-function showRun({ runs }: Pick<Services, 'runs'>): Route {
+function showRunRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'get_run',
     method: 'GET',
@@ -238,12 +205,12 @@ function showRun({ runs }: Pick<Services, 'runs'>): Route {
     responses: { 200: Run },
     handle: async ({ caller, params }) => ({
       status: 200,
-      body: await runs.get(caller.project_id, params.id),
+      body: await getRun(ctx, { project_id: caller.project_id, run_id: params.id }),
     }),
   });
 }
 
-function showStep({ runs }: Pick<Services, 'runs'>): Route {
+function showStepRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'get_step',
     method: 'GET',
@@ -259,12 +226,12 @@ function showStep({ runs }: Pick<Services, 'runs'>): Route {
     responses: { 200: StepDetail },
     handle: async ({ caller, params, query }) => ({
       status: 200,
-      body: await runs.getStep({ project_id: caller.project_id, run_id: params.id }, params.step, query),
+      body: await getStep(ctx, stepAddress(caller, params), query),
     }),
   });
 }
 
-function listItems({ runs }: Pick<Services, 'runs'>): Route {
+function listItemsRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'list_items',
     method: 'GET',
@@ -278,7 +245,7 @@ function listItems({ runs }: Pick<Services, 'runs'>): Route {
     responses: { 200: RunStepList },
     handle: async ({ caller, params, query }) => ({
       status: 200,
-      body: await runs.listItems({ project_id: caller.project_id, run_id: params.id }, params.step, query),
+      body: await listItems(ctx, stepAddress(caller, params), query),
     }),
   });
 }

@@ -1,26 +1,33 @@
 import { ListQuery } from '../../contracts/primitives.ts';
 import { Schedule, ScheduleList, ScheduleRequest } from '../../contracts/schedule.ts';
-import type { Services } from '../../services/services.ts';
+import type { ServerCtx } from '../../services/context.ts';
+import {
+  createSchedule,
+  getSchedule,
+  listSchedulesPage,
+  removeSchedule,
+  replaceSchedule,
+  setSchedulePaused,
+  triggerSchedule,
+} from '../../services/schedules/schedule-service.ts';
 import { json } from '../input.ts';
 import { SchedulePath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-type Schedules = Pick<Services, 'schedules'>;
-
-export function scheduleRoutes(services: Schedules): Route[] {
+export function scheduleRoutes(ctx: ServerCtx): Route[] {
   return [
-    createSchedule(services),
-    listSchedules(services),
-    showSchedule(services),
-    replaceSchedule(services),
-    deleteSchedule(services),
-    switchSchedule(services, 'pause', 'Start nothing until it is resumed; repeated, it changes nothing'),
-    switchSchedule(services, 'resume', 'Start runs again; those of the pause are not made up for'),
-    triggerSchedule(services),
+    createScheduleRoute(ctx),
+    listSchedulesRoute(ctx),
+    showScheduleRoute(ctx),
+    replaceScheduleRoute(ctx),
+    deleteScheduleRoute(ctx),
+    switchSchedule(ctx, 'pause', 'Start nothing until it is resumed; repeated, it changes nothing'),
+    switchSchedule(ctx, 'resume', 'Start runs again; those of the pause are not made up for'),
+    triggerScheduleRoute(ctx),
   ];
 }
 
-function createSchedule({ schedules }: Schedules): Route {
+function createScheduleRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'create_schedule',
     method: 'POST',
@@ -35,7 +42,7 @@ function createSchedule({ schedules }: Schedules): Route {
     responses: { 201: Schedule },
     errors: ['request_invalid', 'job_invalid', 'media_unknown', 'state_conflict'],
     handle: async ({ caller, body }) => {
-      const schedule = await schedules.create(caller, body);
+      const schedule = await createSchedule(ctx, caller, body);
       return {
         status: 201,
         headers: { Location: `/v1/schedules/${schedule.schedule_id}` },
@@ -45,7 +52,7 @@ function createSchedule({ schedules }: Schedules): Route {
   });
 }
 
-function listSchedules({ schedules }: Schedules): Route {
+function listSchedulesRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'list_schedules',
     method: 'GET',
@@ -58,12 +65,12 @@ function listSchedules({ schedules }: Schedules): Route {
     responses: { 200: ScheduleList },
     handle: async ({ caller, query }) => ({
       status: 200,
-      body: await schedules.list(caller.project_id, query),
+      body: await listSchedulesPage(ctx, caller.project_id, query),
     }),
   });
 }
 
-function showSchedule({ schedules }: Schedules): Route {
+function showScheduleRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'get_schedule',
     method: 'GET',
@@ -76,12 +83,12 @@ function showSchedule({ schedules }: Schedules): Route {
     responses: { 200: Schedule },
     handle: async ({ caller, params }) => ({
       status: 200,
-      body: await schedules.get(caller.project_id, params.id),
+      body: await getSchedule(ctx, { project_id: caller.project_id, schedule_id: params.id }),
     }),
   });
 }
 
-function replaceSchedule({ schedules }: Schedules): Route {
+function replaceScheduleRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'replace_schedule',
     method: 'PUT',
@@ -96,12 +103,12 @@ function replaceSchedule({ schedules }: Schedules): Route {
     errors: ['request_invalid', 'job_invalid', 'media_unknown', 'state_conflict'],
     handle: async ({ caller, params, body }) => ({
       status: 200,
-      body: await schedules.replace(caller, params.id, body),
+      body: await replaceSchedule(ctx, { by: caller, schedule_id: params.id }, body),
     }),
   });
 }
 
-function deleteSchedule({ schedules }: Schedules): Route {
+function deleteScheduleRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'delete_schedule',
     method: 'DELETE',
@@ -113,13 +120,13 @@ function deleteSchedule({ schedules }: Schedules): Route {
     params: SchedulePath,
     responses: { 204: 'empty' },
     handle: async ({ caller, params }) => {
-      await schedules.remove(caller, params.id);
+      await removeSchedule(ctx, { by: caller, schedule_id: params.id });
       return { status: 204 };
     },
   });
 }
 
-function switchSchedule({ schedules }: Schedules, act: 'pause' | 'resume', summary: string): Route {
+function switchSchedule(ctx: ServerCtx, act: 'pause' | 'resume', summary: string): Route {
   return route({
     operation: `${act}_schedule`,
     method: 'POST',
@@ -132,12 +139,12 @@ function switchSchedule({ schedules }: Schedules, act: 'pause' | 'resume', summa
     responses: { 200: Schedule },
     handle: async ({ caller, params }) => ({
       status: 200,
-      body: await schedules[act](caller, params.id),
+      body: await setSchedulePaused(ctx, { by: caller, schedule_id: params.id }, act === 'pause'),
     }),
   });
 }
 
-function triggerSchedule({ schedules }: Schedules): Route {
+function triggerScheduleRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'trigger_schedule',
     method: 'POST',
@@ -152,7 +159,7 @@ function triggerSchedule({ schedules }: Schedules): Route {
     errors: ['state_conflict', 'unavailable'],
     handle: async ({ caller, params }) => ({
       status: 202,
-      body: await schedules.trigger(caller.project_id, params.id),
+      body: await triggerSchedule(ctx, { project_id: caller.project_id, schedule_id: params.id }),
     }),
   });
 }

@@ -1,6 +1,7 @@
 /** `run` and `rerun`: a new run of a file or a stored pipeline, or of what an earlier run did. */
 import { Priority } from '../../contracts/primitives.ts';
-import { BulkAnswer, RerunPreview, Run } from '../../contracts/run.ts';
+import { Run } from '../../contracts/run.ts';
+import { BulkAnswer, RerunPreview } from '../../contracts/run-control.ts';
 import { jsonBody, path } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
 import { oneOf, parsed, procedure, type Term } from '../command.ts';

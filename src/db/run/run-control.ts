@@ -5,7 +5,8 @@
  */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
-import type { CancelRequest, RunState, StepState } from '../../contracts/run.ts';
+import type { RunState, StepState } from '../../contracts/run.ts';
+import type { CancelRequest } from '../../contracts/run-control.ts';
 import type { Db } from '../connect.ts';
 
 export interface RunKey {

@@ -5,7 +5,8 @@
 import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Priority } from '../../contracts/primitives.ts';
-import type { CancelRequest, RunState } from '../../contracts/run.ts';
+import type { RunState } from '../../contracts/run.ts';
+import type { CancelRequest } from '../../contracts/run-control.ts';
 import { type Db, relaxed } from '../connect.ts';
 import { runPrepared } from '../statements.ts';
 

@@ -9,7 +9,8 @@
 import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { Awaiting, RunState, StepState } from '../../contracts/run.ts';
+import type { RunState, StepState } from '../../contracts/run.ts';
+import type { RunQuery } from '../../contracts/run-query.ts';
 import type { Db } from '../connect.ts';
 import { type RunRow, type RunStandingColumns, shownRunColumns } from './run-columns.ts';
 
@@ -49,21 +50,9 @@ export interface StepCountColumns {
   readonly step_counts: Readonly<Partial<Record<StepState, number>>>;
 }
 
-interface RunFilter {
-  readonly pipeline?: string | undefined;
-  readonly state?: RunState | undefined;
-  /** Only those under way of which a step waits for it. */
-  readonly awaiting?: Awaiting | undefined;
-  /** Part of the pipeline's name, of a label as `name=value`, or the begin of the id. */
-  readonly q?: string | undefined;
-  /** none: only those that no step has started. */
-  readonly parent?: 'none' | undefined;
-  readonly since?: string | undefined;
-  readonly until?: string | undefined;
-  readonly label?: readonly [string, string] | undefined;
+interface RunFilter extends Omit<RunQuery, 'cursor'> {
   /** The last run of the page before. */
   readonly after?: string | undefined;
-  readonly limit: number;
 }
 
 const columns = `${shownRunColumns.map((column) => `r.${column}`).join(', ')},

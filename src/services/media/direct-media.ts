@@ -12,7 +12,6 @@ import {
   type UploadRequest,
   type UploadTicket,
 } from '../../contracts/media.ts';
-import type { Db } from '../../db/connect.ts';
 import {
   announceUpload,
   dropUploads,
@@ -23,8 +22,7 @@ import {
 } from '../../db/media.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { MediaLibrary } from './media-library.ts';
-import type { RequireRoom } from './quota.ts';
-import { announcedHours } from './quota.ts';
+import { announcedHours, type Quota, requireRoom } from './quota.ts';
 
 export interface DirectMedia {
   /** @throws AppError `body_too_large`, `media_quota` */
@@ -46,14 +44,12 @@ export interface StoredUpload {
   readonly object: DescribedObject;
 }
 
-export interface DirectMediaDependencies {
-  readonly db: Db;
+interface DirectMediaOptions extends Quota {
   readonly store: MediaStore;
   readonly library: Pick<MediaLibrary, 'put' | 'head' | 'delete'>;
   /** Whether clients reach the store themselves, where it has such a way. */
   readonly passesBy: boolean;
   readonly limitBytes: number;
-  readonly requireRoom: RequireRoom;
 }
 
 const partBytes = 16 * 1_048_576;
@@ -76,7 +72,7 @@ interface Announcement {
 }
 
 /** @returns what the client gets, and the store's name for an upload in parts */
-async function allow({ store, passesBy }: DirectMediaDependencies, { path, upload, token }: Announcement) {
+async function allow({ store, passesBy }: DirectMediaOptions, { path, upload, token }: Announcement) {
   const { size, sha256, content_type: contentType } = upload;
   const direct = passesBy ? store.direct : undefined;
   if (direct === undefined) {
@@ -105,7 +101,7 @@ function noUpload(): AppError {
   );
 }
 
-async function find({ db }: DirectMediaDependencies, token: string): Promise<FoundUpload> {
+async function find({ db }: DirectMediaOptions, token: string): Promise<FoundUpload> {
   const found = await findUpload(db, hashOf(token), announcedHours);
   if (found === null) throw noUpload();
   return found;
@@ -116,7 +112,7 @@ function pathOf({ job_id, file }: FoundUpload): MediaPath {
 }
 
 /** @returns the state that the parts make; null where there are none, or nobody knows of which state they were made */
-async function makeOfParts({ db, store }: DirectMediaDependencies, token: string, upload: FoundUpload) {
+async function makeOfParts({ db, store }: DirectMediaOptions, token: string, upload: FoundUpload) {
   if (upload.is_stored || upload.upload_id === null) return null;
   if (upload.etag !== null) return upload.etag;
   const etag = await store.direct?.completeParts(pathOf(upload), upload.upload_id, upload.size);
@@ -135,11 +131,11 @@ function notCome(path: MediaPath, seen: string | undefined, expected: string): A
 }
 
 /** S3 has checked the parts alone; what they make together is read once. */
-async function complete(dependencies: DirectMediaDependencies, token: string): Promise<StoredUpload> {
-  const { db, library } = dependencies;
-  const upload = await find(dependencies, token);
+async function complete(options: DirectMediaOptions, token: string): Promise<StoredUpload> {
+  const { db, library } = options;
+  const upload = await find(options, token);
   const path = pathOf(upload);
-  const made = await makeOfParts(dependencies, token, upload);
+  const made = await makeOfParts(options, token, upload);
   const object = await library.head(path);
   if (object?.sha256 === upload.sha256) {
     await endUpload(db, hashOf(token), { ...path, etag: object.etag });
@@ -152,38 +148,34 @@ async function complete(dependencies: DirectMediaDependencies, token: string): P
 }
 
 /** Of a file that has come: its upload writes no more, so that what replaced it since, past us too, stays. */
-async function answerAgain({ library }: DirectMediaDependencies, upload: FoundUpload): Promise<StoredUpload> {
+async function answerAgain({ library }: DirectMediaOptions, upload: FoundUpload): Promise<StoredUpload> {
   const path = pathOf(upload);
   const object = await library.head(path);
   if (object === null || object.etag !== upload.etag) throw noUpload();
   return { path, object };
 }
 
-async function receive(
-  dependencies: DirectMediaDependencies,
-  token: string,
-  body: Readable,
-): Promise<StoredUpload> {
-  const { db, library } = dependencies;
-  const upload = await find(dependencies, token);
+async function receive(options: DirectMediaOptions, token: string, body: Readable): Promise<StoredUpload> {
+  const { db, library } = options;
+  const upload = await find(options, token);
   const { size: limitBytes, sha256: expected, content_type: contentType } = upload;
   const path = pathOf(upload);
-  if (upload.is_stored) return answerAgain(dependencies, upload);
+  if (upload.is_stored) return answerAgain(options, upload);
   const object = await library.put(path, body, { contentType, limitBytes, expected });
   await endUpload(db, hashOf(token), { ...path, etag: object.etag });
   return { path, object };
 }
 
-export function createDirectMedia(dependencies: DirectMediaDependencies): DirectMedia {
-  const { db, store, requireRoom, limitBytes, passesBy } = dependencies;
+export function createDirectMedia(options: DirectMediaOptions): DirectMedia {
+  const { db, store, limitBytes, passesBy } = options;
   return {
     announce: async (projectId, path, upload) => {
       const { size, sha256, content_type } = upload;
       if (size > limitBytes)
         throw new AppError('body_too_large', `the file has ${size} bytes; at most ${limitBytes} are allowed`);
-      await requireRoom(path, size);
+      await requireRoom(options, path, size);
       const token = randomBytes(32).toString('base64url');
-      const { ticket, upload_id } = await allow(dependencies, { path, upload, token });
+      const { ticket, upload_id } = await allow(options, { path, upload, token });
       await announceUpload(db, projectId, {
         ...path,
         size,
@@ -194,8 +186,8 @@ export function createDirectMedia(dependencies: DirectMediaDependencies): Direct
       });
       return ticket;
     },
-    receive: (token, body) => receive(dependencies, token, body),
-    complete: (token) => complete(dependencies, token),
+    receive: (token, body) => receive(options, token, body),
+    complete: (token) => complete(options, token),
     redirect: async (path, attachment) =>
       passesBy && store.direct !== undefined
         ? store.direct.allowRead(path, attachment === undefined ? {} : { attachment })

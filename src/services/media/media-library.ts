@@ -14,11 +14,9 @@ import type {
 } from '../../clients/media/media-store.ts';
 import { formatMediaReference, type MediaPath } from '../../contracts/media.ts';
 import { joinFlight } from '../../core/pacing.ts';
-import type { Db } from '../../db/connect.ts';
 import { findFacts, forgetFacts, forgetJob, isAwaited, keepFacts, listFacts } from '../../db/media.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { RequireRoom } from './quota.ts';
-import { settleUploads } from './quota.ts';
+import { type Quota, requireRoom, settleUploads } from './quota.ts';
 
 export interface OpenMedia extends OpenObject {
   readonly object: DescribedObject;
@@ -60,17 +58,15 @@ export interface MediaLibrary {
   sweep(olderThanMs: number): Promise<number>;
 }
 
-export interface LibraryDependencies {
-  readonly db: Db;
+interface LibraryOptions extends Quota {
   readonly store: MediaStore;
-  readonly requireRoom: RequireRoom;
 }
 
 const mostKnown = 10_000;
 const headsAtOnce = 16;
 const mostListed = 1_000;
 
-interface Shelf extends LibraryDependencies {
+interface Shelf extends LibraryOptions {
   /** States of files whose row this process has written. */
   readonly known: LRUCache<string, string>;
   /** Digests that are being looked for, by path and etag. */
@@ -153,7 +149,7 @@ async function lookBeforeItGoes(shelf: Shelf, path: MediaPath): Promise<void> {
 
 async function put(shelf: Shelf, path: MediaPath, upload: PutOptions & { readonly body: Readable }) {
   const { body, ...options } = upload;
-  const room = await shelf.requireRoom(path, 0);
+  const room = await requireRoom(shelf, path, 0);
   const limitBytes = Math.min(options.limitBytes, room);
   await lookBeforeItGoes(shelf, path);
   const stored = await shelf.store
@@ -161,7 +157,7 @@ async function put(shelf: Shelf, path: MediaPath, upload: PutOptions & { readonl
     .catch(async (error: unknown) => {
       const isQuota =
         error instanceof AppError && error.code === 'body_too_large' && room < options.limitBytes;
-      if (isQuota) await shelf.requireRoom(path, room + 1);
+      if (isQuota) await requireRoom(shelf, path, room + 1);
       throw error;
     });
   return keepWritten(shelf, path, stored);
@@ -170,7 +166,7 @@ async function put(shelf: Shelf, path: MediaPath, upload: PutOptions & { readonl
 async function copy(shelf: Shelf, from: MediaPath, target: { to: MediaPath; sha256: string }) {
   const source = await shelf.store.head(from);
   if (source === null) return null;
-  await shelf.requireRoom(target.to, source.size);
+  await requireRoom(shelf, target.to, source.size);
   await lookBeforeItGoes(shelf, target.to);
   const copied = await shelf.store.copy(from, target.to, target.sha256);
   return copied === null ? null : keepWritten(shelf, target.to, copied);
@@ -217,10 +213,10 @@ async function list(shelf: Shelf, jobId: string): Promise<MediaList> {
   return { files: listed, hasMore };
 }
 
-export function createMediaLibrary(dependencies: LibraryDependencies): MediaLibrary {
-  const { db, store } = dependencies;
+export function createMediaLibrary(options: LibraryOptions): MediaLibrary {
+  const { db, store } = options;
   const shelf: Shelf = {
-    ...dependencies,
+    ...options,
     known: new LRUCache({ max: mostKnown }),
     finding: new Map(),
   };

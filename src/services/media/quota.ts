@@ -10,27 +10,27 @@ import type { Db } from '../../db/connect.ts';
 import { dropUploads, listOverdueUploads, type OverdueUpload, sumBytes } from '../../db/media.ts';
 import { AppError } from '../../errors/app-error.ts';
 
-/** @returns how many bytes the file may have. @throws AppError `media_quota` when those that it has are more */
-export type RequireRoom = (path: MediaPath, bytes: number) => Promise<number>;
-
-interface RoomDependencies {
+export interface Quota {
   readonly db: Db;
   /** Of a project's files together; 0 = any. */
   readonly bytesPerProject: number;
 }
 
-export function createRequireRoom({ db, bytesPerProject }: RoomDependencies): RequireRoom {
-  return async (path, bytes) => {
-    if (bytesPerProject === 0) return Number.POSITIVE_INFINITY;
-    const others = await sumBytes(db, path);
-    const room = bytesPerProject - others;
-    if (room >= 0 && bytes <= room) return room;
-    throw new AppError(
-      'media_quota',
-      `the other files of the project have ${others} bytes, and this one would have ${bytes} or more; it may have ${bytesPerProject} together`,
-      { details: { stored_bytes: others, file_bytes: bytes, allowed_bytes: bytesPerProject } },
-    );
-  };
+/** @returns how many bytes the file may have. @throws AppError `media_quota` when those that it has are more */
+export async function requireRoom(
+  { db, bytesPerProject }: Quota,
+  path: MediaPath,
+  bytes: number,
+): Promise<number> {
+  if (bytesPerProject === 0) return Number.POSITIVE_INFINITY;
+  const others = await sumBytes(db, path);
+  const room = bytesPerProject - others;
+  if (room >= 0 && bytes <= room) return room;
+  throw new AppError(
+    'media_quota',
+    `the other files of the project have ${others} bytes, and this one would have ${bytes} or more; it may have ${bytesPerProject} together`,
+    { details: { stored_bytes: others, file_bytes: bytes, allowed_bytes: bytesPerProject } },
+  );
 }
 
 /** No upload that was announced is good for longer. */

@@ -7,7 +7,7 @@
  */
 import semver from 'semver';
 import { deepestSubRun } from '../../contracts/bounds.ts';
-import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
+import type { Finding, PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import { createReferenceJudge } from '../../core/definition/checks/check-availability.ts';
 import type { CapabilityForm, DefinitionFacts, PipelineForm } from '../../core/definition/checks/finding.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
@@ -20,12 +20,9 @@ import {
   listVersionNames,
   type ReferencedRow,
 } from '../../db/pipeline.ts';
-import {
-  createInputForms,
-  type InputForms,
-  type VetSchema,
-  vetOwnSchemas,
-} from '../../definitions/input-forms.ts';
+import { createInputForms, type InputForms, vetOwnSchemas } from '../../definitions/input-forms.ts';
+import { createTextCache, type TextCache } from '../../definitions/text-cache.ts';
+import type { SchemaVetter } from '../../schemas/schema-vetter.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import { isWanted, pickPresentSpecs, type SpecTarget } from '../registry/specs.ts';
 
@@ -36,9 +33,12 @@ interface SpecDigests {
   readonly byCapability: Readonly<Record<string, string>>;
 }
 
-interface SpecSources {
+/** What definitions are checked with. */
+export interface CheckCtx {
   readonly db: Db;
   readonly fleet: Pick<FleetPoller, 'of'>;
+  readonly vetter: Pick<SchemaVetter, 'vet'>;
+  readonly checked: CheckedDefinitions;
 }
 
 /** Steps with the same are served by the same instances. */
@@ -46,7 +46,10 @@ function callOf({ capability, capability_version, tags = [] }: StepDefinition): 
   return JSON.stringify([capability, capability_version ?? null, tags]);
 }
 
-async function findSpecDigests({ db, fleet }: SpecSources, calls: Calls): Promise<SpecDigests> {
+async function findSpecDigests(
+  { db, fleet }: Pick<CheckCtx, 'db' | 'fleet'>,
+  calls: Calls,
+): Promise<SpecDigests> {
   const byCall = new Map<string, readonly string[]>();
   const absent = new Map<string, SpecTarget>();
   for (const [call, target] of calls) {
@@ -189,12 +192,6 @@ async function suggest(
   return { suggestion: near ?? `versions of ${name} are ${versions.slice(0, 5).join(', ')}` };
 }
 
-interface FactSources {
-  readonly db: Db;
-  readonly fleet: Pick<FleetPoller, 'of'>;
-  readonly vet: VetSchema;
-}
-
 /** What may have changed since a definition was checked, and what the rest is read by. */
 interface PresentFacts {
   /** The same text: the same findings. */
@@ -204,55 +201,61 @@ interface PresentFacts {
   readonly read: () => Promise<DefinitionFacts>;
 }
 
-interface FactGatherer {
-  gather(projectId: string, definition: PipelineDefinition): Promise<PresentFacts>;
-}
-
 /** What a definition makes one look up. */
 interface Asked {
   readonly names: readonly string[];
   readonly calls: Calls;
 }
 
-export function createFactGatherer({ db, fleet, vet }: FactSources): FactGatherer {
-  const forms: InputForms = createInputForms();
-  const known = new WeakMap<PipelineDefinition, Asked>();
+/** What this process remembers of definitions that it has checked. */
+export interface CheckedDefinitions {
+  readonly forms: InputForms;
+  readonly asked: WeakMap<PipelineDefinition, Asked>;
+  /** Of a run's check, by digest and by what was present. */
+  readonly findings: TextCache<readonly Finding[]>;
+}
 
-  const readAsked = (definition: PipelineDefinition): Asked => {
-    const before = known.get(definition);
-    if (before !== undefined) return before;
-    const names = [...new Set(definition.steps.flatMap(({ capability }) => capability ?? []))];
-    const asked = { names, calls: listCalls(definition) };
-    known.set(definition, asked);
-    return asked;
-  };
+export function createCheckedDefinitions(): CheckedDefinitions {
+  return { forms: createInputForms(), asked: new WeakMap(), findings: createTextCache() };
+}
 
+function readAsked({ asked }: CheckedDefinitions, definition: PipelineDefinition): Asked {
+  const before = asked.get(definition);
+  if (before !== undefined) return before;
+  const names = [...new Set(definition.steps.flatMap(({ capability }) => capability ?? []))];
+  const read = { names, calls: listCalls(definition) };
+  asked.set(definition, read);
+  return read;
+}
+
+export async function gatherFacts(
+  { db, fleet, vetter, checked }: CheckCtx,
+  projectId: string,
+  definition: PipelineDefinition,
+): Promise<PresentFacts> {
+  const { forms } = checked;
+  const { names, calls } = readAsked(checked, definition);
+  const digests = await findSpecDigests({ db, fleet }, calls);
+  const pipelines = await findPipelineForms({ db, forms }, projectId, definition);
+  const knownCapabilities = await findRegistered({ db, fleet }, names);
+  const unknown = names.filter((name) => !knownCapabilities.has(name));
   return {
-    gather: async (projectId, definition) => {
-      const { names, calls } = readAsked(definition);
-      const digests = await findSpecDigests({ db, fleet }, calls);
-      const pipelines = await findPipelineForms({ db, forms }, projectId, definition);
-      const knownCapabilities = await findRegistered({ db, fleet }, names);
-      const unknown = names.filter((name) => !knownCapabilities.has(name));
-      return {
-        key: JSON.stringify([[...digests.byCall.values()], pipelines.digests, unknown]),
-        specs: digests.byCapability,
-        knownCapabilities,
-        read: async () => ({
-          knownCapabilities,
-          strict: false,
-          specsOf: await readSpecForms({ db, forms }, digests),
-          pipelineOf: (reference) => pipelines.forms.get(reference),
-          schemaFaultOf: await vetOwnSchemas(vet, definition),
-        }),
-      };
-    },
+    key: JSON.stringify([[...digests.byCall.values()], pipelines.digests, unknown]),
+    specs: digests.byCapability,
+    knownCapabilities,
+    read: async () => ({
+      knownCapabilities,
+      strict: false,
+      specsOf: await readSpecForms({ db, forms }, digests),
+      pipelineOf: (reference) => pipelines.forms.get(reference),
+      schemaFaultOf: await vetOwnSchemas(vetter.vet, definition),
+    }),
   };
 }
 
 /** Memory tells of those that are there; whether one that it does not know has come just now, the database does. */
 async function findRegistered(
-  { db, fleet }: Pick<FactSources, 'db' | 'fleet'>,
+  { db, fleet }: Pick<CheckCtx, 'db' | 'fleet'>,
   names: readonly string[],
 ): Promise<ReadonlySet<string>> {
   const isRegistered = (name: string): boolean =>

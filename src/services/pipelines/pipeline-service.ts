@@ -38,7 +38,7 @@ import { detectFormat } from '../../definitions/source/source-node.ts';
 import { describeDifferences, digestDefinition, refuseFindings } from '../../definitions/submission.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
-import { type CheckTools, createDefinitionChecks } from './definition-checks.ts';
+import { type CheckCtx, gatherFacts } from './definition-facts.ts';
 
 /** Stores a definition by its content; storing an equal one again changes nothing. @returns its digest */
 export async function storeDefinition(db: Db, definition: PipelineDefinition): Promise<string> {
@@ -62,40 +62,51 @@ function toSummary({ created_at, ...row }: SummaryRow): PipelineSummary {
   };
 }
 
-/** What is stored, as users see it. */
-function createPipelineListings(db: Db) {
-  return {
-    list: async (projectId: string, { limit, cursor }: PageRequest) => {
-      const after = cursor === undefined ? null : decodeCursor(cursor);
-      const rows = await listPipelines(db, projectId, { after, limit: limit + 1 });
-      return toPage(rows, limit, { key: (row) => row.pipeline, item: toSummary });
-    },
+export async function listPipelinesPage(
+  { db }: Pick<CheckCtx, 'db'>,
+  projectId: string,
+  { limit, cursor }: PageRequest,
+) {
+  const after = cursor === undefined ? null : decodeCursor(cursor);
+  const rows = await listPipelines(db, projectId, { after, limit: limit + 1 });
+  return toPage(rows, limit, { key: (row) => row.pipeline, item: toSummary });
+}
 
-    /** The latest version. @throws AppError `not_found` */
-    get: async (projectId: string, pipeline: string): Promise<PipelineVersion> => {
-      const row = await findLatestVersion(db, { project_id: projectId, pipeline });
-      if (row === null) throw new AppError('not_found', `no pipeline ${pipeline}`);
-      return toVersion(row);
-    },
+/** The latest version. @throws AppError `not_found` */
+export async function getPipeline(
+  { db }: Pick<CheckCtx, 'db'>,
+  projectId: string,
+  pipeline: string,
+): Promise<PipelineVersion> {
+  const row = await findLatestVersion(db, { project_id: projectId, pipeline });
+  if (row === null) throw new AppError('not_found', `no pipeline ${pipeline}`);
+  return toVersion(row);
+}
 
-    /** @throws AppError `not_found` */
-    getVersion: async (projectId: string, pipeline: string, version: string): Promise<PipelineVersion> => {
-      const row = await findVersion(db, { project_id: projectId, pipeline, version });
-      if (row === null) throw new AppError('not_found', `no version ${version} of a pipeline ${pipeline}`);
-      return toVersion(row);
-    },
+/** @throws AppError `not_found` */
+export async function getPipelineVersion(
+  { db }: Pick<CheckCtx, 'db'>,
+  key: VersionKey,
+): Promise<PipelineVersion> {
+  const row = await findVersion(db, key);
+  if (row === null)
+    throw new AppError('not_found', `no version ${key.version} of a pipeline ${key.pipeline}`);
+  return toVersion(row);
+}
 
-    /** @throws AppError `not_found` when the pipeline has no version at all */
-    versions: async (projectId: string, pipeline: string, { limit, cursor }: PageRequest) => {
-      const after = cursor === undefined ? null : decodeCursor(cursor);
-      const rows = await listVersions(db, { project_id: projectId, pipeline }, { after, limit: limit + 1 });
-      if (rows.length === 0 && after === null) throw new AppError('not_found', `no pipeline ${pipeline}`);
-      return toPage(rows, limit, {
-        key: (row) => row.version,
-        item: ({ created_at, ...row }) => ({ ...row, created_at: created_at.toISOString() }),
-      });
-    },
-  };
+/** @throws AppError `not_found` when the pipeline has no version at all */
+export async function listVersionsPage(
+  { db }: Pick<CheckCtx, 'db'>,
+  { project_id, pipeline }: Omit<VersionKey, 'version'>,
+  { limit, cursor }: PageRequest,
+) {
+  const after = cursor === undefined ? null : decodeCursor(cursor);
+  const rows = await listVersions(db, { project_id, pipeline }, { after, limit: limit + 1 });
+  if (rows.length === 0 && after === null) throw new AppError('not_found', `no pipeline ${pipeline}`);
+  return toPage(rows, limit, {
+    key: (row) => row.version,
+    item: ({ created_at, ...row }) => ({ ...row, created_at: created_at.toISOString() }),
+  });
 }
 
 function toSource({ text, contentType }: DefinitionText): VersionSource {
@@ -112,61 +123,44 @@ function refuseChange(stored: VersionRow, definition: PipelineDefinition): AppEr
   );
 }
 
-/** @throws AppError `definition_invalid` with all findings, `version_conflict` with the differences */
-async function submitVersion(
-  db: Db,
+async function readText(
+  ctx: CheckCtx,
   projectId: string,
-  { definition, findings, source }: DefinitionReading & { readonly source: VersionSource },
+  { source, strict }: { readonly source: DefinitionText; readonly strict: boolean },
+): Promise<DefinitionReading> {
+  const { definition, finish } = openDefinition(source);
+  const present = definition === null ? null : await gatherFacts(ctx, projectId, definition);
+  return finish(present === null ? null : { ...(await present.read()), strict });
+}
+
+export async function validatePipeline(
+  ctx: CheckCtx,
+  projectId: string,
+  text: { readonly source: DefinitionText; readonly strict: boolean },
+): Promise<Validation> {
+  const { definition, findings, analysis } = await readText(ctx, projectId, text);
+  const graph = definition === null || analysis === null ? null : showGraph(definition, analysis);
+  return { valid: definition !== null, findings, graph };
+}
+
+/** @throws AppError `definition_invalid` with all findings, `version_conflict` with the differences */
+export async function submitPipeline(
+  ctx: CheckCtx,
+  projectId: string,
+  source: DefinitionText,
 ): Promise<{ answer: PipelineSubmitted; created: boolean }> {
+  const { db } = ctx;
+  const { definition, findings } = await readText(ctx, projectId, { source, strict: false });
   if (definition === null) throw refuseFindings(findings);
   const { pipeline, version } = definition;
   const key: VersionKey = { project_id: projectId, pipeline, version };
   const digest = await storeDefinition(db, definition);
-  const created = await insertVersion(db, key, { digest, source });
+  const created = await insertVersion(db, key, { digest, source: toSource(source) });
   const stored = created ? null : await findVersion(db, key);
   if (stored !== null && stored.digest !== digest) throw refuseChange(stored, definition);
   const warnings = findings.filter(({ severity }) => severity === 'warning');
   return { answer: { pipeline, version, digest, warnings }, created };
 }
-
-/** @param tools without them the database tells what is registered */
-export function createPipelineService(db: Db, tools: CheckTools = {}) {
-  const checks = createDefinitionChecks(db, tools);
-
-  const read = async (
-    projectId: string,
-    source: DefinitionText,
-    strict: boolean,
-  ): Promise<DefinitionReading> => {
-    const { definition, finish } = openDefinition(source);
-    const facts = definition === null ? null : await checks.readFacts(projectId, definition);
-    return finish(facts === null ? null : { ...facts, strict });
-  };
-
-  return {
-    ...createPipelineListings(db),
-
-    validate: async (
-      projectId: string,
-      source: DefinitionText,
-      { strict }: { strict: boolean },
-    ): Promise<Validation> => {
-      const { definition, findings, analysis } = await read(projectId, source, strict);
-      const graph = definition === null || analysis === null ? null : showGraph(definition, analysis);
-      return { valid: definition !== null, findings, graph };
-    },
-
-    check: checks.check,
-    checkForRun: checks.checkForRun,
-    requireSound: checks.requireSound,
-
-    /** @throws AppError `definition_invalid` with all findings, `version_conflict` with the differences */
-    submit: async (projectId: string, source: DefinitionText) =>
-      submitVersion(db, projectId, { ...(await read(projectId, source, false)), source: toSource(source) }),
-  };
-}
-
-export type PipelineService = ReturnType<typeof createPipelineService>;
 
 /** Aliases of pipeline versions: `production` means 1.4 today and 1.5 tomorrow. */
 function toAlias({ alias, version, updated_at }: AliasRow): Alias {
@@ -177,28 +171,29 @@ function toAlias({ alias, version, updated_at }: AliasRow): Alias {
   };
 }
 
-export function createAliasService(db: Db) {
-  return {
-    /** Repeated, it changes nothing but the audit log. @param actor the key @throws AppError `not_found` */
-    set: async (key: VersionKey, alias: string, actor: string): Promise<Alias> => {
-      return db.transaction(async (trx) => {
-        const row = await setAlias(trx, key, alias);
-        const { project_id, pipeline, version } = key;
-        if (row === undefined)
-          throw new AppError('not_found', `no version ${version} of a pipeline ${pipeline}`);
-        const subject = `${pipeline}@${alias}`;
-        await insertAudit(trx, { project_id, actor, action: 'alias.set', subject, data: { version } });
-        return toAlias(row);
-      });
-    },
-
-    /** @throws AppError `not_found` */
-    list: async (projectId: string, pipeline: string): Promise<{ items: Alias[] }> => {
-      const rows = await listAliases(db, { project_id: projectId, pipeline });
-      if (rows.length === 0) throw new AppError('not_found', `no pipeline ${pipeline}`);
-      return { items: rows.map(toAlias) };
-    },
-  };
+/** Repeated, it changes nothing but the audit log. @throws AppError `not_found` */
+export async function setPipelineAlias(
+  { db }: Pick<CheckCtx, 'db'>,
+  key: VersionKey,
+  { alias, actor }: { readonly alias: string; readonly actor: string },
+): Promise<Alias> {
+  return db.transaction(async (trx) => {
+    const row = await setAlias(trx, key, alias);
+    const { project_id, pipeline, version } = key;
+    if (row === undefined) throw new AppError('not_found', `no version ${version} of a pipeline ${pipeline}`);
+    const subject = `${pipeline}@${alias}`;
+    await insertAudit(trx, { project_id, actor, action: 'alias.set', subject, data: { version } });
+    return toAlias(row);
+  });
 }
 
-export type AliasService = ReturnType<typeof createAliasService>;
+/** @throws AppError `not_found` */
+export async function listPipelineAliases(
+  { db }: Pick<CheckCtx, 'db'>,
+  projectId: string,
+  pipeline: string,
+): Promise<{ items: Alias[] }> {
+  const rows = await listAliases(db, { project_id: projectId, pipeline });
+  if (rows.length === 0) throw new AppError('not_found', `no pipeline ${pipeline}`);
+  return { items: rows.map(toAlias) };
+}

@@ -19,7 +19,8 @@ import { likelyCost, lowestCeiling } from '../../core/routing/estimate.ts';
 import { findPriceRange, type Headroom } from '../../core/routing/price-range.ts';
 import type { RouteConstraints } from '../../core/routing/types.ts';
 import type { FindKept } from '../cache/cache-service.ts';
-import type { ServerCtx } from '../context.ts';
+import type { Ctx } from '../context.ts';
+import type { CheckCtx } from '../pipelines/definition-facts.ts';
 import {
   type ChoicePreview,
   findRefusals,
@@ -90,10 +91,7 @@ export interface PlanContext {
 }
 
 /** The part of the server's context that plans read. */
-export type PlanCtx = Pick<
-  ServerCtx,
-  'db' | 'fleet' | 'validator' | 'media' | 'ownMedia' | 'definitions' | 'pipelines'
->;
+export type PlanCtx = CheckCtx & Pick<Ctx, 'fleet' | 'validator' | 'media' | 'ownMedia' | 'definitions'>;
 
 export interface PlannedUnit {
   readonly step: CompiledStep;

@@ -21,8 +21,9 @@ import type { Caller } from '../access/caller.ts';
 import { createFindKept } from '../cache/cache-service.ts';
 import { newId } from '../ids.ts';
 import { bindJobMedia } from '../jobs.ts';
+import { checkForPlan } from '../pipelines/definition-checks.ts';
 import type { KnownDefinition } from '../runs/definitions.ts';
-import { createDecideDispatch, requireOwnMedia } from '../runs/preparation.ts';
+import { decideDispatch, requireOwnMedia } from '../runs/preparation.ts';
 import { type PlanContext, type PlanCtx, type RunForecast, type RunTask, showCost } from './forecast.ts';
 import { forecastRun } from './run-forecast.ts';
 
@@ -147,7 +148,7 @@ async function makePlan(
   const context = await openPlan(ctx, projectId, headroom);
   const forecast = await forecastRun(context, task);
   const checks = await readChecks(ctx, projectId, known.definition, context.registered);
-  const dispatch = createDecideDispatch(ctx.fleet)(known.openRoutes);
+  const dispatch = decideDispatch(ctx, known.openRoutes);
   return showPlan({ context, task, forecast, headroom, dispatch, checks });
 }
 
@@ -173,14 +174,14 @@ async function openPlan(ctx: PlanCtx, projectId: string, headroom: Headroom): Pr
 
 /** A run does not start while one of its capabilities is not there and no step waits for it. */
 async function readChecks(
-  { pipelines }: PlanCtx,
+  ctx: PlanCtx,
   projectId: string,
   definition: PipelineDefinition,
   registered: PlanContext['registered'],
 ): Promise<Finding[]> {
   const stops = checkRunnable(definition, registered);
   const pointers = new Set(stops.map(({ pointer }) => pointer));
-  const checks = await pipelines.check(projectId, definition);
+  const checks = await checkForPlan(ctx, projectId, definition);
   return [...stops, ...checks.filter(({ pointer }) => !pointers.has(pointer))];
 }
 
@@ -194,7 +195,7 @@ async function readTask(
   const jobId = wish.job_id ?? newId('job');
   const job = await readJob(db, projectId, wish, jobId);
   if (job !== null) checkJob(job);
-  await requireOwnMedia(ownMedia, projectId, { known, job: { job_id: jobId, body: job } });
+  await requireOwnMedia({ ownMedia }, projectId, { known, job: { job_id: jobId, body: job } });
   return {
     definition,
     job,

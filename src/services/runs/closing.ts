@@ -1,15 +1,15 @@
 /**
  * The end of a run: its output from the stored results, the steps that never began, one closing event. Its
- * workflow asks for it (createCloseRun); a run whose workflow will not is closed for it (closeLostRun).
+ * workflow asks for it (closeRun); a run whose workflow will not is closed for it (closeLostRun).
  */
 
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
-import type { CancelRequest } from '../../contracts/run.ts';
+import type { CancelRequest } from '../../contracts/run-control.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import type { RunOutcome } from '../../core/run/machine.ts';
 import { listLastSteps } from '../../core/run/step-rules.ts';
-import { madeAtMs, noTelemetry, type Telemetry } from '../../core/telemetry/telemetry.ts';
+import { madeAtMs, type Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Db } from '../../db/connect.ts';
 import { cancelRunEscalations } from '../../db/escalation/escalation.ts';
 import { cancelRunReviews } from '../../db/review/review-delivery.ts';
@@ -28,12 +28,11 @@ export interface RunClosing {
   readonly has_waited?: boolean;
 }
 
-export interface CloseDependencies {
+export interface CloseCtx {
   readonly db: Db;
   readonly contexts: RunContexts;
   readonly results: StepResults;
-  /** Default: nobody is told. */
-  readonly telemetry?: Telemetry;
+  readonly telemetry: Telemetry;
 }
 
 export type ClosedRun = Pick<RunClosing, 'run_id' | 'outcome' | 'error'>;
@@ -41,31 +40,28 @@ export type ClosedRun = Pick<RunClosing, 'run_id' | 'outcome' | 'error'>;
 export type CloseRun = (closing: RunClosing) => Promise<ClosedRun>;
 
 /** @returns how the run ended: an output that cannot be evaluated makes a success a failure */
-export function createCloseRun(dependencies: CloseDependencies): CloseRun {
-  const { telemetry = noTelemetry } = dependencies;
-  return async (closing) => {
-    const { db, contexts } = dependencies;
-    const context = await contexts.open(closing.run_id);
-    const output = closing.outcome === 'succeeded' ? await evaluateOutput(dependencies, context) : null;
-    const { run_id, outcome, error } = closing;
-    const end =
-      output?.error === undefined
-        ? { run_id, outcome, error }
-        : { run_id, outcome: 'failed' as const, error: output.error };
-    const isFirst = await finishRun(db, {
-      run_id: closing.run_id,
-      state: end.outcome,
-      output: output?.value,
-      error: end.error,
-      step_ids: end.outcome === 'succeeded' ? [] : context.definition.steps.map(({ id }) => id),
-    });
-    if (isFirst) tellEnd(telemetry, context, end);
-    if (closing.has_waited === true) {
-      await cancelRunReviews(db, closing.run_id);
-      await cancelRunEscalations(db, closing.run_id);
-    }
-    return end;
-  };
+export async function closeRun(ctx: CloseCtx, closing: RunClosing): Promise<ClosedRun> {
+  const { db, contexts, telemetry } = ctx;
+  const context = await contexts.open(closing.run_id);
+  const output = closing.outcome === 'succeeded' ? await evaluateOutput(ctx, context) : null;
+  const { run_id, outcome, error } = closing;
+  const end =
+    output?.error === undefined
+      ? { run_id, outcome, error }
+      : { run_id, outcome: 'failed' as const, error: output.error };
+  const isFirst = await finishRun(db, {
+    run_id: closing.run_id,
+    state: end.outcome,
+    output: output?.value,
+    error: end.error,
+    step_ids: end.outcome === 'succeeded' ? [] : context.definition.steps.map(({ id }) => id),
+  });
+  if (isFirst) tellEnd(telemetry, context, end);
+  if (closing.has_waited === true) {
+    await cancelRunReviews(db, closing.run_id);
+    await cancelRunEscalations(db, closing.run_id);
+  }
+  return end;
 }
 
 function tellEnd(telemetry: Telemetry, context: RunContext, { outcome, error }: ClosedRun): void {
@@ -94,17 +90,17 @@ function tooLarge(what: string, bytes: number, limit: number): RunResult {
 }
 
 /** The definition's `output`, else the outputs of the steps that no other step waits for, by id. */
-async function evaluateOutput(dependencies: CloseDependencies, context: RunContext): Promise<RunResult> {
+async function evaluateOutput(ctx: CloseCtx, context: RunContext): Promise<RunResult> {
   const { output } = context.compiled;
   const sources =
     output === null
       ? listLastSteps(context.compiled)
       : mentionsOf(output).flatMap(({ step_id, reads_output }) => (reads_output ? [step_id] : []));
-  const bytes = await dependencies.results.bytesOf(context.run_id, sources);
+  const bytes = await ctx.results.bytesOf(context.run_id, sources);
   const limit = output === null ? largestOutput : largestSources;
   if (bytes > limit) return tooLarge(`what the output of the run is made of`, bytes, limit);
-  if (output === null) return gatherOutputs(dependencies, context, sources);
-  const evaluated = await evaluateInRun(dependencies.results, context, output, evaluateTemplate);
+  if (output === null) return gatherOutputs(ctx, context, sources);
+  const evaluated = await evaluateInRun(ctx.results, context, output, evaluateTemplate);
   if ('error' in evaluated) {
     const { code, message } = evaluated.error;
     return { error: { code, message: `output: ${message}` } };
@@ -114,7 +110,7 @@ async function evaluateOutput(dependencies: CloseDependencies, context: RunConte
 }
 
 async function gatherOutputs(
-  { results }: CloseDependencies,
+  { results }: CloseCtx,
   { run_id }: RunContext,
   stepIds: readonly string[],
 ): Promise<RunResult> {

@@ -2,69 +2,72 @@
  * What people do to a run under way: pause, resume, cancel, give it another ceiling. The row decides, also while
  * Temporal is away; what it says is delivered afterwards.
  */
-import type { CancelRequest, Run, RunState } from '../../contracts/run.ts';
-import type { Db } from '../../db/connect.ts';
-import { pauseRun, type RunKey, requestCancel, resumeRun } from '../../db/run/run-control.ts';
+import type { Run, RunState } from '../../contracts/run.ts';
+import type { CancelRequest } from '../../contracts/run-control.ts';
+import {
+  type RunKey,
+  requestCancel,
+  pauseRun as writePause,
+  resumeRun as writeResume,
+} from '../../db/run/run-control.ts';
 import { AppError } from '../../errors/app-error.ts';
+import type { Outbox, ServerCtx } from '../context.ts';
 import { raiseRun } from '../money/budgets.ts';
-import type { RunDelivery } from './delivery.ts';
+import { getRun, readRunState } from './run-reading.ts';
 
-export interface ControlDependencies {
-  readonly db: Db;
-  readonly delivery: Pick<RunDelivery, 'controlSoon' | 'cancelSoon' | 'closeUnstarted'>;
-  /** @throws AppError `not_found` */
-  readonly readState: (key: RunKey) => Promise<RunState>;
-  readonly get: (projectId: string, runId: string) => Promise<Run>;
-}
+type ControlCtx = Pick<ServerCtx, 'db' | 'web'> & {
+  readonly outbox: { readonly runs: Pick<Outbox['runs'], 'controlSoon' | 'cancelSoon' | 'closeUnstarted'> };
+};
 
 function refuse({ run_id }: RunKey, state: RunState, wish: string): AppError {
   return new AppError('state_conflict', `run ${run_id} is ${state}; ${wish}`);
 }
 
-export function createRunControl({ db, delivery, readState, get }: ControlDependencies) {
-  return {
-    /** Nothing new of it starts; what runs ends. Repeated, it changes nothing. @throws AppError `state_conflict` */
-    pause: async (key: RunKey): Promise<Run> => {
-      if (await pauseRun(db, key)) delivery.controlSoon(key.run_id);
-      else {
-        const state = await readState(key);
-        if (state !== 'paused') throw refuse(key, state, 'only one that is queued or running can be paused');
-      }
-      return get(key.project_id, key.run_id);
-    },
+/** Nothing new of it starts; what runs ends. Repeated, it changes nothing. @throws AppError `state_conflict` */
+export async function pauseRun(ctx: ControlCtx, key: RunKey): Promise<Run> {
+  if (await writePause(ctx.db, key)) ctx.outbox.runs.controlSoon(key.run_id);
+  else {
+    const state = await readRunState(ctx, key);
+    if (state !== 'paused') throw refuse(key, state, 'only one that is queued or running can be paused');
+  }
+  return getRun(ctx, key);
+}
 
-    /** Repeated, it changes nothing. @throws AppError `state_conflict` */
-    resume: async (key: RunKey): Promise<Run> => {
-      if (await resumeRun(db, key)) delivery.controlSoon(key.run_id);
-      else {
-        const state = await readState(key);
-        if (state !== 'queued' && state !== 'running') {
-          throw refuse(key, state, 'only one that is paused can be resumed');
-        }
-      }
-      return get(key.project_id, key.run_id);
-    },
+/** Repeated, it changes nothing. @throws AppError `state_conflict` */
+export async function resumeRun(ctx: ControlCtx, key: RunKey): Promise<Run> {
+  if (await writeResume(ctx.db, key)) ctx.outbox.runs.controlSoon(key.run_id);
+  else {
+    const state = await readRunState(ctx, key);
+    if (state !== 'queued' && state !== 'running') {
+      throw refuse(key, state, 'only one that is paused can be resumed');
+    }
+  }
+  return getRun(ctx, key);
+}
 
-    /** Repeated, it changes nothing. @throws AppError `state_conflict` when it has ended otherwise */
-    cancel: async (key: RunKey, { reason, mode }: CancelRequest): Promise<Run> => {
-      if (await requestCancel(db, key, { reason: reason ?? null, mode })) {
-        await delivery.closeUnstarted(key.project_id, key.run_id);
-        delivery.cancelSoon(key.run_id);
-      } else {
-        const state = await readState(key);
-        if (state !== 'cancelling' && state !== 'cancelled') {
-          throw refuse(key, state, 'only one that goes on can be cancelled');
-        }
-      }
-      return get(key.project_id, key.run_id);
-    },
+/** Repeated, it changes nothing. @throws AppError `state_conflict` when it has ended otherwise */
+export async function cancelRun(ctx: ControlCtx, key: RunKey, { reason, mode }: CancelRequest): Promise<Run> {
+  const { runs } = ctx.outbox;
+  if (await requestCancel(ctx.db, key, { reason: reason ?? null, mode })) {
+    await runs.closeUnstarted(key.project_id, key.run_id);
+    runs.cancelSoon(key.run_id);
+  } else {
+    const state = await readRunState(ctx, key);
+    if (state !== 'cancelling' && state !== 'cancelled') {
+      throw refuse(key, state, 'only one that goes on can be cancelled');
+    }
+  }
+  return getRun(ctx, key);
+}
 
-    /** @param ceilingUsd null = none; by `key_id` @throws AppError `state_conflict` when it does not go on */
-    setBudget: async (key: RunKey, ceilingUsd: number | null, keyId: string): Promise<Run> => {
-      await readState(key);
-      await raiseRun(db, key, { ceilingUsd, by: keyId });
-      delivery.controlSoon(key.run_id);
-      return get(key.project_id, key.run_id);
-    },
-  };
+/** @param ceilingUsd null = none; `by`: id of the key @throws AppError `state_conflict` when it does not go on */
+export async function setRunBudget(
+  ctx: ControlCtx,
+  key: RunKey,
+  change: { readonly ceilingUsd: number | null; readonly by: string },
+): Promise<Run> {
+  await readRunState(ctx, key);
+  await raiseRun(ctx.db, key, change);
+  ctx.outbox.runs.controlSoon(key.run_id);
+  return getRun(ctx, key);
 }

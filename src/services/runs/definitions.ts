@@ -18,14 +18,14 @@ import { ExpressionError } from '../../core/expression/language.ts';
 import { findWrittenMediaJobs, type MediaMention } from '../../core/media.ts';
 import { listOpenRoutes } from '../../core/run/dispatch.ts';
 import { planRun, type RunPlan } from '../../core/run/plan.ts';
-import type { Db } from '../../db/connect.ts';
 import { findDigest, readDefinition, type VersionChoice } from '../../db/pipeline.ts';
 import { findUnstorableText } from '../../definitions/read-definition.ts';
 import { digestDefinition } from '../../definitions/submission.ts';
 import { createTextCache } from '../../definitions/text-cache.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { createSchemaCompiler, type SchemaCheck, SchemaRefused } from '../../schemas/schema-compiler.ts';
-import type { PipelineService } from '../pipelines/pipeline-service.ts';
+import { requireSound } from '../pipelines/definition-checks.ts';
+import type { CheckCtx } from '../pipelines/definition-facts.ts';
 
 /** Temporal refuses payloads of 2 MiB. */
 const largestPlanBytes = 1_500_000;
@@ -89,13 +89,8 @@ function describeChoice(pipeline: string, choice: VersionChoice | null): string 
   return `version or alias ${choice.reference} of a pipeline ${pipeline}`;
 }
 
-export function createKnownDefinitions({
-  db,
-  pipelines,
-}: {
-  readonly db: Db;
-  readonly pipelines: Pick<PipelineService, 'requireSound'>;
-}): KnownDefinitions {
+export function createKnownDefinitions(ctx: Pick<CheckCtx, 'db' | 'vetter'>): KnownDefinitions {
+  const { db } = ctx;
   const known = createTextCache<KnownDefinition>();
   const compiler = createSchemaCompiler();
 
@@ -148,7 +143,7 @@ export function createKnownDefinitions({
       const digest = digestDefinition(definition);
       const found = known.get(digest);
       if (found !== undefined) return found;
-      await pipelines.requireSound(definition);
+      await requireSound(ctx, definition);
       return prepare(definition, digest);
     },
   };

@@ -11,7 +11,6 @@ import {
 import { analyseDefinition } from '../../core/definition/compile.ts';
 import { levelOfModel } from '../../core/ladder/levels.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import type { Db } from '../../db/connect.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
 import {
   listStepTimes,
@@ -24,6 +23,7 @@ import {
 } from '../../db/run/run-pictures.ts';
 import { showGraph } from '../../definitions/definition-graph.ts';
 import { type AppError, refuseField } from '../../errors/app-error.ts';
+import type { ServerCtx } from '../context.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
 import { boundsOfIds, decisionIdOf } from '../ids.ts';
 import { noSuchRun } from './run-view.ts';
@@ -34,7 +34,9 @@ function refuseSpan(since: Date, until: Date): AppError {
   return refuseField('/query/since', message);
 }
 
-export function toRunGraph({ definition }: PicturedRun): RunGraph {
+/** @throws AppError `not_found` */
+export async function readRunGraph(ctx: Pick<ServerCtx, 'db'>, key: RunKey): Promise<RunGraph> {
+  const { definition } = await requirePictured(ctx, key);
   const { steps, edges } = showGraph(definition, analyseDefinition(definition));
   return {
     definition,
@@ -94,7 +96,14 @@ const readers: Readonly<
   certainty: (row) => row.certainty,
 };
 
-export async function readTimeline(db: Db, run: PicturedRun, cursor?: string): Promise<RunTimeline> {
+/** @throws AppError `not_found`, `request_invalid` for a cursor that is none */
+export async function readTimeline(
+  ctx: Pick<ServerCtx, 'db'>,
+  key: RunKey,
+  cursor: string | undefined,
+): Promise<RunTimeline> {
+  const { db } = ctx;
+  const run = await requirePictured(ctx, key);
   const after = cursor === undefined ? null : decodeCursor(cursor);
   const rows = await listTimeline(db, run.run_id, { after, limit: timelinePage + 1 });
   const ready = readinessOf(run, await listStepTimes(db, run.run_id));
@@ -110,7 +119,7 @@ const dayMs = 86_400_000;
 
 /** @throws AppError `request_invalid` when it ends before it begins */
 export async function readRunsSummary(
-  db: Db,
+  { historyDb }: Pick<ServerCtx, 'historyDb'>,
   projectId: string,
   query: RunsSummaryQuery,
 ): Promise<RunsSummary> {
@@ -119,7 +128,7 @@ export async function readRunsSummary(
   if (since >= until) throw refuseSpan(since, until);
   const { buckets, pipeline, label } = query;
   const ids = boundsOfIds('run', since, until);
-  const rows = await summariseRuns(db, projectId, { since, until, buckets, pipeline, label, ids });
+  const rows = await summariseRuns(historyDb, projectId, { since, until, buckets, pipeline, label, ids });
   const lengthMs = (until.getTime() - since.getTime()) / buckets;
   const shown = Array.from({ length: buckets }, (_, index) => {
     const own = rows.filter(({ bucket }) => bucket === index);
@@ -133,7 +142,10 @@ export async function readRunsSummary(
 }
 
 /** What pictures are made of, without the run's job and output. @throws AppError `not_found` */
-export async function requirePictured(db: Db, { project_id, run_id }: RunKey): Promise<PicturedRun> {
+async function requirePictured(
+  { db }: Pick<ServerCtx, 'db'>,
+  { project_id, run_id }: RunKey,
+): Promise<PicturedRun> {
   const row = await readPicturedRun(db, project_id, run_id);
   if (row === undefined) throw noSuchRun(run_id);
   return row;

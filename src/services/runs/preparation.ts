@@ -5,20 +5,22 @@
  * asked, and nothing is read from the database.
  */
 
+import type { Config } from '../../config.ts';
 import type { DecidedRoute, DispatchRoute } from '../../contracts/decision.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { RunRequest } from '../../contracts/run.ts';
 import { findMediaJobs, type MediaMention } from '../../core/media.ts';
 import { chooseDispatch } from '../../core/run/dispatch.ts';
 import { priorityOfRun } from '../../core/run/step-rules.ts';
-import { formatTraceParent, noTelemetry, type Telemetry } from '../../core/telemetry/telemetry.ts';
+import { formatTraceParent, type Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Db } from '../../db/connect.ts';
 import { findJob } from '../../db/run/job.ts';
 import type { NewRun, RunOrigin } from '../../db/run/run-columns.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import { newId } from '../ids.ts';
 import { bindJobMedia, type OwnMedia, refuseForeign } from '../jobs.ts';
+import { checkForRun } from '../pipelines/definition-checks.ts';
+import type { CheckCtx } from '../pipelines/definition-facts.ts';
 import { choiceOf, type KnownDefinition, type KnownDefinitions } from './definitions.ts';
 
 export interface RunJob {
@@ -44,6 +46,8 @@ interface RunOrder extends AskedColumns {
   /** Of a repetition that takes results over: whose files those name. */
   readonly reusedJobs?: ReadonlyMap<string, MediaMention>;
   readonly origin?: RunOrigin;
+  /** Where many are taken at once: it remembers what it has checked. */
+  readonly check?: typeof checkForRun;
 }
 
 export interface PreparedRun extends Pick<RunOrder, 'known' | 'isStored' | 'job'> {
@@ -52,25 +56,12 @@ export interface PreparedRun extends Pick<RunOrder, 'known' | 'isStored' | 'job'
   readonly needed: ReadonlyMap<string, () => AppError>;
 }
 
-/** Whether a definition can run as things are now. @throws AppError `definition_invalid` with all findings */
-export type CheckForRun = (
-  projectId: string,
-  known: Pick<KnownDefinition, 'definition' | 'digest'>,
-) => Promise<{
-  /** Digest of the spec that it was checked against, by capability. */
-  readonly specs: Readonly<Record<string, string>>;
-}>;
-
-export interface PrepareDependencies {
-  readonly db: Db;
+/** What takes runs, in both processes: requests in the server, steps and schedules in the worker. */
+export interface IntakeCtx extends CheckCtx {
   readonly definitions: KnownDefinitions;
-  readonly checkForRun: CheckForRun;
-  readonly decideDispatch: DecideDispatch;
   readonly ownMedia: OwnMedia;
-  /** Runs of a project that may be open. */
-  readonly mostOpenRuns: number;
-  /** Default: nobody is told. */
-  readonly telemetry?: Telemetry;
+  readonly telemetry: Telemetry;
+  readonly config: Pick<Config, 'OPEN_RUNS_PER_PROJECT'>;
 }
 
 export function newJob(job: JsonObject): RunJob {
@@ -93,7 +84,7 @@ interface NamingJob {
 
 /** @throws AppError `media_unknown` */
 export async function requireOwnMedia(
-  ownMedia: OwnMedia,
+  { ownMedia }: Pick<IntakeCtx, 'ownMedia'>,
   projectId: string,
   { known, job }: { readonly known: KnownDefinition; readonly job: NamingJob | null },
 ): Promise<void> {
@@ -142,24 +133,15 @@ function placeInTrace({ tracing }: Telemetry, runId: string): Pick<NewRun, 'trac
 }
 
 /** @throws AppError `job_invalid`, `media_unknown`, `definition_invalid` when it cannot run as things are now */
-export async function prepareRun(
-  {
-    checkForRun,
-    decideDispatch,
-    ownMedia,
-    telemetry = noTelemetry,
-  }: Omit<PrepareDependencies, 'db' | 'definitions' | 'mostOpenRuns'>,
-  projectId: string,
-  order: RunOrder,
-): Promise<PreparedRun> {
-  const { known, job, isStored, reusedJobs, origin, ...asked } = order;
+export async function prepareRun(ctx: IntakeCtx, projectId: string, order: RunOrder): Promise<PreparedRun> {
+  const { known, job, isStored, reusedJobs, origin, check = checkForRun, ...asked } = order;
   const { definition, digest } = known;
   known.checkJob(job.body);
-  await requireOwnMedia(ownMedia, projectId, { known, job: job.isNew ? job : null });
-  const { specs } = await checkForRun(projectId, { definition, digest });
+  await requireOwnMedia(ctx, projectId, { known, job: job.isNew ? job : null });
+  const { specs } = await check(ctx, projectId, { definition, digest });
   const run_id = newId('run');
   const { pipeline, version } = definition;
-  const dispatch = decideDispatch(known.openRoutes);
+  const dispatch = decideDispatch(ctx, known.openRoutes);
   const row: NewRun = {
     ...asked,
     ...origin,
@@ -178,14 +160,14 @@ export async function prepareRun(
     labels: { ...definition.labels, ...asked.labels },
     ...(dispatch.length === 0 ? {} : { dispatch }),
     ...readConcurrency(order, run_id),
-    ...placeInTrace(telemetry, run_id),
+    ...placeInTrace(ctx.telemetry, run_id),
   };
   return { row, known, isStored, job, needed: listNeeded(order) };
 }
 
 /** What a request asks for. @throws AppError `not_found`, `definition_invalid` */
 export async function readRequest(
-  { db, definitions }: Pick<PrepareDependencies, 'db' | 'definitions'>,
+  { db, definitions }: Pick<IntakeCtx, 'db' | 'definitions'>,
   projectId: string,
   request: RunRequest,
 ): Promise<RunOrder> {
@@ -202,14 +184,16 @@ export async function readRequest(
   };
 }
 
-/** Once per run, so that a capability that has become slow is queued from the next run on. */
-type DecideDispatch = (routes: readonly DispatchRoute[]) => readonly DecidedRoute[];
-
-/** Whether the steps of a run are queued, from the router's picture of the fleet: nobody is asked, nothing is read. */
-export function createDecideDispatch(fleet: Pick<FleetPoller, 'of'>): DecideDispatch {
-  return (routes) =>
-    routes.map((route) => {
-      const { capability, capability_version: versionRange = null, tags = [] } = route;
-      return { ...route, ...chooseDispatch(fleet.of(capability).instances, { versionRange, tags }) };
-    });
+/**
+ * Whether the steps of a run are queued, from the router's picture of the fleet: nobody is asked, nothing is read. It is
+ * decided once per run, so that a capability that has become slow is queued from the next run on.
+ */
+export function decideDispatch(
+  { fleet }: Pick<CheckCtx, 'fleet'>,
+  routes: readonly DispatchRoute[],
+): readonly DecidedRoute[] {
+  return routes.map((route) => {
+    const { capability, capability_version: versionRange = null, tags = [] } = route;
+    return { ...route, ...chooseDispatch(fleet.of(capability).instances, { versionRange, tags }) };
+  });
 }

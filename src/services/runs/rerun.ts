@@ -4,12 +4,12 @@
  */
 import { parseMediaReference } from '../../contracts/media.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
-import { type RerunPreview, type RerunRequest, type Run, terminalRunStates } from '../../contracts/run.ts';
+import { type Run, terminalRunStates } from '../../contracts/run.ts';
+import type { RerunPreview, RerunRequest } from '../../contracts/run-control.ts';
 import { compileDefinition } from '../../core/definition/compile.ts';
 import { findMediaJobs, type MediaMention } from '../../core/media.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
 import { chooseReused, type Repetition, type ReuseChoice } from '../../core/run/choose-reused.ts';
-import type { Db } from '../../db/connect.ts';
 import {
   copySteps,
   keepRepeated,
@@ -20,16 +20,20 @@ import {
   readStepStates,
 } from '../../db/run/run-control.ts';
 import { AppError, refuseRequest } from '../../errors/app-error.ts';
-import type { MediaLibrary } from '../media/media-library.ts';
+import type { Ctx } from '../context.ts';
 import { insertAdmittedRun } from './admission.ts';
 import type { KnownDefinition } from './definitions.ts';
-import { newJob, type PrepareDependencies, prepareRun, type RunJob } from './preparation.ts';
+import { newJob, prepareRun, type RunJob } from './preparation.ts';
 import { newRunView, noSuchRun } from './run-view.ts';
-import { answerOnce, type Idempotency, type KeepAnswer, type Submission } from './submission.ts';
+import {
+  answerOnce,
+  type Idempotency,
+  type KeepAnswer,
+  type Submission,
+  type SubmitCtx,
+} from './submission.ts';
 
-export interface RerunDependencies extends PrepareDependencies {
-  readonly media: Pick<MediaLibrary, 'exists'>;
-}
+type RerunCtx = SubmitCtx & Pick<Ctx, 'media'>;
 
 export interface RerunOrder {
   readonly project_id: string;
@@ -49,7 +53,7 @@ interface Rerun {
 
 const headsAtOnce = 32;
 
-async function readBefore(db: Db, { project_id, run_id }: RerunOrder): Promise<RepeatedRun> {
+async function readBefore({ db }: Pick<Ctx, 'db'>, { project_id, run_id }: RerunOrder): Promise<RepeatedRun> {
   const before = await readRepeatedRun(db, { project_id, run_id });
   if (before === undefined) throw noSuchRun(run_id);
   return before;
@@ -70,7 +74,7 @@ function requireSteps(from: readonly string[], known: KnownDefinition): void {
 
 /** The first file that is gone, by step whose result names it. */
 async function findMissing(
-  { media, ownMedia }: Pick<RerunDependencies, 'media' | 'ownMedia'>,
+  { media, ownMedia }: Pick<Ctx, 'media' | 'ownMedia'>,
   projectId: string,
   mentioned: readonly MentionedMedia[],
 ): Promise<ReadonlyMap<string, string>> {
@@ -91,24 +95,24 @@ async function findMissing(
 
 /** Files are looked for only where everything else speaks for keeping the result. */
 async function choose(
-  dependencies: RerunDependencies,
+  ctx: RerunCtx,
   before: RepeatedRun,
   repetition: Omit<Repetition, 'missing'>,
 ): Promise<Pick<Rerun, 'choice' | 'reusedJobs'>> {
   const first = chooseReused({ ...repetition, missing: new Map() });
   if (first.reused.length === 0) return { choice: first, reusedJobs: new Map() };
-  const mentioned = await listMentionedMedia(dependencies.db, before.run_id, first.reused);
-  const missing = await findMissing(dependencies, before.project_id, mentioned);
+  const mentioned = await listMentionedMedia(ctx.db, before.run_id, first.reused);
+  const missing = await findMissing(ctx, before.project_id, mentioned);
   const choice = missing.size === 0 ? first : chooseReused({ ...repetition, missing });
   const taken = new Set(choice.reused);
   const references = mentioned.filter(({ step_id }) => taken.has(step_id)).map(({ reference }) => reference);
   return { choice, reusedJobs: findMediaJobs(references) };
 }
 
-async function plan(dependencies: RerunDependencies, order: RerunOrder): Promise<Rerun> {
-  const { db, definitions } = dependencies;
+async function plan(ctx: RerunCtx, order: RerunOrder): Promise<Rerun> {
+  const { db, definitions } = ctx;
   const { from = null, only_failed = false, version, job: otherJob } = order.request;
-  const before = await readBefore(db, order);
+  const before = await readBefore(ctx, order);
   const known =
     version === undefined
       ? await definitions.ofDigest(before.digest)
@@ -116,7 +120,7 @@ async function plan(dependencies: RerunDependencies, order: RerunOrder): Promise
   if (from !== null) requireSteps(from, known);
   const job: RunJob =
     otherJob === undefined ? { job_id: before.job_id, body: before.job, isNew: false } : newJob(otherJob);
-  const chosen = await choose(dependencies, before, {
+  const chosen = await choose(ctx, before, {
     compiled: compileDefinition(known.definition),
     before: before.definition,
     roots: { job: job.body, run: { job_id: job.job_id, version: known.definition.version } },
@@ -128,14 +132,14 @@ async function plan(dependencies: RerunDependencies, order: RerunOrder): Promise
   return { before, known, job, ...chosen };
 }
 
-async function start(dependencies: RerunDependencies, order: RerunOrder, keep: KeepAnswer): Promise<Run> {
-  const { before, known, job, choice, reusedJobs } = await plan(dependencies, order);
+async function start(ctx: RerunCtx, order: RerunOrder, keep: KeepAnswer): Promise<Run> {
+  const { before, known, job, choice, reusedJobs } = await plan(ctx, order);
   const { run_id: from, state, priority, budget_ceiling_usd: former, labels } = before;
   const { budget_ceiling_usd = former === null ? null : Number(former) } = order.request;
   if (!terminalRunStates.has(state)) {
     throw new AppError('state_conflict', `run ${from} is ${state}; only one that has ended can be repeated`);
   }
-  const prepared = await prepareRun(dependencies, order.project_id, {
+  const prepared = await prepareRun(ctx, order.project_id, {
     known,
     isStored: true,
     job,
@@ -146,34 +150,29 @@ async function start(dependencies: RerunDependencies, order: RerunOrder, keep: K
     budget_ceiling_usd,
   });
   const run = newRunView(prepared.row, known.definition, choice.reused);
-  await dependencies.db.transaction(async (trx) => {
+  await ctx.db.transaction(async (trx) => {
     await keep(trx, 202, run);
     if (!(await keepRepeated(trx, from))) throw noSuchRun(from);
-    const { run_id: to } = await insertAdmittedRun(trx, prepared, dependencies.mostOpenRuns);
+    const { run_id: to } = await insertAdmittedRun(trx, prepared, ctx.config.OPEN_RUNS_PER_PROJECT);
     if (choice.reused.length > 0) await copySteps(trx, { from, to, step_ids: choice.reused });
   });
   return run;
 }
 
-export function createRerunRun(dependencies: RerunDependencies) {
-  return {
-    /** @throws AppError `not_found`, `request_invalid` */
-    preview: async (order: RerunOrder): Promise<RerunPreview> => {
-      const { reused, executed } = (await plan(dependencies, order)).choice;
-      return { reused: [...reused], executed: [...executed] };
-    },
-
-    /** @throws AppError `not_found`, `state_conflict` before it has ended, `open_runs_limit`, `request_invalid`, `job_invalid` */
-    rerun: async (order: RerunOrder): Promise<Submission> => {
-      const { answer, replayed } = await answerOnce<Run>(dependencies.db, {
-        project_id: order.project_id,
-        request: `POST /v1/runs/${order.run_id}/rerun`,
-        idempotency: order.idempotency,
-        work: (keep) => start(dependencies, order, keep),
-      });
-      return { run: answer, replayed };
-    },
-  };
+/** @throws AppError `not_found`, `request_invalid` */
+export async function previewRerun(ctx: RerunCtx, order: RerunOrder): Promise<RerunPreview> {
+  const { reused, executed } = (await plan(ctx, order)).choice;
+  return { reused: [...reused], executed: [...executed] };
 }
 
-export type RerunRun = ReturnType<typeof createRerunRun>;
+/** @throws AppError `not_found`, `state_conflict` before it has ended, `open_runs_limit`, `request_invalid`, `job_invalid` */
+export async function rerunRun(ctx: RerunCtx, order: RerunOrder): Promise<Submission> {
+  const { answer: run, replayed } = await answerOnce<Run>(ctx.db, {
+    project_id: order.project_id,
+    request: `POST /v1/runs/${order.run_id}/rerun`,
+    idempotency: order.idempotency,
+    work: (keep) => start(ctx, order, keep),
+  });
+  if (!replayed) ctx.outbox.runs.startSoon(run.run_id);
+  return { run, replayed };
+}

@@ -201,19 +201,26 @@ function withPending(begun: Counts, size: number): Counts {
   return size > known ? { ...begun, pending: size - known } : begun;
 }
 
-/** Definitions do not change, so each is counted once in a while, and those of a page by one query. */
-export function createStepCounter(db: Db) {
-  const sizes = new LRUCache<string, number>({ max: 1_000 });
-  /** @returns the rows with the steps that have no row yet, as pending */
-  return async <Row extends StepCountColumns>(rows: readonly Row[]): Promise<readonly Row[]> => {
-    const unknown = new Set(rows.map(({ digest }) => digest).filter((digest) => !sizes.has(digest)));
-    const counted = unknown.size === 0 ? [] : await countDefinitionSteps(db, [...unknown]);
-    for (const [digest, steps] of counted) sizes.set(digest, steps);
-    return rows.map((row) => ({
-      ...row,
-      step_counts: withPending(row.step_counts, sizes.get(row.digest) ?? 0),
-    }));
-  };
+/** How many steps a definition has, by its digest: it does not change, so each is counted once in a while. */
+export type StepSizes = LRUCache<string, number>;
+
+export function createStepSizes(): StepSizes {
+  return new LRUCache({ max: 1_000 });
+}
+
+/** Counts the definitions of a page by one query. @returns the rows with the steps that have no row yet, as pending */
+export async function countSteps<Row extends StepCountColumns>(
+  db: Db,
+  sizes: StepSizes,
+  rows: readonly Row[],
+): Promise<readonly Row[]> {
+  const unknown = new Set(rows.map(({ digest }) => digest).filter((digest) => !sizes.has(digest)));
+  const counted = unknown.size === 0 ? [] : await countDefinitionSteps(db, [...unknown]);
+  for (const [digest, steps] of counted) sizes.set(digest, steps);
+  return rows.map((row) => ({
+    ...row,
+    step_counts: withPending(row.step_counts, sizes.get(row.digest) ?? 0),
+  }));
 }
 
 const dayMs = 86_400_000;

@@ -8,22 +8,19 @@
  */
 import type { Json } from '../../contracts/primitives.ts';
 import type { Problem } from '../../contracts/problem.ts';
-import type { BulkAnswer, Run, RunRequest } from '../../contracts/run.ts';
+import type { Run, RunRequest } from '../../contracts/run.ts';
+import type { BulkAnswer } from '../../contracts/run-control.ts';
 import type { Db } from '../../db/connect.ts';
 import { findAnswer, insertAnswer } from '../../db/idempotency.ts';
 import type { NewRun, RunOrigin } from '../../db/run/run-columns.ts';
 import { digestDefinition } from '../../definitions/submission.ts';
 import { AppError, toAppError } from '../../errors/app-error.ts';
+import type { Outbox } from '../context.ts';
+import { checkForRun } from '../pipelines/definition-checks.ts';
 import { type AdmissionResult, insertAdmittedRun, insertAdmittedRuns } from './admission.ts';
 import type { KnownDefinition, KnownDefinitions } from './definitions.ts';
 import type { RunToStart } from './delivery.ts';
-import {
-  type CheckForRun,
-  type PrepareDependencies,
-  type PreparedRun,
-  prepareRun,
-  readRequest,
-} from './preparation.ts';
+import { type IntakeCtx, type PreparedRun, prepareRun, readRequest } from './preparation.ts';
 import { newRunView } from './run-view.ts';
 
 // One answer for an Idempotency-Key: it is stored by the transaction that does the work, so a repeated request
@@ -79,21 +76,21 @@ export async function answerOnce<Answer>(
   }
 }
 
+/** What takes the runs of requests, and starts them. */
+export interface SubmitCtx extends IntakeCtx {
+  readonly outbox: { readonly runs: Pick<Outbox['runs'], 'startNew' | 'startSoon'> };
+}
+
 export interface Submission {
   readonly run: Run;
   readonly replayed: boolean;
 }
 
-interface NewSubmission extends Submission {
-  /** Null: it waits its turn, or was taken before. */
-  readonly start: RunToStart | null;
+interface SubmitOrder {
+  readonly projectId: string;
+  readonly request: RunRequest;
+  readonly idempotency: Idempotency | null;
 }
-
-export type SubmitRun = (
-  projectId: string,
-  request: RunRequest,
-  idempotency: Idempotency | null,
-) => Promise<NewSubmission>;
 
 function waitsItsTurn({ concurrency_key, is_admitted = false }: NewRun): boolean {
   return concurrency_key !== undefined && !is_admitted;
@@ -120,29 +117,28 @@ function isOneStatement({ isStored, row, needed }: PreparedRun, idempotency: Ide
   return isStored && idempotency === null && row.concurrency_key === undefined && needed.size === 0;
 }
 
-export function createSubmitRun(dependencies: PrepareDependencies): SubmitRun {
-  return async (projectId, request, idempotency) => {
-    const { db } = dependencies;
-    let start: RunToStart | null = null;
-    const { answer, replayed } = await answerOnce<Run>(db, {
-      project_id: projectId,
-      request: 'POST /v1/runs',
-      idempotency,
-      work: async (keep) => {
-        const order = await readRequest(dependencies, projectId, request);
-        const prepared = await prepareRun(dependencies, projectId, order);
-        const run = newRunView(prepared.row, prepared.known.definition);
-        const write = async (trx: Db): Promise<NewRun> => {
-          await keep(trx, 202, run);
-          return insertAdmittedRun(trx, prepared, dependencies.mostOpenRuns);
-        };
-        const placed = await (isOneStatement(prepared, idempotency) ? write(db) : db.transaction(write));
-        if (!waitsItsTurn(placed)) start = toStart(prepared);
-        return run;
-      },
-    });
-    return { run: answer, replayed, start };
+/** The row is written first; Temporal is told right after, unless an earlier request has done it or it waits its turn. */
+export async function submitRun(
+  ctx: SubmitCtx,
+  { projectId, request, idempotency }: SubmitOrder,
+): Promise<Submission> {
+  const { db, config } = ctx;
+  const starts: RunToStart[] = [];
+  const work = async (keep: KeepAnswer): Promise<Run> => {
+    const prepared = await prepareRun(ctx, projectId, await readRequest(ctx, projectId, request));
+    const run = newRunView(prepared.row, prepared.known.definition);
+    const write = async (trx: Db): Promise<NewRun> => {
+      await keep(trx, 202, run);
+      return insertAdmittedRun(trx, prepared, config.OPEN_RUNS_PER_PROJECT);
+    };
+    const placed = await (isOneStatement(prepared, idempotency) ? write(db) : db.transaction(write));
+    if (!waitsItsTurn(placed)) starts.push(toStart(prepared));
+    return run;
   };
+  const asked = { project_id: projectId, request: 'POST /v1/runs', idempotency, work };
+  const { answer, replayed } = await answerOnce<Run>(db, asked);
+  for (const start of starts) ctx.outbox.runs.startNew(start);
+  return { run: answer, replayed };
 }
 
 export interface BulkSubmission {
@@ -157,8 +153,6 @@ export interface BulkOrder {
   readonly idempotency: Idempotency | null;
   readonly toProblem: (error: AppError) => Problem;
 }
-
-export type SubmitRuns = (order: BulkOrder) => Promise<BulkSubmission>;
 
 /** Definitions that one request may bring: each is checked at length. */
 const mostBodies = 20;
@@ -188,67 +182,81 @@ function rememberFinds({ find, ofBody, ...definitions }: KnownDefinitions): Know
   };
 }
 
-function rememberChecks(checkForRun: CheckForRun): CheckForRun {
-  const checked = new Map<string, ReturnType<CheckForRun>>();
-  return (projectId, known) => {
-    const check = checked.get(known.digest) ?? checkForRun(projectId, known);
+function rememberChecks(): typeof checkForRun {
+  const checked = new Map<string, ReturnType<typeof checkForRun>>();
+  return (ctx, projectId, known) => {
+    const check = checked.get(known.digest) ?? checkForRun(ctx, projectId, known);
     checked.set(known.digest, check);
     return check;
   };
 }
 
+/** @returns each run prepared, or why it is refused */
+async function prepareAll(
+  ctx: IntakeCtx,
+  { projectId, requests }: Pick<BulkOrder, 'projectId' | 'requests'>,
+): Promise<readonly (PreparedRun | AppError)[]> {
+  const within = { ...ctx, definitions: rememberFinds(ctx.definitions) };
+  const check = rememberChecks();
+  const prepared: (PreparedRun | AppError)[] = [];
+  for (const request of requests) {
+    if (request instanceof AppError) {
+      prepared.push(request);
+      continue;
+    }
+    try {
+      const order = await readRequest(within, projectId, request);
+      prepared.push(await prepareRun(within, projectId, { ...order, check }));
+    } catch (error) {
+      const refused = toAppError(error);
+      if (refused.code === 'internal') throw error;
+      prepared.push(refused);
+    }
+  }
+  return prepared;
+}
+
 /** Each run is taken or refused by itself, and all that are taken are written at once. */
-export function createSubmitRuns(dependencies: PrepareDependencies): SubmitRuns {
-  return async ({ projectId, requests, idempotency, toProblem }) => {
-    const { db, mostOpenRuns: mostOpen } = dependencies;
-    const within = {
-      ...dependencies,
-      definitions: rememberFinds(dependencies.definitions),
-      checkForRun: rememberChecks(dependencies.checkForRun),
-    };
+export async function submitRuns(ctx: SubmitCtx, order: BulkOrder): Promise<BulkSubmission> {
+  const { db, config, outbox } = ctx;
+  const { projectId: project_id, idempotency, toProblem } = order;
+  const intake = { project_id, mostOpen: config.OPEN_RUNS_PER_PROJECT };
 
-    const prepare = async (request: RunRequest | AppError): Promise<PreparedRun | AppError> => {
-      if (request instanceof AppError) return request;
-      try {
-        return await prepareRun(within, projectId, await readRequest(within, projectId, request));
-      } catch (error) {
-        const refused = toAppError(error);
-        if (refused.code === 'internal') throw error;
-        return refused;
-      }
-    };
-
-    const toItem = (placed: AdmissionResult | undefined): BulkAnswer['items'][number] => {
-      if (placed === undefined) throw new AppError('internal', 'a run was neither taken nor refused');
-      if (placed instanceof AppError) return { status: placed.status, error: toProblem(placed) };
-      return { status: 202, run_id: placed.run_id };
-    };
-
-    const work = async (keep: KeepAnswer): Promise<BulkAnswer> => {
-      const prepared: (PreparedRun | AppError)[] = [];
-      for (const request of requests) prepared.push(await prepare(request));
-      const sound = prepared.filter((run): run is PreparedRun => !(run instanceof AppError));
-      return db.transaction(async (trx) => {
-        const placed = await insertAdmittedRuns(trx, { project_id: projectId, mostOpen }, sound);
-        const ends = new Map(sound.map((run, index) => [run, placed[index]]));
-        const answer = {
-          items: prepared.map((run) => toItem(run instanceof AppError ? run : ends.get(run))),
-        };
-        await keep(trx, 200, answer);
-        return answer;
-      });
-    };
-
-    return answerOnce(db, { project_id: projectId, request: 'POST /v1/runs/bulk', idempotency, work });
+  const toItem = (placed: AdmissionResult | undefined): BulkAnswer['items'][number] => {
+    if (placed === undefined) throw new AppError('internal', 'a run was neither taken nor refused');
+    if (placed instanceof AppError) return { status: placed.status, error: toProblem(placed) };
+    return { status: 202, run_id: placed.run_id };
   };
+
+  const work = async (keep: KeepAnswer): Promise<BulkAnswer> => {
+    const prepared = await prepareAll(ctx, order);
+    const sound = prepared.filter((run): run is PreparedRun => !(run instanceof AppError));
+    return db.transaction(async (trx) => {
+      const placed = await insertAdmittedRuns(trx, intake, sound);
+      const ends = new Map(sound.map((run, index) => [run, placed[index]]));
+      const answer = {
+        items: prepared.map((run) => toItem(run instanceof AppError ? run : ends.get(run))),
+      };
+      await keep(trx, 200, answer);
+      return answer;
+    });
+  };
+
+  const asked = { project_id, request: 'POST /v1/runs/bulk', idempotency, work };
+  const submission = await answerOnce(db, asked);
+  if (submission.replayed) return submission;
+  for (const { run_id } of submission.answer.items) if (run_id !== undefined) outbox.runs.startSoon(run_id);
+  return submission;
 }
 
 /** @returns the run's id @throws AppError `state_conflict` when the origin has one already; else as a request */
-export function createSubmitOriginatedRun(dependencies: PrepareDependencies) {
-  return async (projectId: string, request: RunRequest, origin: RunOrigin): Promise<string> => {
-    const order = await readRequest(dependencies, projectId, request);
-    const prepared = await prepareRun(dependencies, projectId, { ...order, origin });
-    const { db, mostOpenRuns } = dependencies;
-    return (await db.transaction((trx) => insertAdmittedRun(trx, prepared, mostOpenRuns))).run_id;
-  };
+export async function submitOriginatedRun(
+  ctx: IntakeCtx,
+  projectId: string,
+  { request, origin }: { readonly request: RunRequest; readonly origin: RunOrigin },
+): Promise<string> {
+  const order = await readRequest(ctx, projectId, request);
+  const prepared = await prepareRun(ctx, projectId, { ...order, origin });
+  const mostOpen = ctx.config.OPEN_RUNS_PER_PROJECT;
+  return (await ctx.db.transaction((trx) => insertAdmittedRun(trx, prepared, mostOpen))).run_id;
 }

@@ -1,6 +1,5 @@
 /** Schedules as users see them. Every change is a change of the row; Temporal is told of it, at once or later. */
 
-import type { TemporalSchedules } from '../../clients/temporal/schedules.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { Schedule, ScheduleRequest } from '../../contracts/schedule.ts';
 import { scheduleWorkflowId } from '../../core/workflow-names.ts';
@@ -20,16 +19,11 @@ import {
 import { hasSqlState } from '../../db/statements.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
+import type { ServerCtx } from '../context.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { newId } from '../ids.ts';
-import type { ScheduleDelivery } from './delivery.ts';
-import { createNextTimes, isDelivered, showSchedule } from './schedule-view.ts';
-import { checkSchedule, type ScheduleCheck } from './validation.ts';
-
-interface ChangeDependencies extends ScheduleCheck {
-  /** Tells Temporal, and shows what is there then. */
-  readonly tell: (key: ScheduleKey) => Promise<Schedule>;
-}
+import { isDelivered, showSchedule } from './schedule-view.ts';
+import { checkSchedule } from './validation.ts';
 
 function scheduleNotFound(id: string): AppError {
   return new AppError('not_found', `there is no schedule ${id}`);
@@ -77,46 +71,15 @@ async function changeRow(db: Db, { change, ...asked }: ScheduleChange): Promise<
   });
 }
 
-function createChangeSchedule({ tell, ...checks }: ChangeDependencies) {
-  const { db } = checks;
-  const setPaused = async (by: ScheduleActor, schedule_id: string, paused: boolean): Promise<Schedule> => {
-    const key = { project_id: by.project_id, schedule_id };
-    const act = { actor: by.key_id, action: paused ? 'schedule.paused' : 'schedule.resumed' } as const;
-    const change = ({ body }: ScheduleRow) => (body.paused === paused ? null : { ...body, paused });
-    await changeRow(db, { ...key, ...act, change });
-    return tell(key);
-  };
-  return {
-    /** @throws AppError as `create`, and `not_found` */
-    replace: async (by: ScheduleActor, schedule_id: string, request: ScheduleRequest): Promise<Schedule> => {
-      const key = { project_id: by.project_id, schedule_id };
-      await checkSchedule(checks, by.project_id, request);
-      const act = { actor: by.key_id, action: 'schedule.replaced', body: request } as const;
-      await changeRow(db, { ...key, ...act, change: () => request }).catch((error: unknown) => {
-        throw hasSqlState(error, 'unique_violation') ? scheduleNameTaken(request.name) : error;
-      });
-      return tell(key);
-    },
-
-    pause: (by: ScheduleActor, schedule_id: string) => setPaused(by, schedule_id, true),
-
-    resume: (by: ScheduleActor, schedule_id: string) => setPaused(by, schedule_id, false),
-  };
-}
-
 const retryAfterS = 5;
 
 /** Asks Temporal for a start now, as the schedule's overlap policy allows. @throws AppError `unavailable` */
-async function startSchedule(
-  db: Db,
-  schedules: Pick<TemporalSchedules, 'trigger'>,
-  row: ScheduleRow,
-): Promise<void> {
+async function startSchedule({ db, temporal }: ServerCtx, row: ScheduleRow): Promise<void> {
   if (!isDelivered(row)) {
     const message = `Temporal does not know the schedule ${row.body.name} yet`;
     throw new AppError('unavailable', message, { retryAfterS });
   }
-  const asked = await schedules.trigger(row, row.body.overlap).catch((cause: unknown) => {
+  const asked = await temporal.schedules.trigger(row, row.body.overlap).catch((cause: unknown) => {
     throw new AppError('unavailable', 'Temporal does not answer', { cause, retryAfterS });
   });
   if (asked === 'asked') return;
@@ -125,90 +88,110 @@ async function startSchedule(
   throw new AppError('unavailable', message, { retryAfterS });
 }
 
-interface ScheduleDependencies extends ScheduleCheck {
-  readonly schedules: Pick<TemporalSchedules, 'trigger' | 'nextTimes'>;
-  readonly delivery: Pick<ScheduleDelivery, 'deliverSoon'>;
+async function requireSchedule(
+  { db }: Pick<ServerCtx, 'db'>,
+  { project_id, schedule_id }: ScheduleKey,
+): Promise<ScheduleRow> {
+  const row = await readSchedule(db, schedule_id);
+  if (row === undefined || row.project_id !== project_id) throw scheduleNotFound(schedule_id);
+  return row;
 }
 
-/** The schedules of one project, and what becomes of one row. */
-function createScheduleRows({ db, schedules, delivery }: ScheduleDependencies) {
-  const require = async ({ project_id, schedule_id }: ScheduleKey): Promise<ScheduleRow> => {
-    const row = await readSchedule(db, schedule_id);
-    if (row === undefined || row.project_id !== project_id) throw scheduleNotFound(schedule_id);
-    return row;
-  };
-  const view = (row: ScheduleRow): Promise<Schedule> => showSchedule(db, schedules, row);
-  const tell = async (key: ScheduleKey): Promise<Schedule> => {
-    await delivery.deliverSoon(key.schedule_id);
-    return view(await require(key));
-  };
-  const listed = { nextTimes: createNextTimes(schedules) };
-  const list = async (projectId: string, { limit, cursor }: PageRequest) => {
-    const after = cursor === undefined ? null : decodeCursor(cursor);
-    const rows = await listSchedules(db, projectId, { after, limit: limit + 1 });
-    const page = toPage(rows, limit, { key: ({ name }) => name, item: (row) => row });
-    return { ...page, items: await Promise.all(page.items.map((row) => showSchedule(db, listed, row))) };
-  };
-  return { require, view, tell, list };
+/** @throws AppError `not_found` */
+export async function getSchedule(ctx: ServerCtx, key: ScheduleKey): Promise<Schedule> {
+  return showSchedule(ctx.db, ctx.temporal.schedules, await requireSchedule(ctx, key));
 }
 
-export function createScheduleService(dependencies: ScheduleDependencies) {
-  const { db, schedules, delivery } = dependencies;
-  const { require, view, tell, list } = createScheduleRows(dependencies);
-  const { replace, pause, resume } = createChangeSchedule({ ...dependencies, tell });
-
-  return {
-    /** @throws AppError `request_invalid`, `job_invalid`, `state_conflict` for a name that is taken */
-    create: async ({ project_id, key_id }: ScheduleActor, request: ScheduleRequest): Promise<Schedule> => {
-      await checkSchedule(dependencies, project_id, request);
-      const schedule_id = newId('schedule');
-      const workflow_id = scheduleWorkflowId(request.pipeline, schedule_id);
-      const key = { project_id, schedule_id, workflow_id, created_by: key_id };
-      await db.transaction(async (trx) => {
-        const row = await insertSchedule(trx, key, request);
-        if (row === undefined) throw scheduleNameTaken(request.name);
-        await noteSchedule(trx, key, { actor: key_id, action: 'schedule.created', body: request });
-      });
-      return tell(key);
-    },
-
-    /** By name. */
-    list,
-
-    /** @throws AppError `not_found` */
-    get: async (project_id: string, schedule_id: string): Promise<Schedule> =>
-      view(await require({ project_id, schedule_id })),
-
-    /** @throws AppError as `create`, and `not_found` */
-    replace: async (by: ScheduleActor, schedule_id: string, request: ScheduleRequest): Promise<Schedule> => {
-      await require({ project_id: by.project_id, schedule_id });
-      return replace(by, schedule_id, request);
-    },
-
-    /** Its runs go on. @throws AppError `not_found` */
-    remove: async ({ project_id, key_id }: ScheduleActor, schedule_id: string): Promise<void> => {
-      const key = { project_id, schedule_id };
-      await db.transaction(async (trx) => {
-        if (!(await deleteSchedule(trx, key))) throw scheduleNotFound(schedule_id);
-        await noteSchedule(trx, key, { actor: key_id, action: 'schedule.deleted' });
-      });
-      await delivery.deliverSoon(schedule_id);
-    },
-
-    pause,
-    resume,
-
-    /** Starts now, as its overlap policy allows. @throws AppError `state_conflict` while it is paused, `unavailable` */
-    trigger: async (project_id: string, schedule_id: string): Promise<Schedule> => {
-      const { body } = await require({ project_id, schedule_id });
-      if (body.paused)
-        throw new AppError('state_conflict', `schedule ${body.name} is paused; resume it first`);
-      await delivery.deliverSoon(schedule_id);
-      const row = await require({ project_id, schedule_id });
-      await startSchedule(db, schedules, row);
-      return view(row);
-    },
-  };
+/** Tells Temporal, and shows what is there then. */
+async function tellSchedule(ctx: ServerCtx, key: ScheduleKey): Promise<Schedule> {
+  await ctx.outbox.schedules.deliverSoon(key.schedule_id);
+  return getSchedule(ctx, key);
 }
 
-export type ScheduleService = ReturnType<typeof createScheduleService>;
+/** By name. */
+export async function listSchedulesPage(
+  { db, nextTimes }: Pick<ServerCtx, 'db' | 'nextTimes'>,
+  projectId: string,
+  { limit, cursor }: PageRequest,
+) {
+  const after = cursor === undefined ? null : decodeCursor(cursor);
+  const rows = await listSchedules(db, projectId, { after, limit: limit + 1 });
+  const page = toPage(rows, limit, { key: ({ name }) => name, item: (row) => row });
+  return { ...page, items: await Promise.all(page.items.map((row) => showSchedule(db, { nextTimes }, row))) };
+}
+
+/** @throws AppError `request_invalid`, `job_invalid`, `state_conflict` for a name that is taken */
+export async function createSchedule(
+  ctx: ServerCtx,
+  { project_id, key_id }: ScheduleActor,
+  request: ScheduleRequest,
+): Promise<Schedule> {
+  await checkSchedule(ctx, project_id, request);
+  const schedule_id = newId('schedule');
+  const workflow_id = scheduleWorkflowId(request.pipeline, schedule_id);
+  const key = { project_id, schedule_id, workflow_id, created_by: key_id };
+  await ctx.db.transaction(async (trx) => {
+    const row = await insertSchedule(trx, key, request);
+    if (row === undefined) throw scheduleNameTaken(request.name);
+    await noteSchedule(trx, key, { actor: key_id, action: 'schedule.created', body: request });
+  });
+  return tellSchedule(ctx, key);
+}
+
+/** What is changed: a schedule, by an actor. */
+interface ScheduleTarget {
+  readonly by: ScheduleActor;
+  readonly schedule_id: string;
+}
+
+/** @throws AppError as `createSchedule`, and `not_found` */
+export async function replaceSchedule(
+  ctx: ServerCtx,
+  { by: { project_id, key_id: actor }, schedule_id }: ScheduleTarget,
+  request: ScheduleRequest,
+): Promise<Schedule> {
+  const key = { project_id, schedule_id };
+  await requireSchedule(ctx, key);
+  await checkSchedule(ctx, project_id, request);
+  const act = { actor, action: 'schedule.replaced', body: request } as const;
+  await changeRow(ctx.db, { ...key, ...act, change: () => request }).catch((error: unknown) => {
+    throw hasSqlState(error, 'unique_violation') ? scheduleNameTaken(request.name) : error;
+  });
+  return tellSchedule(ctx, key);
+}
+
+/** Pauses or resumes it; repeated, it changes nothing. @throws AppError `not_found` */
+export async function setSchedulePaused(
+  ctx: ServerCtx,
+  { by: { project_id, key_id: actor }, schedule_id }: ScheduleTarget,
+  paused: boolean,
+): Promise<Schedule> {
+  const key = { project_id, schedule_id };
+  const act = { actor, action: paused ? 'schedule.paused' : 'schedule.resumed' } as const;
+  const change = ({ body }: ScheduleRow) => (body.paused === paused ? null : { ...body, paused });
+  await changeRow(ctx.db, { ...key, ...act, change });
+  return tellSchedule(ctx, key);
+}
+
+/** Its runs go on. @throws AppError `not_found` */
+export async function removeSchedule(
+  { db, outbox }: ServerCtx,
+  { by: { project_id, key_id: actor }, schedule_id }: ScheduleTarget,
+): Promise<void> {
+  const key = { project_id, schedule_id };
+  await db.transaction(async (trx) => {
+    if (!(await deleteSchedule(trx, key))) throw scheduleNotFound(schedule_id);
+    await noteSchedule(trx, key, { actor, action: 'schedule.deleted' });
+  });
+  await outbox.schedules.deliverSoon(schedule_id);
+}
+
+/** Starts now, as its overlap policy allows. @throws AppError `state_conflict` while it is paused, `unavailable` */
+export async function triggerSchedule(ctx: ServerCtx, key: ScheduleKey): Promise<Schedule> {
+  const { body } = await requireSchedule(ctx, key);
+  if (body.paused) throw new AppError('state_conflict', `schedule ${body.name} is paused; resume it first`);
+  await ctx.outbox.schedules.deliverSoon(key.schedule_id);
+  const row = await requireSchedule(ctx, key);
+  await startSchedule(ctx, row);
+  return showSchedule(ctx.db, ctx.temporal.schedules, row);
+}

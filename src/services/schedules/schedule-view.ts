@@ -45,7 +45,7 @@ export async function showSchedule(
 }
 
 /** As `TemporalSchedules.nextTimes`. */
-type NextTimes = (row: ScheduleRow, ms: number) => Promise<readonly Date[] | null>;
+export type NextTimes = (row: ScheduleRow, ms: number) => Promise<readonly Date[] | null>;
 
 const askedAtOnce = 8;
 const mostKept = 10_000;

@@ -8,18 +8,12 @@ import type { RunRequest } from '../../contracts/run.ts';
 import type { ScheduleRequest } from '../../contracts/schedule.ts';
 import type { CancelRunRequest, ScheduledStart, ScheduledSubmission } from '../../core/workflow-payloads.ts';
 import type { Db } from '../../db/connect.ts';
-import type { RunOrigin } from '../../db/run/run-columns.ts';
 import { requestCancel } from '../../db/run/run-control.ts';
 import { findScheduledRun, readSchedule } from '../../db/schedule.ts';
 import { AppError } from '../../errors/app-error.ts';
-
-interface ScheduledRunDependencies {
-  readonly db: Db;
-  /** @returns the run's id @throws AppError when there can be no such run */
-  readonly createRun: (projectId: string, request: RunRequest, origin: RunOrigin) => Promise<string>;
-}
-
-export type SubmitScheduledRun = (start: ScheduledStart) => Promise<ScheduledSubmission>;
+import type { Ctx } from '../context.ts';
+import type { IntakeCtx } from '../runs/preparation.ts';
+import { submitOriginatedRun } from '../runs/submission.ts';
 
 function toRequest(body: ScheduleRequest): RunRequest {
   const { pipeline, version, alias, job, priority, budget_ceiling_usd, labels } = body;
@@ -47,27 +41,29 @@ async function findSubmitted(db: Db, start: ScheduledStart): Promise<ScheduledSu
   return is_untold ? { run_id } : { run_id, has_ended: true };
 }
 
-export function createSubmitScheduledRun({ db, createRun }: ScheduledRunDependencies): SubmitScheduledRun {
-  return async (start) => {
-    const known = await findSubmitted(db, start);
-    if (known !== undefined) return known;
-    const { schedule_id, scheduled_at, workflow_id } = start;
-    try {
-      const { project_id, body } = await requireActive(db, schedule_id);
-      const origin = { schedule_id, scheduled_at, parent_workflow_id: workflow_id };
-      return { run_id: await createRun(project_id, toRequest(body), origin) };
-    } catch (error) {
-      const first = await findSubmitted(db, start); // the same start, submitted twice at once
-      if (first !== undefined) return first;
-      if (!isRefusal(error)) throw error;
-      return { refused: { code: error.code, message: error.message } };
-    }
-  };
+export async function submitScheduledRun(
+  ctx: IntakeCtx,
+  start: ScheduledStart,
+): Promise<ScheduledSubmission> {
+  const { db } = ctx;
+  const known = await findSubmitted(db, start);
+  if (known !== undefined) return known;
+  const { schedule_id, scheduled_at, workflow_id } = start;
+  try {
+    const { project_id, body } = await requireActive(db, schedule_id);
+    const origin = { schedule_id, scheduled_at, parent_workflow_id: workflow_id };
+    return { run_id: await submitOriginatedRun(ctx, project_id, { request: toRequest(body), origin }) };
+  } catch (error) {
+    const first = await findSubmitted(db, start); // the same start, submitted twice at once
+    if (first !== undefined) return first;
+    if (!isRefusal(error)) throw error;
+    return { refused: { code: error.code, message: error.message } };
+  }
 }
 
 const reason = 'its schedule asked it to stop';
 
 /** Asks; the server delivers it. A run that has ended stays as it is. */
-export async function cancelScheduledRun(db: Db, run: CancelRunRequest): Promise<void> {
+export async function cancelScheduledRun({ db }: Pick<Ctx, 'db'>, run: CancelRunRequest): Promise<void> {
   await requestCancel(db, run, { reason, mode: 'graceful' });
 }

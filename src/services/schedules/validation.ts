@@ -7,16 +7,13 @@ import { isKnownTimezone } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
 import { listAliases, listPipelineNames, listVersionNames } from '../../db/pipeline.ts';
 import { AppError, refuseRequest } from '../../errors/app-error.ts';
-import { type OwnMedia, ownNamespace } from '../jobs.ts';
-import { choiceOf, type KnownDefinition, type KnownDefinitions } from '../runs/definitions.ts';
+import type { Ctx } from '../context.ts';
+import { ownNamespace } from '../jobs.ts';
+import { choiceOf, type KnownDefinition } from '../runs/definitions.ts';
 import { requireOwnMedia } from '../runs/preparation.ts';
 import { readCron } from './cron.ts';
 
-export interface ScheduleCheck {
-  readonly db: Db;
-  readonly definitions: Pick<KnownDefinitions, 'find'>;
-  readonly ownMedia: OwnMedia;
-}
+type ScheduleCtx = Pick<Ctx, 'db' | 'definitions' | 'ownMedia'>;
 
 /** Temporal looks back no less; without any it would look back a year. */
 const leastCatchUpMs = 10_000;
@@ -73,7 +70,7 @@ async function explainTarget(
 }
 
 async function findTarget(
-  { db, definitions }: ScheduleCheck,
+  { db, definitions }: ScheduleCtx,
   projectId: string,
   request: ScheduleRequest,
 ): Promise<KnownDefinition | ProblemItem> {
@@ -87,19 +84,19 @@ async function findTarget(
 
 /** @throws AppError `request_invalid` that names everything wrong, `job_invalid`, `media_unknown` */
 export async function checkSchedule(
-  check: ScheduleCheck,
+  ctx: ScheduleCtx,
   projectId: string,
   request: ScheduleRequest,
 ): Promise<void> {
-  const target = await findTarget(check, projectId, request);
+  const target = await findTarget(ctx, projectId, request);
   const errors = [
     ...checkCron(request),
-    ...(await checkTimezone(check.db, request)),
+    ...(await checkTimezone(ctx.db, request)),
     ...checkCatchUp(request),
     ...('pointer' in target ? [target] : []),
   ];
   if (errors.length > 0 || 'pointer' in target) throw refuseRequest(errors);
   target.checkJob(request.job);
   const job = { job_id: ownNamespace, body: request.job };
-  await requireOwnMedia(check.ownMedia, projectId, { known: target, job });
+  await requireOwnMedia(ctx, projectId, { known: target, job });
 }

@@ -9,7 +9,7 @@ import type { CallSuccess } from '../../core/call/types.ts';
 import type { StepScope } from '../../core/expression/evaluation.ts';
 import type { WorkerCtx } from '../context.ts';
 import { toAnswer } from '../run-data/step-results.ts';
-import type { ClosedRun, RunClosing } from '../runs/closing.ts';
+import { type ClosedRun, closeRun, type RunClosing } from '../runs/closing.ts';
 import type { StepControl } from './call.ts';
 import { executeStep, type StepEnd } from './execution.ts';
 
@@ -52,7 +52,7 @@ interface InlineOptions {
 
 export const inWorker: InlineOptions = {
   execute: executeStep,
-  close: (ctx, closing) => ctx.closeRun(closing),
+  close: closeRun,
   longestMs: 250,
 };
 

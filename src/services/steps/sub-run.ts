@@ -23,13 +23,10 @@ import { AppError } from '../../errors/app-error.ts';
 import type { Ctx } from '../context.ts';
 import { resolveInput, type StepUnit } from '../run-data/evaluation.ts';
 import { insertAdmittedRun } from '../runs/admission.ts';
-import { newJob, type PrepareDependencies, prepareRun } from '../runs/preparation.ts';
+import { type IntakeCtx, newJob, prepareRun } from '../runs/preparation.ts';
 import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
 
-/** The parts by which runs are prepared. */
-export type SubRunCtx = PrepareDependencies;
-
-type StepRunCtx = SubRunCtx & Pick<Ctx, 'results'>;
+type StepRunCtx = IntakeCtx & Pick<Ctx, 'results'>;
 type Execution = StepExecution | WaitingStep;
 
 export async function executeSubRun(
@@ -108,7 +105,7 @@ function isPassing({ code }: AppError): boolean {
   return code === 'unavailable' || code === 'internal';
 }
 
-async function create(ctx: SubRunCtx, order: SubRunOrder): Promise<string> {
+async function create(ctx: IntakeCtx, order: SubRunOrder): Promise<string> {
   const { parent, project_id, reference, depth, parentWorkflowId } = order;
   const tooDeep = findDepthFault(depth);
   if (tooDeep !== null) throw new AppError(tooDeep.code, tooDeep.message);
@@ -139,7 +136,7 @@ async function create(ctx: SubRunCtx, order: SubRunOrder): Promise<string> {
  * The run that a step with `pipeline` starts. The worker writes the row, at most one for each execution of the step; a
  * server starts it. What is wrong with it is the step's failure.
  */
-export async function submitSubRun(ctx: SubRunCtx, order: SubRunOrder): Promise<SubmittedSubRun> {
+export async function submitSubRun(ctx: IntakeCtx, order: SubRunOrder): Promise<SubmittedSubRun> {
   const { db } = ctx;
   const known = await findSubRun(db, order.parent);
   if (known !== undefined) return { run_id: known };

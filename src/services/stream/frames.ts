@@ -25,7 +25,7 @@ import {
 import { readAllBudgets } from '../money/budgets.ts';
 import { toInstance } from '../registry/instance-view.ts';
 import { standingOf } from '../reviews/review-view.ts';
-import { createStepCounter } from '../runs/run-view.ts';
+import { countSteps, type StepSizes } from '../runs/run-view.ts';
 
 type SeenBudgets = ReadonlyMap<Budget['scope'], string>;
 
@@ -106,7 +106,8 @@ export function isWanted(wishes: readonly TopicChoice[], topic: StreamTopic): bo
   return wishes.some(({ topics }) => topics.has(topic));
 }
 
-export function createProjectFrames(db: Db, readRunFrames: ReadRunFrames) {
+export function createProjectFrames(ctx: FrameCtx) {
+  const { db } = ctx;
   const seen = new Map<string, SeenProject>();
 
   const look = async (projectId: string): Promise<SeenProject> => {
@@ -133,7 +134,9 @@ export function createProjectFrames(db: Db, readRunFrames: ReadRunFrames) {
       wishes: readonly TopicChoice[],
     ): Promise<readonly StreamFrame[]> => {
       const endedSince = new Date(since.getTime() - clockSlackMs);
-      const runs = isWanted(wishes, 'runs') ? await readRunFrames(projectId, { ...span, endedSince }) : [];
+      const runs = isWanted(wishes, 'runs')
+        ? await readRunFrames(ctx, projectId, { ...span, endedSince })
+        : [];
       return isSlow ? [...runs, ...(await readSlow(projectId))] : runs;
     },
     forget: (): void => seen.clear(),
@@ -157,19 +160,20 @@ function toRunFrame(row: RunStandingRow): RunFrame {
   };
 }
 
-export type ReadRunFrames = (
-  projectId: string,
-  span: LogSpan & { readonly endedSince: Date },
-) => Promise<readonly StreamFrame[]>;
+export interface FrameCtx {
+  readonly db: Db;
+  readonly stepSizes: StepSizes;
+}
 
 /** How runs stand, for those who watch a project. */
-export function createRunFrames(db: Db): ReadRunFrames {
-  const countSteps = createStepCounter(db);
-  return async (projectId, span) => {
-    const changed = await listChangedRuns(db, projectId, { ...span, limit: mostRuns });
-    const rows = await countSteps(await listRunStandings(db, changed));
-    return rows.map((row) => ({ kind: 'run', data: toRunFrame(row) }));
-  };
+export async function readRunFrames(
+  { db, stepSizes }: FrameCtx,
+  projectId: string,
+  span: LogSpan & { readonly endedSince: Date },
+): Promise<readonly StreamFrame[]> {
+  const changed = await listChangedRuns(db, projectId, { ...span, limit: mostRuns });
+  const rows = await countSteps(db, stepSizes, await listRunStandings(db, changed));
+  return rows.map((row) => ({ kind: 'run', data: toRunFrame(row) }));
 }
 
 export type HeldCalls = ReadonlyMap<string, number>;

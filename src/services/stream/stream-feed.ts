@@ -12,13 +12,7 @@ import type { Db } from '../../db/connect.ts';
 import { listNewEvents, readHorizon } from '../../db/run/event.ts';
 import type { LogSpan } from '../../db/run/run-list.ts';
 import { createFollowPoll, realTiming, type Timing } from '../delivery/follow-poll.ts';
-import {
-  compareInstances,
-  createProjectFrames,
-  type HeldCalls,
-  isWanted,
-  type ReadRunFrames,
-} from './frames.ts';
+import { compareInstances, createProjectFrames, type FrameCtx, type HeldCalls, isWanted } from './frames.ts';
 
 /**
  * Where a stream stands: how things stood at a horizon of transactions has been told, and every event that was
@@ -119,8 +113,9 @@ function createPace(everyMs: number, now: () => number): () => boolean {
 }
 
 /** @param now milliseconds of a clock that is never set */
-function createRoundReader(db: Db, readRunFrames: ReadRunFrames, now: () => number): RoundReader {
-  const projects = createProjectFrames(db, readRunFrames);
+function createRoundReader(ctx: FrameCtx, now: () => number): RoundReader {
+  const { db } = ctx;
+  const projects = createProjectFrames(ctx);
   const isStandingDue = createPace(longestPauseMs, now);
   const isSlowDue = createPace(slowMs, now);
   let held: HeldCalls = new Map();
@@ -162,21 +157,18 @@ export interface StreamFeed {
   stop(): void;
 }
 
-interface StreamDependencies {
-  readonly db: Db;
-  readonly readRunFrames: ReadRunFrames;
-  readonly logger: Logger;
-  readonly timing?: Timing;
-}
-
 async function standNow(db: Db): Promise<StreamPosition> {
   return positionAt(await readHorizon(db), new Date());
 }
 
-export function createStreamFeed(dependencies: StreamDependencies): StreamFeed {
-  const { db, readRunFrames, logger, timing = realTiming } = dependencies;
+interface FeedCtx extends FrameCtx {
+  readonly logger: Logger;
+}
+
+export function createStreamFeed(ctx: FeedCtx, timing: Timing = realTiming): StreamFeed {
+  const { db, logger } = ctx;
   const watchers = new Set<StreamWatcher>();
-  const reader = createRoundReader(db, readRunFrames, timing.now);
+  const reader = createRoundReader(ctx, timing.now);
   let position: StreamPosition | null = null;
   let running: Promise<boolean> = Promise.resolve(false);
 

@@ -2,27 +2,28 @@
  * The stream of a project for one watcher: what it has missed since a position, then frames as they come, of the
  * topics that its key may read.
  */
-import type { StreamFrame, StreamTopic } from '../../contracts/event.ts';
+import type { StreamFrame, StreamQuery, StreamTopic } from '../../contracts/event.ts';
 import { type CancelSignal, onCancel } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import { listNewEvents, readHorizon } from '../../db/run/event.ts';
 import { countEventsBefore, listOwnRuns } from '../../db/run/run-list.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { type Caller, isOperator, mayCall } from '../access/caller.ts';
+import type { ServerCtx } from '../context.ts';
 import { toRunEvent } from '../runs/events.ts';
 import {
   clockSlackMs,
   compareBudgets,
   compareInstances,
-  type ReadRunFrames,
+  type FrameCtx,
   readReviewsSince,
+  readRunFrames,
 } from './frames.ts';
 import {
   earlierOf,
   type NewEvents,
   positionAt,
   readPosition,
-  type StreamFeed,
   type StreamPosition,
   type StreamRound,
   writePosition,
@@ -77,23 +78,19 @@ function toBatch(view: StreamView, { events, instances, ofProject, position }: S
 
 // What a watcher is told first: what it has missed since it was there last, or that it has to read again.
 
-interface CatchUpDependencies {
-  readonly db: Db;
-  readonly readRunFrames: ReadRunFrames;
-}
-
 /** From a position to where the rounds begin. */
 async function readMissed(
-  { db, readRunFrames }: CatchUpDependencies,
+  ctx: FrameCtx,
   view: StreamView,
   { from, to }: { readonly from: StreamPosition; readonly to: StreamPosition },
 ): Promise<StreamBatch> {
+  const { db } = ctx;
   const { project_id } = view.caller;
   const span = { from: from.horizon, to: to.horizon };
   const events = await listNewEvents(db, [...view.seqs.keys()], from.events, to.events);
   const endedSince = new Date(from.at.getTime() - clockSlackMs);
   const standing = [
-    ...(await readRunFrames(project_id, { ...span, endedSince })),
+    ...(await readRunFrames(ctx, project_id, { ...span, endedSince })),
     ...(await readReviewsSince(db, project_id, endedSince)),
     ...(await compareBudgets(db, project_id, new Map())).frames,
     ...(await compareInstances(db, span.from, new Map())).frames,
@@ -109,17 +106,17 @@ async function readKnown(db: Db, after: string, start: StreamPosition): Promise<
 
 /** @param start where the rounds begin. @param after what the watcher had as its last id */
 async function catchUp(
-  dependencies: CatchUpDependencies,
+  ctx: FrameCtx,
   view: StreamView,
   { start, after }: { readonly start: StreamPosition; readonly after: string | undefined },
 ): Promise<StreamBatch> {
-  const { db } = dependencies;
+  const { db } = ctx;
   const known = after === undefined ? start : await readKnown(db, after, start);
   const { events } = known ?? start;
   for (const runId of view.seqs.keys()) view.seqs.set(runId, await countEventsBefore(db, runId, events));
   if (known === null) return { id: writePosition(start), frames: [{ kind: 'reset', data: null }] };
   if (after === undefined) return { id: writePosition(start), frames: [] };
-  return readMissed(dependencies, view, { from: known, to: start });
+  return readMissed(ctx, view, { from: known, to: start });
 }
 
 const mostWaiting = 200;
@@ -161,18 +158,6 @@ function createRoundQueue(signal: CancelSignal): RoundQueue {
   };
 }
 
-export interface StreamQuery {
-  readonly topics: readonly StreamTopic[];
-  /** Whose every event is wanted. */
-  readonly runIds: readonly string[];
-  /** What a frame carried as its `id`. */
-  readonly after: string | undefined;
-}
-
-interface StreamServiceDependencies extends CatchUpDependencies {
-  readonly feed: StreamFeed;
-}
-
 const scopes = {
   runs: 'run:read',
   reviews: 'run:read',
@@ -184,7 +169,11 @@ const scopes = {
 const quietMs = 15_000;
 
 /** Of the topics those that the key may read. @throws AppError `forbidden` when that is none, `not_found` */
-async function openView(db: Db, caller: Caller, { topics, runIds }: StreamQuery): Promise<StreamView> {
+async function openView(
+  db: Db,
+  caller: Caller,
+  { topics, run_id: runIds }: StreamQuery,
+): Promise<StreamView> {
   const allowed = new Set(topics.filter((topic) => mayCall(caller, scopes[topic])));
   const followed = mayCall(caller, scopes.runs) ? runIds : [];
   if (allowed.size === 0 && followed.length === 0)
@@ -196,17 +185,16 @@ async function openView(db: Db, caller: Caller, { topics, runIds }: StreamQuery)
 }
 
 async function* follow(
-  dependencies: StreamServiceDependencies,
+  ctx: ServerCtx,
   view: StreamView,
   { after, signal }: { readonly after: string | undefined; readonly signal: CancelSignal },
 ): AsyncGenerator<StreamBatch, void, undefined> {
-  const { feed } = dependencies;
   const queue = createRoundQueue(signal);
   const { caller, topics, seqs } = view;
   const watcher = { projectId: caller.project_id, topics, runIds: [...seqs.keys()], take: queue.take };
   try {
-    const start = await feed.add(watcher);
-    yield await catchUp(dependencies, view, { start, after });
+    const start = await ctx.frames.add(watcher);
+    yield await catchUp(ctx, view, { start, after });
     let toldAt = Date.now();
     for await (const round of queue.rounds()) {
       const batch = toBatch(view, round);
@@ -215,22 +203,16 @@ async function* follow(
       yield batch;
     }
   } finally {
-    feed.remove(watcher);
+    ctx.frames.remove(watcher);
   }
 }
 
-export function createStreamService(dependencies: StreamServiceDependencies) {
-  return {
-    /**
-     * @returns batches until `signal` aborts, or the watcher is too slow; the first at once, to say where it stands
-     * @throws AppError `not_found` for a run that the project does not have, `forbidden`
-     */
-    open: async (caller: Caller, query: StreamQuery) => {
-      const view = await openView(dependencies.db, caller, query);
-      return (signal: CancelSignal): AsyncIterable<StreamBatch> =>
-        follow(dependencies, view, { after: query.after, signal });
-    },
-  };
+/**
+ * @returns batches until `signal` aborts, or the watcher is too slow; the first at once, to say where it stands
+ * @throws AppError `not_found` for a run that the project does not have, `forbidden`
+ */
+export async function openStream(ctx: ServerCtx, caller: Caller, query: StreamQuery) {
+  const view = await openView(ctx.db, caller, query);
+  return (signal: CancelSignal): AsyncIterable<StreamBatch> =>
+    follow(ctx, view, { after: query.after, signal });
 }
-
-export type StreamService = ReturnType<typeof createStreamService>;

@@ -19,7 +19,6 @@ import {
 import type { EraseDependencies } from '../../../src/services/erasure/erasure-steps.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createMediaLibrary, type MediaLibrary } from '../../../src/services/media/media-library.ts';
-import { createRequireRoom } from '../../../src/services/media/quota.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
   aClaim,
@@ -43,7 +42,7 @@ let marks = 0;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'capstan-erase-'));
   const store = await createMediaStore(`file://${folder}/media`);
-  media = createMediaLibrary({ db, store, requireRoom: createRequireRoom({ db, bytesPerProject: 0 }) });
+  media = createMediaLibrary({ db, store, bytesPerProject: 0 });
   const { project_id } = await aProject(db);
   kept = await aFullProject({ db, media, mark: 'kept-text' }, project_id);
 });

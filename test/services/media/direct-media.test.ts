@@ -11,7 +11,6 @@ import { insertJob } from '../../../src/db/run/job.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createDirectMedia } from '../../../src/services/media/direct-media.ts';
 import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
-import { createRequireRoom } from '../../../src/services/media/quota.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
 
@@ -73,10 +72,9 @@ function media({ store: changed = {}, direct, bytesPerProject = 0 }: Given) {
     ...changed,
     ...(direct === undefined ? {} : { direct: access }),
   };
-  const requireRoom = createRequireRoom({ db, bytesPerProject });
-  const library = createMediaLibrary({ db, store, requireRoom });
+  const library = createMediaLibrary({ db, store, bytesPerProject });
   const passesBy = direct !== undefined;
-  const service = createDirectMedia({ db, store, library, requireRoom, passesBy, limitBytes: 1e9 });
+  const service = createDirectMedia({ db, store, library, bytesPerProject, passesBy, limitBytes: 1e9 });
   return { store, library, service };
 }
 

@@ -10,7 +10,6 @@ import { insertJob } from '../../../src/db/run/job.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createDirectMedia } from '../../../src/services/media/direct-media.ts';
 import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
-import { createRequireRoom } from '../../../src/services/media/quota.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
 
@@ -57,8 +56,7 @@ function aStoreWithoutDigests(): MediaStore & { reads: () => number } {
 
 function aLibrary(bytesPerProject = 0) {
   const store = aStoreWithoutDigests();
-  const requireRoom = createRequireRoom({ db, bytesPerProject });
-  return { ...createMediaLibrary({ db, store, requireRoom }), store, requireRoom };
+  return { ...createMediaLibrary({ db, store, bytesPerProject }), store, bytesPerProject };
 }
 
 function bodyOf(text: string): Readable {
@@ -169,7 +167,7 @@ describe('the bytes of a project', () => {
       db,
       store: library.store,
       library,
-      requireRoom: library.requireRoom,
+      bytesPerProject: library.bytesPerProject,
       passesBy: false,
       limitBytes: 1_000,
     });

@@ -4,22 +4,22 @@ import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import { insertSpec } from '../../../src/db/instance/capability-spec.ts';
 import { setAlias } from '../../../src/db/pipeline.ts';
 import { digestDefinition } from '../../../src/definitions/submission.ts';
-import {
-  createPipelineService,
-  type PipelineService,
-} from '../../../src/services/pipelines/pipeline-service.ts';
+import { checkForRun } from '../../../src/services/pipelines/definition-checks.ts';
+import type { CheckCtx } from '../../../src/services/pipelines/definition-facts.ts';
+import { submitPipeline, validatePipeline } from '../../../src/services/pipelines/pipeline-service.ts';
 import { useDatabase } from '../../support/database.ts';
 import { anInstance, aProject } from '../../support/factories.ts';
+import { aCheckCtx } from '../../support/intake.ts';
 
 const { db } = useDatabase();
 
 let projectId: string;
-let pipelines: PipelineService;
+let ctx: CheckCtx;
 beforeAll(async () => {
   projectId = (await aProject(db)).project_id;
 });
 beforeEach(() => {
-  pipelines = createPipelineService(db);
+  ctx = aCheckCtx(db);
 });
 
 function aDefinition(
@@ -39,13 +39,12 @@ function text(definition: unknown) {
 }
 
 function store(pipeline: string, steps: StepDefinition[], over: Partial<PipelineDefinition> = {}) {
-  return pipelines.submit(projectId, text(aDefinition(steps, { pipeline, ...over })));
+  return submitPipeline(ctx, projectId, text(aDefinition(steps, { pipeline, ...over })));
 }
 
 async function findingsOf(definition: PipelineDefinition) {
-  return (await pipelines.validate(projectId, text(definition), { strict: false })).findings.filter(
-    ({ code }) => code !== 'capability_unknown',
-  );
+  const { findings } = await validatePipeline(ctx, projectId, { source: text(definition), strict: false });
+  return findings.filter(({ code }) => code !== 'capability_unknown');
 }
 
 function run(pipeline: string, input: JsonObject = {}): StepDefinition {
@@ -85,7 +84,7 @@ describe('pipelines that run pipelines', () => {
   const leaf: StepDefinition = { id: 'a', capability: 'concat' };
 
   beforeAll(async () => {
-    pipelines = createPipelineService(db);
+    ctx = aCheckCtx(db);
     await store('reel', [leaf], {
       job_schema: closed({ clips: { type: 'array', items: { type: 'string' } } }),
       output: { video: '{{ steps.a.output }}', frames: 'n {{ run.id }}' },
@@ -161,7 +160,7 @@ describe('pipelines that run pipelines', () => {
 
 describe('before a run', () => {
   const check = (definition: PipelineDefinition) =>
-    pipelines.checkForRun(projectId, { definition, digest: digestDefinition(definition) });
+    checkForRun(ctx, projectId, { definition, digest: digestDefinition(definition) });
 
   test('what nobody offers is an error, unless the step waits for it', async () => {
     await register('scale', {});

@@ -13,13 +13,13 @@ import { insertVersion } from '../../../src/db/pipeline.ts';
 import { createFleetPoller } from '../../../src/services/fleet/fleet-poller.ts';
 import { createOwnMedia } from '../../../src/services/jobs.ts';
 import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
-import { createRequireRoom } from '../../../src/services/media/quota.ts';
-import { createPipelineService, storeDefinition } from '../../../src/services/pipelines/pipeline-service.ts';
+import { storeDefinition } from '../../../src/services/pipelines/pipeline-service.ts';
 import { planDefinition } from '../../../src/services/plans/plan-service.ts';
 import { createSchemaValidator } from '../../../src/services/registry/specs.ts';
 import { previewDecision } from '../../../src/services/routing/decisions.ts';
 import { createKnownDefinitions } from '../../../src/services/runs/definitions.ts';
 import { anInstance, aProject } from '../../support/factories.ts';
+import { aCheckCtx } from '../../support/intake.ts';
 
 type Over = Parameters<typeof anInstance>[1] & {
   readonly duration_ms?: number;
@@ -55,19 +55,19 @@ async function createPlanner(db: Db): Promise<Planner> {
   const { project_id: projectId } = await aProject(db, { daily_limit_nano: 20_000_000_000n });
   const fleet = createFleetPoller({ db, intervalMs: 3_600_000, logger: pino({ level: 'silent' }) });
   const validator = createSchemaValidator({ db });
-  const pipelines = createPipelineService(db, { fleet });
+  const checking = aCheckCtx(db, { fleet });
   const ctx = {
+    ...checking,
     db,
     ownMedia: createOwnMedia(db),
     media: createMediaLibrary({
       db,
       store: createFileMediaStore('/nowhere/at/all'),
-      requireRoom: createRequireRoom({ db, bytesPerProject: 0 }),
+      bytesPerProject: 0,
     }),
     fleet,
     validator,
-    pipelines,
-    definitions: createKnownDefinitions({ db, pipelines }),
+    definitions: createKnownDefinitions(checking),
   };
   return {
     projectId,

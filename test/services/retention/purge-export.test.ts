@@ -7,7 +7,6 @@ import { createMediaStore } from '../../../src/clients/media/create-media-store.
 import { listParts, partsBetween } from '../../../src/db/partitions.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createMediaLibrary, type MediaLibrary } from '../../../src/services/media/media-library.ts';
-import { createRequireRoom } from '../../../src/services/media/quota.ts';
 import { type PurgeOptions, purge } from '../../../src/services/retention/purge.ts';
 import { createPurgeExport } from '../../../src/services/retention/purge-pass.ts';
 import { useDatabase } from '../../support/database.ts';
@@ -27,7 +26,7 @@ let media: MediaLibrary;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'capstan-export-'));
   const store = await createMediaStore(`file://${folder}/media`);
-  media = createMediaLibrary({ db, store, requireRoom: createRequireRoom({ db, bytesPerProject: 0 }) });
+  media = createMediaLibrary({ db, store, bytesPerProject: 0 });
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

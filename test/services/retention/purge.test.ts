@@ -8,7 +8,6 @@ import { createMediaStore } from '../../../src/clients/media/create-media-store.
 import { announceUpload } from '../../../src/db/media.ts';
 import { listLedger } from '../../../src/db/money/spending.ts';
 import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
-import { createRequireRoom } from '../../../src/services/media/quota.ts';
 import { type PurgeOptions, purge } from '../../../src/services/retention/purge.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
@@ -41,7 +40,7 @@ const later = new Date(Date.now() + 100 * dayMs);
 
 async function openMedia() {
   const store = await createMediaStore(`file://${folder}/media`);
-  return createMediaLibrary({ db, store, requireRoom: createRequireRoom({ db, bytesPerProject: 0 }) });
+  return createMediaLibrary({ db, store, bytesPerProject: 0 });
 }
 
 async function purgeLater(options: Partial<PurgeOptions> = {}) {

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Json } from '../../../src/contracts/primitives.ts';
+import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { readReview } from '../../../src/db/review/review.ts';
 import { openReview } from '../../../src/services/reviews/opening.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../../src/services/run-data/step-results.ts';
-import { createCloseRun } from '../../../src/services/runs/closing.ts';
+import { closeRun, type RunClosing } from '../../../src/services/runs/closing.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aRun, type StoredRun } from '../../support/factories.ts';
 
@@ -21,7 +22,6 @@ afterAll(async () => {
 });
 
 it('the end of a run ends what it has asked people, and nothing of other runs', async () => {
-  const closeRun = createCloseRun({ db, contexts: createRunContexts(db), results: createStepResults(db) });
   const runs = [await aRun(db), await aRun(db)] as const;
   const reviews = await Promise.all(
     runs.map(({ run_id, project_id }) =>
@@ -39,7 +39,7 @@ it('the end of a run ends what it has asked people, and nothing of other runs', 
     ),
   );
   const error = { code: 'run_cancelled', message: 'cancelled' };
-  await closeRun({ run_id: runs[0].run_id, outcome: 'cancelled', error, has_waited: true });
+  await closerOf(db)({ run_id: runs[0].run_id, outcome: 'cancelled', error, has_waited: true });
   const states = await Promise.all(
     reviews.map(async ({ review_id }) => (await readReview(db, review_id))?.state),
   );
@@ -47,7 +47,8 @@ it('the end of a run ends what it has asked people, and nothing of other runs', 
 });
 
 function closerOf(db: Db) {
-  return createCloseRun({ db, contexts: createRunContexts(db), results: createStepResults(db) });
+  const [contexts, results] = [createRunContexts(db), createStepResults(db)];
+  return (closing: RunClosing) => closeRun({ db, contexts, results, telemetry: noTelemetry }, closing);
 }
 
 /** With the steps `fan`, of two items, and `last`, which has ended. */
@@ -110,11 +111,8 @@ it('what is in memory is not asked for again: the end of a run is one statement'
   const asked: string[] = [];
   const note = ({ sql }: { readonly sql: string }): void => void asked.push(sql);
   db.on('query', note);
-  await createCloseRun({ db, contexts, results })({
-    run_id: run.run_id,
-    outcome: 'succeeded',
-    error: null,
-  });
+  const ctx = { db, contexts, results, telemetry: noTelemetry };
+  await closeRun(ctx, { run_id: run.run_id, outcome: 'succeeded', error: null });
   db.off('query', note);
   expect(asked).toEqual([expect.stringContaining('with finished as')]);
   const row = await db('run').where({ run_id: run.run_id }).first('state', 'output');

@@ -1,13 +1,12 @@
 import { expect, it } from 'vitest';
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
-import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
 import { createKnownDefinitions } from '../../../src/services/runs/definitions.ts';
 import { useDatabase } from '../../support/database.ts';
 
 const { db } = useDatabase();
 
 function know(vet: () => Promise<string | null>) {
-  return createKnownDefinitions({ db, pipelines: createPipelineService(db, { vet }) });
+  return createKnownDefinitions({ db, vetter: { vet } });
 }
 function aDefinition(over: Partial<PipelineDefinition>): PipelineDefinition {
   return {

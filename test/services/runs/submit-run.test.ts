@@ -1,35 +1,33 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
+import type { RunRequest } from '../../../src/contracts/run.ts';
 import type { RunPipelineInput } from '../../../src/core/workflow-payloads.ts';
 import { insertVersion } from '../../../src/db/pipeline.ts';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
-import { createOwnMedia } from '../../../src/services/jobs.ts';
-import { createPipelineService, storeDefinition } from '../../../src/services/pipelines/pipeline-service.ts';
-import { createKnownDefinitions } from '../../../src/services/runs/definitions.ts';
+import { storeDefinition } from '../../../src/services/pipelines/pipeline-service.ts';
 import type { RunToStart } from '../../../src/services/runs/delivery.ts';
 import { createRunDelivery } from '../../../src/services/runs/delivery.ts';
-import { createDecideDispatch } from '../../../src/services/runs/preparation.ts';
-import { createSubmitRun, createSubmitRuns } from '../../../src/services/runs/submission.ts';
+import { type Idempotency, submitRun, submitRuns } from '../../../src/services/runs/submission.ts';
 import { anInstance } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
+import { anIntakeCtx } from '../../support/intake.ts';
 import { fakeWorkflows } from '../../support/run-workflows.ts';
 import { silentLogger } from '../registry/registry-bench.ts';
 
 const { db } = useDatabase();
-const pipelines = createPipelineService(db, { vet: async () => null });
-const short = { duration_ms: 10, success_count: 9 };
+const short = { duration_ms: 10, success_count: 9, spec_digest: 'known' };
 const fleet = { instances: [anInstance('only', short)], priorMs: 1 };
-const tools = {
-  db,
-  decideDispatch: createDecideDispatch({ of: () => fleet }),
-  ownMedia: createOwnMedia(db),
-  mostOpenRuns: 1_000,
-  definitions: createKnownDefinitions({ db, pipelines }),
-  checkForRun: async () => ({ specs: {} }),
-};
-const submitRun = createSubmitRun(tools);
+const intake = anIntakeCtx(db, { fleet: { of: () => fleet }, mostOpen: 1_000 });
+
+/** With what would be told to Temporal; null: it waits its turn, or was taken before. */
+async function submit(projectId: string, request: RunRequest, idempotency: Idempotency | null) {
+  const starts: RunToStart[] = [];
+  const runs = { startNew: (start: RunToStart) => void starts.push(start), startSoon: () => undefined };
+  const submission = await submitRun({ ...intake, outbox: { runs } }, { projectId, request, idempotency });
+  return { ...submission, start: starts[0] ?? null };
+}
 
 const definition: PipelineDefinition = {
   pipeline: 'stored',
@@ -48,7 +46,7 @@ beforeAll(async () => {
     const key = { project_id: project, pipeline: body.pipeline, version: body.version };
     await insertVersion(db, key, { digest: await storeDefinition(db, body) });
   }
-  await submitRun(project, { pipeline: 'stored', job: { n: 0 } }, null);
+  await submit(project, { pipeline: 'stored', job: { n: 0 } }, null);
 });
 
 /** First words of the statements that it makes. */
@@ -100,7 +98,7 @@ async function startIn(start: RunToStart, meanwhile: () => Promise<unknown> = as
 }
 
 async function submitted(pipeline = 'stored') {
-  const { run, start } = await submitRun(project, { pipeline, job: { n: 1 } }, null);
+  const { run, start } = await submit(project, { pipeline, job: { n: 1 } }, null);
   if (start === null) throw new Error('it is not to be started');
   return { run, start };
 }
@@ -115,14 +113,15 @@ test('a run of a stored pipeline is found and written by one statement each, and
 });
 
 test('five hundred runs in bulk are written by as many statements as two', async () => {
-  const submit = async (count: number): Promise<string[]> => {
+  const runs = { startNew: () => undefined, startSoon: () => undefined };
+  const submitMany = async (count: number): Promise<string[]> => {
     const requests = Array.from({ length: count }, (_, n) => ({ pipeline: 'stored', job: { n } }));
     const order = { projectId: project, requests, idempotency: null, toProblem: () => expect.unreachable() };
-    const [made, { answer }] = await statementsOf(() => createSubmitRuns(tools)(order));
+    const [made, { answer }] = await statementsOf(() => submitRuns({ ...intake, outbox: { runs } }, order));
     expect(answer.items.map(({ status }) => status)).toEqual(Array(count).fill(202));
     return made;
   };
-  expect(await submit(500)).toEqual(await submit(2));
+  expect(await submitMany(500)).toEqual(await submitMany(2));
 });
 
 test('a start from what was written tells the same as one from the row', async () => {
@@ -177,8 +176,8 @@ test.each([
 });
 
 test('one that waits its turn is not started', async () => {
-  const { start: first } = await submitRun(project, { pipeline: 'single', job: {} }, null);
-  const { start: second } = await submitRun(project, { pipeline: 'single', job: {} }, null);
+  const { start: first } = await submit(project, { pipeline: 'single', job: {} }, null);
+  const { start: second } = await submit(project, { pipeline: 'single', job: {} }, null);
   expect([first?.pipeline, second]).toEqual(['single', null]);
 });
 
@@ -186,8 +185,8 @@ test('a run and the answer that is kept for its key are written together or not 
   const idempotency = { key: randomUUID(), bodySha256: Buffer.alloc(32) };
   const request = { pipeline: 'stored', job: { n: 2 } };
   const [first, second] = [
-    await submitRun(project, request, idempotency),
-    await submitRun(project, request, idempotency),
+    await submit(project, request, idempotency),
+    await submit(project, request, idempotency),
   ];
   expect(first.start?.run_id).toBe(first.run.run_id);
   expect([second.run.run_id, second.replayed, second.start]).toEqual([first.run.run_id, true, null]);

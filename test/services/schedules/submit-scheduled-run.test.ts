@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import { ScheduleRequest } from '../../../src/contracts/schedule.ts';
 import type { ScheduledStart } from '../../../src/core/workflow-payloads.ts';
@@ -10,28 +10,17 @@ import {
   updateSchedule,
 } from '../../../src/db/schedule.ts';
 import { newId } from '../../../src/services/ids.ts';
-import { createOwnMedia } from '../../../src/services/jobs.ts';
-import { createPipelineService, storeDefinition } from '../../../src/services/pipelines/pipeline-service.ts';
-import { createKnownDefinitions } from '../../../src/services/runs/definitions.ts';
-import { createDecideDispatch } from '../../../src/services/runs/preparation.ts';
-import { createSubmitOriginatedRun } from '../../../src/services/runs/submission.ts';
-import { createSubmitScheduledRun } from '../../../src/services/schedules/scheduled-runs.ts';
+import { storeDefinition } from '../../../src/services/pipelines/pipeline-service.ts';
+import { submitScheduledRun } from '../../../src/services/schedules/scheduled-runs.ts';
 import { useDatabase } from '../../support/database.ts';
-import { aProject } from '../../support/factories.ts';
+import { anInstance, aProject } from '../../support/factories.ts';
+import { anIntakeCtx } from '../../support/intake.ts';
 
 const { db } = useDatabase();
 
-const submit = createSubmitScheduledRun({
-  db,
-  createRun: createSubmitOriginatedRun({
-    db,
-    decideDispatch: createDecideDispatch({ of: () => ({ instances: [], priorMs: 1 }) }),
-    ownMedia: createOwnMedia(db),
-    mostOpenRuns: 3,
-    definitions: createKnownDefinitions({ db, pipelines: createPipelineService(db) }),
-    checkForRun: async () => ({ specs: {} }),
-  }),
-});
+const ctx = anIntakeCtx(db, { mostOpen: 3 });
+const submit = (start: ScheduledStart) => submitScheduledRun(ctx, start);
+beforeAll(() => anInstance(db, { name: 'concat' }));
 
 async function aVersion(project_id: string, definition: Partial<PipelineDefinition> = {}): Promise<void> {
   const whole = {

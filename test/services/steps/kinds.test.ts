@@ -5,13 +5,14 @@ import { actionsOf } from '../../../src/core/review-actions.ts';
 import { decideReview, readReview } from '../../../src/db/review/review.ts';
 import { finishRun } from '../../../src/db/run/run.ts';
 import { endStep, listRunSteps, readStepOutput } from '../../../src/db/step/step.ts';
-import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
+import { submitPipeline } from '../../../src/services/pipelines/pipeline-service.ts';
 import { checkDecision } from '../../../src/services/reviews/input.ts';
 import { stepOf } from '../../../src/services/run-data/evaluation.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
 import type { StepEnd } from '../../../src/services/steps/execution.ts';
 import { executeSubRun } from '../../../src/services/steps/sub-run.ts';
 import { aClaim, anEnd, anInstance, aRun, claimAttempt, settleAttempt } from '../../support/factories.ts';
+import { aCheckCtx } from '../../support/intake.ts';
 import { withoutCapabilities } from '../../support/reviews.ts';
 import { stepsOf, useSteps } from '../../support/steps.ts';
 
@@ -158,7 +159,7 @@ describe('a step that is a run', () => {
       { pipeline: 'strict', version: '1.0', steps, job_schema: texts },
     ]) {
       const text = JSON.stringify(definition);
-      await createPipelineService(db).submit(world.projectId(), { text, contentType: 'application/json' });
+      await submitPipeline(aCheckCtx(db), world.projectId(), { text, contentType: 'application/json' });
     }
   });
   const step = { pipeline: 'reel@1.0', input: { n: '{{ job.n }}' }, budget_ceiling_usd: 5 };

@@ -1,19 +1,16 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createOwnMedia } from '../../../src/services/jobs.ts';
-import { createPipelineService } from '../../../src/services/pipelines/pipeline-service.ts';
-import { createKnownDefinitions } from '../../../src/services/runs/definitions.ts';
-import { createDecideDispatch } from '../../../src/services/runs/preparation.ts';
+import { submitPipeline } from '../../../src/services/pipelines/pipeline-service.ts';
 import { type SubRunOrder, submitSubRun } from '../../../src/services/steps/sub-run.ts';
 import { anInstance as aSnapshot } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
 import { anInstance, aRun, type StoredRun } from '../../support/factories.ts';
+import { aCheckCtx, anIntakeCtx } from '../../support/intake.ts';
 
 const { db } = useDatabase();
 let parent: StoredRun;
 beforeAll(async () => {
   parent = await aRun(db);
   await anInstance(db, { name: 'x' });
-  const { submit } = createPipelineService(db);
   const job_schema = { type: 'object', properties: { n: { type: 'integer' } } };
   const definition = {
     pipeline: 'below',
@@ -23,28 +20,23 @@ beforeAll(async () => {
   };
   for (const version of ['1', '2']) {
     const text = JSON.stringify({ ...definition, version });
-    await submit(parent.project_id, { text, contentType: 'application/json' });
+    await submitPipeline(aCheckCtx(db), parent.project_id, { text, contentType: 'application/json' });
   }
 });
 
 async function keyed(pipeline: string, key: string): Promise<void> {
   const concurrency = { key, limit: 1, on_limit: 'reject' };
   const definition = { pipeline, version: '1', steps: [{ id: 'a', capability: 'x' }], concurrency };
-  await createPipelineService(db).submit(parent.project_id, {
+  await submitPipeline(aCheckCtx(db), parent.project_id, {
     text: JSON.stringify(definition),
     contentType: 'application/json',
   });
 }
 
 function submit(order: Partial<SubRunOrder> = {}) {
-  const pipelines = createPipelineService(db);
-  const definitions = createKnownDefinitions({ db, pipelines });
-  const ownMedia = createOwnMedia(db);
-  const { checkForRun } = pipelines;
   const instances = [aSnapshot('only', { duration_ms: 10, success_count: 9 })];
-  const decideDispatch = createDecideDispatch({ of: () => ({ instances, priorMs: 1 }) });
-  const ctx = { db, definitions, ownMedia, checkForRun, decideDispatch, mostOpenRuns: 1 };
-  return submitSubRun(ctx, {
+  const fleet = { of: () => ({ instances, priorMs: 1 }) };
+  return submitSubRun(anIntakeCtx(db, { fleet, mostOpen: 1 }), {
     parent: { run_id: parent.run_id, step_id: 'a', item: 0, revision: 0 },
     project_id: parent.project_id,
     reference: 'below@1',

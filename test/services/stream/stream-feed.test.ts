@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { longestPauseMs, shortestPauseMs } from '../../../src/core/pacing.ts';
-import { createRunFrames } from '../../../src/services/stream/frames.ts';
+import { createStepSizes } from '../../../src/services/runs/run-view.ts';
 import type { StreamRound, StreamWatcher } from '../../../src/services/stream/stream-feed.ts';
 import { createStreamFeed } from '../../../src/services/stream/stream-feed.ts';
 import { useDatabase } from '../../support/database.ts';
@@ -18,14 +18,10 @@ async function look() {
   const read = { horizons: 0, runs: 0, reviews: 0 };
   db.on('query', ({ sql }: { sql: string }) => {
     if (sql.includes('as horizon')) read.horizons += 1;
+    if (sql.includes('with changed as')) read.runs += 1;
     if (sql.includes('from review')) read.reviews += 1;
   });
-  const readFrames = createRunFrames(db);
-  const readRunFrames: typeof readFrames = (...span) => {
-    read.runs += 1;
-    return readFrames(...span);
-  };
-  const feed = createStreamFeed({ db, readRunFrames, logger: silentLogger, timing });
+  const feed = createStreamFeed({ db, stepSizes: createStepSizes(), logger: silentLogger }, timing);
   const rounds: StreamRound[] = [];
   const watcher: StreamWatcher = {
     projectId: run.project_id,

@@ -1,7 +1,8 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
-import type { RerunPreview, RerunRequest, Run } from '../../../../src/contracts/run.ts';
+import type { Run } from '../../../../src/contracts/run.ts';
+import type { RerunPreview, RerunRequest } from '../../../../src/contracts/run-control.ts';
 import { previewRerun, rerun } from '../../api/runs.ts';
 import { Dialog } from '../../shared/dialog.tsx';
 import { Button, fieldClass } from '../../shared/parts.tsx';

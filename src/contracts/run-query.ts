@@ -1,0 +1,46 @@
+/** How runs, their steps and items are listed: what the routes read from the address, and what services and database are asked. */
+
+import { z } from 'zod';
+import { mostItems } from './bounds.ts';
+import { Instant, ListQuery, PipelineName } from './primitives.ts';
+import { Awaiting, RunState, StepState } from './run.ts';
+
+/** `name=value`, as a name and a value. */
+export const LabelFilter = z
+  .string()
+  .max(321)
+  .regex(/^[^=]{1,64}=/, { error: 'a label filter has the form key=value' })
+  .transform((text): readonly [name: string, value: string] => {
+    const at = text.indexOf('=');
+    return [text.slice(0, at), text.slice(at + 1)];
+  });
+
+export const RunQuery = ListQuery.extend({
+  pipeline: PipelineName.optional(),
+  state: RunState.optional(),
+  awaiting: Awaiting.optional().meta({
+    description: 'What one of its steps, or of the runs below it, waits for.',
+  }),
+  q: z.string().min(1).max(128).optional().meta({
+    description: "Part of the pipeline's name or of a label as `name=value`, or the begin of the run's id",
+  }),
+  label: LabelFilter.optional(),
+  since: Instant.optional(),
+  until: Instant.optional(),
+  parent: z
+    .literal('none')
+    .optional()
+    .meta({ description: 'none: only runs that no step of another one has started' }),
+}).strict();
+export type RunQuery = z.infer<typeof RunQuery>;
+
+/** `limit` and `cursor` page the outputs of a step's items. */
+export const StepQuery = ListQuery.extend({
+  item: z.coerce.number().int().min(0).max(mostItems).default(0).meta({
+    description: 'From 1 on; 0 is the step as a whole.',
+  }),
+}).strict();
+export type StepQuery = z.infer<typeof StepQuery>;
+
+export const ItemQuery = ListQuery.extend({ state: StepState.optional() }).strict();
+export type ItemQuery = z.infer<typeof ItemQuery>;

@@ -1,0 +1,110 @@
+/** Runs as users see them: one, a page of a project's, the events of one as pages or as they come, and the wait for its end. */
+import { type EventPage, type EventQuery, type RunEvent, terminalEvents } from '../../contracts/event.ts';
+import { type Run, type RunState, type RunSummary, terminalRunStates } from '../../contracts/run.ts';
+import type { RunQuery } from '../../contracts/run-query.ts';
+import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
+import type { Db } from '../../db/connect.ts';
+import { confirmPosition, hasEventsBehind, type LogPosition, listEvents } from '../../db/run/event.ts';
+import type { RunKey } from '../../db/run/run-control.ts';
+import { listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
+import { listRunSteps } from '../../db/step/step.ts';
+import type { ServerCtx } from '../context.ts';
+import { decodeCursor, refuseCursor, toPage } from '../cursor.ts';
+import { toRunEvent } from './events.ts';
+import { countSteps, noSuchRun, toRun, toRunSummary } from './run-view.ts';
+
+/** @throws AppError `not_found` */
+export async function requireRun(
+  { db }: Pick<ServerCtx, 'db'>,
+  { project_id, run_id }: RunKey,
+): Promise<RunDetailRow> {
+  const row = await readRun(db, project_id, run_id);
+  if (row === undefined) throw noSuchRun(run_id);
+  return row;
+}
+
+/** @throws AppError `not_found` */
+export async function readRunState(ctx: Pick<ServerCtx, 'db'>, key: RunKey): Promise<RunState> {
+  return (await requireRun(ctx, key)).state;
+}
+
+/** @throws AppError `not_found` */
+export async function getRun(ctx: Pick<ServerCtx, 'db' | 'web'>, key: RunKey): Promise<Run> {
+  return toRun(await requireRun(ctx, key), await listRunSteps(ctx.db, key.run_id), ctx.web);
+}
+
+/** Newest first. */
+export async function listRunsPage(
+  { historyDb, stepSizes }: Pick<ServerCtx, 'historyDb' | 'stepSizes'>,
+  projectId: string,
+  { cursor, limit, ...filter }: RunQuery,
+): Promise<{ items: RunSummary[]; next_cursor: string | null }> {
+  const after = cursor === undefined ? undefined : decodeCursor(cursor);
+  const wanted = { ...filter, after, limit: limit + 1 };
+  const rows = await countSteps(historyDb, stepSizes, await listRuns(historyDb, projectId, wanted));
+  return toPage(rows, limit, { key: ({ run_id }) => run_id, item: toRunSummary });
+}
+
+function encodePosition({ seq, xid, id }: LogPosition): string {
+  return `${seq}.${xid}.${id}`;
+}
+
+/** @throws AppError `request_invalid` */
+function decodePosition(cursor: string): LogPosition {
+  const [, seq, xid, id] = /^(\d{1,15})\.(\d{1,19})\.(\d{1,18})$/.exec(decodeCursor(cursor)) ?? [];
+  if (seq === undefined || xid === undefined || id === undefined) throw refuseCursor();
+  return { seq: Number(seq), xid, id };
+}
+
+/** A page that goes on from a cursor does not count the log from its beginning. */
+async function readPage(db: Db, runId: string, { after, cursor, limit }: EventQuery): Promise<EventPage> {
+  const from = cursor === undefined ? after : await confirmPosition(db, runId, decodePosition(cursor));
+  const rows = await listEvents(db, runId, { before: null, after: from, limit: limit + 1 });
+  return toPage(rows, limit, { key: encodePosition, item: toRunEvent });
+}
+
+/** @throws AppError `not_found` */
+export async function listRunEvents(
+  ctx: Pick<ServerCtx, 'db'>,
+  key: RunKey,
+  query: EventQuery,
+): Promise<EventPage> {
+  await readRunState(ctx, key);
+  return readPage(ctx.db, key.run_id, query);
+}
+
+type FollowCtx = Pick<ServerCtx, 'db' | 'events'>;
+
+/** The events behind number `after`, as they come. Ends after the run's last one. */
+export async function* watchRun(
+  ctx: FollowCtx,
+  key: RunKey,
+  { after, signal }: { readonly after: number; readonly signal: CancelSignal },
+): AsyncGenerator<RunEvent> {
+  const hasEnded = terminalRunStates.has(await readRunState(ctx, key));
+  // What another transaction still holds back comes soon.
+  if (hasEnded && !(await hasEventsBehind(ctx.db, key.run_id, after))) return;
+  for await (const event of ctx.events.watch(key.run_id, after, signal)) {
+    yield event;
+    if (terminalEvents.has(event.type)) return;
+  }
+}
+
+/** The run when it has ended, or as it is when the time is over or nobody waits any more. */
+export async function waitForEnd(
+  ctx: FollowCtx & Pick<ServerCtx, 'web'>,
+  key: RunKey,
+  { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: CancelSignal },
+): Promise<Run> {
+  const limit = new CancelSource();
+  const stopListening = onCancel(signal, () => limit.abort('gone'));
+  const timer = setTimeout(() => limit.abort('late'), timeoutMs);
+  try {
+    for await (const event of watchRun(ctx, key, { after: 0, signal: limit }))
+      if (terminalEvents.has(event.type)) break;
+  } finally {
+    clearTimeout(timer);
+    stopListening();
+  }
+  return getRun(ctx, key);
+}

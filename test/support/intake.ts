@@ -1,0 +1,50 @@
+/** What definitions are checked with and runs are taken with, where there is no process: a database, and nobody to call. */
+import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
+import type { Db } from '../../src/db/connect.ts';
+import { createSchemaCompiler, SchemaRefused } from '../../src/schemas/schema-compiler.ts';
+import type { SchemaVetter } from '../../src/schemas/schema-vetter.ts';
+import { createOwnMedia } from '../../src/services/jobs.ts';
+import { type CheckCtx, createCheckedDefinitions } from '../../src/services/pipelines/definition-facts.ts';
+import { createKnownDefinitions } from '../../src/services/runs/definitions.ts';
+import type { IntakeCtx } from '../../src/services/runs/preparation.ts';
+
+/** Compiles schemas where it is asked, without a thread. */
+function compileHere(): Pick<SchemaVetter, 'vet'> {
+  const compiler = createSchemaCompiler();
+  return {
+    vet: async (schema) => {
+      try {
+        compiler.compile(schema);
+        return null;
+      } catch (error) {
+        if (error instanceof SchemaRefused) return error.message;
+        throw error;
+      }
+    },
+  };
+}
+
+/** The database tells what is registered, unless a fleet is given. */
+export function aCheckCtx(db: Db, over: Partial<CheckCtx> = {}): CheckCtx {
+  return {
+    db,
+    fleet: { of: () => ({ instances: [], priorMs: 0 }) },
+    vetter: compileHere(),
+    checked: createCheckedDefinitions(),
+    ...over,
+  };
+}
+
+export function anIntakeCtx(
+  db: Db,
+  { mostOpen, ...over }: Partial<CheckCtx> & { readonly mostOpen: number },
+): IntakeCtx {
+  const ctx = aCheckCtx(db, over);
+  return {
+    ...ctx,
+    config: { OPEN_RUNS_PER_PROJECT: mostOpen },
+    definitions: createKnownDefinitions(ctx),
+    ownMedia: createOwnMedia(db),
+    telemetry: noTelemetry,
+  };
+}
