@@ -1,44 +1,40 @@
 /**
- * Wires the work that no request waits for: deliveries from rows to Temporal, repairs and deletions by the clock;
+ * Wires the work that no request waits for: repeated deliveries, repairs and deletions by the clock;
  * and the same by hand, as `capstan purge` and `capstan recover` do it.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Logger, pino } from 'pino';
-import type { WebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
-import type { Metrics } from '../core/telemetry/telemetry.ts';
 import { connectDatabase, type Db } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
 import type { Adoption } from '../db/recovery.ts';
-import type { SignInService } from '../services/access/sign-in.ts';
-import type { Outbox } from '../services/context.ts';
+import type { ServerCtx } from '../services/context.ts';
+import { settleDeliveries } from '../services/delivery/deliveries.ts';
 import { createEraseProjects } from '../services/erasure/erasure-service.ts';
 import {
-  createEscalationDelivery,
-  createRestartForgottenLadders,
-} from '../services/escalation/ladder/delivery.ts';
-import { createDuties, createMaintenance, createPromptDuties } from '../services/maintenance.ts';
+  createDuties,
+  createMaintenance,
+  createPromptDuties,
+  type DutyParts,
+} from '../services/maintenance.ts';
 import type { MediaLibrary } from '../services/media/media-library.ts';
 import { createBudgetKeeper } from '../services/money/budget-keeper.ts';
 import {
+  type RecoverCtx,
   type RecoverOptions,
   type RecoveryFindings,
   type RecoveryReport,
   recover,
 } from '../services/recovery/recover.ts';
-import type { RegistryService } from '../services/registry/registry-service.ts';
 import { type PurgeOptions, purge, type Retention } from '../services/retention/purge.ts';
 import { createPurgeExport, type PurgeCounts, type PurgeExport } from '../services/retention/purge-pass.ts';
-import { createReviewDelivery } from '../services/reviews/delivery.ts';
-import { createRunDelivery } from '../services/runs/delivery.ts';
-import { createDueWork, watchCapabilities } from '../services/runs/due-work.ts';
-import { createReconcileRuns, createRestartForgottenRuns } from '../services/runs/repair.ts';
-import { createRestartForgottenSchedules, createScheduleDelivery } from '../services/schedules/delivery.ts';
+import { createStartMarks } from '../services/runs/delivery.ts';
+import { createDueWork } from '../services/runs/due-work.ts';
+import { createReconcileRuns } from '../services/runs/repair.ts';
 import { exportSharedGauges } from '../services/telemetry/shared-gauges.ts';
-import { linkBelow } from '../services/web-links.ts';
 import { createWebhookDelivery } from '../services/webhooks/delivery.ts';
-import { consoleUrlOf, createMedia, createTemporal, publicUrlOf, type Temporal } from './foundation.ts';
+import { consoleUrlOf, createMedia, createTemporal, publicUrlOf } from './foundation.ts';
 
 type RetentionSettings = Pick<
   Config,
@@ -100,112 +96,36 @@ export async function purgeByHand(
   }
 }
 
-interface OutboxTools extends Temporal {
-  readonly db: Db;
-  readonly logger: Logger;
-  /** The API's address, known once it listens. */
-  readonly publicUrl: () => string;
-  readonly consoleUrl: () => string;
-}
-
-export interface RunningOutbox extends Outbox {
-  /** Resolves when no delivery is under way. */
-  readonly settled: () => Promise<void>;
-}
-
-/** What carries rows to Temporal: at once after a request, and again from maintenance until it has arrived. */
-export function createOutbox(config: Config, tools: OutboxTools): RunningOutbox {
-  const { db, workflows, schedules, payloadKey, logger, publicUrl, consoleUrl } = tools;
-  const { HEARTBEAT_TIMEOUT_MS: heartbeatTimeoutMs, ENGINE_VERSION: engineVersion } = config;
-  const runs = createRunDelivery({
-    db,
-    workflows,
-    heartbeatTimeoutMs,
-    engineVersion,
-    historyEvents: config.HISTORY_EVENTS,
-    urlOf: (runId) => linkBelow(consoleUrl(), `runs/${runId}`),
-    logger,
-  });
-  const escalations = createEscalationDelivery({
-    db,
-    workflows,
-    heartbeatTimeoutMs,
-    engineVersion,
-    publicUrl,
-    logger,
-  });
-  const reviews = createReviewDelivery({ db, workflows, logger });
-  const calendar = createScheduleDelivery({ db, schedules, payloadKey, logger });
-  return {
-    runs,
-    escalations,
-    reviews,
-    schedules: calendar,
-    settled: async (): Promise<void> => {
-      await Promise.all([runs.settled(), escalations.settled(), reviews.settled(), calendar.settled()]);
-    },
-  };
-}
-
-interface KeepingTools extends Pick<OutboxTools, 'db' | 'workflows' | 'schedules' | 'logger'> {
-  readonly media: Pick<MediaLibrary, 'deleteJob' | 'directUploadMs' | 'sweep'>;
-  readonly registry: RegistryService;
-  readonly outbox: Outbox;
-  readonly webhookSender: WebhookSender;
-  readonly metrics: Metrics;
-  readonly signIn: SignInService | null;
-}
-
-/** What starts again that Temporal has forgotten. */
-function createRestarts({ db, workflows, schedules, logger, outbox }: KeepingTools) {
-  const common = { db, workflows, logger };
-  return {
-    restartForgottenRuns: createRestartForgottenRuns({ ...common, delivery: outbox.runs }),
-    restartForgottenLadders: createRestartForgottenLadders({ ...common, delivery: outbox.escalations }),
-    restartForgottenSchedules: createRestartForgottenSchedules({
-      db,
-      schedules,
-      logger,
-      delivery: outbox.schedules,
-    }),
-  };
-}
-
 /** What sums over days of calls may take: nobody waits for them. */
 const sumsMs = 60_000;
 
 /** What repairs rows and repeats deliveries, by the clock. */
-export function createKeeping(config: Config, tools: KeepingTools) {
-  const { db, workflows, logger, media, registry, outbox, webhookSender, metrics, signIn } = tools;
+export function createKeeping(ctx: ServerCtx, registry: DutyParts['registry']) {
+  const { config, db, logger, media, telemetry, signIn } = ctx;
+  const { workflows, schedules } = ctx.temporal;
+  const { metrics } = telemetry;
   const sumsDb = connectDatabase(config.DATABASE_URL, 1, sumsMs);
-  const webhooks = createWebhookDelivery({ db, sender: webhookSender });
-  const work = {
-    db,
-    delivery: outbox.runs,
-    escalations: outbox.escalations,
-    reviews: outbox.reviews,
-    schedules: outbox.schedules,
+  const webhooks = createWebhookDelivery(ctx);
+  const parts: DutyParts = {
     registry,
-    dueWork: createDueWork({ db, workflows, delivery: outbox.runs, logger }),
-    reconcileRuns: createReconcileRuns({ db, workflows, logger }),
-    ...createRestarts(tools),
-    watchCapabilities: () => watchCapabilities(db),
+    dueWork: createDueWork(ctx),
+    reconcileRuns: createReconcileRuns(ctx),
     budgets: createBudgetKeeper({ db, sumsDb, logger, metrics }),
     webhooks,
     media,
     purgeOld: createPurgeDuty(config, { db, media, logger }),
-    eraseProjects: createEraseProjects({ db, workflows, schedules: tools.schedules, media, logger }),
+    eraseProjects: createEraseProjects({ db, workflows, schedules, media, logger }),
     recheckPersons: config.OIDC_RECHECK_S === 0 ? undefined : signIn?.recheck,
   };
   const maintenance = createMaintenance({
     db,
-    duties: createDuties(work),
-    promptDuties: createPromptDuties(work),
+    duties: createDuties(ctx, parts),
+    promptDuties: createPromptDuties(ctx, parts),
     intervalMs: config.MAINTENANCE_MS,
     logger,
     metrics,
   });
-  exportSharedGauges({ db, metrics, isHolder: maintenance.isHolder });
+  exportSharedGauges(ctx, maintenance.isHolder);
   return {
     start: maintenance.start,
     stop: async (): Promise<void> => {
@@ -233,26 +153,27 @@ export async function recoverFromRestore(
   const other_cluster = await migrate(config.DATABASE_URL);
   const db = connectDatabase(config.DATABASE_URL, config.DATABASE_POOL, statementMs);
   const temporal = createTemporal(config);
-  const { workflows, schedules, registerSearchAttributes } = temporal;
-  const logger = pino({ level: 'silent' });
   const publicUrl = (): string => publicUrlOf(config);
-  const consoleUrl = (): string => consoleUrlOf(config, publicUrl());
-  const outbox = createOutbox(config, { ...temporal, db, logger, publicUrl, consoleUrl });
-  const common = { db, workflows, schedules, logger };
+  const ctx: RecoverCtx = {
+    config,
+    db,
+    logger: pino({ level: 'silent' }),
+    temporal,
+    outbox: new Map(),
+    markStart: createStartMarks(db),
+    publicUrl,
+    consoleUrl: () => consoleUrlOf(config, publicUrl()),
+    registerSearchAttributes: temporal.registerSearchAttributes,
+    pause: sleep,
+  };
   try {
     await temporal.answers();
-    const report = await recover(
-      {
-        ...common,
-        delivery: outbox.runs,
-        restartLadders: createRestartForgottenLadders({ ...common, delivery: outbox.escalations }),
-        restartSchedules: createRestartForgottenSchedules({ ...common, delivery: outbox.schedules }),
-        registerSearchAttributes,
-        pause: sleep,
-      },
-      { restartsAll, keyActs, onFound: (findings) => onFound({ other_cluster, ...findings }) },
-    );
-    await outbox.settled();
+    const report = await recover(ctx, {
+      restartsAll,
+      keyActs,
+      onFound: (findings) => onFound({ other_cluster, ...findings }),
+    });
+    await settleDeliveries(ctx);
     return { other_cluster, ...report };
   } finally {
     await temporal.close();

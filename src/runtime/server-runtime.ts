@@ -12,8 +12,15 @@ import { createSignInService, readSignInSettings, type SignInService } from '../
 import { createCacheService } from '../services/cache/cache-service.ts';
 import { createCallService } from '../services/calls/call-service.ts';
 import type { ServerCtx } from '../services/context.ts';
+import {
+  type DeliveryCtx,
+  deliverSoon,
+  type Outbox,
+  settleDeliveries,
+} from '../services/delivery/deliveries.ts';
 import { createErasureService } from '../services/erasure/erasure-service.ts';
 import { createEscalationService } from '../services/escalation/escalation-service.ts';
+import { ladderStarts } from '../services/escalation/ladder/delivery.ts';
 import { createHealthService, databaseMs } from '../services/health-service.ts';
 import { createJobService } from '../services/jobs.ts';
 import { createMoneyService } from '../services/money/money-service.ts';
@@ -23,6 +30,7 @@ import { createPublisherService } from '../services/registry/publisher-service.t
 import { createCheckDecision, createInputChecks } from '../services/reviews/input.ts';
 import { createReviewService } from '../services/reviews/review-service.ts';
 import { createDecisionService } from '../services/routing/decisions.ts';
+import { createStartMarks, type MarkStart } from '../services/runs/delivery.ts';
 import { createEventFeed } from '../services/runs/events.ts';
 import { createRerunRun } from '../services/runs/rerun.ts';
 import { createRunService } from '../services/runs/run-service.ts';
@@ -46,7 +54,7 @@ import {
   type Router,
   type Temporal,
 } from './foundation.ts';
-import { createKeeping, createOutbox, type RunningOutbox } from './maintenance.ts';
+import { createKeeping } from './maintenance.ts';
 
 interface SignInTools {
   readonly db: Db;
@@ -71,7 +79,8 @@ interface Base {
   readonly router: Router;
   readonly temporal: Temporal;
   readonly media: MediaParts;
-  readonly outbox: RunningOutbox;
+  readonly outbox: Outbox;
+  readonly markStart: MarkStart;
   readonly healthDb: Db;
   /** For lists, sums and exports of what has been: calls never wait for them. */
   readonly historyDb: Db;
@@ -85,9 +94,13 @@ function linksTo({ TEMPORAL_UI_URL }: Config, { namespace }: Temporal, consoleUr
   return createWebLinks({ temporalUiUrl: TEMPORAL_UI_URL, consoleUrl, namespace });
 }
 
+function deliveryCtxOf({ foundation, ...base }: Base): DeliveryCtx {
+  return { ...base, db: foundation.db };
+}
+
 /** Runs, and what becomes one: definitions, plans, schedules. */
-function createRunServices({ config, logger, foundation, ...base }: Base) {
-  const { temporal, outbox, consoleUrl } = base;
+function createRunServices(base: Base) {
+  const { config, logger, foundation, temporal, consoleUrl } = base;
   const { library: media, direct: directMedia } = base.media;
   const { db, vetter } = foundation;
   const { fleet, validator } = base.router;
@@ -100,7 +113,7 @@ function createRunServices({ config, logger, foundation, ...base }: Base) {
   const runs = createRunService({
     ...foundation,
     historyDb: base.historyDb,
-    delivery: outbox.runs,
+    deliveryCtx: deliveryCtxOf(base),
     feed: events,
     web: linksTo(config, temporal, consoleUrl),
     submitRun: createSubmitRun(intake),
@@ -118,7 +131,7 @@ function createRunServices({ config, logger, foundation, ...base }: Base) {
       directMedia,
       runs,
       streams: createStreamService({ db, feed: stream, readRunFrames }),
-      schedules: createScheduleService({ ...intake, schedules, delivery: outbox.schedules }),
+      schedules: createScheduleService({ ...intake, schedules, deliveryCtx: deliveryCtxOf(base) }),
     },
     stop: (): void => {
       events.stop();
@@ -128,8 +141,9 @@ function createRunServices({ config, logger, foundation, ...base }: Base) {
 }
 
 /** Routed calls that no run makes, and the ladder's questions and answers. */
-function createCallServices({ config, logger, foundation, router, temporal, outbox, ...base }: Base) {
-  const { historyDb, consoleUrl } = base;
+function createCallServices(base: Base) {
+  const { config, logger, foundation, router, temporal, historyDb, consoleUrl } = base;
+  const deliveryCtx = deliveryCtxOf(base);
   const { db, contexts, vetter } = foundation;
   const { fleet, validator, callCapability } = router;
   const calls = createCallService({ db, fleet, callCapability, logger });
@@ -141,7 +155,7 @@ function createCallServices({ config, logger, foundation, router, temporal, outb
     callCapability,
     logger,
     vet: vetter.vet,
-    startSoon: outbox.escalations.startSoon,
+    startSoon: (escalation_id) => void deliverSoon(deliveryCtx, ladderStarts, { escalation_id }),
     telemetry: foundation.telemetry,
     web: linksTo(config, temporal, consoleUrl),
   });
@@ -152,7 +166,7 @@ function createCallServices({ config, logger, foundation, router, temporal, outb
       decisions: createDecisionService({ db, historyDb, fleet, validator }),
       inputChecks: createInputChecks({ db, fleet, validator }),
       escalations,
-      reviews: createReviewService({ db, checkDecision, delivery: outbox.reviews }),
+      reviews: createReviewService({ db, checkDecision, deliveryCtx }),
     },
     close: async (): Promise<void> => {
       await Promise.all([calls.close(), escalations.close()]);
@@ -236,21 +250,20 @@ export async function createServerRuntime(
   { logger, publicUrl, telemetry = noTelemetry }: ServerTools,
 ) {
   const foundation = await createFoundation(config, logger, telemetry);
-  const { db, registry } = foundation;
+  const { db } = foundation;
   const router = createRouter(config, logger, foundation);
   const temporal = createTemporal(config);
   await awaitTemporal(temporal, logger);
   const consoleUrl = (): string => consoleUrlOf(config, publicUrl());
-  const outbox = createOutbox(config, { ...temporal, db, logger, publicUrl, consoleUrl });
   const webhookSender = createWebhookSender(foundation.guard);
   const media = await createMedia(config, db);
-  const tools = { db, logger, registry, outbox, webhookSender };
+  const outbox: Outbox = new Map();
+  const tools = { logger, outbox, markStart: createStartMarks(db), webhookSender };
   const signIn = await createSignIn(config, { db, logger, publicUrl });
-  const parts = { ...temporal, ...telemetry, ...tools, media: media.library, signIn };
-  const keeping = createKeeping(config, parts);
   const dbs = connectAside(config);
   const base = { config, foundation, router, temporal, media, ...dbs, ...tools, publicUrl, consoleUrl };
   const { ctx, close } = createServices(base, signIn);
+  const keeping = createKeeping(ctx, foundation.registry);
   await router.start();
   keeping.start();
   return {
@@ -261,7 +274,7 @@ export async function createServerRuntime(
       await keeping.stop();
       await signIn?.close();
       await webhookSender.close();
-      await outbox.settled();
+      await settleDeliveries(ctx);
       await router.close();
       await temporal.close();
       await Promise.all(Object.values(dbs).map((aside) => aside.destroy()));

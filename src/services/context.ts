@@ -13,20 +13,18 @@ import type { Config } from '../config.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import type { Db } from '../db/connect.ts';
 import type { SchemaVetter } from '../schemas/schema-vetter.ts';
-import type { EscalationDelivery } from './escalation/ladder/delivery.ts';
+import type { Outbox } from './delivery/deliveries.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
 import type { OwnMedia } from './jobs.ts';
 import type { DirectMedia } from './media/direct-media.ts';
 import type { MediaLibrary } from './media/media-library.ts';
 import type { SchemaValidator } from './registry/specs.ts';
-import type { ReviewDelivery } from './reviews/delivery.ts';
 import type { CallCapability } from './routing/routed-call.ts';
 import type { RunContexts } from './run-data/run-context.ts';
 import type { StepResults } from './run-data/step-results.ts';
 import type { KnownDefinitions } from './runs/definitions.ts';
-import type { RunDelivery } from './runs/delivery.ts';
+import type { MarkStart } from './runs/delivery.ts';
 import type { EventFeed } from './runs/events.ts';
-import type { ScheduleDelivery } from './schedules/delivery.ts';
 import type { Services } from './services.ts';
 import type { StreamFeed } from './stream/stream-feed.ts';
 import type { WebLinks } from './web-links.ts';
@@ -64,21 +62,16 @@ export interface TemporalParts {
   readonly payloadKey: string;
 }
 
-/** What carries rows to Temporal. */
-export interface Outbox {
-  readonly runs: RunDelivery;
-  readonly escalations: EscalationDelivery;
-  readonly reviews: ReviewDelivery;
-  readonly schedules: ScheduleDelivery;
-}
-
 export interface ServerCtx extends Ctx, Services {
   /** For lists, sums and exports: calls never wait for them. */
   readonly historyDb: Db;
   /** One connection, for readiness alone. */
   readonly healthDb: Db;
   readonly temporal: TemporalParts;
+  /** What the process delivers to Temporal at the moment. */
   readonly outbox: Outbox;
+  /** Marks starts as delivered, all of a moment by one statement. */
+  readonly markStart: MarkStart;
   readonly webhookSender: WebhookSender;
   readonly directMedia: DirectMedia;
   readonly media: MediaLibrary;

@@ -22,7 +22,8 @@ import { lockSkill } from '../../db/skill.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
-import type { ReviewDelivery } from './delivery.ts';
+import { type DeliveryCtx, deliverSoon } from '../delivery/deliveries.ts';
+import { endedReviews } from './delivery.ts';
 import type { CheckDecision } from './input.ts';
 import { requireDecidable, toConflict, toReview, toReviewSummary } from './review-view.ts';
 import { applyBudgetDecision, applySkillDecision, refuseDecision } from './subject-decisions.ts';
@@ -165,14 +166,14 @@ async function store(
 interface ReviewDependencies {
   readonly db: Db;
   readonly checkDecision: CheckDecision;
-  readonly delivery: Pick<ReviewDelivery, 'deliverSoon'>;
+  readonly deliveryCtx: DeliveryCtx;
 }
 
 /** A claim that is not prolonged ends after it. */
 const leaseMs = 900_000;
 
 export function createReviewService(dependencies: ReviewDependencies) {
-  const { db, delivery } = dependencies;
+  const { db, deliveryCtx } = dependencies;
   const decideReview = createDecideReview(dependencies);
 
   return {
@@ -213,7 +214,7 @@ export function createReviewService(dependencies: ReviewDependencies) {
 
     decide: async (caller: Caller, order: DecisionOrder): Promise<Decided> => {
       const decided = await decideReview(caller, order);
-      if (decided.isAwaited) delivery.deliverSoon(order.review_id);
+      if (decided.isAwaited) void deliverSoon(deliveryCtx, endedReviews, { review_id: order.review_id });
       return decided;
     },
   };

@@ -6,12 +6,13 @@ import type { CancelRequest, Run, RunState } from '../../contracts/run.ts';
 import type { Db } from '../../db/connect.ts';
 import { pauseRun, type RunKey, requestCancel, resumeRun } from '../../db/run/run-control.ts';
 import { AppError } from '../../errors/app-error.ts';
+import { type DeliveryCtx, deliverSoon } from '../delivery/deliveries.ts';
 import { raiseRun } from '../money/budgets.ts';
-import type { RunDelivery } from './delivery.ts';
+import { closeUnstarted, runCancels, runControls } from './delivery.ts';
 
 export interface ControlDependencies {
   readonly db: Db;
-  readonly delivery: Pick<RunDelivery, 'controlSoon' | 'cancelSoon' | 'closeUnstarted'>;
+  readonly deliveryCtx: DeliveryCtx;
   /** @throws AppError `not_found` */
   readonly readState: (key: RunKey) => Promise<RunState>;
   readonly get: (projectId: string, runId: string) => Promise<Run>;
@@ -21,11 +22,11 @@ function refuse({ run_id }: RunKey, state: RunState, wish: string): AppError {
   return new AppError('state_conflict', `run ${run_id} is ${state}; ${wish}`);
 }
 
-export function createRunControl({ db, delivery, readState, get }: ControlDependencies) {
+export function createRunControl({ db, deliveryCtx, readState, get }: ControlDependencies) {
   return {
     /** Nothing new of it starts; what runs ends. Repeated, it changes nothing. @throws AppError `state_conflict` */
     pause: async (key: RunKey): Promise<Run> => {
-      if (await pauseRun(db, key)) delivery.controlSoon(key.run_id);
+      if (await pauseRun(db, key)) void deliverSoon(deliveryCtx, runControls, { run_id: key.run_id });
       else {
         const state = await readState(key);
         if (state !== 'paused') throw refuse(key, state, 'only one that is queued or running can be paused');
@@ -35,7 +36,7 @@ export function createRunControl({ db, delivery, readState, get }: ControlDepend
 
     /** Repeated, it changes nothing. @throws AppError `state_conflict` */
     resume: async (key: RunKey): Promise<Run> => {
-      if (await resumeRun(db, key)) delivery.controlSoon(key.run_id);
+      if (await resumeRun(db, key)) void deliverSoon(deliveryCtx, runControls, { run_id: key.run_id });
       else {
         const state = await readState(key);
         if (state !== 'queued' && state !== 'running') {
@@ -48,8 +49,8 @@ export function createRunControl({ db, delivery, readState, get }: ControlDepend
     /** Repeated, it changes nothing. @throws AppError `state_conflict` when it has ended otherwise */
     cancel: async (key: RunKey, { reason, mode }: CancelRequest): Promise<Run> => {
       if (await requestCancel(db, key, { reason: reason ?? null, mode })) {
-        await delivery.closeUnstarted(key.project_id, key.run_id);
-        delivery.cancelSoon(key.run_id);
+        await closeUnstarted(deliveryCtx, key);
+        void deliverSoon(deliveryCtx, runCancels, { run_id: key.run_id });
       } else {
         const state = await readState(key);
         if (state !== 'cancelling' && state !== 'cancelled') {
@@ -63,7 +64,7 @@ export function createRunControl({ db, delivery, readState, get }: ControlDepend
     setBudget: async (key: RunKey, ceilingUsd: number | null, keyId: string): Promise<Run> => {
       await readState(key);
       await raiseRun(db, key, { ceilingUsd, by: keyId });
-      delivery.controlSoon(key.run_id);
+      void deliverSoon(deliveryCtx, runControls, { run_id: key.run_id });
       return get(key.project_id, key.run_id);
     },
   };

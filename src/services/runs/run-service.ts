@@ -11,9 +11,10 @@ import type { RunKey } from '../../db/run/run-control.ts';
 import { listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
 import { listRunSteps } from '../../db/step/step.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
+import { type DeliveryCtx, deliverSoon } from '../delivery/deliveries.ts';
 import type { WebLinks } from '../web-links.ts';
 import { createRunControl } from './control.ts';
-import type { RunDelivery } from './delivery.ts';
+import { runStarts, startNew } from './delivery.ts';
 import { createFollowRun, type EventFeed } from './events.ts';
 import { readRunsSummary, readTimeline, requirePictured, toRunGraph } from './pictures.ts';
 import type { RerunOrder, RerunRun } from './rerun.ts';
@@ -32,11 +33,11 @@ interface BeginDependencies {
   readonly submitRun: SubmitRun;
   readonly submitRuns: SubmitRuns;
   readonly reruns: RerunRun;
-  readonly delivery: Pick<RunDelivery, 'startNew' | 'startSoon'>;
+  readonly deliveryCtx: DeliveryCtx;
 }
 
 /** The row is written first; Temporal is told right after, unless an earlier request has done it. */
-function createBeginRun({ submitRun, submitRuns, reruns, delivery }: BeginDependencies) {
+function createBeginRun({ submitRun, submitRuns, reruns, deliveryCtx }: BeginDependencies) {
   return {
     submit: async (
       projectId: string,
@@ -44,14 +45,16 @@ function createBeginRun({ submitRun, submitRuns, reruns, delivery }: BeginDepend
       idempotency: Idempotency | null,
     ): Promise<Submission> => {
       const { run, replayed, start } = await submitRun(projectId, request, idempotency);
-      if (start !== null) delivery.startNew(start);
+      if (start !== null) void startNew(deliveryCtx, start);
       return { run, replayed };
     },
 
     submitAll: async (order: BulkOrder): Promise<BulkSubmission> => {
       const submission = await submitRuns(order);
       if (submission.replayed) return submission;
-      for (const { run_id } of submission.answer.items) if (run_id !== undefined) delivery.startSoon(run_id);
+      for (const { run_id } of submission.answer.items) {
+        if (run_id !== undefined) void deliverSoon(deliveryCtx, runStarts, { run_id });
+      }
       return submission;
     },
 
@@ -59,7 +62,7 @@ function createBeginRun({ submitRun, submitRuns, reruns, delivery }: BeginDepend
 
     rerun: async (order: RerunOrder): Promise<Submission> => {
       const { run, replayed } = await reruns.rerun(order);
-      if (!replayed) delivery.startSoon(run.run_id);
+      if (!replayed) void deliverSoon(deliveryCtx, runStarts, { run_id: run.run_id });
       return { run, replayed };
     },
   };
@@ -82,7 +85,6 @@ export interface RunQuery {
 interface RunDependencies extends StepPageDependencies, BeginDependencies {
   /** For lists and sums, whose reading takes as long as they are large. */
   readonly historyDb: Db;
-  readonly delivery: RunDelivery;
   readonly feed: EventFeed;
   readonly web: WebLinks;
 }
@@ -99,7 +101,7 @@ async function listSummaries(
 }
 
 export function createRunService(dependencies: RunDependencies) {
-  const { db, historyDb, delivery, feed, web } = dependencies;
+  const { db, historyDb, deliveryCtx, feed, web } = dependencies;
   const pages = createStepPages(dependencies);
   const countSteps = createStepCounter(historyDb);
 
@@ -115,7 +117,7 @@ export function createRunService(dependencies: RunDependencies) {
 
   return {
     ...createBeginRun(dependencies),
-    ...createRunControl({ db, delivery, get, readState }),
+    ...createRunControl({ db, deliveryCtx, get, readState }),
 
     list: (projectId: string, query: RunQuery) =>
       listSummaries({ db: historyDb, countSteps }, projectId, query),

@@ -21,8 +21,9 @@ import { hasSqlState } from '../../db/statements.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
+import type { DeliveryCtx } from '../delivery/deliveries.ts';
 import { newId } from '../ids.ts';
-import type { ScheduleDelivery } from './delivery.ts';
+import { deliverSchedule } from './delivery.ts';
 import { createNextTimes, isDelivered, showSchedule } from './schedule-view.ts';
 import { checkSchedule, type ScheduleCheck } from './validation.ts';
 
@@ -127,11 +128,11 @@ async function startSchedule(
 
 interface ScheduleDependencies extends ScheduleCheck {
   readonly schedules: Pick<TemporalSchedules, 'trigger' | 'nextTimes'>;
-  readonly delivery: Pick<ScheduleDelivery, 'deliverSoon'>;
+  readonly deliveryCtx: DeliveryCtx;
 }
 
 /** The schedules of one project, and what becomes of one row. */
-function createScheduleRows({ db, schedules, delivery }: ScheduleDependencies) {
+function createScheduleRows({ db, schedules, deliveryCtx }: ScheduleDependencies) {
   const require = async ({ project_id, schedule_id }: ScheduleKey): Promise<ScheduleRow> => {
     const row = await readSchedule(db, schedule_id);
     if (row === undefined || row.project_id !== project_id) throw scheduleNotFound(schedule_id);
@@ -139,7 +140,7 @@ function createScheduleRows({ db, schedules, delivery }: ScheduleDependencies) {
   };
   const view = (row: ScheduleRow): Promise<Schedule> => showSchedule(db, schedules, row);
   const tell = async (key: ScheduleKey): Promise<Schedule> => {
-    await delivery.deliverSoon(key.schedule_id);
+    await deliverSchedule(deliveryCtx, key.schedule_id);
     return view(await require(key));
   };
   const listed = { nextTimes: createNextTimes(schedules) };
@@ -153,7 +154,7 @@ function createScheduleRows({ db, schedules, delivery }: ScheduleDependencies) {
 }
 
 export function createScheduleService(dependencies: ScheduleDependencies) {
-  const { db, schedules, delivery } = dependencies;
+  const { db, schedules, deliveryCtx } = dependencies;
   const { require, view, tell, list } = createScheduleRows(dependencies);
   const { replace, pause, resume } = createChangeSchedule({ ...dependencies, tell });
 
@@ -192,7 +193,7 @@ export function createScheduleService(dependencies: ScheduleDependencies) {
         if (!(await deleteSchedule(trx, key))) throw scheduleNotFound(schedule_id);
         await noteSchedule(trx, key, { actor: key_id, action: 'schedule.deleted' });
       });
-      await delivery.deliverSoon(schedule_id);
+      await deliverSchedule(deliveryCtx, schedule_id);
     },
 
     pause,
@@ -203,7 +204,7 @@ export function createScheduleService(dependencies: ScheduleDependencies) {
       const { body } = await require({ project_id, schedule_id });
       if (body.paused)
         throw new AppError('state_conflict', `schedule ${body.name} is paused; resume it first`);
-      await delivery.deliverSoon(schedule_id);
+      await deliverSchedule(deliveryCtx, schedule_id);
       const row = await require({ project_id, schedule_id });
       await startSchedule(db, schedules, row);
       return view(row);

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { choosePort } from '../../../src/dev/ports.ts';
 import { createDuties, createMaintenance } from '../../../src/services/maintenance.ts';
 import { createBudgetKeeper } from '../../../src/services/money/budget-keeper.ts';
+import { aDeliveryCtx } from '../../support/delivery.ts';
 import { idleParts } from '../../support/maintenance.ts';
 import { waitFor } from '../../support/wait.ts';
 import { answerJson } from './fake-instance.ts';
@@ -68,7 +69,7 @@ it('an outage of ours of five minutes loses none of 500, and maintenance does no
   const budgets = createBudgetKeeper({ db, logger: silentLogger });
   const maintenance = createMaintenance({
     db,
-    duties: createDuties({ ...idleParts, db, registry, budgets }),
+    duties: createDuties(aDeliveryCtx(db), { ...idleParts, registry, budgets }),
     promptDuties: [],
     intervalMs: 30_000,
     logger: silentLogger,

@@ -4,18 +4,17 @@ import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { RunPipelineInput } from '../../../src/core/workflow-payloads.ts';
 import { insertVersion } from '../../../src/db/pipeline.ts';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
+import { deliverSoon } from '../../../src/services/delivery/deliveries.ts';
 import { createOwnMedia } from '../../../src/services/jobs.ts';
 import { createPipelineService, storeDefinition } from '../../../src/services/pipelines/pipeline-service.ts';
 import { createKnownDefinitions } from '../../../src/services/runs/definitions.ts';
-import type { RunToStart } from '../../../src/services/runs/delivery.ts';
-import { createRunDelivery } from '../../../src/services/runs/delivery.ts';
+import { type RunToStart, runStarts, startNew } from '../../../src/services/runs/delivery.ts';
 import { createDecideDispatch } from '../../../src/services/runs/preparation.ts';
 import { createSubmitRun, createSubmitRuns } from '../../../src/services/runs/submission.ts';
 import { anInstance } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
+import { aDeliveryCtx } from '../../support/delivery.ts';
 import { aProject } from '../../support/factories.ts';
-import { fakeWorkflows } from '../../support/run-workflows.ts';
-import { silentLogger } from '../registry/registry-bench.ts';
 
 const { db } = useDatabase();
 const pipelines = createPipelineService(db, { vet: async () => null });
@@ -66,9 +65,8 @@ async function statementsOf<Value>(work: () => Promise<Value>): Promise<[string[
 /** Temporal as it was told, with what happens to a run while it is told. */
 async function startIn(start: RunToStart, meanwhile: () => Promise<unknown> = async () => undefined) {
   const told: [string, unknown][] = [];
-  const delivery = createRunDelivery({
-    db,
-    workflows: fakeWorkflows({
+  const ctx = aDeliveryCtx(db, {
+    workflows: {
       start: async (input) => {
         await meanwhile();
         told.push(['start', input]);
@@ -85,16 +83,10 @@ async function startIn(start: RunToStart, meanwhile: () => Promise<unknown> = as
         told.push(['terminate', null]);
         return 'ended';
       },
-    }),
-    heartbeatTimeoutMs: 1_000,
-    engineVersion: 3,
-    historyEvents: 4_096,
-    urlOf: (runId) => `http://capstan.test/v1/runs/${runId}`,
-    logger: silentLogger,
+    },
   });
   const [statements] = await statementsOf(async () => {
-    delivery.startNew(start);
-    await delivery.settled();
+    await startNew(ctx, start);
   });
   return { told, statements };
 }
@@ -127,20 +119,10 @@ test('five hundred runs in bulk are written by as many statements as two', async
 
 test('a start from what was written tells the same as one from the row', async () => {
   const inputs: RunPipelineInput[] = [];
-  const delivery = createRunDelivery({
-    db,
-    workflows: fakeWorkflows({ start: async (input) => void inputs.push(input) }),
-    heartbeatTimeoutMs: 1_000,
-    engineVersion: 3,
-    historyEvents: 4_096,
-    urlOf: (runId) => `http://capstan.test/v1/runs/${runId}`,
-    logger: silentLogger,
-  });
+  const ctx = aDeliveryCtx(db, { workflows: { start: async (input) => void inputs.push(input) } });
   const { run, start } = await submitted();
-  delivery.startSoon(run.run_id);
-  await delivery.settled();
-  delivery.startNew(start);
-  await delivery.settled();
+  await deliverSoon(ctx, runStarts, { run_id: run.run_id });
+  await startNew(ctx, start);
   expect(inputs).toHaveLength(2);
   expect(inputs[1]).toEqual(inputs[0]);
   expect(inputs[0]?.plan.steps).toMatchObject([{ id: 'a', inline: true }]);
