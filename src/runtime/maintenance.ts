@@ -4,21 +4,20 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Logger, pino } from 'pino';
+import { pino } from 'pino';
 import type { Config } from '../config.ts';
-import { connectDatabase, type Db } from '../db/connect.ts';
+import { connectDatabase } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
 import type { Adoption } from '../db/recovery.ts';
 import type { ServerCtx } from '../services/context.ts';
 import { settleDeliveries } from '../services/delivery/deliveries.ts';
-import { createEraseProjects } from '../services/erasure/erasure-service.ts';
+import { eraseProjects } from '../services/erasure/erase-projects.ts';
 import {
   createDuties,
   createMaintenance,
   createPromptDuties,
   type DutyParts,
 } from '../services/maintenance.ts';
-import type { MediaLibrary } from '../services/media/media-library.ts';
 import { createBudgetKeeper } from '../services/money/budget-keeper.ts';
 import {
   type RecoverCtx,
@@ -27,8 +26,12 @@ import {
   type RecoveryReport,
   recover,
 } from '../services/recovery/recover.ts';
-import { type PurgeOptions, purge, type Retention } from '../services/retention/purge.ts';
-import { createPurgeExport, type PurgeCounts, type PurgeExport } from '../services/retention/purge-pass.ts';
+import {
+  createPurgeExport,
+  type DeletedCounts,
+  type PurgeExport,
+} from '../services/retention/deletion-pass.ts';
+import { purge, type Retention } from '../services/retention/purge.ts';
 import { createStartMarks } from '../services/runs/delivery.ts';
 import { createDueWork } from '../services/runs/due-work.ts';
 import { createReconcileRuns } from '../services/runs/repair.ts';
@@ -60,22 +63,18 @@ function exportTo(folder: string | undefined): Promise<PurgeExport | null> {
 /** Of a round of maintenance: two hundred thousand runs. What is left is for the next. */
 const batchesOfRound = 200;
 
-interface DutyTools {
-  readonly db: Db;
-  readonly media: Pick<MediaLibrary, 'deleteJob'>;
-  readonly logger: Logger;
-}
-
-/** @returns what maintenance does by the clock */
-function createPurgeDuty(config: Config, { db, media, logger }: DutyTools) {
-  return async (isStopping: () => boolean): Promise<number> => {
-    const options: PurgeOptions = { db, media, retention: retentionOf(config), mostBatches: batchesOfRound };
-    const copy = await exportTo(config.PURGE_EXPORT_DIR);
-    const counts = await purge({ ...options, exportTo: copy, isStopping });
-    const rows = Object.values(counts).reduce((sum, count) => sum + count, 0);
-    if (rows > 0) logger.info({ counts }, 'deleted what was older than it is kept');
-    return rows;
-  };
+/** What maintenance deletes by the clock. */
+async function purgeOld(
+  ctx: Pick<ServerCtx, 'config' | 'db' | 'media' | 'logger'>,
+  isStopping: () => boolean,
+): Promise<number> {
+  const { config, logger } = ctx;
+  const exported = await exportTo(config.PURGE_EXPORT_DIR);
+  const limits = { mostBatches: batchesOfRound, exportTo: exported, isStopping };
+  const counts = await purge(ctx, { retention: retentionOf(config), ...limits });
+  const rows = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  if (rows > 0) logger.info({ counts }, 'deleted what was older than it is kept');
+  return rows;
 }
 
 /** A statement may take a minute: nobody waits for the one who deletes by hand. */
@@ -85,12 +84,12 @@ const statementMs = 60_000;
 export async function purgeByHand(
   config: Config,
   { exportDir, isTrial }: { readonly exportDir: string | undefined; readonly isTrial: boolean },
-): Promise<PurgeCounts> {
+): Promise<DeletedCounts> {
   const db = connectDatabase(config.DATABASE_URL, 4, statementMs);
   try {
     const { library: media } = await createMedia(config, db);
     const copy = isTrial ? null : await exportTo(exportDir);
-    return await purge({ db, media, retention: retentionOf(config), isTrial, exportTo: copy });
+    return await purge({ db, media }, { retention: retentionOf(config), isTrial, exportTo: copy });
   } finally {
     await db.destroy();
   }
@@ -102,7 +101,6 @@ const sumsMs = 60_000;
 /** What repairs rows and repeats deliveries, by the clock. */
 export function createKeeping(ctx: ServerCtx, registry: DutyParts['registry']) {
   const { config, db, logger, media, telemetry, signIn } = ctx;
-  const { workflows, schedules } = ctx.temporal;
   const { metrics } = telemetry;
   const sumsDb = connectDatabase(config.DATABASE_URL, 1, sumsMs);
   const webhooks = createWebhookDelivery(ctx);
@@ -113,8 +111,8 @@ export function createKeeping(ctx: ServerCtx, registry: DutyParts['registry']) {
     budgets: createBudgetKeeper({ db, sumsDb, logger, metrics }),
     webhooks,
     media,
-    purgeOld: createPurgeDuty(config, { db, media, logger }),
-    eraseProjects: createEraseProjects({ db, workflows, schedules, media, logger }),
+    purgeOld: (isStopping) => purgeOld(ctx, isStopping),
+    eraseProjects: (isStopping) => eraseProjects(ctx, isStopping),
     recheckPersons: config.OIDC_RECHECK_S === 0 ? undefined : signIn?.recheck,
   };
   const maintenance = createMaintenance({
