@@ -11,8 +11,10 @@ import { createSignIn, readSignInSettings, type SignIn } from '../services/acces
 import { createVerifiedKeys } from '../services/access/verified-keys.ts';
 import { createKeyRenewer, createOpenCalls } from '../services/calls/open-calls.ts';
 import type { ServerCtx } from '../services/context.ts';
+import { type Outbox, settleDeliveries } from '../services/delivery/deliveries.ts';
 import { createAdviceCache } from '../services/escalation/once/advice-cache.ts';
 import { createHealthQuestions, databaseMs } from '../services/health-service.ts';
+import { createStartMarks, type MarkStart } from '../services/runs/delivery.ts';
 import { createEventFeed } from '../services/runs/events.ts';
 import { createStepSizes } from '../services/runs/run-view.ts';
 import { createNextTimes } from '../services/schedules/schedule-view.ts';
@@ -25,7 +27,7 @@ import {
   type Foundation,
   type Temporal,
 } from './foundation.ts';
-import { createKeeping, createOutbox, type RunningOutbox } from './maintenance.ts';
+import { createKeeping } from './maintenance.ts';
 
 /** Null: no provider is configured. @throws Error for a configuration that is wrong */
 async function configureSignIn(config: Config): Promise<SignIn | null> {
@@ -42,7 +44,8 @@ interface Base {
   readonly logger: Logger;
   readonly foundation: Foundation;
   readonly temporal: Temporal;
-  readonly outbox: RunningOutbox;
+  readonly outbox: Outbox;
+  readonly markStart: MarkStart;
   readonly healthDb: Db;
   /** For lists, sums and exports of what has been: calls never wait for them. */
   readonly historyDb: Db;
@@ -143,20 +146,19 @@ export async function createServerRuntime(
   { logger, publicUrl, telemetry = noTelemetry }: ServerTools,
 ) {
   const foundation = await createFoundation(config, logger, telemetry);
-  const { db, probing, vetter, media, guard } = foundation.ctx;
+  const { db, guard } = foundation.ctx;
   const temporal = createTemporal(config);
   await awaitTemporal(temporal, logger);
   const consoleUrl = (): string => consoleUrlOf(config, publicUrl());
-  const outbox = createOutbox(config, { ...temporal, db, logger, publicUrl, consoleUrl });
   const webhookSender = createWebhookSender(guard);
-  const tools = { db, logger, outbox, webhookSender };
+  const outbox: Outbox = new Map();
+  const tools = { logger, outbox, markStart: createStartMarks(db), webhookSender };
   const signIn = await configureSignIn(config);
   const personChecks = signIn === null ? null : createPersonChecks({ db, logger }, signIn);
-  const parts = { ...temporal, ...telemetry, ...tools, probing, vetter, media, personChecks };
-  const keeping = createKeeping(config, parts);
   const dbs = connectAside(config);
   const base = { config, foundation, temporal, ...dbs, ...tools, publicUrl, consoleUrl };
   const { ctx, close } = createServices(base, signIn);
+  const keeping = createKeeping(ctx, personChecks);
   await foundation.start();
   keeping.start();
   return {
@@ -167,7 +169,7 @@ export async function createServerRuntime(
       await keeping.stop();
       await personChecks?.settled();
       await webhookSender.close();
-      await outbox.settled();
+      await settleDeliveries(ctx);
       await temporal.close();
       await Promise.all(Object.values(dbs).map((aside) => aside.destroy()));
       await foundation.close();

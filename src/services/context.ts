@@ -19,8 +19,8 @@ import type { SignIn } from './access/sign-in.ts';
 import type { VerifiedKeys } from './access/verified-keys.ts';
 import type { CachedCalls } from './cache/cached-calls.ts';
 import type { KeyRenewer, OpenCalls } from './calls/open-calls.ts';
+import type { Outbox } from './delivery/deliveries.ts';
 import type { LeaseRenewer } from './delivery/lease-renewer.ts';
-import type { EscalationDelivery } from './escalation/ladder/delivery.ts';
 import type { LadderTransitions } from './escalation/ladder/transition.ts';
 import type { AdviceCache } from './escalation/once/advice-cache.ts';
 import type { FleetPoller } from './fleet/fleet-poller.ts';
@@ -32,7 +32,6 @@ import type { CheckedDefinitions } from './pipelines/definition-facts.ts';
 import type { Probing } from './registry/probing.ts';
 import type { PresentSpecs, SchemaValidator } from './registry/specs.ts';
 import type { SpeedRecorder } from './registry/speed-recorder.ts';
-import type { ReviewDelivery } from './reviews/delivery.ts';
 import type { AttemptWriter } from './routing/attempt-writer.ts';
 import type { Breakers, HalfOpenProbes } from './routing/breakers.ts';
 import type { AttemptSpans } from './routing/call-telemetry.ts';
@@ -41,10 +40,9 @@ import type { CallCapability } from './routing/routed-call.ts';
 import type { RunContexts } from './run-data/run-context.ts';
 import type { StepResults } from './run-data/step-results.ts';
 import type { KnownDefinitions } from './runs/definitions.ts';
-import type { RunDelivery } from './runs/delivery.ts';
+import type { MarkStart } from './runs/delivery.ts';
 import type { EventFeed } from './runs/events.ts';
 import type { StepSizes } from './runs/run-view.ts';
-import type { ScheduleDelivery } from './schedules/delivery.ts';
 import type { NextTimes } from './schedules/schedule-view.ts';
 import type { SkillMatcher } from './skills/use.ts';
 import type { OpenForStep, StepEnd } from './steps/execution.ts';
@@ -119,14 +117,6 @@ export interface TemporalParts {
   readonly payloadKey: string;
 }
 
-/** What carries rows to Temporal. */
-export interface Outbox {
-  readonly runs: RunDelivery;
-  readonly escalations: EscalationDelivery;
-  readonly reviews: ReviewDelivery;
-  readonly schedules: ScheduleDelivery;
-}
-
 export interface ServerCtx extends Ctx {
   /** For lists, sums and exports: calls never wait for them. */
   readonly historyDb: Db;
@@ -139,7 +129,10 @@ export interface ServerCtx extends Ctx {
   /** Null: no provider is configured. */
   readonly signIn: SignIn | null;
   readonly temporal: TemporalParts;
+  /** What the process delivers to Temporal at the moment. */
   readonly outbox: Outbox;
+  /** Marks starts as delivered, all of a moment by one statement. */
+  readonly markStart: MarkStart;
   readonly webhookSender: WebhookSender;
   readonly directMedia: DirectMedia;
   readonly media: MediaLibrary;

@@ -15,13 +15,14 @@ import { purgeInstances } from '../db/instance/instance.ts';
 import { addParts } from '../db/partitions.ts';
 import { cancelOrphanedReviews } from '../db/review/review-delivery.ts';
 import { purgeDeliveries } from '../db/webhook.ts';
-import type { EscalationDelivery } from './escalation/ladder/delivery.ts';
+import { type DeliveryCtx, type DeliveryKind, deliverDue, restartForgotten } from './delivery/deliveries.ts';
+import { ladderStarts } from './escalation/ladder/delivery.ts';
 import type { MediaLibrary } from './media/media-library.ts';
 import type { BudgetKeeper } from './money/budget-keeper.ts';
-import type { ReviewDelivery } from './reviews/delivery.ts';
-import type { RunDelivery } from './runs/delivery.ts';
-import type { DueWorkDuty } from './runs/due-work.ts';
-import type { ScheduleDelivery } from './schedules/delivery.ts';
+import { endedReviews, expireDueReviews } from './reviews/delivery.ts';
+import { runCancels, runControls, runStarts, unmarkedStarts } from './runs/delivery.ts';
+import { watchCapabilities } from './runs/due-work.ts';
+import { changedSchedules } from './schedules/delivery.ts';
 import type { WebhookDuty } from './webhooks/delivery.ts';
 
 interface Maintenance {
@@ -139,19 +140,12 @@ interface Duty {
   readonly work: (isStopping: () => boolean) => Promise<number>;
 }
 
-export interface DutyDependencies {
-  readonly db: Db;
-  readonly delivery: Pick<RunDelivery, 'deliverOverdue'>;
-  readonly dueWork: DueWorkDuty;
+/** Duties that keep state between rounds, or belong to parts that do. */
+export interface DutyParts {
+  readonly dueWork: () => Promise<number>;
   readonly reconcileRuns: () => Promise<number>;
-  readonly restartForgottenRuns: () => Promise<number>;
-  readonly restartForgottenLadders: () => Promise<number>;
-  readonly restartForgottenSchedules: () => Promise<number>;
-  readonly watchCapabilities: () => Promise<number>;
-  readonly escalations: Pick<EscalationDelivery, 'deliverOverdue'>;
-  readonly reviews: Pick<ReviewDelivery, 'deliverOverdue' | 'expireDue'>;
-  readonly schedules: Pick<ScheduleDelivery, 'deliverOverdue'>;
-  readonly registry: { probeDue(limit: number): Promise<number> };
+  /** Probes instances that are due; answers how many. */
+  readonly probeDue: (limit: number) => Promise<number>;
   readonly budgets: BudgetKeeper;
   readonly webhooks: WebhookDuty;
   /** Begins to ask the provider about people who are signed in; absent: there is none. */
@@ -172,13 +166,13 @@ const abandonedMs = 60 * minuteMs;
 
 /** Full rounds follow one another at once: after an outage of ours everything is suspect. */
 async function probeWhatIsDue(
-  { registry }: Pick<DutyDependencies, 'registry'>,
+  { probeDue }: Pick<DutyParts, 'probeDue'>,
   isStopping: () => boolean,
 ): Promise<number> {
   let probed = 0;
   let round: number;
   do {
-    round = await registry.probeDue(probesAtOnce);
+    round = await probeDue(probesAtOnce);
     probed += round;
   } while (round === probesAtOnce && !isStopping());
   return probed;
@@ -192,52 +186,79 @@ function routine(name: string, everyMs: number, work: Duty['work']): Duty {
   return { name, everyMs, work, isRoutine: true };
 }
 
-async function beginRecheck({ recheckPersons }: Pick<DutyDependencies, 'recheckPersons'>): Promise<number> {
+async function beginRecheck({ recheckPersons }: Pick<DutyParts, 'recheckPersons'>): Promise<number> {
   recheckPersons?.();
   return 0;
 }
 
+/** Rows that must reach Temporal, by the duty that makes up for them. */
+const overdue: Readonly<Record<string, readonly DeliveryKind<object>[]>> = {
+  deliveries: [runStarts, unmarkedStarts, runCancels, runControls],
+  escalations: [ladderStarts],
+  reviews: [endedReviews],
+  schedules: [changedSchedules],
+};
+
+/** @returns how many were delivered, but for those that are no news */
+async function deliverOverdue(ctx: DeliveryCtx, kinds: readonly DeliveryKind<object>[]): Promise<number> {
+  let sum = 0;
+  for (const kind of kinds) {
+    const { delivered } = await deliverDue(ctx, kind);
+    if (kind !== unmarkedStarts) sum += delivered;
+  }
+  return sum;
+}
+
+/** What starts again that Temporal has forgotten. */
+const forgettable: Readonly<Record<string, DeliveryKind<object>>> = {
+  'forgotten runs': runStarts,
+  'forgotten ladders': ladderStarts,
+  'forgotten schedules': changedSchedules,
+};
+
 /** Done as often as the rounds of maintenance, or more seldom. */
-export function createDuties(dependencies: DutyDependencies): readonly Duty[] {
-  const { db, delivery, escalations, reviews, schedules, budgets } = dependencies;
+export function createDuties(ctx: DeliveryCtx, parts: DutyParts): readonly Duty[] {
+  const { db } = ctx;
+  const { budgets } = parts;
   return [
-    { name: 'deliveries', everyMs: 0, work: () => delivery.deliverOverdue() },
-    { name: 'escalations', everyMs: 0, work: () => escalations.deliverOverdue() },
-    { name: 'reviews', everyMs: 0, work: () => reviews.deliverOverdue() },
-    { name: 'schedules', everyMs: 0, work: () => schedules.deliverOverdue() },
-    { name: 'due reviews', everyMs: 0, work: () => reviews.expireDue() },
+    ...Object.entries(overdue).map(([name, kinds]) => ({
+      name,
+      everyMs: 0,
+      work: () => deliverOverdue(ctx, kinds),
+    })),
+    { name: 'due reviews', everyMs: 0, work: () => expireDueReviews(ctx) },
     repair('leases', 0, () => loseExpiredAttempts(db)),
-    routine('probes', 0, (isStopping) => probeWhatIsDue(dependencies, isStopping)),
+    routine('probes', 0, (isStopping) => probeWhatIsDue(parts, isStopping)),
     { name: 'budget marks', everyMs: 0, work: () => budgets.announceMarks().then(() => 0) },
-    repair('lost runs', 10_000, () => dependencies.reconcileRuns()),
-    repair('forgotten runs', 5 * minuteMs, () => dependencies.restartForgottenRuns()),
-    repair('forgotten ladders', 5 * minuteMs, () => dependencies.restartForgottenLadders()),
-    repair('forgotten schedules', 5 * minuteMs, () => dependencies.restartForgottenSchedules()),
+    repair('lost runs', 10_000, () => parts.reconcileRuns()),
+    ...Object.entries(forgettable).map(([name, kind]) =>
+      repair(name, 5 * minuteMs, () => restartForgotten(ctx, kind)),
+    ),
     { ...repair('budgets', minuteMs, () => budgets.reconcile()), rests: 20 },
     { name: 'old answers', everyMs: purgeMs, work: () => purgeAnswers(db) },
-    routine('people', 1_000, async () => beginRecheck(dependencies)),
+    routine('people', 1_000, async () => beginRecheck(parts)),
     routine('old sessions', purgeMs, () => purgeSessions(db)),
-    routine('webhooks', 0, () => dependencies.webhooks.deliverDue()),
+    routine('webhooks', 0, () => parts.webhooks.deliverDue()),
     routine('old webhook deliveries', purgeMs, () => purgeDeliveries(db)),
     repair('orphaned escalations', minuteMs, () => cancelOrphanedEscalations(db)),
     repair('orphaned reviews', minuteMs, () => cancelOrphanedReviews(db)),
     { name: 'old advice', everyMs: purgeMs, work: () => purgeAdviceAnswers(db) },
     routine('old results', purgeMs, () => purgeResults(db)),
-    { name: 'abandoned uploads', everyMs: purgeMs, work: () => dependencies.media.sweep(abandonedMs) },
+    { name: 'abandoned uploads', everyMs: purgeMs, work: () => parts.media.sweep(abandonedMs) },
     { name: 'purge', everyMs: purgeMs, work: () => purgeInstances(db) },
     routine('parts of tables', 60 * minuteMs, () => addParts(db)),
-    routine('erasures', 1_000, dependencies.eraseProjects),
-    routine('retention', purgeMs, dependencies.purgeOld),
+    routine('erasures', 1_000, parts.eraseProjects),
+    routine('retention', purgeMs, parts.purgeOld),
   ];
 }
 
 /** Somebody waits for it: done on a clock of its own. */
-export function createPromptDuties({
-  dueWork,
-  watchCapabilities,
-}: Pick<DutyDependencies, 'dueWork' | 'watchCapabilities'>): readonly Duty[] {
+export function createPromptDuties(
+  ctx: Pick<DeliveryCtx, 'db'>,
+  { dueWork }: Pick<DutyParts, 'dueWork'>,
+): readonly Duty[] {
   return [
-    routine('due work', promptMs, () => dueWork.attend()),
-    routine('capabilities', 2 * promptMs, () => watchCapabilities()),
+    routine('due work', promptMs, () => dueWork()),
+    routine('capabilities', 2 * promptMs, () => watchCapabilities(ctx)),
   ];
 }

@@ -137,7 +137,7 @@ async function aLeavingJob() {
   };
   const retention = { runDays: 1, choiceDays: null, bookDays: null };
   const now = new Date(Date.now() + 2 * 86_400_000);
-  const purging = purge({ db: api.db, media: { deleteJob }, retention, now });
+  const purging = purge({ db: api.db, media: { deleteJob } }, { retention, now });
   await going.promise;
   const end = (): Promise<unknown> => {
     files.resolve(1);

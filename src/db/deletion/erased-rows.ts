@@ -7,7 +7,8 @@
 import type { Db } from '../connect.ts';
 import { leastId } from '../partitions.ts';
 import { tryScheduleTurn } from '../schedule.ts';
-import { deleteRuns, type RowCounts } from './old-runs.ts';
+import { deleteUnnamed, type RowCounts } from './deleted-tables.ts';
+import { deleteRuns } from './old-runs.ts';
 
 interface ErasedSchedule {
   readonly schedule_id: string;
@@ -61,30 +62,6 @@ export async function stopWork(db: Db, projectId: string): Promise<void> {
   );
 }
 
-/** In the order in which they can go; those with `project_id`. */
-const plain = ['review', 'advice_answer', 'idempotency', 'cached_result', 'pipeline_alias'] as const;
-export type PlainTable = (typeof plain)[number] | 'skill' | 'skill_use' | 'instance';
-export const plainTables: readonly PlainTable[] = [...plain, 'skill_use'];
-
-const owned: Partial<Record<PlainTable, string>> = {
-  skill_use: 'skill_id in (select skill_id from skill where project_id = :projectId)',
-  instance: `owner_project = :projectId and not exists (select from attempt a
-    where a.instance_id = instance.instance_id and a.state in ('reserved', 'dispatched'))`,
-};
-
-export async function deletePlain(
-  db: Db,
-  table: PlainTable,
-  { projectId, limit }: { readonly projectId: string; readonly limit: number },
-): Promise<number> {
-  const where = owned[table] ?? 'project_id = :projectId';
-  const { rowCount } = await db.raw<{ rowCount: number }>(
-    `delete from ${table} where ctid = any (array(select ctid from ${table} where ${where} limit :limit))`,
-    { projectId, limit },
-  );
-  return rowCount;
-}
-
 /** One may be in the middle of a call of another project. */
 export async function hasInstances(db: Db, projectId: string): Promise<boolean> {
   return (await db('instance').where({ owner_project: projectId }).first('instance_id')) !== undefined;
@@ -105,9 +82,9 @@ export async function listErasableJobs(
   return rows.map(({ job_id }) => job_id);
 }
 
-export type ErasedBook = 'ledger_entry' | 'skill_version' | 'audit';
+export type ErasedBook = 'ledger_entry' | 'audit';
 
-/** functions/erase-project.sql.ts @returns null when there are no more */
+/** `erase_project` (sql/deletion.sql.ts). @returns null when there are no more */
 export async function eraseBook(
   db: Db,
   book: ErasedBook,
@@ -208,31 +185,6 @@ export async function findLatePlace(
     [place, project_id],
   );
   return rows.length > 0 ? place : null;
-}
-
-/** @param digests that the rows named that have just been deleted */
-async function deleteUnnamed(trx: Db, digests: readonly string[]): Promise<number> {
-  const { rowCount } = await trx.raw<{ rowCount: number }>(
-    `delete from definition d where digest = any (?)
-       and not exists (select from run r where r.digest = d.digest)
-       and not exists (select from pipeline_version v where v.digest = d.digest)`,
-    [[...new Set(digests)]],
-  );
-  return rowCount;
-}
-
-/** Stored pipelines, whose aliases have gone. */
-export async function eraseVersions(trx: Db, projectId: string, limit: number): Promise<RowCounts> {
-  const { rows } = await trx.raw<{ rows: { digest: string }[] }>(
-    `delete from pipeline_version where ctid = any (array(
-       select ctid from pipeline_version where project_id = ? limit ?)) returning digest`,
-    [projectId, limit],
-  );
-  const definition = await deleteUnnamed(
-    trx,
-    rows.map(({ digest }) => digest),
-  );
-  return { pipeline_version: rows.length, definition };
 }
 
 export async function listRunsToEnd(db: Db, projectId: string, limit: number): Promise<readonly string[]> {

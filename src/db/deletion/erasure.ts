@@ -5,7 +5,7 @@
  */
 import type { Db } from '../connect.ts';
 import { toJsonb } from '../statements.ts';
-import type { RowCounts } from './old-runs.ts';
+import type { RowCounts } from './deleted-tables.ts';
 
 export interface ErasureRow {
   readonly pseudonym: string;

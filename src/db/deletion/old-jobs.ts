@@ -8,7 +8,7 @@
  * bytes, and what comes meanwhile is read again by its time.
  */
 import type { Db } from '../connect.ts';
-import { lineOf } from './deleted-batch.ts';
+import { lineOf } from './deleted-tables.ts';
 
 interface Source {
   readonly keys: readonly string[];

@@ -3,11 +3,9 @@
  * when each of its runs has ended long enough ago and no call of theirs is open. One stays for as long as a run
  * outside of it repeats one of its runs and has not ended, or has taken results over, whose files are named by
  * them.
- *
- * All rows of runs are named in the order in which they can be deleted; what is not named here goes with its run.
  */
 import type { Db } from '../connect.ts';
-import { lineOf } from './deleted-batch.ts';
+import { deletedTables, lineOf, type RowCounts } from './deleted-tables.ts';
 
 export interface Family {
   /** The run that nothing started. */
@@ -115,30 +113,13 @@ interface RunPart {
   readonly where: string;
 }
 
-const ofRuns = 'run_id = any (:runIds::text[])';
-
-const parts: readonly RunPart[] = [
-  { table: 'cached_result', where: ofRuns },
-  { table: 'review', where: ofRuns },
-  { table: 'step_revision', where: ofRuns },
-  { table: 'escalation', where: ofRuns },
-  { table: 'event', where: ofRuns },
-  {
-    table: 'attempt_choice',
-    where: 'attempt_id in (select attempt_id from attempt where run_id = any (:runIds::text[]))',
-  },
-  { table: 'attempt', where: ofRuns },
-  { table: 'step', where: ofRuns },
-  { table: 'budget', where: `window_start = '-infinity' and scope = any (:scopes::text[])` },
-  { table: 'run', where: ofRuns },
-];
+const parts: readonly RunPart[] = deletedTables.flatMap(({ table, ofRuns: where }) =>
+  where === undefined ? [] : [{ table, where }],
+);
 
 function bindingsOf(runIds: readonly string[]) {
   return { runIds: [...runIds], scopes: runIds.map((id) => `run:${id}`) };
 }
-
-/** Rows by table. */
-export type RowCounts = Readonly<Record<string, number>>;
 
 async function eachPart(count: (part: RunPart) => Promise<number>): Promise<RowCounts> {
   const counts: Record<string, number> = {};

@@ -2,91 +2,23 @@
  * Delivers what a row says to the system that has to know it. The process that wrote the row delivers in the
  * background; maintenance repeats what a crash, or Temporal's absence, left undone. An item that cannot be
  * delivered does not hold up the others. Workflows that Temporal has forgotten are delivered again.
+ *
+ * Each kind of row is one declaration, beside the service that writes it; this engine serves them all.
  */
-import type { Logger } from 'pino';
+import type { Config } from '../../config.ts';
 import type { Db } from '../../db/connect.ts';
+import type { ServerCtx, TemporalParts } from '../context.ts';
 
 /** Whoever wrote a row delivers it within this time, or never does: maintenance looks for what is older. */
 export const overdueMs = 3_000;
+/** How many rows of a kind a round of maintenance delivers. */
+export const deliveryBatch = 200;
 
-export interface Deliveries<Item> {
-  /**
-   * In the background; a failure is left to maintenance, and so is what finds the line too long. Resolves when it was tried, which nobody has to wait for.
-   * @param way of delivering it, where more is known of it than the item says
-   */
-  soon(item: Item, way?: (item: Item) => Promise<void>): Promise<void>;
-  /** @returns how many were delivered */
-  each(items: readonly Item[]): Promise<number>;
-  /** Resolves when nothing is under way in the background. */
-  settled(): Promise<void>;
-}
-
-/** How many wait in line, and how many of them with what is known of them: a definition may have megabytes. */
-const longestLine = 1_000;
-const mostKnown = 100;
-
-export function createDeliveries<Item extends object>({
-  what,
-  deliver,
-  logger,
-  atOnce = 32,
-}: {
-  /** `a decision`, for the log; the item is logged beside it. */
-  readonly what: string;
-  readonly deliver: (item: Item) => Promise<void>;
-  readonly logger: Logger;
-  /** The others wait in line, so that a thousand at once do not outlast the time that each has. */
-  readonly atOnce?: number;
-}): Deliveries<Item> {
-  const underWay = new Set<Promise<void>>();
-  const line: (() => void)[] = [];
-  let free = atOnce;
-
-  const deliverInTurn = async (item: Item, way: (item: Item) => Promise<void> = deliver): Promise<void> => {
-    if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => line.push(resolve));
-    try {
-      await way(item);
-    } finally {
-      const next = line.shift();
-      if (next === undefined) free += 1;
-      else next();
-    }
-  };
-
-  const warn = (item: Item, error: unknown): void => {
-    const facts: object = { err: error, ...item };
-    logger.warn(facts, `${what} was not delivered yet`);
-  };
-
-  return {
-    soon: (item, known) => {
-      if (line.length >= longestLine) return Promise.resolve();
-      const way = line.length < mostKnown ? known : undefined;
-      const task = deliverInTurn(item, way)
-        .catch((error: unknown) => warn(item, error))
-        .finally(() => underWay.delete(task));
-      underWay.add(task);
-      return task;
-    },
-    each: async (items) => {
-      const ends = await Promise.all(
-        items.map((item) =>
-          deliverInTurn(item).then(
-            () => true,
-            (error: unknown) => {
-              warn(item, error);
-              return false;
-            },
-          ),
-        ),
-      );
-      return ends.filter((isDelivered) => isDelivered).length;
-    },
-    settled: async () => {
-      await Promise.all(underWay);
-    },
-  };
+/** What deliveries need of the server's context. */
+export interface DeliveryCtx
+  extends Pick<ServerCtx, 'db' | 'logger' | 'outbox' | 'markStart' | 'publicUrl' | 'consoleUrl'> {
+  readonly config: Pick<Config, 'HEARTBEAT_TIMEOUT_MS' | 'ENGINE_VERSION' | 'HISTORY_EVENTS'>;
+  readonly temporal: Pick<TemporalParts, 'workflows' | 'schedules' | 'payloadKey'>;
 }
 
 interface DeliveredPage {
@@ -96,66 +28,198 @@ interface DeliveredPage {
   readonly limit: number;
 }
 
-/** Rows whose workflows may be forgotten, and how to look at them. */
-export interface Forgettable<Row> {
+/** How rows are found whose workflow Temporal has forgotten after it had taken their start. */
+export interface Forgotten<Item extends object, Row extends object> {
   /** For the log. */
   readonly what: string;
-  readonly idOf: (row: Row) => string;
+  idOf(row: Row): string;
+  itemOf(id: string): Item;
   /** Those that are open and whose start Temporal took so long ago. */
-  readonly list: (db: Db, page: DeliveredPage) => Promise<readonly Row[]>;
+  list(db: Db, page: DeliveredPage): Promise<readonly Row[]>;
   /** Ids, as far as the visibility store knows. */
-  readonly listRunning: () => AsyncIterable<string>;
-  readonly isForgotten: (row: Row) => Promise<boolean>;
+  listRunning(ctx: DeliveryCtx): AsyncIterable<string>;
+  isForgotten(ctx: DeliveryCtx, row: Row): Promise<boolean>;
   /** Its start is to be delivered again; false when it has ended. */
-  readonly forgetStart: (db: Db, id: string) => Promise<boolean>;
-  readonly startSoon: (id: string) => void;
-  /** Told of each row that is left alone. @param isListed by `listRunning` */
-  readonly onKnown?: (row: Row, isListed: boolean) => Promise<void>;
-  /** Resolves when the starts of a page of rows are delivered, where the next page is to wait for that. */
-  readonly settled?: () => Promise<void>;
+  forgetStart(db: Db, id: string): Promise<boolean>;
 }
 
-/** A start that was delivered just now may not be listed yet. */
-const settledMs = 60_000;
-const batch = 1_000;
+/** A kind of row that must reach Temporal. */
+export interface DeliveryKind<Item extends object, Row extends object = object> {
+  /** `a decision`, for the log; the item is logged beside it. */
+  readonly what: string;
+  /** Those that maintenance has to deliver. */
+  due(ctx: DeliveryCtx): Promise<readonly Item[]>;
+  /** Tells Temporal what the row says by then, and marks as delivered what was told, which a newer state is not. */
+  deliver(ctx: DeliveryCtx, item: Item): Promise<void>;
+  /** The others wait in line, so that a thousand at once do not outlast the time that each has. Default 32. */
+  readonly atOnce?: number;
+  /** Absent: Temporal forgets nothing that would have to be delivered again. */
+  readonly forgotten?: Forgotten<Item, Row>;
+}
 
-/** @returns how many it starts again; what began as lately as `olderThanMs` is left alone */
-export type RestartForgotten = (olderThanMs?: number) => Promise<number>;
+/** Delivers each item of a kind in its turn: what waits in line, and what is under way. */
+interface DeliveryQueue {
+  readonly line: (() => void)[];
+  readonly underWay: Set<Promise<void>>;
+  free: number;
+}
+
+/** What this process delivers at the moment, by kind. */
+export type Outbox = Map<object, DeliveryQueue>;
+
+/** How many wait in line, and how many of them with what is known of them: a definition may have megabytes. */
+const longestLine = 1_000;
+const mostKnown = 100;
+
+function queueOf({ outbox }: DeliveryCtx, delivery: Pick<DeliveryKind<object>, 'atOnce'>): DeliveryQueue {
+  const known = outbox.get(delivery);
+  if (known !== undefined) return known;
+  const queue = { line: [], underWay: new Set<Promise<void>>(), free: delivery.atOnce ?? 32 };
+  outbox.set(delivery, queue);
+  return queue;
+}
+
+async function inTurn(queue: DeliveryQueue, work: () => Promise<void>): Promise<void> {
+  if (queue.free > 0) queue.free -= 1;
+  else await new Promise<void>((resolve) => queue.line.push(resolve));
+  try {
+    await work();
+  } finally {
+    const next = queue.line.shift();
+    if (next === undefined) queue.free += 1;
+    else next();
+  }
+}
+
+/** @returns what notes in the log that an item is left to maintenance */
+function warnOf({ logger }: DeliveryCtx, what: string, item: object): (error: unknown) => void {
+  return (error) => {
+    const facts: object = { err: error, ...item };
+    logger.warn(facts, `${what} was not delivered yet`);
+  };
+}
+
+interface KnownItem<Item> {
+  readonly item: Item;
+  /** Delivers it, where more is known of it than the item says. */
+  readonly way: (() => Promise<void>) | undefined;
+}
+
+/** The same as `deliverSoon`, of an item of which more is known; the engine may forget that where the line is long. */
+export function deliverKnownSoon<Item extends object>(
+  ctx: DeliveryCtx,
+  delivery: DeliveryKind<Item>,
+  { item, way }: KnownItem<Item>,
+): Promise<void> {
+  const queue = queueOf(ctx, delivery);
+  if (queue.line.length >= longestLine) return Promise.resolve();
+  const known = queue.line.length < mostKnown ? way : undefined;
+  const task = inTurn(queue, known ?? (() => delivery.deliver(ctx, item)))
+    .catch(warnOf(ctx, delivery.what, item))
+    .finally(() => queue.underWay.delete(task));
+  queue.underWay.add(task);
+  return task;
+}
+
+/**
+ * Delivers in the background; a failure is left to maintenance, and so is what finds the line too long. Resolves when
+ * it was tried, which nobody has to wait for.
+ */
+export function deliverSoon<Item extends object>(
+  ctx: DeliveryCtx,
+  delivery: DeliveryKind<Item>,
+  item: Item,
+): Promise<void> {
+  return deliverKnownSoon(ctx, delivery, { item, way: undefined });
+}
+
+export interface DeliveryCount {
+  readonly due: number;
+  readonly delivered: number;
+}
+
+export async function deliverEach<Item extends object>(
+  ctx: DeliveryCtx,
+  delivery: DeliveryKind<Item>,
+  items: readonly Item[],
+): Promise<DeliveryCount> {
+  const queue = queueOf(ctx, delivery);
+  let delivered = 0;
+  const tasks = items.map((item) =>
+    inTurn(queue, () => delivery.deliver(ctx, item)).then(
+      () => void delivered++,
+      warnOf(ctx, delivery.what, item),
+    ),
+  );
+  await Promise.all(tasks);
+  return { due: items.length, delivered };
+}
+
+/** Makes up for what a crash or Temporal's absence left undone. */
+export async function deliverDue<Item extends object>(
+  ctx: DeliveryCtx,
+  delivery: DeliveryKind<Item>,
+): Promise<DeliveryCount> {
+  return deliverEach(ctx, delivery, await delivery.due(ctx));
+}
+
+/** Resolves when no delivery is under way in the background. */
+export async function settleDeliveries({ outbox }: Pick<DeliveryCtx, 'outbox'>): Promise<void> {
+  await Promise.all([...outbox.values()].flatMap(({ underWay }) => [...underWay]));
+}
+
+interface ForgottenLook<Row> {
+  /** What began as lately is left alone: a start that was delivered just now may not be listed yet. Default a minute. */
+  readonly olderThanMs?: number;
+  /** Told of each row that is left alone. @param isListed by `listRunning` */
+  readonly onKnown?: (row: Row, isListed: boolean) => Promise<void>;
+  /** Whether the next page of rows waits until the starts of this one are delivered. */
+  readonly isPaced?: boolean;
+}
+
+const settledMs = 60_000;
+const pageSize = 1_000;
+
+/** Starts one again, unless it has ended. */
+async function restart<Item extends object>(
+  ctx: DeliveryCtx,
+  delivery: DeliveryKind<Item>,
+  id: string,
+): Promise<boolean> {
+  const { forgotten } = delivery;
+  if (forgotten === undefined || !(await forgotten.forgetStart(ctx.db, id))) return false;
+  ctx.logger.warn({ id }, `Temporal had forgotten the workflow of ${forgotten.what}; it is started again`);
+  void deliverSoon(ctx, delivery, forgotten.itemOf(id));
+  return true;
+}
 
 /**
  * Starts workflows again that are open here and of which Temporal knows nothing: its data was lost, or an older state of it
  * restored. Rows hold all that they need to go on. One query lists what runs there; whom it does not name is asked for,
  * because it may lag behind. 0 in steady state.
+ * @returns how many it starts again
  */
-export function createRestartForgotten<Row>(
-  db: Db,
-  logger: Logger,
-  kind: Forgettable<Row>,
-): RestartForgotten {
-  const restart = async (row: Row, running: ReadonlySet<string>): Promise<boolean> => {
-    const id = kind.idOf(row);
-    if (running.has(id) || !(await kind.isForgotten(row))) {
-      await kind.onKnown?.(row, running.has(id));
-      return false;
+export async function restartForgotten<Item extends object, Row extends object>(
+  ctx: DeliveryCtx,
+  delivery: DeliveryKind<Item, Row>,
+  { olderThanMs = settledMs, onKnown, isPaced = false }: ForgottenLook<Row> = {},
+): Promise<number> {
+  const { forgotten } = delivery;
+  let rows = (await forgotten?.list(ctx.db, { after: '', olderThanMs, limit: pageSize })) ?? [];
+  if (forgotten === undefined || rows.length === 0) return 0;
+  const running = new Set<string>();
+  for await (const id of forgotten.listRunning(ctx)) running.add(id);
+  let restarted = 0;
+  while (rows.length > 0) {
+    let after = '';
+    for (const row of rows) {
+      after = forgotten.idOf(row);
+      const isListed = running.has(after);
+      if (isListed || !(await forgotten.isForgotten(ctx, row))) await onKnown?.(row, isListed);
+      else if (await restart(ctx, delivery, after)) restarted += 1;
     }
-    if (!(await kind.forgetStart(db, id))) return false;
-    logger.warn({ id }, `Temporal had forgotten the workflow of ${kind.what}; it is started again`);
-    kind.startSoon(id);
-    return true;
-  };
-  return async (olderThanMs = settledMs) => {
-    const listAfter = (after: string) => kind.list(db, { after, olderThanMs, limit: batch });
-    let rows = await listAfter('');
-    if (rows.length === 0) return 0;
-    const running = new Set<string>();
-    for await (const id of kind.listRunning()) running.add(id);
-    let restarted = 0;
-    while (rows.length > 0) {
-      for (const row of rows) if (await restart(row, running)) restarted += 1;
-      await kind.settled?.();
-      const last = rows.at(-1);
-      rows = last === undefined ? [] : await listAfter(kind.idOf(last));
-    }
-    return restarted;
-  };
+    if (isPaced) await settleDeliveries(ctx);
+    rows = await forgotten.list(ctx.db, { after, olderThanMs, limit: pageSize });
+  }
+  return restarted;
 }

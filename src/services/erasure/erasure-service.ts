@@ -24,7 +24,6 @@ import {
   type ErasureRow,
   findErasure,
   insertErasure,
-  listOpenErasures,
   markErasing,
   untieKeys,
 } from '../../db/deletion/erasure.ts';
@@ -32,20 +31,6 @@ import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import type { Ctx } from '../context.ts';
 import { newId } from '../ids.ts';
-import {
-  type EraseDependencies,
-  type ErasurePass,
-  endWork,
-  eraseCalls,
-  eraseEndedRuns,
-  eraseJobs,
-  eraseLadders,
-  eraseSchedules,
-  eraseTables,
-  findLateCalls,
-  finish,
-  rewriteBooks,
-} from './erasure-steps.ts';
 
 const notAsked = {
   pseudonym: null,
@@ -108,54 +93,4 @@ export async function showErasure({ db }: Pick<Ctx, 'db'>, projectId: string): P
   if (row !== undefined) return toErasure(db, projectId, row);
   if (!(await projectExists(db, projectId))) throw new AppError('not_found', `no project ${projectId}`);
   return { ...notAsked, left: await countLeft(db, projectId, erasureCounted) };
-}
-
-/** Keys are trusted for 5 s. */
-const defaultQuietMs = 15_000;
-/** Then another erasure has its turn. */
-const turnMs = 10_000;
-
-type ErasureStep = (pass: ErasurePass) => Promise<boolean>;
-
-/** None needs another to be through. */
-const work: readonly ErasureStep[] = [eraseSchedules, eraseEndedRuns, eraseLadders, eraseCalls];
-/** Each needs all before it. */
-const rest: readonly ErasureStep[] = [eraseJobs, eraseTables, findLateCalls, rewriteBooks, finish];
-
-async function isThrough(pass: ErasurePass, step: ErasureStep): Promise<boolean> {
-  const isDone = !pass.isStopping() && (await step(pass));
-  if (!isDone) pass.logger.debug({ pseudonym: pass.erasure.pseudonym, step: step.name }, 'an erasure waits');
-  return isDone;
-}
-
-async function goOn(pass: ErasurePass): Promise<boolean> {
-  let isWorkOver = true;
-  for (const step of work) isWorkOver = (await isThrough(pass, step)) && isWorkOver;
-  if (!isWorkOver) return false;
-  for (const step of rest) if (!(await isThrough(pass, step))) return false;
-  return true;
-}
-
-/** @returns what maintenance does in each round: how many erasures have ended by it */
-export function createEraseProjects(dependencies: EraseDependencies) {
-  const { db, logger, quietMs = defaultQuietMs } = dependencies;
-  return async (isStopping: () => boolean): Promise<number> => {
-    const open = await listOpenErasures(db, quietMs);
-    for (const erasure of open) await endWork({ db, erasure, isStopping });
-    let ended = 0;
-    for (const { is_quiet, ...erasure } of open) {
-      if (!is_quiet) continue;
-      const until = performance.now() + turnMs;
-      const isOver = (): boolean => isStopping() || performance.now() > until;
-      const { deleted, attempts_after: attemptsAfter } = erasure;
-      const pass = { ...dependencies, quietMs, isStopping, isOver, erasure, deleted: { ...deleted } };
-      const facts = { pseudonym: erasure.pseudonym };
-      const isEnded = await goOn({ ...pass, attemptsAfter }).catch((error: unknown) => {
-        logger.warn({ err: error, ...facts }, 'an erasure did not get on; it will try again');
-        return false;
-      });
-      if (isEnded) ended += 1;
-    }
-    return ended;
-  };
 }

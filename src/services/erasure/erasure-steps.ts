@@ -3,13 +3,11 @@
  * first, then forgotten by Temporal, then deleted (E3). Then the rest goes: files, what the project has learnt and
  * stored, its part of the books, its keys and its name.
  */
-import type { Logger } from 'pino';
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import type { TemporalSchedules } from '../../clients/temporal/schedules.ts';
 import { lockKeys } from '../../db/access/api-key.ts';
-import type { Db } from '../../db/connect.ts';
+import { deletedTables } from '../../db/deletion/deleted-tables.ts';
 import {
-  deletePlain,
   type ErasedBook,
   type ErasedRun,
   eraseAttempts,
@@ -17,16 +15,13 @@ import {
   eraseNames,
   eraseRuns,
   eraseSchedule,
-  eraseVersions,
   findLatePlace,
   hasInstances,
   listEndedSchedules,
   listErasableJobs,
   listErasableRuns,
   listRunsToEnd,
-  type PlainTable,
   pageAttempts,
-  plainTables,
   stopWork,
 } from '../../db/deletion/erased-rows.ts';
 import {
@@ -34,50 +29,31 @@ import {
   finishErasure,
   listKeysOfProject,
   type OpenErasure,
-  saveProgress,
   untieKeys,
 } from '../../db/deletion/erasure.ts';
 import { deleteJobs, forgetLeavingJobs, listLeavingJobs } from '../../db/deletion/old-jobs.ts';
-import type { RowCounts } from '../../db/deletion/old-runs.ts';
 import { requestCancel } from '../../db/run/run-control.ts';
+import type { Ctx } from '../context.ts';
 import type { MediaLibrary } from '../media/media-library.ts';
+import { count, type DeletionPass, emptyTable } from '../retention/deletion-pass.ts';
 
 // One erasure as far as a round of maintenance goes on with it.
 
-export interface EraseDependencies {
-  readonly db: Db;
-  readonly workflows: Pick<
-    RunWorkflows,
-    'erase' | 'eraseLadder' | 'eraseStart' | 'eraseSchedule' | 'eraseProject'
-  >;
-  readonly schedules: Pick<TemporalSchedules, 'remove'>;
+export interface EraseCtx extends Pick<Ctx, 'db' | 'logger'> {
+  readonly temporal: {
+    readonly workflows: Pick<
+      RunWorkflows,
+      'erase' | 'eraseLadder' | 'eraseStart' | 'eraseSchedule' | 'eraseProject'
+    >;
+    readonly schedules: Pick<TemporalSchedules, 'remove'>;
+  };
   readonly media: Pick<MediaLibrary, 'deleteJob' | 'directUploadMs'>;
-  readonly logger: Logger;
+}
+
+export interface ErasurePass extends EraseCtx, Omit<DeletionPass, 'db' | 'erasure'> {
   /** Nothing that a trusted key has begun goes on for longer without being seen. */
-  readonly quietMs?: number;
-}
-
-export interface ErasurePass extends EraseDependencies {
   readonly quietMs: number;
-  /** The process ends. */
-  readonly isStopping: () => boolean;
-  /** It is another erasure's turn, or the process ends. */
-  readonly isOver: () => boolean;
-  readonly erasure: OpenErasure;
-  attemptsAfter: string;
-  readonly deleted: Record<string, number>;
-}
-
-/** Adds to what has gone. @param db where it went */
-async function count(
-  pass: ErasurePass,
-  added: Readonly<Record<string, number>>,
-  db: Db = pass.db,
-): Promise<void> {
-  const { deleted, erasure, attemptsAfter } = pass;
-  for (const [table, rows] of Object.entries(added))
-    if (rows > 0) deleted[table] = (deleted[table] ?? 0) + rows;
-  await saveProgress(db, { ...erasure, deleted, attempts_after: attemptsAfter });
+  erasure: OpenErasure;
 }
 
 /** Temporal is asked of so many at once. */
@@ -122,7 +98,8 @@ export async function endWork({
 }
 
 export async function eraseSchedules(pass: ErasurePass): Promise<boolean> {
-  const { db, schedules, workflows, erasure } = pass;
+  const { db, erasure } = pass;
+  const { schedules, workflows } = pass.temporal;
   let isThrough = true;
   for (const schedule of await listEndedSchedules(db, erasure.project_id)) {
     if (pass.isOver()) return false;
@@ -137,7 +114,7 @@ export async function eraseSchedules(pass: ErasurePass): Promise<boolean> {
 }
 
 async function isForgotten(
-  { workflows }: ErasurePass,
+  { temporal: { workflows } }: ErasurePass,
   { schedule_start, ...run }: ErasedRun,
 ): Promise<boolean> {
   const isStartGone = schedule_start === null || (await workflows.eraseStart(schedule_start));
@@ -146,7 +123,8 @@ async function isForgotten(
 
 /** Temporal takes a moment to delete: what it has not deleted yet is left for the next round. */
 export async function eraseEndedRuns(pass: ErasurePass): Promise<boolean> {
-  const { db, workflows, erasure } = pass;
+  const { db, erasure } = pass;
+  const { workflows } = pass.temporal;
   const { project_id } = erasure;
   while (!pass.isOver()) {
     const runs = await listErasableRuns(db, project_id, runsAtOnce);
@@ -162,7 +140,8 @@ export async function eraseEndedRuns(pass: ErasurePass): Promise<boolean> {
 }
 
 export async function eraseLadders(pass: ErasurePass): Promise<boolean> {
-  const { db, workflows, erasure } = pass;
+  const { db, erasure } = pass;
+  const { workflows } = pass.temporal;
   while (!pass.isOver()) {
     const ids: string[] = await db('escalation')
       .where({ project_id: erasure.project_id })
@@ -185,11 +164,11 @@ export async function eraseCalls(pass: ErasurePass): Promise<boolean> {
     const { own, place, is_blocked } = await pageAttempts(db, {
       project_id,
       quietMs,
-      after: pass.attemptsAfter,
+      after: pass.erasure.attempts_after,
       limit: attemptsAtOnce,
     });
     const attempt = await db.transaction((trx) => eraseAttempts(trx, erasure, own));
-    pass.attemptsAfter = place ?? pass.attemptsAfter;
+    if (place !== null) pass.erasure = { ...pass.erasure, attempts_after: place };
     await count(pass, { attempt });
     if (is_blocked) return false;
     if (place === null) return true;
@@ -201,7 +180,7 @@ export async function eraseCalls(pass: ErasurePass): Promise<boolean> {
 export async function findLateCalls(pass: ErasurePass): Promise<boolean> {
   const place = await findLatePlace(pass.db, pass.erasure);
   if (place === null) return true;
-  pass.attemptsAfter = place;
+  pass.erasure = { ...pass.erasure, attempts_after: place };
   await count(pass, {});
   return false;
 }
@@ -243,24 +222,6 @@ export async function eraseJobs(pass: ErasurePass): Promise<boolean> {
   return false;
 }
 
-async function emptyTable(pass: ErasurePass, table: PlainTable): Promise<void> {
-  const { db, erasure } = pass;
-  for (let rows = rowsAtOnce; rows === rowsAtOnce && !pass.isOver(); ) {
-    rows = await deletePlain(db, table, { projectId: erasure.project_id, limit: rowsAtOnce });
-    await count(pass, { [table]: rows });
-  }
-}
-
-async function emptyPipelines(pass: ErasurePass): Promise<void> {
-  const { db, erasure } = pass;
-  let isMore = true;
-  while (isMore && !pass.isOver()) {
-    const gone: RowCounts = await db.transaction((trx) => eraseVersions(trx, erasure.project_id, rowsAtOnce));
-    isMore = gone.pipeline_version === rowsAtOnce;
-    await count(pass, gone);
-  }
-}
-
 /** To its end: where it stopped is not kept. */
 async function rewriteBook(pass: ErasurePass, book: ErasedBook, keys: readonly string[]): Promise<void> {
   const { db, erasure } = pass;
@@ -271,13 +232,9 @@ async function rewriteBook(pass: ErasurePass, book: ErasedBook, keys: readonly s
 
 export async function eraseTables(pass: ErasurePass): Promise<boolean> {
   const { db, erasure } = pass;
-  for (const table of plainTables) await emptyTable(pass, table);
-  await emptyPipelines(pass);
-  if (pass.isOver()) return false;
-  const keys = await listKeysOfProject(db, erasure.project_id);
-  await rewriteBook(pass, 'skill_version', keys);
-  for (const table of ['skill', 'instance'] as const) await emptyTable(pass, table);
-  return !pass.isOver() && !(await hasInstances(db, erasure.project_id));
+  const projectId = erasure.project_id;
+  for (const row of deletedTables) await emptyTable(pass, row, { projectId });
+  return !pass.isOver() && !(await hasInstances(db, projectId));
 }
 
 export async function rewriteBooks(pass: ErasurePass): Promise<boolean> {
@@ -297,6 +254,6 @@ export async function finish(pass: ErasurePass): Promise<boolean> {
     await count(pass, { ...counts, api_key }, trx);
     await finishErasure(trx, erasure);
   });
-  pass.logger.info({ pseudonym: erasure.pseudonym, deleted: pass.deleted }, 'a project was erased');
+  pass.logger.info({ pseudonym: erasure.pseudonym, deleted: pass.counts }, 'a project was erased');
   return true;
 }

@@ -20,10 +20,12 @@ import { readRunRef } from '../../db/run/run-delivery.ts';
 import { AppError, refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import type { ServerCtx } from '../context.ts';
+import { deliverSoon } from '../delivery/deliveries.ts';
 import { newId } from '../ids.ts';
 import { given } from '../reviews/review-view.ts';
 import { isAdmin } from '../skills/stored-skill.ts';
 import { linksToEscalation, type WebLink } from '../web-links.ts';
+import { ladderStarts } from './ladder/delivery.ts';
 import { openLadderOfJob } from './ladder/opening.ts';
 import { adviseOnce } from './once/advice.ts';
 import { executeOnce } from './once/execution.ts';
@@ -86,7 +88,7 @@ export async function createEscalation(
 ): Promise<Escalation> {
   await requireSchema(ctx, request);
   const row = await openLadderOfJob(ctx, caller, request);
-  ctx.outbox.escalations.startSoon(row.escalation_id);
+  void deliverSoon(ctx, ladderStarts, { escalation_id: row.escalation_id });
   return toEscalation(row, await findLink(ctx, row));
 }
 

@@ -10,9 +10,6 @@
  * takes Temporal a minute or two, so many are waited for together; one that is not through in time holds up no
  * other.
  */
-
-import type { Logger } from 'pino';
-import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import { deleteAllSessions } from '../../db/access/session.ts';
 import { loseExpiredAttempts } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
@@ -27,9 +24,10 @@ import {
   readRestoredState,
 } from '../../db/recovery.ts';
 import { forgetStart, readDelivery } from '../../db/run/run-delivery.ts';
-import type { RestartForgotten } from '../delivery/deliveries.ts';
-import type { RunDelivery } from '../runs/delivery.ts';
-import { createRestartForgottenRuns } from '../runs/repair.ts';
+import { type DeliveryCtx, deliverSoon, restartForgotten, settleDeliveries } from '../delivery/deliveries.ts';
+import { ladderStarts } from '../escalation/ladder/delivery.ts';
+import { runStarts } from '../runs/delivery.ts';
+import { changedSchedules } from '../schedules/delivery.ts';
 import { findLostActs, revokeAgain } from './lost-acts.ts';
 
 const batch = 500;
@@ -46,10 +44,8 @@ async function* pageOpenRuns(db: Db): AsyncGenerator<readonly OpenRun[], void, u
   }
 }
 
-interface RestartAllDependencies {
-  readonly db: Db;
-  readonly workflows: Pick<RunWorkflows, 'erase'>;
-  readonly delivery: Pick<RunDelivery, 'startSoon' | 'settled'>;
+export interface RecoverCtx extends DeliveryCtx {
+  readonly registerSearchAttributes: () => Promise<readonly string[]>;
   /** Between two looks at what Temporal is about to delete. */
   readonly pause: (ms: number) => Promise<void>;
 }
@@ -61,50 +57,44 @@ const pauseMs = 1_000;
 const atOnce = 16;
 
 /** @returns those of which Temporal still has something */
-async function eraseEach(
-  { workflows }: Pick<RestartAllDependencies, 'workflows'>,
-  runs: readonly OpenRun[],
-): Promise<readonly OpenRun[]> {
+async function eraseEach({ temporal }: RecoverCtx, runs: readonly OpenRun[]): Promise<readonly OpenRun[]> {
   const left: OpenRun[] = [];
   for (let at = 0; at < runs.length; at += atOnce) {
     const some = runs.slice(at, at + atOnce);
-    const gone = await Promise.all(some.map((run) => workflows.erase(run)));
+    const gone = await Promise.all(some.map((run) => temporal.workflows.erase(run)));
     left.push(...some.filter((_, index) => !gone[index]));
   }
   return left;
 }
 
 /** @returns those of which Temporal still has something after five minutes */
-async function eraseWholly(
-  dependencies: RestartAllDependencies,
-  runs: readonly OpenRun[],
-): Promise<readonly OpenRun[]> {
-  let left = await eraseEach(dependencies, runs);
+async function eraseWholly(ctx: RecoverCtx, runs: readonly OpenRun[]): Promise<readonly OpenRun[]> {
+  let left = await eraseEach(ctx, runs);
   for (let look = 0; look < looks && left.length > 0; look++) {
-    await dependencies.pause(pauseMs);
-    left = await eraseEach(dependencies, left);
+    await ctx.pause(pauseMs);
+    left = await eraseEach(ctx, left);
   }
   return left;
 }
 
 /** @returns how many were started again, and those that were not, since Temporal still had something of them */
 async function restartAllRuns(
-  dependencies: RestartAllDependencies,
+  ctx: RecoverCtx,
 ): Promise<{ readonly restarted_runs: number; readonly undeleted_runs: readonly string[] }> {
-  const { db, delivery } = dependencies;
+  const { db } = ctx;
   const undeleted_runs: string[] = [];
   let restarted_runs = 0;
   for await (const runs of pageOpenRuns(db)) {
-    const left = new Set(await eraseWholly(dependencies, runs));
+    const left = new Set(await eraseWholly(ctx, runs));
     for (const run of runs) {
       const { run_id } = run;
       if (left.has(run)) undeleted_runs.push(run_id);
       else if (run.is_delivered && (await forgetStart(db, run_id))) {
-        delivery.startSoon(run_id);
+        void deliverSoon(ctx, runStarts, { run_id });
         restarted_runs += 1;
       }
     }
-    await delivery.settled(); // no more of them in line than it takes
+    await settleDeliveries(ctx); // no more of them in line than it takes
   }
   return { restarted_runs, undeleted_runs };
 }
@@ -143,14 +133,6 @@ export interface RecoveryReport extends RecoveryFindings, RunCounts {
   readonly restored_schedules: number;
 }
 
-export interface RecoverDependencies extends RestartAllDependencies {
-  readonly workflows: Pick<RunWorkflows, 'listRunning' | 'isForgotten' | 'isOpen' | 'erase'>;
-  readonly restartLadders: RestartForgotten;
-  readonly restartSchedules: RestartForgotten;
-  readonly registerSearchAttributes: () => Promise<readonly string[]>;
-  readonly logger: Logger;
-}
-
 export interface RecoverOptions<Findings = RecoveryFindings> {
   readonly restartsAll: boolean;
   /** From an audit log that was kept elsewhere. */
@@ -168,38 +150,38 @@ async function readFindings(db: Db, keyActs: readonly KeyAct[] | undefined): Pro
   return { ...state, last_at: last_at?.toISOString() ?? null, interrupted_calls, lost_acts };
 }
 
-async function hasEndedInTemporal({ db, workflows }: RecoverDependencies, run: OpenRun): Promise<boolean> {
+async function hasEndedInTemporal({ db, temporal }: RecoverCtx, run: OpenRun): Promise<boolean> {
+  const { workflows } = temporal;
   if ((await workflows.isForgotten(run)) || (await workflows.isOpen(run))) return false;
   return (await readDelivery(db, run.run_id))?.finished_at === null; // a server may have started it meanwhile
 }
 
 /** Runs that a server would start, meeting a workflow that has ended. */
-async function listEndedBeforeStart(dependencies: RecoverDependencies): Promise<string[]> {
+async function listEndedBeforeStart(ctx: RecoverCtx): Promise<string[]> {
   const ended: string[] = [];
-  for await (const runs of pageOpenRuns(dependencies.db)) {
+  for await (const runs of pageOpenRuns(ctx.db)) {
     for (const run of runs)
-      if (!run.is_delivered && (await hasEndedInTemporal(dependencies, run))) ended.push(run.run_id);
+      if (!run.is_delivered && (await hasEndedInTemporal(ctx, run))) ended.push(run.run_id);
   }
   return ended;
 }
 
-async function restartRuns(dependencies: RecoverDependencies): Promise<RunCounts> {
-  const { workflows, delivery } = dependencies;
-  const ended_in_temporal = await listEndedBeforeStart(dependencies);
+async function restartRuns(ctx: RecoverCtx): Promise<RunCounts> {
+  const ended_in_temporal = await listEndedBeforeStart(ctx);
   let running_runs = 0;
-  const restart = createRestartForgottenRuns(dependencies, {
+  const restarted_runs = await restartForgotten(ctx, runStarts, {
+    olderThanMs: 0,
     onKnown: async (run, isListed) => {
-      if (isListed || (await workflows.isOpen(run))) running_runs += 1;
+      if (isListed || (await ctx.temporal.workflows.isOpen(run))) running_runs += 1;
       else ended_in_temporal.push(run.run_id);
     },
-    settled: delivery.settled, // no more of them in line than it takes
+    isPaced: true, // no more of them in line than it takes
   });
-  const restarted_runs = await restart(0);
   return { restarted_runs, running_runs, ended_in_temporal, undeleted_runs: [] };
 }
 
 /** Temporal Cloud lets its own tools alone register them, and runs go on without. */
-async function register({ registerSearchAttributes }: RecoverDependencies) {
+async function register({ registerSearchAttributes }: RecoverCtx) {
   try {
     return { search_attributes: await registerSearchAttributes(), search_attributes_fault: null };
   } catch (thrown) {
@@ -217,24 +199,24 @@ async function closeAccess(db: Db, { lost_acts }: RecoveryFindings) {
 
 /** May be repeated, also beside servers and workers; everybody signs in again then. */
 export async function recover(
-  dependencies: RecoverDependencies,
+  ctx: RecoverCtx,
   { restartsAll, keyActs, onFound }: RecoverOptions,
 ): Promise<RecoveryReport> {
-  const { db } = dependencies;
+  const { db } = ctx;
   const findings = await readFindings(db, keyActs);
   onFound(findings);
   const closed = await closeAccess(db, findings);
-  const registered = await register(dependencies);
+  const registered = await register(ctx);
   while ((await loseExpiredAttempts(db)) > 0);
   const runs = restartsAll
-    ? { running_runs: 0, ended_in_temporal: [], ...(await restartAllRuns(dependencies)) }
-    : await restartRuns(dependencies);
+    ? { running_runs: 0, ended_in_temporal: [], ...(await restartAllRuns(ctx)) }
+    : await restartRuns(ctx);
   return {
     ...findings,
     ...closed,
     ...registered,
     ...runs,
-    restarted_ladders: await dependencies.restartLadders(0),
-    restored_schedules: await dependencies.restartSchedules(0),
+    restarted_ladders: await restartForgotten(ctx, ladderStarts, { olderThanMs: 0 }),
+    restored_schedules: await restartForgotten(ctx, changedSchedules, { olderThanMs: 0 }),
   };
 }

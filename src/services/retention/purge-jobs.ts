@@ -15,7 +15,7 @@ import {
   readClock,
 } from '../../db/deletion/old-jobs.ts';
 import { boundsOfIds } from '../ids.ts';
-import { count, type PurgePass } from './purge-pass.ts';
+import { count, type PurgePass } from './deletion-pass.ts';
 
 /** Whose files go at once. */
 const jobsAtOnce = 50;
@@ -75,7 +75,8 @@ async function finishAll(pass: PurgePass): Promise<{ faults: unknown[]; isAway: 
 }
 
 /** @returns why files could not be deleted */
-async function deleteFiles({ db, media, counts }: PurgePass, jobIds: readonly string[]): Promise<unknown[]> {
+async function deleteFiles(pass: PurgePass, jobIds: readonly string[]): Promise<unknown[]> {
+  const { db, media } = pass;
   if (jobIds.length === 0) return [];
   const ends = await Promise.allSettled(jobIds.map((jobId) => media.deleteJob(jobId)));
   await forgetLeavingJobs(
@@ -83,7 +84,7 @@ async function deleteFiles({ db, media, counts }: PurgePass, jobIds: readonly st
     jobIds.filter((_, n) => ends[n]?.status === 'fulfilled'),
   );
   const media_file = ends.reduce((sum, end) => sum + (end.status === 'fulfilled' ? end.value : 0), 0);
-  count(counts, { media_file });
+  await count(pass, { media_file });
   return ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
 }
 
@@ -118,17 +119,15 @@ interface OldJobs {
 }
 
 /** @returns those whose rows went, or would go */
-function letGo(
-  { db, exportTo, isTrial, counts }: PurgePass,
-  { jobs, createdBefore, names }: OldJobs,
-): Promise<readonly string[]> {
+function letGo(pass: PurgePass, { jobs, createdBefore, names }: OldJobs): Promise<readonly string[]> {
+  const { db, exportTo, isTrial } = pass;
   return db.transaction(async (trx) => {
     const going = await lockUnneededJobs(trx, jobs, { isTrial, createdBefore, known: names });
     if (!isTrial && going.length > 0) {
       if (exportTo !== null) await exportTo.write(await listJobLines(trx, going));
       await leaveJobs(trx, going);
     }
-    count(counts, { job: going.length });
+    await count(pass, { job: going.length });
     return going;
   });
 }

@@ -6,6 +6,7 @@
  * (P1).
  */
 
+import type { RowCounts } from '../../db/deletion/deleted-tables.ts';
 import { hasRuns, listOldParts } from '../../db/deletion/old-rows.ts';
 import {
   countRunRows,
@@ -15,11 +16,10 @@ import {
   listEndedFamilies,
   listRunLines,
   lockDeletable,
-  type RowCounts,
 } from '../../db/deletion/old-runs.ts';
 import { dropPart } from '../../db/partitions.ts';
 import { boundsOfIds } from '../ids.ts';
-import { count, type PurgePass } from './purge-pass.ts';
+import { count, type PurgePass } from './deletion-pass.ts';
 
 const runsAtOnce = 1_000;
 /** Rows of steps; attempts and events are a few times as many. A run with more goes by itself. */
@@ -78,7 +78,7 @@ export async function purgeRuns(pass: PurgePass, endedBefore: Date): Promise<voi
   for await (const slice of listSlices(pass, endedBefore)) {
     if (pass.isStopping() || faults.length >= mostFaults) break;
     try {
-      count(pass.counts, await purgeSlice(pass, slice, endedBefore));
+      await count(pass, await purgeSlice(pass, slice, endedBefore));
     } catch (fault) {
       faults.push(fault);
     }

@@ -13,23 +13,29 @@
  * A week or a month that goes as a whole, told before, row by row, where there is an export (P4).
  */
 
+import { deletedTables } from '../../db/deletion/deleted-tables.ts';
 import {
   type Book,
   countOld,
   countPart,
   hasOpenChoices,
-  type LooseTable,
   listBookLines,
   listOldParts,
   listPartLines,
   purgeBook,
   purgeChoices,
-  purgeLoose,
 } from '../../db/deletion/old-rows.ts';
 import { dropPart, isFree, leastId, type TablePart } from '../../db/partitions.ts';
-import { boundsOfIds } from '../ids.ts';
+import type { Ctx } from '../context.ts';
+import {
+  count,
+  type DeletedCounts,
+  deleteInBatches,
+  emptyTable,
+  type PurgePass,
+  takeTurns,
+} from './deletion-pass.ts';
 import { finishLeavingJobs, purgeJobs } from './purge-jobs.ts';
-import { count, deleteTold, type PurgeCounts, type PurgePass, takeTurns } from './purge-pass.ts';
 import { dropEmptyLogs, purgeRuns } from './purge-runs.ts';
 
 type WholePart = 'attempt_choice' | 'ledger_entry';
@@ -54,7 +60,7 @@ async function purgePart(pass: PurgePass, table: WholePart, part: TablePart): Pr
   const rows = exportTo === null ? await countPart(db, part) : await exportPart(pass, table, part);
   if (rows === null) return false;
   if (!isTrial && !(await dropPart(db, part))) return false;
-  count(pass.counts, { [table]: rows });
+  await count(pass, { [table]: rows });
   return true;
 }
 
@@ -93,10 +99,10 @@ async function purgeMonths(pass: PurgePass, before: Date): Promise<void> {
 }
 
 async function purgeEntries(pass: PurgePass, book: Book, before: Date): Promise<void> {
-  if (pass.isTrial) return count(pass.counts, { [book]: await countOld(pass.db, book, before) });
+  if (pass.isTrial) return count(pass, { [book]: await countOld(pass.db, book, before) });
   for (let batch = 0; batch < pass.mostBatches && !pass.isStopping(); batch++) {
     const deleted = await purgeOldest(pass, book, before);
-    count(pass.counts, { [book]: deleted });
+    await count(pass, { [book]: deleted });
     if (deleted < rowsAtOnce) return;
   }
 }
@@ -128,37 +134,13 @@ async function purgeWeeks(pass: PurgePass, before: Date): Promise<void> {
 }
 
 async function purgeOneByOne(pass: PurgePass, before: Date): Promise<void> {
-  const page = { upTo: leastId('att', before), limit: rowsAtOnce };
-  let after: string | null = '';
-  for (let batch = 0; batch < pass.mostBatches && after !== null && !pass.isStopping(); batch++) {
-    const from: string = after;
-    const { deleted, place } = await deleteTold(pass, (trx, mode) =>
-      purgeChoices(trx, { ...page, ...mode, after: from }),
-    );
-    count(pass.counts, { attempt_choice: deleted });
-    after = place;
-  }
+  const upTo = leastId('att', before);
+  await deleteInBatches(pass, (db, order) => purgeChoices(db, { ...order, upTo }));
 }
-
-const tables: readonly LooseTable[] = ['review', 'escalation', 'attempt'];
 
 /** Calls without a run, ladders by themselves, and questions that no run asked. */
 function purgeLooseRows(pass: PurgePass, endedBefore: Date): Promise<void> {
-  return takeTurns(tables.map((table) => () => purgeTable(pass, table, endedBefore)));
-}
-
-async function purgeTable(pass: PurgePass, table: LooseTable, endedBefore: Date): Promise<void> {
-  const upTo = boundsOfIds(table, endedBefore, endedBefore)[1];
-  const page = { endedBefore, upTo, limit: rowsAtOnce };
-  let after: string | null = '';
-  for (let batch = 0; batch < pass.mostBatches && after !== null && !pass.isStopping(); batch++) {
-    const from: string = after;
-    const { deleted, place } = await deleteTold(pass, (trx, mode) =>
-      purgeLoose(trx, table, { ...page, ...mode, after: from }),
-    );
-    count(pass.counts, { [table]: deleted });
-    after = place;
-  }
+  return takeTurns(deletedTables.map((row) => () => emptyTable(pass, row, { endedBefore })));
 }
 
 /** For how many days things are kept after their end; null = for ever. */
@@ -171,18 +153,23 @@ export interface Retention {
   readonly bookDays: number | null;
 }
 
-export type PurgeOptions = Pick<PurgePass, 'db' | 'media'> & {
+export type PurgeCtx = Pick<Ctx, 'db'> & Pick<PurgePass, 'media'>;
+
+export type PurgeOptions = Partial<Pick<PurgePass, 'exportTo' | 'isTrial' | 'mostBatches' | 'isStopping'>> & {
   readonly retention: Retention;
   readonly now?: Date;
-} & Partial<Pick<PurgePass, 'exportTo' | 'isTrial' | 'mostBatches' | 'isStopping'>>;
+};
 
 const dayMs = 86_400_000;
 
 /** @throws the first fault, when all else was tried (P5) */
-export async function purge({ retention, now = new Date(), ...options }: PurgeOptions): Promise<PurgeCounts> {
-  const { db, media, exportTo = null, isTrial = false } = options;
+export async function purge(
+  { db, media }: PurgeCtx,
+  { retention, now = new Date(), exportTo = null, isTrial = false, ...options }: PurgeOptions,
+): Promise<DeletedCounts> {
   const { mostBatches = Number.POSITIVE_INFINITY, isStopping = () => false } = options;
-  const pass: PurgePass = { db, media, exportTo, isTrial, mostBatches, isStopping, counts: {} };
+  const limits = { exportTo, isTrial, mostBatches, isStopping, isOver: isStopping };
+  const pass: PurgePass = { db, media, ...limits, counts: {}, erasure: null };
   const before = (days: number): Date => new Date(now.getTime() - days * dayMs);
   const { runDays, choiceDays, bookDays } = retention;
   const works = [

@@ -7,8 +7,7 @@
  * Ends reviews that nobody decided in time, with a line in the audit log each.
  */
 
-import type { Logger } from 'pino';
-import type { RunWorkflows, WaitingWorkflow } from '../../clients/temporal/run-workflows.ts';
+import type { WaitingWorkflow } from '../../clients/temporal/run-workflows.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';
@@ -21,7 +20,8 @@ import {
 } from '../../db/review/review-delivery.ts';
 import { readRunRef } from '../../db/run/run-delivery.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { createDeliveries, overdueMs } from '../delivery/deliveries.ts';
+import type { Ctx } from '../context.ts';
+import { type DeliveryKind, deliveryBatch, overdueMs } from '../delivery/deliveries.ts';
 
 interface Expiring {
   readonly limit: number;
@@ -41,24 +41,10 @@ export function expireOverdueReviews(db: Db, { limit, review_id }: Expiring): Pr
   });
 }
 
-export interface ReviewDelivery {
-  /** Delivers in the background; a failure is left to maintenance. */
-  deliverSoon(reviewId: string): void;
-  /** @returns how many were delivered */
-  deliverOverdue(): Promise<number>;
-  /** Ends what nobody decided in time. @returns how many */
-  expireDue(): Promise<number>;
-  /** Resolves when nothing is under way. */
-  settled(): Promise<void>;
+/** Ends what nobody decided in time. @returns how many */
+export function expireDueReviews({ db }: Pick<Ctx, 'db'>): Promise<number> {
+  return expireOverdueReviews(db, { limit: deliveryBatch });
 }
-
-interface ReviewDeliveryDependencies {
-  readonly db: Db;
-  readonly workflows: Pick<RunWorkflows, 'signalReviewed'>;
-  readonly logger: Logger;
-}
-
-const batch = 200;
 
 type Ended = Pick<EndedReviewRow, 'review_id'>;
 
@@ -71,38 +57,32 @@ async function findWaiter(
   return escalation_id === null ? null : { escalation_id };
 }
 
-export function createReviewDelivery({ db, workflows, logger }: ReviewDeliveryDependencies): ReviewDelivery {
-  const isYetToStart = async (waiter: WaitingWorkflow): Promise<boolean> => {
-    if ('run_id' in waiter) return false;
-    const row = await readEscalation(db, waiter.escalation_id);
-    return row !== undefined && row.start_delivered_at === null && row.finished_at === null;
-  };
+async function isYetToStart(db: Db, waiter: WaitingWorkflow): Promise<boolean> {
+  if ('run_id' in waiter) return false;
+  const row = await readEscalation(db, waiter.escalation_id);
+  return row !== undefined && row.start_delivered_at === null && row.finished_at === null;
+}
 
-  const deliver = async ({ review_id }: Ended): Promise<void> => {
+export const endedReviews: DeliveryKind<Ended> = {
+  what: 'the end of a review',
+  due: async ({ db }) => {
+    const rows = await listUndeliveredReviews(db, overdueMs, deliveryBatch);
+    return rows.map(({ review_id }) => ({ review_id }));
+  },
+  deliver: async ({ db, temporal, logger }, { review_id }) => {
     const row = await readReview(db, review_id);
     if (row === undefined || row.delivered_at !== null) return;
     if (row.state !== 'resolved' && row.state !== 'expired') return;
     const waiter = await findWaiter(db, row);
     if (waiter !== null) {
       const { version } = row;
-      const isComing = await isYetToStart(waiter); // asked first: it may start while it is told
-      const end = await workflows.signalReviewed(waiter, { review_id, version });
+      const isComing = await isYetToStart(db, waiter); // asked first: it may start while it is told
+      const end = await temporal.workflows.signalReviewed(waiter, { review_id, version });
       if (end === 'gone' && isComing) {
         throw new AppError('unavailable', `the workflow of ${row.escalation_id} has not started yet`);
       }
       if (end === 'gone') logger.warn({ ...waiter, review_id }, 'nobody waits for this review any more');
     }
     await markReviewDelivered(db, review_id, row.version);
-  };
-  const deliveries = createDeliveries<Ended>({ what: 'the end of a review', deliver, logger });
-
-  return {
-    deliverSoon: (review_id) => deliveries.soon({ review_id }),
-    deliverOverdue: async () => {
-      const rows = await listUndeliveredReviews(db, overdueMs, batch);
-      return deliveries.each(rows.map(({ review_id }) => ({ review_id })));
-    },
-    expireDue: () => expireOverdueReviews(db, { limit: batch }),
-    settled: deliveries.settled,
-  };
-}
+  },
+};

@@ -23,7 +23,8 @@ import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import type { Ctx } from '../context.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
-import type { ReviewDelivery } from './delivery.ts';
+import { type DeliveryCtx, deliverSoon } from '../delivery/deliveries.ts';
+import { endedReviews } from './delivery.ts';
 import { checkDecision, type InputCtx } from './input.ts';
 import { requireDecidable, toConflict, toReview, toReviewSummary } from './review-view.ts';
 import { applyBudgetDecision, applySkillDecision, refuseDecision } from './subject-decisions.ts';
@@ -205,11 +206,11 @@ export async function releaseReview(
  *   `input_invalid`; the review stays as it was
  */
 export async function decideReview(
-  ctx: InputCtx & { readonly outbox: { readonly reviews: Pick<ReviewDelivery, 'deliverSoon'> } },
+  ctx: InputCtx & DeliveryCtx,
   caller: Caller,
   order: DecisionOrder,
 ): Promise<Decided> {
   const decided = await storeDecision(ctx, caller, order);
-  if (decided.isAwaited) ctx.outbox.reviews.deliverSoon(order.review_id);
+  if (decided.isAwaited) void deliverSoon(ctx, endedReviews, { review_id: order.review_id });
   return decided;
 }

@@ -11,13 +11,13 @@ import {
   resumeRun as writeResume,
 } from '../../db/run/run-control.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Outbox, ServerCtx } from '../context.ts';
+import type { ServerCtx } from '../context.ts';
+import { type DeliveryCtx, deliverSoon } from '../delivery/deliveries.ts';
 import { raiseRun } from '../money/budgets.ts';
+import { closeUnstarted, runCancels, runControls } from './delivery.ts';
 import { getRun, readRunState } from './run-reading.ts';
 
-type ControlCtx = Pick<ServerCtx, 'db' | 'web'> & {
-  readonly outbox: { readonly runs: Pick<Outbox['runs'], 'controlSoon' | 'cancelSoon' | 'closeUnstarted'> };
-};
+type ControlCtx = DeliveryCtx & Pick<ServerCtx, 'web'>;
 
 function refuse({ run_id }: RunKey, state: RunState, wish: string): AppError {
   return new AppError('state_conflict', `run ${run_id} is ${state}; ${wish}`);
@@ -25,7 +25,7 @@ function refuse({ run_id }: RunKey, state: RunState, wish: string): AppError {
 
 /** Nothing new of it starts; what runs ends. Repeated, it changes nothing. @throws AppError `state_conflict` */
 export async function pauseRun(ctx: ControlCtx, key: RunKey): Promise<Run> {
-  if (await writePause(ctx.db, key)) ctx.outbox.runs.controlSoon(key.run_id);
+  if (await writePause(ctx.db, key)) void deliverSoon(ctx, runControls, { run_id: key.run_id });
   else {
     const state = await readRunState(ctx, key);
     if (state !== 'paused') throw refuse(key, state, 'only one that is queued or running can be paused');
@@ -35,7 +35,7 @@ export async function pauseRun(ctx: ControlCtx, key: RunKey): Promise<Run> {
 
 /** Repeated, it changes nothing. @throws AppError `state_conflict` */
 export async function resumeRun(ctx: ControlCtx, key: RunKey): Promise<Run> {
-  if (await writeResume(ctx.db, key)) ctx.outbox.runs.controlSoon(key.run_id);
+  if (await writeResume(ctx.db, key)) void deliverSoon(ctx, runControls, { run_id: key.run_id });
   else {
     const state = await readRunState(ctx, key);
     if (state !== 'queued' && state !== 'running') {
@@ -47,10 +47,9 @@ export async function resumeRun(ctx: ControlCtx, key: RunKey): Promise<Run> {
 
 /** Repeated, it changes nothing. @throws AppError `state_conflict` when it has ended otherwise */
 export async function cancelRun(ctx: ControlCtx, key: RunKey, { reason, mode }: CancelRequest): Promise<Run> {
-  const { runs } = ctx.outbox;
   if (await requestCancel(ctx.db, key, { reason: reason ?? null, mode })) {
-    await runs.closeUnstarted(key.project_id, key.run_id);
-    runs.cancelSoon(key.run_id);
+    await closeUnstarted(ctx, key);
+    void deliverSoon(ctx, runCancels, { run_id: key.run_id });
   } else {
     const state = await readRunState(ctx, key);
     if (state !== 'cancelling' && state !== 'cancelled') {
@@ -68,6 +67,6 @@ export async function setRunBudget(
 ): Promise<Run> {
   await readRunState(ctx, key);
   await raiseRun(ctx.db, key, change);
-  ctx.outbox.runs.controlSoon(key.run_id);
+  void deliverSoon(ctx, runControls, { run_id: key.run_id });
   return getRun(ctx, key);
 }

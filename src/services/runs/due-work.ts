@@ -5,10 +5,7 @@
  *
  * A duty of its own wakes steps that wait for a capability which now has an instance that could take a call.
  */
-import type { Logger } from 'pino';
-import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import { runWorkflowId } from '../../core/workflow-names.ts';
-import type { Db } from '../../db/connect.ts';
 import {
   admitRuns,
   type ConcurrencyKey,
@@ -16,96 +13,90 @@ import {
   lockAdmission,
 } from '../../db/run/run-admission.ts';
 import {
-  type DueWork as DueRow,
+  type DueWork,
+  listStartedByOthers,
   listUntoldParents,
   markParentTold,
   readDueWork,
   type UntoldRow,
 } from '../../db/run/run-delivery.ts';
 import { clearWake, listWakes, type WakeRow, wakeForCapabilities } from '../../db/step/step-wait.ts';
-import { createDeliveries } from '../delivery/deliveries.ts';
-import type { DeliveryCount, RunDelivery } from './delivery.ts';
-
-interface DueWorkDependencies {
-  readonly db: Db;
-  readonly workflows: Pick<RunWorkflows, 'signalWoken'>;
-  readonly delivery: Pick<RunDelivery, 'startOthers' | 'startSoon' | 'deliverCancels' | 'deliverControls'>;
-  readonly logger: Logger;
-}
-
-export interface DueWorkDuty {
-  /** Does what is due. @returns how much was done */
-  attend(): Promise<number>;
-}
+import type { Ctx } from '../context.ts';
+import {
+  type DeliveryCount,
+  type DeliveryCtx,
+  type DeliveryKind,
+  deliverDue,
+  deliverEach,
+  deliverSoon,
+  deliveryBatch,
+} from '../delivery/deliveries.ts';
+import { runCancels, runControls, runStarts, toRunItems } from './delivery.ts';
 
 const batch = 500;
 /** After a round in which something could not be delivered. */
 const pauseMs = 2_000;
 
-export function createDueWork({ db, workflows, delivery, logger }: DueWorkDependencies): DueWorkDuty {
-  let pausedUntil = 0;
+const wakes: DeliveryKind<WakeRow> = {
+  what: 'the end of a wait',
+  due: ({ db }) => listWakes(db, batch),
+  deliver: async ({ db, temporal }, row) => {
+    const { step_id, item } = row;
+    await temporal.workflows.signalWoken(runWorkflowId(row), { step_id, item });
+    await clearWake(db, row);
+  },
+};
 
-  const wakes = createDeliveries<WakeRow>({
-    what: 'the end of a wait',
-    deliver: async (row) => {
-      const { step_id, item } = row;
-      await workflows.signalWoken(runWorkflowId(row), { step_id, item });
-      await clearWake(db, row);
-    },
-    logger,
-  });
-  const parents = createDeliveries<UntoldRow>({
-    what: 'the end of a run',
-    deliver: async ({ run_id, parent_workflow_id, parent_step_id, parent_item }) => {
-      await workflows.signalWoken(parent_workflow_id, {
-        step_id: parent_step_id ?? '',
-        item: parent_item ?? 0,
-      });
-      await markParentTold(db, run_id);
-    },
-    logger,
-  });
-
-  const tellSteps = async (): Promise<DeliveryCount> => {
-    const rows = await listWakes(db, batch);
-    return { due: rows.length, delivered: await wakes.each(rows) };
-  };
-  const tellParents = async (): Promise<DeliveryCount> => {
-    const rows = await listUntoldParents(db, batch);
-    return { due: rows.length, delivered: await parents.each(rows) };
-  };
-
-  const admit = async (key: ConcurrencyKey): Promise<number> => {
-    const admitted = await db.transaction(async (trx) => {
-      await lockAdmission(trx, key);
-      return admitRuns(trx, key, batch);
+const untoldParents: DeliveryKind<UntoldRow> = {
+  what: 'the end of a run',
+  due: ({ db }) => listUntoldParents(db, batch),
+  deliver: async ({ db, temporal }, { run_id, parent_workflow_id, parent_step_id, parent_item }) => {
+    await temporal.workflows.signalWoken(parent_workflow_id, {
+      step_id: parent_step_id ?? '',
+      item: parent_item ?? 0,
     });
-    for (const runId of admitted) delivery.startSoon(runId);
-    return admitted.length;
-  };
+    await markParentTold(db, run_id);
+  },
+};
 
-  const admitAll = async (): Promise<DeliveryCount> => {
-    let admitted = 0;
-    for (const key of await listAdmissibleKeys(db, batch)) admitted += await admit(key);
-    return { due: admitted, delivered: admitted };
-  };
+async function admit(ctx: DeliveryCtx, key: ConcurrencyKey): Promise<number> {
+  const admitted = await ctx.db.transaction(async (trx) => {
+    await lockAdmission(trx, key);
+    return admitRuns(trx, key, batch);
+  });
+  for (const run_id of admitted) void deliverSoon(ctx, runStarts, { run_id });
+  return admitted.length;
+}
 
-  const duties = (due: DueRow): readonly (() => Promise<DeliveryCount>)[] => [
-    ...(due.has_turns ? [admitAll] : []),
-    ...(due.has_starts ? [delivery.startOthers] : []),
-    ...(due.has_wakes ? [tellSteps] : []),
-    ...(due.has_parents ? [tellParents] : []),
-    ...(due.has_controls ? [delivery.deliverControls] : []),
-    ...(due.has_cancels ? [delivery.deliverCancels] : []),
-  ];
+async function admitAll(ctx: DeliveryCtx): Promise<DeliveryCount> {
+  let admitted = 0;
+  for (const key of await listAdmissibleKeys(ctx.db, batch)) admitted += await admit(ctx, key);
+  return { due: admitted, delivered: admitted };
+}
 
-  return {
-    attend: async () => {
-      if (performance.now() < pausedUntil) return 0;
-      const counts = await Promise.all(duties(await readDueWork(db)).map((duty) => duty()));
-      if (counts.some(({ due, delivered }) => delivered < due)) pausedUntil = performance.now() + pauseMs;
-      return counts.reduce((sum, { delivered }) => sum + delivered, 0);
-    },
+async function startOthers(ctx: DeliveryCtx): Promise<DeliveryCount> {
+  return deliverEach(ctx, runStarts, toRunItems(await listStartedByOthers(ctx.db, deliveryBatch)));
+}
+
+const works: Readonly<Record<keyof DueWork, (ctx: DeliveryCtx) => Promise<DeliveryCount>>> = {
+  has_turns: admitAll,
+  has_starts: startOthers,
+  has_wakes: (ctx) => deliverDue(ctx, wakes),
+  has_parents: (ctx) => deliverDue(ctx, untoldParents),
+  has_controls: (ctx) => deliverDue(ctx, runControls),
+  has_cancels: (ctx) => deliverDue(ctx, runCancels),
+};
+
+/** @returns what does what is due, and says how much that was; it rests after a round that did not get through */
+export function createDueWork(ctx: DeliveryCtx): () => Promise<number> {
+  let pausedUntil = 0;
+  return async () => {
+    if (performance.now() < pausedUntil) return 0;
+    const due = await readDueWork(ctx.db);
+    const kinds = (Object.keys(works) as (keyof DueWork)[]).filter((kind) => due[kind]);
+    const counts = await Promise.all(kinds.map((kind) => works[kind](ctx)));
+    if (counts.some((count) => count.delivered < count.due)) pausedUntil = performance.now() + pauseMs;
+    return counts.reduce((sum, { delivered }) => sum + delivered, 0);
   };
 }
 
@@ -113,6 +104,6 @@ export function createDueWork({ db, workflows, delivery, logger }: DueWorkDepend
 const atOnce = 1_000;
 
 /** @returns how many it woke */
-export function watchCapabilities(db: Db): Promise<number> {
+export function watchCapabilities({ db }: Pick<Ctx, 'db'>): Promise<number> {
   return wakeForCapabilities(db, atOnce);
 }

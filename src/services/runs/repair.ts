@@ -1,32 +1,16 @@
 /**
- * Repairs runs whose row and workflow have come apart. Both repairs find 0 in steady state.
+ * Repairs runs whose row and workflow have come apart; it finds 0 in steady state.
  *
  * Runs that are open here and whose workflow Temporal has ended without them, terminated by hand or timed out, are
  * closed. They are found by one query for the workflows that closed lately, not by a question for each run, and
  * now and then by one for all that closed since the oldest open run began, so that none is missed for good. A
  * workflow that ends by itself has closed its run before.
- *
- * Runs that Temporal has forgotten are started again.
  */
-import type { Logger } from 'pino';
-import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
-import type { Db } from '../../db/connect.ts';
-import {
-  forgetStart,
-  listDelivered,
-  listOpenAmong,
-  type OpenRunRow,
-  readOldestOpen,
-} from '../../db/run/run-delivery.ts';
-import { createRestartForgotten, type Forgettable } from '../delivery/deliveries.ts';
+import { listOpenAmong, type OpenRunRow, readOldestOpen } from '../../db/run/run-delivery.ts';
+import type { DeliveryCtx } from '../delivery/deliveries.ts';
 import { closeLostRun, type LostEnd } from './closing.ts';
-import type { RunDelivery } from './delivery.ts';
 
-interface ReconcileDependencies {
-  readonly db: Db;
-  readonly workflows: Pick<RunWorkflows, 'listClosed' | 'isOpen'>;
-  readonly logger: Logger;
-}
+type RepairCtx = Pick<DeliveryCtx, 'db' | 'temporal' | 'logger'>;
 
 /** What Temporal tells may be so late, and so may our clock be beside its. */
 const overlapMs = 60_000;
@@ -42,8 +26,8 @@ function endOf({ cancel_requested_at, cancel_mode }: OpenRunRow): LostEnd {
   return { state: 'cancelled', error: { code: 'run_cancelled', message: 'cancelled' }, mode };
 }
 
-export function createReconcileRuns(dependencies: ReconcileDependencies): () => Promise<number> {
-  const { db, workflows } = dependencies;
+export function createReconcileRuns(ctx: RepairCtx): () => Promise<number> {
+  const { db, temporal } = ctx;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let lookedAtAllAt = Number.NEGATIVE_INFINITY;
 
@@ -58,8 +42,8 @@ export function createReconcileRuns(dependencies: ReconcileDependencies): () => 
     const isWhole = beganAt - lookedAtAllAt >= wholeLookMs;
     const since = new Date((isWhole ? oldest.getTime() : lookedAt) - overlapMs);
     let closed = 0;
-    for await (const runIds of inBatches(workflows.listClosed(since))) {
-      closed += await closeAll(dependencies, runIds);
+    for await (const runIds of inBatches(temporal.workflows.listClosed(since))) {
+      closed += await closeAll(ctx, runIds);
     }
     lookedAt = beganAt;
     if (isWhole) lookedAtAllAt = beganAt;
@@ -78,47 +62,18 @@ async function* inBatches(ids: AsyncIterable<string>): AsyncGenerator<readonly s
   yield some;
 }
 
-async function closeAll(dependencies: ReconcileDependencies, runIds: readonly string[]): Promise<number> {
+async function closeAll(ctx: RepairCtx, runIds: readonly string[]): Promise<number> {
   let closed = 0;
-  for (const row of await listOpenAmong(dependencies.db, runIds)) {
-    if (await close(dependencies, row)) closed += 1;
+  for (const row of await listOpenAmong(ctx.db, runIds)) {
+    if (await close(ctx, row)) closed += 1;
   }
   return closed;
 }
 
 /** One that was reset goes on under the same id. */
-async function close({ db, workflows, logger }: ReconcileDependencies, row: OpenRunRow): Promise<boolean> {
-  if (await workflows.isOpen(row)) return false;
+async function close({ db, temporal, logger }: RepairCtx, row: OpenRunRow): Promise<boolean> {
+  if (await temporal.workflows.isOpen(row)) return false;
   await closeLostRun(db, row, endOf(row));
   logger.warn({ run_id: row.run_id }, 'the workflow of a run had ended without closing it');
   return true;
-}
-
-// Runs that Temporal has forgotten go on: a step that has succeeded answers with its result, one that waits looks
-// at its row.
-
-interface RestartDependencies {
-  readonly db: Db;
-  readonly workflows: Pick<RunWorkflows, 'listRunning' | 'isForgotten'>;
-  readonly delivery: Pick<RunDelivery, 'startSoon'>;
-  readonly logger: Logger;
-}
-
-type DeliveredRun = Awaited<ReturnType<typeof listDelivered>>[number];
-
-/** @returns how many it starts again */
-export function createRestartForgottenRuns(
-  { db, workflows, delivery, logger }: RestartDependencies,
-  watch: Pick<Forgettable<DeliveredRun>, 'onKnown' | 'settled'> = {},
-) {
-  return createRestartForgotten<DeliveredRun>(db, logger, {
-    what: 'a run',
-    idOf: ({ run_id }) => run_id,
-    list: listDelivered,
-    listRunning: workflows.listRunning,
-    isForgotten: workflows.isForgotten,
-    forgetStart,
-    startSoon: delivery.startSoon,
-    ...watch,
-  });
 }

@@ -21,8 +21,10 @@ import {
 } from '../../db/run/run-control.ts';
 import { AppError, refuseRequest } from '../../errors/app-error.ts';
 import type { Ctx } from '../context.ts';
+import { deliverSoon } from '../delivery/deliveries.ts';
 import { insertAdmittedRun } from './admission.ts';
 import type { KnownDefinition } from './definitions.ts';
+import { runStarts } from './delivery.ts';
 import { newJob, prepareRun, type RunJob } from './preparation.ts';
 import { newRunView, noSuchRun } from './run-view.ts';
 import {
@@ -173,6 +175,6 @@ export async function rerunRun(ctx: RerunCtx, order: RerunOrder): Promise<Submis
     idempotency: order.idempotency,
     work: (keep) => start(ctx, order, keep),
   });
-  if (!replayed) ctx.outbox.runs.startSoon(run.run_id);
+  if (!replayed) void deliverSoon(ctx, runStarts, { run_id: run.run_id });
   return { run, replayed };
 }

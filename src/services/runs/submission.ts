@@ -15,11 +15,11 @@ import { findAnswer, insertAnswer } from '../../db/idempotency.ts';
 import type { NewRun, RunOrigin } from '../../db/run/run-columns.ts';
 import { digestDefinition } from '../../definitions/submission.ts';
 import { AppError, toAppError } from '../../errors/app-error.ts';
-import type { Outbox } from '../context.ts';
+import { type DeliveryCtx, deliverSoon } from '../delivery/deliveries.ts';
 import { checkForRun } from '../pipelines/definition-checks.ts';
 import { type AdmissionResult, insertAdmittedRun, insertAdmittedRuns } from './admission.ts';
 import type { KnownDefinition, KnownDefinitions } from './definitions.ts';
-import type { RunToStart } from './delivery.ts';
+import { type RunToStart, runStarts, startNew } from './delivery.ts';
 import { type IntakeCtx, type PreparedRun, prepareRun, readRequest } from './preparation.ts';
 import { newRunView } from './run-view.ts';
 
@@ -77,9 +77,7 @@ export async function answerOnce<Answer>(
 }
 
 /** What takes the runs of requests, and starts them. */
-export interface SubmitCtx extends IntakeCtx {
-  readonly outbox: { readonly runs: Pick<Outbox['runs'], 'startNew' | 'startSoon'> };
-}
+export type SubmitCtx = IntakeCtx & DeliveryCtx;
 
 export interface Submission {
   readonly run: Run;
@@ -117,11 +115,16 @@ function isOneStatement({ isStored, row, needed }: PreparedRun, idempotency: Ide
   return isStored && idempotency === null && row.concurrency_key === undefined && needed.size === 0;
 }
 
-/** The row is written first; Temporal is told right after, unless an earlier request has done it or it waits its turn. */
-export async function submitRun(
-  ctx: SubmitCtx,
+interface TakenRun extends Submission {
+  /** What Temporal is told; null: an earlier request has done it, or the run waits its turn. */
+  readonly start: RunToStart | null;
+}
+
+/** Writes the run. */
+export async function takeRun(
+  ctx: IntakeCtx,
   { projectId, request, idempotency }: SubmitOrder,
-): Promise<Submission> {
+): Promise<TakenRun> {
   const { db, config } = ctx;
   const starts: RunToStart[] = [];
   const work = async (keep: KeepAnswer): Promise<Run> => {
@@ -137,8 +140,14 @@ export async function submitRun(
   };
   const asked = { project_id: projectId, request: 'POST /v1/runs', idempotency, work };
   const { answer, replayed } = await answerOnce<Run>(db, asked);
-  for (const start of starts) ctx.outbox.runs.startNew(start);
-  return { run: answer, replayed };
+  return { run: answer, replayed, start: starts[0] ?? null };
+}
+
+/** The row is written first; Temporal is told right after. */
+export async function submitRun(ctx: SubmitCtx, order: SubmitOrder): Promise<Submission> {
+  const { run, replayed, start } = await takeRun(ctx, order);
+  if (start !== null) void startNew(ctx, start);
+  return { run, replayed };
 }
 
 export interface BulkSubmission {
@@ -217,8 +226,8 @@ async function prepareAll(
 }
 
 /** Each run is taken or refused by itself, and all that are taken are written at once. */
-export async function submitRuns(ctx: SubmitCtx, order: BulkOrder): Promise<BulkSubmission> {
-  const { db, config, outbox } = ctx;
+export async function takeRuns(ctx: IntakeCtx, order: BulkOrder): Promise<BulkSubmission> {
+  const { db, config } = ctx;
   const { projectId: project_id, idempotency, toProblem } = order;
   const intake = { project_id, mostOpen: config.OPEN_RUNS_PER_PROJECT };
 
@@ -243,9 +252,15 @@ export async function submitRuns(ctx: SubmitCtx, order: BulkOrder): Promise<Bulk
   };
 
   const asked = { project_id, request: 'POST /v1/runs/bulk', idempotency, work };
-  const submission = await answerOnce(db, asked);
+  return answerOnce(db, asked);
+}
+
+export async function submitRuns(ctx: SubmitCtx, order: BulkOrder): Promise<BulkSubmission> {
+  const submission = await takeRuns(ctx, order);
   if (submission.replayed) return submission;
-  for (const { run_id } of submission.answer.items) if (run_id !== undefined) outbox.runs.startSoon(run_id);
+  for (const { run_id } of submission.answer.items) {
+    if (run_id !== undefined) void deliverSoon(ctx, runStarts, { run_id });
+  }
   return submission;
 }
 

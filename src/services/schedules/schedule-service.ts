@@ -22,6 +22,7 @@ import type { Caller } from '../access/caller.ts';
 import type { ServerCtx } from '../context.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { newId } from '../ids.ts';
+import { deliverSchedule } from './delivery.ts';
 import { isDelivered, showSchedule } from './schedule-view.ts';
 import { checkSchedule } from './validation.ts';
 
@@ -104,7 +105,7 @@ export async function getSchedule(ctx: ServerCtx, key: ScheduleKey): Promise<Sch
 
 /** Tells Temporal, and shows what is there then. */
 async function tellSchedule(ctx: ServerCtx, key: ScheduleKey): Promise<Schedule> {
-  await ctx.outbox.schedules.deliverSoon(key.schedule_id);
+  await deliverSchedule(ctx, key.schedule_id);
   return getSchedule(ctx, key);
 }
 
@@ -175,22 +176,22 @@ export async function setSchedulePaused(
 
 /** Its runs go on. @throws AppError `not_found` */
 export async function removeSchedule(
-  { db, outbox }: ServerCtx,
+  ctx: ServerCtx,
   { by: { project_id, key_id: actor }, schedule_id }: ScheduleTarget,
 ): Promise<void> {
   const key = { project_id, schedule_id };
-  await db.transaction(async (trx) => {
+  await ctx.db.transaction(async (trx) => {
     if (!(await deleteSchedule(trx, key))) throw scheduleNotFound(schedule_id);
     await noteSchedule(trx, key, { actor, action: 'schedule.deleted' });
   });
-  await outbox.schedules.deliverSoon(schedule_id);
+  await deliverSchedule(ctx, schedule_id);
 }
 
 /** Starts now, as its overlap policy allows. @throws AppError `state_conflict` while it is paused, `unavailable` */
 export async function triggerSchedule(ctx: ServerCtx, key: ScheduleKey): Promise<Schedule> {
   const { body } = await requireSchedule(ctx, key);
   if (body.paused) throw new AppError('state_conflict', `schedule ${body.name} is paused; resume it first`);
-  await ctx.outbox.schedules.deliverSoon(key.schedule_id);
+  await deliverSchedule(ctx, key.schedule_id);
   const row = await requireSchedule(ctx, key);
   await startSchedule(ctx, row);
   return showSchedule(ctx.db, ctx.temporal.schedules, row);

@@ -19,15 +19,7 @@ import {
   listLimitedBudgets,
   readLateness,
 } from '../../db/gauges.ts';
-
-export interface SharedGaugeDependencies {
-  readonly db: Db;
-  readonly metrics: Metrics;
-  /** Whether this process holds maintenance. */
-  readonly isHolder: () => boolean;
-  /** How long a scrape waits for the database. Default 3 s: Prometheus gives up after 10. */
-  readonly withinMs?: number;
-}
+import type { Ctx } from '../context.ts';
 
 /** Tells what was read. */
 type Tell = (metrics: Metrics) => void;
@@ -119,12 +111,15 @@ async function readAll(db: Db, withinMs: number): Promise<readonly Tell[]> {
   });
 }
 
-export function exportSharedGauges({
-  db,
-  metrics,
-  isHolder,
+/**
+ * @param isHolder whether this process holds maintenance
+ * @param withinMs how long a scrape waits for the database: Prometheus gives up after 10 s
+ */
+export function exportSharedGauges(
+  { db, telemetry: { metrics } }: Pick<Ctx, 'db' | 'telemetry'>,
+  isHolder: () => boolean,
   withinMs = 3_000,
-}: SharedGaugeDependencies): void {
+): void {
   metrics.onScrape(async () => {
     metrics.set('maintenance_holder', {}, isHolder() ? 1 : 0);
     if (!isHolder()) return forget(metrics);

@@ -5,7 +5,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { WebhookSender } from '../../clients/webhook-sender.ts';
 import { createTally } from '../../core/tally.ts';
-import type { Db } from '../../db/connect.ts';
 import {
   type DeliveryEnd,
   type DeliveryRoom,
@@ -14,6 +13,7 @@ import {
   findHappenings,
   takeDueDeliveries,
 } from '../../db/webhook.ts';
+import type { ServerCtx } from '../context.ts';
 
 // The headers by which a receiver knows that a delivery is ours, has this content and is no old one: those of
 // Standard Webhooks, so that its libraries check them.
@@ -59,10 +59,7 @@ const pauses = [
 const most = { all: 256, ofWebhook: 8, ofProject: 16 } as const;
 const leaseMs = minutes;
 
-interface WebhookDeliveryDependencies {
-  readonly db: Db;
-  readonly sender: WebhookSender;
-}
+type WebhookCtx = Pick<ServerCtx, 'db' | 'webhookSender'>;
 
 type Told = Pick<DueDelivery, 'delivery_id' | 'url' | 'secret' | 'payload'>;
 
@@ -128,14 +125,14 @@ function createCoalesced(work: () => Promise<number>): () => Promise<number> {
   return ask;
 }
 
-async function deliver({ db, sender }: WebhookDeliveryDependencies, one: DueDelivery): Promise<DeliveryEnd> {
-  const end = await tell(sender, one, pauses[one.attempts] ?? null);
+async function deliver({ db, webhookSender }: WebhookCtx, one: DueDelivery): Promise<DeliveryEnd> {
+  const end = await tell(webhookSender, one, pauses[one.attempts] ?? null);
   await endDelivery(db, end);
   return end;
 }
 
-export function createWebhookDelivery(dependencies: WebhookDeliveryDependencies) {
-  const { db } = dependencies;
+export function createWebhookDelivery(ctx: WebhookCtx) {
+  const { db } = ctx;
   const shares = createShares();
   const underWay = new Set<Promise<void>>();
   let isStopped = false;
@@ -149,7 +146,7 @@ export function createWebhookDelivery(dependencies: WebhookDeliveryDependencies)
         underWay.delete(task);
         void takeDue().catch(() => undefined); // the next round takes it
       };
-      const task = deliver(dependencies, one)
+      const task = deliver(ctx, one)
         .then(({ status }) => shares.note(one.webhook_id, status !== null))
         .then(leave, leave); // what could not be written is due again after the lease
       underWay.add(task);

@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest';
-import { createDeliveries } from '../../../src/services/delivery/deliveries.ts';
-import { silentLogger } from '../registry/registry-bench.ts';
+import type { Db } from '../../../src/db/connect.ts';
+import {
+  type DeliveryKind,
+  deliverKnownSoon,
+  settleDeliveries,
+} from '../../../src/services/delivery/deliveries.ts';
+import { aDeliveryCtx } from '../../support/delivery.ts';
 
 test('what waits while nothing gets through is bounded, and is told by its id alone where the line is long', async () => {
   let letThrough = (): void => undefined;
@@ -8,13 +13,16 @@ test('what waits while nothing gets through is bounded, and is told by its id al
     letThrough = resolve;
   });
   const told = { byId: 0, known: 0 };
-  const deliveries = createDeliveries<{ id: number }>({
+  const starts: DeliveryKind<{ readonly id: number }> = {
     what: 'a start',
+    due: async () => [],
     deliver: () => open.then(() => void told.byId++),
-    logger: silentLogger,
-  });
-  for (let id = 0; id < 5_000; id++) void deliveries.soon({ id }, () => open.then(() => void told.known++));
+  };
+  const ctx = aDeliveryCtx({} as Db);
+  for (let id = 0; id < 5_000; id++) {
+    void deliverKnownSoon(ctx, starts, { item: { id }, way: () => open.then(() => void told.known++) });
+  }
   letThrough();
-  await deliveries.settled();
+  await settleDeliveries(ctx);
   expect(told).toEqual({ known: 32 + 100, byId: 900 });
 });

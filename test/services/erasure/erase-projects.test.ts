@@ -11,12 +11,9 @@ import { insertDefinition } from '../../../src/db/pipeline.ts';
 import { readUndeliveredSchedule, tryScheduleTurn } from '../../../src/db/schedule.ts';
 import { toAppError } from '../../../src/errors/app-error.ts';
 import type { Caller } from '../../../src/services/access/caller.ts';
-import {
-  beginErasure,
-  createEraseProjects,
-  showErasure,
-} from '../../../src/services/erasure/erasure-service.ts';
-import type { EraseDependencies } from '../../../src/services/erasure/erasure-steps.ts';
+import { eraseProjects } from '../../../src/services/erasure/erase-projects.ts';
+import { beginErasure, showErasure } from '../../../src/services/erasure/erasure-service.ts';
+import type { EraseCtx } from '../../../src/services/erasure/erasure-steps.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createMediaLibrary, type MediaLibrary } from '../../../src/services/media/media-library.ts';
 import { useDatabase } from '../../support/database.ts';
@@ -52,18 +49,15 @@ function operator(projects: readonly string[]): Caller {
   return { key_id: 'op', projects, project_id: projects[0] ?? '', scopes: new Set(['operator']) };
 }
 
-function eraser(parts: Partial<EraseDependencies> = {}) {
-  const logger = pino({ level: 'silent' });
-  const schedules = { remove: async () => undefined };
-  return createEraseProjects({
-    db,
-    workflows: fakeWorkflows(),
-    schedules,
-    media,
-    logger,
-    quietMs: 0,
-    ...parts,
-  });
+interface EraserParts extends Partial<EraseCtx['temporal']> {
+  readonly media?: EraseCtx['media'];
+  readonly quietMs?: number;
+}
+
+function eraser({ quietMs = 0, ...parts }: EraserParts = {}) {
+  const temporal = { workflows: fakeWorkflows(), schedules: { remove: async () => undefined }, ...parts };
+  const ctx: EraseCtx = { db, logger: pino({ level: 'silent' }), temporal, media: parts.media ?? media };
+  return (isStopping: () => boolean) => eraseProjects(ctx, isStopping, quietMs);
 }
 
 /** What its workflows would do. */

@@ -1,18 +1,13 @@
 /** Each part says here which of its functions were called; only the statements on the database are real. */
 import { expect, it } from 'vitest';
-import {
-  createDuties,
-  createPromptDuties,
-  type DutyDependencies,
-} from '../../../src/services/maintenance.ts';
+import { createDuties, createPromptDuties, type DutyParts } from '../../../src/services/maintenance.ts';
 import { useDatabase } from '../../support/database.ts';
+import { aDeliveryCtx, forgetful, someDelivered } from '../../support/delivery.ts';
 import { idleParts } from '../../support/maintenance.ts';
 
 const { db } = useDatabase();
 
-type Parts = Omit<DutyDependencies, 'db'>;
-
-const parts: Required<Parts> = {
+const parts: Required<DutyParts> = {
   ...idleParts,
   budgets: { announceMarks: async () => undefined, reconcile: async () => 0 },
   recheckPersons: () => undefined,
@@ -38,21 +33,17 @@ function watch() {
 }
 
 it('uses every part that maintenance is given', async () => {
+  const ctx = aDeliveryCtx(db);
   const { watched, unused } = watch();
   expect(unused).toContain('parts.budgets.reconcile');
-  const duties = [...createDuties({ ...watched, db }), ...createPromptDuties(watched)];
+  const duties = [...createDuties(ctx, watched), ...createPromptDuties(ctx, watched)];
   for (const { work } of duties) await work(() => false);
   expect([...unused]).toEqual([]);
 });
 
 it('counts as a repair what Temporal had forgotten, whatever it is', async () => {
-  const duties = createDuties({
-    ...parts,
-    db,
-    restartForgottenRuns: async () => 1,
-    restartForgottenLadders: async () => 2,
-    restartForgottenSchedules: async () => 3,
-  });
+  await someDelivered(db, { runs: 1, ladders: 2, schedules: 3 });
+  const duties = createDuties(aDeliveryCtx(db, forgetful), parts);
   const forgotten = duties.filter(({ name }) => name.startsWith('forgotten'));
   const done = forgotten.map(async ({ name, everyMs, isRepair, work }) => [
     name,

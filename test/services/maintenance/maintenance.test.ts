@@ -8,6 +8,7 @@ import { newId } from '../../../src/services/ids.ts';
 import { createDuties, createMaintenance } from '../../../src/services/maintenance.ts';
 import { createBudgetKeeper } from '../../../src/services/money/budget-keeper.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { aDeliveryCtx } from '../../support/delivery.ts';
 import { aRun } from '../../support/factories.ts';
 import { idleParts } from '../../support/maintenance.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -47,9 +48,8 @@ it('ends at once the ladder that a dead worker opened for a run that is over', a
   });
   await finishRun(db, { run_id, state: 'cancelled', output: undefined, error: null, step_ids: ['a'] });
   const logger = pino({ level: 'silent' });
-  const duties = createDuties({
+  const duties = createDuties(aDeliveryCtx(db), {
     ...idleParts,
-    db,
     budgets: createBudgetKeeper({ db, logger, metrics: noMetrics }),
   });
   const maintenance = createMaintenance({ db, logger, intervalMs: 20, duties, promptDuties: [] });

@@ -1,18 +1,13 @@
-import { pino } from 'pino';
 import { beforeEach, expect, test } from 'vitest';
 import type { RunWorkflows } from '../../../src/clients/temporal/run-workflows.ts';
 import { insertKey } from '../../../src/db/access/api-key.ts';
 import { insertLoginCode, insertSession } from '../../../src/db/access/session.ts';
 import { generateKey } from '../../../src/services/access/key-text.ts';
 import { readKeyActs } from '../../../src/services/recovery/lost-acts.ts';
-import {
-  type RecoverDependencies,
-  type RecoveryFindings,
-  recover,
-} from '../../../src/services/recovery/recover.ts';
+import { type RecoverCtx, type RecoveryFindings, recover } from '../../../src/services/recovery/recover.ts';
 import { useDatabase } from '../../support/database.ts';
+import { aDeliveryCtx, forgetful, someDelivered } from '../../support/delivery.ts';
 import { aClaim, anInstance, aProject, aRun, claimAttempt } from '../../support/factories.ts';
-import { fakeWorkflows } from '../../support/run-workflows.ts';
 
 const { db } = useDatabase();
 beforeEach(() => db.raw('truncate run cascade'));
@@ -32,23 +27,27 @@ async function anExpiredCall() {
 }
 
 /** A recovery, the runs that it started, and what it told before. */
-function aRecovery(temporal: Partial<RunWorkflows> = {}, ports: Partial<RecoverDependencies> = {}) {
+function aRecovery(temporal: Partial<RunWorkflows> = {}, ports: Partial<RecoverCtx> = {}) {
   const started: string[] = [];
   const found: RecoveryFindings[] = [];
-  const dependencies: RecoverDependencies = {
-    db,
-    workflows: fakeWorkflows(temporal),
-    delivery: { startSoon: (id) => void started.push(id), settled: async () => undefined },
-    restartLadders: async () => 2,
-    restartSchedules: async () => 1,
+  const workflows: Partial<RunWorkflows> = {
+    ...forgetful.workflows,
+    isForgotten: async () => false,
+    start: async ({ run_id }) => {
+      started.push(run_id);
+      throw new Error('Temporal is away');
+    },
+    ...temporal,
+  };
+  const ctx: RecoverCtx = {
+    ...aDeliveryCtx(db, { ...forgetful, workflows }),
     registerSearchAttributes: async () => ['RunPhase'],
     pause: async () => undefined,
-    logger: pino({ level: 'silent' }),
     ...ports,
   };
   const run = (restartsAll: boolean) =>
-    recover(dependencies, { restartsAll, onFound: (findings) => void found.push(findings) });
-  return { dependencies, run, started, found };
+    recover(ctx, { restartsAll, onFound: (findings) => void found.push(findings) });
+  return { ctx, run, started, found };
 }
 
 test('sessions and links of the backup end; keys that an audit log names as revoked since are revoked again', async () => {
@@ -86,9 +85,9 @@ test('sessions and links of the backup end; keys that an audit log names as revo
     n % 2 === 0 ? JSON.stringify(one) : JSON.stringify({ level: 30, audit: one, msg: 'audit' }),
   );
   const keyActs = await readKeyActs(['no JSON', ...lines, '{"msg":"listening"}']);
-  const { dependencies } = aRecovery();
+  const { ctx } = aRecovery();
   const found: RecoveryFindings[] = [];
-  const report = await recover(dependencies, {
+  const report = await recover(ctx, {
     restartsAll: false,
     keyActs,
     onFound: (findings) => void found.push(findings),
@@ -109,13 +108,14 @@ test('sessions and links of the backup end; keys that an audit log names as revo
 test('runs that have ended in Temporal alone are named and left; with restart-all they start anew', async () => {
   const [forgotten, running, ended] = [await aStartedRun(), await aStartedRun(), await aStartedRun()];
   await claimAttempt(db, aClaim(running, await anInstance(db)));
+  await someDelivered(db, { runs: 0, ladders: 2, schedules: 1 });
   const erased: string[] = [];
   let looks = 0;
   const { run, started, found } = aRecovery({
     listRunning: async function* () {
       yield running.run_id;
     },
-    isForgotten: async (work) => 'run_id' in work && work.run_id === forgotten.run_id,
+    isForgotten: async (work) => !('run_id' in work) || work.run_id === forgotten.run_id,
     erase: async ({ run_id }) => {
       erased.push(run_id);
       return ++looks % 2 === 0; // it takes a moment
@@ -161,7 +161,7 @@ test('a run that had not been started here and has ended in Temporal is named; r
 test('what was under way is told before anything is changed, whatever happens then', async () => {
   const { run_id } = await anExpiredCall();
   const away = aRecovery({ isForgotten: () => Promise.reject(new Error('Temporal is away')) });
-  const untold = recover(away.dependencies, {
+  const untold = recover(away.ctx, {
     restartsAll: false,
     onFound: () => {
       throw new Error('nobody listens');

@@ -6,6 +6,7 @@ import { noMetrics } from '../../../src/core/telemetry/telemetry.ts';
 import { choosePort } from '../../../src/dev/ports.ts';
 import { createDuties, createMaintenance } from '../../../src/services/maintenance.ts';
 import { createBudgetKeeper } from '../../../src/services/money/budget-keeper.ts';
+import { aDeliveryCtx } from '../../support/delivery.ts';
 import { idleParts } from '../../support/maintenance.ts';
 import { waitFor } from '../../support/wait.ts';
 import { answerJson } from './fake-instance.ts';
@@ -69,7 +70,7 @@ it('an outage of ours of five minutes loses none of 500, and maintenance does no
   const budgets = createBudgetKeeper({ db, logger: silentLogger, metrics: noMetrics });
   const maintenance = createMaintenance({
     db,
-    duties: createDuties({ ...idleParts, db, registry, budgets }),
+    duties: createDuties(aDeliveryCtx(db), { ...idleParts, probeDue: registry.probeDue, budgets }),
     promptDuties: [],
     intervalMs: 30_000,
     logger: silentLogger,

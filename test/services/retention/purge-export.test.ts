@@ -7,8 +7,8 @@ import { createMediaStore } from '../../../src/clients/media/create-media-store.
 import { listParts, partsBetween } from '../../../src/db/partitions.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { createMediaLibrary, type MediaLibrary } from '../../../src/services/media/media-library.ts';
+import { createPurgeExport } from '../../../src/services/retention/deletion-pass.ts';
 import { type PurgeOptions, purge } from '../../../src/services/retention/purge.ts';
-import { createPurgeExport } from '../../../src/services/retention/purge-pass.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
   aClaim,
@@ -37,7 +37,7 @@ const many = 1_100;
 
 function purgeLater(options: Partial<PurgeOptions> = {}) {
   const retention = { runDays: 90, choiceDays: 30, bookDays: 30 };
-  return purge({ db, media, retention, now: later, ...options });
+  return purge({ db, media }, { retention, now: later, ...options });
 }
 
 const tables = [

@@ -8,7 +8,7 @@ import { createMediaStore } from '../../../src/clients/media/create-media-store.
 import { announceUpload } from '../../../src/db/media.ts';
 import { listLedger } from '../../../src/db/money/spending.ts';
 import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
-import { type PurgeOptions, purge } from '../../../src/services/retention/purge.ts';
+import { type PurgeCtx, type PurgeOptions, purge } from '../../../src/services/retention/purge.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
   aClaim,
@@ -43,15 +43,9 @@ async function openMedia() {
   return createMediaLibrary({ db, store, bytesPerProject: 0 });
 }
 
-async function purgeLater(options: Partial<PurgeOptions> = {}) {
-  const media = await openMedia();
-  return purge({
-    db,
-    media,
-    retention: { runDays: 90, choiceDays: null, bookDays: null },
-    now: later,
-    ...options,
-  });
+async function purgeLater({ media, ...options }: Partial<PurgeOptions & Pick<PurgeCtx, 'media'>> = {}) {
+  const retention = { runDays: 90, choiceDays: null, bookDays: null };
+  return purge({ db, media: media ?? (await openMedia()) }, { retention, now: later, ...options });
 }
 
 /** With a paid attempt, events, a step and a budget of its own. */

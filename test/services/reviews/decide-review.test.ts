@@ -5,6 +5,7 @@ import { flagSkill } from '../../../src/db/skill.ts';
 import { openReview, type ReviewOpening } from '../../../src/services/reviews/opening.ts';
 import { decideReview } from '../../../src/services/reviews/review-service.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { aDeliveryCtx } from '../../support/delivery.ts';
 import { aProject } from '../../support/factories.ts';
 import { withoutCapabilities } from '../../support/reviews.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -42,7 +43,7 @@ async function aSkillReview() {
   const { review_id } = await openReview(db, opening);
   const keep = () =>
     decideReview(
-      { ...withoutCapabilities(db), outbox: { reviews: { deliverSoon: () => undefined } } },
+      { ...withoutCapabilities(db), ...aDeliveryCtx(db) },
       { key_id: 'key_1', project_id, projects: [project_id], scopes: new Set(['review:decide'] as const) },
       { review_id, version: 1, decision: { action: 'keep' }, idempotency: null },
     );

@@ -1,5 +1,4 @@
 /** Temporal is a port here that is away when a test says so; everything else is real. */
-import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { WaitingWorkflow } from '../../../src/clients/temporal/run-workflows.ts';
 import { reviewDueMs } from '../../../src/core/ladder/levels.ts';
@@ -8,11 +7,13 @@ import { listAudit } from '../../../src/db/access/audit.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { insertEscalation, markEscalationDelivered } from '../../../src/db/escalation/escalation.ts';
 import { type ReviewRow, readReview } from '../../../src/db/review/review.ts';
+import { deliverDue, settleDeliveries } from '../../../src/services/delivery/deliveries.ts';
 import { newId } from '../../../src/services/ids.ts';
-import { createReviewDelivery } from '../../../src/services/reviews/delivery.ts';
+import { endedReviews, expireDueReviews } from '../../../src/services/reviews/delivery.ts';
 import { openReview, reopenReview } from '../../../src/services/reviews/opening.ts';
 import { type DecisionOrder, decideReview } from '../../../src/services/reviews/review-service.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { aDeliveryCtx } from '../../support/delivery.ts';
 import { aProject, aRun } from '../../support/factories.ts';
 import { withoutCapabilities } from '../../support/reviews.ts';
 
@@ -27,7 +28,6 @@ afterAll(async () => {
   await database.drop();
 });
 
-const logger = pino({ level: 'silent' });
 function caller(project_id: string) {
   return {
     key_id: 'key_1',
@@ -40,9 +40,7 @@ function caller(project_id: string) {
 function aService() {
   const sent: (WaitingWorkflow & ReviewedSignal)[] = [];
   const temporal = { isUnavailable: false, knows: true, meanwhile: async (): Promise<void> => undefined };
-  const delivery = createReviewDelivery({
-    db,
-    logger,
+  const ctx = aDeliveryCtx(db, {
     workflows: {
       signalReviewed: async (waiting, signal) => {
         if (temporal.isUnavailable) throw new Error('connection refused');
@@ -55,8 +53,14 @@ function aService() {
       },
     },
   });
-  const ctx = { ...withoutCapabilities(db), outbox: { reviews: delivery } };
-  const decide = (by: ReturnType<typeof caller>, decision: DecisionOrder) => decideReview(ctx, by, decision);
+  const delivery = {
+    deliverOverdue: async () => (await deliverDue(ctx, endedReviews)).delivered,
+    expireDue: () => expireDueReviews(ctx),
+    settled: () => settleDeliveries(ctx),
+  };
+  const deciding = { ...withoutCapabilities(db), ...ctx };
+  const decide = (by: ReturnType<typeof caller>, decision: DecisionOrder) =>
+    decideReview(deciding, by, decision);
   return { sent, temporal, delivery, decide };
 }
 

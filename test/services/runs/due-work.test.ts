@@ -3,22 +3,22 @@ import type { RunWorkflows } from '../../../src/clients/temporal/run-workflows.t
 import { finishRun } from '../../../src/db/run/run.ts';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
 import { clearWake, listWakes, type WakeRow, wakeScope } from '../../../src/db/step/step-wait.ts';
-import { createRunDelivery } from '../../../src/services/runs/delivery.ts';
+import { deliverSoon } from '../../../src/services/delivery/deliveries.ts';
+import { closeUnstarted, runControls, runStarts } from '../../../src/services/runs/delivery.ts';
 import { createDueWork, watchCapabilities } from '../../../src/services/runs/due-work.ts';
 import { createReconcileRuns } from '../../../src/services/runs/repair.ts';
 import { useDatabase } from '../../support/database.ts';
+import { aDeliveryCtx } from '../../support/delivery.ts';
 import { anInstance, aRun, type RunOverrides } from '../../support/factories.ts';
 import { untilLocked } from '../../support/locks.ts';
-import { fakeWorkflows } from '../../support/run-workflows.ts';
 import { isWoken, waitForBudget, waitForCapability } from '../../support/waiting.ts';
-import { silentLogger } from '../registry/registry-bench.ts';
 
 const { db } = useDatabase();
 
 /** Temporal as a test wants it, and what it was told. */
 function aServer(known: Partial<RunWorkflows> = {}) {
   const told: unknown[] = [];
-  const workflows = fakeWorkflows({
+  const workflows: Partial<RunWorkflows> = {
     start: async ({ run_id, plan }, _, control) => void told.push(['start', run_id, plan.reused, control]),
     signalWoken: async (workflowId, woken) => {
       told.push([workflowId, woken]);
@@ -37,22 +37,9 @@ function aServer(known: Partial<RunWorkflows> = {}) {
       return 'ended';
     },
     ...known,
-  });
-  const delivery = createRunDelivery({
-    db,
-    workflows,
-    heartbeatTimeoutMs: 1_000,
-    engineVersion: 3,
-    historyEvents: 4_096,
-    logger: silentLogger,
-    urlOf: (runId) => `http://capstan.test/v1/runs/${runId}`,
-  });
-  return {
-    told,
-    delivery,
-    workflows,
-    dueWork: createDueWork({ db, workflows, delivery, logger: silentLogger }),
   };
+  const ctx = aDeliveryCtx(db, { workflows });
+  return { told, ctx, attend: createDueWork(ctx) };
 }
 
 /** Temporal has its start. */
@@ -75,9 +62,9 @@ describe('the end of a wait', () => {
     await waitForBudget(db, run, { step_id: 'a', scope });
     await wakeScope(db, scope);
     const woken = [`trailer/${run.run_id}`, { step_id: 'a', item: 0 }];
-    const { told, dueWork } = aServer();
-    expect([await dueWork.attend(), told]).toEqual([1, [woken]]);
-    expect([await dueWork.attend(), await isWoken(db, run.run_id, 'a')]).toEqual([0, false]);
+    const { told, attend } = aServer();
+    expect([await attend(), told]).toEqual([1, [woken]]);
+    expect([await attend(), await isWoken(db, run.run_id, 'a')]).toEqual([0, false]);
 
     await wakeScope(db, scope);
     const slow = aServer({
@@ -86,9 +73,9 @@ describe('the end of a wait', () => {
         return 'sent';
       },
     });
-    await slow.dueWork.attend();
+    await slow.attend();
     expect(await isWoken(db, run.run_id, 'a')).toBe(true);
-    await aServer().dueWork.attend();
+    await aServer().attend();
   });
 
   it('is not lost when one before it is taken back at the same moment', async () => {
@@ -103,16 +90,16 @@ describe('the end of a wait', () => {
     await Promise.race([waking, untilLocked(db)]);
     await clearing.commit();
     expect([await waking, await isWoken(db, run.run_id, 'a')]).toEqual([1, true]);
-    await aServer().dueWork.attend();
+    await aServer().attend();
   });
 
   it('stays while Temporal is away, which holds up nothing for long', async () => {
     const run = await aStartedRun();
     await waitForBudget(db, run, { step_id: 'a', scope: 'global' });
     await wakeScope(db, 'global');
-    const { dueWork } = aServer({ signalWoken: away });
-    expect([await dueWork.attend(), await isWoken(db, run.run_id, 'a')]).toEqual([0, true]);
-    expect(await aServer().dueWork.attend()).toBe(1);
+    const { attend } = aServer({ signalWoken: away });
+    expect([await attend(), await isWoken(db, run.run_id, 'a')]).toEqual([0, true]);
+    expect(await aServer().attend()).toBe(1);
   });
 });
 
@@ -123,8 +110,8 @@ it('whoever started a run is told of its end, once, also when it is gone', async
     parent_step_id: 'sub',
     parent_item: 3,
   });
-  const { told, dueWork } = aServer();
-  expect([await dueWork.attend(), told]).toEqual([0, []]);
+  const { told, attend } = aServer();
+  expect([await attend(), told]).toEqual([0, []]);
   await finishRun(db, {
     run_id: run.run_id,
     state: 'failed',
@@ -132,18 +119,17 @@ it('whoever started a run is told of its end, once, also when it is gone', async
     error: null,
     step_ids: [],
   });
-  await aServer({ signalWoken: away }).dueWork.attend();
-  expect([await dueWork.attend(), told]).toEqual([1, [['run/p/parent', { step_id: 'sub', item: 3 }]]]);
-  expect([await dueWork.attend(), told.length]).toEqual([0, 1]);
+  await aServer({ signalWoken: away }).attend();
+  expect([await attend(), told]).toEqual([1, [['run/p/parent', { step_id: 'sub', item: 3 }]]]);
+  expect([await attend(), told.length]).toEqual([0, 1]);
 });
 
 describe('a run that is paused', () => {
   it('before it was started learns of it with its start', async () => {
     const run = await aRun(db);
     await db('run').where({ run_id: run.run_id }).update({ state: 'paused', control_version: 1 });
-    const { told, delivery } = aServer();
-    delivery.controlSoon(run.run_id);
-    await delivery.settled();
+    const { told, ctx } = aServer();
+    await deliverSoon(ctx, runControls, run);
     const control = { version: 1, paused: true, budget_version: 0 };
     expect(told).toEqual([['start', run.run_id, undefined, control]]);
     expect(await rowOf(run)).toMatchObject({ control_delivered: 1 });
@@ -154,13 +140,12 @@ describe('a run that is paused', () => {
     const change = (control: object) => db('run').where({ run_id: run.run_id }).update(control);
     await change({ state: 'paused', control_version: 1 });
     const lost = aServer({ signalControl: away });
-    lost.delivery.controlSoon(run.run_id);
-    await lost.delivery.settled();
+    await deliverSoon(lost.ctx, runControls, run);
     await change({ state: 'running', control_version: 2 });
-    const { told, dueWork } = aServer();
-    await dueWork.attend();
+    const { told, attend } = aServer();
+    await attend();
     expect(told).toEqual([['control', run.run_id, { version: 2, paused: false, budget_version: 0 }]]);
-    expect(await dueWork.attend()).toBe(0);
+    expect(await attend()).toBe(0);
   });
 });
 
@@ -172,10 +157,10 @@ describe('a run that is terminated', () => {
     const run = await aStartedRun();
     await waitForBudget(db, run, { step_id: 'a', scope: `run:${run.run_id}` });
     await terminate(run);
-    await aServer({ terminate: away }).dueWork.attend();
+    await aServer({ terminate: away }).attend();
     expect(await rowOf(run)).toMatchObject({ state: 'cancelling' });
-    const { told, dueWork } = aServer();
-    await dueWork.attend();
+    const { told, attend } = aServer();
+    await attend();
     expect(told).toEqual([['terminate', run.run_id]]);
     expect(await rowOf(run)).toMatchObject({ state: 'cancelled', error: { code: 'run_cancelled' } });
     const steps = await db('step')
@@ -188,14 +173,13 @@ describe('a run that is terminated', () => {
 
   it('before it was started needs no Temporal, and a start under way is taken back', async () => {
     const run = await aRun(db);
-    const { told, delivery } = aServer({
+    const { told, ctx } = aServer({
       start: async ({ run_id }) => {
         await terminate(run);
-        await delivery.closeUnstarted(run.project_id, run_id);
+        await closeUnstarted(ctx, { ...run, run_id });
       },
     });
-    delivery.startSoon(run.run_id);
-    await delivery.settled();
+    await deliverSoon(ctx, runStarts, run);
     expect(await rowOf(run)).toMatchObject({ state: 'cancelled' });
     expect(told).toEqual([['terminate', run.run_id]]);
   });
@@ -208,7 +192,7 @@ describe('a run whose workflow was ended from outside', () => {
     },
   });
   const reconcile = (known: Partial<RunWorkflows>) =>
-    createReconcileRuns({ db, workflows: fakeWorkflows(known), logger: silentLogger });
+    createReconcileRuns(aDeliveryCtx(db, { workflows: known }));
 
   it('is closed: failed, or cancelled when that was asked for; others are left alone', async () => {
     const [lost, cancelled, ended, reset] = await Promise.all(Array.from({ length: 4 }, () => aStartedRun()));
@@ -266,7 +250,7 @@ describe('a run whose workflow was ended from outside', () => {
 it('a step that waits for a capability is woken when an instance of it could take a call', async () => {
   const run = await aStartedRun({ definition: { steps: [{ id: 'a', capability: 'rare' }] } });
   await waitForCapability(db, run, 'a', 'rare');
-  const watch = () => watchCapabilities(db);
+  const watch = () => watchCapabilities({ db });
   const { instance_id } = await anInstance(db, { name: 'rare', state: 'quarantined' });
   await anInstance(db, { name: 'other' });
   expect([await watch(), await isWoken(db, run.run_id, 'a')]).toEqual([0, false]);
@@ -274,7 +258,7 @@ it('a step that waits for a capability is woken when an instance of it could tak
   expect([await watch(), await isWoken(db, run.run_id, 'a')]).toEqual([1, true]);
   expect(await watch()).toBe(0);
 
-  await aServer().dueWork.attend();
+  await aServer().attend();
   expect([await watch(), await isWoken(db, run.run_id, 'a')]).toEqual([0, false]); // it may find the instance full
   await waitForCapability(db, run, 'a', 'rare'); // it found none
   expect([await watch(), await isWoken(db, run.run_id, 'a')]).toEqual([1, true]);

@@ -1,10 +1,10 @@
-import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
-import { createRestartForgottenRuns } from '../../../src/services/runs/repair.ts';
+import { restartForgotten, settleDeliveries } from '../../../src/services/delivery/deliveries.ts';
+import { runStarts } from '../../../src/services/runs/delivery.ts';
 import { useDatabase } from '../../support/database.ts';
+import { aDeliveryCtx } from '../../support/delivery.ts';
 import { aRun } from '../../support/factories.ts';
-import { fakeWorkflows } from '../../support/run-workflows.ts';
 
 const place = useDatabase();
 
@@ -30,18 +30,20 @@ test('a run that Temporal has forgotten is started again; one that runs, ended t
   ];
   await requestCancel(place.db, forgotten, { reason: null, mode: 'graceful' });
   const started: string[] = [];
-  const restart = createRestartForgottenRuns({
-    db: place.db,
-    workflows: fakeWorkflows({
+  const ctx = aDeliveryCtx(place.db, {
+    workflows: {
+      start: async ({ run_id }) => {
+        started.push(run_id);
+        throw new Error('Temporal is away');
+      },
       listRunning: async function* () {
         yield running.run_id;
       },
       isForgotten: async (work) => !('run_id' in work) || work.run_id !== ended.run_id,
-    }),
-    delivery: { startSoon: (runId) => void started.push(runId) },
-    logger: pino({ level: 'silent' }),
+    },
   });
-  expect(await restart()).toBe(1);
+  expect(await restartForgotten(ctx, runStarts)).toBe(1);
+  await settleDeliveries(ctx);
   expect(started).toEqual([forgotten.run_id]);
   expect(await place.db('run').where({ run_id: forgotten.run_id }).first('*')).toMatchObject({
     start_delivered_at: null,
@@ -52,5 +54,5 @@ test('a run that Temporal has forgotten is started again; one that runs, ended t
     const row = await place.db('run').where({ run_id }).first('start_delivered_at');
     expect(row.start_delivered_at).not.toBe(null);
   }
-  expect(await restart()).toBe(0);
+  expect(await restartForgotten(ctx, runStarts)).toBe(0);
 });

@@ -5,16 +5,15 @@ import type { RunRequest } from '../../../src/contracts/run.ts';
 import type { RunPipelineInput } from '../../../src/core/workflow-payloads.ts';
 import { insertVersion } from '../../../src/db/pipeline.ts';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
+import { deliverSoon } from '../../../src/services/delivery/deliveries.ts';
 import { storeDefinition } from '../../../src/services/pipelines/pipeline-service.ts';
-import type { RunToStart } from '../../../src/services/runs/delivery.ts';
-import { createRunDelivery } from '../../../src/services/runs/delivery.ts';
-import { type Idempotency, submitRun, submitRuns } from '../../../src/services/runs/submission.ts';
+import { type RunToStart, runStarts, startNew } from '../../../src/services/runs/delivery.ts';
+import { type Idempotency, takeRun, takeRuns } from '../../../src/services/runs/submission.ts';
 import { anInstance } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
+import { aDeliveryCtx } from '../../support/delivery.ts';
 import { aProject } from '../../support/factories.ts';
 import { anIntakeCtx } from '../../support/intake.ts';
-import { fakeWorkflows } from '../../support/run-workflows.ts';
-import { silentLogger } from '../registry/registry-bench.ts';
 
 const { db } = useDatabase();
 const short = { duration_ms: 10, success_count: 9, spec_digest: 'known' };
@@ -23,10 +22,7 @@ const intake = anIntakeCtx(db, { fleet: { of: () => fleet }, mostOpen: 1_000 });
 
 /** With what would be told to Temporal; null: it waits its turn, or was taken before. */
 async function submit(projectId: string, request: RunRequest, idempotency: Idempotency | null) {
-  const starts: RunToStart[] = [];
-  const runs = { startNew: (start: RunToStart) => void starts.push(start), startSoon: () => undefined };
-  const submission = await submitRun({ ...intake, outbox: { runs } }, { projectId, request, idempotency });
-  return { ...submission, start: starts[0] ?? null };
+  return takeRun(intake, { projectId, request, idempotency });
 }
 
 const definition: PipelineDefinition = {
@@ -64,9 +60,8 @@ async function statementsOf<Value>(work: () => Promise<Value>): Promise<[string[
 /** Temporal as it was told, with what happens to a run while it is told. */
 async function startIn(start: RunToStart, meanwhile: () => Promise<unknown> = async () => undefined) {
   const told: [string, unknown][] = [];
-  const delivery = createRunDelivery({
-    db,
-    workflows: fakeWorkflows({
+  const ctx = aDeliveryCtx(db, {
+    workflows: {
       start: async (input) => {
         await meanwhile();
         told.push(['start', input]);
@@ -83,16 +78,10 @@ async function startIn(start: RunToStart, meanwhile: () => Promise<unknown> = as
         told.push(['terminate', null]);
         return 'ended';
       },
-    }),
-    heartbeatTimeoutMs: 1_000,
-    engineVersion: 3,
-    historyEvents: 4_096,
-    urlOf: (runId) => `http://capstan.test/v1/runs/${runId}`,
-    logger: silentLogger,
+    },
   });
   const [statements] = await statementsOf(async () => {
-    delivery.startNew(start);
-    await delivery.settled();
+    await startNew(ctx, start);
   });
   return { told, statements };
 }
@@ -113,11 +102,10 @@ test('a run of a stored pipeline is found and written by one statement each, and
 });
 
 test('five hundred runs in bulk are written by as many statements as two', async () => {
-  const runs = { startNew: () => undefined, startSoon: () => undefined };
   const submitMany = async (count: number): Promise<string[]> => {
     const requests = Array.from({ length: count }, (_, n) => ({ pipeline: 'stored', job: { n } }));
     const order = { projectId: project, requests, idempotency: null, toProblem: () => expect.unreachable() };
-    const [made, { answer }] = await statementsOf(() => submitRuns({ ...intake, outbox: { runs } }, order));
+    const [made, { answer }] = await statementsOf(() => takeRuns(intake, order));
     expect(answer.items.map(({ status }) => status)).toEqual(Array(count).fill(202));
     return made;
   };
@@ -126,20 +114,10 @@ test('five hundred runs in bulk are written by as many statements as two', async
 
 test('a start from what was written tells the same as one from the row', async () => {
   const inputs: RunPipelineInput[] = [];
-  const delivery = createRunDelivery({
-    db,
-    workflows: fakeWorkflows({ start: async (input) => void inputs.push(input) }),
-    heartbeatTimeoutMs: 1_000,
-    engineVersion: 3,
-    historyEvents: 4_096,
-    urlOf: (runId) => `http://capstan.test/v1/runs/${runId}`,
-    logger: silentLogger,
-  });
+  const ctx = aDeliveryCtx(db, { workflows: { start: async (input) => void inputs.push(input) } });
   const { run, start } = await submitted();
-  delivery.startSoon(run.run_id);
-  await delivery.settled();
-  delivery.startNew(start);
-  await delivery.settled();
+  await deliverSoon(ctx, runStarts, { run_id: run.run_id });
+  await startNew(ctx, start);
   expect(inputs).toHaveLength(2);
   expect(inputs[1]).toEqual(inputs[0]);
   expect(inputs[0]?.plan.steps).toMatchObject([{ id: 'a', inline: true }]);

@@ -1,5 +1,4 @@
 /** Temporal is a port here that is away, or slow, when a test says so; everything else is real. */
-import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import type { ScheduleOrder, TemporalSchedules } from '../../../src/clients/temporal/schedules.ts';
 import { ScheduleRequest } from '../../../src/contracts/schedule.ts';
@@ -10,14 +9,15 @@ import {
   type ScheduleKey,
   updateSchedule,
 } from '../../../src/db/schedule.ts';
+import { deliverDue, settleDeliveries } from '../../../src/services/delivery/deliveries.ts';
 import { newId } from '../../../src/services/ids.ts';
-import { createScheduleDelivery } from '../../../src/services/schedules/delivery.ts';
+import { changedSchedules, deliverSchedule } from '../../../src/services/schedules/delivery.ts';
 import { useDatabase } from '../../support/database.ts';
+import { aDeliveryCtx } from '../../support/delivery.ts';
 import { aProject } from '../../support/factories.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const { db } = useDatabase();
-const logger = pino({ level: 'silent' });
 
 function aGate() {
   let open = (): void => undefined;
@@ -42,16 +42,19 @@ async function aSchedule(body: object = {}): Promise<ScheduleKey> {
 /** A server process, and what it told Temporal. */
 function aDelivery(temporal: Partial<TemporalSchedules> = {}, payloadKey = '') {
   const told: (ScheduleOrder | string)[] = [];
-  const delivery = createScheduleDelivery({
-    db,
+  const ctx = aDeliveryCtx(db, {
     payloadKey,
-    logger,
     schedules: {
       put: async (order) => void told.push(order),
       remove: async ({ workflow_id }) => void told.push(workflow_id.slice('trailer/'.length)),
       ...temporal,
     },
   });
+  const delivery = {
+    deliverSoon: (id: string) => deliverSchedule(ctx, id),
+    deliverOverdue: async () => (await deliverDue(ctx, changedSchedules)).delivered,
+    settled: () => settleDeliveries(ctx),
+  };
   return { told, delivery };
 }
 

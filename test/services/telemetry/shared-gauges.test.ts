@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { exportSharedGauges } from '../../../src/services/telemetry/shared-gauges.ts';
 import { createPrometheus } from '../../../src/telemetry/metrics.ts';
@@ -19,7 +20,7 @@ afterAll(async () => {
 function exported(from: Db, isHolder: () => boolean, withinMs = 60_000) {
   const faults: unknown[] = [];
   const metrics = createPrometheus((fault) => faults.push(fault));
-  exportSharedGauges({ db: from, metrics, isHolder, withinMs });
+  exportSharedGauges({ db: from, telemetry: { ...noTelemetry, metrics } }, isHolder, withinMs);
   const read = async (): Promise<string[]> => {
     const lines = (await metrics.text()).split('\n');
     return lines.filter((line) => line.startsWith('capstan_'));

@@ -30,7 +30,7 @@ beforeEach(() => {
     new Promise<WebhookAnswer>((answer) => {
       hear({ url, answer });
     });
-  delivery = createWebhookDelivery({ db, sender: { send, close: () => Promise.resolve() } });
+  delivery = createWebhookDelivery({ db, webhookSender: { send, close: () => Promise.resolve() } });
 });
 afterEach(async () => {
   hear = ({ answer }) => answer(taken);

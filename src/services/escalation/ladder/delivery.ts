@@ -4,97 +4,46 @@
  * Ladders by themselves that Temporal has forgotten go on from where their rows stand; those of steps are started
  * by their runs.
  */
-import type { Logger } from 'pino';
-import type { RunWorkflows } from '../../../clients/temporal/run-workflows.ts';
-import type { Db } from '../../../db/connect.ts';
 import {
   listUndeliveredEscalations,
   markEscalationDelivered,
   readEscalation,
 } from '../../../db/escalation/escalation.ts';
 import { forgetLadderStart, listDeliveredLadders } from '../../../db/escalation/escalation-transition.ts';
-import { createDeliveries, createRestartForgotten, overdueMs } from '../../delivery/deliveries.ts';
+import { type DeliveryKind, deliveryBatch, overdueMs } from '../../delivery/deliveries.ts';
 import { readPosition } from './stored-ladder.ts';
 
-export interface EscalationDelivery {
-  /** Delivers in the background; a failure is left to maintenance. */
-  startSoon(escalationId: string): void;
-  /** @returns how many starts it made up for */
-  deliverOverdue(): Promise<number>;
-  /** Resolves when nothing is under way. */
-  settled(): Promise<void>;
-}
-
-interface EscalationDeliveryDependencies {
-  readonly db: Db;
-  readonly workflows: Pick<RunWorkflows, 'startEscalation'>;
-  readonly heartbeatTimeoutMs: number;
-  /** The version of the ladders that are started from now on. */
-  readonly engineVersion: number;
-  readonly publicUrl: () => string;
-  readonly logger: Logger;
-}
-
-interface Started {
+interface LadderItem {
   readonly escalation_id: string;
 }
 
-const batch = 200;
-
-export function createEscalationDelivery({
-  db,
-  workflows,
-  heartbeatTimeoutMs,
-  engineVersion,
-  publicUrl,
-  logger,
-}: EscalationDeliveryDependencies): EscalationDelivery {
-  const start = async ({ escalation_id }: Started): Promise<void> => {
+export const ladderStarts: DeliveryKind<LadderItem, LadderItem> = {
+  what: 'an escalation',
+  due: async ({ db }) => {
+    const rows = await listUndeliveredEscalations(db, overdueMs, deliveryBatch);
+    return rows.map(({ escalation_id }) => ({ escalation_id }));
+  },
+  deliver: async ({ db, temporal, config, publicUrl }, { escalation_id }) => {
     const row = await readEscalation(db, escalation_id);
     if (row === undefined) return;
     const { transition, command } = await readPosition(db, row);
-    await workflows.startEscalation(row, {
-      engine_version: engineVersion,
+    await temporal.workflows.startEscalation(row, {
+      engine_version: config.ENGINE_VERSION,
       escalation_id,
       waits_for_reviews: true,
       from: { transition, command },
-      heartbeat_timeout_ms: heartbeatTimeoutMs,
+      heartbeat_timeout_ms: config.HEARTBEAT_TIMEOUT_MS,
       url: `${publicUrl()}/v1/escalations/${escalation_id}`,
     });
     await markEscalationDelivered(db, escalation_id);
-  };
-  const deliveries = createDeliveries<Started>({ what: 'an escalation', deliver: start, logger });
-  return {
-    startSoon: (escalation_id) => deliveries.soon({ escalation_id }),
-    deliverOverdue: async () => {
-      const rows = await listUndeliveredEscalations(db, overdueMs, batch);
-      return deliveries.each(rows.map(({ escalation_id }) => ({ escalation_id })));
-    },
-    settled: deliveries.settled,
-  };
-}
-
-interface RestartLaddersDependencies {
-  readonly db: Db;
-  readonly workflows: Pick<RunWorkflows, 'listRunningLadders' | 'isForgotten'>;
-  readonly delivery: Pick<EscalationDelivery, 'startSoon'>;
-  readonly logger: Logger;
-}
-
-/** @returns how many it starts again */
-export function createRestartForgottenLadders({
-  db,
-  workflows,
-  delivery,
-  logger,
-}: RestartLaddersDependencies) {
-  return createRestartForgotten<{ readonly escalation_id: string }>(db, logger, {
+  },
+  forgotten: {
     what: 'a ladder by itself',
     idOf: ({ escalation_id }) => escalation_id,
+    itemOf: (escalation_id) => ({ escalation_id }),
     list: listDeliveredLadders,
-    listRunning: workflows.listRunningLadders,
-    isForgotten: workflows.isForgotten,
+    listRunning: ({ temporal }) => temporal.workflows.listRunningLadders(),
+    isForgotten: ({ temporal }, ladder) => temporal.workflows.isForgotten(ladder),
     forgetStart: forgetLadderStart,
-    startSoon: delivery.startSoon,
-  });
-}
+  },
+};

@@ -1,21 +1,24 @@
 /** Temporal is a port here that is away when a test says so; everything else is real. */
 
-import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { RunWorkflows } from '../../../../src/clients/temporal/run-workflows.ts';
 import { newLadder } from '../../../../src/core/ladder/ladder.ts';
 import { startLadder } from '../../../../src/core/ladder/machine.ts';
 import type { EscalateInput } from '../../../../src/core/workflow-payloads.ts';
 import { connectDatabase, type Db } from '../../../../src/db/connect.ts';
 import { insertEscalation } from '../../../../src/db/escalation/escalation.ts';
 import {
-  createEscalationDelivery,
-  createRestartForgottenLadders,
-} from '../../../../src/services/escalation/ladder/delivery.ts';
+  deliverDue,
+  deliverSoon,
+  restartForgotten,
+  settleDeliveries,
+} from '../../../../src/services/delivery/deliveries.ts';
+import { ladderStarts } from '../../../../src/services/escalation/ladder/delivery.ts';
 import { storeLadder } from '../../../../src/services/escalation/ladder/stored-ladder.ts';
 import { newId } from '../../../../src/services/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
+import { aDeliveryCtx } from '../../../support/delivery.ts';
 import { aProject, aRun } from '../../../support/factories.ts';
-import { fakeWorkflows } from '../../../support/run-workflows.ts';
 
 let database: TestDatabase;
 let db: Db;
@@ -73,18 +76,20 @@ it('starts a ladder by itself again that Temporal has forgotten; not one that ru
     .where({ escalation_id: forgotten })
     .update({ state: 'in_review', review_id: review.review_id });
   const started: string[] = [];
-  const restart = createRestartForgottenLadders({
-    db,
-    workflows: fakeWorkflows({
+  const ctx = aDeliveryCtx(db, {
+    workflows: {
+      startEscalation: async (_, { escalation_id }) => {
+        started.push(escalation_id);
+        throw new Error('Temporal is away');
+      },
       listRunningLadders: async function* () {
         yield running;
       },
       isForgotten: async (work) => 'escalation_id' in work && work.escalation_id !== ended,
-    }),
-    delivery: { startSoon: (id) => void started.push(id) },
-    logger: pino({ level: 'silent' }),
+    },
   });
-  expect(await restart()).toBe(1);
+  expect(await restartForgotten(ctx, ladderStarts)).toBe(1);
+  await settleDeliveries(ctx);
   expect(started).toEqual([forgotten]);
   const isDelivered = async (id: string) =>
     (await db('escalation').where({ escalation_id: id }).first('start_delivered_at')).start_delivered_at !==
@@ -94,35 +99,33 @@ it('starts a ladder by itself again that Temporal has forgotten; not one that ru
   expect(await db('review').where({ review_id: review.review_id }).first('delivered_at')).toEqual({
     delivered_at: null,
   });
-  expect(await restart()).toBe(0);
+  expect(await restartForgotten(ctx, ladderStarts)).toBe(0);
   await db('escalation').update({ start_delivered_at: new Date() });
 });
 
 it('starts a ladder by itself once, also when Temporal was away, and leaves those of steps to their runs', async () => {
   const started: [string, EscalateInput][] = [];
   let isUnavailable = true;
-  const delivery = createEscalationDelivery({
-    db,
-    logger: pino({ level: 'silent' }),
-    heartbeatTimeoutMs: 30_000,
-    engineVersion: 7,
-    publicUrl: () => 'http://c.test',
-    workflows: {
-      startEscalation: async ({ project_id, job_type }, input) => {
-        if (isUnavailable) throw new Error('connection refused');
-        started.push([`${project_id} ${job_type}`, input]);
-      },
+  const workflows: Partial<RunWorkflows> = {
+    startEscalation: async ({ project_id, job_type }, input) => {
+      if (isUnavailable) throw new Error('connection refused');
+      started.push([`${project_id} ${job_type}`, input]);
     },
-  });
+  };
+  const ctx = {
+    ...aDeliveryCtx(db, { workflows }),
+    config: { HEARTBEAT_TIMEOUT_MS: 30_000, ENGINE_VERSION: 7, HISTORY_EVENTS: 4_096 },
+    publicUrl: () => 'http://c.test',
+  };
+  const deliverOverdue = async () => (await deliverDue(ctx, ladderStarts)).delivered;
   const { id, projectId } = await anEscalation();
   await anEscalation((await aRun(db)).run_id);
-  delivery.startSoon(id);
-  await delivery.settled();
+  await deliverSoon(ctx, ladderStarts, { escalation_id: id });
   isUnavailable = false;
-  expect(await delivery.deliverOverdue()).toBe(0);
+  expect(await deliverOverdue()).toBe(0);
   await db.raw(`update escalation set created_at = created_at - interval '4 seconds'`);
-  expect(await delivery.deliverOverdue()).toBe(1);
-  expect(await delivery.deliverOverdue()).toBe(0);
+  expect(await deliverOverdue()).toBe(1);
+  expect(await deliverOverdue()).toBe(0);
   expect(started).toEqual([
     [
       `${projectId} summary`,

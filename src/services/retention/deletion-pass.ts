@@ -1,0 +1,149 @@
+/**
+ * One pass of deleting, of what is too old or of what is a project's, and what it has counted so far. Its batches are
+ * committed each.
+ *
+ * What is about to be deleted, as files of JSON lines in a folder: `{"table": …, "row": …}`. A file is whole and
+ * on the disk before its rows go; of rows that stayed, because the process died in between or something was in
+ * their way, another file tells again.
+ */
+
+import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Db } from '../../db/connect.ts';
+import {
+  type BatchMode,
+  type DeletedBatch,
+  type DeletedTable,
+  deleteOfProject,
+  deleteOld,
+} from '../../db/deletion/deleted-tables.ts';
+import { type OpenErasure, saveProgress } from '../../db/deletion/erasure.ts';
+import { boundsOfIds } from '../ids.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
+
+/** Rows that went, or would go, by table; and files. */
+export type DeletedCounts = Record<string, number>;
+
+export interface DeletionPass {
+  readonly db: Db;
+  readonly exportTo: PurgeExport | null;
+  /** Nothing is deleted, only counted. */
+  readonly isTrial: boolean;
+  /** Of each kind of work; what is left is for the next pass. */
+  readonly mostBatches: number;
+  /** The process ends. */
+  readonly isStopping: () => boolean;
+  /** It is another pass's turn, or the process ends. */
+  readonly isOver: () => boolean;
+  readonly counts: DeletedCounts;
+  /** Whose project's rows go; null: those that are old. */
+  erasure: OpenErasure | null;
+}
+
+/** Deletes what is old. */
+export interface PurgePass extends DeletionPass {
+  readonly media: Pick<MediaLibrary, 'deleteJob'>;
+  readonly erasure: null;
+}
+
+/** Adds to what has gone, and keeps how far an erasure is. @param db where it went */
+export async function count(
+  { counts, erasure, db: own }: Pick<DeletionPass, 'counts' | 'erasure' | 'db'>,
+  added: Readonly<Record<string, number>>,
+  db: Db = own,
+): Promise<void> {
+  for (const [table, rows] of Object.entries(added))
+    if (rows > 0 || erasure === null) counts[table] = (counts[table] ?? 0) + rows;
+  if (erasure !== null) await saveProgress(db, { ...erasure, deleted: counts });
+}
+
+export interface PurgeExport {
+  /** Resolves when the lines are on the disk, in a file of their own. None: no file. */
+  write(lines: AsyncIterable<string> | Iterable<string>): Promise<void>;
+}
+
+/** @param now names the files, so that they stand in order */
+export async function createPurgeExport(folder: string, now = () => new Date()): Promise<PurgeExport> {
+  await mkdir(folder, { recursive: true });
+  let count = 0;
+  return {
+    write: async (lines) => {
+      const name = `purge-${now().toISOString().replaceAll(':', '-')}-${process.pid}-${count++}.ndjson`;
+      let file: FileHandle | undefined;
+      try {
+        for await (const line of lines) {
+          file ??= await open(join(folder, name), 'wx', 0o600);
+          await file.appendFile(`${line}\n`);
+        }
+        await file?.sync();
+      } finally {
+        await file?.close();
+      }
+    },
+  };
+}
+
+/** Deletes rows by a statement that tells them, and commits it when they are on the disk (P4). */
+function deleteTold(
+  { db, exportTo, isTrial }: DeletionPass,
+  work: (trx: Db, mode: BatchMode) => Promise<DeletedBatch>,
+): Promise<DeletedBatch> {
+  if (exportTo === null || isTrial) return work(db, { isTrial, isTold: false });
+  return db.transaction(async (trx) => {
+    const batch = await work(trx, { isTrial, isTold: true });
+    await exportTo.write(batch.lines);
+    return batch;
+  });
+}
+
+const rowsAtOnce = 1_000;
+
+interface BatchOrder extends BatchMode {
+  /** Where the batch before this one has come to. */
+  readonly after: string;
+  readonly limit: number;
+}
+
+/** Batch after batch, until no row is left or the pass is over. */
+export async function deleteInBatches(
+  pass: DeletionPass,
+  work: (trx: Db, order: BatchOrder) => Promise<DeletedBatch>,
+): Promise<void> {
+  let after: string | null = '';
+  for (let batch = 0; batch < pass.mostBatches && after !== null && !pass.isOver(); batch++) {
+    const from: string = after;
+    const { counts, place } = await deleteTold(pass, (trx, mode) =>
+      work(trx, { ...mode, after: from, limit: rowsAtOnce }),
+    );
+    await count(pass, counts);
+    after = place;
+  }
+}
+
+/** Rows that were over before a moment, or all of a project. */
+type DeletedRows = { readonly endedBefore: Date } | { readonly projectId: string };
+
+/** Deletes them from a table, as far as they go by themselves there. */
+export async function emptyTable(pass: DeletionPass, row: DeletedTable, rows: DeletedRows): Promise<void> {
+  const { old, ofProject } = row;
+  if ('projectId' in rows) {
+    if (ofProject === undefined) return;
+    const { projectId } = rows;
+    await deleteInBatches(pass, (db, { limit }) => deleteOfProject(db, row, { projectId, limit }));
+  } else if (old !== undefined) {
+    const { endedBefore } = rows;
+    const upTo = boundsOfIds(old.kind, endedBefore, endedBefore)[1];
+    await deleteInBatches(pass, (db, order) => deleteOld(db, row, { ...order, endedBefore, upTo }));
+  }
+}
+
+/** Does one thing after the other, each whatever became of those before it. @throws the first fault, after the last one */
+export async function takeTurns(works: readonly (() => Promise<void>)[]): Promise<void> {
+  const faults: unknown[] = [];
+  for (const work of works) {
+    await work().catch((fault: unknown) => {
+      faults.push(fault);
+    });
+  }
+  if (faults.length > 0) throw faults[0];
+}

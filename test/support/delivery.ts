@@ -1,0 +1,83 @@
+/** What deliveries need, with a Temporal that knows nothing unless a test says so. */
+import { pino } from 'pino';
+import type { RunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
+import type { TemporalSchedules } from '../../src/clients/temporal/schedules.ts';
+import type { Db } from '../../src/db/connect.ts';
+import type { DeliveryCtx } from '../../src/services/delivery/deliveries.ts';
+import { newId } from '../../src/services/ids.ts';
+import { createStartMarks } from '../../src/services/runs/delivery.ts';
+import { aProject, aRun } from './factories.ts';
+import { fakeWorkflows } from './run-workflows.ts';
+
+interface KnownTemporal {
+  readonly workflows?: Partial<RunWorkflows>;
+  readonly schedules?: Partial<TemporalSchedules>;
+  /** The id of the key by which schedules are encrypted; default: by none. */
+  readonly payloadKey?: string;
+}
+
+export function aDeliveryCtx(
+  db: Db,
+  { workflows = {}, schedules = {}, payloadKey = '' }: KnownTemporal = {},
+  engineVersion = 3,
+): DeliveryCtx {
+  return {
+    db,
+    logger: pino({ level: 'silent' }),
+    config: { HEARTBEAT_TIMEOUT_MS: 1_000, ENGINE_VERSION: engineVersion, HISTORY_EVENTS: 4_096 },
+    temporal: {
+      workflows: fakeWorkflows(workflows),
+      schedules: {
+        put: async () => undefined,
+        remove: async () => undefined,
+        trigger: async () => 'gone',
+        list: async function* () {},
+        nextTimes: async () => [],
+        ...schedules,
+      },
+      payloadKey,
+    },
+    outbox: new Map(),
+    markStart: createStartMarks(db),
+    publicUrl: () => 'http://capstan.test',
+    consoleUrl: () => 'http://capstan.test/ui/',
+  };
+}
+
+/** Temporal has forgotten everything, and takes nothing: what is delivered again stays to be delivered. */
+export const forgetful: KnownTemporal = {
+  workflows: { isForgotten: async () => true, start: away, startEscalation: async () => away() },
+  schedules: { nextTimes: async () => null, put: away },
+};
+
+async function away(): Promise<never> {
+  throw new Error('Temporal is away');
+}
+
+function hourAgo(): Date {
+  return new Date(Date.now() - 3_600_000);
+}
+
+/** Runs, ladders by themselves and schedules that Temporal took an hour ago. */
+export async function someDelivered(
+  db: Db,
+  count: Readonly<Record<'runs' | 'ladders' | 'schedules', number>>,
+) {
+  const { project_id } = await aProject(db);
+  for (let n = 0; n < count.runs; n++) {
+    const { run_id } = await aRun(db, { project_id });
+    await db('run').where({ run_id }).update({ start_delivered_at: hourAgo() });
+  }
+  for (let n = 0; n < count.ladders; n++) {
+    const empty = { ladder: '{}', model_spec: '{}', job_type: 'summary', prompt: 'p', escalation_level: 2 };
+    const escalation_id = newId('escalation');
+    await db('escalation').insert({ ...empty, escalation_id, project_id, start_delivered_at: hourAgo() });
+  }
+  for (let n = 0; n < count.schedules; n++) {
+    const schedule_id = newId('schedule');
+    const names = { schedule_id, project_id, workflow_id: `p/${schedule_id}`, created_by: 'key_1' };
+    const body = JSON.stringify({ name: schedule_id, pipeline: 'p', cron: '@daily' });
+    const told = { version: 1, delivered_version: 1, updated_at: hourAgo() };
+    await db('schedule').insert({ ...names, ...told, name: schedule_id, body });
+  }
+}
