@@ -141,6 +141,13 @@ function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vet
   };
 }
 
+async function closeRouting(parts: ReturnType<typeof createRouting>): Promise<void> {
+  const { attemptWriter, breakers, client, fleet, leases, speed } = parts;
+  await fleet.stop();
+  leases.stop();
+  await Promise.all([attemptWriter.settled(), speed.stop(), breakers.settled(), client.close()]);
+}
+
 export type Foundation = Awaited<ReturnType<typeof createFoundation>>;
 
 /** Makes the context that server and worker have in common. */
@@ -153,17 +160,15 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
   const registering = createRegistering(base);
   const own = { ...base, ...registering.parts, ownMedia: createOwnMedia(db) };
   const routing = createRouting(own);
-  const { attemptWriter, breakers, client, fleet, leases, speed } = routing;
+  const { attemptWriter, fleet } = routing;
   const { library: media, direct: directMedia } = await createMedia(config, db);
-  const contexts = createRunContexts(db);
-  const results = createStepResults(db);
   const parts: RoutingCtx = {
     ...own,
     ...routing,
     specs: createPresentSpecs({ db, fleet, validator: routing.validator }),
     skillMatcher: createSkillMatcher({ db }),
-    contexts,
-    results,
+    contexts: createRunContexts(db),
+    results: createStepResults(db),
     definitions: createKnownDefinitions(own),
     checked: createCheckedDefinitions(),
     media,
@@ -178,9 +183,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
     finish: attemptWriter.finish,
     close: async (): Promise<void> => {
       await calls.close();
-      await fleet.stop();
-      leases.stop();
-      await Promise.all([attemptWriter.settled(), speed.stop(), breakers.settled(), client.close()]);
+      await closeRouting(routing);
       await registering.close();
       await db.destroy();
     },

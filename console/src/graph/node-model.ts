@@ -1,7 +1,7 @@
 /** What a node of a graph says: of a run, of a plan, or of a definition alone. */
 
 import type { Awaiting, RunStep } from '../../../src/contracts/run.ts';
-import { type Condition, conditionOfStep } from '../../../src/core/run/condition.ts';
+import { conditionOfStep, type RunCondition } from '../../../src/core/run/condition.ts';
 import { formatAmount } from '../shared/money.ts';
 import { conditionLooks, type ShownState, type StateLook, stateLooks } from '../shared/state.ts';
 import { formatDuration } from '../shared/time.ts';
@@ -14,7 +14,7 @@ export interface NodeFacts {
   /** Null where nothing runs. */
   readonly state: ShownState | null;
   /** What the step of a run is, which its state alone does not say. */
-  readonly condition?: Condition;
+  readonly condition?: RunCondition;
   /** Beside the state: what it waits for, how many items. */
   readonly note: string;
   readonly time: string;
@@ -69,6 +69,6 @@ export function nodeOfStep(step: RunStep, now: number, awaiting: readonly Awaiti
 }
 
 /** The title is the node's word already; an error is too long for a node. */
-function noteOf({ kind, detail }: Condition): string {
+function noteOf({ kind, detail }: RunCondition): string {
   return kind === 'failed' || kind === 'retrying' ? '' : detail;
 }

@@ -19,7 +19,7 @@ const reloadedAt = 'capstan.reloaded';
 const loopMs = 30_000;
 
 /** After an update the files of the page have other names: the page as it is now knows them. */
-export function reloadOnce(now = Date.now()): boolean {
+function reloadOnce(now = Date.now()): boolean {
   const last = Number(sessionStorage.getItem(reloadedAt) ?? 0);
   if (now - last < loopMs) return false;
   sessionStorage.setItem(reloadedAt, String(now));

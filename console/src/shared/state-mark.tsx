@@ -1,5 +1,5 @@
 import type { ReactElement } from 'react';
-import type { Condition } from '../../../src/core/run/condition.ts';
+import type { RunCondition } from '../../../src/core/run/condition.ts';
 import { Icon } from './icon.tsx';
 import { conditionLooks, lookOf, type StateLook, toneSoft, toneText } from './state.ts';
 
@@ -31,7 +31,7 @@ export function StateMark({ state, isFilled = false }: StateMarkProps): ReactEle
 }
 
 export interface ConditionMarkProps {
-  readonly condition: Pick<Condition, 'kind' | 'title'>;
+  readonly condition: Pick<RunCondition, 'kind' | 'title'>;
   readonly isFilled?: boolean;
 }
 

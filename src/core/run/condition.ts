@@ -27,7 +27,7 @@ export const conditionKinds = [
 ] as const;
 export type ConditionKind = (typeof conditionKinds)[number];
 
-export interface Condition {
+export interface RunCondition {
   readonly kind: ConditionKind;
   /** What holds, in a few words: `Waiting for budget`. */
   readonly title: string;
@@ -54,22 +54,22 @@ const titles: Readonly<Record<ConditionKind, string>> = {
   running: 'Running',
 };
 
-function condition(kind: ConditionKind, detail = '', steps: readonly string[] = []): Condition {
+function condition(kind: ConditionKind, detail = '', steps: readonly string[] = []): RunCondition {
   return { kind, title: titles[kind], detail, steps };
 }
 
-type Counts = Readonly<Record<string, number>>;
+type StateCounts = Readonly<Record<string, number>>;
 
 const failedStates = ['failed', 'unknown'] as const;
 /** A step or item in one of these makes progress by itself. */
 const activeStates = ['ready', 'running', 'retrying'] as const;
 const blockedStates = ['waiting', 'in_review'] as const;
 
-function sumOf(counts: Counts, states: readonly StepState[]): number {
+function sumOf(counts: StateCounts, states: readonly StepState[]): number {
   return states.reduce((sum, state) => sum + (counts[state] ?? 0), 0);
 }
 
-function totalOf(counts: Counts): number {
+function totalOf(counts: StateCounts): number {
   return Object.values(counts).reduce((sum, count) => sum + count, 0);
 }
 
@@ -113,12 +113,12 @@ function blockedItems({ id, items }: ConditionStep): string {
   return `${sumOf(items, blockedStates)} of ${plural(totalOf(items), 'item')} of ${id}`;
 }
 
-function failedItems(items: Counts): string {
+function failedItems(items: StateCounts): string {
   return `${sumOf(items, failedStates)} of ${plural(totalOf(items), 'item')} failed`;
 }
 
 /** @param ofRun what the run says that its steps wait for: the only place where it stands for items */
-export function conditionOfStep(step: ConditionStep, ofRun: readonly Awaiting[] = []): Condition {
+export function conditionOfStep(step: ConditionStep, ofRun: readonly Awaiting[] = []): RunCondition {
   const { id, state, items, error } = step;
   if (state === 'failed' || state === 'unknown')
     return condition('failed', firstLine(error?.message ?? ''), [id]);
@@ -137,7 +137,7 @@ type ConditionRun = Pick<RunSummary, 'state' | 'error' | 'awaiting' | 'follows'>
   Partial<Pick<RunSummary, 'step_counts'>> & { readonly steps?: readonly ConditionStep[] };
 
 /** @param run as the list of runs or its own page has it; only the page names steps */
-export function conditionOfRun(run: ConditionRun): Condition {
+export function conditionOfRun(run: ConditionRun): RunCondition {
   switch (run.state) {
     case 'failed':
       return failedRun(run);
@@ -155,21 +155,21 @@ export function conditionOfRun(run: ConditionRun): Condition {
   }
 }
 
-function failedRun({ error, steps = [] }: ConditionRun): Condition {
+function failedRun({ error, steps = [] }: ConditionRun): RunCondition {
   const failed = steps.filter(({ state }) => state === 'failed' || state === 'unknown').map(({ id }) => id);
   const where = failed.length === 0 ? '' : `at ${namesOf(failed)}`;
   const why = firstLine(error?.message ?? '');
   return condition('failed', [where, why].filter((part) => part !== '').join(': '), failed);
 }
 
-function countsOf({ step_counts, steps = [] }: ConditionRun): Counts {
+function countsOf({ step_counts, steps = [] }: ConditionRun): StateCounts {
   if (step_counts !== undefined) return step_counts;
   const counts: Record<string, number> = {};
   for (const { state } of steps) counts[state] = (counts[state] ?? 0) + 1;
   return counts;
 }
 
-function succeededRun(run: ConditionRun): Condition {
+function succeededRun(run: ConditionRun): RunCondition {
   const { steps = [] } = run;
   const optional = sumOf(countsOf(run), failedStates);
   const partly = steps.filter((step) => conditionOfStep(step).kind === 'partly');
@@ -186,13 +186,13 @@ function succeededRun(run: ConditionRun): Condition {
   );
 }
 
-function cancellingRun(run: ConditionRun): Condition {
+function cancellingRun(run: ConditionRun): RunCondition {
   const active = sumOf(countsOf(run), ['running', 'retrying']);
   return condition('cancelling', active === 0 ? '' : `waiting for ${plural(active, 'running step')}`);
 }
 
 /** Of a run that has not ended: what it waits for, or what it does. */
-function activeRun(run: ConditionRun): Condition {
+function activeRun(run: ConditionRun): RunCondition {
   const { state, awaiting = [], follows, steps = [] } = run;
   const waits = steps.flatMap((step) => waitOf(step, awaiting) ?? []);
   const wait = mostUrgent([...awaiting, ...waits]);
@@ -209,7 +209,7 @@ function activeRun(run: ConditionRun): Condition {
   return runningRun(run, counts);
 }
 
-function waitingRun(run: ConditionRun, wait: Awaiting): Condition {
+function waitingRun(run: ConditionRun, wait: Awaiting): RunCondition {
   const { awaiting = [], steps = [] } = run;
   const blocked = steps.filter((step) => waitOf(step, awaiting) === wait);
   const ids = blocked.map(({ id }) => id);
@@ -217,12 +217,12 @@ function waitingRun(run: ConditionRun, wait: Awaiting): Condition {
   return condition(wait, blocked.length === 1 && only !== undefined ? blockedItems(only) : namesOf(ids), ids);
 }
 
-function pausedRun(run: ConditionRun): Condition {
+function pausedRun(run: ConditionRun): RunCondition {
   const active = sumOf(countsOf(run), ['running', 'retrying']);
   return condition('paused', active === 0 ? '' : `${plural(active, 'running step')} will finish`);
 }
 
-function runningRun({ steps = [] }: ConditionRun, counts: Counts): Condition {
+function runningRun({ steps = [] }: ConditionRun, counts: StateCounts): RunCondition {
   const active = steps.filter(({ state }) => state === 'running').map(({ id }) => id);
   const { ended, all } = countEnded(counts);
   const done = all === 0 ? '' : `${ended} of ${plural(all, 'step')} done`;
@@ -231,6 +231,6 @@ function runningRun({ steps = [] }: ConditionRun, counts: Counts): Condition {
 }
 
 /** `Waiting for budget: 4 of 6 items of chapter` */
-export function toSentence({ title, detail }: Pick<Condition, 'title' | 'detail'>): string {
+export function toSentence({ title, detail }: Pick<RunCondition, 'title' | 'detail'>): string {
   return detail === '' ? title : `${title}: ${detail}`;
 }

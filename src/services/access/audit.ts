@@ -20,12 +20,11 @@ function toEntry({ entry, at, actor, action, subject, data }: AuditRow): AuditEn
 /** Entries of one statement of an export. */
 const exportPage = 1_000;
 
-type HistoryCtx = Pick<ServerCtx, 'historyDb'>;
 type Range = Pick<AuditQuery, 'subject' | 'from' | 'to'>;
 
 /** Lists all of the range as lines of JSON, oldest first; a page at a time is in memory. */
 export async function* exportAudit(
-  { historyDb }: HistoryCtx,
+  { historyDb }: Pick<ServerCtx, 'historyDb'>,
   caller: Caller,
   { subject, from, to }: Range,
 ): AsyncGenerator<string, void, undefined> {
@@ -51,7 +50,7 @@ export function logAudits(db: Db, logger: Logger): void {
  * @throws AppError `request_invalid` for a cursor that is none
  */
 export async function listAuditOf(
-  { historyDb }: HistoryCtx,
+  { historyDb }: Pick<ServerCtx, 'historyDb'>,
   caller: Caller,
   { cursor, limit, ...range }: AuditQuery,
 ) {

@@ -34,9 +34,3 @@ export function createProbing(probe: CapabilityProbe): Probing {
     },
   };
 }
-
-/** What routed calls ask of and tell about an instance. */
-export interface InstanceReports {
-  vet(instanceId: string): Promise<VetVerdict>;
-  reportRefused(instanceId: string): Promise<void>;
-}

@@ -2,9 +2,9 @@
 import { describe, expect, it, test } from 'vitest';
 import type { Awaiting, RunState, RunStep } from '../../../src/contracts/run.ts';
 import {
-  type Condition,
   conditionOfRun,
   conditionOfStep,
+  type RunCondition,
   toSentence,
 } from '../../../src/core/run/condition.ts';
 
@@ -146,7 +146,7 @@ describe('a run that has not ended', () => {
   it('names another run that works on the same failure', () => {
     const follows = { escalation_id: 'esc_1', run_id: 'run_2' };
     const found = conditionOfRun({ state: 'running', follows });
-    expect(found).toEqual<Condition>({
+    expect(found).toEqual<RunCondition>({
       kind: 'run',
       title: 'Waiting for another run',
       detail: 'it works on the same failure',

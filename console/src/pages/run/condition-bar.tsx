@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { lazy, type ReactElement, Suspense, useState } from 'react';
 import type { Run } from '../../../../src/contracts/run.ts';
-import type { Condition } from '../../../../src/core/run/condition.ts';
+import type { RunCondition } from '../../../../src/core/run/condition.ts';
 import { controlRun } from '../../api/runs.ts';
 import { Icon } from '../../shared/icon.tsx';
 import { Button, buttonClass } from '../../shared/parts.tsx';
@@ -19,7 +19,7 @@ const RaiseDialog = lazy(() =>
 
 export interface ConditionBarProps {
   readonly run: Run;
-  readonly condition: Condition;
+  readonly condition: RunCondition;
   /** The page shows a moment that is over: nothing can be done about it. */
   readonly isPast: boolean;
 }

@@ -1,6 +1,6 @@
 /** What the head of a run shows: what can be done about its condition, its money, what may be asked of it. */
 import type { Run, RunStep } from '../../../../src/contracts/run.ts';
-import type { Condition, ConditionKind } from '../../../../src/core/run/condition.ts';
+import type { ConditionKind, RunCondition } from '../../../../src/core/run/condition.ts';
 
 /** What a person can do about it, by the condition: the button beside it. */
 export type NextStep =
@@ -39,7 +39,7 @@ const nextSteps: Partial<Record<ConditionKind, Find>> = {
   },
 };
 
-export function nextStepsOf(run: Run, { kind, steps: ids }: Condition): readonly NextStep[] {
+export function nextStepsOf(run: Run, { kind, steps: ids }: RunCondition): readonly NextStep[] {
   const steps = run.steps.filter(({ id }) => ids.includes(id));
   return (nextSteps[kind]?.(run, steps) ?? []).filter((step) => step !== null);
 }

@@ -5,7 +5,7 @@ import type { Skill } from '../../../../src/contracts/skill.ts';
 import { patchSkill, retireSkill, skillQuery, skillUsesQuery, skillWorthQuery } from '../../api/skills.ts';
 import { ValueDiff } from '../../diff/value-diff.tsx';
 import { Ago } from '../../shared/ago.tsx';
-import { ConfirmButton } from '../../shared/confirm-button.tsx';
+import { ConfirmButton, type ConfirmQuestion } from '../../shared/confirm-button.tsx';
 import { formatUsd } from '../../shared/money.ts';
 import { areaClass, Button, Facts, linkClass, PageHead, Panel } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
@@ -19,6 +19,15 @@ export function SkillPage(): ReactElement {
   const query = useQuery(skillQuery(skillId));
   return <QueryView query={query}>{(skill) => <SkillOpen skill={skill} />}</QueryView>;
 }
+
+const retireQuestion: ConfirmQuestion = {
+  title: 'Retire this skill?',
+  about: (
+    <p>No step uses it any more. The next failure like it is asked about again, which may cost money.</p>
+  ),
+  confirm: 'Retire the skill',
+  keep: 'Keep the skill',
+};
 
 function SkillOpen({ skill }: { readonly skill: Skill }): ReactElement {
   const queries = useQueryClient();
@@ -41,17 +50,7 @@ function SkillOpen({ skill }: { readonly skill: Skill }): ReactElement {
             {skill.state === 'active' ? (
               <ConfirmButton
                 disabled={retire.isPending}
-                question={{
-                  title: 'Retire this skill?',
-                  about: (
-                    <p>
-                      No step uses it any more. The next failure like it is asked about again, which may cost
-                      money.
-                    </p>
-                  ),
-                  confirm: 'Retire the skill',
-                  keep: 'Keep the skill',
-                }}
+                question={retireQuestion}
                 onConfirm={() => retire.mutate()}
               >
                 Retire …
