@@ -15,16 +15,34 @@ const answerTo = (input) => {
   return { ok: true, output: input, routing };
 };
 
-const ctx = {
+/** What checkouts before the context of a process ask. */
+const services = {
   access: { identify: async () => holder },
   calls: { exec: async ({ request }) => ({ answer: answerTo(request.input) }) },
 };
 
+const callCapability = async ({ input }) => {
+  const { output, routing: decision } = answerTo(input);
+  return { kind: 'succeeded', output, attempt: { number: 1, cost_usd: 0, duration_ms: 1, decision } };
+};
+
 const listenerOf = async (folder) => {
-  const { createApp } = await import(pathToFileURL(resolve(join(folder, 'dist/src/api/app.js'))).href);
+  const load = (file) => import(pathToFileURL(resolve(join(folder, 'dist/src', file))).href);
+  const { createApp } = await load('api/app.js');
+  const { noTelemetry: telemetry } = await load('core/telemetry/telemetry.js');
   const sizes = { BODY_LIMIT_BYTES: 1e6, DEFINITION_LIMIT_BYTES: 1e6, MEDIA_LIMIT_BYTES: 1e6 };
   const config = { ...sizes, RATE_LIMITS: 'off' };
-  return createApp({ ctx, config, logger: pino({ level: 'warn' }) }).handle;
+  const logger = pino({ level: 'warn' });
+  const ctx = {
+    config,
+    logger,
+    telemetry,
+    verifiedKeys: { get: () => holder },
+    fleet: { of: () => ({ instances: [{}], priorMs: 1 }) },
+    openCalls: { run: (signal, work) => work(signal) },
+    callCapability,
+  };
+  return createApp({ ctx, services, config, logger }).handle;
 };
 
 const bare = (request, response) => {

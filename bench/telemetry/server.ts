@@ -8,6 +8,8 @@ import { setImmediate } from 'node:timers/promises';
 import { pino } from 'pino';
 import { createApp } from '../../src/api/app.ts';
 import type { AttemptEnding } from '../../src/core/call/drive-call.ts';
+import type { CallEnd } from '../../src/core/call/types.ts';
+import { createOpenCalls } from '../../src/services/calls/open-calls.ts';
 import type { ServerCtx } from '../../src/services/context.ts';
 import {
   beginAttemptSpan,
@@ -39,14 +41,21 @@ function newClaim(): Claimed {
 }
 
 /** As many turns of the event loop as a real call has: claim, request, settle. */
-async function exec(input: unknown): Promise<object> {
+async function callCapability({ input }: CallRequest): Promise<CallEnd> {
   const claimed = newClaim();
   await observeClaim(observed, request, () => setImmediate(claimed));
   beginAttemptSpan(observed, request, claimed);
   await setImmediate();
   observeAttemptEnd(observed, { request, claimed }, ending);
   await setImmediate();
-  return { ok: true, output: input, routing };
+  const attempt = {
+    number: 1,
+    endpoint: 'http://127.0.0.1:8100',
+    cost_usd: 0,
+    duration_ms: 12,
+    decision: routing,
+  };
+  return { kind: 'succeeded', output: input, attempt } as unknown as CallEnd;
 }
 
 const sizes = { BODY_LIMIT_BYTES: 1e6, DEFINITION_LIMIT_BYTES: 1e6, MEDIA_LIMIT_BYTES: 1e6 };
@@ -55,11 +64,9 @@ const ctx = {
   logger: pino({ level: 'warn', mixin: telemetry.logFields }),
   telemetry,
   verifiedKeys: { get: () => holder },
-  calls: {
-    exec: async ({ request: asked }: { request: { input: unknown } }) => ({
-      answer: await exec(asked.input),
-    }),
-  },
+  fleet: { of: () => ({ instances: [newClaim().instance], priorMs: 1 }) },
+  openCalls: createOpenCalls(),
+  callCapability,
 } as unknown as ServerCtx;
 await telemetry.listen({ info: () => undefined, warn: () => undefined });
 const server = createServer(createApp({ ctx }).handle);

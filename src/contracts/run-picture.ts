@@ -20,7 +20,8 @@ export const timelinePage = 10_000;
 
 /**
  * `level`: of a model that was asked for a step; null: a call of the step itself. `ready_at`: since when nothing but an
- * instance was missing. `expected_ms`, `expected_usd`: what the router thought when it chose.
+ * instance was missing. `expected_ms`, `expected_usd`: what the router thought when it chose. `error`: the code with
+ * which the call failed; null while it is open and when it succeeded.
  */
 export const TimelineColumn = z
   .enum([
@@ -41,6 +42,7 @@ export const TimelineColumn = z
     'reserved_usd',
     'cost_usd',
     'certainty',
+    'error',
   ])
   .meta({ id: 'TimelineColumn' });
 export type TimelineColumn = z.infer<typeof TimelineColumn>;

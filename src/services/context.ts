@@ -96,7 +96,7 @@ export interface Ctx {
   readonly ownMedia: OwnMedia;
 }
 
-/** The last fields are services that are no functions of the context yet. */
+/** What only the worker has. */
 export interface WorkerCtx extends Ctx {
   /** Steps whose calls this process makes. */
   readonly inFlightSteps: InFlightSteps<StepEnd>;

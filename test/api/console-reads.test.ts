@@ -101,10 +101,24 @@ describe('a run', () => {
       reserved_usd: 0.5,
       cost_usd: 0.4,
       certainty: 'exact',
+      error: null,
     });
     expect(rows[1]).toMatchObject({ step_id: 'b', ready_at: expect.any(String) });
     expect(timeline.next_cursor).toBe(null);
     expect((await get(`/v1/runs/${run.run_id}/timeline`, foreign))[0]).toBe(404);
+  });
+
+  test('shows with which code a call failed, although it was answered and charged', async () => {
+    const run = await ownRun();
+    const { claim } = await call(run);
+    const error = { code: 'output_invalid', message: 'it lacks "clip"' };
+    await api
+      .db('attempt')
+      .where({ attempt_id: claim.attempt_id })
+      .update({ error: JSON.stringify(error) });
+    const [, { columns, rows }] = await get<RunTimeline>(`/v1/runs/${run.run_id}/timeline`);
+    const of = (column: string) => rows[0]?.[columns.indexOf(column as never)];
+    expect([of('state'), of('ambiguity'), of('error')]).toEqual(['settled', 'answered', 'output_invalid']);
   });
 
   test('shows the calls of models that were asked for its steps', async () => {

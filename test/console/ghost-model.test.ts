@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { toTimeBars } from '../../console/src/timeline/bars.ts';
+import { toneOfCall, toTimeBars } from '../../console/src/timeline/bars.ts';
 import { createOutlook, expectSteps, remainderOf } from '../../console/src/timeline/ghost-model.ts';
 import { describeGhost, describeRemainder } from '../../console/src/timeline/ghost-words.ts';
 import { toMoneyBars } from '../../console/src/timeline/money-bars.ts';
@@ -187,9 +187,15 @@ function call(step_id: string, rest: Partial<TimelineCall>): TimelineCall {
     reserved_usd: 0.01,
     cost_usd: 0.002,
     certainty: 'exact',
+    error: null,
     ...rest,
   };
 }
+
+test('a call that failed is red although it was answered and charged', () => {
+  expect(toneOfCall(call('a', { error: 'output_invalid' }))).toBe('failed');
+  expect(toneOfCall(call('a', {}))).toBe('done');
+});
 
 describe('the picture of a run that goes on', () => {
   const none: ReadonlySet<string> = new Set();

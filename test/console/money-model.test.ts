@@ -39,6 +39,7 @@ function toCall({ ready, waited, took, reserved, cost }: CallFacts): TimelineCal
     reserved_usd: fromNanoUsd(BigInt(reserved)),
     cost_usd: took === null ? 0 : fromNanoUsd(BigInt(cost)),
     certainty: null,
+    error: null,
   };
 }
 

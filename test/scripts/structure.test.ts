@@ -73,9 +73,9 @@ describe('layers', () => {
     ['a part of such a package', 'src/core/a.ts', "import fs from 'node:fs/promises';", 'node:'],
     [
       'values where types are allowed',
-      'src/db/a.ts',
-      "import { x } from '../contracts/x.ts';",
-      'src/contracts/x.ts',
+      'src/services/a.ts',
+      "import { x } from '../config.ts';",
+      'src/config.ts',
     ],
     ['a type of a forbidden layer', 'src/db/a.ts', "import type { X } from '../core/x.ts';", 'src/core/x.ts'],
     ['a type named in place', 'src/db/a.ts', "let x: import('../core/x.ts').X;", 'src/core/x.ts'],

@@ -24,8 +24,9 @@ const callTones: Readonly<Record<string, Tone>> = {
   released: 'failed',
 };
 
-export function toneOfCall({ state, level, attempt_id }: TimelineCall): Tone {
+export function toneOfCall({ state, level, attempt_id, error }: TimelineCall): Tone {
   if (attempt_id === null) return lookOf(state).tone;
+  if (error !== null) return 'failed';
   return callTones[state] ?? (level === null || level === 0 ? 'done' : 'person');
 }
 

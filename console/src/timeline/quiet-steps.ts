@@ -32,6 +32,7 @@ export function toQuietCall(step: RunStep): TimelineCall {
     reserved_usd: 0,
     cost_usd,
     certainty: null,
+    error: null,
   };
 }
 

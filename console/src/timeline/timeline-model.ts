@@ -21,6 +21,8 @@ export interface TimelineCall {
   readonly reserved_usd: number;
   readonly cost_usd: number;
   readonly certainty: string | null;
+  /** The code with which it failed. */
+  readonly error: string | null;
 }
 
 /** The table that the server sends, as objects. */

@@ -20,6 +20,8 @@ export interface TimelineRow {
   readonly state: AttemptState;
   readonly ambiguity: Ambiguity | null;
   readonly certainty: Attempt['certainty'];
+  /** The code with which it failed. */
+  readonly error: string | null;
   readonly started_at: Date;
   readonly finished_at: Date | null;
   /** When the call before with the same key ended. */
@@ -52,7 +54,7 @@ export async function listTimeline(
      )
      select p.attempt_id, coalesce(p.step_id, e.step_id) as step_id, coalesce(p.item, e.item) as item,
        case when p.is_model then 0 else substring(p.key from '[0-9]+$')::int end as revision,
-       p.capability, p.is_model, p.endpoint, p.state, p.ambiguity, p.certainty, p.started_at, p.finished_at,
+       p.capability, p.is_model, p.endpoint, p.state, p.ambiguity, p.certainty, p.error ->> 'code' as error, p.started_at, p.finished_at,
        p.former_ended_at, r.created_at as revised_at, p.reserved_nano, p.settled_nano, x.expected_ms, x.expected_usd
      from page p
      left join escalation e on p.is_model and e.escalation_id = split_part(p.key, '.', 1)

@@ -94,6 +94,7 @@ const readers: Readonly<
   reserved_usd: (row) => toUsd(row.reserved_nano),
   cost_usd: (row) => toUsd(row.settled_nano),
   certainty: (row) => row.certainty,
+  error: (row) => row.error,
 };
 
 /** @throws AppError `not_found`, `request_invalid` for a cursor that is none */
