@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { describeReset, sharesOf } from '../../console/src/budget/budget-model.ts';
 import { toLanes } from '../../console/src/decision/lanes-model.ts';
 import { diffLines, foldSame } from '../../console/src/diff/line-diff.ts';
 import { offerWords } from '../../console/src/editor/completion.ts';
@@ -11,12 +12,15 @@ import { compareSteps, whyNotTheSame } from '../../console/src/pages/compare/mod
 import { withFault } from '../../console/src/pages/edit/try-model.ts';
 import { nextVersion, versionOf, withVersion } from '../../console/src/pages/edit/version-model.ts';
 import { readCode, readNext } from '../../console/src/pages/login/model.ts';
+import { beginDraft, toDecision, whatIsMissing } from '../../console/src/pages/review/model.ts';
 import { changedPointers } from '../../console/src/pages/run/drawer/result-model.ts';
 import { nextStepsOf } from '../../console/src/pages/run/model.ts';
 import { followedBy, progressOf, toSpan } from '../../console/src/pages/runs/model.ts';
 import { formatAmount } from '../../console/src/shared/money.ts';
 import { formatAgo, formatDuration } from '../../console/src/shared/time.ts';
 import { createTimeScale } from '../../console/src/timeline/scale.ts';
+import type { Budget } from '../../src/contracts/money.ts';
+import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import { conditionOfRun } from '../../src/core/run/condition.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
@@ -261,6 +265,26 @@ test('a run that waits for another one leads there, or to its review', () => {
   expect(followedBy({ finished_at: null, follows: asked })).toMatchObject({ review: 'rev_1' });
   expect(followedBy({ finished_at: '2026-01-01T00:00:00Z', follows })).toBeNull();
   expect(followedBy({ finished_at: null })).toBeNull();
+});
+
+test('an answer starts from the defaults of its schema, never from the input of its step', () => {
+  const schema = { required: ['publish'], properties: { publish: {}, tone: { default: 'calm' } } };
+  const asked = { kind: 'step', actions: ['output', 'reject'], payload: { schema, input: { summary: 'x' } } };
+  const review = asked as unknown as Review;
+  const draft = beginDraft(review);
+  expect(draft.output).toEqual({ tone: 'calm' });
+  expect(whatIsMissing(draft, review)).toBe('Fill in publish.');
+  const written = { ...draft, output: { publish: true } };
+  expect(whatIsMissing(written, review)).toBeNull();
+  expect(toDecision(written, review)).toEqual({ action: 'output', output: { publish: true } });
+});
+
+test('a bar of a day without a limit is empty, and its end is in the zone that it names', () => {
+  const day = { daily_limit_usd: 0, spent_usd: 12, reserved_usd: 1 } as Budget;
+  expect(sharesOf(day)).toEqual({ spent: 0, reserved: 0 });
+  expect(sharesOf({ ...day, daily_limit_usd: 26 })).toEqual({ spent: 12 / 26, reserved: 1 / 26 });
+  const resets = { resets_at: '2026-03-02T23:00:00Z', timezone: 'Europe/Berlin' };
+  expect(describeReset(resets)).toBe('new day 00:00 (Europe/Berlin)');
 });
 
 describe('the condition of a run leads to what a person can do', () => {

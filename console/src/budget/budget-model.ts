@@ -3,23 +3,27 @@ import type { Budget } from '../../../src/contracts/money.ts';
 import { formatUsd } from '../shared/money.ts';
 
 export interface BudgetShares {
-  /** 0 to 1; without a limit, of what was spent and is held. */
+  /** 0 to 1; 0 without a limit, of which nothing can be a share. */
   readonly spent: number;
   readonly reserved: number;
 }
 
 export function sharesOf({ daily_limit_usd, spent_usd, reserved_usd }: Budget): BudgetShares {
-  const whole =
-    daily_limit_usd > 0 ? Math.max(daily_limit_usd, spent_usd + reserved_usd) : spent_usd + reserved_usd;
-  return whole === 0
-    ? { spent: 0, reserved: 0 }
-    : { spent: spent_usd / whole, reserved: reserved_usd / whole };
+  if (daily_limit_usd === 0) return { spent: 0, reserved: 0 };
+  const whole = Math.max(daily_limit_usd, spent_usd + reserved_usd);
+  return { spent: spent_usd / whole, reserved: reserved_usd / whole };
 }
 
 export function describeLeft({ daily_limit_usd, spent_usd, reserved_usd }: Budget): string {
   if (daily_limit_usd === 0) return 'no limit is set';
   const left = Math.max(0, daily_limit_usd - spent_usd - reserved_usd);
   return left === 0 ? 'nothing is left' : `${formatUsd(left)} is left`;
+}
+
+/** `new day 00:00 (UTC)`: the time is in the zone that is named. */
+export function describeReset({ resets_at, timezone }: Pick<Budget, 'resets_at' | 'timezone'>): string {
+  const time = { hour: '2-digit', minute: '2-digit', timeZone: timezone } as const;
+  return `new day ${new Date(resets_at).toLocaleTimeString('en-GB', time)} (${timezone})`;
 }
 
 /** How much of its day has passed, 0 to 1. */

@@ -2,7 +2,7 @@ import type { ReactElement } from 'react';
 import type { Budget } from '../../../src/contracts/money.ts';
 import { formatUsd } from '../shared/money.ts';
 import { useNow } from '../shared/use-now.ts';
-import { describeLeft, shareOfDay, sharesOf } from './budget-model.ts';
+import { describeLeft, describeReset, shareOfDay, sharesOf } from './budget-model.ts';
 
 /** Spent, held (hatched) and left of a day's limit, with a mark where the day is now. */
 export function LimitBar({ budget }: { readonly budget: Budget }): ReactElement {
@@ -35,11 +35,7 @@ export function LimitBar({ budget }: { readonly budget: Budget }): ReactElement 
             ? 'nothing is held'
             : `${formatUsd(budget.reserved_usd)} held for calls under way`}
         </span>
-        <span>
-          new day{' '}
-          {new Date(budget.resets_at).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' })} (
-          {budget.timezone})
-        </span>
+        <span>{describeReset(budget)}</span>
       </p>
     </div>
   );

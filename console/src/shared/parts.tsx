@@ -2,6 +2,7 @@
 import type { ButtonHTMLAttributes, ReactElement, ReactNode } from 'react';
 import { Icon } from './icon.tsx';
 import type { IconName } from './icon-names.ts';
+import { useTitle } from './title.ts';
 
 const buttonLooks = {
   plain: 'border border-line bg-surface text-text hover:border-line-strong hover:bg-sunken',
@@ -70,6 +71,7 @@ export interface PageHeadProps {
 }
 
 export function PageHead({ title, about, actions }: PageHeadProps): ReactElement {
+  useTitle(typeof title === 'string' ? title : '');
   return (
     <div className="mb-5 flex flex-wrap items-start justify-between gap-3">
       <div className="min-w-0">

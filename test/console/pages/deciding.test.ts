@@ -57,11 +57,41 @@ test('an answer from before the claim takes nothing back', async () => {
   const looks = await answerFromBefore(opened, review);
   const claim = opened.page.waitForResponse(`**/v1/reviews/${review}/claim`);
   await opened.go(`/reviews/${review}`);
+  await opened.page.getByRole('button', { name: 'Claim' }).click();
   await claim;
   const { count } = looks;
   await waitFor('the page to look again, told of the claim', async () => looks.count > count);
   await decide(opened, { published: true });
   expect((await capstan.ended(run)).output).toEqual({ publish: { published: true } });
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('a review that is only looked at stays open; one that is written in is claimed, and given back on leaving', async () => {
+  const { capstan } = visitors.studio;
+  const schema = {
+    type: 'object',
+    required: ['publish'],
+    properties: { publish: { type: 'boolean' }, tone: { type: 'string', default: 'calm' } },
+  };
+  const asked = await askQuestion(capstan, { schema, input: { summary: 'a long one' } });
+  const { run: run_id, review: review_id } = asked;
+  const stateOf = async () => (await capstan.request<Review>('GET', `/v1/reviews/${review_id}`)).body.state;
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go(`/reviews/${review_id}`);
+  await page.getByText('Fill in publish.').waitFor();
+  expect(await page.getByLabel('tone').inputValue()).toBe('calm');
+  expect(await stateOf()).toBe('open');
+  await page.getByLabel('tone').fill('loud');
+  await waitFor('the claim', async () => (await stateOf()) === 'claimed');
+  await page.getByRole('link', { name: 'Later' }).click();
+  await waitFor('the claim to be given back', async () => (await stateOf()) === 'open');
+  await opened.go(`/reviews/${review_id}`);
+  await page.getByRole('button', { name: 'JSON' }).click();
+  await page.getByLabel('Output as JSON').fill('{ "publish": true }');
+  await page.locator('button:enabled', { hasText: 'Decide' }).click();
+  expect((await capstan.ended(run_id)).output).toEqual({ publish: { publish: true } });
   opened.expectQuiet();
   await opened.close();
 });
@@ -131,9 +161,11 @@ test('two people decide at once: one is taken, the other sees who was faster, an
   const conflict = /status of 409/;
   const first = await visitors.visitAs(ada.key, {}, conflict);
   await first.go(`/reviews/${review}`);
+  await first.page.keyboard.press('c');
   await first.page.getByText(`by ${ada.key_id}`, { exact: true }).waitFor();
   const second = await visitors.visitAs(ben.key, {}, conflict);
   await second.go(`/reviews/${review}`);
+  await second.page.keyboard.press('c');
   await second.page.getByRole('alert').getByText(`is claimed by ${ada.key_id}`).waitFor();
   await first.page.keyboard.press('c');
   const pages = [first, second];

@@ -109,3 +109,21 @@ test('a file of the page that is gone is tried once more, then said, with everyt
   await page.getByRole('img', { name: /^Money in time/ }).waitFor();
   await opened.close();
 });
+
+test('a tab is named after what it shows, and Back goes to where one was on the page', async () => {
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go(`/runs/${visitors.studio.done}`);
+  await page.waitForFunction("document.title.endsWith('reel · Succeeded · Capstan')");
+  await page.getByRole('tab', { name: 'Log' }).first().click();
+  await page.getByRole('tab', { name: 'Output' }).click();
+  await page.getByRole('region', { name: 'Output' }).or(page.getByText('One')).first().waitFor();
+  await page.goBack();
+  await page.waitForURL((at) => at.searchParams.get('view') === 'log');
+  await page.goBack();
+  await page.waitForURL((at) => at.searchParams.get('view') === null);
+  await opened.go('/skills');
+  await page.waitForFunction("document.title.endsWith('Skills · Capstan')");
+  opened.expectQuiet();
+  await opened.close();
+});

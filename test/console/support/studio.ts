@@ -66,8 +66,13 @@ async function askCorrection(capstan: SharedCapstan): Promise<Asked> {
 }
 
 /** A run that asks a person and does nothing else. */
-export async function askQuestion(capstan: SharedCapstan): Promise<Asked> {
-  const { run_id } = await capstan.submit([{ id: 'publish', review: { title: 'May it be published?' } }]);
+export async function askQuestion(
+  capstan: SharedCapstan,
+  { input, ...more }: { readonly schema?: object; readonly input?: object } = {},
+): Promise<Asked> {
+  const question = { title: 'May it be published?', ...more };
+  const step = { id: 'publish', review: question, ...(input === undefined ? {} : { input }) };
+  const { run_id } = await capstan.submit([step]);
   const review = await waitFor(`the question of ${run_id}`, async () => {
     const { body } = await capstan.request<Run>('GET', `/v1/runs/${run_id}`);
     return body.steps[0]?.review_id;

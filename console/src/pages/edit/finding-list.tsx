@@ -27,8 +27,8 @@ export function FindingList({ findings, verdict }: Findings): ReactElement {
           </p>
         ) : (
           <ul className="divide-y divide-line">
-            {findings.slice(0, 50).map(({ severity, line, message, suggestion, pointer }) => (
-              <li key={`${pointer}${message}`} className="flex gap-2 px-3 py-1.5">
+            {findings.slice(0, 50).map(({ severity, line, message, suggestion, pointer }, at) => (
+              <li key={`${at} ${pointer} ${message}`} className="flex gap-2 px-3 py-1.5">
                 <Icon name={looks[severity].icon} size={15} className={`mt-0.5 ${looks[severity].tone}`} />
                 <span className="figure w-8 shrink-0 text-muted">{line ?? ''}</span>
                 <span className="min-w-0 break-words">

@@ -92,9 +92,11 @@ function ActionFields({ review, draft, onDraft }: Omit<DecisionFormProps, 'child
       <SchemaForm
         label={action === 'output' ? 'Output' : 'Input'}
         schema={review.payload.schema ?? {}}
-        value={draft.value}
+        value={action === 'output' ? draft.output : draft.value}
         verdict={action === 'edit' ? verdictOf(review) : undefined}
-        onChange={(value) => onDraft({ ...draft, value })}
+        onChange={(written) =>
+          onDraft(action === 'output' ? { ...draft, output: written } : { ...draft, value: written })
+        }
       />
     );
   }

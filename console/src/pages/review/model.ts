@@ -1,12 +1,14 @@
 /** One review: what can be answered, and what the answer says. */
-import type { Json } from '../../../../src/contracts/primitives.ts';
+import type { Json, JsonObject } from '../../../../src/contracts/primitives.ts';
 import type { Review, ReviewAction, ReviewDecision } from '../../../../src/contracts/review.ts';
 
 export interface DecisionDraft {
   readonly action: ReviewAction;
   readonly proposal: number;
-  /** The corrected input, or the output, as it is written. */
+  /** The corrected input, as it is written. */
   readonly value: Json;
+  /** The answer to a question, as it is written. */
+  readonly output: Json;
   readonly text: string;
   readonly usd: string;
   readonly note: string;
@@ -19,6 +21,27 @@ function inputOf({ payload }: Review): Json {
   return payload.proposals?.[0]?.input ?? payload.input ?? {};
 }
 
+function isObject(value: Json | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** What the schema itself says that an answer is; an answer never starts from the input of its step. */
+function defaultsOf(schema: JsonObject): Json {
+  if (schema.default !== undefined) return schema.default;
+  const properties = isObject(schema.properties) ? schema.properties : {};
+  return Object.fromEntries(
+    Object.entries(properties).flatMap(([name, property]): [string, Json][] =>
+      isObject(property) && property.default !== undefined ? [[name, property.default]] : [],
+    ),
+  );
+}
+
+/** Fields that the answer must have and has not. */
+function missingFields(output: Json, { required }: JsonObject): string[] {
+  if (!isObject(output) || !Array.isArray(required)) return [];
+  return required.filter((name): name is string => typeof name === 'string' && output[name] === undefined);
+}
+
 export function beginDraft(review: Review): DecisionDraft {
   const { actions, payload } = review;
   const hasProposal = (payload.proposals?.length ?? 0) > 0;
@@ -27,6 +50,7 @@ export function beginDraft(review: Review): DecisionDraft {
     action: first ?? actions[0] ?? 'reject',
     proposal: 0,
     value: inputOf(review),
+    output: defaultsOf(payload.schema ?? {}),
     text: '',
     usd: '',
     note: '',
@@ -41,7 +65,7 @@ export function offeredActions({ actions, payload }: Review): readonly ReviewAct
 }
 
 export function toDecision(draft: DecisionDraft, review: Review): ReviewDecision {
-  const { action, value, text, usd, note, remember, proposal } = draft;
+  const { action, value, output, text, usd, note, remember, proposal } = draft;
   const common = { action, ...(note.trim() === '' ? {} : { note: note.trim() }) };
   const canRemember = review.kind === 'escalation';
   switch (action) {
@@ -63,7 +87,7 @@ export function toDecision(draft: DecisionDraft, review: Review): ReviewDecision
     case 'advise':
       return { ...common, instructions: text };
     case 'output':
-      return { ...common, output: value };
+      return { ...common, output };
     case 'raise':
       return { ...common, budget_ceiling_usd: Number(usd) };
     case 'merge':
@@ -74,7 +98,12 @@ export function toDecision(draft: DecisionDraft, review: Review): ReviewDecision
 }
 
 /** Why the draft cannot be sent yet; null when it can. */
-export function whatIsMissing({ action, text, usd }: DecisionDraft): string | null {
+export function whatIsMissing(
+  { action, text, usd, output }: DecisionDraft,
+  { payload }: Review,
+): string | null {
+  const fields = action === 'output' ? missingFields(output, payload.schema ?? {}) : [];
+  if (fields.length > 0) return `Fill in ${fields.join(', ')}.`;
   if (action === 'advise' && text.trim() === '') return 'Write what should be done.';
   if (action === 'raise' && !(Number(usd) > 0)) return 'Give the new ceiling in USD.';
   if (action === 'merge' && text.trim() === '') return 'Give the id of the skill that stays.';

@@ -2,7 +2,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import type { Review, ReviewAction } from '../../../../src/contracts/review.ts';
-import { decideReview, openReviewsQuery, releaseReview, reviewQuery } from '../../api/reviews.ts';
+import { decideReview, openReviewsQuery, reviewQuery } from '../../api/reviews.ts';
 import { useKeys } from '../../shared/keys.ts';
 import { Button } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
@@ -72,17 +72,22 @@ function ToDecide({ review, draft, onDraft, onSent }: ToDecideProps): ReactEleme
   const { go } = useNeighbours(review.review_id);
   const claim = useClaim(review);
   const decide = useMutation({
-    mutationFn: () => decideReview(review.review_id, claim.version, toDecision(draft, review)),
+    mutationFn: () => decideReview(review.review_id, review.version, toDecision(draft, review)),
     onMutate: () => onSent(true),
     onError: () => onSent(false),
     onSettled: () => queries.invalidateQueries({ queryKey: ['review', review.review_id] }),
     onSuccess: () => {
+      claim.forget();
       void queries.invalidateQueries({ queryKey: ['reviews'] });
       go(1);
     },
   });
+  const write = (changed: DecisionDraft): void => {
+    claim.begin();
+    onDraft(changed);
+  };
   const choose = (action: ReviewAction): void => {
-    if (offeredActions(review).includes(action)) onDraft({ ...draft, action });
+    if (offeredActions(review).includes(action)) write({ ...draft, action });
   };
   useKeys({
     j: () => go(1),
@@ -90,14 +95,13 @@ function ToDecide({ review, draft, onDraft, onSent }: ToDecideProps): ReactEleme
     a: () => choose('approve'),
     e: () => choose('edit'),
     x: () => choose('reject'),
-    c: () =>
-      void releaseReview(review.review_id).then(() => queries.invalidateQueries({ queryKey: ['review'] })),
+    c: claim.toggle,
   });
-  const missing = whatIsMissing(draft);
+  const missing = whatIsMissing(draft, review);
   return (
     <div className="grid items-start gap-4 lg:grid-cols-2">
-      <Asked review={review} draft={draft} onDraft={onDraft} />
-      <DecisionForm review={review} draft={draft} onDraft={onDraft}>
+      <Asked review={review} draft={draft} onDraft={write} />
+      <DecisionForm review={review} draft={draft} onDraft={write}>
         {claim.error === null ? null : <ProblemView error={claim.error} />}
         {decide.error === null ? null : <ProblemView error={decide.error} />}
         <div className="flex flex-wrap items-center gap-3 border-t border-line pt-3">
@@ -108,6 +112,9 @@ function ToDecide({ review, draft, onDraft, onSent }: ToDecideProps): ReactEleme
             onClick={() => decide.mutate()}
           >
             {decide.isPending ? 'Sending …' : 'Decide'}
+          </Button>
+          <Button onClick={claim.toggle} disabled={!claim.isSettled}>
+            {claim.isHeld ? 'Release' : 'Claim'}
           </Button>
           <span className="text-sm text-muted">{missing ?? ''}</span>
           <Link to="/reviews" className="ml-auto text-sm text-muted hover:underline">

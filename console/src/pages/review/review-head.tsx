@@ -5,9 +5,11 @@ import { kindWords } from '../../review/review-words.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { linkClass } from '../../shared/parts.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
+import { useTitle } from '../../shared/title.ts';
 
 export function ReviewHead({ review }: { readonly review: Review }): ReactElement {
   const { run_id, step_id, skill_id, assignee, due_at, state, kind, round } = review;
+  useTitle(review.reason);
   return (
     <header className="mb-4">
       <p className="text-xs text-muted">

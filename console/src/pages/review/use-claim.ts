@@ -1,31 +1,71 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useEffect } from 'react';
+import { useEffect, useRef } from 'react';
 import type { Review } from '../../../../src/contracts/review.ts';
-import { claimReview } from '../../api/reviews.ts';
+import { claimReview, releaseReview } from '../../api/reviews.ts';
 
 /** Shorter than a claim lasts. */
 const prolongMs = 60_000;
 
 export interface ReviewClaim {
-  /** Of the review as it is claimed. */
-  readonly version: number;
   readonly error: Error | null;
+  /** The claim is this page's own. */
+  readonly isHeld: boolean;
   /** Until it is, the version that a decision has to name is about to change. */
   readonly isSettled: boolean;
+  /** Claims the review for whoever begins to write; asked again it does nothing. */
+  readonly begin: () => void;
+  /** Claims the review, or gives the claim back. */
+  readonly toggle: () => void;
+  /** The review is decided: there is nothing to give back. */
+  readonly forget: () => void;
 }
 
-/** Claims the review when it is opened, and again while it stays open. */
-export function useClaim(review: Review): ReviewClaim {
+/** A claim begins with the first change or by hand, lasts while the page is open, and is given back when it is left. */
+export function useClaim({ review_id }: Review): ReviewClaim {
   const queries = useQueryClient();
-  const { review_id } = review;
-  const { mutate, error, isSuccess, isError } = useMutation({
+  const held = useRef(false);
+  const wasAsked = useRef(false);
+  const { mutate, reset, error, isPending, isSuccess } = useMutation({
     mutationFn: () => claimReview(review_id),
-    onSuccess: (claimed) => queries.setQueryData(['review', review_id], claimed),
+    onSuccess: (claimed) => {
+      held.current = true;
+      queries.setQueryData(['review', review_id], claimed);
+    },
   });
+  const giveBack = (): Promise<unknown> => {
+    held.current = false;
+    return releaseReview(review_id).catch(() => undefined);
+  };
   useEffect(() => {
-    mutate();
+    if (!isSuccess) return;
     const timer = setInterval(() => mutate(), prolongMs);
     return () => clearInterval(timer);
-  }, [mutate]);
-  return { version: review.version, error, isSettled: isSuccess || isError };
+  }, [isSuccess, mutate]);
+  useEffect(
+    () => () => {
+      if (held.current) void releaseReview(review_id).catch(() => undefined);
+    },
+    [review_id],
+  );
+  const claim = (): void => {
+    wasAsked.current = true;
+    mutate();
+  };
+  const release = (): void => {
+    wasAsked.current = false;
+    reset();
+    void giveBack().then(() => queries.invalidateQueries({ queryKey: ['review', review_id] }));
+  };
+  return {
+    error,
+    isHeld: isSuccess,
+    isSettled: !isPending,
+    begin: () => {
+      if (!wasAsked.current) claim();
+    },
+    toggle: isSuccess ? release : claim,
+    forget: () => {
+      held.current = false;
+    },
+  };
 }

@@ -9,6 +9,7 @@ import { formatUsd } from '../../shared/money.ts';
 import { linkClass } from '../../shared/parts.tsx';
 import { ConditionMark } from '../../shared/state-mark.tsx';
 import { formatDuration } from '../../shared/time.ts';
+import { useTitle } from '../../shared/title.ts';
 import { useNow } from '../../shared/use-now.ts';
 import { ConditionBar } from './condition-bar.tsx';
 import { RunControls } from './controls.tsx';
@@ -16,6 +17,7 @@ import { describeSuccess, shareOfCeiling } from './model.ts';
 
 export function RunHead({ run, isPast }: { readonly run: Run; readonly isPast: boolean }): ReactElement {
   const condition = conditionOfRun(run);
+  useTitle(`${run.pipeline} · ${condition.title}`);
   return (
     <header>
       <div className="flex flex-wrap items-start justify-between gap-3">
