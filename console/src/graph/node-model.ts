@@ -46,7 +46,9 @@ export function passedMs(step: Pick<RunStep, 'started_at' | 'finished_at'>, now:
 export function lookOfNode({ state, condition }: Pick<NodeFacts, 'state' | 'condition'>): StateLook | null {
   if (state === null) return null;
   if (condition === undefined || condition.kind === 'succeeded' || condition.kind === 'queued') {
-    return stateLooks[state];
+    const look = stateLooks[state];
+    // As titles of conditions begin, beside which it stands.
+    return { ...look, word: look.word.charAt(0).toUpperCase() + look.word.slice(1) };
   }
   return { ...conditionLooks[condition.kind], word: condition.title };
 }
