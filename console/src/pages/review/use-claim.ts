@@ -1,5 +1,5 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useEffect, useRef } from 'react';
+import { type RefObject, useEffect, useRef } from 'react';
 import type { Review } from '../../../../src/contracts/review.ts';
 import { claimReview, releaseReview } from '../../api/reviews.ts';
 
@@ -20,6 +20,26 @@ export interface ReviewClaim {
   readonly forget: () => void;
 }
 
+/** Prolongs a claim while the page is open, and gives it back when the page is left. */
+function useKeptClaim(reviewId: string, held: RefObject<boolean>, prolong: (() => void) | null): void {
+  useEffect(() => {
+    if (prolong === null) return;
+    const timer = setInterval(prolong, prolongMs);
+    return () => clearInterval(timer);
+  }, [prolong]);
+  useEffect(
+    () => () => {
+      if (held.current) void giveBack(reviewId);
+    },
+    [reviewId, held],
+  );
+}
+
+/** It ends by itself where the server is away. */
+function giveBack(reviewId: string): Promise<unknown> {
+  return releaseReview(reviewId).catch(() => undefined);
+}
+
 /** A claim begins with the first change or by hand, lasts while the page is open, and is given back when it is left. */
 export function useClaim({ review_id }: Review): ReviewClaim {
   const queries = useQueryClient();
@@ -32,29 +52,16 @@ export function useClaim({ review_id }: Review): ReviewClaim {
       queries.setQueryData(['review', review_id], claimed);
     },
   });
-  const giveBack = (): Promise<unknown> => {
-    held.current = false;
-    return releaseReview(review_id).catch(() => undefined);
-  };
-  useEffect(() => {
-    if (!isSuccess) return;
-    const timer = setInterval(() => mutate(), prolongMs);
-    return () => clearInterval(timer);
-  }, [isSuccess, mutate]);
-  useEffect(
-    () => () => {
-      if (held.current) void releaseReview(review_id).catch(() => undefined);
-    },
-    [review_id],
-  );
+  useKeptClaim(review_id, held, isSuccess ? mutate : null);
   const claim = (): void => {
     wasAsked.current = true;
     mutate();
   };
   const release = (): void => {
+    held.current = false;
     wasAsked.current = false;
     reset();
-    void giveBack().then(() => queries.invalidateQueries({ queryKey: ['review', review_id] }));
+    void giveBack(review_id).then(() => queries.invalidateQueries({ queryKey: ['review', review_id] }));
   };
   return {
     error,
