@@ -2,10 +2,10 @@
 import type { Logger } from 'pino';
 import { createOpenIdProvider } from '../clients/openid-provider.ts';
 import { readTemporalAddress } from '../clients/temporal/connection.ts';
-import { createWebhookSender, type WebhookSender } from '../clients/webhook-sender.ts';
+import { createWebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
 import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
-import { connectDatabase, type Db } from '../db/connect.ts';
+import { connectDatabase } from '../db/connect.ts';
 import { createPersonChecks } from '../services/access/person-session.ts';
 import { createSignIn, readSignInSettings, type SignIn } from '../services/access/sign-in.ts';
 import { createVerifiedKeys } from '../services/access/verified-keys.ts';
@@ -14,7 +14,7 @@ import type { ServerCtx } from '../services/context.ts';
 import { type Outbox, settleDeliveries } from '../services/delivery/deliveries.ts';
 import { createAdviceCache } from '../services/escalation/once/advice-cache.ts';
 import { createHealthQuestions, databaseMs } from '../services/health-service.ts';
-import { createStartMarks, type MarkStart } from '../services/runs/delivery.ts';
+import { createStartMarks } from '../services/runs/delivery.ts';
 import { createEventFeed } from '../services/runs/events.ts';
 import { createStepSizes } from '../services/runs/run-view.ts';
 import { createNextTimes } from '../services/schedules/schedule-view.ts';
@@ -39,20 +39,21 @@ async function configureSignIn(config: Config): Promise<SignIn | null> {
   return createSignIn(provider, { rules, name, clientSecret, recheckS });
 }
 
-interface Base {
-  readonly config: Config;
-  readonly logger: Logger;
+type OwnParts =
+  | 'config'
+  | 'logger'
+  | 'outbox'
+  | 'markStart'
+  | 'healthDb'
+  | 'historyDb'
+  | 'webhookSender'
+  | 'publicUrl'
+  | 'consoleUrl';
+
+/** What the rest of the server's context is made of. */
+interface Base extends Pick<ServerCtx, OwnParts> {
   readonly foundation: Foundation;
   readonly temporal: Temporal;
-  readonly outbox: Outbox;
-  readonly markStart: MarkStart;
-  readonly healthDb: Db;
-  /** For lists, sums and exports of what has been: calls never wait for them. */
-  readonly historyDb: Db;
-  /** The API's address, known once it listens. */
-  readonly webhookSender: WebhookSender;
-  readonly publicUrl: () => string;
-  readonly consoleUrl: () => string;
 }
 
 function webPlaces({
@@ -118,7 +119,7 @@ function connectAside({ DATABASE_URL, DATABASE_HISTORY_POOL }: Config): Pick<Bas
   };
 }
 
-function createServices(base: Base, signIn: SignIn | null) {
+function createServerCtx(base: Base, signIn: SignIn | null) {
   const { healthDb, temporal } = base;
   const runs = createRunParts(base);
   const calls = createCallParts(base);
@@ -157,7 +158,7 @@ export async function createServerRuntime(
   const personChecks = signIn === null ? null : createPersonChecks({ db, logger }, signIn);
   const dbs = connectAside(config);
   const base = { config, foundation, temporal, ...dbs, ...tools, publicUrl, consoleUrl };
-  const { ctx, close } = createServices(base, signIn);
+  const { ctx, close } = createServerCtx(base, signIn);
   const keeping = createKeeping(ctx, personChecks);
   await foundation.start();
   keeping.start();

@@ -44,6 +44,17 @@ export class SchemaRefused extends Error {
   override readonly name = 'SchemaRefused';
 }
 
+/** Why the schema cannot be used, or null. */
+export function findRefusal(compiler: SchemaCompiler, schema: JsonObject): string | null {
+  try {
+    compiler.compile(schema);
+    return null;
+  } catch (error) {
+    if (error instanceof SchemaRefused) return error.message;
+    throw error;
+  }
+}
+
 /** Units of work, see the meter: about 1 s, and a tenth of it for looking at what else is wrong. */
 const verdictBudget = 200_000_000;
 const detailBudget = 2_000_000;

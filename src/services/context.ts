@@ -135,7 +135,6 @@ export interface ServerCtx extends Ctx {
   readonly markStart: MarkStart;
   readonly webhookSender: WebhookSender;
   readonly directMedia: DirectMedia;
-  readonly media: MediaLibrary;
   /** Calls that callers wait for; the server settles them before it stops. */
   readonly openCalls: OpenCalls;
   /** Holds the Idempotency-Keys of calls under way. */

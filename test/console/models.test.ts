@@ -6,6 +6,7 @@ import { offerWords } from '../../console/src/editor/completion.ts';
 import { createValue, propertiesOf, toField } from '../../console/src/form/schema-model.ts';
 import { standingErrors } from '../../console/src/form/standing-errors.ts';
 import { layoutGraph, nodeAt, nodeWidth } from '../../console/src/graph/layout.ts';
+import { lookOfNode } from '../../console/src/graph/node-model.ts';
 import { isMedia, mediaAddress, mediaKindOf } from '../../console/src/json/json-model.ts';
 import { findEntries, placeOfMark } from '../../console/src/layout/palette-model.ts';
 import { compareSteps, whyNotTheSame } from '../../console/src/pages/compare/model.ts';
@@ -22,7 +23,7 @@ import { createTimeScale } from '../../console/src/timeline/scale.ts';
 import type { Budget } from '../../src/contracts/money.ts';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
-import { conditionOfRun } from '../../src/core/run/condition.ts';
+import { conditionOfRun, conditionOfStep } from '../../src/core/run/condition.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 
 test.each([
@@ -286,6 +287,14 @@ test('a bar of a day without a limit is empty, and its end is in the zone that i
   const resets = { resets_at: '2026-03-02T23:00:00Z', timezone: 'Europe/Berlin' };
   expect(describeReset(resets)).toBe('new day 00:00 (Europe/Berlin)');
 });
+
+test.each(['skipped', 'reused', 'pending'] as const)(
+  'a step that is %s says so, not that it succeeded or queues',
+  (state) => {
+    const condition = conditionOfStep({ id: 'a', state });
+    expect(lookOfNode({ state, condition })?.word.toLowerCase()).toBe(state);
+  },
+);
 
 describe('the condition of a run leads to what a person can do', () => {
   const step = { revision: 0, attempts: 1, cost_usd: 0, started_at: null, finished_at: null };

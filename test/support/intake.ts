@@ -1,7 +1,7 @@
 /** What definitions are checked with and runs are taken with, where there is no process: a database, and nobody to call. */
 import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
 import type { Db } from '../../src/db/connect.ts';
-import { createSchemaCompiler, SchemaRefused } from '../../src/schemas/schema-compiler.ts';
+import { createSchemaCompiler, findRefusal } from '../../src/schemas/schema-compiler.ts';
 import type { SchemaVetter } from '../../src/schemas/schema-vetter.ts';
 import { createOwnMedia } from '../../src/services/jobs.ts';
 import { type CheckCtx, createCheckedDefinitions } from '../../src/services/pipelines/definition-facts.ts';
@@ -12,15 +12,7 @@ import type { IntakeCtx } from '../../src/services/runs/preparation.ts';
 function compileHere(): Pick<SchemaVetter, 'vet'> {
   const compiler = createSchemaCompiler();
   return {
-    vet: async (schema) => {
-      try {
-        compiler.compile(schema);
-        return null;
-      } catch (error) {
-        if (error instanceof SchemaRefused) return error.message;
-        throw error;
-      }
-    },
+    vet: async (schema) => findRefusal(compiler, schema),
   };
 }
 

@@ -40,6 +40,7 @@ interface BrokenProps {
 }
 
 function Broken({ error, onRetry }: BrokenProps): ReactElement {
+  // React keeps a part that could not be loaded as lost: only a reload asks for it again.
   const isLost = isLostFile(error);
   return (
     <div
@@ -53,7 +54,7 @@ function Broken({ error, onRetry }: BrokenProps): ReactElement {
           : String((error as Error)?.message ?? error)}
       </p>
       <div className="mt-3 flex flex-wrap gap-2">
-        <Button onClick={onRetry}>Try again</Button>
+        {isLost ? null : <Button onClick={onRetry}>Try again</Button>}
         <Button look="primary" onClick={() => location.reload()}>
           Reload the page
         </Button>

@@ -1,29 +1,19 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactElement, useId } from 'react';
-import type { Run } from '../../../../src/contracts/run.ts';
 import { cancelRun } from '../../api/runs.ts';
 import { Dialog } from '../../shared/dialog.tsx';
 import { formatUsd } from '../../shared/money.ts';
 import { Button, fieldClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
+import { type RunDialogProps, useRunChange } from './use-run-change.ts';
 
 /** Before a run is cancelled: what is running, what is spent, and why it is stopped. */
-export function CancelDialog({
-  run,
-  onClose,
-}: {
-  readonly run: Run;
-  readonly onClose: () => void;
-}): ReactElement {
-  const queries = useQueryClient();
+export function CancelDialog({ run, onClose }: RunDialogProps): ReactElement {
   const form = useId();
-  const cancel = useMutation({
-    mutationFn: (reason: string) => cancelRun(run.run_id, reason === '' ? {} : { reason }),
-    onSuccess: async () => {
-      await queries.invalidateQueries({ queryKey: ['run', run.run_id] });
-      onClose();
-    },
-  });
+  const cancel = useRunChange(
+    run.run_id,
+    (reason: string) => cancelRun(run.run_id, reason === '' ? {} : { reason }),
+    onClose,
+  );
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     cancel.mutate(String(new FormData(event.currentTarget).get('reason') ?? '').trim());

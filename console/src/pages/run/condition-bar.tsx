@@ -1,6 +1,5 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
-import { lazy, type ReactElement, Suspense, useState } from 'react';
+import { type ReactElement, useState } from 'react';
 import type { Run } from '../../../../src/contracts/run.ts';
 import type { RunCondition } from '../../../../src/core/run/condition.ts';
 import { controlRun } from '../../api/runs.ts';
@@ -9,13 +8,8 @@ import { Button, buttonClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { conditionLooks, toneSoft, toneText } from '../../shared/state.ts';
 import { type NextStep, nextStepsOf } from './model.ts';
-
-const RerunDialog = lazy(() =>
-  import('./rerun-dialog.tsx').then(({ RerunDialog }) => ({ default: RerunDialog })),
-);
-const RaiseDialog = lazy(() =>
-  import('./raise-dialog.tsx').then(({ RaiseDialog }) => ({ default: RaiseDialog })),
-);
+import { RunDialog } from './run-dialogs.tsx';
+import { useRunChange } from './use-run-change.ts';
 
 export interface ConditionBarProps {
   readonly run: Run;
@@ -95,7 +89,7 @@ function NextButton({ run, step }: { readonly run: Run; readonly step: NextStep 
       return <Resume runId={run.run_id} />;
     case 'raise':
     case 'retry':
-      return <AskFirst run={run} kind={step.kind} />;
+      return <AskFirst run={run} kind={step.kind === 'raise' ? 'raise' : 'rerun'} />;
   }
 }
 
@@ -108,14 +102,10 @@ function OpenStep({ stepId }: { readonly stepId: string }): ReactElement {
 }
 
 function Resume({ runId }: { readonly runId: string }): ReactElement {
-  const queries = useQueryClient();
-  const resume = useMutation({
-    mutationFn: () => controlRun(runId, 'resume'),
-    onSettled: () => queries.invalidateQueries({ queryKey: ['run', runId] }),
-  });
+  const resume = useRunChange(runId, () => controlRun(runId, 'resume'));
   return (
     <>
-      <Button icon="play" disabled={resume.isPending} onClick={() => resume.mutate()}>
+      <Button icon="play" disabled={resume.isPending} onClick={() => resume.mutate(undefined)}>
         Resume the run
       </Button>
       {resume.error === null ? null : <ProblemView error={resume.error} />}
@@ -123,16 +113,14 @@ function Resume({ runId }: { readonly runId: string }): ReactElement {
   );
 }
 
-function AskFirst({ run, kind }: { readonly run: Run; readonly kind: 'raise' | 'retry' }): ReactElement {
+function AskFirst({ run, kind }: { readonly run: Run; readonly kind: 'raise' | 'rerun' }): ReactElement {
   const [isOpen, setOpen] = useState(false);
-  const close = (): void => setOpen(false);
-  const Dialog = kind === 'raise' ? RaiseDialog : RerunDialog;
   return (
     <>
       <Button look="primary" onClick={() => setOpen(true)}>
         {kind === 'raise' ? 'Raise the budget …' : 'Retry …'}
       </Button>
-      <Suspense>{isOpen ? <Dialog run={run} onClose={close} /> : null}</Suspense>
+      {isOpen ? <RunDialog kind={kind} run={run} onClose={() => setOpen(false)} /> : null}
     </>
   );
 }

@@ -1,30 +1,17 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { lazy, type ReactElement, Suspense, useState } from 'react';
+import { type ReactElement, useState } from 'react';
 import type { Run } from '../../../../src/contracts/run.ts';
 import { type AskedControl, controlRun } from '../../api/runs.ts';
 import { Button } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { controlsOf } from './model.ts';
-
-const RerunDialog = lazy(() =>
-  import('./rerun-dialog.tsx').then(({ RerunDialog }) => ({ default: RerunDialog })),
-);
-const CancelDialog = lazy(() =>
-  import('./cancel-dialog.tsx').then(({ CancelDialog }) => ({ default: CancelDialog })),
-);
-const RaiseDialog = lazy(() =>
-  import('./raise-dialog.tsx').then(({ RaiseDialog }) => ({ default: RaiseDialog })),
-);
+import { RunDialog, type RunDialogKind } from './run-dialogs.tsx';
+import { useRunChange } from './use-run-change.ts';
 
 /** What can be asked of the run as it is. */
 export function RunControls({ run }: { readonly run: Run }): ReactElement {
-  const queries = useQueryClient();
-  const [open, setOpen] = useState<'rerun' | 'raise' | 'cancel' | null>(null);
+  const [open, setOpen] = useState<RunDialogKind | null>(null);
   const can = controlsOf(run);
-  const control = useMutation({
-    mutationFn: (what: AskedControl) => controlRun(run.run_id, what),
-    onSettled: () => queries.invalidateQueries({ queryKey: ['run', run.run_id] }),
-  });
+  const control = useRunChange(run.run_id, (what: AskedControl) => controlRun(run.run_id, what));
   const button = (what: AskedControl, text: string, icon: 'pause' | 'play'): ReactElement => (
     <Button icon={icon} disabled={control.isPending} onClick={() => control.mutate(what)}>
       {text}
@@ -50,11 +37,7 @@ export function RunControls({ run }: { readonly run: Run }): ReactElement {
         </Button>
       ) : null}
       {control.error === null ? null : <ProblemView error={control.error} />}
-      <Suspense>
-        {open === 'rerun' ? <RerunDialog run={run} onClose={() => setOpen(null)} /> : null}
-        {open === 'cancel' ? <CancelDialog run={run} onClose={() => setOpen(null)} /> : null}
-        {open === 'raise' ? <RaiseDialog run={run} onClose={() => setOpen(null)} /> : null}
-      </Suspense>
+      {open === null ? null : <RunDialog kind={open} run={run} onClose={() => setOpen(null)} />}
     </div>
   );
 }

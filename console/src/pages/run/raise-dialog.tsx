@@ -1,29 +1,15 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactElement, useId } from 'react';
-import type { Run } from '../../../../src/contracts/run.ts';
 import { raiseCeiling } from '../../api/runs.ts';
 import { Dialog } from '../../shared/dialog.tsx';
 import { formatUsd } from '../../shared/money.ts';
 import { Button, fieldClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
+import { type RunDialogProps, useRunChange } from './use-run-change.ts';
 
 /** The most that the run may cost; steps that wait for money go on at once where it is enough. */
-export function RaiseDialog({
-  run,
-  onClose,
-}: {
-  readonly run: Run;
-  readonly onClose: () => void;
-}): ReactElement {
-  const queries = useQueryClient();
+export function RaiseDialog({ run, onClose }: RunDialogProps): ReactElement {
   const form = useId();
-  const raise = useMutation({
-    mutationFn: (usd: number | null) => raiseCeiling(run.run_id, usd),
-    onSuccess: async () => {
-      await queries.invalidateQueries({ queryKey: ['run', run.run_id] });
-      onClose();
-    },
-  });
+  const raise = useRunChange(run.run_id, (usd: number | null) => raiseCeiling(run.run_id, usd), onClose);
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const text = String(new FormData(event.currentTarget).get('usd') ?? '').trim();

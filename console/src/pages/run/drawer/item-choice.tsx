@@ -26,7 +26,7 @@ export function ItemChoice({ runId, stepId, items, item, onChoose }: ItemChoiceP
   });
   return (
     <label className="mb-2 flex flex-wrap items-center gap-2 text-sm text-muted">
-      {describeItems(items)} items done; look at
+      {describeItems(items)}; look at
       <select
         className={fieldClass}
         value={item ?? ''}

@@ -3,13 +3,14 @@ import { lazy, type ReactElement, type ReactNode, Suspense } from 'react';
 import type { Run, StepDetail } from '../../../../../src/contracts/run.ts';
 import { conditionOfStep } from '../../../../../src/core/run/condition.ts';
 import { stepQuery } from '../../../api/runs.ts';
-import { describeKind } from '../../../graph/node-model.ts';
+import { describeKind, lookOfNode } from '../../../graph/node-model.ts';
 import { PanelBoundary } from '../../../layout/broken-page.tsx';
 import type { stepTabs } from '../../../searches.ts';
 import { Icon } from '../../../shared/icon.tsx';
 import { Skeleton } from '../../../shared/parts.tsx';
 import { QueryView } from '../../../shared/query-view.tsx';
-import { ConditionMark } from '../../../shared/state-mark.tsx';
+import { lookOf } from '../../../shared/state.ts';
+import { LookMark } from '../../../shared/state-mark.tsx';
 import { type Tab, Tabs } from '../../../shared/tabs.tsx';
 import type { RunViewProps } from '../run-view-props.ts';
 import { AttemptsTab } from './attempts-tab.tsx';
@@ -145,7 +146,7 @@ function StepHead({ run, step }: { readonly run: Run; readonly step: StepDetail 
   return (
     <div className="mb-2 text-sm">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
-        <ConditionMark condition={condition} isFilled />
+        <LookMark look={lookOfNode({ state: step.state, condition }) ?? lookOf(step.state)} isFilled />
         <span className="text-muted">{describeKind(step)}</span>
       </div>
       {condition.detail === '' || step.error !== undefined ? null : (
