@@ -143,7 +143,7 @@ const paths = [
 
 interface Read {
   readonly statuses: ReadonlyMap<number, number>;
-  /** Of all answers, without their heads. */
+  /** Of all answers as they came, packed, without their heads. */
   readonly bytes: number;
 }
 
