@@ -74,7 +74,7 @@ export async function playCase(host: CaseHost, one: ConformanceCase, suffix: str
     const { run_id } = await post<Run>(capstan, '/v1/runs', { definition, job: one.job ?? {} }, 202);
     const people = Promise.all([
       answerReviews(capstan, run_id, one, stop.signal),
-      controlRun(capstan, run_id, one),
+      controlRun(capstan, run_id, one, fleet.moments),
     ]);
     const run = await Promise.race([capstan.ended(run_id, 60_000), people.then(() => capstan.ended(run_id))]);
     stop.abort();

@@ -9,6 +9,7 @@ import { readAttemptKeys } from '../support/attempt-keys.ts';
 import { answer, type Exec, type Instance, startInstance } from '../support/fleet.ts';
 import type { SharedCapstan } from '../support/shared-capstan.ts';
 import type { ConformanceCase } from './case.ts';
+import type { ControlMoments } from './temporal-people.ts';
 
 /** What the cases are played on. */
 export interface CaseHost {
@@ -19,7 +20,39 @@ export interface CaseHost {
 export interface CaseFleet {
   /** Calls received so far, by the name that the case uses. */
   calls(): Record<string, number>;
+  readonly moments: ControlMoments;
   stop(): Promise<void>;
+}
+
+interface Moments extends ControlMoments {
+  /** A slow call has come. @returns resolves when the run is controlled */
+  readonly slowCalled: () => Promise<void>;
+}
+
+function createMoment(isPast: boolean) {
+  let set: () => void = () => undefined;
+  const come = new Promise<void>((resolve) => {
+    set = resolve;
+  });
+  if (isPast) set();
+  return { come, set };
+}
+
+/** A slow call is answered when what is done during it is done: on a busy machine that may take longer than the call. */
+function createMoments({ script = {} }: ConformanceCase): Moments {
+  const { capabilities = {}, control = [] } = script;
+  const isSlow = Object.values(capabilities).some(({ replies = [] }) => replies.some(({ delay }) => delay));
+  const isWanted = control.length > 0 && isSlow;
+  const called = createMoment(!isWanted);
+  const done = createMoment(!isWanted);
+  return {
+    slowCall: called.come,
+    controlled: done.set,
+    slowCalled: () => {
+      called.set();
+      return done.come;
+    },
+  };
 }
 
 type Response = Parameters<Instance['handle']>[1];
@@ -29,8 +62,8 @@ async function stepOf(db: Db, { endpoint }: Instance, { headers }: Exec): Promis
   return key?.split('.')[1] ?? '';
 }
 
-async function respond(response: Response, given: MockAnswer): Promise<void> {
-  await sleep(given.delayMs);
+async function respond(response: Response, given: MockAnswer, moments: Moments): Promise<void> {
+  if (given.delayMs > 0) await Promise.all([moments.slowCalled(), sleep(given.delayMs)]);
   switch (given.kind) {
     case 'output':
       return answer(response, 200, { ok: true, output: given.output });
@@ -49,9 +82,11 @@ async function respond(response: Response, given: MockAnswer): Promise<void> {
 /** @param nameOf the name under which a capability of the case is registered */
 export async function startFleet(
   { capstan, db }: CaseHost,
-  { script = {} }: ConformanceCase,
+  one: ConformanceCase,
   nameOf: (capability: string) => string,
 ): Promise<CaseFleet> {
+  const { script = {} } = one;
+  const moments = createMoments(one);
   const instances: { readonly capability: string; readonly instance: Instance }[] = [];
   const late: Promise<void>[] = [];
 
@@ -69,7 +104,8 @@ export async function startFleet(
     const give = answers.get(capability) as ReturnType<typeof createMockCapability>;
     instance.handle = async (exec, response) => {
       const step_id = await stepOf(db, instance, exec);
-      return respond(response, give({ input: exec.input as JsonObject, step_id, instance: position }));
+      const given = give({ input: exec.input as JsonObject, step_id, instance: position });
+      return respond(response, given, moments);
     };
     instances.push({ capability, instance });
   };
@@ -87,6 +123,7 @@ export async function startFleet(
   }
 
   return {
+    moments,
     calls: () => {
       const counts = Object.fromEntries(Object.keys(script.capabilities ?? {}).map((name) => [name, 0]));
       for (const { capability, instance } of instances) {

@@ -50,10 +50,22 @@ async function controlOnce(
   if (status >= 300) throw new Error(`POST /v1/runs/${runId}/${path}: ${status}`);
 }
 
+/** What is done while a slow call is under way, in this order on a slow machine as well. */
+export interface ControlMoments {
+  /** Resolves when a slow call has come; at once in a case that has none. */
+  readonly slowCall: Promise<void>;
+  /** The first of the controls that come while it is under way is done. */
+  readonly controlled: () => void;
+}
+
 export async function controlRun(
   capstan: CapstanClient,
   runId: string,
   { script = {} }: ConformanceCase,
+  { slowCall, controlled }: ControlMoments,
 ): Promise<void> {
-  await Promise.all((script.control ?? []).map((entry) => controlOnce(capstan, runId, entry)));
+  await slowCall;
+  await Promise.all(
+    (script.control ?? []).map((entry) => controlOnce(capstan, runId, entry).finally(controlled)),
+  );
 }
