@@ -5,7 +5,8 @@
 import type { StepDefinition } from '../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
-import { rejectedByPerson } from '../core/ladder/human-review.ts';
+import { describeFindings } from '../core/json/values.ts';
+import { endOfQuestion } from '../core/ladder/human-review.ts';
 import type { RunPorts, Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
 import {
   ceilingOfSubRun,
@@ -16,11 +17,12 @@ import {
   toSubRunFailure,
 } from '../core/run/step-rules.ts';
 import { createSchemaCompiler } from '../schemas/schema-compiler.ts';
-import { climbUnit, executeCallUnit, followReview } from './call-unit.ts';
+import { executeCallUnit } from './call-unit.ts';
+import { climbUnit, followReview } from './correct-step.ts';
 import { isCancelled, type LocalRun, stepOf, type UnitName, type UnitRecord } from './local-run.ts';
 import { decideStep, evaluate } from './local-values.ts';
-import { type MockReview, requireAction } from './mock-reviewer.ts';
-import { type MockDecision, MockFault } from './mocks.ts';
+import { isOver, requireAction } from './mock-reviewer.ts';
+import { MockFault } from './mocks.ts';
 import { findPipeline } from './prepare-run.ts';
 import {
   cancelledEnd,
@@ -150,40 +152,32 @@ function takeSubRun(run: LocalRun, unit: UnitRecord, { runId: run_id, ended }: L
 /** A step that asks a person has the answer as its output. */
 function askPerson(run: LocalRun, unit: UnitRecord): Executed {
   const { definition } = stepOf(run, unit.id);
-  unit.review ??= openReview(run, unit, definition);
-  const { decision, dueAt, review_id } = unit.review;
-  if (decision !== null) return follow(run, unit, decision);
-  if (dueAt !== null && run.world.time.now() >= dueAt) return expire(run, unit, definition);
-  return waitUnit(run, unit, { awaiting: 'review', until: dueAt, ref: review_id });
+  const { reviewer, time } = run.world;
+  const dueMs = parseDuration(reviewTimeoutOf(definition));
+  unit.review ??= reviewer.open({ kind: 'step', step: unit.id }, dueMs, () => wakeUnit(run, unit));
+  const { review } = unit;
+  if (!isOver(review, time.now())) {
+    return waitUnit(run, unit, { awaiting: 'review', until: review.dueAt, ref: review.review_id });
+  }
+  const { decision } = review;
+  if (decision === null) return endUnit(run, unit, endOfUnanswered(definition));
+  logEvent(run, { type: 'step.reviewed', unit, data: { action: decision.action } });
+  requireAction(definition, { ...review, decision });
+  const end = endOfQuestion(decision);
+  if (end.state === 'succeeded') requireAnswer(definition, end.output);
+  return endUnit(run, unit, end);
 }
 
-function openReview(run: LocalRun, unit: UnitRecord, step: StepDefinition): MockReview {
-  const dueMs = parseDuration(reviewTimeoutOf(step));
-  return run.world.reviewer.open({ step: unit.id }, dueMs, () => wakeUnit(run, unit));
-}
-
-function follow(run: LocalRun, unit: UnitRecord, decision: MockDecision): UnitEnd {
-  const { definition } = stepOf(run, unit.id);
-  const { action, note } = decision;
-  logEvent(run, { type: 'step.reviewed', unit, data: { action } });
-  const payload = { optional: definition.optional ?? false };
-  const matter = { kind: 'step', run_id: run.runId, subject: null, escalation_id: null, payload } as const;
-  requireAction(unit.id, matter, decision);
-  if (action === 'reject') return endUnit(run, unit, { state: 'failed', error: rejectedByPerson(note) });
-  if (action === 'skip') return endUnit(run, unit, { state: 'skipped' });
-  return endUnit(run, unit, { state: 'succeeded', output: requireOutput(definition, decision) });
-}
-
-function expire(run: LocalRun, unit: UnitRecord, step: StepDefinition): UnitEnd {
-  if (step.review?.on_timeout === 'skip') return endUnit(run, unit, { state: 'skipped' });
+function endOfUnanswered(step: StepDefinition): UnitEnd {
+  if (step.review?.on_timeout === 'skip') return { state: 'skipped' };
   const message = `nobody decided within ${reviewTimeoutOf(step)}`;
-  return endUnit(run, unit, { state: 'failed', error: { code: 'step_timeout', message } });
+  return { state: 'failed', error: { code: 'step_timeout', message } };
 }
 
 /** @throws MockFault as the API would refuse it */
-function requireOutput({ id, review }: StepDefinition, { output = null }: MockDecision): Json {
+function requireAnswer({ id, review }: StepDefinition, output: Json): void {
   const faults = createSchemaCompiler().compile(review?.schema ?? {})(output);
-  if (faults.length === 0) return output;
-  const seen = faults.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
+  if (faults.length === 0) return;
+  const seen = describeFindings(faults);
   throw new MockFault(`the output decided for step ${id} does not match its schema: ${seen}`);
 }

@@ -100,10 +100,10 @@ export function logEvent({ events, world, beganAt }: LocalRun, { type, unit, dat
   });
 }
 
-export const cancelledEnd: UnitEnd = {
+export const cancelledEnd = {
   state: 'cancelled',
   error: { code: 'run_cancelled', message: 'the step was cancelled' },
-};
+} as const satisfies UnitEnd;
 
 export function endUnit(
   run: LocalRun,
@@ -128,7 +128,7 @@ export function wakeUnit(run: LocalRun, name: UnitName): void {
   }
   unit.stopListening();
   unit.stopListening = null;
-  run.driven?.send({ type: 'step_woken', step: run.indexOf.get(unit.id) ?? 0, item: unit.item });
+  run.driven?.send({ type: 'step_woken', step: run.compiled.indexOf.get(unit.id) ?? 0, item: unit.item });
 }
 
 export function listenForUnit(run: LocalRun, name: UnitName, { until }: Wait): void {
