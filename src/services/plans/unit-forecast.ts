@@ -7,7 +7,7 @@ import type { JsonObject } from '../../contracts/primitives.ts';
 import { capabilityOf, resolveStepSettings, routeOfStep } from '../../core/definition/step-settings.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { lowestCeiling } from '../../core/routing/estimate.ts';
-import { ceilingOfSubRun, findDepthFault, termsOfSubRun } from '../../core/run/step-rules.ts';
+import { ceilingOfSubRun, findDepthFault, splitReference, termsOfSubRun } from '../../core/run/step-rules.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
 import type { KnownDefinition } from '../runs/definitions.ts';
@@ -49,9 +49,8 @@ function findPipeline(
   { ctx, projectId, pipelines }: PlanContext,
   reference: string,
 ): Promise<KnownDefinition> {
-  const at = reference.indexOf('@');
-  const choice = { reference: reference.slice(at + 1) };
-  const found = pipelines.get(reference) ?? ctx.definitions.find(projectId, reference.slice(0, at), choice);
+  const [pipeline, version] = splitReference(reference);
+  const found = pipelines.get(reference) ?? ctx.definitions.find(projectId, pipeline, { reference: version });
   pipelines.set(reference, found);
   return found;
 }
@@ -187,8 +186,8 @@ async function forecastRouted(
   });
   if (!registered.has(capability)) missing.add(capability); // a finding of the definition's checks
   if (trouble === null || !registered.has(capability)) return { ...forecast, findings: [] };
-  const { code, message, isFinal } = trouble;
+  const { code, message } = trouble.error;
   const place = code === 'input_invalid' ? `${pointer}/input` : pointer;
-  const severity = isFinal ? 'error' : 'warning';
+  const severity = trouble.isFinal ? 'error' : 'warning';
   return { ...forecast, findings: [{ severity, code, pointer: place, message }] };
 }
