@@ -7,7 +7,7 @@ import { openLadder } from './correct-step.ts';
 import { type CallExecution, executeCall } from './execute-call.ts';
 import { type LocalRun, stepOf, type UnitRecord } from './local-run.ts';
 import { type MockDecision, MockFault } from './mocks.ts';
-import { endUnit, logEvent, waitUnit, wakeUnit } from './run-journal.ts';
+import { endUnit, logEvent, settleUnit, wakeUnit } from './run-journal.ts';
 
 export async function executeCallUnit(
   run: LocalRun,
@@ -26,10 +26,11 @@ export async function executeCallUnit(
 }
 
 function finish(run: LocalRun, unit: UnitRecord, ended: CallExecution): UnitEnd | UnitWaiting {
-  if (ended.state !== 'waiting') return endUnit(run, unit, ended);
-  if (ended.wait.awaiting === 'budget') beginBudgetWait(run, unit);
-  else wakeAtRegistration(run, unit);
-  return waitUnit(run, unit, ended.wait);
+  if (ended.state === 'waiting') {
+    if (ended.wait.awaiting === 'budget') beginBudgetWait(run, unit);
+    else wakeAtRegistration(run, unit);
+  }
+  return settleUnit(run, unit, ended);
 }
 
 function wakeAtRegistration(run: LocalRun, unit: UnitRecord): void {

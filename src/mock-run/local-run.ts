@@ -7,7 +7,7 @@ import type { CancelSource } from '../core/cancellation.ts';
 import type { CompiledDefinition, CompiledStep } from '../core/definition/compile.ts';
 import type { ExpressionScope } from '../core/expression/evaluation.ts';
 import type { Ladder } from '../core/ladder/ladder.ts';
-import { fromNanoUsd, toNanoUsd } from '../core/money/nano-usd.ts';
+import { toNanoUsd } from '../core/money/nano-usd.ts';
 import { hasRoomFor, type Shortage } from '../core/money/reservation.ts';
 import { lowestCeiling } from '../core/routing/estimate.ts';
 import type { DrivenRun, RunPorts } from '../core/run/drive.ts';
@@ -181,7 +181,6 @@ export interface RunBudget {
   scarce(): RunBudget;
   /** The lowest of its own and those above. */
   ceilingUsd(): number | null;
-  spentUsd(): number;
   spentNano(): bigint;
 }
 
@@ -218,7 +217,6 @@ export function createRunBudget(ceilingUsd: number | null, above: RunBudget | nu
     },
     scarce: () => (isOwnScarce || above === null ? budget : above.scarce()),
     ceilingUsd: () => lowestCeiling(ceiling, above?.ceilingUsd() ?? null),
-    spentUsd: () => fromNanoUsd(spent),
     spentNano: () => spent,
   };
   return budget;

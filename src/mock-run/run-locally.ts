@@ -8,6 +8,7 @@ import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
 import { isEqual } from '../core/expression/compare.ts';
+import { fromNanoUsd } from '../core/money/nano-usd.ts';
 import type { HistoryPressure } from '../core/run/machine-state.ts';
 import { ceilingOfRun, priorityOfRun } from '../core/run/step-rules.ts';
 import type { LocalEvent, LocalOutcome, LocalRun, LocalStep, World } from './local-run.ts';
@@ -79,7 +80,7 @@ export async function runLocally(
     steps: listSteps(run),
     events: run.events,
     calls: world.fleet.calls,
-    cost_usd: run.budget.spentUsd(),
+    cost_usd: fromNanoUsd(run.budget.spentNano()),
     duration_ms: time.now() - began,
   };
 }

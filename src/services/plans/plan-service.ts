@@ -4,10 +4,11 @@
  */
 
 import type { DecidedRoute, DispatchChoice } from '../../contracts/decision.ts';
-import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Finding, PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import type { Plan, PlanDefinitionRequest, PlannedStepView, PlanRequest } from '../../contracts/plan.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { checkRunnable } from '../../core/definition/checks/check-availability.ts';
+import { kindFieldsOf } from '../../core/definition/step-settings.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
 import { type Headroom, toHeadroom } from '../../core/routing/price-range.ts';
 import { createDispatchOf, explainDispatch } from '../../core/run/dispatch.ts';
@@ -90,7 +91,7 @@ function judge({ context, task: { ceilingUsd }, forecast, headroom }: PlannedRun
 }
 
 function showStep(
-  { capability, pipeline, wait, review }: PipelineDefinition['steps'][number],
+  step: StepDefinition,
   forecast: RunForecast['steps'][number] | undefined,
   dispatch: DispatchChoice | null,
 ): PlannedStepView {
@@ -98,10 +99,7 @@ function showStep(
   const { id, happens, items, cached, chosen, reason, candidates, cost, durationMs } = forecast;
   return {
     id,
-    capability,
-    pipeline,
-    wait,
-    review: review?.title,
+    ...kindFieldsOf(step),
     happens,
     items,
     ...(cached === undefined ? {} : { cached }),

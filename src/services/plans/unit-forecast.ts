@@ -101,21 +101,19 @@ function showSubRun(
   { definition, own, pointer }: PlannedSubRun,
 ): UnitForecast {
   const size = steps.length === 1 ? '1 step' : `${steps.length} steps`;
+  const name = `${definition.pipeline}@${definition.version}`;
   return {
     ...nobody,
     cost: capCost(cost, own),
     durationMs: path.durationMs,
-    reason: `a run of ${definition.pipeline}@${definition.version}: ${size}`,
-    findings: findings.map((finding) => bringUp(finding, definition, pointer)),
+    reason: `a run of ${name}: ${size}`,
+    findings: findings.map(({ severity, code, pointer: at, message }) => ({
+      severity,
+      code,
+      pointer,
+      message: `${name} at ${at}: ${message}`,
+    })),
   };
-}
-
-function bringUp(
-  { severity, code, pointer: at, message }: Finding,
-  { pipeline, version }: PipelineDefinition,
-  pointer: string,
-): Finding {
-  return { severity, code, pointer, message: `${pipeline}@${version} at ${at}: ${message}` };
 }
 
 const unitsPerTurn = 100;
@@ -145,7 +143,13 @@ export async function forecastUnit(
 /** A result that is kept costs nothing; should it be gone when its turn comes, the call is made. */
 async function forecastCallOf(context: PlanContext, task: RunTask, unit: PlannedUnit): Promise<UnitForecast> {
   const called = await forecastRouted(context, task, unit);
-  const kept = unit.input === null ? null : await findKept(context, task, { ...unit, input: unit.input });
+  const { projectId, findKept } = context;
+  const { definition, jobId: job_id } = task;
+  const { step, input } = unit;
+  if (input === null) return called;
+  // The run has not begun, so that it has no result of its own.
+  const run = { run_id: '', job_id, pipeline: definition.pipeline };
+  const kept = await findKept({ projectId, definition, run, step: step.definition, input });
   if (kept === null) return called;
   const made = kept === 'equal_call' ? 'an equal call of this run' : `step ${kept.step_id} of ${kept.run_id}`;
   return {
@@ -154,17 +158,6 @@ async function forecastCallOf(context: PlanContext, task: RunTask, unit: Planned
     reason: `cached: 0 USD, the result of ${made}`,
     cost: { ...called.cost, least: 0n, expected: 0n },
   };
-}
-
-/** The run has not begun, so that it has no result of its own. */
-function findKept(
-  context: PlanContext,
-  { definition, jobId: job_id }: RunTask,
-  { step, input }: PlannedUnit & { readonly input: JsonObject },
-) {
-  const { projectId } = context;
-  const run = { run_id: '', job_id, pipeline: definition.pipeline };
-  return context.findKept({ projectId, definition, run, step: step.definition, input });
 }
 
 async function forecastRouted(
