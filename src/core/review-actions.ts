@@ -3,7 +3,8 @@
  * reject; `output` and `skip` only if the step allows them. What is wrong with the job is not for a review of
  * money, and what is wrong with money not for a review of a job.
  */
-import type { ReviewAction, ReviewKind, ReviewPayload } from '../contracts/review.ts';
+import type { Json } from '../contracts/primitives.ts';
+import type { ReviewAction, ReviewDecision, ReviewKind, ReviewPayload } from '../contracts/review.ts';
 
 const skillActions: readonly ReviewAction[] = ['keep', 'edit', 'narrow', 'merge', 'retire'];
 
@@ -58,4 +59,13 @@ export function actionsOf(matter: ReviewMatter): readonly ReviewAction[] {
     case 'skill':
       return skillActions;
   }
+}
+
+/** The input that a decision brings; undefined for one that brings none. */
+export function decidedInput(
+  { proposals }: Pick<ReviewPayload, 'proposals'>,
+  { action, input, proposal = 0 }: Pick<ReviewDecision, 'action' | 'input' | 'proposal'>,
+): Json | undefined {
+  if (action === 'edit') return input;
+  return action === 'approve' ? proposals?.[proposal]?.input : undefined;
 }

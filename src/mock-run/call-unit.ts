@@ -3,11 +3,11 @@ import type { JsonObject } from '../contracts/primitives.ts';
 import { capabilityOf } from '../core/definition/step-settings.ts';
 import { isCorrectable } from '../core/ladder/classify-failure.ts';
 import type { UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
-import { climb, openLadder, resumeReviewed } from './correct-step.ts';
+import { openLadder } from './correct-step.ts';
 import { type CallExecution, executeCall } from './execute-call.ts';
-import { type ClimbingStep, isCancelled, type LocalRun, stepOf, type UnitRecord } from './local-run.ts';
+import { type LocalRun, stepOf, type UnitRecord } from './local-run.ts';
 import { type MockDecision, MockFault } from './mocks.ts';
-import { cancelledEnd, endUnit, logEvent, waitUnit, wakeUnit } from './run-journal.ts';
+import { endUnit, logEvent, settleUnit, wakeUnit } from './run-journal.ts';
 
 export async function executeCallUnit(
   run: LocalRun,
@@ -17,7 +17,8 @@ export async function executeCallUnit(
   if (endBudgetWait(run, unit)) return endUnit(run, unit, { state: 'skipped' });
   const step = stepOf(run, unit.id);
   const done = await executeCall(run, unit, { step, input, stop: run.stop });
-  if (!escalates || done.kind !== 'failed' || !isCorrectable(done.error.code)) return finish(run, unit, done);
+  if (!escalates || done.state !== 'failed' || !isCorrectable(done.error.code))
+    return finish(run, unit, done);
   const failure = done.error;
   unit.ladder = openLadder(run, { unit, step, input, failure });
   logEvent(run, { type: 'step.escalated', unit, data: { error: { ...failure } } });
@@ -25,19 +26,11 @@ export async function executeCallUnit(
 }
 
 function finish(run: LocalRun, unit: UnitRecord, ended: CallExecution): UnitEnd | UnitWaiting {
-  switch (ended.kind) {
-    case 'succeeded':
-      return endUnit(run, unit, { state: 'succeeded', output: ended.output });
-    case 'failed':
-    case 'unknown':
-      return endUnit(run, unit, { state: ended.kind, error: ended.error });
-    case 'cancelled':
-      return endUnit(run, unit, cancelledEnd);
-    case 'waiting':
-      if (ended.wait.awaiting === 'budget') beginBudgetWait(run, unit);
-      else wakeAtRegistration(run, unit);
-      return waitUnit(run, unit, ended.wait);
+  if (ended.state === 'waiting') {
+    if (ended.wait.awaiting === 'budget') beginBudgetWait(run, unit);
+    else wakeAtRegistration(run, unit);
   }
+  return settleUnit(run, unit, ended);
 }
 
 function wakeAtRegistration(run: LocalRun, unit: UnitRecord): void {
@@ -46,39 +39,12 @@ function wakeAtRegistration(run: LocalRun, unit: UnitRecord): void {
   if (moment !== null) time.at(moment, () => wakeUnit(run, unit));
 }
 
-function ladderOf({ ladder }: UnitRecord): ClimbingStep {
-  return ladder as ClimbingStep;
-}
-
-/** Climbs the ladder of a step that escalated. */
-export async function climbUnit(run: LocalRun, unit: UnitRecord): Promise<UnitEnd | UnitWaiting> {
-  return close(run, ladderOf(unit), await climb(run, ladderOf(unit)));
-}
-
-/** The review that its ladder asked is over. */
-export async function followReview(run: LocalRun, unit: UnitRecord): Promise<UnitEnd | UnitWaiting> {
-  const { output, ...ended } = await resumeReviewed(run, ladderOf(unit));
-  if (output !== undefined) unit.output = output;
-  return close(run, ladderOf(unit), ended as UnitEnd | UnitWaiting);
-}
-
-/** What was stopped because the run has failed stays failed as it was. */
-function close(
-  run: LocalRun,
-  { unit, failure }: ClimbingStep,
-  ended: UnitEnd | UnitWaiting,
-): UnitEnd | UnitWaiting {
-  if (ended.state === 'waiting') return ended;
-  const isGivenUp = ended.state === 'cancelled' && !isCancelled(run);
-  return endUnit(run, unit, isGivenUp ? { state: 'failed', error: failure } : ended);
-}
-
 // Steps that find no money left wait for it, and one person is asked for all of them.
 
 function beginBudgetWait(run: LocalRun, unit: UnitRecord): void {
   const { budgetWait, world } = run;
   budgetWait.units.add(unit);
-  budgetWait.review ??= world.reviewer.open('budget', null, () => decideMoney(run));
+  budgetWait.review ??= world.reviewer.open({ kind: 'budget', step: null }, null, () => decideMoney(run));
 }
 
 /** The unit does not wait any more. @returns whether a person has skipped it */

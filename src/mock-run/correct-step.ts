@@ -4,6 +4,7 @@
  */
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { capabilityOf, resolveEscalation } from '../core/definition/step-settings.ts';
+import { describeFindings } from '../core/json/values.ts';
 import { classOfCorrection } from '../core/ladder/classify-failure.ts';
 import { type CorrectionTask, proposeCorrections } from '../core/ladder/correction.ts';
 import {
@@ -19,23 +20,17 @@ import {
   type ExecutionEnd,
   interruptionMs,
 } from '../core/ladder/execute-correction.ts';
-import {
-  type AskedReview,
-  followDecision,
-  followStop,
-  reviewKindOf,
-  undecidedFailure,
-} from '../core/ladder/human-review.ts';
+import { followDecision, followStop, reviewKindOf, undecidedFailure } from '../core/ladder/human-review.ts';
 import { type ErrorContext, openStepLadder } from '../core/ladder/ladder.ts';
 import { ladderMs, reviewDueMs } from '../core/ladder/levels.ts';
 import type { SchemaFinding } from '../core/repair/candidate.ts';
-import type { ReviewMatter } from '../core/review-actions.ts';
+import { decidedInput } from '../core/review-actions.ts';
 import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
-import { type CallExecution, executeCall } from './execute-call.ts';
-import type { AskedMock, ClimbingStep, LocalRun } from './local-run.ts';
-import { type MockReview, requireAction } from './mock-reviewer.ts';
-import { type MockDecision, MockFault } from './mocks.ts';
-import { cancelledEnd, logEvent, moveUnit, wakeUnit } from './run-journal.ts';
+import { type CallExecution, even, executeCall } from './execute-call.ts';
+import { type ClimbingStep, isCancelled, type LocalRun, type UnitRecord } from './local-run.ts';
+import { type DecidedReview, isOver, type MockReview, requireAction } from './mock-reviewer.ts';
+import { MockFault } from './mocks.ts';
+import { cancelledEnd, endUnit, logEvent, moveUnit, wakeUnit } from './run-journal.ts';
 
 type ClimbEnd = UnitEnd | UnitWaiting;
 
@@ -50,7 +45,7 @@ export function openLadder(
   const policy = resolveEscalation(run.definition, failed.step.definition);
   const { failure } = failed;
   const ladder = openStepLadder({ policy, failure, revision: 0 }, errorContext(run));
-  return { ...failed, failed: [input], ladder, level: 0, review: null };
+  return { ...failed, failed: [input], ladder, level: 0 };
 }
 
 function taskOf(
@@ -58,18 +53,38 @@ function taskOf(
   { step, failed, ladder }: ClimbingStep,
 ): CorrectionTask & { readonly current: JsonObject } {
   const capability = capabilityOf(step.definition);
+  const { inputSchema, findInputFaults } = world.fleet.require(capability);
   return {
     capability,
     repair: ladder.policy?.repair ?? 'off',
-    spec: { schema: world.fleet.inputSchema(capability), find: world.fleet.findInputFaults(capability) },
+    spec: { schema: inputSchema, find: findInputFaults },
     original: failed[0],
     current: failed.at(-1) ?? failed[0],
     failed,
   };
 }
 
+/** Climbs the ladder of a step that escalated. */
+export async function climbUnit(run: LocalRun, { ladder }: UnitRecord): Promise<ClimbEnd> {
+  const climbing = ladder as ClimbingStep;
+  return close(run, climbing, await climb(run, climbing));
+}
+
+/** The review that its ladder asked is over. */
+export async function followReview(run: LocalRun, { ladder }: UnitRecord): Promise<ClimbEnd> {
+  const climbing = ladder as ClimbingStep;
+  return close(run, climbing, await resumeReviewed(run, climbing));
+}
+
+/** A step that was stopped because its run has failed stays failed as it was. */
+function close(run: LocalRun, { unit, failure }: ClimbingStep, ended: ClimbEnd): ClimbEnd {
+  if (ended.state === 'waiting') return ended;
+  const isGivenUp = ended.state === 'cancelled' && !isCancelled(run);
+  return endUnit(run, unit, isGivenUp ? { state: 'failed', error: failure } : ended);
+}
+
 /** From where the ladder stands to its end, or to the question to a person. */
-export async function climb(run: LocalRun, climbing: ClimbingStep): Promise<ClimbEnd> {
+async function climb(run: LocalRun, climbing: ClimbingStep): Promise<ClimbEnd> {
   const { time } = run.world;
   const endsAt = time.now() + ladderMs;
   while (!run.climbing.aborted) {
@@ -89,9 +104,6 @@ export async function climb(run: LocalRun, climbing: ClimbingStep): Promise<Clim
   }
   return cancelledEnd;
 }
-
-/** Without jitter. */
-const even = 0.5;
 
 function portsOf(run: LocalRun, climbing: ClimbingStep): LadderPorts {
   const correction: CorrectionPorts = {
@@ -124,7 +136,7 @@ async function executeRevision(
   unit.failedOn.clear();
   moveUnit(run, unit, { state: 'retrying' });
   const done = await executeCall(run, unit, { step, input, stop: run.climbing });
-  if (done.kind === 'succeeded') unit.output = done.output;
+  if (done.state === 'succeeded') unit.output = done.output;
   return done;
 }
 
@@ -132,7 +144,7 @@ const outOfMoney: Failure = { code: 'budget_exhausted', message: 'the budget of 
 
 /** A correction waits for nobody: without an instance it comes again, without money it has failed. */
 function toExecutionEnd({ world }: LocalRun, done: CallExecution): ExecutionEnd {
-  switch (done.kind) {
+  switch (done.state) {
     case 'succeeded':
       return { kind: 'succeeded' };
     case 'failed':
@@ -168,27 +180,22 @@ function askPerson(
   climbing: ClimbingStep,
   stopped: Extract<LadderOutcome, { kind: 'stopped' }>,
 ): ClimbEnd {
-  const { unit, step, ladder, review } = climbing;
+  const { unit, step, ladder } = climbing;
+  const { reviewer } = run.world;
+  const { review: asked } = unit;
+  const last = asked === undefined ? null : { ...asked, isResolved: asked.decision !== null };
   const jobType = capabilityOf(step.definition);
-  const consequence = followStop({ ...stopped, policy: ladder.policy, jobType }, askedBy(climbing));
+  const consequence = followStop({ ...stopped, policy: ladder.policy, jobType }, last);
   climbing.failure = consequence.error;
   if (consequence.kind === 'end') return { state: consequence.state, error: consequence.error };
   const wake = (): void => wakeUnit(run, unit);
   const dueMs = reviewDueMs(run.priority);
-  if (consequence.kind === 'ask_again' && review !== null) {
-    run.world.reviewer.reopen(review.asked, { step: unit.id, dueMs }, wake);
-    return inReview(run, climbing, review.asked);
+  if (consequence.kind === 'ask_again' && asked !== undefined) {
+    reviewer.reopen(asked, dueMs, wake);
+    return inReview(run, climbing, asked);
   }
-  const kind = reviewKindOf(stopped.reason);
-  const asked = run.world.reviewer.open({ step: unit.id }, dueMs, wake);
-  climbing.review = { kind, asked };
-  return inReview(run, climbing, asked);
-}
-
-function askedBy({ review }: ClimbingStep): AskedReview | null {
-  if (review === null) return null;
-  const { kind, asked } = review;
-  return { kind, round: asked.round, isResolved: asked.decision !== null };
+  unit.review = reviewer.open({ kind: reviewKindOf(stopped.reason), step: unit.id }, dueMs, wake);
+  return inReview(run, climbing, unit.review);
 }
 
 function inReview(
@@ -200,45 +207,37 @@ function inReview(
   return { state: 'waiting', wait: { awaiting: 'review', until: dueAt, ladder: true, ref: review_id } };
 }
 
-// What a person decided about a step that failed, or that nobody did in time.
-
-type DecidedStep = ClimbEnd & { readonly output?: Json };
-
-/** Goes on with a step whose review is over. */
-export async function resumeReviewed(run: LocalRun, climbing: ClimbingStep): Promise<DecidedStep> {
-  const { review, unit, failure } = climbing;
-  if (review === null) throw new MockFault(`nobody was asked about step ${unit.id}`);
-  const { decision, dueAt } = review.asked;
-  const isOver = decision !== null || run.world.time.now() >= (dueAt ?? Infinity);
-  if (!isOver) return inReview(run, climbing, review.asked);
+/** Goes on with a step when a person has decided about it, or nobody did in time. */
+async function resumeReviewed(run: LocalRun, climbing: ClimbingStep): Promise<ClimbEnd> {
+  const { unit, failure } = climbing;
+  const { review } = unit;
+  if (review === undefined) throw new MockFault(`nobody was asked about step ${unit.id}`);
+  if (!isOver(review, run.world.time.now())) return inReview(run, climbing, review);
+  const { decision } = review;
   logEvent(run, { type: 'step.reviewed', unit, data: { action: decision?.action ?? 'expired' } });
   if (decision === null) return { state: 'failed', error: undecidedFailure(failure) };
-  return follow(run, { climbing, review, decision });
+  return follow(run, climbing, { ...review, decision });
 }
 
-interface ReviewedStep {
-  readonly climbing: ClimbingStep;
-  readonly review: AskedMock;
-  readonly decision: MockDecision;
-}
-
-async function follow(run: LocalRun, { climbing, review, decision }: ReviewedStep): Promise<DecidedStep> {
-  requireAction(climbing.unit.id, matterOf(run, climbing, review), decision);
-  const { review_id, round } = review.asked;
-  const outcome = await followDecision(climbing.ladder, decision, {
-    review_id,
-    round,
-    input: decidedInput(run, climbing, decision),
-    level: climbing.level,
-    readCurrent: () => Promise.resolve(taskOf(run, climbing).current),
-  });
+async function follow(run: LocalRun, climbing: ClimbingStep, review: DecidedReview): Promise<ClimbEnd> {
+  const { unit, step, ladder, level } = climbing;
+  const { review_id, round, decision } = review;
+  const task = taskOf(run, climbing);
+  const { findOutputFaults } = run.world.fleet.require(task.capability);
+  const proposals = proposeCorrections(task);
+  requireAction(step.definition, review, proposals);
+  const input = decidedInput({ proposals }, decision);
+  requireInput(climbing, review, { task, input });
+  const readCurrent = () => Promise.resolve(task.current);
+  const outcome = await followDecision(ladder, decision, { review_id, round, input, level, readCurrent });
   switch (outcome.kind) {
     case 'goes_on':
       climbing.ladder = outcome.next;
       return climb(run, climbing);
     case 'answered':
-      requireOutput(run, climbing, outcome.output);
-      return { state: 'succeeded', output: outcome.output };
+      requirePossible(climbing, 'output', findOutputFaults(outcome.output));
+      unit.output = outcome.output;
+      return { state: 'succeeded' };
     case 'skipped':
       return { state: 'skipped' };
     case 'failed':
@@ -246,39 +245,22 @@ async function follow(run: LocalRun, { climbing, review, decision }: ReviewedSte
   }
 }
 
-function matterOf(run: LocalRun, climbing: ClimbingStep, { kind }: AskedMock): ReviewMatter {
-  const { allow_output = false, optional = false } = climbing.step.definition;
-  const proposals = proposeCorrections(taskOf(run, climbing));
-  return {
-    kind,
-    run_id: run.runId,
-    subject: null,
-    escalation_id: null,
-    payload: { proposals, allow_output, optional },
-  };
-}
-
-/** As the API would have refused it. */
-function refuse({ step }: ClimbingStep, what: string, findings: readonly SchemaFinding[]): MockFault {
-  const seen = findings.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
-  return new MockFault(`the ${what} decided for step ${step.definition.id} is not possible: ${seen}`);
-}
-
-function requireOutput({ world }: LocalRun, climbing: ClimbingStep, output: Json): void {
-  const faults = world.fleet.checkOutput(capabilityOf(climbing.step.definition), output);
-  if (faults.length > 0) throw refuse(climbing, 'output', faults);
-}
-
-/** @returns undefined for a decision that brings none */
-function decidedInput(run: LocalRun, climbing: ClimbingStep, decision: MockDecision): JsonObject | undefined {
-  if (decision.action !== 'approve' && decision.action !== 'edit') return undefined;
-  const task = taskOf(run, climbing);
-  const chosen =
-    decision.action === 'edit' ? decision.input : proposeCorrections(task)[decision.proposal ?? 0]?.input;
-  if (chosen === undefined) {
-    throw new MockFault(`there is no such input to ${decision.action} for step ${climbing.unit.id}`);
+/** @throws MockFault for an input that is not there, or that the capability refuses */
+function requireInput(
+  climbing: ClimbingStep,
+  { decision: { action } }: DecidedReview,
+  { task: { spec }, input }: { readonly task: CorrectionTask; readonly input: Json | undefined },
+): void {
+  if (action !== 'approve' && action !== 'edit') return;
+  if (input === undefined) {
+    throw new MockFault(`there is no such input to ${action} for step ${climbing.unit.id}`);
   }
-  const faults = task.spec?.find(chosen) ?? [];
-  if (faults.length > 0) throw refuse(climbing, 'input', faults);
-  return chosen as JsonObject;
+  requirePossible(climbing, 'input', spec?.find(input) ?? []);
+}
+
+/** @throws MockFault as the API would have refused it */
+function requirePossible({ unit }: ClimbingStep, what: string, findings: readonly SchemaFinding[]): void {
+  if (findings.length === 0) return;
+  const seen = describeFindings(findings);
+  throw new MockFault(`the ${what} decided for step ${unit.id} is not possible: ${seen}`);
 }

@@ -3,27 +3,26 @@ import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { type Chosen, createClaimSearch, type Missed, searchInstance } from '../core/call/claim-search.ts';
 import { type CallPorts, driveCall } from '../core/call/drive-call.ts';
 import { hasFailedCall } from '../core/call/judge.ts';
-import { explainNoClaim, isWorthWaiting } from '../core/call/no-claim.ts';
+import { explainMiss, isWorthWaiting } from '../core/call/no-claim.ts';
 import { type CallOutcome, kindOfStatus, outputInvalid } from '../core/call/outcome.ts';
 import { callTimeOf, hasTimeFor, longestWaitMs, outOfTime } from '../core/call/retry.ts';
-import type { ClaimEnd, ClaimedCall, RoutedCall } from '../core/call/types.ts';
+import type { CallEnd, ClaimEnd, ClaimedCall, RoutedCall } from '../core/call/types.ts';
 import type { CancelSignal } from '../core/cancellation.ts';
 import type { CompiledStep } from '../core/definition/compile.ts';
 import { capabilityOf, resolveStepSettings, routeOfStep } from '../core/definition/step-settings.ts';
 import { enforcedTimeout, reservationOf } from '../core/routing/estimate.ts';
 import { explainChoice } from '../core/routing/explain.ts';
 import type { RankedInstance } from '../core/routing/types.ts';
-import type { Wait } from '../core/run/machine-state.ts';
+import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
 import { waitForCapabilityOf } from '../core/run/step-rules.ts';
 import type { LocalRun, UnitRecord } from './local-run.ts';
 import type { MockAnswer } from './mock-fleet.ts';
-import { logEvent, moveUnit } from './run-journal.ts';
+import { cancelledEnd, logEvent, moveUnit } from './run-journal.ts';
 
 export type CallExecution =
-  | { readonly kind: 'succeeded'; readonly output: Json }
-  | { readonly kind: 'failed' | 'unknown'; readonly error: Failure }
-  | { readonly kind: 'cancelled' }
-  | { readonly kind: 'waiting'; readonly wait: Wait };
+  | { readonly state: 'succeeded'; readonly output: Json }
+  | Extract<UnitEnd, { readonly error: Failure }>
+  | UnitWaiting;
 
 interface UnitCall {
   readonly step: CompiledStep;
@@ -57,14 +56,13 @@ export async function executeCall(
         remainingMs,
       }),
     });
-    if (end.kind === 'closed') throw new RangeError('nobody else takes over a call of a mock');
-    if (end.kind !== 'retry') return end.kind === 'failed' ? failOrWait(end.error) : end;
+    if (end.kind !== 'retry') return toExecution(end);
     if (!hasTimeFor(end.delayMs, endsAt - time.now())) {
-      return { kind: 'failed', error: outOfTime(end.error, settings.totalTimeoutMs) };
+      return { state: 'failed', error: outOfTime(end.error, settings.totalTimeoutMs) };
     }
     moveUnit(run, unit, { state: 'retrying', data: { error: { ...end.error } } });
     await time.sleep(end.delayMs, stop);
-    if (stop.aborted) return { kind: 'cancelled' };
+    if (stop.aborted) return cancelledEnd;
   }
 }
 
@@ -75,21 +73,30 @@ function findMissing(
   unit: UnitRecord,
 ): CallExecution | null {
   const capability = capabilityOf(definition);
-  fleet.require(capability);
   if (fleet.of(capability).instances.length > 0) return null;
   unit.missingSince ??= time.now();
   const { ms, failure } = waitForCapabilityOf(definition);
   const until = unit.missingSince + ms;
   return time.now() < until
-    ? { kind: 'waiting', wait: { awaiting: 'capability', until, ref: null } }
-    : { kind: 'failed', error: failure };
+    ? { state: 'waiting', wait: { awaiting: 'capability', until, ref: null } }
+    : { state: 'failed', error: failure };
 }
 
 /** Money that is used up is waited for. */
-function failOrWait(error: Failure): CallExecution {
-  return error.code === 'budget_exhausted'
-    ? { kind: 'waiting', wait: { awaiting: 'budget', until: null, ref: null } }
-    : { kind: 'failed', error };
+function toExecution(end: Exclude<CallEnd, { kind: 'retry' }>): CallExecution {
+  switch (end.kind) {
+    case 'succeeded':
+      return { state: 'succeeded', output: end.output };
+    case 'failed':
+    case 'unknown':
+      return end.error.code === 'budget_exhausted' && end.kind === 'failed'
+        ? { state: 'waiting', wait: { awaiting: 'budget', until: null, ref: null } }
+        : { state: end.kind, error: end.error };
+    case 'cancelled':
+      return cancelledEnd;
+    case 'closed':
+      throw new RangeError('nobody else takes over a call of a mock');
+  }
 }
 
 interface MockedCall extends RoutedCall {
@@ -98,7 +105,7 @@ interface MockedCall extends RoutedCall {
 }
 
 /** Without jitter. */
-const even = 0.5;
+export const even = 0.5;
 
 /** The ports of a routed call against mocks: instances, money and people are those of the run, and time is virtual. */
 function createMockCallPorts(run: LocalRun): CallPorts<MockedCall, ClaimedCall> {
@@ -141,7 +148,7 @@ async function claim(
     fleet,
     refresh: async () => undefined,
     fits: async ({ instance: { instance_id } }: RankedInstance) => {
-      const faults = fleet.findInputFaults(route.capability)(call.input);
+      const faults = fleet.require(route.capability).findInputFaults(call.input);
       const errors = faults.map(({ pointer, message }) => ({ pointer, message }));
       if (errors.length > 0) search.noteRefusal(instance_id, errors);
       return errors.length === 0;
@@ -154,13 +161,8 @@ async function claim(
     search.forgetMoment();
     const end = await searchInstance<ClaimedCall>(ports, search, { waiting: 0 });
     if (end.kind === 'claimed') return end;
-    const { request, choice } = end;
-    if (!isWorthWaiting(choice, tried) || signal.aborted || time.now() >= deadline) {
-      const decision = explainChoice('', request, choice, false);
-      const { refusals, shortage } = search;
-      const { reason } = decision;
-      const known = { choice, reason, refusals, shortage, nowMs: request.nowMs };
-      return { kind: 'none', decision, ...explainNoClaim(known) };
+    if (!isWorthWaiting(end.choice, tried) || signal.aborted || time.now() >= deadline) {
+      return { kind: 'none', ...explainMiss('', end, search) };
     }
     await fleet.waitForRelease(route.capability, deadline - time.now(), signal);
   }
@@ -200,16 +202,16 @@ async function deliver(
   signal: CancelSignal,
 ): Promise<CallOutcome> {
   const { unit, input } = call;
-  const { capability } = call.route;
   const { instance, timeoutMs } = claimed;
   const position = Number(instance.instance_id.split('#').at(-1));
-  const answer = fleet.answer(capability, { input, step_id: unit.id, instance: position });
+  const mocked = fleet.require(call.route.capability);
+  const answer = mocked.answer({ input, step_id: unit.id, instance: position });
   await time.sleep(Math.min(answer.delayMs, timeoutMs), signal);
   if (signal.aborted) return { kind: 'cancelled' };
   if (answer.delayMs > timeoutMs) return { kind: 'timeout', timeoutMs };
   const outcome = toOutcome(answer);
   if (outcome.kind !== 'answered') return outcome;
-  const faults = fleet.checkOutput(capability, outcome.body);
+  const faults = mocked.findOutputFaults(outcome.body);
   return faults.length === 0 ? outcome : outputInvalid(faults);
 }
 

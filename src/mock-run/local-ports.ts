@@ -5,8 +5,9 @@
 import type { StepDefinition } from '../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
-import { rejectedByPerson } from '../core/ladder/human-review.ts';
-import type { RunPorts, Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
+import { describeFindings } from '../core/json/values.ts';
+import { endOfQuestion } from '../core/ladder/human-review.ts';
+import type { RunPorts, Unit, UnitEnd, UnitResult } from '../core/run/drive.ts';
 import {
   ceilingOfSubRun,
   findDepthFault,
@@ -16,11 +17,19 @@ import {
   toSubRunFailure,
 } from '../core/run/step-rules.ts';
 import { createSchemaCompiler } from '../schemas/schema-compiler.ts';
-import { climbUnit, executeCallUnit, followReview } from './call-unit.ts';
-import { isCancelled, type LocalRun, stepOf, type UnitName, type UnitRecord } from './local-run.ts';
+import { executeCallUnit } from './call-unit.ts';
+import { climbUnit, followReview } from './correct-step.ts';
+import {
+  type EndedRun,
+  isCancelled,
+  type LocalRun,
+  stepOf,
+  type UnitName,
+  type UnitRecord,
+} from './local-run.ts';
 import { decideStep, evaluate } from './local-values.ts';
-import { type MockReview, requireAction } from './mock-reviewer.ts';
-import { type MockDecision, MockFault } from './mocks.ts';
+import { isOver, requireAction } from './mock-reviewer.ts';
+import { MockFault } from './mocks.ts';
 import { findPipeline } from './prepare-run.ts';
 import {
   cancelledEnd,
@@ -29,8 +38,9 @@ import {
   logEvent,
   moveUnit,
   openUnit,
+  settleUnit,
+  type UnitOutcome,
   unitOf,
-  waitUnit,
   wakeUnit,
 } from './run-journal.ts';
 
@@ -73,18 +83,14 @@ function guard<Result>({ world }: LocalRun, work: Promise<Result>): Promise<Resu
 async function executeUnit(run: LocalRun, planned: Unit): Promise<UnitResult> {
   const unit = openUnit(run, nameOf(planned));
   const { kind, input: template } = stepOf(run, unit.id);
-  if (kind === 'wait') return pause(run, unit);
+  if (kind === 'wait') return settleUnit(run, unit, pause(run, unit));
   const resolved = evaluate(run, template, unit);
   if ('error' in resolved) return endUnit(run, unit, { state: 'failed', error: resolved.error });
   const input = resolved.value as JsonObject;
-  switch (kind) {
-    case 'call':
-      return executeCallUnit(run, unit, { input, escalates: planned.step.escalates === true });
-    case 'run':
-      return executeSubRun(run, unit, input);
-    case 'review':
-      return askPerson(run, unit);
+  if (kind === 'call') {
+    return executeCallUnit(run, unit, { input, escalates: planned.step.escalates === true });
   }
+  return settleUnit(run, unit, kind === 'run' ? executeSubRun(run, unit, input) : askPerson(run, unit));
 }
 
 function resumeUnit(run: LocalRun, planned: Unit, isLadder: boolean): Promise<UnitResult> {
@@ -95,30 +101,24 @@ async function giveUpUnit(run: LocalRun, planned: Unit): Promise<UnitEnd> {
   const unit = unitOf(run, nameOf(planned));
   unit.subRun?.driven?.send({ type: 'cancel_requested' });
   const error = unit.ladder?.failure;
-  return endUnit(
-    run,
-    unit,
-    isCancelled(run) || error === undefined ? cancelledEnd : { state: 'failed', error },
-  );
+  const isCalledOff = isCancelled(run) || error === undefined;
+  return endUnit(run, unit, isCalledOff ? cancelledEnd : { state: 'failed', error });
 }
 
-type Executed = UnitEnd | UnitWaiting;
-
-function pause(run: LocalRun, unit: UnitRecord): Executed {
+function pause(run: LocalRun, unit: UnitRecord): UnitOutcome {
   const { wait = '0s' } = stepOf(run, unit.id).definition;
   const until = (unit.startedAt ?? 0) + parseDuration(wait);
-  if (run.world.time.now() >= until) return endUnit(run, unit, { state: 'succeeded', output: null });
-  return waitUnit(run, unit, { awaiting: 'time', until, ref: null });
+  return run.world.time.now() >= until
+    ? { state: 'succeeded', output: null }
+    : { state: 'waiting', wait: { awaiting: 'time', until, ref: null } };
 }
 
 /** A step that is a run of another pipeline: started once, waited for, its output taken. */
-function executeSubRun(run: LocalRun, unit: UnitRecord, job: JsonObject): Executed {
+function executeSubRun(run: LocalRun, unit: UnitRecord, job: JsonObject): UnitOutcome {
   const terms = termsOfSubRun(stepOf(run, unit.id).definition, run);
   const { reference, priority, depth } = terms;
   const tooDeep = findDepthFault(depth);
-  if (tooDeep !== null) {
-    return endUnit(run, unit, { state: 'failed', error: toStartFailure(reference, tooDeep) });
-  }
+  if (tooDeep !== null) return { state: 'failed', error: toStartFailure(reference, tooDeep) };
   if (unit.subRun === undefined) {
     const definition = findPipeline(run.world.pipelines, reference);
     if (definition === undefined) {
@@ -132,58 +132,54 @@ function executeSubRun(run: LocalRun, unit: UnitRecord, job: JsonObject): Execut
   const { ended, budget, runId } = unit.subRun;
   unit.costNano = budget.spentNano();
   return ended === null
-    ? waitUnit(run, unit, { awaiting: 'run', until: null, ref: runId })
-    : takeSubRun(run, unit, unit.subRun);
+    ? { state: 'waiting', wait: { awaiting: 'run', until: null, ref: runId } }
+    : takeSubRun(ended, { run_id: runId, pipeline: reference });
 }
 
-function takeSubRun(run: LocalRun, unit: UnitRecord, { runId: run_id, ended }: LocalRun): UnitEnd {
-  const { outcome = 'waiting', error = null, output = null } = ended ?? {};
-  if (outcome === 'succeeded') return endUnit(run, unit, { state: 'succeeded', output });
-  const { pipeline = '' } = stepOf(run, unit.id).definition;
-  const failure =
-    outcome === 'refused' && error !== null
-      ? toStartFailure(pipeline, error)
-      : toSubRunFailure({ run_id, pipeline, state: outcome, error });
-  return endUnit(run, unit, { state: 'failed', error: failure });
+function takeSubRun(
+  { outcome, error, output = null }: EndedRun,
+  named: { readonly run_id: string; readonly pipeline: string },
+): UnitOutcome {
+  if (outcome === 'succeeded') return { state: 'succeeded', output };
+  const isRefused = outcome === 'refused' && error !== null;
+  return {
+    state: 'failed',
+    error: isRefused
+      ? toStartFailure(named.pipeline, error)
+      : toSubRunFailure({ ...named, state: outcome, error }),
+  };
 }
 
 /** A step that asks a person has the answer as its output. */
-function askPerson(run: LocalRun, unit: UnitRecord): Executed {
+function askPerson(run: LocalRun, unit: UnitRecord): UnitOutcome {
   const { definition } = stepOf(run, unit.id);
-  unit.review ??= openReview(run, unit, definition);
-  const { decision, dueAt, review_id } = unit.review;
-  if (decision !== null) return follow(run, unit, decision);
-  if (dueAt !== null && run.world.time.now() >= dueAt) return expire(run, unit, definition);
-  return waitUnit(run, unit, { awaiting: 'review', until: dueAt, ref: review_id });
+  const { reviewer, time } = run.world;
+  const dueMs = parseDuration(reviewTimeoutOf(definition));
+  unit.review ??= reviewer.open({ kind: 'step', step: unit.id }, dueMs, () => wakeUnit(run, unit));
+  const { review } = unit;
+  if (!isOver(review, time.now())) {
+    const { dueAt: until, review_id: ref } = review;
+    return { state: 'waiting', wait: { awaiting: 'review', until, ref } };
+  }
+  const { decision } = review;
+  if (decision === null) return endOfUnanswered(definition);
+  logEvent(run, { type: 'step.reviewed', unit, data: { action: decision.action } });
+  requireAction(definition, { ...review, decision });
+  const end = endOfQuestion(decision);
+  if (end.state === 'succeeded') requireAnswer(definition, end.output);
+  return end;
 }
 
-function openReview(run: LocalRun, unit: UnitRecord, step: StepDefinition): MockReview {
-  const dueMs = parseDuration(reviewTimeoutOf(step));
-  return run.world.reviewer.open({ step: unit.id }, dueMs, () => wakeUnit(run, unit));
-}
-
-function follow(run: LocalRun, unit: UnitRecord, decision: MockDecision): UnitEnd {
-  const { definition } = stepOf(run, unit.id);
-  const { action, note } = decision;
-  logEvent(run, { type: 'step.reviewed', unit, data: { action } });
-  const payload = { optional: definition.optional ?? false };
-  const matter = { kind: 'step', run_id: run.runId, subject: null, escalation_id: null, payload } as const;
-  requireAction(unit.id, matter, decision);
-  if (action === 'reject') return endUnit(run, unit, { state: 'failed', error: rejectedByPerson(note) });
-  if (action === 'skip') return endUnit(run, unit, { state: 'skipped' });
-  return endUnit(run, unit, { state: 'succeeded', output: requireOutput(definition, decision) });
-}
-
-function expire(run: LocalRun, unit: UnitRecord, step: StepDefinition): UnitEnd {
-  if (step.review?.on_timeout === 'skip') return endUnit(run, unit, { state: 'skipped' });
+function endOfUnanswered(step: StepDefinition): UnitEnd {
+  if (step.review?.on_timeout === 'skip') return { state: 'skipped' };
   const message = `nobody decided within ${reviewTimeoutOf(step)}`;
-  return endUnit(run, unit, { state: 'failed', error: { code: 'step_timeout', message } });
+  return { state: 'failed', error: { code: 'step_timeout', message } };
 }
 
 /** @throws MockFault as the API would refuse it */
-function requireOutput({ id, review }: StepDefinition, { output = null }: MockDecision): Json {
+function requireAnswer({ id, review }: StepDefinition, output: Json): void {
   const faults = createSchemaCompiler().compile(review?.schema ?? {})(output);
-  if (faults.length === 0) return output;
-  const seen = faults.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
+  if (faults.length === 0) return;
+  const seen = describeFindings(faults);
   throw new MockFault(`the output decided for step ${id} does not match its schema: ${seen}`);
 }

@@ -2,13 +2,12 @@
 import type { EventType } from '../contracts/event.ts';
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject, Priority } from '../contracts/primitives.ts';
-import type { ReviewKind } from '../contracts/review.ts';
 import type { StepState } from '../contracts/run.ts';
 import type { CancelSource } from '../core/cancellation.ts';
 import type { CompiledDefinition, CompiledStep } from '../core/definition/compile.ts';
 import type { ExpressionScope } from '../core/expression/evaluation.ts';
 import type { Ladder } from '../core/ladder/ladder.ts';
-import { fromNanoUsd, toNanoUsd } from '../core/money/nano-usd.ts';
+import { toNanoUsd } from '../core/money/nano-usd.ts';
 import { hasRoomFor, type Shortage } from '../core/money/reservation.ts';
 import { lowestCeiling } from '../core/routing/estimate.ts';
 import type { DrivenRun, RunPorts } from '../core/run/drive.ts';
@@ -61,8 +60,6 @@ export interface LocalRun extends Pick<LocalOrder, 'definition' | 'depth' | 'pri
   readonly world: World;
   readonly compiled: CompiledDefinition;
   readonly plan: RunPlan;
-  /** Index of a step by its id. */
-  readonly indexOf: ReadonlyMap<string, number>;
   readonly runId: string;
   readonly beganAt: number;
   /** The roots `job` and `run` of expressions. */
@@ -117,7 +114,7 @@ export interface UnitRecord extends UnitName {
   isSkipped: boolean;
   /** The run that it has started. */
   subRun?: LocalRun;
-  /** The question that it asks, being a review. */
+  /** The question that it asks, being a review, or that its ladder has asked. */
   review?: MockReview;
   /** Where it is on its ladder. */
   ladder?: ClimbingStep;
@@ -138,13 +135,6 @@ export interface ClimbingStep {
   level: number;
   /** Why it escalated, or asks. */
   failure: Failure;
-  review: AskedMock | null;
-}
-
-/** The review that a ladder has asked. */
-export interface AskedMock {
-  readonly kind: ReviewKind;
-  readonly asked: MockReview;
 }
 
 /** Times in ms since the run began. */
@@ -167,8 +157,8 @@ export interface LocalEvent {
   readonly data: Json;
 }
 
-export function stepOf({ compiled, indexOf }: LocalRun, id: string): CompiledStep {
-  return compiled.steps[indexOf.get(id) ?? -1] as CompiledStep;
+export function stepOf({ compiled }: LocalRun, id: string): CompiledStep {
+  return compiled.steps[compiled.indexOf.get(id) ?? -1] as CompiledStep;
 }
 
 /** Somebody has cancelled the run. */
@@ -191,7 +181,6 @@ export interface RunBudget {
   scarce(): RunBudget;
   /** The lowest of its own and those above. */
   ceilingUsd(): number | null;
-  spentUsd(): number;
   spentNano(): bigint;
 }
 
@@ -228,7 +217,6 @@ export function createRunBudget(ceilingUsd: number | null, above: RunBudget | nu
     },
     scarce: () => (isOwnScarce || above === null ? budget : above.scarce()),
     ceilingUsd: () => lowestCeiling(ceiling, above?.ceilingUsd() ?? null),
-    spentUsd: () => fromNanoUsd(spent),
     spentNano: () => spent,
   };
   return budget;

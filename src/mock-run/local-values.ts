@@ -12,7 +12,7 @@ import {
   judgeCondition,
   judgeItems,
   listLastSteps,
-  toItems,
+  readList,
 } from '../core/run/step-rules.ts';
 import { type LocalRun, stepOf, type UnitName, type UnitRecord } from './local-run.ts';
 import { costOf, findUnit, moveUnit, outputOf, unitOf } from './run-journal.ts';
@@ -56,34 +56,18 @@ export function evaluate(run: LocalRun, template: CompiledTemplate, unit?: UnitN
 /** Whether a step happens, and how often; its items are kept for their own inputs. */
 export function decideStep(run: LocalRun, id: string): StepVerdict {
   const unit = { id, item: 0 };
-  const items = readItems(run, id);
-  const verdict = 'type' in items ? items : judgeItems(items);
-  switch (verdict.type) {
-    case 'skip':
-      moveUnit(run, unit, { state: 'skipped', data: { reason: 'when' } });
-      break;
-    case 'fail':
-      moveUnit(run, unit, { state: 'failed', error: verdict.error });
-      break;
-    case 'go':
-      if (!('value' in items) || items.value === null) break;
-      moveUnit(run, unit, { state: 'running', data: { items: items.value.length } });
-      unitOf(run, unit).items = items.value;
+  const { when, items } = stepOf(run, id);
+  const left =
+    when === null ? null : judgeCondition(evaluateSafely(() => evaluateCondition(when, scopeOf(run, when))));
+  const list = left !== null || items === null ? null : readList(evaluate(run, items));
+  const verdict = left ?? judgeItems(list ?? { value: null });
+  if (verdict.type === 'skip') moveUnit(run, unit, { state: 'skipped', data: { reason: 'when' } });
+  if (verdict.type === 'fail') moveUnit(run, unit, { state: 'failed', error: verdict.error });
+  if (list !== null && 'value' in list) {
+    moveUnit(run, unit, { state: 'running', data: { items: list.value.length } });
+    unitOf(run, unit).items = list.value;
   }
   return verdict;
-}
-
-/** The list of its `for_each`, null for a step without; or why it does not happen. */
-function readItems(run: LocalRun, id: string): Evaluated<readonly Json[] | null> | StepVerdict {
-  const { when, items } = stepOf(run, id);
-  if (when !== null) {
-    const happens = evaluateSafely(() => evaluateCondition(when, scopeOf(run, when)));
-    const left = judgeCondition(happens);
-    if (left !== null) return left;
-  }
-  if (items === null) return { value: null };
-  const list = evaluate(run, items);
-  return 'error' in list ? list : toItems(list.value);
 }
 
 /** What a run leaves: the definition's `output`, else the outputs of the steps that no other waits for, by id. */

@@ -39,18 +39,14 @@ interface MockedCapability {
 
 export interface MockFleet extends FleetNow {
   /** @throws MockFault when the capability has no mock */
-  require(capability: string): void;
+  require(capability: string): MockedCapability;
   /** When the first instance that is not registered yet will be; null = never. */
   nextRegistration(capability: string): number | null;
-  inputSchema(capability: string): JsonObject;
-  findInputFaults(capability: string): FindFaults;
-  checkOutput(capability: string, output: Json): ReturnType<FindFaults>;
   /** Holds a slot of the instance until `release`. */
   take(instanceId: string): void;
   release(instanceId: string): void;
   /** Until a slot of one of its instances is free, at most `ms`. */
   waitForRelease(capability: string, ms: number, stop: CancelSignal): Promise<void>;
-  answer(capability: string, ...call: Parameters<AnswerCall>): ReturnType<AnswerCall>;
   /** Calls that were received so far, by capability. */
   readonly calls: Readonly<Record<string, number>>;
 }
@@ -80,8 +76,13 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
       snapshot: toSnapshot(name, index + 1, { ...mock, ...own }),
       from: began + parseDuration(own.registered_after ?? mock.registered_after ?? '0s'),
     }));
+    const reply = createMockCapability(name, mock);
     fleets.set(name, {
-      answer: createMockCapability(name, mock),
+      answer: (call) => {
+        const given = reply(call);
+        if (given.kind !== 'refused') calls[name] = (calls[name] ?? 0) + 1;
+        return given;
+      },
       inputSchema: mock.input ?? anyInput,
       findInputFaults: compile(mock.input, 'asserted'),
       findOutputFaults: compile(mock.output, 'noted'),
@@ -107,7 +108,7 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
 
   return {
     calls,
-    require: (name) => void fleet(name),
+    require: fleet,
     of: (name) => {
       const registered = fleet(name).instances.filter(({ from }) => from <= time.now());
       const instances = registered.map(({ snapshot }) => snapshot);
@@ -118,9 +119,6 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
       const later = fleet(name).instances.flatMap(({ from }) => (from > time.now() ? [from] : []));
       return later.length === 0 ? null : Math.min(...later);
     },
-    inputSchema: (name) => fleet(name).inputSchema,
-    findInputFaults: (name) => fleet(name).findInputFaults,
-    checkOutput: (name, output) => fleet(name).findOutputFaults(output),
     take: (instanceId) => void hold(instanceId, 1),
     release: (instanceId) => {
       waiting.get(hold(instanceId, -1).name)?.shift()?.abort('released');
@@ -135,11 +133,6 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
       await time.sleep(ms, turn);
       stop.removeEventListener('abort', endTurn);
       if (line.includes(turn)) line.splice(line.indexOf(turn), 1);
-    },
-    answer: (name, call) => {
-      const given = fleet(name).answer(call);
-      if (given.kind !== 'refused') calls[name] = (calls[name] ?? 0) + 1;
-      return given;
     },
   };
 }

@@ -1,11 +1,18 @@
 /** The people of a local run: each review gets the next decision that the mocks have for it, or nobody decides. */
+import type { StepDefinition } from '../contracts/pipeline.ts';
+import type { ReviewKind, ReviewPayload } from '../contracts/review.ts';
 import { parseDuration } from '../core/duration.ts';
-import { actionsOf, type ReviewMatter } from '../core/review-actions.ts';
-import type { MockDecision, Mocks } from './mocks.ts';
-import { MockFault } from './mocks.ts';
+import { actionsOf } from '../core/review-actions.ts';
+import { type MockDecision, MockFault, type Mocks } from './mocks.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-export interface MockReview {
+interface AskedAbout {
+  readonly kind: ReviewKind;
+  /** Null: it is about the budget of the run. */
+  readonly step: string | null;
+}
+
+export interface MockReview extends AskedAbout {
   readonly review_id: string;
   /** Unix time, ms; null = never. */
   dueAt: number | null;
@@ -14,16 +21,14 @@ export interface MockReview {
   decision: MockDecision | null;
 }
 
-export interface Reopening {
-  readonly step: string;
-  readonly dueMs: number;
-}
+/** A review that somebody has decided. */
+export type DecidedReview = MockReview & { readonly decision: MockDecision };
 
 export interface MockReviewer {
   /** @param decided told when somebody decides */
-  open(about: 'budget' | { readonly step: string }, dueMs: number | null, decided: () => void): MockReview;
-  /** The same question of a step again, with as much time as at first. */
-  reopen(review: MockReview, again: Reopening, decided: () => void): void;
+  open(subject: AskedAbout, dueMs: number | null, decided: () => void): MockReview;
+  /** The same question again. */
+  reopen(review: MockReview, dueMs: number, decided: () => void): void;
 }
 
 export function createMockReviewer(
@@ -34,7 +39,9 @@ export function createMockReviewer(
   const budgetLeft = [...budget_reviews];
   let count = 0;
 
-  const ask = (review: MockReview, next: MockDecision | undefined, decided: () => void): void => {
+  const ask = (review: MockReview, dueMs: number | null, decided: () => void): void => {
+    review.dueAt = dueMs === null ? null : time.now() + dueMs;
+    const next = (review.step === null ? budgetLeft : left.get(review.step))?.shift();
     if (next === undefined) return;
     time.at(time.now() + parseDuration(next.after ?? '0s'), () => {
       if (review.dueAt !== null && time.now() > review.dueAt) return;
@@ -44,26 +51,41 @@ export function createMockReviewer(
   };
 
   return {
-    open: (about, dueMs, decided) => {
+    open: (subject, dueMs, decided) => {
       count += 1;
-      const dueAt = dueMs === null ? null : time.now() + dueMs;
-      const review: MockReview = { review_id: `review_${count}`, dueAt, round: 1, decision: null };
-      ask(review, about === 'budget' ? budgetLeft.shift() : left.get(about.step)?.shift(), decided);
+      const review: MockReview = {
+        ...subject,
+        review_id: `review_${count}`,
+        dueAt: null,
+        round: 1,
+        decision: null,
+      };
+      ask(review, dueMs, decided);
       return review;
     },
-    reopen: (review, { step, dueMs }, decided) => {
+    reopen: (review, dueMs, decided) => {
       review.round += 1;
-      review.dueAt = time.now() + dueMs;
       review.decision = null;
-      ask(review, left.get(step)?.shift(), decided);
+      ask(review, dueMs, decided);
     },
   };
 }
 
+/** Whether somebody has decided, or nobody did in time. */
+export function isOver({ decision, dueAt }: MockReview, now: number): boolean {
+  return decision !== null || (dueAt !== null && now >= dueAt);
+}
+
 /** @throws MockFault for a decision that the API would refuse; advice is for models, which mocks do not have */
-export function requireAction(stepId: string, matter: ReviewMatter, { action }: MockDecision): void {
+export function requireAction(
+  { id, optional = false, allow_output = false }: StepDefinition,
+  { kind, decision: { action } }: DecidedReview,
+  proposals: ReviewPayload['proposals'] = [],
+): void {
+  const payload = { proposals, allow_output, optional };
+  const matter = { kind, run_id: '', subject: null, escalation_id: null, payload };
   const possible = actionsOf(matter).filter((one) => one !== 'advise');
   if (possible.includes(action)) return;
-  const message = `the review of step ${stepId} does not take ${action}; possible are ${possible.join(', ')}`;
+  const message = `the review of step ${id} does not take ${action}; possible are ${possible.join(', ')}`;
   throw new MockFault(message);
 }

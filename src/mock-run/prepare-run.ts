@@ -5,6 +5,7 @@
  */
 import type { Finding, PipelineDefinition } from '../contracts/pipeline.ts';
 import type { CapabilityForm, DefinitionFacts, PipelineForm } from '../core/definition/checks/finding.ts';
+import { splitReference } from '../core/run/step-rules.ts';
 import { createInputForms, type InputForms } from '../definitions/input-forms.ts';
 import { readDefinition } from '../definitions/read-definition.ts';
 import type { MockCapability, Mocks } from './mocks.ts';
@@ -99,8 +100,7 @@ export function findPipeline(
   pipelines: readonly PipelineDefinition[],
   reference: string,
 ): PipelineDefinition | undefined {
-  const at = reference.indexOf('@');
-  const [name, version] = [reference.slice(0, at), reference.slice(at + 1)];
+  const [name, version] = splitReference(reference);
   const named = pipelines.filter(({ pipeline }) => pipeline === name);
   return named.find((one) => one.version === version) ?? (version === 'latest' ? named.at(-1) : undefined);
 }

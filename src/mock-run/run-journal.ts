@@ -100,23 +100,25 @@ export function logEvent({ events, world, beganAt }: LocalRun, { type, unit, dat
   });
 }
 
-export const cancelledEnd: UnitEnd = {
+export const cancelledEnd = {
   state: 'cancelled',
   error: { code: 'run_cancelled', message: 'the step was cancelled' },
-};
+} as const satisfies UnitEnd;
 
-export function endUnit(
-  run: LocalRun,
-  unit: UnitName,
-  { output, ...end }: UnitEnd & { readonly output?: Json },
-): UnitEnd {
+type OutputEnd = UnitEnd & { readonly output?: Json };
+
+/** How far a unit has come: to its end, or to what it waits for. */
+export type UnitOutcome = OutputEnd | UnitWaiting;
+
+export function endUnit(run: LocalRun, unit: UnitName, { output, ...end }: OutputEnd): UnitEnd {
   moveUnit(run, unit, { ...end, output });
   return end;
 }
 
-export function waitUnit(run: LocalRun, unit: UnitName, wait: Wait): UnitWaiting {
-  moveUnit(run, unit, { state: 'waiting', data: { awaiting: wait.awaiting } });
-  return { state: 'waiting', wait };
+export function settleUnit(run: LocalRun, unit: UnitName, outcome: UnitOutcome): UnitEnd | UnitWaiting {
+  if (outcome.state !== 'waiting') return endUnit(run, unit, outcome);
+  moveUnit(run, unit, { state: 'waiting', data: { awaiting: outcome.wait.awaiting } });
+  return outcome;
 }
 
 /** What the unit waits for may be there. */
@@ -128,7 +130,7 @@ export function wakeUnit(run: LocalRun, name: UnitName): void {
   }
   unit.stopListening();
   unit.stopListening = null;
-  run.driven?.send({ type: 'step_woken', step: run.indexOf.get(unit.id) ?? 0, item: unit.item });
+  run.driven?.send({ type: 'step_woken', step: run.compiled.indexOf.get(unit.id) ?? 0, item: unit.item });
 }
 
 export function listenForUnit(run: LocalRun, name: UnitName, { until }: Wait): void {

@@ -8,8 +8,9 @@ import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
 import { isEqual } from '../core/expression/compare.ts';
+import { fromNanoUsd } from '../core/money/nano-usd.ts';
 import type { HistoryPressure } from '../core/run/machine-state.ts';
-import { priorityOfRun } from '../core/run/step-rules.ts';
+import { ceilingOfRun, priorityOfRun } from '../core/run/step-rules.ts';
 import type { LocalEvent, LocalOutcome, LocalRun, LocalStep, World } from './local-run.ts';
 import { createMockFleet } from './mock-fleet.ts';
 import { createMockReviewer } from './mock-reviewer.ts';
@@ -66,7 +67,7 @@ export async function runLocally(
     above: null,
     onEnd: () => undefined,
     priority: priorityOfRun(definition, priority),
-    ceilingUsd: budget_ceiling_usd ?? definition.budget_ceiling_usd ?? null,
+    ceilingUsd: ceilingOfRun(definition, budget_ceiling_usd),
   });
   control(run, mocks);
   await time.pass(() => run.ended !== null || faults.length > 0);
@@ -79,7 +80,7 @@ export async function runLocally(
     steps: listSteps(run),
     events: run.events,
     calls: world.fleet.calls,
-    cost_usd: run.budget.spentUsd(),
+    cost_usd: fromNanoUsd(run.budget.spentNano()),
     duration_ms: time.now() - began,
   };
 }

@@ -4,6 +4,7 @@ import { CancelSource } from '../core/cancellation.ts';
 import { checkRunnable } from '../core/definition/checks/check-availability.ts';
 import { compileDefinition } from '../core/definition/compile.ts';
 import { parseDuration } from '../core/duration.ts';
+import { describeFindings } from '../core/json/values.ts';
 import { driveRun, type MachineEnd, type RunPorts } from '../core/run/drive.ts';
 import { planRun } from '../core/run/plan.ts';
 import { type RunSnapshot, takeSnapshot } from '../core/run/snapshot.ts';
@@ -45,7 +46,6 @@ function openRun(
     definition,
     compiled,
     plan,
-    indexOf: new Map(plan.steps.map(({ id }, index) => [id, index])),
     runId,
     depth,
     priority,
@@ -122,8 +122,7 @@ function checkJob({
   if (job_schema === undefined) return null;
   const faults = createSchemaCompiler().compile(job_schema)(job);
   if (faults.length === 0) return null;
-  const findings = faults.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
-  return { code: 'job_invalid', message: `the job does not match job_schema: ${findings}` };
+  return { code: 'job_invalid', message: `the job does not match job_schema: ${describeFindings(faults)}` };
 }
 
 /** A call of what nobody offers, and that waits for nobody, stops the run from starting. */

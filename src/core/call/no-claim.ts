@@ -1,9 +1,11 @@
 /** What it means for a call that no instance took it. */
+import type { Decision } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
 import { describeFigures, type Shortage, toRefusal } from '../money/reservation.ts';
-import type { Choice, InstanceSnapshot } from '../routing/types.ts';
+import { explainChoice } from '../routing/explain.ts';
+import type { Choice, InstanceSnapshot, RouteRequest } from '../routing/types.ts';
 import type { SchemaError } from './claim-search.ts';
 import { shortestWaitMs, uncountedDelay } from './retry.ts';
 
@@ -43,6 +45,17 @@ export function explainNoClaim({ choice, reason, refusals, shortage, nowMs }: La
   }
   const restMs = (reopensAtMs ?? nowMs) - nowMs;
   return later('no_instance', reason, Math.max(shortestWaitMs, restMs));
+}
+
+/** What a search that ended without a claim comes to. @param id of the decision that says so */
+export function explainMiss(
+  id: string,
+  { request, choice }: { readonly request: RouteRequest; readonly choice: Choice },
+  { refusals, shortage }: Pick<LastChoice, 'refusals' | 'shortage'>,
+): NoClaim & { readonly decision: Decision } {
+  const decision = explainChoice(id, request, choice, false);
+  const { reason } = decision;
+  return { decision, ...explainNoClaim({ choice, reason, refusals, shortage, nowMs: request.nowMs }) };
 }
 
 /**

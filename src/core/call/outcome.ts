@@ -9,7 +9,7 @@ import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import { expressionLimits } from '../expression/language.ts';
 import { resolveLocalRef } from '../foreign-schema.ts';
-import { isList, isPlainObject } from '../json/values.ts';
+import { describeFindings, isList, isPlainObject } from '../json/values.ts';
 
 /** What an instance says with a status that is no success. */
 export interface AnsweredError {
@@ -59,7 +59,7 @@ export function kindOfStatus(status: number): 'overloaded' | 'failed' | 'rejecte
 export function outputInvalid(
   faults: readonly { readonly pointer: string; readonly message: string }[],
 ): CallOutcome {
-  const findings = faults.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
+  const findings = describeFindings(faults);
   return { kind: 'output_invalid', message: `the answer does not match the output schema: ${findings}` };
 }
 

@@ -30,6 +30,8 @@ export interface CompiledStep {
 
 export interface CompiledDefinition {
   readonly steps: readonly CompiledStep[];
+  /** Index of a step by its id. */
+  readonly indexOf: ReadonlyMap<string, number>;
   readonly output: CompiledTemplate | null;
   /** Text over `job`; null = its runs are not counted. */
   readonly concurrencyKey: CompiledTemplate | null;
@@ -45,6 +47,7 @@ export function compileDefinition(definition: PipelineDefinition): CompiledDefin
       ...compileTemplates(templates.steps[index]),
       dependencies: graph.predecessors[index] ?? [],
     })),
+    indexOf: new Map(definition.steps.map(({ id }, index) => [id, index])),
     output: soundTemplate(templates.output),
     concurrencyKey: soundTemplate(templates.concurrencyKey),
   };

@@ -40,6 +40,13 @@ function escapeSegment(segment: string | number): string | number {
     : segment.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
+/** Findings about a value, on one line. */
+export function describeFindings(
+  findings: readonly { readonly pointer: string; readonly message: string }[],
+): string {
+  return findings.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
+}
+
 export function splitPointer(pointer: string): string[] {
   return pointer
     .split('/')

@@ -7,6 +7,7 @@ import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { ReviewProposal } from '../../contracts/review.ts';
 import type { ResolvedEscalation } from '../definition/step-settings.ts';
 import { isEqual } from '../expression/compare.ts';
+import { describeFindings } from '../json/values.ts';
 import type { SchemaFinding } from '../repair/candidate.ts';
 import { applyRepair, proposeRepairs, type RepairProposal, type Repairs } from '../repair/propose-repairs.ts';
 import type { RankedSkill } from '../skills/match.ts';
@@ -61,7 +62,7 @@ export function findCorrectionFault(
   }
   const findings = spec?.find(input) ?? [];
   if (findings.length > 0) {
-    const seen = findings.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
+    const seen = describeFindings(findings);
     const message = `the corrected input does not match the input schema: ${seen}`;
     return { code: 'input_invalid', message };
   }

@@ -47,6 +47,19 @@ export function rejectedByPerson(note: string | undefined): Failure {
   return { code: 'review_rejected', message: noted('a person rejected it in a review', note) };
 }
 
+/** What a decision makes of a step that is a question. */
+export function endOfQuestion({
+  action,
+  output = null,
+  note,
+}: Pick<ReviewDecision, 'action' | 'output' | 'note'>):
+  | { readonly state: 'succeeded'; readonly output: Json }
+  | { readonly state: 'skipped' }
+  | { readonly state: 'failed'; readonly error: Failure } {
+  if (action === 'output') return { state: 'succeeded', output };
+  return action === 'skip' ? { state: 'skipped' } : { state: 'failed', error: rejectedByPerson(note) };
+}
+
 export function cancelledByPerson(note: string | undefined): Failure {
   return { code: 'escalation_cancelled', message: noted('a person cancelled the escalation', note) };
 }

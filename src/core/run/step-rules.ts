@@ -39,6 +39,11 @@ export function toItems(value: Json): Evaluated<readonly Json[]> {
   return { error: { code: 'too_many_items', message } };
 }
 
+/** @param value of its `items` */
+export function readList(value: Evaluated<Json>): Evaluated<readonly Json[]> {
+  return 'error' in value ? value : toItems(value.value);
+}
+
 /** @param where the part of the step that could not be worked out */
 export function refuseStep(
   where: 'when' | 'for_each.items',
@@ -71,6 +76,20 @@ export function priorityOfRun(
   asked: Priority | undefined,
 ): Priority {
   return asked ?? priority ?? defaults?.priority ?? 'standard';
+}
+
+/** The most that a run may cost, USD: what its caller allows, else its definition; null = no ceiling. */
+export function ceilingOfRun(
+  { budget_ceiling_usd }: Pick<PipelineDefinition, 'budget_ceiling_usd'>,
+  asked: number | null | undefined,
+): number | null {
+  return asked === undefined ? (budget_ceiling_usd ?? null) : asked;
+}
+
+/** What `name@version` or `name@alias` names. */
+export function splitReference(reference: string): readonly [pipeline: string, version: string] {
+  const at = reference.indexOf('@');
+  return [reference.slice(0, at), reference.slice(at + 1)];
 }
 
 export interface SubRunTerms {

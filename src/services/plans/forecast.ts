@@ -7,11 +7,10 @@
  * thousand steps are cheap.
  */
 import type { Candidate } from '../../contracts/decision.ts';
-import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { PlannedCost, PlannedStepView } from '../../contracts/plan.ts';
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
-import { explainNoClaim } from '../../core/call/no-claim.ts';
+import { explainMiss, type NoClaim } from '../../core/call/no-claim.ts';
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import type { CriticalPath } from '../../core/graph/dag.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
@@ -43,12 +42,14 @@ export interface RunTask {
 }
 
 /** Where nobody is called, `chosen` is null and there are no candidates. */
-type Shown = Pick<PlannedStepView, 'chosen' | 'reason'> & { readonly candidates: readonly Candidate[] };
-
-/** One execution: of a step, or of one of its items. */
-export interface UnitForecast extends Shown {
+interface Forecast extends Pick<PlannedStepView, 'chosen' | 'reason'> {
+  readonly candidates: readonly Candidate[];
   readonly cost: CostRange;
   readonly durationMs: number;
+}
+
+/** One execution: of a step, or of one of its items. */
+export interface UnitForecast extends Forecast {
   /** Calls that would take the result of an equal one; absent for none. */
   readonly cached?: number;
   readonly findings: readonly Finding[];
@@ -155,19 +156,9 @@ export function showCost({ least, expected, worst }: CostRange): PlannedCost {
 }
 
 /** Why nobody could take a call, as the call itself would say it. */
-interface Trouble {
-  readonly code: ErrorCode;
-  readonly message: string;
-  /** Time does not cure it: the step would fail. */
-  readonly isFinal: boolean;
-}
+type Trouble = Omit<NoClaim, 'retryAfterMs'>;
 
-interface CallForecast {
-  readonly chosen: string | null;
-  readonly reason: string;
-  readonly candidates: readonly Candidate[];
-  readonly cost: CostRange;
-  readonly durationMs: number;
+interface CallForecast extends Forecast {
   readonly trouble: Trouble | null;
 }
 
@@ -193,20 +184,16 @@ export async function forecastCall(
 
 function priceCall(
   fleet: PlanCtx['fleet'],
-  {
-    route,
-    retryMax,
-    refusals,
-    headroom,
-  }: Omit<PlannedCall, 'input'> & { readonly refusals: Refusals; readonly headroom: Headroom },
+  call: Omit<PlannedCall, 'input'> & { readonly refusals: Refusals; readonly headroom: Headroom },
 ): CallForecast {
-  const { ruledOut } = refusals;
-  const preview = previewChoice(fleet, route, { ...withinRun(headroom, route), ruledOut });
-  const { request, choice, decision } = preview;
+  const { route, retryMax, refusals, headroom } = call;
+  const within = withinRun(headroom, route);
+  const preview = previewChoice(fleet, route, { ...within, ruledOut: refusals.ruledOut });
+  const { request, decision } = preview;
   const { chosen, reason, candidates } = decision;
+  const { best } = preview.choice;
   const prices = findPriceRange(fleet.of(route.capability).instances, request);
   const worst = (prices?.mostNano ?? 0n) * BigInt(1 + retryMax);
-  const { best } = choice;
   const least = toNanoUsd(prices?.leastUsd ?? 0);
   const expected = toNanoUsd(
     best === null ? (prices?.likelyUsd ?? 0) : likelyCost(best.instance, request, best.costUsd),
@@ -230,16 +217,8 @@ function withinRun(
   return { headroomUsd: least, hidesHeadroom: hidesHeadroom === true && least !== runCeilingUsd };
 }
 
-function findTrouble({ request, choice, decision }: ChoicePreview, { errors }: Refusals): Trouble {
-  if (choice.verdicts.has('over_budget')) {
-    return { code: 'budget_exhausted', message: decision.reason, isFinal: false };
-  }
-  const { error, isFinal } = explainNoClaim({
-    choice,
-    reason: decision.reason,
-    refusals: errors,
-    shortage: null,
-    nowMs: request.nowMs,
-  });
-  return { ...error, isFinal };
+function findTrouble(preview: ChoicePreview, { errors }: Refusals): Trouble {
+  const miss = explainMiss('', preview, { refusals: errors, shortage: null });
+  if (!preview.choice.verdicts.has('over_budget')) return miss;
+  return { error: { code: 'budget_exhausted', message: miss.decision.reason }, isFinal: false };
 }

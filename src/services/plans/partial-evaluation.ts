@@ -3,6 +3,7 @@
  * reads anything that only the run will know is unknown. It is the evaluator of the run itself, over a scope that
  * refuses to answer, so that `job.fast && steps.a.output.ok` is false when `job.fast` is, whatever `a` will answer.
  */
+import type { Finding } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { evaluateCondition } from '../../core/expression/condition.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
@@ -10,11 +11,21 @@ import type { ExpressionScope, StepScope } from '../../core/expression/evaluatio
 import { ExpressionError } from '../../core/expression/language.ts';
 import type { CompiledTemplate } from '../../core/expression/template.ts';
 
+/** It is certain to fail. */
+interface WrongValue {
+  readonly kind: 'wrong';
+  readonly pointer: string;
+  readonly message: string;
+}
+
 export type PartialValue<Value> =
   | { readonly kind: 'known'; readonly value: Value }
   | { readonly kind: 'unknown' }
-  /** It is certain to fail. */
-  | { readonly kind: 'wrong'; readonly pointer: string; readonly message: string };
+  | WrongValue;
+
+export function findingOf({ pointer, message }: WrongValue): Finding {
+  return { severity: 'error', code: 'expression_unresolved', pointer, message };
+}
 
 export interface Item {
   readonly item: Json;

@@ -4,26 +4,25 @@
  */
 
 import type { DecidedRoute, DispatchChoice } from '../../contracts/decision.ts';
-import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Finding, PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import type { Plan, PlanDefinitionRequest, PlannedStepView, PlanRequest } from '../../contracts/plan.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { checkRunnable } from '../../core/definition/checks/check-availability.ts';
+import { kindFieldsOf } from '../../core/definition/step-settings.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
 import { type Headroom, toHeadroom } from '../../core/routing/price-range.ts';
 import { createDispatchOf, explainDispatch } from '../../core/run/dispatch.ts';
-import { priorityOfRun } from '../../core/run/step-rules.ts';
+import { ceilingOfRun, priorityOfRun } from '../../core/run/step-rules.ts';
 import type { Db } from '../../db/connect.ts';
 import { listCapabilityNames } from '../../db/instance/capability-name.ts';
 import { readHeadroom } from '../../db/money/budget.ts';
-import { findJob } from '../../db/run/job.ts';
-import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import { createFindKept } from '../cache/cache-service.ts';
 import { newId } from '../ids.ts';
 import { bindJobMedia } from '../jobs.ts';
 import { checkForPlan } from '../pipelines/definition-checks.ts';
-import type { KnownDefinition } from '../runs/definitions.ts';
-import { decideDispatch, requireOwnMedia } from '../runs/preparation.ts';
+import { choiceOf, type KnownDefinition } from '../runs/definitions.ts';
+import { decideDispatch, findRunJob, requireOwnMedia } from '../runs/preparation.ts';
 import { type PlanContext, type PlanCtx, type RunForecast, type RunTask, showCost } from './forecast.ts';
 import { forecastRun } from './run-forecast.ts';
 
@@ -92,7 +91,7 @@ function judge({ context, task: { ceilingUsd }, forecast, headroom }: PlannedRun
 }
 
 function showStep(
-  { capability, pipeline, wait, review }: PipelineDefinition['steps'][number],
+  step: StepDefinition,
   forecast: RunForecast['steps'][number] | undefined,
   dispatch: DispatchChoice | null,
 ): PlannedStepView {
@@ -100,10 +99,7 @@ function showStep(
   const { id, happens, items, cached, chosen, reason, candidates, cost, durationMs } = forecast;
   return {
     id,
-    capability,
-    pipeline,
-    wait,
-    review: review?.title,
+    ...kindFieldsOf(step),
     happens,
     items,
     ...(cached === undefined ? {} : { cached }),
@@ -124,8 +120,7 @@ export async function planPipeline(
   { project_id }: Pick<Caller, 'project_id'>,
   { pipeline, version, alias, ...wish }: PlanRequest & { readonly pipeline: string },
 ): Promise<Plan> {
-  const choice = version !== undefined ? { version } : alias !== undefined ? { alias } : null;
-  const known = await ctx.definitions.find(project_id, pipeline, choice);
+  const known = await ctx.definitions.find(project_id, pipeline, choiceOf({ version, alias }));
   return makePlan(ctx, project_id, { known, wish });
 }
 
@@ -202,7 +197,7 @@ async function readTask(
     jobId,
     depth: 0,
     priority: priorityOfRun(definition, wish.priority),
-    ceilingUsd: wish.budget_ceiling_usd ?? definition.budget_ceiling_usd ?? null,
+    ceilingUsd: ceilingOfRun(definition, wish.budget_ceiling_usd),
   };
 }
 
@@ -213,8 +208,5 @@ async function readJob(
   jobId: string,
 ): Promise<JsonObject | null> {
   if (job !== undefined) return bindJobMedia(job, jobId);
-  if (job_id === undefined) return null;
-  const stored = await findJob(db, { project_id, job_id });
-  if (stored === null) throw new AppError('not_found', `there is no job ${job_id}`);
-  return stored.body;
+  return job_id === undefined ? null : (await findRunJob(db, project_id, job_id)).body;
 }

@@ -13,8 +13,7 @@ import type { Finding } from '../../contracts/pipeline.ts';
 import type { PlannedStepView } from '../../contracts/plan.ts';
 import { type CompiledDefinition, compileDefinition } from '../../core/definition/compile.ts';
 import { findCriticalPath } from '../../core/graph/dag.ts';
-import { driveRun, type RunPorts } from '../../core/run/drive.ts';
-import type { StepVerdict } from '../../core/run/machine.ts';
+import { applyEvent, type StepVerdict, startRun } from '../../core/run/machine.ts';
 import { type PlannedStep, planRun, type RunPlan } from '../../core/run/plan.ts';
 import { newId } from '../ids.ts';
 import {
@@ -27,7 +26,7 @@ import {
   type RunTask,
   type StepForecast,
 } from './forecast.ts';
-import { foreseeCondition, foreseeSteps, type KnownFacts } from './partial-evaluation.ts';
+import { findingOf, foreseeCondition, foreseeSteps, type KnownFacts } from './partial-evaluation.ts';
 import { forecastStep } from './step-forecast.ts';
 
 /** What a step's `when` will say. */
@@ -54,15 +53,15 @@ export async function rehearseRun(
   const mayBegin = (step: PlannedStep, isSkipped: (index: number) => boolean): boolean =>
     !isHandler(step) || step.dependencies.some((at) => steps[at]?.continues === true && !isSkipped(at));
 
-  const may = await driveOnce(steps.map(forgetItems).map(handleAnything), (index, isSkipped) => {
+  const may = rehearseOnce(steps.map(forgetItems).map(handleAnything), (index, isSkipped) => {
     if (!mayBegin(steps[index] as PlannedStep, isSkipped)) return false;
     const condition = conditionOf(index, isSkipped);
     conditions.set(index, condition);
     return condition !== 'fails';
   });
   const certain = steps.map(forgetItems);
-  const usual = await driveOnce(certain, (index) => conditions.get(index) !== 'fails');
-  const sure = await driveOnce(certain, (index) => conditions.get(index) === 'holds');
+  const usual = rehearseOnce(certain, (index) => conditions.get(index) !== 'fails');
+  const sure = rehearseOnce(certain, (index) => conditions.get(index) === 'holds');
   return { may, usual, sure };
 }
 
@@ -80,43 +79,24 @@ function handleAnything(step: PlannedStep): PlannedStep {
   return isHandler(step) ? { ...step, run_if: 'all_done', decides: true } : step;
 }
 
-function neverAsked(): never {
-  throw new RangeError('a rehearsal never waits, fails or escalates');
-}
-
-async function driveOnce(
+/** What is asked is asked in the order of a run, in which every step that happens succeeds. */
+function rehearseOnce(
   steps: readonly PlannedStep[],
   happens: (index: number, isSkipped: (index: number) => boolean) => boolean,
-): Promise<readonly boolean[]> {
-  const indexOf = new Map(steps.map(({ id }, index) => [id, index]));
-  const { run, begin } = driveRun({ steps, max_in_flight: steps.length });
-  const isSkipped = (index: number): boolean => run.state.steps[index] === 'skipped';
-  let fault: { readonly error: unknown } | null = null;
-  const decideOne = ({ id }: PlannedStep): StepVerdict => {
-    try {
-      return { type: happens(indexOf.get(id) ?? -1, isSkipped) ? 'go' : 'skip' };
-    } catch (error) {
-      fault ??= { error }; // no port ever rejects
-      return { type: 'skip' };
+): readonly boolean[] {
+  const { state, commands } = startRun({ steps, max_in_flight: steps.length });
+  const isSkipped = (index: number): boolean => state.steps[index] === 'skipped';
+  const decide = (step: number): StepVerdict => ({ type: happens(step, isSkipped) ? 'go' : 'skip' });
+  for (const command of commands) {
+    if (command.type === 'execute') {
+      const { step, item } = command;
+      commands.push(...applyEvent(state, { type: 'step_ended', step, item, state: 'succeeded' }));
+    } else if (command.type === 'decide') {
+      const { steps: asked } = command;
+      commands.push(...applyEvent(state, { type: 'decided', steps: asked, verdicts: asked.map(decide) }));
     }
-  };
-  const ports: RunPorts = {
-    decide: async (asked) => asked.map(decideOne),
-    executeStep: async () => ({ state: 'succeeded' }),
-    escalateStep: neverAsked,
-    resumeStep: neverAsked,
-    giveUpStep: neverAsked,
-    listen: neverAsked,
-    cancelRunning: neverAsked,
-    cancelEscalations: neverAsked,
-    continueAsNew: neverAsked,
-    record: () => undefined,
-    historyPressure: () => 'none',
-  };
-  begin(ports);
-  await run.ended;
-  if (fault !== null) throw (fault as { error: unknown }).error;
-  return run.state.steps.map((step) => step === 'succeeded');
+  }
+  return state.steps.map((step) => step === 'succeeded');
 }
 
 export async function forecastRun(context: PlanContext, task: RunTask): Promise<RunForecast> {
@@ -175,10 +155,7 @@ function createStage({ definition, job, jobId: job_id }: RunTask, { steps }: Com
     if (when === null) return 'holds';
     const answer = foreseeCondition(facts, when);
     if (answer.kind === 'known') return answer.value ? 'holds' : 'fails';
-    if (answer.kind === 'wrong') {
-      const { pointer, message } = answer;
-      findings.push({ severity: 'error', code: 'expression_unresolved', pointer, message });
-    }
+    if (answer.kind === 'wrong') findings.push(findingOf(answer));
     return 'unknown';
   };
   return { facts, conditionOf, findings };

@@ -15,7 +15,13 @@ import {
   type StepForecast,
   type UnitForecast,
 } from './forecast.ts';
-import { foreseeValue, type Item, type KnownFacts, type PartialValue } from './partial-evaluation.ts';
+import {
+  findingOf,
+  foreseeValue,
+  type Item,
+  type KnownFacts,
+  type PartialValue,
+} from './partial-evaluation.ts';
 import { forecastUnit } from './unit-forecast.ts';
 
 export interface StepTask {
@@ -35,46 +41,25 @@ export async function forecastStep(
   const { step, pointer, facts } = task;
   if (step.items === null) return forecastOne(context, run, task);
   const list = readList(foreseeValue(facts, step.items), `${pointer}/for_each/items`);
-  if (list.kind === 'known') return forecastItems(context, run, task, list.value);
+  if ('value' in list) return forecastItems(context, run, task, list.value);
   const one = await forecastOne(context, run, task);
   return {
     ...one,
     items: null,
     cost: { ...one.cost, least: 0n, limit: multiplyCost(one.cost, mostItems).limit },
-    findings: [list.finding, ...one.findings],
+    findings: [list, ...one.findings],
   };
 }
 
-type ListReading =
-  | { readonly kind: 'known'; readonly value: readonly Json[] }
-  | { readonly kind: 'unknown'; readonly finding: Finding };
-
-function readList(items: PartialValue<Json>, pointer: string): ListReading {
-  const unknown = (severity: Finding['severity'], code: string, message: string): ListReading => ({
-    kind: 'unknown',
-    finding: { severity, code, pointer, message },
-  });
+function readList(items: PartialValue<Json>, pointer: string): { readonly value: readonly Json[] } | Finding {
   if (items.kind === 'unknown') {
     const message =
       'the number of items depends on what earlier steps answer; cost and time are those of one';
-    return unknown('note', 'items_unknown', message);
+    return { severity: 'note', code: 'items_unknown', pointer, message };
   }
-  if (items.kind === 'wrong') return unknown('error', 'expression_unresolved', items.message);
+  if (items.kind === 'wrong') return { ...findingOf(items), pointer };
   const list = toItems(items.value);
-  return 'error' in list
-    ? unknown('error', list.error.code, list.error.message)
-    : { kind: 'known', value: list.value };
-}
-
-function readInput(
-  { step, facts }: StepTask,
-  item?: Item,
-): { readonly input: JsonObject | null; readonly findings: readonly Finding[] } {
-  const input = foreseeValue(facts, step.input, item);
-  if (input.kind === 'known') return { input: input.value as JsonObject, findings: [] };
-  if (input.kind === 'unknown') return { input: null, findings: [] };
-  const { pointer, message } = input;
-  return { input: null, findings: [{ severity: 'error', code: 'expression_unresolved', pointer, message }] };
+  return 'error' in list ? { severity: 'error', pointer, ...list.error } : list;
 }
 
 async function forecastOne(
@@ -83,9 +68,10 @@ async function forecastOne(
   task: StepTask,
   item?: Item,
 ): Promise<UnitForecast> {
-  const { input, findings } = readInput(task, item);
+  const read = foreseeValue(task.facts, task.step.input, item);
+  const input = read.kind === 'known' ? (read.value as JsonObject) : null;
   const unit = await forecastUnit(context, run, { ...task, input });
-  return { ...unit, findings: [...findings, ...unit.findings] };
+  return read.kind === 'wrong' ? { ...unit, findings: [findingOf(read), ...unit.findings] } : unit;
 }
 
 function dependsOnItem({ input }: CompiledStep): boolean {

@@ -7,7 +7,7 @@ import type { JsonObject } from '../../contracts/primitives.ts';
 import { capabilityOf, resolveStepSettings, routeOfStep } from '../../core/definition/step-settings.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { lowestCeiling } from '../../core/routing/estimate.ts';
-import { ceilingOfSubRun, findDepthFault, termsOfSubRun } from '../../core/run/step-rules.ts';
+import { ceilingOfSubRun, findDepthFault, splitReference, termsOfSubRun } from '../../core/run/step-rules.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../ids.ts';
 import type { KnownDefinition } from '../runs/definitions.ts';
@@ -49,9 +49,8 @@ function findPipeline(
   { ctx, projectId, pipelines }: PlanContext,
   reference: string,
 ): Promise<KnownDefinition> {
-  const at = reference.indexOf('@');
-  const choice = { reference: reference.slice(at + 1) };
-  const found = pipelines.get(reference) ?? ctx.definitions.find(projectId, reference.slice(0, at), choice);
+  const [pipeline, version] = splitReference(reference);
+  const found = pipelines.get(reference) ?? ctx.definitions.find(projectId, pipeline, { reference: version });
   pipelines.set(reference, found);
   return found;
 }
@@ -102,21 +101,19 @@ function showSubRun(
   { definition, own, pointer }: PlannedSubRun,
 ): UnitForecast {
   const size = steps.length === 1 ? '1 step' : `${steps.length} steps`;
+  const name = `${definition.pipeline}@${definition.version}`;
   return {
     ...nobody,
     cost: capCost(cost, own),
     durationMs: path.durationMs,
-    reason: `a run of ${definition.pipeline}@${definition.version}: ${size}`,
-    findings: findings.map((finding) => bringUp(finding, definition, pointer)),
+    reason: `a run of ${name}: ${size}`,
+    findings: findings.map(({ severity, code, pointer: at, message }) => ({
+      severity,
+      code,
+      pointer,
+      message: `${name} at ${at}: ${message}`,
+    })),
   };
-}
-
-function bringUp(
-  { severity, code, pointer: at, message }: Finding,
-  { pipeline, version }: PipelineDefinition,
-  pointer: string,
-): Finding {
-  return { severity, code, pointer, message: `${pipeline}@${version} at ${at}: ${message}` };
 }
 
 const unitsPerTurn = 100;
@@ -146,7 +143,13 @@ export async function forecastUnit(
 /** A result that is kept costs nothing; should it be gone when its turn comes, the call is made. */
 async function forecastCallOf(context: PlanContext, task: RunTask, unit: PlannedUnit): Promise<UnitForecast> {
   const called = await forecastRouted(context, task, unit);
-  const kept = unit.input === null ? null : await findKept(context, task, { ...unit, input: unit.input });
+  const { projectId, findKept } = context;
+  const { definition, jobId: job_id } = task;
+  const { step, input } = unit;
+  if (input === null) return called;
+  // The run has not begun, so that it has no result of its own.
+  const run = { run_id: '', job_id, pipeline: definition.pipeline };
+  const kept = await findKept({ projectId, definition, run, step: step.definition, input });
   if (kept === null) return called;
   const made = kept === 'equal_call' ? 'an equal call of this run' : `step ${kept.step_id} of ${kept.run_id}`;
   return {
@@ -155,17 +158,6 @@ async function forecastCallOf(context: PlanContext, task: RunTask, unit: Planned
     reason: `cached: 0 USD, the result of ${made}`,
     cost: { ...called.cost, least: 0n, expected: 0n },
   };
-}
-
-/** The run has not begun, so that it has no result of its own. */
-function findKept(
-  context: PlanContext,
-  { definition, jobId: job_id }: RunTask,
-  { step, input }: PlannedUnit & { readonly input: JsonObject },
-) {
-  const { projectId } = context;
-  const run = { run_id: '', job_id, pipeline: definition.pipeline };
-  return context.findKept({ projectId, definition, run, step: step.definition, input });
 }
 
 async function forecastRouted(
@@ -187,8 +179,8 @@ async function forecastRouted(
   });
   if (!registered.has(capability)) missing.add(capability); // a finding of the definition's checks
   if (trouble === null || !registered.has(capability)) return { ...forecast, findings: [] };
-  const { code, message, isFinal } = trouble;
+  const { code, message } = trouble.error;
   const place = code === 'input_invalid' ? `${pointer}/input` : pointer;
-  const severity = isFinal ? 'error' : 'warning';
+  const severity = trouble.isFinal ? 'error' : 'warning';
   return { ...forecast, findings: [{ severity, code, pointer: place, message }] };
 }

@@ -7,9 +7,10 @@
 
 import type { CheckRequest } from '../../contracts/capability.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import type { InputVerdict, ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
-import { isPlainObject } from '../../core/json/values.ts';
+import type { InputVerdict, ReviewDecision } from '../../contracts/review.ts';
+import { describeFindings, isPlainObject } from '../../core/json/values.ts';
 import { proposeCorrections } from '../../core/ladder/correction.ts';
+import { decidedInput } from '../../core/review-actions.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';
 import type { ReviewRow } from '../../db/review/review.ts';
 import { AppError } from '../../errors/app-error.ts';
@@ -23,12 +24,6 @@ export type InputCtx = Pick<Ctx, 'db' | 'contexts'> & {
   readonly fleet: Pick<Ctx['fleet'], 'of'>;
   readonly validator: Pick<Ctx['validator'], 'validateInput' | 'validateOutput'>;
 };
-
-/** Undefined for decisions that bring none. */
-export function decidedInput(payload: ReviewPayload, decision: ReviewDecision): Json | undefined {
-  if (decision.action === 'edit') return decision.input;
-  return decision.action === 'approve' ? payload.proposals?.[decision.proposal ?? 0]?.input : undefined;
-}
 
 async function readTarget({ contexts }: InputCtx, runId: string, stepId: string): Promise<SpecTarget> {
   const context = await contexts.open(runId);
@@ -82,7 +77,7 @@ function findAnswerErrors({ payload }: Pick<ReviewRow, 'payload'>, answer: Json)
 }
 
 function refuse(side: Side, schema: string, errors: readonly SchemaError[]): AppError {
-  const findings = errors.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
+  const findings = describeFindings(errors);
   const message = `the ${side} does not match ${schema}: ${findings}`;
   const items = errors.map((error) => ({
     pointer: `/${side}${error.pointer}`,

@@ -14,9 +14,8 @@ import {
   searchInstance,
   seedOf,
 } from '../../core/call/claim-search.ts';
-import { explainNoClaim, isWorthWaiting, timeInLine } from '../../core/call/no-claim.ts';
+import { explainMiss, isWorthWaiting, timeInLine } from '../../core/call/no-claim.ts';
 import type { ClaimEnd } from '../../core/call/types.ts';
-import { explainChoice } from '../../core/routing/explain.ts';
 import { halfOpenTier } from '../../core/routing/ranking.ts';
 import type { RankedInstance } from '../../core/routing/types.ts';
 import { newId } from '../ids.ts';
@@ -124,11 +123,7 @@ async function claimChosen(ctx: RoutingCtx, target: CallRequest, chosen: Chosen)
 function toClaimEnd(end: SearchEnd, { target, search }: OwnSearch): ClaimEnd<Claimed> {
   if (end.kind !== 'none') return end;
   const { request, choice } = end;
-  const decision = explainChoice(newId('decision'), request, choice, false);
-  const { reason } = decision;
-  const { refusals, shortage } = search;
-  const known = { choice, reason, refusals, shortage, nowMs: request.nowMs };
-  const { error, isFinal, ...noClaim } = explainNoClaim(known);
+  const { decision, error, isFinal, ...noClaim } = explainMiss(newId('decision'), end, search);
   const isOutside = target.step === null;
   const inLineMs = isOutside && !isFinal ? timeInLine(choice, request.waiting ?? 0) : 0;
   const retryAfterMs = Math.max(noClaim.retryAfterMs, inLineMs);

@@ -8,31 +8,23 @@ import type { CompiledStep } from '../../core/definition/compile.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import type { ExpressionScope } from '../../core/expression/evaluation.ts';
 import type { CompiledTemplate } from '../../core/expression/template.ts';
-import { type Evaluated, evaluateSafely, toItems } from '../../core/run/step-rules.ts';
+import { type Evaluated, evaluateSafely, readList } from '../../core/run/step-rules.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { RunContext } from './run-context.ts';
 import { mentionsOf, type StepResults } from './step-results.ts';
 
-async function evaluateWith<Value>(
-  results: StepResults,
-  context: RunContext,
-  template: CompiledTemplate,
-  evaluate: (scope: ExpressionScope) => Value,
-): Promise<Evaluated<Value>> {
-  const { steps, failure } = await results.scopeOf(context.run_id, mentionsOf(template));
-  if (failure !== null) return { error: failure };
-  return evaluateSafely(() => evaluate({ ...context.scope, steps }));
-}
-
-/** Outside of any item. */
-export function evaluateInRun<Value>(
+/** @param own what an item of a step has of its own; default: it is outside of any */
+export async function evaluateInRun<Value>(
   results: StepResults,
   context: RunContext,
   template: CompiledTemplate,
   evaluate: (template: CompiledTemplate, scope: ExpressionScope) => Value,
+  own: Pick<ExpressionScope, 'item' | 'index'> = {},
 ): Promise<Evaluated<Value>> {
-  return evaluateWith(results, context, template, (scope) => evaluate(template, scope));
+  const { steps, failure } = await results.scopeOf(context.run_id, mentionsOf(template));
+  if (failure !== null) return { error: failure };
+  return evaluateSafely(() => evaluate(template, { ...context.scope, ...own, steps }));
 }
 
 /** The list of a step's `for_each`; null for a step without. */
@@ -42,30 +34,8 @@ export async function readItems(
   { definition, items }: CompiledStep,
 ): Promise<Evaluated<readonly Json[] | null>> {
   if (items === null) return { value: null };
-  return context.lists.of(definition.id, async () => {
-    const list = await evaluateInRun(results, context, items, evaluateTemplate);
-    if ('error' in list) return list;
-    return toItems(list.value);
-  });
-}
-
-/** The value of a template of a step. @param item 0 = of the step as a whole */
-async function evaluateInStep(
-  results: StepResults,
-  context: RunContext,
-  { step, item }: { readonly step: CompiledStep; readonly item: number },
-  template: CompiledTemplate,
-): Promise<Evaluated<Json>> {
-  if (item === 0) return evaluateInRun(results, context, template, evaluateTemplate);
-  const items = await readItems(results, context, step);
-  if ('error' in items) return items;
-  const own = items.value?.[item - 1];
-  if (own === undefined) {
-    const message = `step ${step.definition.id} has no item ${item}`;
-    return { error: { code: 'expression_unresolved', message } };
-  }
-  return evaluateWith(results, context, template, (scope) =>
-    evaluateTemplate(template, { ...scope, item: own, index: item - 1 }),
+  return context.lists.of(definition.id, async () =>
+    readList(await evaluateInRun(results, context, items, evaluateTemplate)),
   );
 }
 
@@ -79,7 +49,7 @@ export interface StepUnit {
 
 /** @throws AppError `not_found` */
 export function stepOf(context: RunContext, stepId: string): CompiledStep {
-  const step = context.compiled.steps[context.indexOf.get(stepId) ?? -1];
+  const step = context.compiled.steps[context.compiled.indexOf.get(stepId) ?? -1];
   if (step === undefined) throw new AppError('not_found', `run ${context.run_id} has no step ${stepId}`);
   return step;
 }
@@ -93,6 +63,21 @@ export async function resolveInput(
   results: StepResults,
   item = 0,
 ): Promise<ResolvedInput> {
-  const evaluated = await evaluateInStep(results, context, { step, item }, step.input);
+  const own = item === 0 ? { value: {} } : await readItem(results, context, { step, item });
+  if ('error' in own) return own;
+  const evaluated = await evaluateInRun(results, context, step.input, evaluateTemplate, own.value);
   return 'error' in evaluated ? evaluated : { input: evaluated.value as JsonObject };
+}
+
+async function readItem(
+  results: StepResults,
+  context: RunContext,
+  { step, item }: { readonly step: CompiledStep; readonly item: number },
+): Promise<Evaluated<Pick<ExpressionScope, 'item' | 'index'>>> {
+  const items = await readItems(results, context, step);
+  if ('error' in items) return items;
+  const own = items.value?.[item - 1];
+  if (own !== undefined) return { value: { item: own, index: item - 1 } };
+  const message = `step ${step.definition.id} has no item ${item}`;
+  return { error: { code: 'expression_unresolved', message } };
 }

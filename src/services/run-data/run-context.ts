@@ -52,8 +52,6 @@ function createItemLists(): ItemLists {
 export interface RunContext extends Omit<RunContextRow, 'budget_ceiling_usd'> {
   readonly ceilingUsd: number | null;
   readonly compiled: CompiledDefinition;
-  /** Index of a step by its id. */
-  readonly indexOf: ReadonlyMap<string, number>;
   /** The roots `job` and `run` of expressions. */
   readonly scope: Pick<ExpressionScope, 'job' | 'run'>;
   /** The lists of its steps with `for_each`, by id. */
@@ -68,7 +66,7 @@ export interface RunContexts {
   open(runId: string, budgetVersion?: number): Promise<RunContext>;
 }
 
-interface CompiledEntry extends Pick<RunContext, 'definition' | 'compiled' | 'indexOf'> {
+interface CompiledEntry extends Pick<RunContext, 'definition' | 'compiled'> {
   /** Some expression reads `run.attempt`. */
   readonly countsReruns: boolean;
 }
@@ -95,8 +93,7 @@ export function createRunContexts(db: Db): RunContexts {
     const known = definitions.get(digest);
     if (known !== undefined) return known;
     const compiled = compileDefinition(definition);
-    const indexOf = new Map(compiled.steps.map((step, index) => [step.definition.id, index]));
-    const entry = { definition, compiled, indexOf, countsReruns: countsReruns(compiled) };
+    const entry = { definition, compiled, countsReruns: countsReruns(compiled) };
     definitions.set(digest, entry, definition);
     return entry;
   };

@@ -11,7 +11,7 @@ import type { JsonObject } from '../../contracts/primitives.ts';
 import type { RunRequest } from '../../contracts/run.ts';
 import { findMediaJobs, type MediaMention } from '../../core/media.ts';
 import { chooseDispatch } from '../../core/run/dispatch.ts';
-import { priorityOfRun } from '../../core/run/step-rules.ts';
+import { ceilingOfRun, priorityOfRun } from '../../core/run/step-rules.ts';
 import { formatTraceParent, type Telemetry } from '../../core/telemetry/telemetry.ts';
 import type { Db } from '../../db/connect.ts';
 import { findJob } from '../../db/run/job.ts';
@@ -70,7 +70,7 @@ export function newJob(job: JsonObject): RunJob {
 }
 
 /** A job that is there. @throws AppError `not_found` */
-async function findRunJob(db: Db, projectId: string, jobId: string): Promise<RunJob> {
+export async function findRunJob(db: Db, projectId: string, jobId: string): Promise<RunJob> {
   const found = await findJob(db, { project_id: projectId, job_id: jobId });
   if (found === null) throw noSuchJob(jobId);
   return { job_id: jobId, body: found.body, isNew: false };
@@ -153,10 +153,7 @@ export async function prepareRun(ctx: IntakeCtx, projectId: string, order: RunOr
     digest,
     specs,
     priority: priorityOfRun(definition, asked.priority),
-    budget_ceiling_usd:
-      asked.budget_ceiling_usd === undefined
-        ? (definition.budget_ceiling_usd ?? null)
-        : asked.budget_ceiling_usd,
+    budget_ceiling_usd: ceilingOfRun(definition, asked.budget_ceiling_usd),
     labels: { ...definition.labels, ...asked.labels },
     ...(dispatch.length === 0 ? {} : { dispatch }),
     ...readConcurrency(order, run_id),

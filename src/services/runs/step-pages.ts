@@ -73,7 +73,7 @@ async function inputOf(
   { run_id, step_id, item }: ReadStep,
 ): Promise<Json | undefined> {
   const context = await contexts.open(run_id);
-  const step = context.compiled.steps[context.indexOf.get(step_id) ?? -1];
+  const step = context.compiled.steps[context.compiled.indexOf.get(step_id) ?? -1];
   if (step === undefined || (step.items !== null && item === 0)) return undefined;
   const resolved = await resolveInput(context, step, results, item);
   return 'input' in resolved ? resolved.input : undefined;

@@ -2,7 +2,7 @@
 import type { Json } from '../../contracts/primitives.ts';
 import type { ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
 import { parseDuration } from '../../core/duration.ts';
-import { rejectedByPerson } from '../../core/ladder/human-review.ts';
+import { endOfQuestion } from '../../core/ladder/human-review.ts';
 import { reviewTimeoutOf } from '../../core/run/step-rules.ts';
 import type { Db } from '../../db/connect.ts';
 import { findLastReview, type ReviewRow } from '../../db/review/review.ts';
@@ -100,16 +100,14 @@ async function take(
   db: Db,
   { key }: StepUnit,
   { review_id }: ReviewRow,
-  { action, output = null, note }: ReviewDecision,
+  decision: ReviewDecision,
 ): Promise<Execution> {
+  const end = endOfQuestion(decision);
+  const data = { review_id };
   await db.transaction(async (trx) => {
-    await logStep(trx, key, 'step.reviewed', { review_id, action });
-    const data = { review_id };
-    if (action === 'output') await answerStep(trx, key, { state: 'succeeded', output, data });
-    else if (action === 'skip') await answerStep(trx, key, { state: 'skipped', data });
-    else {
-      await endStep(trx, key, 'failed', { ...rejectedByPerson(note), details: { review_id } });
-    }
+    await logStep(trx, key, 'step.reviewed', { review_id, action: decision.action });
+    if (end.state === 'failed') await endStep(trx, key, 'failed', { ...end.error, details: data });
+    else await answerStep(trx, key, { ...end, data });
   });
   return readEnd(db, key);
 }

@@ -9,6 +9,7 @@ import {
   ceilingOfSubRun,
   findDepthFault,
   type SubRunTerms,
+  splitReference,
   termsOfSubRun,
   toStartFailure,
   toSubRunFailure,
@@ -109,10 +110,8 @@ async function create(ctx: IntakeCtx, order: SubRunOrder): Promise<string> {
   const { parent, project_id, reference, depth, parentWorkflowId } = order;
   const tooDeep = findDepthFault(depth);
   if (tooDeep !== null) throw new AppError(tooDeep.code, tooDeep.message);
-  const at = reference.indexOf('@');
-  const pipeline = reference.slice(0, at);
-  const choice = { reference: reference.slice(at + 1) };
-  const known = await ctx.definitions.find(project_id, pipeline, choice);
+  const [pipeline, version] = splitReference(reference);
+  const known = await ctx.definitions.find(project_id, pipeline, { reference: version });
   const prepared = await prepareRun(ctx, project_id, {
     known,
     isStored: true,

@@ -1,6 +1,7 @@
 import { expect, it, test } from 'vitest';
 import {
   cancelledByPerson,
+  endOfQuestion,
   explainStop,
   rejectedByPerson,
   reviewKindOf,
@@ -60,4 +61,15 @@ test('a question that nobody answered fails with what it asked about', () => {
   expect(undecidedFailure(null).message).toBe(
     `${exhausted}: no level is left to try; nobody decided in time`,
   );
+});
+
+test('a question ends with its answer, without one where its step may be skipped, or fails', () => {
+  expect(endOfQuestion({ action: 'output', output: { title: 'yes' } })).toEqual({
+    state: 'succeeded',
+    output: { title: 'yes' },
+  });
+  expect(endOfQuestion({ action: 'output' })).toEqual({ state: 'succeeded', output: null });
+  expect(endOfQuestion({ action: 'skip' })).toEqual({ state: 'skipped' });
+  const error = rejectedByPerson('not again');
+  expect(endOfQuestion({ action: 'reject', note: 'not again' })).toEqual({ state: 'failed', error });
 });

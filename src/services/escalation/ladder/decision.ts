@@ -12,6 +12,7 @@ import {
   undecidedFailure,
 } from '../../../core/ladder/human-review.ts';
 import { humanLevel } from '../../../core/ladder/levels.ts';
+import { decidedInput } from '../../../core/review-actions.ts';
 import type { Db } from '../../../db/connect.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { raiseEscalationLimit } from '../../../db/escalation/escalation-transition.ts';
@@ -20,7 +21,6 @@ import { answerStep } from '../../../db/step/step-progress.ts';
 import { AppError } from '../../../errors/app-error.ts';
 import type { Ctx } from '../../context.ts';
 import { expireOverdueReviews } from '../../reviews/delivery.ts';
-import { decidedInput } from '../../reviews/input.ts';
 import { readStepTask } from './escalated-task.ts';
 import { type Progress, storeProgress } from './progress.ts';
 import { type Advanced, readLadder, readPosition, stepOf } from './stored-ladder.ts';
