@@ -25,13 +25,13 @@ interface Reply {
   readonly text: string;
 }
 
-interface Question {
+interface ProbeRequest {
   readonly body?: string;
   readonly accept?: string;
   readonly timeoutMs?: number;
 }
 
-type Probe = (method: string, path: string, question?: string | Question) => Promise<Reply>;
+type Probe = (method: string, path: string, request?: string | ProbeRequest) => Promise<Reply>;
 
 const timeoutMs = 10_000;
 
@@ -51,12 +51,12 @@ function shorten(text: string): string {
 /** @param url base address of the instance */
 function createProbe(url: string): Probe {
   const base = url.replace(/(?<!\/)\/+$/, '');
-  return async (method, path, question = {}) => {
+  return async (method, path, request = {}) => {
     const {
       body,
       accept,
       timeoutMs: limitMs = timeoutMs,
-    } = typeof question === 'string' ? { body: question } : question;
+    } = typeof request === 'string' ? { body: request } : request;
     const headers = {
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...(accept === undefined ? {} : { accept }),
@@ -203,8 +203,8 @@ const workMs = 600_000;
 
 async function checkWork(probe: Probe, input: unknown): Promise<readonly CheckResult[]> {
   if (input === undefined) return [];
-  const question = { body: JSON.stringify(input), accept: inLines, timeoutMs: workMs };
-  return [checkLines('POST /exec answers the given input', await probe('POST', '/exec', question), false)];
+  const request = { body: JSON.stringify(input), accept: inLines, timeoutMs: workMs };
+  return [checkLines('POST /exec answers the given input', await probe('POST', '/exec', request), false)];
 }
 
 /** A refusal in the 4xx range; which one is the capability's choice. */

@@ -50,13 +50,11 @@ function parseLine(line: Buffer): unknown {
   }
 }
 
-/** Tells what a line says. @returns false when it is part of the answer */
-type ReadLine = (line: Buffer) => boolean;
-
 interface LineReader {
-  readonly read: ReadLine;
-  readonly drop: () => void;
-  readonly end: () => void;
+  /** Tells what a line says. @returns false when it is part of the answer */
+  read(line: Buffer): boolean;
+  drop(): void;
+  end(): void;
 }
 
 function createLineReader({ onProgress, log }: ToldListener, now: () => number): LineReader {
@@ -90,6 +88,17 @@ function createLineReader({ onProgress, log }: ToldListener, now: () => number):
   };
 }
 
+/** Lines with their ends, and what has come of the next one. */
+function cutLines(bytes: Buffer): { readonly lines: readonly Buffer[]; readonly rest: Buffer } {
+  const lines: Buffer[] = [];
+  let from = 0;
+  for (let end = bytes.indexOf(newline); end >= 0; end = bytes.indexOf(newline, from)) {
+    lines.push(bytes.subarray(from, end + 1));
+    from = end + 1;
+  }
+  return { lines, rest: bytes.subarray(from) };
+}
+
 /** @param mostBytes of lines that tell something */
 export function createToldLines(
   listener: ToldListener,
@@ -119,15 +128,8 @@ export function createToldLines(
   };
   return {
     take: (chunk) => {
-      const kept: Buffer[] = [];
-      let from = 0;
-      for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, from)) {
-        const line = Buffer.concat([pending, chunk.subarray(from, end + 1)]);
-        pending = nothing;
-        from = end + 1;
-        kept.push(endLine(line));
-      }
-      kept.push(holdLine(Buffer.concat([pending, chunk.subarray(from)])));
+      const { lines, rest } = cutLines(Buffer.concat([pending, chunk]));
+      const kept = [...lines.map((line) => endLine(line)), holdLine(rest)];
       return toldBytes > mostBytes ? null : Buffer.concat(kept);
     },
     rest: () => endLine(pending),

@@ -43,6 +43,14 @@ export type EventType = z.infer<typeof EventType>;
 export const LogLevel = z.enum(['debug', 'info', 'warn', 'error']).meta({ id: 'LogLevel' });
 export type LogLevel = z.infer<typeof LogLevel>;
 
+/** The data of `step.log`. */
+export interface StepLogData {
+  readonly level: LogLevel;
+  readonly message: string;
+  /** Of the instance. */
+  readonly endpoint: string;
+}
+
 export const terminalEvents: ReadonlySet<EventType> = new Set([
   'run.succeeded',
   'run.failed',

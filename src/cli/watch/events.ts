@@ -4,9 +4,9 @@
  * with the run. A fault before the first answer is thrown at once; later ones only after about a minute of trying.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { type LogLevel, RunEvent, terminalEvents } from '../../contracts/event.ts';
+import { type LogLevel, RunEvent, type StepLogData, terminalEvents } from '../../contracts/event.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import { isAtLeast, readStepLog, type StepLogData } from '../../core/call/log-lines.ts';
+import { isAtLeast, readStepLog } from '../../core/call/log-lines.ts';
 import { type ApiClient, path, toUnreachable } from '../client/api-client.ts';
 import { ProblemError, UnreachableError } from '../errors.ts';
 import { formatDuration, formatUsd } from '../render/formats.ts';

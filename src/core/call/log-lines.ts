@@ -3,17 +3,11 @@
  * is passed over. Bounds hold for each call; a fifth of them is left to warnings and errors, so that a talkative call
  * still tells why it failed.
  */
-import type { LogLevel, RunEvent } from '../../contracts/event.ts';
+import type { LogLevel, RunEvent, StepLogData } from '../../contracts/event.ts';
 
 export interface CallLogLine {
   readonly level: LogLevel;
   readonly message: string;
-}
-
-/** The data of `step.log` in the log of a run. */
-export interface StepLogData extends CallLogLine {
-  /** Of the instance. */
-  readonly endpoint: string;
 }
 
 const ranks: Readonly<Record<LogLevel, number>> = { debug: 0, info: 1, warn: 2, error: 3 };

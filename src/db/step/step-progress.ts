@@ -2,10 +2,9 @@
  * What becomes of a step outside of its attempts: it waits for a correction or a person, a person ends it, or its
  * run decides about it: about several steps at once, by one statement, each told once.
  */
-import type { EventType } from '../../contracts/event.ts';
+import type { EventType, StepLogData } from '../../contracts/event.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Awaiting } from '../../contracts/run.ts';
-import type { StepLogData } from '../../core/call/log-lines.ts';
 import type { StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { toJsonb } from '../statements.ts';

@@ -70,6 +70,35 @@ async function writeBatch(
 
 type LogCtx = Pick<Ctx, 'db' | 'logger'>;
 
+interface WaitingRoom {
+  size(): number;
+  /** @returns false when it is full, or full of lines of that run */
+  add(line: WaitingLine): boolean;
+  /** The next ones, some of each run. */
+  take(): readonly WaitingLine[];
+}
+
+function createWaitingRoom(): WaitingRoom {
+  const queues: Queues = new Map();
+  let size = 0;
+  return {
+    size: () => size,
+    add: (line) => {
+      const ofRun = queues.get(line.run_id) ?? [];
+      if (size >= mostWaiting || ofRun.length >= mostOfRun) return false;
+      ofRun.push(line);
+      queues.set(line.run_id, ofRun);
+      size += 1;
+      return true;
+    },
+    take: () => {
+      const batch = takeBatch(queues);
+      size -= batch.length;
+      return batch;
+    },
+  };
+}
+
 interface LogQueue {
   /** @returns false when there is no room */
   push(line: WaitingLine): boolean;
@@ -79,8 +108,7 @@ interface LogQueue {
 }
 
 function createLogQueue(ctx: LogCtx): LogQueue {
-  const queues: Queues = new Map();
-  let waiting = 0;
+  const room = createWaitingRoom();
   let isUrgent = false;
   let timer: NodeJS.Timeout | null = null;
   let busy: Promise<void> | null = null;
@@ -89,17 +117,15 @@ function createLogQueue(ctx: LogCtx): LogQueue {
   const work = async (): Promise<void> => {
     do {
       isUrgent = false;
-      const batch = takeBatch(queues);
-      await writeBatch(ctx, batch, () => isClosing);
-      waiting -= batch.length;
-    } while (waiting > 0 && (isUrgent || waiting >= batchLines));
+      await writeBatch(ctx, room.take(), () => isClosing);
+    } while (room.size() > 0 && (isUrgent || room.size() >= batchLines));
     busy = null;
     timer = setTimeout(start, pauseMs).unref();
   };
   const start = (): void => {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    if (busy === null && waiting > 0) busy = work();
+    if (busy === null && room.size() > 0) busy = work();
   };
   const hurry = (): void => {
     isUrgent = true;
@@ -107,11 +133,7 @@ function createLogQueue(ctx: LogCtx): LogQueue {
   };
   return {
     push: (line) => {
-      const ofRun = queues.get(line.run_id) ?? [];
-      if (waiting >= mostWaiting || ofRun.length >= mostOfRun) return false;
-      ofRun.push(line);
-      queues.set(line.run_id, ofRun);
-      waiting += 1;
+      if (!room.add(line)) return false;
       // The first line after a pause takes along what comes in the same turn of the event loop.
       if (busy === null && timer === null) timer = setTimeout(start, 0);
       return true;
@@ -119,7 +141,7 @@ function createLogQueue(ctx: LogCtx): LogQueue {
     hurry,
     settled: async () => {
       isClosing = true;
-      while (waiting > 0) {
+      while (busy !== null || room.size() > 0) {
         hurry();
         await busy;
       }
