@@ -129,7 +129,7 @@ test('a flood of lines is bounded and counted, and the run beside it goes on in 
     await other;
   };
   const loud = await submit();
-  await waitFor('the flood', async () => (await linesOf(loud)).length > 0);
+  await waitFor('the flood', async () => (await eventsOf(loud)).some(({ type }) => type === 'step.log'));
   work = async ({ log }) => log.info('quiet');
   const quiet = await submit();
   expect(await capstan.ended(quiet)).toMatchObject({ state: 'succeeded' });
