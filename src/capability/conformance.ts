@@ -25,13 +25,13 @@ interface Reply {
   readonly text: string;
 }
 
-interface ProbeRequest {
+interface CheckRequest {
   readonly body?: string;
   readonly accept?: string;
   readonly timeoutMs?: number;
 }
 
-type Probe = (method: string, path: string, request?: string | ProbeRequest) => Promise<Reply>;
+type Probe = (method: string, path: string, request?: string | CheckRequest) => Promise<Reply>;
 
 const timeoutMs = 10_000;
 

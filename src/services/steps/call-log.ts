@@ -100,7 +100,7 @@ function createWaitingRoom(): WaitingRoom {
 }
 
 interface LogQueue {
-  /** @returns false when there is no room */
+  /** The first line after a pause takes along what comes in the same turn. @returns false when there is no room */
   push(line: WaitingLine): boolean;
   /** Writes now what waits. */
   hurry(): void;
@@ -134,7 +134,6 @@ function createLogQueue(ctx: LogCtx): LogQueue {
   return {
     push: (line) => {
       if (!room.add(line)) return false;
-      // The first line after a pause takes along what comes in the same turn of the event loop.
       if (busy === null && timer === null) timer = setTimeout(start, 0);
       return true;
     },
