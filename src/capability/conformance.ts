@@ -25,13 +25,13 @@ interface Reply {
   readonly text: string;
 }
 
-interface CheckRequest {
+interface AskedRequest {
   readonly body?: string;
   readonly accept?: string;
   readonly timeoutMs?: number;
 }
 
-type Probe = (method: string, path: string, request?: string | CheckRequest) => Promise<Reply>;
+type Probe = (method: string, path: string, request?: string | AskedRequest) => Promise<Reply>;
 
 const timeoutMs = 10_000;
 
