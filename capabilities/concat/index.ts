@@ -36,7 +36,7 @@ export const capability = defineCapability({
   deterministic: true,
   tags: ['local', 'media'],
   prerequisites: [mediaTools],
-  exec: async ({ clips, output_path }, { signal, media, cacheDir, progress }) => {
+  exec: async ({ clips, output_path }, { signal, media, cacheDir, progress, log }) => {
     const tools = await locateMediaTools(cacheDir);
     const paths: string[] = [];
     const read: Clip[] = [];
@@ -51,6 +51,10 @@ export const capability = defineCapability({
     const inputs = paths.flatMap((path) => inputFile(path));
     const graph = ['-filter_complex', joinClips([first, ...others]), '-map', '[v]', '-map', '[a]'];
     const seconds = read.reduce((sum, { durationS }) => sum + durationS, 0);
+    const { width, height, frameRate } = first.video;
+    log.info(
+      `joins ${read.length} clips, ${seconds.toFixed(1)} s, as ${width}x${height} at ${frameRate} fps`,
+    );
     const onSeconds = (done: number): void => progress(done / seconds, 'joining');
     const encode = [...inputs, ...graph, ...encodeVideo, ...encodeAudio, ...asMp4, result];
     await runWatchedFfmpeg(tools, encode, { signal, onSeconds });

@@ -90,7 +90,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   upkeep: { imports: ['db', 'runtime', 'services'], types: ['config'], packages: [] },
   'mock-run': { imports: ['contracts', 'core', 'definitions', 'schemas'], packages: ['zod'] },
   capability: {
-    imports: ['clients', 'contracts', 'errors', 'schemas'],
+    imports: ['clients', 'contracts', 'core', 'errors', 'schemas'],
     packages: ['ajv', 'node:', 'tsx', 'zod'],
   },
   dev: {

@@ -1,11 +1,14 @@
 /**
  * Proves that an instance keeps the contract of a capability, whatever language it is written in: three endpoints,
- * their shapes, 422 for what it cannot use, and no crash. It never sends an input that the spec allows, so no real
- * work is started.
+ * their shapes, 422 for what it cannot use, lines of an answer that can be read, and no crash. It sends an input that the
+ * spec allows only if its caller gives one, so it starts no real work by itself.
  */
 import type { ValidateFunction } from 'ajv';
 import { z } from 'zod';
 import { CapabilitySpec, Health } from '../contracts/capability.ts';
+import { LogLevel } from '../contracts/event.ts';
+import { isLogLine, readLogLine } from '../core/call/log-lines.ts';
+import { isProgressLine, readProgress } from '../core/call/outcome.ts';
 import { compileAjv } from './schema.ts';
 
 /** Requests to a capability under test. A probe never throws: no answer is a finding like any other. */
@@ -17,9 +20,18 @@ interface Reply {
   readonly body: unknown;
   /** What came, in a few words. */
   readonly summary: string;
+  /** Empty when there is none. */
+  readonly type: string;
+  readonly text: string;
 }
 
-type Probe = (method: string, path: string, body?: string) => Promise<Reply>;
+interface AskedRequest {
+  readonly body?: string;
+  readonly accept?: string;
+  readonly timeoutMs?: number;
+}
+
+type Probe = (method: string, path: string, request?: string | AskedRequest) => Promise<Reply>;
 
 const timeoutMs = 10_000;
 
@@ -39,23 +51,34 @@ function shorten(text: string): string {
 /** @param url base address of the instance */
 function createProbe(url: string): Probe {
   const base = url.replace(/(?<!\/)\/+$/, '');
-  return async (method, path, body) => {
-    const headers = { 'content-type': 'application/json' };
-    const signal = AbortSignal.timeout(timeoutMs);
+  return async (method, path, request = {}) => {
+    const {
+      body,
+      accept,
+      timeoutMs: limitMs = timeoutMs,
+    } = typeof request === 'string' ? { body: request } : request;
+    const headers = {
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(accept === undefined ? {} : { accept }),
+    };
+    const signal = AbortSignal.timeout(limitMs);
     const init: RequestInit = {
       method,
       redirect: 'manual',
       signal,
-      ...(body === undefined ? {} : { body, headers }),
+      headers,
+      ...(body === undefined ? {} : { body }),
     };
     try {
       const response = await fetch(`${base}${path}`, init);
       const text = await response.text();
-      return { status: response.status, body: parse(text), summary: `${response.status} ${shorten(text)}` };
+      const type = response.headers.get('content-type') ?? '';
+      const { status } = response;
+      return { status, body: parse(text), summary: `${status} ${shorten(text)}`, type, text };
     } catch (error) {
       const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
       const reason = cause instanceof Error ? cause.message || cause.name : String(cause);
-      return { status: 0, body: undefined, summary: `no answer (${reason})` };
+      return { status: 0, body: undefined, summary: `no answer (${reason})`, type: '', text: '' };
     }
   };
 }
@@ -125,6 +148,65 @@ async function checkInvalidInput(probe: Probe, validate: ValidateFunction | null
   return { name, ok, detail: ok ? reply.summary : `expected 422 {ok: false, error}, got ${reply.summary}` };
 }
 
+function describeLine(line: string): string | null {
+  const value = parse(line);
+  if (isProgressLine(value) && readProgress(value) === null) return 'its progress is no number from 0 to 1';
+  if (!isLogLine(value) || readLogLine(value) !== null) return null;
+  return `its log needs a level (${LogLevel.options.join(', ')}) and a message`;
+}
+
+/** What is wrong with the lines before the last one, which is the answer. */
+function findLineFaults(lines: readonly string[]): readonly string[] {
+  return lines.flatMap((line, at) => {
+    const value = parse(line);
+    const isTold = isProgressLine(value) || isLogLine(value);
+    const fault = isTold ? describeLine(line) : 'it is neither progress nor log, so it is part of the answer';
+    return fault === null ? [] : [`line ${at + 1}, ${shorten(line)}: ${fault}`];
+  });
+}
+
+const LastLine = Refusal.extend({ status: z.number().int().min(400).max(599) });
+
+/** @param isRefused the input is invalid, so the last line says why */
+function checkLines(name: string, { status, type, text, summary }: Reply, isRefused: boolean): CheckResult {
+  if (!/^application\/x-ndjson\b/i.test(type)) {
+    const ok = status === (isRefused ? 422 : 200);
+    return { name, ok, detail: ok ? `answers as one document, ${status}` : `got ${summary}` };
+  }
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  const faults = findLineFaults(lines.slice(0, -1));
+  const last = parse(lines.at(-1) ?? '');
+  const isAnswer = isRefused ? LastLine.safeParse(last).success : isPlainAnswer(last);
+  const wanted = isRefused ? '{ok: false, error, status}' : 'the answer';
+  const ends = isAnswer ? [] : [`the last line is not ${wanted}: ${shorten(lines.at(-1) ?? '')}`];
+  const all = [...faults, ...ends];
+  const seen = `${lines.length} lines, the last one is the answer`;
+  return { name, ok: all.length === 0, detail: all.length === 0 ? seen : all.slice(0, 3).join('; ') };
+}
+
+function isPlainAnswer(value: unknown): boolean {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject && Reflect.get(value, 'ok') !== false && !isProgressLine(value) && !isLogLine(value);
+}
+
+const inLines = 'application/json, application/x-ndjson;q=0.9';
+
+async function checkInvalidInLines(probe: Probe, validate: ValidateFunction | null): Promise<CheckResult> {
+  const name = 'POST /exec in lines refuses invalid input';
+  if (validate === null) return { name, ok: false, detail: 'no input schema to break' };
+  if (validate({})) return { name, ok: true, detail: 'skipped: the input schema accepts {}' };
+  return checkLines(name, await probe('POST', '/exec', { body: '{}', accept: inLines }), true);
+}
+
+/** Real work, because an author asked for it. */
+const workMs = 600_000;
+
+async function checkWork(probe: Probe, input: unknown): Promise<readonly CheckResult[]> {
+  if (input === undefined) return [];
+  const request = { body: JSON.stringify(input), accept: inLines, timeoutMs: workMs };
+  return [checkLines('POST /exec answers the given input', await probe('POST', '/exec', request), false)];
+}
+
 /** A refusal in the 4xx range; which one is the capability's choice. */
 function checkRefused(name: string, reply: Reply, allowed: readonly number[]): CheckResult {
   const ok = allowed.includes(reply.status);
@@ -144,22 +226,25 @@ function checkStillHealthy(before: Health | null, reply: Reply): CheckResult {
 
 /**
  * @param url base address of the instance
+ * @param input a call to make. Default: no work is started
  * @returns one entry per check; a single one when nothing listens there
  */
-export async function checkCapability(url: string): Promise<readonly CheckResult[]> {
+export async function checkCapability(url: string, input?: unknown): Promise<readonly CheckResult[]> {
   const probe = createProbe(url);
   const first = await probe('GET', '/health');
   const health = checkShape('GET /health', first, HealthyHealth);
   if (first.status === 0) return [{ ...health.result, detail: `${url}: ${first.summary}` }];
   const spec = checkShape('GET /spec', await probe('GET', '/spec'), CapabilitySpec);
-  const input = compile('input', spec.value);
+  const compiled = compile('input', spec.value);
   return [
     health.result,
     spec.result,
     checkAgreement(health.value, spec.value),
-    input.result,
+    compiled.result,
     compile('output', spec.value).result,
-    await checkInvalidInput(probe, input.validate),
+    await checkInvalidInput(probe, compiled.validate),
+    await checkInvalidInLines(probe, compiled.validate),
+    ...(await checkWork(probe, input)),
     checkRefused('POST /exec refuses what is not JSON', await probe('POST', '/exec', '{"a":'), [400, 422]),
     checkRefused('GET /exec is refused', await probe('GET', '/exec'), [404, 405]),
     checkRefused('POST /health is refused', await probe('POST', '/health', '{}'), [404, 405]),

@@ -9,6 +9,17 @@ import type { Prerequisite } from './lifecycle/prerequisites.ts';
 import type { CallMedia } from './media/call-media.ts';
 import { type Checked, compileSchema, type InputOf, type OutputOf, type Schema } from './schema.ts';
 
+/** Where a call says what it does. A line is cut at 2,000 characters. */
+export interface CallLogger {
+  /** A line in the instance's own log. */
+  (line: string): void;
+  // Lines in the log of the run; in the instance's own where the caller takes none.
+  debug(message: string): void;
+  info(message: string): void;
+  warn(message: string): void;
+  error(message: string): void;
+}
+
 /** What `exec` gets beside its input. */
 export interface ExecContext {
   /** Aborts when the caller's connection closes or the instance is forced to stop. */
@@ -22,7 +33,7 @@ export interface ExecContext {
   readonly traceparent?: string;
   /** Where prerequisites were installed. */
   readonly cacheDir: string;
-  log(line: string): void;
+  readonly log: CallLogger;
   /** Says how far the call has come, 0 to 1, to whoever wants to know; call it as often as you like. */
   progress(fraction: number, message?: string): void;
 }

@@ -1,12 +1,13 @@
 /**
  * One `POST /exec` after its body is read: check, wait for a place, run, check the output, clean up.
  *
- * A caller that takes it (`Accept: application/x-ndjson`) is sent the call's progress, a line each, and at last
- * the ordinary answer as a line. A call that says nothing of its progress is answered as ever.
+ * A caller that takes it (`Accept: application/x-ndjson`) is sent the call's progress and what it logs, a line each,
+ * and at last the ordinary answer as a line. A call that says nothing on its way is answered as ever.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { LogLevel } from '../contracts/event.ts';
 import { isCallFailure } from './call-failure.ts';
-import type { Capability, ExecContext } from './define-capability.ts';
+import type { CallLogger, Capability, ExecContext } from './define-capability.ts';
 import { openCallMedia } from './media/call-media.ts';
 import type { MediaTransfer } from './media/media-transfer.ts';
 
@@ -28,7 +29,7 @@ export interface InstanceCall {
   readonly value: unknown;
   readonly headers: IncomingHttpHeaders;
   readonly signal: AbortSignal;
-  readonly progress: ExecContext['progress'];
+  readonly teller: CallTeller;
 }
 
 export function failure(status: number, error: string): ExecReply {
@@ -74,12 +75,13 @@ function readCallFacts(
 async function perform(
   capability: Capability,
   host: CallHost,
-  call: Pick<InstanceCall, 'headers' | 'signal' | 'progress'> & { readonly input: unknown },
+  call: Pick<InstanceCall, 'headers' | 'signal' | 'teller'> & { readonly input: unknown },
 ): Promise<ExecReply> {
   const { media, close } = openCallMedia(host.transfer, call.signal);
   try {
-    const { signal, progress } = call;
-    const context = { signal, progress, media, cacheDir: host.cacheDir, log: host.log };
+    const { signal, teller } = call;
+    const log = createCallLogger(host, teller);
+    const context = { signal, progress: teller.progress, media, cacheDir: host.cacheDir, log };
     const output = await capability.exec(call.input, { ...context, ...readCallFacts(call.headers) });
     const checked = await capability.checkOutput(output);
     if (checked.ok) return { status: 200, body: { ok: true, output: checked.value } };
@@ -95,12 +97,12 @@ export async function answerCall(
   host: CallHost & { readonly queue: CallQueue; isStopping(): boolean },
   call: InstanceCall,
 ): Promise<ExecReply> {
-  const { headers, signal, progress } = call;
+  const { headers, signal, teller } = call;
   try {
     const checked = await capability.checkInput(call.value);
     if (!checked.ok) return failure(422, checked.error);
     return await host.queue.run(signal, () => {
-      return perform(capability, host, { input: checked.value, headers, signal, progress });
+      return perform(capability, host, { input: checked.value, headers, signal, teller });
     });
   } catch (error) {
     if (signal.aborted && host.isStopping()) return failure(503, 'the instance is stopping');
@@ -154,24 +156,47 @@ export function createCallQueue(places: number): CallQueue {
   };
 }
 
-/** Lines that come sooner are left out, but for the last one. */
-const pauseMs = 250;
+/** Tells the caller of a call what happens while it is made. */
+export interface CallTeller {
+  readonly progress: ExecContext['progress'];
+  /** @returns false when the caller takes no lines */
+  log(level: LogLevel, message: string): boolean;
+}
 
-export function createProgressWriter(
-  request: IncomingMessage,
-  response: ServerResponse,
-): ExecContext['progress'] {
+/** Lines of progress that come sooner are left out, but for the last one. */
+const pauseMs = 250;
+const longestMessage = { progress: 200, log: 2_000 };
+
+export function createCallTeller(request: IncomingMessage, response: ServerResponse): CallTeller {
   const isWanted = String(request.headers.accept ?? '').includes('application/x-ndjson');
   let toldAt = Number.NEGATIVE_INFINITY;
-  return (fraction, message) => {
-    const now = performance.now();
-    const isSoon = now - toldAt < pauseMs && fraction < 1;
-    if (!isWanted || isSoon || response.destroyed || response.writableEnded) return;
-    toldAt = now;
+  const tell = (line: object): boolean => {
+    if (!isWanted || response.destroyed || response.writableEnded) return false;
     if (!response.headersSent) response.writeHead(200, { 'content-type': 'application/x-ndjson' });
-    const progress = Math.min(1, Math.max(0, Number(fraction) || 0));
-    response.write(`${JSON.stringify({ progress, message: message?.slice(0, 200) })}\n`);
+    response.write(`${JSON.stringify(line)}\n`);
+    return true;
   };
+  return {
+    progress: (fraction, message) => {
+      const now = performance.now();
+      if (now - toldAt < pauseMs && fraction < 1) return;
+      const progress = Math.min(1, Math.max(0, Number(fraction) || 0));
+      if (tell({ progress, message: message?.slice(0, longestMessage.progress) })) toldAt = now;
+    },
+    log: (level, message) => tell({ log: { level, message: message.slice(0, longestMessage.log) } }),
+  };
+}
+
+function createCallLogger({ log }: CallHost, teller: CallTeller): CallLogger {
+  const at = (level: LogLevel) => (message: string) => {
+    if (!teller.log(level, String(message))) log(`${level}: ${message}`);
+  };
+  return Object.assign((line: string) => log(line), {
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+  });
 }
 
 /** An answer whose head has gone already says what the head would have said. */

@@ -12,7 +12,7 @@ import {
   type CallHost,
   type CallQueue,
   createCallQueue,
-  createProgressWriter,
+  createCallTeller,
   type ExecReply,
   failure,
   type InstanceCall,
@@ -172,13 +172,13 @@ function send(response: ServerResponse, { status, body, headers }: ExecReply, is
 async function answerExec(
   parts: Parts,
   request: IncomingMessage,
-  { signal, progress }: Pick<InstanceCall, 'signal' | 'progress'>,
+  { signal, teller }: Pick<InstanceCall, 'signal' | 'teller'>,
 ): Promise<ExecReply> {
   const { capability, host, queue, connections } = parts;
   if (connections.isClosing) return failure(503, 'the instance is stopping');
   const body = await readJsonBody(request, host.bodyLimits);
   if (!body.ok) return failure(body.status, body.error);
-  const call = { value: body.value, headers: request.headers, signal, progress };
+  const call = { value: body.value, headers: request.headers, signal, teller };
   return answerCall(capability, { ...host, queue, isStopping: () => connections.isClosing }, call);
 }
 
@@ -198,8 +198,7 @@ async function answer(parts: Parts, request: IncomingMessage, response: ServerRe
     return failure(405, `${path} answers ${method} only`);
   }
   if (path === '/exec') {
-    const progress = createProgressWriter(request, response);
-    return answerExec(parts, request, { signal, progress });
+    return answerExec(parts, request, { signal, teller: createCallTeller(request, response) });
   }
   return path === '/health' ? answerHealth(parts) : { status: 200, body: parts.capability.spec };
 }

@@ -2,6 +2,7 @@
 export { installPackages } from './bootstrap/packages.ts';
 export { CallFailure, type CallFailureStatus } from './call-failure.ts';
 export {
+  type CallLogger,
   type Capability,
   type CapabilityDefinition,
   defineCapability,

@@ -9,18 +9,14 @@ import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { JsonObject } from '../contracts/primitives.ts';
+import type { CallLog } from '../core/call/log-lines.ts';
 import type { CallOutcome, CallProgress } from '../core/call/outcome.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../core/cancellation.ts';
 import { createTurns, largeTextBytes, type Turns } from '../core/pacing.ts';
 import { AddressRefused, type DialGuard } from './guarded-dial.ts';
-import {
-  answerLimit,
-  createProgressLines,
-  isProgressive,
-  readAnswer,
-  toOrdinaryAnswer,
-} from './read-answer.ts';
+import { answerLimit, isProgressive, readAnswer, toOrdinaryAnswer } from './read-answer.ts';
 import { sendRequest } from './send-request.ts';
+import { createToldLines } from './told-lines.ts';
 
 export interface CapabilityCall {
   readonly endpoint: string;
@@ -34,6 +30,8 @@ export interface CapabilityCall {
   readonly signal: CancelSignal;
   /** Of an instance that tells it. */
   readonly onProgress?: ((progress: CallProgress) => void) | undefined;
+  /** Takes the lines that it logs. Default: nobody does. */
+  readonly log?: CallLog | undefined;
   /** Its place in a trace, as W3C Trace Context writes it. Default: it is in none. */
   readonly traceparent?: string | undefined;
 }
@@ -103,13 +101,13 @@ async function exec(
   const stopListening = onCancel(call.signal, () => stop.abort(whyAborted(call.signal)));
   const timer = setTimeout(() => stop.abort('timeout'), call.timeoutMs);
   const liveness = watchLiveness(url, options, () => stop.abort('unreachable'));
+  const told = createToldLines(call);
   try {
     const limitBytes = options.answerLimitBytes;
-    const tell = call.onProgress ?? (() => undefined);
     const answer = await sendRequest(agent, toRequest(url, call), {
       signal: stop,
       limitOf: (head) => (isProgressive(head) ? limitBytes : answerLimit(head, limitBytes)),
-      linesOf: (head) => (isProgressive(head) ? createProgressLines(tell) : null),
+      linesOf: (head) => (isProgressive(head) ? told : null),
     });
     const ordinary = isProgressive(answer) ? toOrdinaryAnswer(answer) : answer;
     if (ordinary.body !== null && ordinary.body.length >= largeTextBytes) await takeTurn();
@@ -117,6 +115,7 @@ async function exec(
   } catch (error) {
     return explainFailure(error, stop, call.timeoutMs);
   } finally {
+    told.end();
     clearTimeout(timer);
     liveness.stop();
     stopListening();

@@ -1,24 +1,17 @@
 /**
  * What an instance's answer to `/exec` says: bounded, JSON only, redirects are failures.
  *
- * One that comes line by line (`application/x-ndjson`): lines of progress are told and forgotten, what is left is
- * the ordinary answer. As its head has been sent by then, a failure says its status in the answer itself.
+ * One that comes line by line (`application/x-ndjson`): what told-lines.ts leaves of it is the ordinary answer. As its
+ * head has been sent by then, a failure says its status in the answer itself.
  */
 import { isUtf8 } from 'node:buffer';
 import { mostValues } from '../contracts/bounds.ts';
-import {
-  type CallOutcome,
-  type CallProgress,
-  findAnswerFault,
-  isProgressLine,
-  kindOfStatus,
-  readProgress,
-} from '../core/call/outcome.ts';
+import { type CallOutcome, findAnswerFault, kindOfStatus } from '../core/call/outcome.ts';
 import { describeValue } from '../core/expression/evaluation.ts';
 import { findJsonFault, type JsonLimits } from '../core/json/scan.ts';
 import { isPlainObject } from '../core/json/values.ts';
 import { largeTextBytes } from '../core/pacing.ts';
-import type { InstanceAnswer, InstanceAnswerHead, LineFilter } from './send-request.ts';
+import type { InstanceAnswer, InstanceAnswerHead } from './send-request.ts';
 
 const errorTextLimit = 65_536;
 
@@ -113,64 +106,8 @@ function retryAfter(value: string | string[] | undefined): number | null {
   return Number.isFinite(ms) && ms >= 0 ? ms : null;
 }
 
-/** A longer line is no progress. */
-const longestLine = 4_096;
-/** Reading them takes 30 ms of a processor for each mebibyte: whoever tells more is cut off. */
-const mostToldBytes = 64 * 1_048_576;
-const newline = 10;
-const nothing = Buffer.alloc(0);
-
 export function isProgressive({ status, headers }: InstanceAnswerHead): boolean {
   return status === 200 && /^application\/x-ndjson\b/i.test(String(headers['content-type'] ?? ''));
-}
-
-/** Null when it is part of the answer. */
-function parseLine(line: Buffer): Readonly<Record<string, unknown>> | null {
-  try {
-    const value: unknown = JSON.parse(line.toString('utf8'));
-    return isProgressLine(value) ? value : null;
-  } catch {
-    return null;
-  }
-}
-
-/** @param mostBytes of lines of progress */
-export function createProgressLines(
-  tell: (progress: CallProgress) => void,
-  mostBytes = mostToldBytes,
-): LineFilter {
-  let pending = nothing;
-  let isLong = false;
-  let toldBytes = 0;
-  const endLine = (line: Buffer): Buffer => {
-    const told = isLong || line.length > longestLine ? null : parseLine(line);
-    isLong = false;
-    if (told === null) return line;
-    toldBytes += line.length;
-    const progress = readProgress(told);
-    if (progress !== null) tell(progress);
-    return nothing;
-  };
-  return {
-    take: (chunk) => {
-      const kept: Buffer[] = [];
-      let from = 0;
-      for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, from)) {
-        const line = Buffer.concat([pending, chunk.subarray(from, end + 1)]);
-        pending = nothing;
-        from = end + 1;
-        kept.push(endLine(line));
-      }
-      pending = Buffer.concat([pending, chunk.subarray(from)]);
-      if (isLong || pending.length > longestLine) {
-        kept.push(pending);
-        pending = nothing;
-        isLong = true;
-      }
-      return toldBytes > mostBytes ? null : Buffer.concat(kept);
-    },
-    rest: () => endLine(pending),
-  };
 }
 
 /** A longer answer is no refusal; its values are counted before it is parsed, which is not done here. */

@@ -23,6 +23,7 @@ export const EventType = z
     'step.started',
     'step.routed',
     'step.progress',
+    'step.log',
     'step.retrying',
     'step.waiting',
     'step.escalated',
@@ -37,6 +38,18 @@ export const EventType = z
   ])
   .meta({ id: 'EventType' });
 export type EventType = z.infer<typeof EventType>;
+
+/** Of a line that a capability logs while its call is open, from the least to the gravest. */
+export const LogLevel = z.enum(['debug', 'info', 'warn', 'error']).meta({ id: 'LogLevel' });
+export type LogLevel = z.infer<typeof LogLevel>;
+
+/** The data of `step.log`. */
+export interface StepLogData {
+  readonly level: LogLevel;
+  readonly message: string;
+  /** Of the instance. */
+  readonly endpoint: string;
+}
 
 export const terminalEvents: ReadonlySet<EventType> = new Set([
   'run.succeeded',

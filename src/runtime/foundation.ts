@@ -47,6 +47,7 @@ import { createRunContexts } from '../services/run-data/run-context.ts';
 import { createStepResults } from '../services/run-data/step-results.ts';
 import { createKnownDefinitions } from '../services/runs/definitions.ts';
 import { createSkillMatcher } from '../services/skills/use.ts';
+import { createCallLogWriter } from '../services/steps/call-log.ts';
 import { readPoolState } from '../unsupported.ts';
 
 /** Where this process listens, as far as its settings say. */
@@ -136,16 +137,18 @@ function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vet
       vet: (instanceId) => vetInstance(base, instanceId),
     }),
     attemptWriter: createAttemptWriter(base),
+    callLogs: createCallLogWriter(base),
     waitQueue: createWaitQueue(),
     attemptSpans: new WeakMap<Claimed, OpenSpan>(),
   };
 }
 
 async function closeRouting(parts: ReturnType<typeof createRouting>): Promise<void> {
-  const { attemptWriter, breakers, client, fleet, leases, speed } = parts;
+  const { attemptWriter, breakers, callLogs, client, fleet, leases, speed } = parts;
   await fleet.stop();
   leases.stop();
   await Promise.all([attemptWriter.settled(), speed.stop(), breakers.settled(), client.close()]);
+  await callLogs.settled();
 }
 
 export type Foundation = Awaited<ReturnType<typeof createFoundation>>;

@@ -45,6 +45,7 @@ import type { EventFeed } from './runs/events.ts';
 import type { StepSizes } from './runs/run-view.ts';
 import type { NextTimes } from './schedules/schedule-view.ts';
 import type { SkillMatcher } from './skills/use.ts';
+import type { CallLogWriter } from './steps/call-log.ts';
 import type { OpenForStep, StepEnd } from './steps/execution.ts';
 import type { InFlightSteps } from './steps/in-flight-steps.ts';
 import type { StreamFeed } from './stream/stream-feed.ts';
@@ -76,6 +77,8 @@ export interface Ctx {
   readonly client: CapabilityClient;
   /** Writes claims and ends of attempts, in batches. */
   readonly attemptWriter: AttemptWriter;
+  /** Writes what instances log while steps call them, in batches. */
+  readonly callLogs: CallLogWriter;
   /** Renews the leases of open attempts. */
   readonly leases: LeaseRenewer<Claim>;
   readonly breakers: Breakers;

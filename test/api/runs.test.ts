@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RunEvent } from '../../src/contracts/event.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import { finishRun } from '../../src/db/run/run.ts';
+import { insertStepLog } from '../../src/db/step/step-progress.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';
 import { waitFor } from '../support/wait.ts';
@@ -208,6 +209,20 @@ describe('the log of a run', () => {
     for await (const frame of readFrames(await stream(run, { 'last-event-id': all[0]?.id ?? '' })))
       rest.push(frame);
     expect(rest).toEqual(all.slice(1));
+  });
+
+  test('has ended for who knows its end, although a line of a call came after it', async () => {
+    const run = await submitted();
+    await end(run);
+    const all: Record<string, string>[] = [];
+    for await (const frame of readFrames(await stream(run))) all.push(frame);
+    const line = { level: 'info', message: 'late', endpoint: 'http://127.0.0.1:1' } as const;
+    const place = { run_id: run.run_id, step_id: 'a', item: 0, attempt: 1 };
+    await insertStepLog(api.db, [{ ...place, age_ms: 0, data: line }]);
+    const late = await stream(run, { 'last-event-id': all.at(-1)?.id ?? '' });
+    const rest: Record<string, string>[] = [];
+    for await (const frame of readFrames(late)) rest.push(frame);
+    expect(rest).toEqual([]);
   });
 
   test('is told to its end although another transaction holds it back', async () => {

@@ -85,3 +85,14 @@ it('never follows a playlist to other files', async () => {
 it('keeps the contract of a capability', async () => {
   expect((await checkCapability(sample.url)).filter(({ ok }) => !ok)).toEqual([]);
 });
+
+it('logs what it is about to do, for a caller that takes lines', async () => {
+  const answer = await fetch(`${sample.url}/exec`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/x-ndjson' },
+    body: JSON.stringify({ clips: clips('wide.mp4'), output_path }),
+  });
+  const lines = (await answer.text()).trim().split('\n');
+  const message = 'joins 1 clips, 1.0 s, as 160x90 at 25/1 fps';
+  expect(lines.map((line) => JSON.parse(line))).toContainEqual({ log: { level: 'info', message } });
+});

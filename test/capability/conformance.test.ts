@@ -61,6 +61,20 @@ async function startPlain(override: Override) {
   return { url, close };
 }
 
+/** Answers in lines those who take them. */
+function inLines(...lines: readonly unknown[]): Override {
+  return (request, response) => {
+    if (request.method !== 'POST' || !String(request.headers.accept).includes('ndjson')) return false;
+    response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+    response.end(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    return true;
+  };
+}
+
+const told = [{ progress: 0.5 }, { log: { level: 'info', message: 'two clips' } }];
+const refusal = { ok: false, error: 'text is missing', status: 422 };
+const inLinesName = 'POST /exec in lines refuses invalid input';
+
 function answers(method: string, path: string, status: number, body: unknown): Override {
   return (request, response) => {
     const isMine = request.method === method && request.url === path;
@@ -100,7 +114,7 @@ it.each<[string, Override, readonly string[]]>([
   [
     'authentication',
     answers('POST', '/exec', 401, { error: 'token' }),
-    ['POST /exec refuses invalid input', 'POST /exec refuses what is not JSON'],
+    ['POST /exec refuses invalid input', inLinesName, 'POST /exec refuses what is not JSON'],
   ],
   [
     'the form of a refusal',
@@ -116,6 +130,10 @@ it.each<[string, Override, readonly string[]]>([
   ],
   ['a method', answers('GET', '/exec', 200, {}), ['GET /exec is refused']],
   ['unknown paths', answers('GET', '/capstan-conformance', 200, {}), ['an unknown path is 404']],
+  ['nothing that it answers in lines', inLines(...told, refusal), []],
+  ['a line of its log', inLines({ log: { level: 'loud', message: 'x' } }, refusal), [inLinesName]],
+  ['a line of progress', inLines({ progress: 40 }, refusal), [inLinesName]],
+  ['its last line', inLines(...told, { ok: false, error: 'x' }), [inLinesName]],
   ['its own life', restarting(), ['still healthy afterwards']],
 ])('finds a capability that is wrong in %s, and only that', async (_name, override, failed) => {
   const plain = await startPlain(override);
@@ -133,4 +151,42 @@ it('skips the invalid input of a schema that accepts {}', async () => {
   plain.close();
   expect(results.find(({ name }) => name.includes('invalid input'))?.detail).toMatch(/^skipped/);
   expect(executed).toBe(0);
+});
+
+it('makes a call with the input that it is given, and says which lines are wrong', async () => {
+  const lines = [
+    ...told,
+    { log: 'joined' },
+    { log: { level: 'warning', message: 'x' } },
+    { ok: true, output: {} },
+  ];
+  const plain = await startPlain((request, response, body) => {
+    return body === '{"text":"a"}' && inLines(...lines)(request, response, body);
+  });
+  const results = await checkCapability(plain.url, { text: 'a' });
+  plain.close();
+  expect(results.find(({ name }) => name === 'POST /exec answers the given input')).toEqual({
+    name: 'POST /exec answers the given input',
+    ok: false,
+    detail:
+      'line 3, {"log":"joined"}: its log needs a level (debug, info, warn, error) and a message; ' +
+      'line 4, {"log":{"level":"warning","message":"x"}}: its log needs a level (debug, info, warn, error) and a message',
+  });
+});
+
+it('passes what a capability of the SDK logs', async () => {
+  const instance = await serve(
+    anEcho(async (input, { log, progress }) => {
+      progress(0.5);
+      log.debug('half');
+      log.error('x'.repeat(5_000));
+      return input;
+    }),
+  );
+  const results = await checkCapability(instance.endpoint, { text: 'a' });
+  expect(results.filter(({ ok }) => !ok)).toEqual([]);
+  expect(results.find(({ name }) => name.includes('given input'))?.detail).toBe(
+    '4 lines, the last one is the answer',
+  );
+  await instance.stop();
 });

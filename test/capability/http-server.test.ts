@@ -341,3 +341,52 @@ describe('progress', () => {
     });
   });
 });
+
+describe('what a call logs', () => {
+  const talking = () =>
+    anEcho(async (input, { log }) => {
+      log('for the instance');
+      log.info('two clips');
+      log.warn('w'.repeat(3_000));
+      if (input.text === 'fail') throw new Error('no sound');
+      return input;
+    });
+  const ask = async (text: string, accept: string) => {
+    const printed: string[] = [];
+    const instance = await start(talking(), {}, { print: (line) => void printed.push(line) });
+    const answer = await fetch(`${instance.endpoint}/exec`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept },
+      body: JSON.stringify({ text }),
+    });
+    const lines = (await answer.text()).trim().split('\n');
+    const isOurs = (line: string) => /for the instance|clips|www/.test(line);
+    return {
+      status: answer.status,
+      lines: lines.map((line) => JSON.parse(line)),
+      printed: printed.filter(isOurs),
+    };
+  };
+  const told = [
+    { log: { level: 'info', message: 'two clips' } },
+    { log: { level: 'warn', message: 'w'.repeat(2_000) } },
+  ];
+
+  it('is told in lines to a caller that takes them, before its answer', async () => {
+    expect(await ask('a', 'application/x-ndjson')).toEqual({
+      status: 200,
+      lines: [...told, { ok: true, output: { text: 'a' } }],
+      printed: ['for the instance'],
+    });
+    const { lines } = await ask('fail', 'application/x-ndjson');
+    expect(lines).toEqual([...told, { ok: false, error: 'no sound', status: 422 }]);
+  });
+
+  it('goes into the log of the instance for others', async () => {
+    expect(await ask('a', 'application/json')).toEqual({
+      status: 200,
+      lines: [{ ok: true, output: { text: 'a' } }],
+      printed: ['for the instance', 'info: two clips', `warn: ${'w'.repeat(3_000)}`],
+    });
+  });
+});

@@ -1,6 +1,6 @@
-/** Progress of long calls, from the instance into the log of its run. */
+/** What long calls tell, progress and lines of a log, from the instance into the log of its run. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { defineCapability } from '../../src/capability/index.ts';
+import { defineCapability, type ExecContext } from '../../src/capability/index.ts';
 import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
 import type { EventPage } from '../../src/contracts/event.ts';
 import { serve } from '../capability/support/capabilities.ts';
@@ -10,7 +10,7 @@ import { waitFor } from '../support/wait.ts';
 let capstan: SharedCapstan;
 let instance: RunningInstance;
 /** What the call does between its beginning and its end. */
-let work: (progress: (fraction: number, message?: string) => void) => Promise<void>;
+let work: (context: ExecContext) => Promise<void>;
 
 beforeAll(async () => {
   capstan = await shareCapstan();
@@ -22,8 +22,9 @@ beforeAll(async () => {
     output: { type: 'object' },
     cost_model: { type: 'free', rate_usd: 0 },
     tags: ['local'],
-    exec: async (_, { progress }) => {
-      await work(progress);
+    max_concurrency: 2,
+    exec: async (_, context) => {
+      await work(context);
       return { done: true };
     },
   });
@@ -47,7 +48,7 @@ test('what a call says of its progress is in the log while it works, at most twi
   const finished = new Promise<void>((resolve) => {
     finish = resolve;
   });
-  work = async (progress) => {
+  work = async ({ progress }) => {
     for (let done = 0; done <= 100; done += 1) progress(done / 100, 'encoding');
     await finished;
   };
@@ -74,7 +75,7 @@ test('a call that says none has none', async () => {
 });
 
 test('a failure after progress is a failure like any other', async () => {
-  work = async (progress) => {
+  work = async ({ progress }) => {
     progress(0.5);
     throw new Error('the disk is full');
   };
@@ -83,4 +84,65 @@ test('a failure after progress is a failure like any other', async () => {
     const refused = (await eventsOf(runId)).find(({ type }) => type === 'step.retrying');
     return JSON.stringify(refused?.data ?? '').includes('the disk is full');
   });
+});
+
+async function linesOf(runId: string): Promise<EventPage['items']> {
+  return (await capstan.logOf(runId)).filter(({ type }) => type === 'step.log');
+}
+
+test('what a call logs is in the log while it works, with its level, attempt and instance', async () => {
+  let finish = (): void => undefined;
+  const finished = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  work = async ({ log }) => {
+    log.info('two clips');
+    await finished;
+    log.error('half of it is silent');
+  };
+  const runId = await submit();
+  const event = { step_id: 'a', attempt: 1, run_id: runId };
+  const { endpoint } = instance;
+  const seen = await waitFor('the first line', async () => {
+    const events = (await eventsOf(runId)).filter(({ type }) => type === 'step.log');
+    return events.length > 0 ? events : undefined;
+  });
+  expect(seen).toMatchObject([{ ...event, data: { level: 'info', message: 'two clips', endpoint } }]);
+  finish();
+  expect(await capstan.ended(runId)).toMatchObject({ state: 'succeeded' });
+  const lines = await waitFor('the last line', async () => {
+    const events = await linesOf(runId);
+    return events.length > 1 ? events : undefined;
+  });
+  expect(lines.map(({ data }) => (data as { level: string }).level)).toEqual(['info', 'error']);
+});
+
+test('a flood of lines is bounded and counted, and the run beside it goes on in order', async () => {
+  let flood = (): void => undefined;
+  const other = new Promise<void>((resolve) => {
+    flood = resolve;
+  });
+  work = async ({ log, progress }) => {
+    for (let at = 0; at < 100_000; at += 1) log.info(`line ${at}`);
+    log.error('the last word');
+    progress(1);
+    await other;
+  };
+  const loud = await submit();
+  await waitFor('the flood', async () => (await eventsOf(loud)).some(({ type }) => type === 'step.log'));
+  work = async ({ log }) => log.info('quiet');
+  const quiet = await submit();
+  expect(await capstan.ended(quiet)).toMatchObject({ state: 'succeeded' });
+  await waitFor('its line', async () => (await linesOf(quiet)).length === 1);
+  const told = (await capstan.logOf(quiet)).filter(({ type }) => type !== 'step.log').map(({ type }) => type);
+  expect(told.at(-1)).toBe('run.succeeded');
+  flood();
+  expect(await capstan.ended(loud)).toMatchObject({ state: 'succeeded' });
+  const lines = await waitFor('the closing line', async () => {
+    const events = (await linesOf(loud)).map(({ data }) => (data as { message: string }).message);
+    return events.at(-1)?.includes('dropped') ? events : undefined;
+  });
+  expect(lines.length).toBeLessThanOrEqual(501);
+  expect(lines.at(-2)).toBe('the last word');
+  expect(lines.at(-1)).toBe(`${100_001 - (lines.length - 1)} lines were dropped`);
 });

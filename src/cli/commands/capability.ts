@@ -6,6 +6,7 @@ import { runUntilSignal } from '../../capability/serve.ts';
 import { dataFolder, readStack } from '../client/connection.ts';
 import { group, local, usually } from '../command.ts';
 import { exitCodes } from '../errors.ts';
+import { readJob } from '../input/run-request.ts';
 import { createPrinter, type Printer } from '../render/print.ts';
 
 function print({ style, line }: Printer, results: readonly CheckResult[]): void {
@@ -22,10 +23,15 @@ function print({ style, line }: Printer, results: readonly CheckResult[]): void 
 export const registerCheckCommand = local('check', {
   about: 'check that a capability keeps the contract; exit code 1 when it does not',
   args: { '<url>': 'base address of the instance, as in http://127.0.0.1:8100' },
-  options: { '--json': 'print the results as JSON' },
-  run: async ({ url, json }, shell) => {
+  options: {
+    '--json': 'print the results as JSON',
+    '-i, --input <json>':
+      'an input to call it with, inline or a file: checks the lines that it answers, and does the work',
+  },
+  run: async ({ url, json, input }, shell) => {
     const printer = createPrinter(shell);
-    const results = await checkCapability(url);
+    const given = input === undefined ? undefined : await readJob({ shell }, { job: input, target: '' });
+    const results = await checkCapability(url, given);
     if (json === true) printer.json(JSON.stringify(results, null, 2));
     else print(printer, results);
     if (results.some(({ ok }) => !ok)) shell.exitWith(exitCodes.failed);

@@ -4,7 +4,7 @@
  */
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
-import { EventPage } from '../../contracts/event.ts';
+import { EventPage, LogLevel } from '../../contracts/event.ts';
 import { Run, RunList, RunState, type RunSummary, StepDetail } from '../../contracts/run.ts';
 import { getAll, jsonBody, path } from '../client/api-client.ts';
 import { linkToConsole, openBrowser, type Session } from '../client/session.ts';
@@ -21,7 +21,7 @@ import {
 } from '../render/formats.ts';
 import type { Columns } from '../render/print.ts';
 import { renderStepDetail, showRun } from '../render/run.ts';
-import { followEvents, formatEvent } from '../watch/events.ts';
+import { type EventFilter, followEvents, formatEvent, isAsked } from '../watch/events.ts';
 import { watchRun } from '../watch/watch-run.ts';
 
 const runTable: Columns<RunSummary> = [
@@ -98,11 +98,16 @@ export const registerOpenCommand = procedure('open', {
 });
 
 /** With --json one document per event. */
-async function follow({ client, print, json, shell }: Session, runId: string): Promise<void> {
+async function follow(
+  { client, print, json, shell }: Session,
+  runId: string,
+  filter: EventFilter,
+): Promise<void> {
   const stop = new AbortController();
   const release = shell.onInterrupt(() => stop.abort());
   try {
     for await (const event of followEvents(client, runId, { signal: stop.signal })) {
+      if (!isAsked(event, filter)) continue;
       if (json) print.json(JSON.stringify(event));
       else print.line(formatEvent(event, print.style));
     }
@@ -113,17 +118,23 @@ async function follow({ client, print, json, shell }: Session, runId: string): P
 }
 
 export const registerEventsCommand = procedure('events', {
-  about: "print a run's log",
-  example: 'capstan events @latest -f',
+  about: "print a run's log, or what the capabilities of its steps logged",
+  example: 'capstan events @latest -f --step trim --level warn',
   args: runArgument,
-  options: { '-f, --follow': 'go on until the run ends' },
-  run: async (session, { run, follow: follows }) => {
+  options: {
+    '-f, --follow': 'go on until the run ends',
+    '-s, --step <id>': 'only lines of this step',
+    '-l, --level <level>': oneOf('only what capabilities logged, from this level on', LogLevel.options),
+  },
+  run: async (session, { run, follow: follows, ...filter }) => {
     const { client, print, json } = session;
     const runId = await resolveRunId(client, run);
-    if (follows === true) return follow(session, runId);
+    if (follows === true) return follow(session, runId, filter);
     const { value, text } = await getAll(client, path`/v1/runs/${runId}/events`, EventPage);
-    if (json) return print.json(text);
-    print.lines(value.items.map((event) => formatEvent(event, print.style)));
+    const items = value.items.filter((event) => isAsked(event, filter));
+    if (json)
+      return print.json(items.length === value.items.length ? text : JSON.stringify({ ...value, items }));
+    print.lines(items.map((event) => formatEvent(event, print.style)));
   },
 });
 

@@ -4,8 +4,9 @@
  * with the run. A fault before the first answer is thrown at once; later ones only after about a minute of trying.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { RunEvent, terminalEvents } from '../../contracts/event.ts';
+import { type LogLevel, RunEvent, type StepLogData, terminalEvents } from '../../contracts/event.ts';
 import type { Json } from '../../contracts/primitives.ts';
+import { isAtLeast, readStepLog } from '../../core/call/log-lines.ts';
 import { type ApiClient, path, toUnreachable } from '../client/api-client.ts';
 import { ProblemError, UnreachableError } from '../errors.ts';
 import { formatDuration, formatUsd } from '../render/formats.ts';
@@ -179,6 +180,24 @@ function describeData(data: Json): string {
     : '';
 }
 
+/** Of a log: a step's lines alone, or what capabilities logged from a level on. */
+export interface EventFilter {
+  readonly step?: string | undefined;
+  readonly level?: LogLevel | undefined;
+}
+
+export function isAsked(event: RunEvent, { step, level }: EventFilter): boolean {
+  if (step !== undefined && event.step_id !== step) return false;
+  if (level === undefined) return true;
+  const logged = readStepLog(event);
+  return logged !== null && isAtLeast(logged.level, level);
+}
+
+function describeLog({ level, message, endpoint }: StepLogData, style: Style): string {
+  const paint = { debug: style.dim, info: style.cyan, warn: style.yellow, error: style.red }[level];
+  return `${paint(level.padEnd(5))}  ${message.replace(/\s*\n\s*/g, ' ↵ ')}  ${style.dim(endpoint)}`;
+}
+
 function paintType(type: RunEvent['type'], style: Style): string {
   const padded = type.padEnd(14);
   if (type.endsWith('succeeded')) return style.green(padded);
@@ -192,7 +211,7 @@ export function formatEvent(event: RunEvent, style: Style): string {
   const attempt = event.attempt === undefined ? '' : ` #${event.attempt}`;
   const item = event.item === undefined ? '' : `[${event.item}]`;
   const step = event.step_id === undefined ? [] : [`${event.step_id}${item}${attempt}`];
-  return [style.dim(time), paintType(event.type, style), ...step, describeData(event.data)]
-    .join('  ')
-    .trimEnd();
+  const logged = readStepLog(event);
+  const said = logged === null ? describeData(event.data) : describeLog(logged, style);
+  return [style.dim(time), paintType(event.type, style), ...step, said].join('  ').trimEnd();
 }

@@ -74,7 +74,7 @@ export function createProgressBoard(): ProgressBoard {
   const said = new Map<string, Said>();
   return {
     note: ({ type, step_id, item, data }, now) => {
-      if (step_id === undefined || item !== undefined) return;
+      if (step_id === undefined || item !== undefined || type === 'step.log') return;
       if (type !== 'step.progress') {
         said.delete(step_id);
         return;

@@ -2,7 +2,7 @@
  * Reading the log of runs. A reader sees events of transactions that ended before the oldest one still open, in
  * the order (xid, id): a prefix of that order never changes, so a position in it is the event's number.
  */
-import type { EventType } from '../../contracts/event.ts';
+import { type EventType, terminalEvents } from '../../contracts/event.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { Db } from '../connect.ts';
 
@@ -49,13 +49,14 @@ export async function findPosition(db: Db, runId: string, seq: number): Promise<
   return { seq, ...(rows[0] ?? logEnd) };
 }
 
-/** Whether the log goes on behind a number, readable already or not yet. */
-export async function hasEventsBehind(db: Db, runId: string, seq: number): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
-    'select 1 from event where run_id = ? offset ? limit 1',
-    [runId, seq],
+/** Whether the end of the run stands behind a number, readable already or not yet; lines of a call may follow it. */
+export async function hasEndBehind(db: Db, runId: string, seq: number): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: [{ found: boolean }] }>(
+    `select exists (select 1 from (select type from event where run_id = ? order by xid, id offset ?) behind
+       where type = any (?)) as found`,
+    [runId, seq, [...terminalEvents]],
   );
-  return rows.length > 0;
+  return rows[0].found;
 }
 
 /** Behind everything. */

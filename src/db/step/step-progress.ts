@@ -2,7 +2,7 @@
  * What becomes of a step outside of its attempts: it waits for a correction or a person, a person ends it, or its
  * run decides about it: about several steps at once, by one statement, each told once.
  */
-import type { EventType } from '../../contracts/event.ts';
+import type { EventType, StepLogData } from '../../contracts/event.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Awaiting } from '../../contracts/run.ts';
 import type { StepKey } from '../attempt/attempt.ts';
@@ -268,4 +268,28 @@ export async function insertProgressNote(
      where run_id = ? and step_id = ? and item = ? and state in ${openSteps}`,
     [toJsonb(data), run_id, step_id, item],
   );
+}
+
+/** A line that the instance of a step's call has logged. */
+export interface StepLogLine extends HeldStep {
+  readonly attempt: number;
+  /** How long ago it came, by the clock of this process. */
+  readonly age_ms: number;
+  readonly data: StepLogData;
+}
+
+const logAll = `with line as materialized (
+   select * from rows from (jsonb_to_recordset(cast(:lines as jsonb))
+     as (run_id text, step_id text, item int, attempt int, age_ms float8, data jsonb)) with ordinality
+ ), known as materialized (
+   select run_id from run where run_id in (select run_id from line) order by run_id for key share
+ )
+ insert into event (run_id, type, step_id, item, attempt, at, data)
+ select run_id, 'step.log', step_id, nullif(item, 0), attempt,
+   clock_timestamp() - age_ms * interval '1 millisecond', data
+ from line join known using (run_id) order by ordinality`;
+
+/** Of several runs at once; also of steps that have ended meanwhile. Lines of a run that was deleted are left out. */
+export async function insertStepLog(db: Db, lines: readonly StepLogLine[]): Promise<void> {
+  await db.raw(logAll, { lines: toJsonb(lines) });
 }

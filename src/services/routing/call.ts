@@ -52,6 +52,7 @@ async function deliverCall(
     timeoutMs,
     signal,
     onProgress: request.onProgress,
+    log: request.openLog?.({ attempt: number, endpoint: instance.endpoint }),
     traceparent,
   });
   const durationMs = performance.now() - startedAt;

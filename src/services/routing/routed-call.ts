@@ -1,6 +1,7 @@
 /** A routed call of this process: who asks for it, and what it holds in the database while it is made. */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
+import type { CallLog } from '../../core/call/log-lines.ts';
 import type { CallProgress } from '../../core/call/outcome.ts';
 import type { CallEnd, ClaimedCall, RoutedCall } from '../../core/call/types.ts';
 import type { Claim, StepKey } from '../../db/attempt/attempt.ts';
@@ -31,8 +32,16 @@ export interface CallRequest extends RoutedCall {
   readonly holdsStep?: (code: ErrorCode) => boolean;
   /** Hears how far it has come, where its instance says so. */
   readonly onProgress?: ((progress: CallProgress) => void) | undefined;
+  /** Opens the log of each attempt. Default: nobody keeps what its instance logs. */
+  readonly openLog?: (origin: LogOrigin) => CallLog;
   /** What the statement that settles its last attempt stores under the caller's Idempotency-Key. Default: nothing. */
   readonly keeps?: (end: CallEnd) => KeptAnswer | null;
+}
+
+/** Whose lines a log takes. */
+export interface LogOrigin {
+  readonly attempt: number;
+  readonly endpoint: string;
 }
 
 export interface Claimed extends ClaimedCall {

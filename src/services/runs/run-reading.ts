@@ -4,7 +4,7 @@ import { type Run, type RunState, type RunSummary, terminalRunStates } from '../
 import type { RunQuery } from '../../contracts/run-query.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
-import { confirmPosition, hasEventsBehind, type LogPosition, listEvents } from '../../db/run/event.ts';
+import { confirmPosition, hasEndBehind, type LogPosition, listEvents } from '../../db/run/event.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
 import { listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
 import { listRunSteps } from '../../db/step/step.ts';
@@ -83,7 +83,7 @@ export async function* watchRun(
 ): AsyncGenerator<RunEvent> {
   const hasEnded = terminalRunStates.has(await readRunState(ctx, key));
   // What another transaction still holds back comes soon.
-  if (hasEnded && !(await hasEventsBehind(ctx.db, key.run_id, after))) return;
+  if (hasEnded && !(await hasEndBehind(ctx.db, key.run_id, after))) return;
   for await (const event of ctx.events.watch(key.run_id, after, signal)) {
     yield event;
     if (terminalEvents.has(event.type)) return;

@@ -82,7 +82,7 @@ export interface StepControl {
   readonly onAnswered?: (end: CallSuccess) => void;
 }
 
-export type StepCallCtx = Pick<Ctx, 'db' | 'results' | 'callCapability'>;
+export type StepCallCtx = Pick<Ctx, 'db' | 'results' | 'callCapability' | 'callLogs'>;
 
 export interface StepWork<Waited> {
   readonly context: RunContext;
@@ -112,7 +112,9 @@ export async function callForStep<Waited = never>(
   if (control.remainingMs <= 0) return comeAgain(db, work, { ...tooLate, remainingMs: 0, totalTimeoutMs });
   const progress = createCallProgressLog(db, key, control.onProgress);
   const told = { ...control, onProgress: progress.note };
-  const end = await ctx.callCapability(toCall(work, settings, told)).finally(progress.stop);
+  const openLog: CallRequest['openLog'] = (origin) => ctx.callLogs.open(key, origin);
+  const call = { ...toCall(work, settings, told), openLog };
+  const end = await ctx.callCapability(call).finally(progress.stop);
   // What no instance takes was not sent, so nothing has waited yet for the answers that its input was made of.
   const isOfStored =
     end.kind === 'succeeded' || control.ahead === undefined || (await control.ahead.areStored);

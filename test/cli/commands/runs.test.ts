@@ -261,3 +261,48 @@ test('the list says how far runs are, and why they do not move', async () => {
   expect(stdout).toMatch(/run_1 +p@1 +● running \(waits: budget\) +1\/2/);
   expect(stdout).toMatch(/run_2 +p@1 +● running \(waits: what run_0 learns\) +0\/1/);
 });
+
+describe('the log of a run', () => {
+  const at = '2026-01-01T10:57:27.120Z';
+  const of = { run_id: 'run_1', at, step_id: 'cut', item: 2, attempt: 1 } as const;
+  const endpoint = 'http://127.0.0.1:8100';
+  const logged = (seq: number, level: string, message: string) => {
+    return { ...of, seq, type: 'step.log', data: { level, message, endpoint } };
+  };
+  const items = [
+    { ...of, seq: 1, type: 'step.routed', data: { endpoint } },
+    logged(2, 'debug', 'opens'),
+    logged(3, 'warn', 'slow disk'),
+    logged(4, 'error', 'no sound\n  at join'),
+    { ...logged(5, 'error', 'elsewhere'), step_id: 'mix' },
+  ];
+  const page = { items, next_cursor: null };
+
+  test('holds what capabilities logged, a line each', async () => {
+    const { stdout } = await capstan(['events', 'run_1'], page);
+    expect(stdout.split('\n')[3]).toBe(
+      `10:57:27.120Z  step.log        cut[2] #1  error  no sound ↵ at join  ${endpoint}`,
+    );
+    expect(stdout.split('\n')).toHaveLength(6);
+  });
+
+  test.each([
+    [
+      ['--level', 'warn'],
+      [3, 4, 5],
+    ],
+    [
+      ['--level', 'debug', '--step', 'cut'],
+      [2, 3, 4],
+    ],
+    [['--step', 'mix'], [5]],
+  ])('of %j has only these lines', async (words, seqs) => {
+    const { stdout } = await capstan(['events', 'run_1', ...words, '--json'], page);
+    expect(JSON.parse(stdout).items.map(({ seq }: { seq: number }) => seq)).toEqual(seqs);
+  });
+
+  test('knows no other level', async () => {
+    const { exitCode, asked } = await capstan(['events', 'run_1', '--level', 'loud'], page);
+    expect([exitCode === 0, asked]).toEqual([false, []]);
+  });
+});

@@ -26,3 +26,10 @@ test('silence is shown when it is unusual for the instance', () => {
   expect(board.describe('a', 16_000)).toBe('20 % encoding');
   expect(board.describe('a', 16_001)).toBe('20 % encoding, silent for 12.0s');
 });
+
+test('what a call logs does not take back how far it has come', () => {
+  const board = createProgressBoard();
+  board.note(progress(0.5), 0);
+  board.note(anEvent('step.log', { level: 'info', message: 'x', endpoint: 'http://a' }), 10);
+  expect(board.describe('a', 20)).toBe('50 % encoding');
+});

@@ -1,19 +1,22 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { type ReactElement, useRef } from 'react';
+import { type ReactElement, useEffect, useRef } from 'react';
 import type { RunEvent } from '../../../../src/contracts/event.ts';
+import { readStepLog } from '../../../../src/core/call/log-lines.ts';
 import { toneText } from '../../shared/state.ts';
 import { formatExact } from '../../shared/time.ts';
-import { describeEvent, toneOf } from './log-model.ts';
+import { describeEvent, nameOf, suffixOf, toneOf } from './log-model.ts';
 
 export interface EventListProps {
   readonly events: readonly RunEvent[];
   readonly selected?: string | undefined;
-  readonly onSelect?: (step: string) => void;
+  readonly onSelect?: ((step: string) => void) | undefined;
+  /** Long lines go on below instead of being cut. */
+  readonly wraps?: boolean | undefined;
 }
 
 const lineHeight = 26;
 
-export function EventList({ events, selected, onSelect }: EventListProps): ReactElement {
+export function EventList({ events, selected, onSelect, wraps = false }: EventListProps): ReactElement {
   const place = useRef<HTMLDivElement>(null);
   const lines = useVirtualizer({
     count: events.length,
@@ -21,6 +24,10 @@ export function EventList({ events, selected, onSelect }: EventListProps): React
     estimateSize: () => lineHeight,
     overscan: 20,
   });
+  // Heights that were measured are those of the other way.
+  useEffect(() => {
+    if (!wraps) lines.measure();
+  }, [wraps, lines]);
   return (
     <section
       ref={place}
@@ -28,39 +35,65 @@ export function EventList({ events, selected, onSelect }: EventListProps): React
       aria-label="Log"
       className="scrolls max-h-[max(20rem,calc(100dvh-22rem))] rounded-lg border border-line bg-surface"
     >
-      <div className="relative min-w-2xl" style={{ height: lines.getTotalSize() }}>
+      <div className={`relative ${wraps ? '' : 'min-w-2xl'}`} style={{ height: lines.getTotalSize() }}>
         {lines.getVirtualItems().map(({ index, start }) => {
           const event = events[index];
           if (event === undefined) return null;
-          const { step_id } = event;
           return (
             <div
               key={event.seq}
-              className={`absolute inset-x-0 flex items-center gap-3 px-3 font-mono text-xs ${step_id !== undefined && step_id === selected ? 'bg-accent-soft' : ''}`}
-              style={{ top: start, height: lineHeight }}
+              ref={wraps ? lines.measureElement : undefined}
+              data-index={index}
+              className="absolute inset-x-0"
+              style={wraps ? { top: start } : { top: start, height: lineHeight }}
             >
-              <time dateTime={event.at} title={formatExact(event.at)} className="figure shrink-0 text-muted">
-                {formatExact(event.at).slice(11)}
-              </time>
-              <span className={`w-32 shrink-0 ${toneText[toneOf(event)]}`}>{event.type}</span>
-              {step_id === undefined ? null : (
-                <button
-                  type="button"
-                  className="shrink-0 font-semibold hover:underline"
-                  onClick={() => onSelect?.(step_id)}
-                >
-                  {step_id}
-                  {event.item === undefined ? '' : `[${event.item}]`}
-                  {event.attempt === undefined ? '' : ` #${event.attempt}`}
-                </button>
-              )}
-              <span className="truncate text-muted" title={describeEvent(event)}>
-                {describeEvent(event)}
-              </span>
+              <EventLine
+                event={event}
+                isSelected={event.step_id !== undefined && event.step_id === selected}
+                onSelect={onSelect}
+                wraps={wraps}
+              />
             </div>
           );
         })}
       </div>
     </section>
+  );
+}
+
+interface EventLineProps extends Pick<EventListProps, 'onSelect' | 'wraps'> {
+  readonly event: RunEvent;
+  readonly isSelected: boolean;
+}
+
+function EventLine({ event, isSelected, onSelect, wraps }: EventLineProps): ReactElement {
+  const { step_id } = event;
+  const said = describeEvent(event);
+  const from = readStepLog(event)?.endpoint;
+  return (
+    <div
+      className={`flex gap-3 px-3 font-mono text-xs ${wraps === true ? 'items-baseline py-1' : 'h-full items-center'} ${isSelected ? 'bg-accent-soft' : ''}`}
+    >
+      <time dateTime={event.at} title={formatExact(event.at)} className="figure shrink-0 text-muted">
+        {formatExact(event.at).slice(11)}
+      </time>
+      <span className={`w-32 shrink-0 ${toneText[toneOf(event)]}`}>{nameOf(event)}</span>
+      {step_id === undefined ? null : (
+        <button
+          type="button"
+          className="shrink-0 font-semibold hover:underline"
+          onClick={() => onSelect?.(step_id)}
+        >
+          {step_id}
+          {suffixOf(event)}
+        </button>
+      )}
+      <span
+        className={`${wraps === true ? 'min-w-0 whitespace-pre-wrap break-words' : 'truncate'} ${from === undefined ? 'text-muted' : ''}`}
+        title={from === undefined ? said : `${said}\n${from}`}
+      >
+        {said}
+      </span>
+    </div>
   );
 }

@@ -1,6 +1,7 @@
 /** Lines of a run's log in words. */
-import type { RunEvent } from '../../../../src/contracts/event.ts';
+import type { LogLevel, RunEvent } from '../../../../src/contracts/event.ts';
 import type { Json } from '../../../../src/contracts/primitives.ts';
+import { isAtLeast, readStepLog } from '../../../../src/core/call/log-lines.ts';
 import { formatUsd } from '../../shared/money.ts';
 import type { Tone } from '../../shared/state.ts';
 import { formatDuration } from '../../shared/time.ts';
@@ -23,7 +24,10 @@ function describeValue(name: string, value: Json): string | null {
 }
 
 /** What the line says besides its type. */
-export function describeEvent({ data }: RunEvent): string {
+export function describeEvent(event: RunEvent): string {
+  const logged = readStepLog(event);
+  if (logged !== null) return logged.message;
+  const { data } = event;
   if (!isRecord(data)) return '';
   return Object.entries(data)
     .filter(([name]) => name !== 'attempt_id')
@@ -32,7 +36,17 @@ export function describeEvent({ data }: RunEvent): string {
     .join(' · ');
 }
 
-export function toneOf({ type }: RunEvent): Tone {
+const levelTones: Readonly<Record<LogLevel, Tone>> = {
+  debug: 'quiet',
+  info: 'running',
+  warn: 'waiting',
+  error: 'failed',
+};
+
+export function toneOf(event: RunEvent): Tone {
+  const logged = readStepLog(event);
+  if (logged !== null) return levelTones[logged.level];
+  const { type } = event;
   if (type.endsWith('succeeded') || /reused|cached/.test(type)) return 'done';
   if (type.endsWith('failed')) return 'failed';
   if (/retrying|waiting|paused|budget/.test(type)) return 'waiting';
@@ -40,8 +54,49 @@ export function toneOf({ type }: RunEvent): Tone {
   return /started|routed|resumed/.test(type) ? 'running' : 'quiet';
 }
 
+/** The word before the line: the level of what a capability logged, else what happened. */
+export function nameOf(event: RunEvent): string {
+  return readStepLog(event)?.level ?? event.type;
+}
+
+/** All of it, what happened alone, or what capabilities logged from a level on. */
+export type LogKind = 'all' | 'events' | LogLevel;
+
+export const logKinds: readonly (readonly [LogKind, string])[] = [
+  ['all', 'Everything'],
+  ['events', 'What happened'],
+  ['debug', 'What capabilities logged'],
+  ['info', '… info and graver'],
+  ['warn', '… warnings and errors'],
+  ['error', '… errors'],
+];
+
+export function isOfKind(event: RunEvent, kind: LogKind): boolean {
+  if (kind === 'all') return true;
+  const logged = readStepLog(event);
+  if (kind === 'events' || logged === null) return kind === 'events' && logged === null;
+  return isAtLeast(logged.level, kind);
+}
+
+/** Lines as text, to be copied or kept. */
+export function toText(events: readonly RunEvent[]): string {
+  const lines = events.map((event) => {
+    const { at, step_id, item, attempt } = event;
+    const place = step_id === undefined ? [] : [`${step_id}${suffixOf({ item, attempt })}`];
+    const from = readStepLog(event)?.endpoint;
+    const said = [describeEvent(event), ...(from === undefined ? [] : [`(${from})`])].join(' ');
+    return [at, nameOf(event).padEnd(14), ...place, said.replaceAll('\n', '\n    ')].join('  ').trimEnd();
+  });
+  return `${lines.join('\n')}\n`;
+}
+
+/** Which item of the step, in which attempt: `[2] #1`. */
+export function suffixOf({ item, attempt }: Pick<RunEvent, 'item' | 'attempt'>): string {
+  return `${item === undefined ? '' : `[${item}]`}${attempt === undefined ? '' : ` #${attempt}`}`;
+}
+
 export function matchesText(event: RunEvent, text: string): boolean {
   if (text === '') return true;
-  const words = `${event.type} ${event.step_id ?? ''} ${describeEvent(event)}`.toLowerCase();
+  const words = `${event.type} ${nameOf(event)} ${event.step_id ?? ''} ${describeEvent(event)}`.toLowerCase();
   return words.includes(text.toLowerCase());
 }

@@ -13,7 +13,8 @@ const exactEveryMs = 3_000;
 
 function needsReading(events: readonly RunEvent[]): boolean {
   return events.some(
-    ({ type, item }) => item !== undefined || /^run\.|in_review|escalated|reviewed/.test(type),
+    ({ type, item }) =>
+      (item !== undefined && type !== 'step.log') || /^run\.|in_review|escalated|reviewed/.test(type),
   );
 }
 

@@ -1,0 +1,138 @@
+/**
+ * What an instance tells while it works, in an answer that comes line by line: lines of progress and lines for the log
+ * are told and forgotten, all else stays and is the answer. A line that cannot be used harms nobody. Whoever tells more
+ * than anybody reads is cut off; of the log no more is kept than `core/call/log-lines.ts` allows, and one closing line
+ * says how many lines were dropped.
+ */
+import {
+  type CallLog,
+  createLogAllowance,
+  describeDropped,
+  isLogLine,
+  readLogLine,
+} from '../core/call/log-lines.ts';
+import { type CallProgress, isProgressLine, readProgress } from '../core/call/outcome.ts';
+import type { LineFilter } from './send-request.ts';
+
+export interface ToldListener {
+  readonly onProgress?: ((progress: CallProgress) => void) | undefined;
+  /** Default: lines are read and left out. */
+  readonly log?: CallLog | undefined;
+}
+
+export interface ToldLines extends LineFilter {
+  /** The call has ended, however it did: says what was dropped. */
+  end(): void;
+}
+
+/** A longer line is no progress. */
+const longestLine = 4_096;
+/** A longer line that begins like one of the log is dropped. */
+const longestLogLine = 16_384;
+/** Reading them takes 30 ms of a processor for each mebibyte: whoever tells more is cut off. */
+const mostToldBytes = 64 * 1_048_576;
+const newline = 10;
+const nothing = Buffer.alloc(0);
+
+function beginsLikeLog(line: Buffer): boolean {
+  return /^\s*\{\s*"log"\s*:\s*\{/.test(line.toString('latin1', 0, 64));
+}
+
+function isTooLong(line: Buffer): boolean {
+  return line.length > (beginsLikeLog(line) ? longestLogLine : longestLine);
+}
+
+function parseLine(line: Buffer): unknown {
+  try {
+    return JSON.parse(line.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+interface LineReader {
+  /** Tells what a line says. @returns false when it is part of the answer */
+  read(line: Buffer): boolean;
+  drop(): void;
+  end(): void;
+}
+
+function createLineReader({ onProgress, log }: ToldListener, now: () => number): LineReader {
+  const isAllowed = createLogAllowance();
+  const dropped = { beyond: 0, wrong: 0 };
+  const noteLine = (value: Readonly<Record<string, unknown>>): void => {
+    if (log === undefined) return;
+    const line = readLogLine(value);
+    if (line === null) dropped.wrong += 1;
+    else if (!isAllowed(line, now()) || !log.note(line)) dropped.beyond += 1;
+  };
+  return {
+    read: (line) => {
+      const value = parseLine(line);
+      const logs = isLogLine(value);
+      if (logs) noteLine(value);
+      if (!isProgressLine(value)) return logs;
+      const progress = readProgress(value);
+      if (progress !== null) onProgress?.(progress);
+      return true;
+    },
+    drop: () => {
+      dropped.beyond += 1;
+    },
+    end: () => {
+      const closing = describeDropped(dropped);
+      if (closing !== null) log?.note(closing);
+      Object.assign(dropped, { beyond: 0, wrong: 0 });
+      log?.flush();
+    },
+  };
+}
+
+/** Lines with their ends, and what has come of the next one. */
+function cutLines(bytes: Buffer): { readonly lines: readonly Buffer[]; readonly rest: Buffer } {
+  const lines: Buffer[] = [];
+  let from = 0;
+  for (let end = bytes.indexOf(newline); end >= 0; end = bytes.indexOf(newline, from)) {
+    lines.push(bytes.subarray(from, end + 1));
+    from = end + 1;
+  }
+  return { lines, rest: bytes.subarray(from) };
+}
+
+/** @param mostBytes of lines that tell something */
+export function createToldLines(
+  listener: ToldListener,
+  mostBytes = mostToldBytes,
+  now = (): number => performance.now(),
+): ToldLines {
+  const reader = createLineReader(listener, now);
+  let pending: Buffer = nothing;
+  /** What a line is that has grown too long to be held. */
+  let long: 'log' | 'answer' | null = null;
+  let toldBytes = 0;
+  const endLine = (line: Buffer): Buffer => {
+    if (long === null && isTooLong(line)) long = beginsLikeLog(line) ? 'log' : 'answer';
+    const isAnswer = long === null ? !reader.read(line) : long === 'answer';
+    if (long === 'log') reader.drop();
+    long = null;
+    if (isAnswer) return line;
+    toldBytes += line.length;
+    return nothing;
+  };
+  /** What has come of a line that goes on. */
+  const holdLine = (part: Buffer): Buffer => {
+    if (long === null && isTooLong(part)) long = beginsLikeLog(part) ? 'log' : 'answer';
+    pending = long === null ? part : nothing;
+    if (long === 'log') toldBytes += part.length;
+    return long === 'answer' ? part : nothing;
+  };
+  return {
+    take: (chunk) => {
+      const { lines, rest } = cutLines(Buffer.concat([pending, chunk]));
+      const kept = [...lines.map((line) => endLine(line)), holdLine(rest)];
+      return toldBytes > mostBytes ? null : Buffer.concat(kept);
+    },
+    rest: () => endLine(pending),
+    end: reader.end,
+  };
+}

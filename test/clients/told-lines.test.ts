@@ -1,0 +1,254 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { isProgressive, toOrdinaryAnswer } from '../../src/clients/read-answer.ts';
+import { createToldLines } from '../../src/clients/told-lines.ts';
+import { type CallLogLine, callLogBounds } from '../../src/core/call/log-lines.ts';
+import type { CallProgress } from '../../src/core/call/outcome.ts';
+import { countProcessorMs } from '../support/processor-time.ts';
+
+/** What is told, and what stays, of a text that comes in these pieces. */
+function read(pieces: readonly Buffer[], now = () => 0) {
+  const told: CallProgress[] = [];
+  const logged: CallLogLine[] = [];
+  const log = { note: (line: CallLogLine) => logged.push(line) > 0, flush: () => undefined };
+  const lines = createToldLines({ onProgress: (progress) => told.push(progress), log }, undefined, now);
+  const kept = [...pieces.map((piece) => lines.take(piece) ?? Buffer.from('cut')), lines.rest()];
+  lines.end();
+  return { told, logged, kept: Buffer.concat(kept).toString() };
+}
+
+const text = `{"progress":0.1}
+{"log":{"level":"info","message":"zwölf clips"}}
+{"progress":1,"message":"encöding","log":{"level":"warn","message":"slow"}}
+{"ok":true,"output":{"progress":2,"log":{"level":"info","message":"mine"}}}`;
+const whole = {
+  told: [{ progress: 0.1 }, { progress: 1, message: 'encöding' }],
+  logged: [
+    { level: 'info', message: 'zwölf clips' },
+    { level: 'warn', message: 'slow' },
+  ],
+  kept: '{"ok":true,"output":{"progress":2,"log":{"level":"info","message":"mine"}}}',
+};
+
+test('however it is cut, progress and lines for the log are told and the answer stays', () => {
+  const bytes = Buffer.from(text);
+  fc.assert(
+    fc.property(fc.array(fc.nat(bytes.length)), (cuts) => {
+      const places = [0, ...cuts.sort((a, b) => a - b), bytes.length];
+      const pieces = places.slice(1).map((end, index) => bytes.subarray(places[index], end));
+      expect(read(pieces)).toEqual(whole);
+    }),
+  );
+});
+
+test.each(['{"progress":2}', '{"progress":"1","message":"half"}', '{"progress":null,"eta_s":4}'])(
+  '%s tells nothing and harms nobody',
+  (line) => {
+    expect(read([Buffer.from(`${line}\n{"ok":true}`)])).toEqual({
+      told: [],
+      logged: [],
+      kept: '{"ok":true}',
+    });
+  },
+);
+
+test('what a line says besides its progress is left out', () => {
+  const { told, kept } = read([Buffer.from('{"progress":0.5,"message":1,"eta_s":4}\n')]);
+  expect([told, kept]).toEqual([[{ progress: 0.5 }], '']);
+});
+
+test('whoever tells more than anybody listens to is cut off', () => {
+  const lines = createToldLines({}, 1_000);
+  const line = Buffer.from('{"progress":0.5}\n');
+  const taken = Array.from({ length: 100 }, () => lines.take(line));
+  expect(taken.indexOf(null)).toBe(Math.floor(1_000 / line.length));
+  expect(taken.at(-1)).toBeNull();
+});
+
+test.each([
+  '{"ok":true,"progress":0.5}',
+  '[0.5]',
+  'progress',
+  `{"progress":0.5,"message":"${'x'.repeat(5_000)}"}`,
+  '{"log":"all of it","output_path":"a.mp4"}',
+  '{"ok":true,"log":{"level":"info","message":"x"}}',
+  `{"log":"${'x'.repeat(5_000)}","output_path":"a.mp4"}`,
+])('%.40s is part of the answer', (line) => {
+  expect(read([Buffer.from(`${line}\n`)])).toEqual({ told: [], logged: [], kept: `${line}\n` });
+});
+
+test('a message is one short line', () => {
+  const { told } = read([Buffer.from(`{"progress":0,"message":"a\\nb${'x'.repeat(300)}"}\n`)]);
+  expect(told[0]?.message).toMatch(/^a bx{197}$/);
+});
+
+test('half a character in a message is replaced, also where the message is cut', () => {
+  const { told } = read([Buffer.from(`{"progress":0,"message":"\\ud800${'x'.repeat(198)}😀"}\n`)]);
+  expect(told[0]?.message).toBe(`\ufffd${'x'.repeat(198)}\ufffd`);
+});
+
+test('an answer of many values is left to whoever counts them', () => {
+  const body = Buffer.from(`{"ok":false,"status":503,"a":[${'[],'.repeat(4_000_000)}[]]}`);
+  const spentMs = countProcessorMs();
+  expect(toOrdinaryAnswer({ status: 200, headers: {}, body }).status).toBe(200);
+  expect(spentMs()).toBeLessThan(100);
+});
+
+test('what fails in the end says its status there', () => {
+  const answer = (body: object) =>
+    toOrdinaryAnswer({
+      status: 200,
+      headers: { 'content-type': 'application/x-ndjson' },
+      body: Buffer.from(JSON.stringify(body)),
+    });
+  expect(answer({ ok: true })).toMatchObject({
+    status: 200,
+    headers: { 'content-type': 'application/json' },
+  });
+  expect(answer({ ok: false, status: 503, retry_after_s: 2, error_code: 'x' })).toMatchObject({
+    status: 503,
+    headers: { 'retry-after': '2', 'x-error-code': 'x' },
+  });
+  for (const status of [200, 302, 99, 'x']) expect(answer({ ok: false, status }).status).toBe(200);
+});
+
+test.each([
+  [200, 'application/x-ndjson; charset=utf-8', true],
+  [200, 'application/json', false],
+  [503, 'application/x-ndjson', false],
+])('an answer %i of %s comes line by line: %s', (status, type, expected) => {
+  expect(isProgressive({ status, headers: { 'content-type': type } })).toBe(expected);
+});
+
+const answer = '{"ok":true}';
+
+function logOf(lines: readonly unknown[], now?: () => number) {
+  const { kept, logged } = read(
+    [Buffer.from(`${lines.map((line) => `${JSON.stringify(line)}\n`).join('')}${answer}`)],
+    now,
+  );
+  expect(kept).toBe(answer);
+  return logged;
+}
+
+function aLine(message: string, level = 'info') {
+  return { log: { level, message } };
+}
+
+test.each([
+  { log: 'text' },
+  { log: null },
+  { log: [] },
+  { log: { level: 'fatal', message: 'x' } },
+  { log: { level: 'info' } },
+  { log: { level: 'info', message: ' ' } },
+  { log: { message: 'x', level: 7 }, at: 5 },
+])('%j is passed over, and counted', (line) => {
+  const message = '1 line was dropped; 1 had no known level or no message';
+  expect(logOf([line])).toEqual([{ level: 'warn', message }]);
+});
+
+test('a message keeps its lines and controls nothing', () => {
+  const message = '  \u001b[31mred\u001b[0m \u001b]0;title\u0007a\u0000b\r\n\tc\u202e \ud800 ';
+  expect(logOf([aLine(message)])).toEqual([{ level: 'info', message: 'red a b\n\tc \ufffd' }]);
+});
+
+test('a long message is cut, and a line beyond all bounds is dropped however it comes', () => {
+  expect(logOf([aLine('x'.repeat(9_000))])[0]?.message).toHaveLength(callLogBounds.messageLength);
+  const bytes = Buffer.from(`${JSON.stringify(aLine('x'.repeat(50_000)))}\n${answer}`);
+  const pieces = Array.from({ length: bytes.length / 1_000 }, (_, at) =>
+    bytes.subarray(at * 1_000, (at + 1) * 1_000),
+  );
+  const left = bytes.subarray(pieces.length * 1_000);
+  for (const cut of [[bytes], [...pieces, left]]) {
+    const logged = [{ level: 'warn', message: '1 line was dropped' }];
+    expect(read(cut)).toEqual({ told: [], logged, kept: answer });
+  }
+});
+
+test('of a flood a part is kept, room is left for errors, and the rest is counted', () => {
+  const flood = Array.from({ length: 1_000 }, (_, at) => aLine(`line ${at}`));
+  const logged = logOf([...flood, aLine('the disk is full', 'error')]);
+  const { burst } = callLogBounds;
+  expect(logged.slice(0, -2)).toEqual(flood.slice(0, 0.8 * burst).map(({ log }) => log));
+  expect(logged.slice(-2)).toEqual([
+    { level: 'error', message: 'the disk is full' },
+    { level: 'warn', message: `${1_000 - 0.8 * burst} lines were dropped` },
+  ]);
+});
+
+test('a steady call may say so much in a second, and so much in all', () => {
+  let nowMs = 0;
+  const everyTenth = () => (nowMs += 100);
+  const logged = logOf(
+    Array.from({ length: 2_000 }, (_, at) => aLine(`line ${at}`)),
+    everyTenth,
+  );
+  expect(logged).toHaveLength(0.8 * callLogBounds.lines + 1);
+  expect(logged.at(-1)?.message).toBe('1600 lines were dropped');
+});
+
+test('bytes are bounded, whatever their characters', () => {
+  let nowMs = 0;
+  const wide = aLine('ü'.repeat(2_000), 'error');
+  const logged = logOf(
+    Array.from({ length: 100 }, () => wide),
+    () => (nowMs += 1_000),
+  );
+  expect(logged).toHaveLength(Math.floor(callLogBounds.bytes / 4_000) + 1);
+});
+
+test('a line for which there is no room counts as dropped', () => {
+  const logged: CallLogLine[] = [];
+  let isFull = true;
+  const log = { note: (line: CallLogLine) => !isFull && logged.push(line) > 0, flush: () => undefined };
+  const lines = createToldLines({ log });
+  lines.take(Buffer.from(`${JSON.stringify(aLine('a'))}\n`));
+  isFull = false;
+  lines.end();
+  lines.end();
+  expect(logged).toEqual([{ level: 'warn', message: '1 line was dropped' }]);
+});
+
+test('any bytes before an answer harm nobody', () => {
+  const fragment = fc.oneof(
+    fc.constantFrom(
+      '{"log":{',
+      '{"log":',
+      '"level":"info"',
+      ',"message":"',
+      '"}}',
+      '{"progress":',
+      '\\ud800',
+      '}',
+    ),
+    fc.string({ unit: 'binary', maxLength: 20 }),
+  );
+  const line = fc.oneof(
+    fc.array(fragment, { maxLength: 8 }).map((parts) => Buffer.from(parts.join('').replaceAll('\n', ' '))),
+    fc
+      .uint8Array({ maxLength: 60 })
+      .map((bytes) => Buffer.from(bytes.map((byte) => (byte === 10 ? 0 : byte)))),
+    fc.json().map((json) => Buffer.from(`{"log":${json}}`)),
+    fc
+      .record({ level: fc.constantFrom('info', 'error'), message: fc.string({ unit: 'binary' }) })
+      .map((log) => {
+        return Buffer.from(JSON.stringify({ log }));
+      }),
+  );
+  fc.assert(
+    fc.property(fc.array(line, { maxLength: 30 }), fc.nat(50), (lines, size) => {
+      const bytes = Buffer.concat([...lines.flatMap((one) => [one, Buffer.from('\n')]), Buffer.from(answer)]);
+      const pieces = Array.from({ length: Math.ceil(bytes.length / (size + 1)) }, (_, at) =>
+        bytes.subarray(at * (size + 1), (at + 1) * (size + 1)),
+      );
+      const { logged, kept } = read(pieces);
+      expect(kept.endsWith(answer)).toBe(true);
+      for (const { level, message } of logged) {
+        expect(['info', 'warn', 'error', 'debug']).toContain(level);
+        expect(message).not.toMatch(/(?![\n\t])\p{Cc}|\p{Cs}|^$/u);
+        expect(message.length).toBeLessThanOrEqual(callLogBounds.messageLength);
+      }
+    }),
+  );
+});
