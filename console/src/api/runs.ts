@@ -110,7 +110,7 @@ export function itemsQuery(runId: string, stepId: string) {
       let cursor: string | undefined;
       for (let page = 0; page < mostItemPages; page++) {
         const query = toQuery({ limit: 200, output: 'none', cursor });
-        const answer = await askPlainly<ItemPage>(`/v1/runs/${runId}/steps/${stepId}/items?${query}`);
+        const answer = await askPlainly<PageOfItems>(`/v1/runs/${runId}/steps/${stepId}/items?${query}`);
         items.push(...answer.items);
         if (answer.next_cursor === null) break;
         cursor = answer.next_cursor;
@@ -120,7 +120,7 @@ export function itemsQuery(runId: string, stepId: string) {
   });
 }
 
-interface ItemPage {
+interface PageOfItems {
   readonly items: readonly RunStepItem[];
   readonly next_cursor: string | null;
 }

@@ -131,7 +131,7 @@ function RowName({
       >
         {item === null ? step_id : `item ${item}`}
       </button>
-      {fold === null ? null : <span className="figure shrink-0 text-xs text-muted">× {fold.items}</span>}
+      {fold === null ? null : <span className="figure shrink-0 text-xs text-muted">{fold.items} items</span>}
     </div>
   );
 }

@@ -100,13 +100,8 @@ function repeatRun(ctx: ServerCtx): Route {
     ],
     handle: async ({ caller, params, headers, body, bytes }) => {
       const idempotency = readIdempotency(headers, bytes);
-      const order = {
-        project_id: caller.project_id,
-        run_id: params.id,
-        request: body,
-        idempotency,
-        by: caller.key_id,
-      };
+      const { project_id, key_id: by } = caller;
+      const order = { project_id, run_id: params.id, request: body, idempotency, by };
       if (body.preview === true) return { status: 200, body: await previewRerun(ctx, order) };
       const { run, replayed } = await rerunRun(ctx, order);
       return {

@@ -130,13 +130,9 @@ function submitRunRoute(ctx: ServerCtx, config: ApiConfig): Route {
     ],
     handle: async ({ caller, headers, body, bytes, signal }) => {
       requireSmallJob(body.job, bytes, config);
-      const { project_id } = caller;
-      const order = {
-        projectId: project_id,
-        request: body,
-        idempotency: readIdempotency(headers, bytes),
-        by: caller.key_id,
-      };
+      const { project_id, key_id: by } = caller;
+      const idempotency = readIdempotency(headers, bytes);
+      const order = { projectId: project_id, request: body, idempotency, by };
       const { run, replayed } = await submitRun(ctx, order);
       const answered: AnswerHeaders = { Location: `/v1/runs/${run.run_id}`, ...markReplayed(replayed) };
       const seconds = readWait(headers.prefer, httpLimits.waitSeconds);

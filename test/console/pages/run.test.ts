@@ -8,8 +8,8 @@ test('shows the job that a run was given, who started it, and its output, each t
   const opened = await visitors.visit();
   const { page } = opened;
   await opened.go(`/runs/${visitors.studio.done}?view=input`);
-  const job = page.getByRole('region').or(page.locator('section')).filter({ hasText: 'clips' }).first();
-  await job.getByRole('button', { name: 'Copy the job as JSON' }).waitFor();
+  await page.getByRole('button', { name: 'Copy the job as JSON' }).waitFor();
+  await page.getByText('clips:').waitFor();
   const facts = page.getByRole('definition');
   await facts.filter({ hasText: 'Request by API, command line or console' }).waitFor();
   await facts.filter({ hasText: /\(key_\w+\)/ }).waitFor();

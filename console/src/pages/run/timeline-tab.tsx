@@ -33,9 +33,9 @@ export function TimelineTab(props: RunViewProps): ReactElement {
 }
 
 type By = 'time' | 'money';
-type Order = 'start' | 'failure' | 'surprise';
+type RowOrder = 'start' | 'failure' | 'surprise';
 
-function inOrder(rows: readonly TimelineLine[], order: Order, by: By): readonly TimelineLine[] {
+function inOrder(rows: readonly TimelineLine[], order: RowOrder, by: By): readonly TimelineLine[] {
   if (order === 'failure') return sortByFailure(rows);
   return order === 'surprise' ? sortBySurprise(rows, by) : rows;
 }
@@ -47,7 +47,7 @@ function Lanes({
   timeline,
 }: RunViewProps & { readonly timeline: RunTimeline }): ReactElement {
   const [by, setBy] = useState<By>('time');
-  const [order, setOrder] = useState<Order>('start');
+  const [order, setOrder] = useState<RowOrder>('start');
   const { open, all, toggle } = useOpenRows();
   const clock = useNow();
   const now = at === undefined ? clock : Date.parse(at);
@@ -81,7 +81,7 @@ function Lanes({
           aria-label="Order of the rows"
           className={fieldClass}
           value={order}
-          onChange={({ target }) => setOrder(target.value as Order)}
+          onChange={({ target }) => setOrder(target.value as RowOrder)}
         >
           <option value="start">first started first</option>
           <option value="failure">failures first</option>
