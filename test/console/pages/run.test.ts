@@ -65,7 +65,7 @@ test('a run is started again from a step, with another job, after its price was 
   await dialog.getByText('1 of 3 steps run again, for about 0.01 USD.').waitFor();
   await dialog.getByLabel('With another job').check();
   await dialog.getByRole('button', { name: 'JSON' }).click();
-  await dialog.getByRole('textbox').last().fill('{"clips": ["a"], "title": "Again"}');
+  await dialog.getByRole('textbox').last().fill('{"clips": ["a"], "title": "Again", "rate": 44100}');
   await dialog.getByText('Will run: job.clips is another value').waitFor();
   await dialog.getByRole('button', { name: 'Start a new run' }).click();
   await page.getByRole('link', { name: 'Compare with original' }).waitFor();
