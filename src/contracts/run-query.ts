@@ -42,5 +42,8 @@ export const StepQuery = ListQuery.extend({
 }).strict();
 export type StepQuery = z.infer<typeof StepQuery>;
 
-export const ItemQuery = ListQuery.extend({ state: StepState.optional() }).strict();
+export const ItemQuery = ListQuery.extend({
+  state: StepState.optional(),
+  output: z.literal('none').optional().meta({ description: 'none: without what the items have yielded' }),
+}).strict();
 export type ItemQuery = z.infer<typeof ItemQuery>;

@@ -144,6 +144,22 @@ export type RunFollows = z.infer<typeof RunFollows>;
 /** How many steps are in which state; a step with `for_each` is one. */
 export const StepCounts = z.partialRecord(StepState, z.number().int());
 
+/** Somebody who asked for something: a key or a person. */
+const Actor = z.strictObject({
+  id: z.string(),
+  /** As the key, or the person, is called; absent when it is not known any more. */
+  name: z.string().optional(),
+});
+
+/** The cancel that was asked for. */
+const RunCancel = z.strictObject({
+  /** Absent: Capstan itself, because the run or the step that started it has ended. */
+  by: Actor.optional(),
+  reason: z.string().optional(),
+  mode: z.enum(['graceful', 'terminate']),
+  requested_at: Instant,
+});
+
 const runFields = {
   run_id: z.string(),
   job_id: z.string(),
@@ -178,6 +194,9 @@ export const RunList = listOf(RunSummary).meta({ id: 'RunList' });
 export const Run = z
   .strictObject({
     ...runFields,
+    /** Who asked for it; absent when a step or a schedule has started it. */
+    started_by: Actor.optional(),
+    cancel: RunCancel.optional(),
     output: Json.optional(),
     /** How its steps are carried out that leave it open, as it was decided when the run was taken; absent when none does. */
     dispatch: z.array(RouteDispatch).optional(),

@@ -80,6 +80,8 @@ test('items are listed with what they yielded, but for what is too large for a l
   const [, { items }] = await list('?limit=3');
   await api.db('step').where({ run_id: run.run_id, step_id: 'each', item: 2 }).update({ output: '2' });
   expect(items.map((item) => ('output' in item ? item.output : 'none'))).toEqual([1, 'none', 3]);
+  const [, brief] = await list('?limit=3&output=none');
+  expect(brief.items.map((item) => 'output' in item)).toEqual([false, false, false]);
 });
 
 test('an item has a page of its own, with the input that its place in the list gives', async () => {

@@ -153,7 +153,12 @@ describe('runs', () => {
     const run = await submitted();
     const cancel = (body?: object) =>
       api.call(`/v1/runs/${run.run_id}/cancel`, { method: 'POST', ...(body === undefined ? {} : { body }) });
-    expect(await (await cancel({ reason: 'enough' })).json()).toMatchObject({ state: 'cancelling' });
+    const by = { id: expect.stringMatching(/^key_/), name: expect.any(String) };
+    expect(await (await cancel({ reason: 'enough' })).json()).toMatchObject({
+      state: 'cancelling',
+      started_by: by,
+      cancel: { by, reason: 'enough', mode: 'graceful', requested_at: expect.any(String) },
+    });
     expect((await cancel()).status).toBe(202);
     const other = await submitted();
     await end(other);

@@ -56,7 +56,7 @@ function applyToRun(run: Run, event: RunEvent): Run {
   const state = runStateAfter[event.type];
   const data = dataOf(event);
   if (event.type === 'run.budget_raised') {
-    const ceiling = data.budget_ceiling_usd;
+    const ceiling = data.to;
     return { ...run, budget_ceiling_usd: typeof ceiling === 'number' ? ceiling : null };
   }
   if (state === undefined || endedStates.has(run.state)) return run;

@@ -1,6 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { EventPage } from '../../../src/contracts/event.ts';
-import type { Awaiting, Run, StepDetail } from '../../../src/contracts/run.ts';
+import type { Job } from '../../../src/contracts/media.ts';
+import type { Awaiting, Run, RunStepItem, StepDetail } from '../../../src/contracts/run.ts';
 import type { RerunPreview, RerunRequest } from '../../../src/contracts/run-control.ts';
 import type { RunGraph, RunsSummary, RunTimeline } from '../../../src/contracts/run-picture.ts';
 import { answerOf, askPlainly, client, newIdempotencyKey } from './client.ts';
@@ -54,6 +55,14 @@ export function runQuery(runId: string) {
   });
 }
 
+export function jobQuery(jobId: string) {
+  return queryOptions({
+    queryKey: ['job', jobId],
+    queryFn: () => askPlainly<Job>(`/v1/jobs/${jobId}`),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
 export function runGraphQuery(runId: string) {
   return queryOptions({
     queryKey: ['run', runId, 'graph'],
@@ -88,6 +97,32 @@ export function stepQuery(runId: string, stepId: string, item?: number) {
     queryFn: (): Promise<StepDetail> =>
       askPlainly(`/v1/runs/${runId}/steps/${stepId}${item === undefined ? '' : `?item=${item}`}`),
   });
+}
+
+const mostItemPages = 10;
+
+/** The items of a step that have begun, in order, without their outputs; the first 2,000. */
+export function itemsQuery(runId: string, stepId: string) {
+  return queryOptions({
+    queryKey: ['run', runId, 'items', stepId],
+    queryFn: async (): Promise<readonly RunStepItem[]> => {
+      const items: RunStepItem[] = [];
+      let cursor: string | undefined;
+      for (let page = 0; page < mostItemPages; page++) {
+        const query = toQuery({ limit: 200, output: 'none', cursor });
+        const answer = await askPlainly<PageOfItems>(`/v1/runs/${runId}/steps/${stepId}/items?${query}`);
+        items.push(...answer.items);
+        if (answer.next_cursor === null) break;
+        cursor = answer.next_cursor;
+      }
+      return items;
+    },
+  });
+}
+
+interface PageOfItems {
+  readonly items: readonly RunStepItem[];
+  readonly next_cursor: string | null;
 }
 
 const mostEventPages = 100;

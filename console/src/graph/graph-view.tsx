@@ -1,6 +1,7 @@
 import {
   Controls,
   type Edge,
+  MiniMap,
   type Node,
   ReactFlow,
   type ReactFlowInstance,
@@ -13,7 +14,7 @@ import { type MouseEvent, type ReactElement, useMemo, useRef, useState } from 'r
 import { FarCanvas } from './far-canvas.tsx';
 import { type GraphLayout, layoutGraph, nodeAt, nodeHeight, nodeWidth, toPath } from './layout.ts';
 import { LineEdge } from './line-edge.tsx';
-import type { NodeFacts } from './node-model.ts';
+import { lookOfNode, type NodeFacts } from './node-model.ts';
 import { StepNode } from './step-node.tsx';
 
 const nodeTypes = { step: StepNode };
@@ -31,6 +32,8 @@ export interface GraphViewProps {
   readonly critical?: readonly string[];
   readonly isDim?: (facts: NodeFacts) => boolean;
   readonly onSelect?: (id: string | null) => void;
+  /** CSS height that it may have; it takes less where its steps need less. Absent: it fills its place. */
+  readonly mostHeight?: string;
 }
 
 /** The whole graph. Its shape is worked out once; only what nodes say changes while it is live. */
@@ -53,6 +56,7 @@ function Flow({
   critical = none,
   isDim = brightAll,
   onSelect,
+  mostHeight,
 }: GraphViewProps): ReactElement {
   const ids = facts.map(({ id }) => id).join(' ');
   const layout = useMemo(() => layoutGraph(ids === '' ? [] : ids.split(' '), edges), [ids, edges]);
@@ -61,6 +65,7 @@ function Flow({
   const isZoomedOut = useStore(({ transform }) => transform[2] < farZoom);
   const isFar = facts.length > manyNodes && (isZoomedOut || !isFitted);
   const flow = useRef<ReactFlowInstance | null>(null);
+  const box = useRef<HTMLDivElement>(null);
   const onCritical = useMemo(() => new Set(critical), [critical]);
   const nodes = isFar ? [] : toNodes(facts, layout, { selected, onCritical, isDim });
   const lines = useMemo(() => toEdges(layout, onCritical), [layout, onCritical]);
@@ -68,7 +73,7 @@ function Flow({
     const point = flow.current?.screenToFlowPosition({ x: event.clientX, y: event.clientY });
     onSelect?.(isFar && point !== undefined ? nodeAt(layout, point) : null);
   };
-  return (
+  const flowView = (
     <ReactFlow
       nodes={nodes}
       edges={isFar ? [] : lines}
@@ -76,8 +81,7 @@ function Flow({
       edgeTypes={edgeTypes as never}
       onInit={(instance) => {
         flow.current = instance;
-        const { width, height } = layout;
-        void instance.fitBounds({ x: 0, y: 0, width, height }, { padding: 0.06 }).then(() => setFitted(true));
+        void showReadable(instance, layout, box.current).then(() => setFitted(true));
       }}
       onNodeClick={(_, node) => onSelect?.(node.id)}
       onPaneClick={onPaneClick}
@@ -96,8 +100,49 @@ function Flow({
         <FarCanvas picture={{ layout, nodes: facts, isDim, selected, critical: onCritical }} />
       ) : null}
       <Controls showInteractive={false} position="bottom-left" className="graph-controls" />
+      {facts.length > overviewNodes && facts.length <= manyNodes ? (
+        <MiniMap
+          pannable
+          zoomable
+          ariaLabel="Overview of the graph"
+          nodeColor={colourOf}
+          bgColor="var(--c-surface)"
+          maskColor="color-mix(in srgb, var(--c-sunken) 70%, transparent)"
+          className="rounded-md border border-line"
+        />
+      ) : null}
     </ReactFlow>
   );
+  const height = mostHeight === undefined ? '100%' : `min(${layout.height + 2 * margin}px, ${mostHeight})`;
+  return (
+    <div ref={box} className="min-h-40" style={{ height }}>
+      {flowView}
+    </div>
+  );
+}
+
+/** Names in nodes have 12 px at zoom 1. */
+const readableZoom = 0.92;
+const margin = 24;
+/** More than these have an overview in the corner. */
+const overviewNodes = 30;
+
+/** All of it where it fits and can be read; else the begin, to be moved. Of very many steps the overview says more. */
+function showReadable(
+  instance: ReactFlowInstance,
+  { width, height, places }: GraphLayout,
+  box: HTMLElement | null,
+): Promise<boolean> {
+  const { clientWidth = 0, clientHeight = 0 } = box ?? {};
+  const fitting = Math.min((clientWidth - 2 * margin) / width, (clientHeight - 2 * margin) / height);
+  if (places.size > manyNodes) return instance.fitBounds({ x: 0, y: 0, width, height }, { padding: 0.06 });
+  const zoom = Math.min(1, Math.max(readableZoom, fitting));
+  return instance.setViewport({ x: margin, y: margin, zoom });
+}
+
+function colourOf({ data }: Node): string {
+  const look = lookOfNode(data.facts as NodeFacts);
+  return look === null || look.tone === 'quiet' ? 'var(--c-line-strong)' : `var(--c-${look.tone})`;
 }
 
 interface Marks {

@@ -37,6 +37,8 @@ export function readPalette(): Palette {
 }
 
 const namesFrom = 0.24;
+/** Pixels of the screen. */
+const leastText = 11;
 const mostLines = 30_000;
 
 export interface PaintOptions {
@@ -112,6 +114,10 @@ function paintNode(
   }
   if (viewport.zoom < namesFrom) return;
   context.fillStyle = isPending ? palette.text : palette.surface;
-  context.font = '600 22px sans-serif';
-  context.fillText(facts.id.slice(0, 17), place.x + 12, place.y + nodeHeight / 2 + 8, nodeWidth - 24);
+  // As large as on the screen everywhere else, however far away: of a long name only the begin.
+  const size = Math.max(22, leastText / viewport.zoom);
+  const room = Math.floor((nodeWidth - 24) / (size * 0.6));
+  const name = facts.id.length > room ? `${facts.id.slice(0, Math.max(1, room - 1))}…` : facts.id;
+  context.font = `600 ${size}px sans-serif`;
+  context.fillText(name, place.x + 12, place.y + nodeHeight / 2 + size / 3, nodeWidth - 24);
 }

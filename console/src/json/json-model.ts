@@ -21,6 +21,18 @@ export function summarize(value: Json): string {
   return names.length === 0 ? '{}' : `{ ${names.length > longest ? `${names.slice(0, longest)}…` : names} }`;
 }
 
+export const firstShown = 50;
+export const longText = 400;
+
+/** Whether the tree shows less than there is, until one asks for more. */
+export function isShortened(value: Json): boolean {
+  if (typeof value === 'string') return value.length > longText;
+  const children = childrenOf(value);
+  return (
+    children !== null && (children.length > firstShown || children.some((child) => isShortened(child.value)))
+  );
+}
+
 /** What the page can play or show of a `media://` reference, by its name. */
 export function mediaKindOf(reference: string): 'video' | 'audio' | 'image' | 'text' | 'file' {
   const ending = /\.([a-z0-9]+)$/i.exec(reference)?.[1]?.toLowerCase() ?? '';

@@ -3,7 +3,7 @@ import type { Json } from '../../../src/contracts/primitives.ts';
 import { MediaView } from '../media/media-view.tsx';
 import { CopyButton } from '../shared/copy-button.tsx';
 import { Icon } from '../shared/icon.tsx';
-import { childrenOf, isMedia, summarize } from './json-model.ts';
+import { childrenOf, firstShown, isMedia, longText, summarize } from './json-model.ts';
 
 export interface JsonTreeProps {
   readonly value: Json;
@@ -14,7 +14,6 @@ export interface JsonTreeProps {
 }
 
 const openDepth = 2;
-const firstShown = 50;
 
 /** A value as a tree that opens; media play where they stand. */
 export function JsonTree({ value, name, marked }: JsonTreeProps): ReactElement {
@@ -86,8 +85,6 @@ function Branch({ value, name, pointer, depth, marked }: BranchProps): ReactElem
     </div>
   );
 }
-
-const longText = 400;
 
 function Leaf({ value }: { readonly value: Json }): ReactElement {
   const [isWhole, setWhole] = useState(false);

@@ -6,7 +6,7 @@ import type { StepDetail } from '../../../src/contracts/run.ts';
 export const rungs = ['rules and skills', 'model 1', 'model 2', 'model 3', 'model 4', 'a person'] as const;
 
 export interface ClimbStep {
-  readonly kind: 'tried' | 'advised' | 'corrected';
+  readonly kind: 'tried' | 'advised' | 'corrected' | 'asked';
   readonly level: number;
   readonly title: string;
   readonly text: string;
@@ -55,5 +55,14 @@ export function toClimb(step: StepDetail): readonly ClimbStep[] {
     };
   });
   const timed = [...history.map(toTried), ...corrections].sort((a, b) => (a.at ?? 0) - (b.at ?? 0));
-  return [...timed, ...advice.map(toAdvised)];
+  return [...timed, ...advice.map(toAdvised), ...(step.state === 'in_review' ? [asked] : [])];
 }
+
+const asked: ClimbStep = {
+  kind: 'asked',
+  level: 5,
+  title: 'Waiting for a person',
+  text: 'The step goes on when the review is decided.',
+  change: null,
+  at: null,
+};

@@ -10,6 +10,7 @@ const tones: Readonly<Record<ClimbStep['kind'], Tone>> = {
   tried: 'failed',
   advised: 'person',
   corrected: 'done',
+  asked: 'person',
 };
 
 /** Rungs from below to a person, time to the right; each move with its error, its words or what it changed. */

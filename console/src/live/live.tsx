@@ -10,6 +10,7 @@ import {
   useState,
 } from 'react';
 import type { RunEvent, StreamFrame } from '../../../src/contracts/event.ts';
+import { useNow } from '../shared/use-now.ts';
 import { applyFrame } from './apply-frame.ts';
 import type { Contact } from './frame.ts';
 import { type LiveStream, openStream } from './stream.ts';
@@ -36,6 +37,15 @@ const LiveContext = createContext<Live>({
 
 export function useLive(): Live {
   return useContext(LiveContext);
+}
+
+const awayAfterMs = 3_000;
+
+/** Since when the server has not been reached, Unix time, ms; null while it is, and for the first moments. */
+export function useServerAway(): number | null {
+  const { contact } = useLive();
+  const now = useNow();
+  return contact.kind === 'lost' && now - contact.since >= awayAfterMs ? contact.since : null;
 }
 
 /** How often what has no frames, or no stream, is read again; false: it need not be. */

@@ -2,7 +2,8 @@ import type { Bar } from './bars.ts';
 
 /** What tells kinds of bars apart: their outline, not their colour alone. A call has the tone of its state instead. */
 export const barLooks: Readonly<Record<Bar['kind'], string>> = {
-  waiting: 'bg-quiet-soft',
+  waiting: 'bg-line-strong',
+  retry: 'hatched border border-waiting',
   called: 'bg-done',
   expected: 'border border-dashed border-muted/70',
   planned: 'border border-dashed border-accent bg-accent-soft',

@@ -3,7 +3,7 @@ import { lookOf, type Tone } from '../shared/state.ts';
 import type { StepGhost } from './ghost-model.ts';
 import { describeGhost } from './ghost-words.ts';
 import type { TimeScale } from './scale.ts';
-import type { TimelineCall, TimelineLine } from './timeline-model.ts';
+import { hasFailed, type TimelineCall, type TimelineLine } from './timeline-model.ts';
 
 export interface Bar {
   readonly key: string;
@@ -11,7 +11,7 @@ export interface Bar {
   readonly width: number;
   readonly tone: Tone;
   /** planned, perhaps: today's plan of a step that has not begun, and happens or depends on how others end. */
-  readonly kind: 'waiting' | 'called' | 'expected' | 'planned' | 'perhaps';
+  readonly kind: 'waiting' | 'retry' | 'called' | 'expected' | 'planned' | 'perhaps';
   readonly title: string;
   /** From the top of the row; retries and revisions stand below one another. */
   readonly lane: number;
@@ -65,11 +65,13 @@ function expectedEnd({ expected_ms, finished_at }: TimelineCall, started: number
 interface PlacedCall {
   readonly call: TimelineCall;
   readonly index: number;
+  /** The call before it has failed: the wait is one for another attempt. */
+  readonly isRetry: boolean;
   /** Of a step with items, all of whose calls stand in one row. */
   readonly isHead: boolean;
 }
 
-function callBars({ call, index, isHead }: PlacedCall, { scale, now }: BarOptions): Bar[] {
+function callBars({ call, index, isRetry, isHead }: PlacedCall, { scale, now }: BarOptions): Bar[] {
   const ready = Date.parse(call.ready_at ?? '') || null;
   const started = Date.parse(call.started_at ?? '') || null;
   const ended = Date.parse(call.finished_at ?? '') || now;
@@ -77,9 +79,12 @@ function callBars({ call, index, isHead }: PlacedCall, { scale, now }: BarOption
   const lane = isHead ? 0 : Math.min(index, mostLanes - 1);
   const common = { lane, title: `${call.endpoint ?? ''} ${call.state}` };
   const bars: Bar[] = [];
-  if (!isHead && ready !== null && (started ?? ended) > ready) {
+  const isWait = !isHead || call.attempt_id === null;
+  if (isWait && ready !== null && (started ?? ended) > ready) {
     const span = spanOn(scale, ready, started ?? ended);
-    bars.push({ ...common, ...span, key: `${key} w`, tone: 'quiet', kind: 'waiting' });
+    const kind = isRetry ? 'retry' : 'waiting';
+    const title = isRetry ? 'waiting for another attempt' : waitTitle(call);
+    bars.push({ ...common, ...span, key: `${key} w`, tone: 'quiet', kind, title });
   }
   if (started === null) return bars;
   const expected = isHead ? null : expectedEnd(call, started);
@@ -91,8 +96,16 @@ function callBars({ call, index, isHead }: PlacedCall, { scale, now }: BarOption
   return bars;
 }
 
+function waitTitle({ attempt_id, endpoint, state }: TimelineCall): string {
+  return attempt_id === null ? `${endpoint ?? ''} ${state}`.trim() : 'waiting for an instance';
+}
+
 export function toTimeBars(row: TimelineLine, options: BarOptions): Bar[] {
   const behind = row.ghost === null ? [] : [ghostBar(row.ghost, options)];
   const isHead = row.fold !== null;
-  return [...behind, ...row.calls.flatMap((call, index) => callBars({ call, index, isHead }, options))];
+  const bars = row.calls.flatMap((call, index, all) => {
+    const isRetry = hasFailed(all[index - 1]);
+    return callBars({ call, index, isRetry, isHead }, options);
+  });
+  return [...behind, ...bars];
 }

@@ -1,7 +1,7 @@
 /** Everything that the timeline of a run draws, out of its calls, its steps and today's plan of it. */
 import type { RunStep } from '../../../src/contracts/run.ts';
 import { busyOfGhosts, expectSteps, type Outlook, type Remainder, remainderOf } from './ghost-model.ts';
-import { busyOfQuietStep, findQuietSteps, toQuietCall } from './quiet-steps.ts';
+import { busyOfQuietStep, findQuietSteps, findWaits, toQuietCall } from './quiet-steps.ts';
 import { createTimeScale, type TimeScale } from './scale.ts';
 import { busyOf, type RowOptions, type TimelineCall, type TimelineLine, toRows } from './timeline-model.ts';
 
@@ -12,22 +12,26 @@ export interface TimelinePicture {
   readonly remainder: Remainder | null;
 }
 
-export interface PictureOptions extends Omit<RowOptions, 'ghosts'> {
+export interface PictureOptions extends Omit<RowOptions, 'ghosts' | 'steps'> {
   readonly steps: readonly RunStep[];
   /** Null of a past moment, of a run that has ended, and until the plan is there. */
   readonly outlook: Outlook | null;
+  /** The run goes on: its picture reaches until now, whatever happens in it. */
+  readonly isLive?: boolean;
 }
 
 export function toPicture(
   calls: readonly TimelineCall[],
-  { steps, outlook, ...options }: PictureOptions,
+  { steps, outlook, isLive = false, ...options }: PictureOptions,
 ): TimelinePicture {
   const { now } = options;
   const quiet = findQuietSteps(steps, calls);
   const ghosts = outlook === null ? new Map() : expectSteps(outlook, steps, now);
-  const busy = [...busyOf(calls, now), ...quiet.flatMap((step) => busyOfQuietStep(step, now))];
+  const waits = isLive ? findWaits(steps, calls) : [];
+  const untilNow = isLive && calls.length + quiet.length > 0 ? [{ from: now, to: now }] : [];
+  const busy = [...busyOf(calls, now), ...quiet.flatMap((step) => busyOfQuietStep(step, now)), ...untilNow];
   return {
-    rows: toRows([...calls, ...quiet.map(toQuietCall)], { ...options, ghosts }),
+    rows: toRows([...calls, ...waits, ...quiet.map(toQuietCall)], { ...options, steps, ghosts }),
     scale: createTimeScale([...busy, ...busyOfGhosts(ghosts)]),
     remainder: outlook === null ? null : remainderOf(ghosts, now),
   };

@@ -1,5 +1,6 @@
 /** Steps without a call of their own (a pause, a question, a run of another pipeline, one that still waits) in time. */
 import type { RunStep } from '../../../src/contracts/run.ts';
+import { endedStepStates } from '../../../src/core/run/ended-steps.ts';
 import { describeKind } from '../graph/node-model.ts';
 import { edgesOfSpan, type TimeSpan } from './scale.ts';
 import type { TimelineCall } from './timeline-model.ts';
@@ -13,9 +14,11 @@ export function findQuietSteps(steps: readonly RunStep[], calls: readonly Timeli
   );
 }
 
-/** As a row shows it: from its begin to its end, in its own state. */
+/** As a row shows it: from its begin to its end, in its own state; what calls nothing has waited. */
 export function toQuietCall(step: RunStep): TimelineCall {
   const { id, revision, state, started_at, finished_at, cost_usd } = step;
+  const isCalled =
+    step.pipeline !== undefined || state === 'failed' || state === 'unknown' || state === 'running';
   return {
     step_id: id,
     item: null,
@@ -24,8 +27,8 @@ export function toQuietCall(step: RunStep): TimelineCall {
     level: null,
     endpoint: describeKind(step),
     state,
-    ready_at: null,
-    started_at,
+    ready_at: isCalled ? null : started_at,
+    started_at: isCalled ? started_at : null,
     finished_at,
     expected_ms: null,
     expected_usd: null,
@@ -40,4 +43,22 @@ export function toQuietCall(step: RunStep): TimelineCall {
 export function busyOfQuietStep({ pipeline, started_at, finished_at }: RunStep, now: number): TimeSpan[] {
   const span = { from: Date.parse(started_at ?? ''), to: Date.parse(finished_at ?? '') || now };
   return pipeline === undefined ? edgesOfSpan(span) : [span];
+}
+
+/**
+ * Of each step whose calls have all ended and that has not: since then it waits, for money, a person, an instance, or
+ * another attempt.
+ */
+export function findWaits(steps: readonly RunStep[], calls: readonly TimelineCall[]): TimelineCall[] {
+  const ends = new Map<string, number>();
+  for (const { step_id, finished_at } of calls) {
+    const end = finished_at === null ? Number.POSITIVE_INFINITY : Date.parse(finished_at);
+    ends.set(step_id, Math.max(ends.get(step_id) ?? 0, end));
+  }
+  return steps.flatMap((step) => {
+    const end = ends.get(step.id);
+    if (end === undefined || !Number.isFinite(end) || endedStepStates.has(step.state)) return [];
+    const ready_at = new Date(end).toISOString();
+    return [{ ...toQuietCall(step), ready_at, started_at: null, finished_at: null, cost_usd: 0 }];
+  });
 }

@@ -15,6 +15,8 @@ export function edgesOfSpan({ from, to }: TimeSpan): TimeSpan[] {
 
 export interface TimeScale {
   readonly at: (moment: number) => number;
+  readonly first: number;
+  readonly last: number;
   /** The folded stretches. */
   readonly folds: readonly TimeSpan[];
 }
@@ -56,5 +58,32 @@ export function createTimeScale(busy: readonly TimeSpan[]): TimeScale {
     }
     return place;
   };
-  return { at, folds };
+  return { at, first, last, folds };
+}
+
+const niceMs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000].concat(
+  [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440, 2_880, 7_200, 14_400, 43_200].map(
+    (minutes) => minutes * 60_000,
+  ),
+);
+const mostTicks = 6;
+const leastGap = 0.09;
+
+/** Moments for an axis: round ones since the begin, and where time goes on behind a fold; none beside another. */
+export function ticksOf({ at, first, last, folds }: TimeScale): number[] {
+  const starts = [first, ...folds.map(({ to }) => to)];
+  const stretches = starts.map((from, index) => ({ from, to: folds[index]?.from ?? last }));
+  const shownMs = stretches.reduce((sum, { from, to }) => sum + to - from, 0);
+  const step = niceMs.find((ms) => shownMs / ms <= mostTicks) ?? shownMs;
+  const ticks: number[] = [];
+  const add = (moment: number): void => {
+    const before = ticks.at(-1);
+    if (before === undefined || at(moment) - at(before) >= leastGap) ticks.push(moment);
+  };
+  for (const { from, to } of stretches) {
+    add(from);
+    for (let tick = first + (Math.floor((from - first) / step) + 1) * step; tick <= to; tick += step)
+      add(tick);
+  }
+  return ticks;
 }

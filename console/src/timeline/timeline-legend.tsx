@@ -1,14 +1,19 @@
 import type { ReactElement } from 'react';
+import { toneFill } from '../shared/state.ts';
 import { barLooks } from './bar-looks.ts';
 import type { Bar } from './bars.ts';
 
-const entries: readonly (readonly [Bar['kind'], string])[] = [
+type Entry = readonly [kind: Bar['kind'], word: string, look?: string];
+
+const entries: readonly Entry[] = [
   ['waiting', 'waited'],
+  ['retry', 'wait for a retry'],
   ['called', 'called'],
+  ['called', 'failed', toneFill.failed],
   ['expected', 'expected'],
 ];
 
-const planEntries: typeof entries = [
+const planEntries: readonly Entry[] = [
   ['planned', "to come, by today's plan"],
   ['perhaps', 'perhaps to come'],
 ];
@@ -16,9 +21,9 @@ const planEntries: typeof entries = [
 export function TimelineLegend({ hasPlan }: { readonly hasPlan: boolean }): ReactElement {
   return (
     <span className="flex flex-wrap items-center gap-3 text-xs text-muted">
-      {[...entries, ...(hasPlan ? planEntries : [])].map(([kind, word]) => (
-        <span key={kind} className="flex items-center gap-1">
-          <span className={`h-2.5 w-4 rounded-sm ${barLooks[kind]}`} /> {word}
+      {[...entries, ...(hasPlan ? planEntries : [])].map(([kind, word, look = barLooks[kind]]) => (
+        <span key={word} className="flex items-center gap-1">
+          <span className={`h-2.5 w-4 rounded-sm ${look}`} /> {word}
         </span>
       ))}
     </span>

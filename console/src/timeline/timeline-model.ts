@@ -1,6 +1,7 @@
 /** A run's calls as bars in time, or in money: one row per step or item, its deliveries stacked in it. */
 
 import type { Json } from '../../../src/contracts/primitives.ts';
+import type { RunStep } from '../../../src/contracts/run.ts';
 import type { RunTimeline } from '../../../src/contracts/run-picture.ts';
 import type { StepGhost } from './ghost-model.ts';
 import type { TimeSpan } from './scale.ts';
@@ -66,19 +67,35 @@ export interface TimelineLine {
   readonly fold: { readonly isOpen: boolean; readonly items: number } | null;
   /** What today's plan expects of the step, where no call of it says what the router expected then. */
   readonly ghost: StepGhost | null;
+  /** Why the row is empty: the step was skipped, or its result was taken over. */
+  readonly note?: string;
+  /** In place of the items that are not shown. */
+  readonly more?: { readonly shown: number; readonly all: number };
+}
+
+/** Whether the call is known to have failed. */
+export function hasFailed(call: Pick<TimelineCall, 'error' | 'state'> | undefined): boolean {
+  return (
+    call !== undefined &&
+    (call.error !== null || ['lost', 'released', 'failed', 'unknown'].includes(call.state))
+  );
 }
 
 function beginOf({ ready_at, started_at }: TimelineCall): number {
   return Date.parse(ready_at ?? started_at ?? '') || Number.POSITIVE_INFINITY;
 }
 
+/** What its longest call took; waits are no fault of an item. */
 function lengthOf(calls: readonly TimelineCall[], now: number): number {
-  return Math.max(0, ...calls.map((call) => (Date.parse(call.finished_at ?? '') || now) - beginOf(call)));
+  const lengths = calls.map(({ started_at, finished_at }) =>
+    started_at === null ? 0 : (Date.parse(finished_at ?? '') || now) - Date.parse(started_at),
+  );
+  return Math.max(0, ...lengths);
 }
 
 const firstItems = 12;
 
-/** Of a step that is unfolded the slowest and the failed items come first, and the others only when all are asked for. */
+/** Of a step that is unfolded the failed items come first, then the slowest, and the others only when all are asked for. */
 function pickItems(
   items: Map<number, TimelineCall[]>,
   isAll: boolean,
@@ -87,7 +104,7 @@ function pickItems(
   const all = [...items].sort(([a], [b]) => a - b);
   if (isAll || all.length <= firstItems) return all;
   const bad = (calls: readonly TimelineCall[]): number =>
-    calls.some(({ state }) => state === 'lost' || state === 'released') ? 1 : 0;
+    hasFailed(calls.at(-1)) ? 2 : calls.some(hasFailed) ? 1 : 0;
   return all
     .toSorted(([, a], [, b]) => bad(b) - bad(a) || lengthOf(b, now) - lengthOf(a, now))
     .slice(0, firstItems);
@@ -97,6 +114,7 @@ export interface RowOptions {
   readonly open: ReadonlySet<string>;
   readonly all: ReadonlySet<string>;
   readonly now: number;
+  readonly steps: readonly RunStep[];
   readonly ghosts: ReadonlyMap<string, StepGhost>;
 }
 
@@ -110,19 +128,26 @@ function groupCalls(calls: readonly TimelineCall[]): Map<string, TimelineCall[]>
   return groups;
 }
 
+const emptyNotes = { skipped: 'skipped', reused: 'reused', cancelled: 'cancelled before it began' } as const;
+
+function emptyLine(step_id: string, ghost: StepGhost | null): TimelineLine {
+  return { key: step_id, step_id, item: null, depth: 0, calls: [], fold: null, ghost };
+}
+
 /** Rows in the order in which steps began, and are expected to begin. */
 export function toRows(calls: readonly TimelineCall[], options: RowOptions): TimelineLine[] {
   const known = toKnownRows(calls, options);
   const shown = new Set(known.map(({ step_id }) => step_id));
+  const empty = options.steps.flatMap(({ id, state }): TimelineLine[] =>
+    shown.has(id) || !(state in emptyNotes)
+      ? []
+      : [{ ...emptyLine(id, null), note: emptyNotes[state as keyof typeof emptyNotes] }],
+  );
   const toCome = [...options.ghosts.values()].filter(({ step_id }) => !shown.has(step_id));
   return [
     ...known,
-    ...toCome
-      .toSorted((a, b) => a.from - b.from)
-      .map((ghost): TimelineLine => {
-        const { step_id } = ghost;
-        return { key: step_id, step_id, item: null, depth: 0, calls: [], fold: null, ghost };
-      }),
+    ...empty,
+    ...toCome.toSorted((a, b) => a.from - b.from).map((ghost) => emptyLine(ghost.step_id, ghost)),
   ];
 }
 
@@ -154,8 +179,17 @@ function toKnownRows(calls: readonly TimelineCall[], { open, all, now, ghosts }:
         ghost: null,
       }),
     );
-    return [head, ...below];
+    if (below.length === items.size) return [head, ...below];
+    const more = { shown: below.length, all: items.size };
+    return [head, ...below, { ...emptyLine(step_id, null), key: `${step_id} more`, depth: 1, more }];
   });
+}
+
+/** Steps with a call that failed come first, in their order; each with its items below it. */
+export function sortByFailure(rows: readonly TimelineLine[]): TimelineLine[] {
+  const failed = new Set(rows.filter(({ calls }) => calls.some(hasFailed)).map(({ step_id }) => step_id));
+  const isBad = ({ step_id }: TimelineLine): number => (failed.has(step_id) ? 1 : 0);
+  return rows.toSorted((a, b) => isBad(b) - isBad(a));
 }
 
 /** Whether a call took longer, or cost more, than the router expected: 1 = as expected. */

@@ -3,12 +3,12 @@ import { type ReactElement, useMemo, useRef } from 'react';
 import { Icon } from '../shared/icon.tsx';
 import { formatAmount } from '../shared/money.ts';
 import { toneFill } from '../shared/state.ts';
-import { formatDuration } from '../shared/time.ts';
+import { formatClock, formatDuration, formatExact } from '../shared/time.ts';
 import { barLooks } from './bar-looks.ts';
 import { type Bar, toTimeBars } from './bars.ts';
 import { describeGhost } from './ghost-words.ts';
 import { mostOfRows, sumOfCalls, toMoneyBars } from './money-bars.ts';
-import type { TimeScale } from './scale.ts';
+import { type TimeScale, ticksOf } from './scale.ts';
 import type { TimelineLine } from './timeline-model.ts';
 
 export interface TimelineProps {
@@ -42,6 +42,7 @@ export function Timeline(props: TimelineProps): ReactElement {
       aria-label="Timeline"
       className="scrolls max-h-[max(22rem,calc(100dvh-22rem))] rounded-lg border border-line bg-surface"
     >
+      {by === 'time' ? <Axis scale={scale} now={now} isLive={isLive} /> : null}
       <div className="relative" style={{ height: lines.getTotalSize() }}>
         {lines.getVirtualItems().map(({ index, start }) => {
           const row = rows[index];
@@ -61,6 +62,11 @@ export function Timeline(props: TimelineProps): ReactElement {
                 {bars.map((bar) => (
                   <BarView key={bar.key} bar={bar} />
                 ))}
+                {row.note === undefined ? null : (
+                  <span className="absolute inset-y-0 left-2 flex items-center text-xs text-muted">
+                    {row.note}
+                  </span>
+                )}
               </div>
               <span className="figure w-24 shrink-0 px-3 text-right text-xs text-muted">
                 {totalOf(row, by, now)}
@@ -95,7 +101,17 @@ function RowName({
   onSelect,
   onToggle,
 }: { readonly row: TimelineLine } & Pick<TimelineProps, 'onSelect' | 'onToggle'>): ReactElement {
-  const { fold, step_id, item, depth } = row;
+  const { fold, step_id, item, depth, more } = row;
+  if (more !== undefined) {
+    return (
+      <div className="flex w-64 shrink-0 items-center gap-2 whitespace-nowrap pl-8 text-xs text-muted">
+        {more.shown} of {more.all} shown
+        <button type="button" onClick={() => onToggle(step_id)} className="text-accent hover:underline">
+          Show all
+        </button>
+      </div>
+    );
+  }
   return (
     <div className={`flex w-32 shrink-0 items-center gap-1 md:w-52 ${depth === 1 ? 'pl-8' : 'pl-3'}`}>
       {fold === null ? null : (
@@ -115,7 +131,7 @@ function RowName({
       >
         {item === null ? step_id : `item ${item}`}
       </button>
-      {fold === null ? null : <span className="figure shrink-0 text-xs text-muted">× {fold.items}</span>}
+      {fold === null ? null : <span className="figure shrink-0 text-xs text-muted">{fold.items} items</span>}
     </div>
   );
 }
@@ -124,7 +140,7 @@ function percent(share: number): string {
   return `${(share * 100).toFixed(3)}%`;
 }
 
-const heights = { waiting: 6, called: 10, expected: 18, planned: 18, perhaps: 18 } as const;
+const heights = { waiting: 6, retry: 8, called: 10, expected: 18, planned: 18, perhaps: 18 } as const;
 
 function BarView({ bar: { left, width, tone, kind, title, lane } }: { readonly bar: Bar }): ReactElement {
   return (
@@ -138,6 +154,48 @@ function BarView({ bar: { left, width, tone, kind, title, lane } }: { readonly b
         top: rowHeight / 2 - heights[kind] / 2 + (lane === 0 ? 0 : lane * 4),
       }}
     />
+  );
+}
+
+/** Time since the begin, and the moment of the begin; it stays when rows are scrolled. */
+function Axis({ scale, now, isLive }: Pick<TimelineProps, 'scale' | 'now' | 'isLive'>): ReactElement {
+  const { first, at } = scale;
+  const began = new Date(first).toISOString();
+  const nowAt = at(now);
+  return (
+    <div className="sticky top-0 z-10 flex h-7 items-center border-b border-line bg-surface text-xs text-muted">
+      <time
+        dateTime={began}
+        title={formatExact(began)}
+        className="figure w-32 shrink-0 truncate pl-3 md:w-52"
+      >
+        {formatClock(began)}
+      </time>
+      <div
+        className="relative h-full min-w-0 flex-1"
+        role="img"
+        aria-label={`Time since ${formatExact(began)}`}
+      >
+        {ticksOf(scale).map((tick) => (
+          <span
+            key={tick}
+            title={formatExact(new Date(tick).toISOString())}
+            className={`figure absolute inset-y-0 flex items-center whitespace-nowrap border-l border-line-strong px-1 ${at(tick) > 0.93 ? '-translate-x-full border-l-0 border-r' : ''}`}
+            style={{ left: percent(at(tick)) }}
+          >
+            {tick === first ? '0' : `+${formatDuration(tick - first)}`}
+          </span>
+        ))}
+        {isLive ? (
+          <span
+            title={`now, ${formatExact(new Date(now).toISOString())}`}
+            className="absolute inset-y-0 w-0.5 bg-accent"
+            style={{ left: percent(nowAt) }}
+          />
+        ) : null}
+      </div>
+      <span className="w-24 shrink-0" />
+    </div>
   );
 }
 

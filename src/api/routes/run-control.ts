@@ -63,7 +63,11 @@ function cancelRunRoute(ctx: ServerCtx): Route {
     errors: ['state_conflict'],
     handle: async ({ caller, params, body }) => ({
       status: 202,
-      body: await cancelRun(ctx, { project_id: caller.project_id, run_id: params.id }, body),
+      body: await cancelRun(
+        ctx,
+        { project_id: caller.project_id, run_id: params.id },
+        { ...body, by: caller.key_id },
+      ),
     }),
   });
 }
@@ -96,7 +100,8 @@ function repeatRun(ctx: ServerCtx): Route {
     ],
     handle: async ({ caller, params, headers, body, bytes }) => {
       const idempotency = readIdempotency(headers, bytes);
-      const order = { project_id: caller.project_id, run_id: params.id, request: body, idempotency };
+      const { project_id, key_id: by } = caller;
+      const order = { project_id, run_id: params.id, request: body, idempotency, by };
       if (body.preview === true) return { status: 200, body: await previewRerun(ctx, order) };
       const { run, replayed } = await rerunRun(ctx, order);
       return {

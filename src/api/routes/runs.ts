@@ -130,8 +130,9 @@ function submitRunRoute(ctx: ServerCtx, config: ApiConfig): Route {
     ],
     handle: async ({ caller, headers, body, bytes, signal }) => {
       requireSmallJob(body.job, bytes, config);
-      const { project_id } = caller;
-      const order = { projectId: project_id, request: body, idempotency: readIdempotency(headers, bytes) };
+      const { project_id, key_id: by } = caller;
+      const idempotency = readIdempotency(headers, bytes);
+      const order = { projectId: project_id, request: body, idempotency, by };
       const { run, replayed } = await submitRun(ctx, order);
       const answered: AnswerHeaders = { Location: `/v1/runs/${run.run_id}`, ...markReplayed(replayed) };
       const seconds = readWait(headers.prefer, httpLimits.waitSeconds);
@@ -167,6 +168,7 @@ function submitRunsRoute(ctx: ServerCtx, config: ApiConfig): Route {
         requests: body.runs.map((request) => findJobFault(request.job, config.BODY_LIMIT_BYTES) ?? request),
         idempotency: readIdempotency(headers, bytes),
         toProblem: (error) => toProblem(error, place),
+        by: caller.key_id,
       });
       return { status: 200, headers: markReplayed(replayed), body: answer };
     },

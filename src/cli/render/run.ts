@@ -169,8 +169,20 @@ function renderFailures(run: Run, style: Style): string[] {
   return [...own, ...steps];
 }
 
+/** Of a cancel: who asked for it, and why. */
+function renderCancel({ cancel }: Run): string[] {
+  if (cancel === undefined) return [];
+  const by = cancel.by === undefined ? '' : ` by ${nameOf(cancel.by)}`;
+  return [`cancel asked for${by}${cancel.reason === undefined ? '' : `: ${cancel.reason}`}`];
+}
+
+function nameOf({ id, name }: NonNullable<Run['started_by']>): string {
+  return name === undefined || name === id ? id : `${name} (${id})`;
+}
+
 function renderOutcome(run: Run, style: Style): string[] {
   return [
+    ...renderCancel(run),
     ...(run.state === 'succeeded' ? [] : renderFailures(run, style)),
     ...renderOutput(run, style),
     ...(run.links.console === undefined ? [] : [style.dim(run.links.console)]),
@@ -178,13 +190,14 @@ function renderOutcome(run: Run, style: Style): string[] {
 }
 
 /** Where the run comes from, if not from a plain start, and what was decided for it. */
-function renderOrigin({ parent, rerun_of, schedule_id, labels, dispatch = [] }: Run): string[] {
+function renderOrigin({ parent, rerun_of, schedule_id, started_by, labels, dispatch = [] }: Run): string[] {
   return [
     ...(parent === undefined
       ? []
       : [`part of ${parent.run_id} ${parent.step_id}${parent.item === 0 ? '' : `[${parent.item}]`}`]),
     ...(rerun_of === undefined ? [] : [`rerun of ${rerun_of}`]),
     ...(schedule_id === undefined ? [] : [`started by ${schedule_id}`]),
+    ...(started_by === undefined ? [] : [`started by ${nameOf(started_by)}`]),
     ...(Object.keys(labels).length === 0
       ? []
       : [

@@ -4,7 +4,7 @@
  * head, graph, drawer, title and the command line use its words. Of several that hold the first in the order of
  * `conditionKinds` wins, because somebody can act on it soonest.
  */
-import type { Awaiting, RunStep, RunSummary, StepState } from '../../contracts/run.ts';
+import type { Awaiting, Run, RunStep, RunSummary, StepState } from '../../contracts/run.ts';
 import { countEnded, endedStepStates } from './ended-steps.ts';
 
 export const conditionKinds = [
@@ -134,7 +134,9 @@ export function conditionOfStep(step: ConditionStep, ofRun: readonly Awaiting[] 
 }
 
 type ConditionRun = Pick<RunSummary, 'state' | 'error' | 'awaiting' | 'follows'> &
-  Partial<Pick<RunSummary, 'step_counts'>> & { readonly steps?: readonly ConditionStep[] };
+  Partial<Pick<RunSummary, 'step_counts'> & Pick<Run, 'cancel'>> & {
+    readonly steps?: readonly ConditionStep[];
+  };
 
 /** @param run as the list of runs or its own page has it; only the page names steps */
 export function conditionOfRun(run: ConditionRun): RunCondition {
@@ -142,7 +144,7 @@ export function conditionOfRun(run: ConditionRun): RunCondition {
     case 'failed':
       return failedRun(run);
     case 'cancelled':
-      return condition('cancelled', firstLine(run.error?.message ?? ''));
+      return cancelledRun(run);
     case 'succeeded':
       return succeededRun(run);
     case 'cancelling':
@@ -153,6 +155,12 @@ export function conditionOfRun(run: ConditionRun): RunCondition {
     case 'running':
       return activeRun(run);
   }
+}
+
+function cancelledRun({ cancel, error }: ConditionRun): RunCondition {
+  const said = condition('cancelled', firstLine(cancel?.reason ?? error?.message ?? ''));
+  const by = cancel?.by?.name ?? cancel?.by?.id;
+  return by === undefined ? said : { ...said, title: `${said.title} by ${by}` };
 }
 
 function failedRun({ error, steps = [] }: ConditionRun): RunCondition {

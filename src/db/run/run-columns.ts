@@ -36,6 +36,8 @@ export interface NewRun extends RunOrigin {
   /** How steps are carried out that leave it open, by route; absent when none does. */
   readonly dispatch?: readonly DecidedRoute[];
   readonly rerun_of?: string;
+  /** Id of the key or the person who asks for it; told in its log alone. */
+  readonly started_by?: string;
   /** Runs with the same key take turns. */
   readonly concurrency_key?: string;
   readonly concurrency_limit?: number;
@@ -46,7 +48,7 @@ export interface NewRun extends RunOrigin {
 }
 
 /** Rows of new runs come as JSON; what is no column of this list is not read from it. */
-const given: Record<Exclude<keyof NewRun, 'is_admitted'>, true> = {
+const given: Record<Exclude<keyof NewRun, 'is_admitted' | 'started_by'>, true> = {
   run_id: true,
   project_id: true,
   job_id: true,

@@ -48,6 +48,8 @@ export async function resumeRun(db: Db, key: RunKey): Promise<boolean> {
 interface CancelOrder {
   readonly reason: string | null;
   readonly mode: CancelRequest['mode'];
+  /** Id of the key or the person who asks; absent: Capstan itself. */
+  readonly by?: string;
 }
 
 /**
@@ -57,7 +59,7 @@ interface CancelOrder {
 export async function requestCancel(
   db: Db,
   { run_id, project_id }: RunKey,
-  { reason, mode }: CancelOrder,
+  { reason, mode, by }: CancelOrder,
 ): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `with asked as (
@@ -68,10 +70,11 @@ export async function requestCancel(
        returning run_id
      ), logged as (
        insert into event (run_id, type, data)
-       select run_id, 'run.cancelling', jsonb_build_object('reason', :reason::text, 'mode', :mode::text) from asked
+       select run_id, 'run.cancelling', jsonb_build_object('reason', :reason::text, 'mode', :mode::text)
+         || jsonb_strip_nulls(jsonb_build_object('by', :by::text)) from asked
      )
      select 1 from asked`,
-    { run_id, project_id, reason, mode },
+    { run_id, project_id, reason, mode, by: by ?? null },
   );
   return rows.length > 0;
 }

@@ -7,9 +7,11 @@
  */
 
 import type { DecidedRoute } from '../../contracts/decision.ts';
+import type { EventType } from '../../contracts/event.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { RunState, StepState } from '../../contracts/run.ts';
+import type { CancelRequest } from '../../contracts/run-control.ts';
 import type { RunQuery } from '../../contracts/run-query.ts';
 import type { Db } from '../connect.ts';
 import { type RunRow, type RunStandingColumns, shownRunColumns } from './run-columns.ts';
@@ -105,11 +107,30 @@ export interface RunDetailRow extends RunRow {
   /** Tells an output of null from none. */
   readonly has_output: boolean;
   readonly job: JsonObject;
+  readonly started_by: ActorColumn | null;
+  readonly cancel_requested_at: Date | null;
+  readonly cancel_mode: CancelRequest['mode'] | null;
+  readonly cancel_reason: string | null;
+  readonly cancelled_by: ActorColumn | null;
+}
+
+interface ActorColumn {
+  readonly id: string;
+  readonly name?: string;
+}
+
+/** Who asked for what an event of the run `r` tells: the log has it, which lives as long as the run. */
+function actorOf(type: EventType): string {
+  return `(select json_strip_nulls(json_build_object('id', e.data ->> 'by', 'name', k.name))
+     from event e left join api_key k on k.key_id = e.data ->> 'by'
+     where e.run_id = r.run_id and e.type = '${type}' and e.data ->> 'by' is not null order by e.xid desc, e.id desc limit 1)`;
 }
 
 export async function readRun(db: Db, projectId: string, runId: string): Promise<RunDetailRow | undefined> {
   const { rows } = await db.raw<{ rows: RunDetailRow[] }>(
-    `select ${columns}, d.body as definition, r.dispatch, r.output, r.output is not null as has_output, j.body as job
+    `select ${columns}, d.body as definition, r.dispatch, r.output, r.output is not null as has_output, j.body as job,
+       ${actorOf('run.queued')} as started_by, r.cancel_requested_at, r.cancel_mode, r.cancel_reason,
+       case when r.cancel_requested_at is not null then ${actorOf('run.cancelling')} end as cancelled_by
      from run r join definition d using (digest) join job j using (job_id) ${money}
      where r.run_id = ? and r.project_id = ?`,
     [runId, projectId],

@@ -24,7 +24,7 @@ export async function lockOpenRuns(trx: Db, projectId: string): Promise<void> {
 }
 
 interface NewRuns {
-  /** All of one project. */
+  /** All of one project, and asked for by one. */
   readonly runs: readonly NewRun[];
   /** Those of them that are new. */
   readonly jobs?: readonly NewJob[];
@@ -59,7 +59,8 @@ const insertAll = `with open as materialized (
    on conflict do nothing returning run_id, pipeline, version, job_id
  ), logged as (
    insert into event (run_id, type, data) select run_id, 'run.queued',
-     jsonb_build_object('pipeline', pipeline, 'version', version, 'job_id', job_id) from taken
+     jsonb_build_object('pipeline', pipeline, 'version', version, 'job_id', job_id)
+       || jsonb_strip_nulls(jsonb_build_object('by', $7::text)) from taken
  )
  select array(select run_id from taken) as run_ids, (select count from open) as open`;
 
@@ -72,7 +73,7 @@ export async function insertRuns(
   db: Db,
   { runs, jobs = [], mostOpen = null }: NewRuns,
 ): Promise<InsertedRuns> {
-  const rows = runs.map(({ is_admitted, ...run }) => ({
+  const rows = runs.map(({ is_admitted, started_by: _by, ...run }) => ({
     ...run,
     specs: run.specs ?? {},
     dispatch: run.dispatch ?? [],
@@ -89,6 +90,7 @@ export async function insertRuns(
       jobs.map(({ body }) => JSON.stringify(body)),
       mostOpen,
       runs[0]?.project_id ?? '',
+      runs[0]?.started_by ?? null,
     ],
   });
   return { run_ids: new Set(written?.run_ids), open: written?.open ?? 0 };

@@ -42,7 +42,7 @@ export async function applyBudgetDecision(trx: Db, row: ReviewRow, caller: Calle
     case 'skip':
       return skip(trx, row, subject);
     case 'cancel':
-      return cancel(trx, row, { subject, note: decision.note });
+      return cancel(trx, row, { subject, note: decision.note, by: caller.key_id });
     default:
       throw refuseDecision('/action', `${decision.action} is no decision about a budget`);
   }
@@ -129,15 +129,16 @@ async function skip(trx: Db, row: ReviewRow, subject: string): Promise<void> {
 async function cancel(
   trx: Db,
   row: ReviewRow,
-  { subject, note }: { readonly subject: string; readonly note: string | undefined },
+  order: { readonly subject: string; readonly note: string | undefined; readonly by: string },
 ): Promise<void> {
+  const { subject, note, by } = order;
   const waiting = await listOwn(trx, row, subject);
   const reason = note ?? `decided in ${row.review_id}: there is no money for it`;
   const [scope, id = ''] = subject.split(':');
   // A run's own budget: it ends with the runs below it that wait for it.
   const runIds = scope === 'run' ? [id] : new Set(waiting.map((unit) => unit.run_id));
   for (const run_id of runIds) {
-    await requestCancel(trx, { project_id: row.project_id, run_id }, { reason, mode: 'graceful' });
+    await requestCancel(trx, { project_id: row.project_id, run_id }, { reason, mode: 'graceful', by });
   }
 }
 

@@ -45,9 +45,13 @@ export async function resumeRun(ctx: ControlCtx, key: RunKey): Promise<Run> {
   return getRun(ctx, key);
 }
 
-/** Repeated, it changes nothing. @throws AppError `state_conflict` when it has ended otherwise */
-export async function cancelRun(ctx: ControlCtx, key: RunKey, { reason, mode }: CancelRequest): Promise<Run> {
-  if (await requestCancel(ctx.db, key, { reason: reason ?? null, mode })) {
+/** Repeated, it changes nothing. `by`: id of the key or the person. @throws AppError `state_conflict` when it has ended otherwise */
+export async function cancelRun(
+  ctx: ControlCtx,
+  key: RunKey,
+  { reason, mode, by }: CancelRequest & { readonly by: string },
+): Promise<Run> {
+  if (await requestCancel(ctx.db, key, { reason: reason ?? null, mode, by })) {
     await closeUnstarted(ctx, key);
     void deliverSoon(ctx, runCancels, { run_id: key.run_id });
   } else {

@@ -43,6 +43,7 @@ interface RunOrder extends AskedColumns {
   /** Null = none; undefined = the definition's. */
   readonly budget_ceiling_usd?: number | null | undefined;
   readonly rerun_of?: string;
+  readonly started_by?: string;
   /** Of a repetition that takes results over: whose files those name. */
   readonly reusedJobs?: ReadonlyMap<string, MediaMention>;
   readonly origin?: RunOrigin;

@@ -42,6 +42,8 @@ export interface RerunOrder {
   readonly run_id: string;
   readonly request: RerunRequest;
   readonly idempotency: Idempotency | null;
+  /** Id of the key or the person who asks. */
+  readonly by: string;
 }
 
 interface Rerun {
@@ -148,6 +150,7 @@ async function start(ctx: RerunCtx, order: RerunOrder, keep: KeepAnswer): Promis
     priority,
     labels,
     rerun_of: from,
+    started_by: order.by,
     ...(choice.reused.length === 0 ? {} : { reusedJobs }),
     budget_ceiling_usd,
   });

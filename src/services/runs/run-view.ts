@@ -146,11 +146,26 @@ function showDispatch(
   };
 }
 
+function cancelOf(row: RunDetailRow): Pick<Run, 'cancel'> {
+  const { cancel_requested_at, cancel_mode, cancel_reason, cancelled_by } = row;
+  if (cancel_requested_at === null) return {};
+  return {
+    cancel: {
+      ...(cancelled_by === null ? {} : { by: cancelled_by }),
+      ...(cancel_reason === null ? {} : { reason: cancel_reason }),
+      mode: cancel_mode ?? 'graceful',
+      requested_at: cancel_requested_at.toISOString(),
+    },
+  };
+}
+
 export function toRun(row: RunDetailRow, steps: readonly RunStepRow[], web: WebPlaces): Run {
   const byId = new Map(steps.map((step) => [step.step_id, step]));
   const show = (step: StepDefinition): RunStep => toRunStep(step, byId.get(step.id));
   return {
     ...present(RunFields, { ...row, ...wireFields(row) }),
+    ...(row.started_by === null ? {} : { started_by: row.started_by }),
+    ...cancelOf(row),
     ...(row.has_output ? { output: row.output } : {}),
     ...showDispatch(row.definition, row.dispatch, show),
     links: { ...linksOf(row.run_id), ...linksToRun({ web }, row) },
@@ -168,6 +183,7 @@ export function newRunView(run: NewRun, definition: PipelineDefinition, reused: 
     kept.has(step.id) ? { ...pendingStep(step), state: 'reused' } : pendingStep(step);
   return {
     ...present(RunFields, { ...row, ...wireFields(row) }),
+    ...(run.started_by === undefined ? {} : { started_by: { id: run.started_by } }),
     ...showDispatch(definition, run.dispatch ?? [], show),
     links: linksOf(run.run_id),
   };

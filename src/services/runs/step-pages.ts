@@ -143,14 +143,14 @@ export async function getStep(
 export async function listItems(
   { db }: Pick<Ctx, 'db'>,
   { step_id, ...key }: StepAddress,
-  { state, limit, cursor }: ItemQuery,
+  { state, limit, cursor, output: wanted }: ItemQuery,
 ): Promise<{ items: RunStepItem[]; next_cursor: string | null }> {
   const run = await requireRun({ db }, key);
   const { run_id } = run;
   const definition = requireStep(run, step_id);
   const after = cursor === undefined ? undefined : Number(decodeNumberCursor(cursor));
   const rows = await listStepItems(db, run_id, step_id, { state, after, limit: limit + 1 });
-  const shown = rows.slice(0, limit).map(({ item }) => item);
+  const shown = wanted === 'none' ? [] : rows.slice(0, limit).map(({ item }) => item);
   const outputs = await readItemOutputs(db, { run_id, step_id, items: shown }, largestShown);
   return toPage(rows, limit, {
     key: ({ item }) => String(item),

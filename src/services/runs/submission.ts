@@ -88,6 +88,8 @@ interface SubmitOrder {
   readonly projectId: string;
   readonly request: RunRequest;
   readonly idempotency: Idempotency | null;
+  /** Id of the key or the person who asks. */
+  readonly by?: string;
 }
 
 function waitsItsTurn({ concurrency_key, is_admitted = false }: NewRun): boolean {
@@ -115,6 +117,10 @@ function isOneStatement({ isStored, row, needed }: PreparedRun, idempotency: Ide
   return isStored && idempotency === null && row.concurrency_key === undefined && needed.size === 0;
 }
 
+function startedBy(by: string | undefined): Pick<NewRun, 'started_by'> {
+  return by === undefined ? {} : { started_by: by };
+}
+
 interface TakenRun extends Submission {
   /** What Temporal is told; null: an earlier request has done it, or the run waits its turn. */
   readonly start: RunToStart | null;
@@ -123,12 +129,13 @@ interface TakenRun extends Submission {
 /** Writes the run. */
 export async function takeRun(
   ctx: IntakeCtx,
-  { projectId, request, idempotency }: SubmitOrder,
+  { projectId, request, idempotency, by }: SubmitOrder,
 ): Promise<TakenRun> {
   const { db, config } = ctx;
   const starts: RunToStart[] = [];
   const work = async (keep: KeepAnswer): Promise<Run> => {
-    const prepared = await prepareRun(ctx, projectId, await readRequest(ctx, projectId, request));
+    const asked = await readRequest(ctx, projectId, request);
+    const prepared = await prepareRun(ctx, projectId, { ...asked, ...startedBy(by) });
     const run = newRunView(prepared.row, prepared.known.definition);
     const write = async (trx: Db): Promise<NewRun> => {
       await keep(trx, 202, run);
@@ -138,8 +145,8 @@ export async function takeRun(
     if (!waitsItsTurn(placed)) starts.push(toStart(prepared));
     return run;
   };
-  const asked = { project_id: projectId, request: 'POST /v1/runs', idempotency, work };
-  const { answer, replayed } = await answerOnce<Run>(db, asked);
+  const once = { project_id: projectId, request: 'POST /v1/runs', idempotency, work };
+  const { answer, replayed } = await answerOnce<Run>(db, once);
   return { run: answer, replayed, start: starts[0] ?? null };
 }
 
@@ -161,6 +168,8 @@ export interface BulkOrder {
   readonly requests: readonly (RunRequest | AppError)[];
   readonly idempotency: Idempotency | null;
   readonly toProblem: (error: AppError) => Problem;
+  /** Id of the key or the person who asks. */
+  readonly by?: string;
 }
 
 /** Definitions that one request may bring: each is checked at length. */
@@ -203,7 +212,7 @@ function rememberChecks(): typeof checkForRun {
 /** @returns each run prepared, or why it is refused */
 async function prepareAll(
   ctx: IntakeCtx,
-  { projectId, requests }: Pick<BulkOrder, 'projectId' | 'requests'>,
+  { projectId, requests, by }: Pick<BulkOrder, 'projectId' | 'requests' | 'by'>,
 ): Promise<readonly (PreparedRun | AppError)[]> {
   const within = { ...ctx, definitions: rememberFinds(ctx.definitions) };
   const check = rememberChecks();
@@ -215,7 +224,7 @@ async function prepareAll(
     }
     try {
       const order = await readRequest(within, projectId, request);
-      prepared.push(await prepareRun(within, projectId, { ...order, check }));
+      prepared.push(await prepareRun(within, projectId, { ...order, ...startedBy(by), check }));
     } catch (error) {
       const refused = toAppError(error);
       if (refused.code === 'internal') throw error;

@@ -228,6 +228,22 @@ describe('aliases of a pipeline', () => {
   });
 });
 
+test('a run says who started it, and who cancelled it with what reason', async () => {
+  const { stdout } = await capstan(['show', 'run_1'], {
+    ...run,
+    state: 'cancelled',
+    started_by: { id: 'key_1', name: 'nightly' },
+    cancel: {
+      by: { id: 'user:anna@example.org' },
+      reason: 'wrong clip',
+      mode: 'graceful',
+      requested_at: run.created_at,
+    },
+  });
+  expect(stdout).toContain('started by nightly (key_1)\n');
+  expect(stdout).toContain('cancel asked for by user:anna@example.org: wrong clip\n');
+});
+
 test('an item of a step has a page of its own, and a step says what it waits for', async () => {
   const detail: StepDetail = {
     ...step,

@@ -42,8 +42,10 @@ test('a run whose items wait for money says so everywhere, and the button beside
     .waitFor();
   await opened.go(`/runs/${id}`);
   await doing.getByRole('button', { name: 'Raise the budget …' }).click();
-  await page.getByLabel('The most it may cost, USD').fill('1');
-  await page.getByRole('button', { name: 'Set the ceiling' }).click();
+  const sum = '0.04 USD: 0.02 spent, 2 calls of chapter at 0.01 each';
+  await page.getByText(`To finish, the run needs about ${sum}.`).waitFor();
+  await page.getByLabel('Maximum cost (USD)').fill('1');
+  await page.getByRole('button', { name: 'Set the budget' }).click();
   expect((await capstan.ended(id)).state).toBe('succeeded');
   await page.getByRole('heading', { name: 'short' }).getByText('Succeeded').waitFor();
   opened.expectQuiet();

@@ -1,6 +1,6 @@
 /** What a run is: the first that holds wins, whatever its state says. */
 import { describe, expect, it, test } from 'vitest';
-import type { Awaiting, RunState, RunStep } from '../../../src/contracts/run.ts';
+import type { Awaiting, Run, RunState, RunStep } from '../../../src/contracts/run.ts';
 import {
   conditionOfRun,
   conditionOfStep,
@@ -14,6 +14,7 @@ const error = { code: 'step_failed', message: 'HTTP 500\nat line 3' };
 const done: Step = { id: 'cut', state: 'succeeded' };
 
 interface Told {
+  readonly cancel?: Run['cancel'];
   readonly state?: RunState;
   readonly awaiting?: Awaiting[];
   readonly steps?: Step[];
@@ -36,6 +37,20 @@ describe('a run that has ended', () => {
       'says the reason of its cancel',
       { state: 'cancelled', error: { code: 'cancelled', message: 'wrong clip' } },
       'Cancelled: wrong clip',
+    ],
+    [
+      'says who cancelled it, and why',
+      {
+        state: 'cancelled',
+        error: { code: 'run_cancelled', message: 'cancelled' },
+        cancel: {
+          by: { id: 'key_1', name: 'anna' },
+          reason: 'wrong clip',
+          mode: 'graceful',
+          requested_at: '2026-01-01T00:00:00Z',
+        },
+      },
+      'Cancelled by anna: wrong clip',
     ],
     ['succeeded', { state: 'succeeded', steps: [done] }, 'Succeeded'],
     [

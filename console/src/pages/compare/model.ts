@@ -1,15 +1,16 @@
 /** Two runs beside one another: step by step, with what differs in front, and why they could not be the same. */
 import type { Run, RunStep } from '../../../../src/contracts/run.ts';
+import { formatDuration } from '../../shared/time.ts';
 
 export interface ComparedStep {
   readonly id: string;
   readonly left: RunStep | null;
   readonly right: RunStep | null;
-  /** What is not alike: `state`, `instance`, `attempts`, `input`, `cost`, `missing`. */
+  /** What is not alike: `state`, `instance`, `attempts`, `input`, `cost`, `missing`; of one whose result was taken over, `reused`. */
   readonly differs: readonly string[];
 }
 
-function tookMs({ started_at, finished_at }: RunStep): number | null {
+function tookMs({ started_at, finished_at }: Pick<RunStep, 'started_at' | 'finished_at'>): number | null {
   return started_at === null || finished_at === null
     ? null
     : Date.parse(finished_at) - Date.parse(started_at);
@@ -24,6 +25,8 @@ function isSlower(left: RunStep, right: RunStep): boolean {
 
 function differencesOf(left: RunStep | null, right: RunStep | null): string[] {
   if (left === null || right === null) return ['missing'];
+  if (left.state === 'reused' || right.state === 'reused')
+    return left.state === right.state ? [] : ['reused'];
   const found: string[] = [];
   if (left.state !== right.state) found.push('state');
   if (left.endpoint !== right.endpoint) found.push('instance');
@@ -53,7 +56,13 @@ export function compareSteps(left: Run, right: Run): readonly ComparedStep[] {
     .toSorted((a, b) => b.differs.length - a.differs.length);
 }
 
-/** One sentence. */
+function compareTimes(left: Run, right: Run): string {
+  const [one, other] = [tookMs(left), tookMs(right)];
+  if (!one || !other) return '';
+  return ` The first took ${formatDuration(one)}, the second ${formatDuration(other)}.`;
+}
+
+/** Why they differ, in a sentence, and how long each took. */
 export function whyNotTheSame(left: Run, right: Run, steps: readonly ComparedStep[]): string {
   if (left.pipeline !== right.pipeline) return 'They are runs of different pipelines.';
   const causes: string[] = [];
@@ -65,10 +74,12 @@ export function whyNotTheSame(left: Run, right: Run, steps: readonly ComparedSte
     const number = count(difference);
     if (number > 0) causes.push(`${number} ${number === 1 ? 'step' : 'steps'} ${words}`);
   };
+  say('reused', 'reused an earlier result');
   say('instance', 'went to another instance');
   say('skill', 'used another skill');
   say('input', 'had another correction');
+  const time = compareTimes(left, right);
   return causes.length === 0
-    ? 'Nothing that is known sets them apart.'
-    : `Not the same, because ${causes.join(', ')}.`;
+    ? `Nothing that is known sets them apart.${time}`
+    : `Not the same, because ${causes.join(', ')}.${time}`;
 }

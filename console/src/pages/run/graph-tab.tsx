@@ -46,13 +46,14 @@ export function GraphTab({ run, search, onSearch }: RunViewProps): ReactElement 
               awaiting={run.awaiting}
             />
           ) : (
-            <div className="h-[max(24rem,calc(100dvh-21rem))] overflow-hidden rounded-lg border border-line bg-sunken/50">
+            <div className="overflow-hidden rounded-lg border border-line bg-sunken/50">
               <GraphView
                 nodes={nodes}
                 edges={edges}
                 selected={search.step ?? null}
                 critical={findCritical(run.steps, edges, now)}
                 isDim={isDim}
+                mostHeight="max(24rem, 100dvh - 21rem)"
                 onSelect={(step) => onSearch({ step: step ?? undefined, item: undefined })}
               />
             </div>

@@ -2,13 +2,14 @@ import { Link } from '@tanstack/react-router';
 import type { ReactElement, ReactNode } from 'react';
 import type { Run } from '../../../../src/contracts/run.ts';
 import { conditionOfRun } from '../../../../src/core/run/condition.ts';
+import { useServerAway } from '../../live/live.tsx';
 import { Ago } from '../../shared/ago.tsx';
 import { CopyButton } from '../../shared/copy-button.tsx';
 import { Icon } from '../../shared/icon.tsx';
 import { formatUsd } from '../../shared/money.ts';
 import { linkClass } from '../../shared/parts.tsx';
 import { ConditionMark } from '../../shared/state-mark.tsx';
-import { formatDuration } from '../../shared/time.ts';
+import { formatClock, formatDuration } from '../../shared/time.ts';
 import { useTitle } from '../../shared/title.ts';
 import { useNow } from '../../shared/use-now.ts';
 import { ConditionBar } from './condition-bar.tsx';
@@ -17,9 +18,11 @@ import { describeSuccess, shareOfCeiling } from './model.ts';
 
 export function RunHead({ run, isPast }: { readonly run: Run; readonly isPast: boolean }): ReactElement {
   const condition = conditionOfRun(run);
+  const away = useServerAway();
   useTitle(`${run.pipeline} · ${condition.title}`);
   return (
     <header>
+      {away === null ? null : <Away since={away} run={run} />}
       <div className="flex flex-wrap items-start justify-between gap-3">
         <div className="min-w-0">
           <p className="text-xs text-muted">
@@ -41,15 +44,36 @@ export function RunHead({ run, isPast }: { readonly run: Run; readonly isPast: b
             <ConditionMark condition={condition} isFilled />
           </h1>
         </div>
-        {isPast ? null : <RunControls run={run} />}
+        {isPast ? null : (
+          <fieldset className="contents" disabled={away !== null} aria-label="Controls of the run">
+            <RunControls run={run} />
+          </fieldset>
+        )}
       </div>
       {condition.kind === 'succeeded' ? (
         <p className="mt-1.5 text-sm text-muted">{describeSuccess(run)}</p>
       ) : (
-        <ConditionBar run={run} condition={condition} isPast={isPast} />
+        <fieldset className="contents" disabled={away !== null} aria-label="Next steps">
+          <ConditionBar run={run} condition={condition} isPast={isPast} />
+        </fieldset>
       )}
       <RunFacts run={run} />
     </header>
+  );
+}
+
+/** The page keeps what it knows, and says of when that is. */
+function Away({ since, run }: { readonly since: number; readonly run: Run }): ReactElement {
+  const now = useNow();
+  const from = new Date(since).toISOString();
+  return (
+    <p role="status" className="mb-3 rounded-lg bg-waiting-soft px-3 py-2 text-sm text-waiting">
+      The server cannot be reached since {formatClock(from)} ({formatDuration(now - since)}).{' '}
+      {run.finished_at === null
+        ? 'State, cost and log of this run are as they were then. The run itself may go on. '
+        : 'The run has ended; what is shown does not change. '}
+      Buttons work again when the server answers.
+    </p>
   );
 }
 
@@ -87,7 +111,7 @@ function RunFacts({ run }: { readonly run: Run }): ReactElement {
           params={{ runId: run.rerun_of, otherId: run.run_id }}
           className={linkClass}
         >
-          beside the run that it repeats
+          Compare with original
         </Link>
       )}
       {run.parent === undefined ? null : (

@@ -44,6 +44,11 @@ export function nextStepsOf(run: Run, { kind, steps: ids }: RunCondition): reado
   return (nextSteps[kind]?.(run, steps) ?? []).filter((step) => step !== null);
 }
 
+/** A key or a person, by name where it is known. */
+export function nameOfActor({ id, name }: NonNullable<Run['started_by']>): string {
+  return name === undefined || name === id ? id : `${name} (${id})`;
+}
+
 function counted(count: number, what: string): string[] {
   return count === 0 ? [] : [`${count} ${what}`];
 }

@@ -1,22 +1,31 @@
 import type { ReactElement } from 'react';
 import { conditionOfRun, toSentence } from '../../../../src/core/run/condition.ts';
+import { isShortened } from '../../json/json-model.ts';
 import { JsonTree } from '../../json/json-tree.tsx';
+import { CopyButton } from '../../shared/copy-button.tsx';
 import { EmptyState, Panel } from '../../shared/parts.tsx';
 import type { RunViewProps } from './run-view-props.ts';
 
 export function OutputTab({ run }: RunViewProps): ReactElement {
-  if (run.output === undefined) {
+  const { output } = run;
+  if (output === undefined) {
     return (
       <Panel>
-        <EmptyState title="No output yet">
+        <EmptyState title={run.finished_at === null ? 'No output yet' : 'No output'}>
           A run has its output once it has succeeded. {toSentence(conditionOfRun(run))}.
         </EmptyState>
       </Panel>
     );
   }
+  const text = JSON.stringify(output, null, 2);
   return (
-    <Panel title="Output">
-      <JsonTree value={run.output} name="output" />
+    <Panel title="Output" actions={<CopyButton text={text} name="the output as JSON" />}>
+      {isShortened(output) ? (
+        <p className="mb-2 text-sm text-muted">
+          Long lists and texts are cut here. Copy takes all {text.length.toLocaleString('en-US')} characters.
+        </p>
+      ) : null}
+      <JsonTree value={output} name="output" />
     </Panel>
   );
 }

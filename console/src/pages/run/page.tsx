@@ -19,6 +19,7 @@ const views = {
   graph: lazy(() => import('./graph-tab.tsx').then(({ GraphTab }) => ({ default: GraphTab }))),
   timeline: lazy(() => import('./timeline-tab.tsx').then(({ TimelineTab }) => ({ default: TimelineTab }))),
   log: lazy(() => import('./log-tab.tsx').then(({ LogTab }) => ({ default: LogTab }))),
+  input: lazy(() => import('./input-tab.tsx').then(({ InputTab }) => ({ default: InputTab }))),
   output: lazy(() => import('./output-tab.tsx').then(({ OutputTab }) => ({ default: OutputTab }))),
 } as const;
 

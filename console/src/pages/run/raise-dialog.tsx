@@ -1,14 +1,20 @@
 import { type FormEvent, type ReactElement, useId } from 'react';
 import { raiseCeiling } from '../../api/runs.ts';
 import { Dialog } from '../../shared/dialog.tsx';
-import { formatUsd } from '../../shared/money.ts';
+import { formatAmount, formatUsd } from '../../shared/money.ts';
 import { Button, fieldClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
+import { type BudgetNeed, needOfRun } from './rerun-model.ts';
+import { useOutlook } from './use-outlook.ts';
 import { type RunDialogProps, useRunChange } from './use-run-change.ts';
 
-/** The most that the run may cost; steps that wait for money go on at once where it is enough. */
+/** The most that the run may cost; steps that wait for budget continue at once where it is enough. */
 export function RaiseDialog({ run, onClose }: RunDialogProps): ReactElement {
   const form = useId();
+  const { outlook } = useOutlook(run, true);
+  const need = outlook === null ? null : needOfRun(run, outlook.planned);
+  const { budget_ceiling_usd: limit } = run;
+  const isTooLittle = need !== null && limit !== null && need.usd > limit;
   const raise = useRunChange(run.run_id, (usd: number | null) => raiseCeiling(run.run_id, usd), onClose);
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
@@ -17,27 +23,30 @@ export function RaiseDialog({ run, onClose }: RunDialogProps): ReactElement {
   };
   return (
     <Dialog
-      title="Ceiling of this run"
+      title="Budget of this run"
       onClose={onClose}
       footer={
         <Button look="primary" type="submit" form={form} disabled={raise.isPending}>
-          Set the ceiling
+          Set the budget
         </Button>
       }
     >
       <form id={form} onSubmit={submit} className="flex flex-col gap-3 text-sm">
         <p className="text-muted">
-          Spent {formatUsd(run.cost_usd)}, held {formatUsd(run.reserved_usd)}.
+          Spent {formatUsd(run.cost_usd)}, reserved {formatUsd(run.reserved_usd)}
+          {limit === null ? '; no budget is set' : `, of ${formatUsd(limit)}`}.
         </p>
+        {need === null ? null : <p>{describeNeed(need)}</p>}
         <label className="flex flex-col gap-1 font-medium">
-          The most it may cost, USD
+          Maximum cost (USD)
           <input
+            key={isTooLittle ? 'suggested' : 'known'}
             name="usd"
             type="number"
             min="0"
             step="any"
-            defaultValue={run.budget_ceiling_usd ?? ''}
-            placeholder="no ceiling"
+            defaultValue={isTooLittle ? need.usd : (limit ?? '')}
+            placeholder="no limit"
             className={`${fieldClass} h-9 w-48`}
           />
         </label>
@@ -45,4 +54,20 @@ export function RaiseDialog({ run, onClose }: RunDialogProps): ReactElement {
       </form>
     </Dialog>
   );
+}
+
+const mostNamed = 5;
+
+/** `To finish it needs about 0.024 USD: 0.008 spent, 4 calls of chapter at 0.004.` */
+function describeNeed({ usd, spentUsd, left }: BudgetNeed): string {
+  const parts = left
+    .slice(0, mostNamed)
+    .map(({ id, calls, eachUsd }) =>
+      calls === 1
+        ? `${id} at ${formatAmount(eachUsd)}`
+        : `${calls} calls of ${id} at ${formatAmount(eachUsd)} each`,
+    );
+  const more = left.length > mostNamed ? [`${left.length - mostNamed} more steps`] : [];
+  const sum = [`${formatAmount(spentUsd)} spent`, ...parts, ...more].join(', ');
+  return `To finish, the run needs about ${formatUsd(usd)}: ${sum}.`;
 }

@@ -1,38 +1,35 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
+import type { Json, JsonObject } from '../../../../src/contracts/primitives.ts';
 import type { Run } from '../../../../src/contracts/run.ts';
 import type { RerunPreview, RerunRequest } from '../../../../src/contracts/run-control.ts';
-import { previewRerun, rerun } from '../../api/runs.ts';
+import { pipelineQuery, planDefinition, versionsQuery } from '../../api/pipelines.ts';
+import { jobQuery, previewRerun, rerun, runGraphQuery } from '../../api/runs.ts';
+import { SchemaForm } from '../../form/schema-form.tsx';
 import { Dialog } from '../../shared/dialog.tsx';
+import { formatUsd } from '../../shared/money.ts';
 import { Button, fieldClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
+import { useSettled } from '../../shared/use-settled.ts';
+import { priceOfRerun, type RerunChoice, type RerunWish, toRerunRequest } from './rerun-model.ts';
+import type { RunDialogProps } from './use-run-change.ts';
 
-type RerunChoice = 'failed' | 'all' | 'from';
+const typingMs = 400;
 
-function toRequest(choice: RerunChoice, from: string): RerunRequest {
-  if (choice === 'failed') return { only_failed: true };
-  return choice === 'from' && from !== '' ? { from: [from] } : {};
-}
-
-/** Says for each step whether it is kept or done again, and why, before anything happens. */
-export function RerunDialog({
-  run,
-  onClose,
-}: {
-  readonly run: Run;
-  readonly onClose: () => void;
-}): ReactElement {
-  const [choice, setChoice] = useState<RerunChoice>(run.state === 'succeeded' ? 'all' : 'failed');
-  const [from, setFrom] = useState(run.steps[0]?.id ?? '');
+/** A run once more: from which step, with which job and version. Shows first what is reused, and the price of the rest. */
+export function RerunDialog({ run, from, onClose }: RunDialogProps): ReactElement {
+  const [wish, setWish] = useState<RerunWish>(() => ({
+    choice: from !== undefined ? 'from' : run.state === 'succeeded' ? 'all' : 'failed',
+    from: from ?? run.steps[0]?.id ?? '',
+    version: run.version,
+    job: null,
+  }));
+  const change = (part: Partial<RerunWish>): void => setWish((known) => ({ ...known, ...part }));
+  const request = toRerunRequest(run, wish);
   const navigate = useNavigate();
-  const request = toRequest(choice, from);
-  const preview = useQuery({
-    queryKey: ['run', run.run_id, 'rerun', request],
-    queryFn: () => previewRerun(run.run_id, request),
-  });
   const start = useMutation({
     mutationFn: () => rerun(run.run_id, request),
     onSuccess: ({ run_id }) => {
@@ -40,12 +37,6 @@ export function RerunDialog({
       void navigate({ to: '/runs/$runId', params: { runId: run_id }, search: {} });
     },
   });
-  const radio = (value: RerunChoice, text: string): ReactElement => (
-    <label className="flex items-center gap-2">
-      <input type="radio" name="choice" checked={choice === value} onChange={() => setChoice(value)} />
-      {text}
-    </label>
-  );
   return (
     <Dialog
       title="Run again"
@@ -56,38 +47,174 @@ export function RerunDialog({
         </Button>
       }
     >
-      <fieldset className="flex flex-col gap-1.5 text-sm">
-        <legend className="sr-only">What happens again</legend>
-        {radio('failed', 'What did not succeed')}
-        {radio('all', 'Everything')}
-        {radio('from', 'From a step on')}
-        {choice === 'from' ? (
-          <select
-            aria-label="From which step"
-            className={`${fieldClass} ml-5 w-56`}
-            value={from}
-            onChange={({ target }) => setFrom(target.value)}
-          >
-            {run.steps.map(({ id }) => (
-              <option key={id}>{id}</option>
-            ))}
-          </select>
-        ) : null}
-      </fieldset>
-      <h3 className="mb-1 mt-4 text-muted">What would happen</h3>
-      <QueryView query={preview}>{(shown) => <Preview preview={shown} />}</QueryView>
+      <StepChoice run={run} wish={wish} onChange={change} />
+      <VersionChoice run={run} version={wish.version} onChange={(version) => change({ version })} />
+      <JobChoice run={run} wish={wish} onChange={(job) => change({ job })} />
+      <h3 className="mb-1 mt-4 text-muted">Preview</h3>
+      <Preview run={run} request={request} />
       {start.error === null ? null : <ProblemView error={start.error} />}
     </Dialog>
   );
 }
 
-function Preview({ preview }: { readonly preview: RerunPreview }): ReactElement {
+interface PartProps {
+  readonly run: Run;
+  readonly wish: RerunWish;
+}
+
+function StepChoice({
+  run,
+  wish: { choice, from },
+  onChange,
+}: PartProps & { readonly onChange: (part: Partial<RerunWish>) => void }): ReactElement {
+  const radio = (value: RerunChoice, text: string): ReactElement => (
+    <label className="flex items-center gap-2">
+      <input
+        type="radio"
+        name="choice"
+        checked={choice === value}
+        onChange={() => onChange({ choice: value })}
+      />
+      {text}
+    </label>
+  );
+  return (
+    <fieldset className="flex flex-col gap-1.5 text-sm">
+      <legend className="sr-only">Which steps run again</legend>
+      {radio('failed', 'Failed and skipped steps')}
+      {radio('all', 'All steps')}
+      {radio('from', 'From a step')}
+      {choice === 'from' ? (
+        <select
+          aria-label="From which step"
+          className={`${fieldClass} ml-5 w-56`}
+          value={from}
+          onChange={({ target }) => onChange({ from: target.value })}
+        >
+          {run.steps.map(({ id }) => (
+            <option key={id}>{id}</option>
+          ))}
+        </select>
+      ) : null}
+    </fieldset>
+  );
+}
+
+/** A run of a definition that is not stored has one version. */
+function VersionChoice({
+  run,
+  version,
+  onChange,
+}: {
+  readonly run: Run;
+  readonly version: string;
+  readonly onChange: (version: string) => void;
+}): ReactElement | null {
+  const { data } = useQuery({ ...versionsQuery(run.pipeline), retry: false });
+  const versions = new Set([run.version, ...(data?.items ?? []).map((one) => one.version)]);
+  if (versions.size < 2) return null;
+  return (
+    <label className="mt-3 flex items-center gap-2 text-sm">
+      Version
+      <select className={fieldClass} value={version} onChange={({ target }) => onChange(target.value)}>
+        {[...versions].map((one) => (
+          <option key={one} value={one}>
+            {one === run.version ? `${one}, as before` : one}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** The definition that the new run would have. */
+function useDefinition({ run_id, pipeline, version: before }: Run, version: string): object | undefined {
+  const graph = useQuery({ ...runGraphQuery(run_id), enabled: version === before });
+  const stored = useQuery({ ...pipelineQuery(pipeline, version), enabled: version !== before });
+  return version === before ? graph.data?.definition : stored.data?.definition;
+}
+
+function JobChoice({
+  run,
+  wish: { job, version },
+  onChange,
+}: PartProps & { readonly onChange: (job: Json | null) => void }): ReactElement {
+  const known = useQuery(jobQuery(run.job_id)).data?.job;
+  const definition = useDefinition(run, version) as { readonly job_schema?: JsonObject } | undefined;
+  return (
+    <div className="mt-3 flex flex-col gap-2 text-sm">
+      <label className="flex items-center gap-2">
+        <input
+          type="checkbox"
+          checked={job !== null}
+          disabled={known === undefined || definition === undefined}
+          onChange={({ target }) => onChange(target.checked ? (known ?? {}) : null)}
+        />
+        With another job
+      </label>
+      {job === null ? null : (
+        <SchemaForm label="Job" schema={definition?.job_schema ?? {}} value={job} onChange={onChange} />
+      )}
+    </div>
+  );
+}
+
+function Preview({ run, request }: { readonly run: Run; readonly request: RerunRequest }): ReactElement {
+  const asked = useSettled(JSON.stringify(request), typingMs);
+  const settled = JSON.parse(asked) as RerunRequest;
+  const preview = useQuery({
+    queryKey: ['run', run.run_id, 'rerun', asked],
+    queryFn: () => previewRerun(run.run_id, settled),
+    placeholderData: (former) => former,
+  });
+  return (
+    <QueryView query={preview}>
+      {(shown) => (
+        <>
+          <Price run={run} request={settled} preview={shown} />
+          <PreviewList preview={shown} />
+        </>
+      )}
+    </QueryView>
+  );
+}
+
+interface PriceProps {
+  readonly run: Run;
+  readonly request: RerunRequest;
+  readonly preview: RerunPreview;
+}
+
+/** What the steps that run again are expected to cost, by today's prices. */
+function Price({ run, request: { job, version = run.version }, preview }: PriceProps): ReactElement {
+  const definition = useDefinition(run, version);
+  const plan = useQuery({
+    queryKey: ['run', run.run_id, 'rerun', 'plan', version, JSON.stringify(job)],
+    queryFn: () => planDefinition(definition ?? {}, job === undefined ? { job_id: run.job_id } : { job }),
+    enabled: definition !== undefined,
+    retry: false,
+  });
+  const { executed, reused } = preview;
+  const counts = `${executed.length} of ${executed.length + reused.length} steps run again`;
+  const price = plan.data === undefined ? null : priceOfRerun(plan.data.steps, executed);
+  return (
+    <p className="mb-2 text-sm" role="status">
+      {counts}
+      {price === null
+        ? ''
+        : `, for about ${formatUsd(price.expected)}${price.isOpen ? ' and what items cost whose number is not known yet' : ''}`}
+      .{plan.error === null ? '' : ` There is no price: ${plan.error.message}`}
+    </p>
+  );
+}
+
+function PreviewList({ preview }: { readonly preview: RerunPreview }): ReactElement {
   return (
     <ul className="divide-y divide-line rounded-md border border-line text-sm">
       {preview.executed.map(({ id, reason }) => (
         <li key={id} className="flex flex-wrap items-center justify-between gap-2 px-3 py-1.5">
           <span className="font-medium">{id}</span>
-          <span className="text-muted">executed: {reason}</span>
+          <span className="text-muted">Will run: {reason}</span>
         </li>
       ))}
       {preview.reused.map((id) => (

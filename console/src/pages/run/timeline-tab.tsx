@@ -12,7 +12,13 @@ import { spentBelow } from '../../timeline/money-model.ts';
 import { toPicture } from '../../timeline/picture.ts';
 import { Timeline } from '../../timeline/timeline.tsx';
 import { TimelineLegend } from '../../timeline/timeline-legend.tsx';
-import { callsAt, readCalls, sortBySurprise } from '../../timeline/timeline-model.ts';
+import {
+  callsAt,
+  readCalls,
+  sortByFailure,
+  sortBySurprise,
+  type TimelineLine,
+} from '../../timeline/timeline-model.ts';
 import type { RunViewProps } from './run-view-props.ts';
 import { useOpenRows } from './use-open-rows.ts';
 import { useOutlook } from './use-outlook.ts';
@@ -27,6 +33,12 @@ export function TimelineTab(props: RunViewProps): ReactElement {
 }
 
 type By = 'time' | 'money';
+type RowOrder = 'start' | 'failure' | 'surprise';
+
+function inOrder(rows: readonly TimelineLine[], order: RowOrder, by: By): readonly TimelineLine[] {
+  if (order === 'failure') return sortByFailure(rows);
+  return order === 'surprise' ? sortBySurprise(rows, by) : rows;
+}
 
 function Lanes({
   run,
@@ -35,7 +47,7 @@ function Lanes({
   timeline,
 }: RunViewProps & { readonly timeline: RunTimeline }): ReactElement {
   const [by, setBy] = useState<By>('time');
-  const [isWorst, setWorst] = useState(false);
+  const [order, setOrder] = useState<RowOrder>('start');
   const { open, all, toggle } = useOpenRows();
   const clock = useNow();
   const now = at === undefined ? clock : Date.parse(at);
@@ -44,8 +56,8 @@ function Lanes({
   const steps = useAtTick(run.steps, clock);
   const calls = useMemo(() => callsAt(readCalls(timeline), at), [timeline, at]);
   const { rows, scale, remainder } = useMemo(
-    () => toPicture(calls, { steps, outlook, open, all, now }),
-    [calls, steps, outlook, open, all, now],
+    () => toPicture(calls, { steps, outlook, open, all, now, isLive }),
+    [calls, steps, outlook, open, all, now, isLive],
   );
   if (rows.length === 0) {
     return (
@@ -65,10 +77,16 @@ function Lanes({
           <option value="time">by time</option>
           <option value="money">by money</option>
         </select>
-        <label className="flex items-center gap-1.5">
-          <input type="checkbox" checked={isWorst} onChange={() => setWorst(!isWorst)} />
-          worse than expected first
-        </label>
+        <select
+          aria-label="Order of the rows"
+          className={fieldClass}
+          value={order}
+          onChange={({ target }) => setOrder(target.value as RowOrder)}
+        >
+          <option value="start">first started first</option>
+          <option value="failure">failures first</option>
+          <option value="surprise">slowest vs. estimate first</option>
+        </select>
         <TimelineLegend hasPlan={outlook !== null} />
       </div>
       {expected === null ? null : <p className="mb-2 text-sm text-muted">{expected}.</p>}
@@ -82,7 +100,7 @@ function Lanes({
         below={at === undefined ? spentBelow(run, calls) : 0}
       />
       <Timeline
-        rows={isWorst ? sortBySurprise(rows, by) : rows}
+        rows={inOrder(rows, order, by)}
         scale={scale}
         by={by}
         now={now}

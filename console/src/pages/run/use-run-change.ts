@@ -3,6 +3,8 @@ import type { Run } from '../../../../src/contracts/run.ts';
 
 export interface RunDialogProps {
   readonly run: Run;
+  /** Of a rerun: the step from which on it was asked for. */
+  readonly from?: string;
   readonly onClose: () => void;
 }
 

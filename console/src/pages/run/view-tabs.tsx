@@ -8,6 +8,7 @@ const tabs: readonly Tab<RunViewName>[] = [
   { name: 'graph', label: 'Graph', icon: 'workflow' },
   { name: 'timeline', label: 'Timeline', icon: 'chart-gantt' },
   { name: 'log', label: 'Log', icon: 'scroll-text' },
+  { name: 'input', label: 'Input', icon: 'list-tree' },
   { name: 'output', label: 'Output', icon: 'file-output' },
 ];
 

@@ -46,9 +46,16 @@ export function ResultTab({ step }: StepTabProps): ReactElement {
       <section>
         <h3 className="mb-1 text-muted">Output</h3>
         {step.output === undefined ? (
-          <p className="text-sm text-muted">None yet.</p>
+          <p className="text-sm text-muted">{step.finished_at === null ? 'No output yet' : 'No output'}</p>
         ) : (
-          <JsonTree value={step.output} name="output" />
+          <>
+            {typeof step.next_cursor === 'string' && Array.isArray(step.output) ? (
+              <p className="mb-1 text-sm text-muted">
+                These are the outputs of the first {step.output.length} items. Choose an item to see its own.
+              </p>
+            ) : null}
+            <JsonTree value={step.output} name="output" />
+          </>
         )}
       </section>
     </div>

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { lazy, type ReactElement, type ReactNode, Suspense } from 'react';
+import { lazy, type ReactElement, type ReactNode, Suspense, useState } from 'react';
 import type { Run, StepDetail } from '../../../../../src/contracts/run.ts';
 import { conditionOfStep } from '../../../../../src/core/run/condition.ts';
 import { stepQuery } from '../../../api/runs.ts';
@@ -7,14 +7,14 @@ import { describeKind, lookOfNode } from '../../../graph/node-model.ts';
 import { PanelBoundary } from '../../../layout/broken-page.tsx';
 import type { stepTabs } from '../../../searches.ts';
 import { Icon } from '../../../shared/icon.tsx';
-import { Skeleton } from '../../../shared/parts.tsx';
+import { Button, Skeleton } from '../../../shared/parts.tsx';
 import { QueryView } from '../../../shared/query-view.tsx';
 import { lookOf } from '../../../shared/state.ts';
 import { LookMark } from '../../../shared/state-mark.tsx';
 import { type Tab, Tabs } from '../../../shared/tabs.tsx';
+import { RunDialog } from '../run-dialogs.tsx';
 import type { RunViewProps } from '../run-view-props.ts';
 import { AttemptsTab } from './attempts-tab.tsx';
-import { ItemChoice } from './item-choice.tsx';
 import { MoneyTab } from './money-tab.tsx';
 import { ResultTab } from './result-tab.tsx';
 import { StepLogTab } from './step-log-tab.tsx';
@@ -26,6 +26,7 @@ const DecisionTab = lazy(() =>
 const WhyWaiting = lazy(() =>
   import('./why-waiting.tsx').then(({ WhyWaiting }) => ({ default: WhyWaiting })),
 );
+const ItemGrid = lazy(() => import('./item-grid.tsx').then(({ ItemGrid }) => ({ default: ItemGrid })));
 const LadderTab = lazy(() => import('./ladder-tab.tsx').then(({ LadderTab }) => ({ default: LadderTab })));
 const Sheet = lazy(() => import('../../../shared/dialog.tsx').then(({ Dialog }) => ({ default: Dialog })));
 
@@ -116,13 +117,15 @@ function StepContent({ run, search, onSearch }: RunViewProps): ReactElement | nu
             ) : null}
           </Suspense>
           {known?.items === undefined ? null : (
-            <ItemChoice
-              runId={run.run_id}
-              items={known.items}
-              stepId={known.id}
-              item={search.item}
-              onChoose={(item) => onSearch({ item })}
-            />
+            <Suspense>
+              <ItemGrid
+                run={run}
+                items={known.items}
+                stepId={known.id}
+                item={search.item}
+                onChoose={(item) => onSearch({ item })}
+              />
+            </Suspense>
           )}
           <div className="sticky top-0 z-10 mb-3 border-b border-line bg-inherit">
             <Tabs
@@ -141,6 +144,18 @@ function StepContent({ run, search, onSearch }: RunViewProps): ReactElement | nu
   );
 }
 
+function RunAgainFrom({ run, from }: { readonly run: Run; readonly from: string }): ReactElement {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <Button icon="rotate-cw" look="bare" onClick={() => setOpen(true)}>
+        Run again from here …
+      </Button>
+      {isOpen ? <RunDialog kind="rerun" run={run} from={from} onClose={() => setOpen(false)} /> : null}
+    </>
+  );
+}
+
 function StepHead({ run, step }: { readonly run: Run; readonly step: StepDetail }): ReactElement {
   const condition = conditionOfStep(step, run.awaiting);
   return (
@@ -148,6 +163,9 @@ function StepHead({ run, step }: { readonly run: Run; readonly step: StepDetail 
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
         <LookMark look={lookOfNode({ state: step.state, condition }) ?? lookOf(step.state)} isFilled />
         <span className="text-muted">{describeKind(step)}</span>
+        {run.finished_at === null || step.item !== undefined ? null : (
+          <RunAgainFrom run={run} from={step.id} />
+        )}
       </div>
       {condition.detail === '' || step.error !== undefined ? null : (
         <p className="mt-1.5">{condition.detail}</p>

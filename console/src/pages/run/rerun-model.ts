@@ -1,0 +1,89 @@
+/** What is asked of a rerun, its price, and the budget that a run needs to end. */
+import type { PlannedStepView } from '../../../../src/contracts/plan.ts';
+import type { Json, JsonObject } from '../../../../src/contracts/primitives.ts';
+import type { Run, RunStep } from '../../../../src/contracts/run.ts';
+import type { RerunPreview, RerunRequest } from '../../../../src/contracts/run-control.ts';
+import { fromNanoUsd, toNanoUsd } from '../../../../src/core/money/nano-usd.ts';
+import { endedStepStates } from '../../../../src/core/run/ended-steps.ts';
+
+export type RerunChoice = 'failed' | 'all' | 'from';
+
+export interface RerunWish {
+  readonly choice: RerunChoice;
+  readonly from: string;
+  readonly version: string;
+  /** Null: the job of the run that it repeats. */
+  readonly job: Json | null;
+}
+
+/** What is as before is not named. */
+export function toRerunRequest(run: Pick<Run, 'version'>, wish: RerunWish): RerunRequest {
+  const { choice, from, version, job } = wish;
+  const request: { -readonly [Key in keyof RerunRequest]: RerunRequest[Key] } = {};
+  if (choice === 'failed') request.only_failed = true;
+  if (choice === 'from' && from !== '') request.from = [from];
+  if (version !== run.version) request.version = version;
+  if (job !== null) request.job = job as JsonObject;
+  return request;
+}
+
+interface RerunPrice {
+  readonly expected: number;
+  /** A step has items whose number is not known yet: the price of one is counted. */
+  readonly isOpen: boolean;
+}
+
+export function priceOfRerun(
+  planned: readonly PlannedStepView[],
+  executed: RerunPreview['executed'],
+): RerunPrice {
+  const again = new Set(executed.map(({ id }) => id));
+  const steps = planned.filter(({ id, happens }) => again.has(id) && happens !== 'no');
+  const nano = steps.reduce((sum, { cost_usd }) => sum + toNanoUsd(cost_usd.expected), 0n);
+  return { expected: fromNanoUsd(nano), isOpen: steps.some(({ items }) => items === null) };
+}
+
+export interface BudgetNeed {
+  /** Enough for all that is left, by today's prices. */
+  readonly usd: number;
+  readonly spentUsd: number;
+  readonly left: readonly { readonly id: string; readonly calls: number; readonly eachUsd: number }[];
+}
+
+/** How many calls a step still needs. */
+function callsLeft({ state, items }: RunStep): number {
+  if (endedStepStates.has(state)) return 0;
+  if (items === undefined) return 1;
+  return Object.entries(items).reduce(
+    (sum, [of, count]) => sum + (endedStepStates.has(of as RunStep['state']) ? 0 : count),
+    0,
+  );
+}
+
+/** The price of one call: by the plan, or what the calls that have ended cost on average, whichever is more. */
+function priceOfCall({ items, cost_usd }: PlannedStepView, step: RunStep): number {
+  const planned = cost_usd.expected / Math.max(1, items ?? 1);
+  const done = step.items === undefined ? 0 : (step.items.succeeded ?? 0);
+  return Math.max(planned, done === 0 ? 0 : step.cost_usd / done);
+}
+
+/** What is spent, and for each step that has not ended the calls that are left by their price; null when none costs anything. */
+export function needOfRun(
+  run: Pick<Run, 'cost_usd' | 'steps'>,
+  planned: readonly PlannedStepView[],
+): BudgetNeed | null {
+  const plans = new Map(planned.map((one) => [one.id, one]));
+  const left = run.steps.flatMap((step) => {
+    const plan = plans.get(step.id);
+    const calls = callsLeft(step);
+    if (plan === undefined || plan.happens === 'no' || calls === 0) return [];
+    const eachUsd = priceOfCall(plan, step);
+    return eachUsd === 0 ? [] : [{ id: step.id, calls, eachUsd }];
+  });
+  if (left.length === 0) return null;
+  const nano = left.reduce(
+    (sum, { calls, eachUsd }) => sum + BigInt(calls) * toNanoUsd(eachUsd),
+    toNanoUsd(run.cost_usd),
+  );
+  return { usd: fromNanoUsd(nano), spentUsd: run.cost_usd, left };
+}
