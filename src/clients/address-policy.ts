@@ -128,6 +128,12 @@ function refuseLoopback(seen: string): string {
   return `${seen} is a loopback address, allowed in development mode or where ALLOWED_CIDRS names it`;
 }
 
+const loopbacks = createNetworks(parseAll(loopback));
+
+function isLoopbackNetwork({ network, prefix, family }: Cidr): boolean {
+  return prefix >= (family === 'ipv4' ? 8 : 128) && loopbacks.has({ text: network, family });
+}
+
 function isWildcard({ host }: OwnListener): boolean {
   return host === '0.0.0.0' || host === '::' || host === '[::]';
 }
@@ -142,9 +148,6 @@ export function createAddressPolicy(options: AddressPolicyOptions): AddressPolic
   const { allowedCidrs, allowsLoopback, ownListeners } = options;
   const cidrs = parseAll(allowedCidrs.split(','));
   const allowed = createNetworks(cidrs);
-  const loopbacks = createNetworks(parseAll(loopback));
-  const isLoopbackNetwork = ({ network, prefix, family }: Cidr): boolean =>
-    prefix >= (family === 'ipv4' ? 8 : 128) && loopbacks.has({ text: network, family });
   const namedLoopbacks = cidrs.filter(isLoopbackNetwork);
   const allowedLoopbacks = createNetworks(allowsLoopback ? parseAll(loopback) : namedLoopbacks);
   const denied = neverAllowed.map(([what, texts]) => ({ what, networks: createNetworks(parseAll(texts)) }));

@@ -6,7 +6,6 @@
 import type { DecidedRoute, DispatchChoice } from '../../contracts/decision.ts';
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Plan, PlanDefinitionRequest, PlannedStepView, PlanRequest } from '../../contracts/plan.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
 import { checkRunnable } from '../../core/definition/checks/check-availability.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
 import { type Headroom, toHeadroom } from '../../core/routing/price-range.ts';
@@ -138,16 +137,18 @@ export async function planDefinition(
   return makePlan(ctx, project_id, { known: await ctx.definitions.ofBody(definition), wish });
 }
 
-async function makePlan(
-  ctx: PlanCtx,
-  projectId: string,
-  { known, wish }: { readonly known: KnownDefinition; readonly wish: Wish },
-): Promise<Plan> {
-  const task = await readTask(ctx, projectId, known, wish);
+interface PlanOrder {
+  readonly known: KnownDefinition;
+  readonly wish: Wish;
+}
+
+async function makePlan(ctx: PlanCtx, projectId: string, order: PlanOrder): Promise<Plan> {
+  const { known } = order;
+  const task = await readTask(ctx, projectId, order);
   const headroom = toHeadroom(await readHeadroom(ctx.db, projectId));
   const context = await openPlan(ctx, projectId, headroom);
   const forecast = await forecastRun(context, task);
-  const checks = await readChecks(ctx, projectId, known.definition, context.registered);
+  const checks = await readChecks(context, known.definition);
   const dispatch = decideDispatch(ctx, known.openRoutes);
   return showPlan({ context, task, forecast, headroom, dispatch, checks });
 }
@@ -174,10 +175,8 @@ async function openPlan(ctx: PlanCtx, projectId: string, headroom: Headroom): Pr
 
 /** A run does not start while one of its capabilities is not there and no step waits for it. */
 async function readChecks(
-  ctx: PlanCtx,
-  projectId: string,
+  { ctx, projectId, registered }: PlanContext,
   definition: PipelineDefinition,
-  registered: PlanContext['registered'],
 ): Promise<Finding[]> {
   const stops = checkRunnable(definition, registered);
   const pointers = new Set(stops.map(({ pointer }) => pointer));
@@ -188,12 +187,10 @@ async function readChecks(
 async function readTask(
   { db, ownMedia }: PlanCtx,
   projectId: string,
-  known: KnownDefinition,
-  wish: Wish,
+  { known, wish }: PlanOrder,
 ): Promise<RunTask> {
   const { definition, checkJob } = known;
-  const jobId = wish.job_id ?? newId('job');
-  const job = await readJob(db, projectId, wish, jobId);
+  const { jobId, job } = await readJob(db, projectId, wish);
   if (job !== null) checkJob(job);
   await requireOwnMedia({ ownMedia }, projectId, { known, job: { job_id: jobId, body: job } });
   return {
@@ -210,11 +207,11 @@ async function readJob(
   db: Db,
   project_id: string,
   { job, job_id }: Wish,
-  jobId: string,
-): Promise<JsonObject | null> {
-  if (job !== undefined) return bindJobMedia(job, jobId);
-  if (job_id === undefined) return null;
+): Promise<Pick<RunTask, 'jobId' | 'job'>> {
+  const jobId = job_id ?? newId('job');
+  if (job !== undefined) return { jobId, job: bindJobMedia(job, jobId) };
+  if (job_id === undefined) return { jobId, job: null };
   const stored = await findJob(db, { project_id, job_id });
   if (stored === null) throw new AppError('not_found', `there is no job ${job_id}`);
-  return stored.body;
+  return { jobId, job: stored.body };
 }

@@ -35,7 +35,7 @@ export async function forecastStep(
   const { step, pointer, facts } = task;
   if (step.items === null) return forecastOne(context, run, task);
   const list = readList(foreseeValue(facts, step.items), `${pointer}/for_each/items`);
-  if (list.kind === 'known') return forecastItems(context, run, task, list.value);
+  if (list.kind === 'known') return forecastItems(context, run, { ...task, list: list.value });
   const one = await forecastOne(context, run, task);
   return {
     ...one,
@@ -80,8 +80,7 @@ function readInput(
 async function forecastOne(
   context: PlanContext,
   run: RunTask,
-  task: StepTask,
-  item?: Item,
+  { item, ...task }: StepTask & { readonly item?: Item },
 ): Promise<UnitForecast> {
   const { input, findings } = readInput(task, item);
   const unit = await forecastUnit(context, run, { ...task, input });
@@ -96,8 +95,7 @@ function dependsOnItem({ input }: CompiledStep): boolean {
 async function forecastItems(
   context: PlanContext,
   run: RunTask,
-  task: StepTask,
-  list: readonly Json[],
+  { list, ...task }: StepTask & { readonly list: readonly Json[] },
 ): Promise<StepForecast> {
   const wanted = dependsOnItem(task.step) ? list.length : Math.min(1, list.length);
   const looked = Math.min(wanted, context.inputBudget.left);
@@ -105,7 +103,7 @@ async function forecastItems(
   if (looked < wanted) context.inputBudget.isShort = true;
   const units: UnitForecast[] = [];
   for (let index = 0; index < looked; index++) {
-    units.push(await forecastOne(context, run, task, { item: list[index] ?? null, index }));
+    units.push(await forecastOne(context, run, { ...task, item: { item: list[index] ?? null, index } }));
   }
   const rest = list.length - looked;
   const other = rest === 0 ? null : await forecastOther(context, run, { ...task, known: units[0] });

@@ -41,40 +41,39 @@ interface QueuedItem<Item, Result> {
   readonly reject: (error: unknown) => void;
 }
 
-export function createBatchWriter<Item, Result>({
-  send,
-  maxItems,
-  patienceMs,
-  isItemsFault,
-}: BatchWriterOptions<Item, Result>): BatchWriter<Item, Result> {
+/** @returns settles the items of the batch */
+async function writeBatch<Item, Result>(
+  writer: Pick<BatchWriterOptions<Item, Result>, 'send' | 'isItemsFault'>,
+  batch: readonly QueuedItem<Item, Result>[],
+): Promise<() => void> {
+  try {
+    const results = await writer.send(batch.map(({ item }) => item));
+    return () => {
+      for (const [at, { resolve }] of batch.entries()) resolve(results[at] as Result);
+    };
+  } catch (error) {
+    if (batch.length > 1 && writer.isItemsFault(error)) {
+      for (const one of batch) (await writeBatch(writer, [one]))();
+      return () => undefined;
+    }
+    return () => {
+      for (const { reject } of batch) reject(error);
+    };
+  }
+}
+
+export function createBatchWriter<Item, Result>(
+  options: BatchWriterOptions<Item, Result>,
+): BatchWriter<Item, Result> {
+  const { maxItems, patienceMs } = options;
   const queue: QueuedItem<Item, Result>[] = [];
   let isBusy = false;
   let patience: NodeJS.Timeout | null = null;
 
-  /** @returns tells those who wait how it went */
-  const write = async (batch: readonly QueuedItem<Item, Result>[]): Promise<() => void> => {
-    try {
-      const results = await send(batch.map(({ item }) => item));
-      return () => {
-        for (const [at, { resolve }] of batch.entries()) resolve(results[at] as Result);
-      };
-    } catch (error) {
-      if (batch.length > 1 && isItemsFault(error)) return writeSingly(batch);
-      return () => {
-        for (const { reject } of batch) reject(error);
-      };
-    }
-  };
-
-  const writeSingly = async (batch: readonly QueuedItem<Item, Result>[]): Promise<() => void> => {
-    for (const one of batch) (await write([one]))();
-    return () => undefined;
-  };
-
   const work = async (): Promise<void> => {
     let tell = (): void => undefined;
     while (queue.length > 0) {
-      const written = write(queue.splice(0, maxItems));
+      const written = writeBatch(options, queue.splice(0, maxItems));
       setImmediate(tell); // when the next is on its way: the database works while the last go on
       tell = await written;
     }
