@@ -18,6 +18,7 @@ import { AppError, type AppErrorOptions } from '../../errors/app-error.ts';
 import type { ServerCtx } from '../context.ts';
 import { requireCapability } from '../fleet/fleet-poller.ts';
 import { newId } from '../ids.ts';
+import { toConstraints } from '../routing/decisions.ts';
 import { callOnce, type ExecOutcome } from './idempotent-call.ts';
 
 // The error that a routed call ends with, when it does not succeed: every one carries the decision.
@@ -133,14 +134,7 @@ async function execCapability(
     key: key ?? newId('call'),
     isKeyNew: key === null,
     input: request.input,
-    route: {
-      capability,
-      tags: request.tags,
-      priority: request.priority,
-      timeoutMs: request.timeout_ms,
-      versionRange: request.version ?? null,
-      ceilingUsd: request.budget_ceiling_usd ?? null,
-    },
+    route: toConstraints(capability, request),
     maxWaitMs: Math.min(longestWaitMs, request.timeout_ms),
     ...(keeps === undefined ? {} : { keeps: (end) => keeps(answerOf(end, request)) }),
   });
