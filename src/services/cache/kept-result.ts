@@ -170,7 +170,7 @@ export async function takeResult(
     data,
   });
   if (number === undefined) return null;
-  if (number === 1 && item === 0) results.remember(run_id, step_id, output, 0);
+  if (number === 1 && item === 0) results.remember(run_id, step_id, { output, costUsd: 0 });
   return { kind: 'succeeded', output, attempt: { number, endpoint, cost_usd: 0, duration_ms, decision } };
 }
 

@@ -133,8 +133,9 @@ async function upsert(
     if (known !== null) {
       if (publishers.includes(known.owner_project)) requireOwner(known, projectId);
       else await moveInstance(db, known.instance_id, projectId);
-      await updateRegistration(db, known.instance_id, registered, afterRegistration);
-      return { instanceId: known.instance_id, generationBefore: known.generation };
+      const { instance_id, generation } = known;
+      await updateRegistration(db, { ...registered, instance_id }, afterRegistration);
+      return { instanceId: instance_id, generationBefore: generation };
     }
     const instance_id = newId('instance');
     const row = { ...registered, instance_id, owner_project: projectId };

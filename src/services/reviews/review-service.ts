@@ -147,7 +147,7 @@ async function store(
   if (idempotency !== null) {
     const { key, bodySha256: body_sha256 } = idempotency;
     const stored = { project_id, request: nameOf(order), key, body_sha256 };
-    if (!(await insertAnswer(trx, stored, 200, review as unknown as Json))) {
+    if (!(await insertAnswer(trx, stored, { status: 200, answer: review as unknown as Json }))) {
       throw new AppError('idempotency_in_progress', 'a request with this key is being handled');
     }
   }

@@ -14,9 +14,14 @@ import { AppError } from '../../errors/app-error.ts';
 import type { RunContext } from './run-context.ts';
 import { mentionsOf, type StepResults } from './step-results.ts';
 
+/** Where the values of a run's expressions come from. */
+export interface RunValues {
+  readonly context: RunContext;
+  readonly results: StepResults;
+}
+
 async function evaluateWith<Value>(
-  results: StepResults,
-  context: RunContext,
+  { context, results }: RunValues,
   template: CompiledTemplate,
   evaluate: (scope: ExpressionScope) => Value,
 ): Promise<Evaluated<Value>> {
@@ -25,25 +30,23 @@ async function evaluateWith<Value>(
   return evaluateSafely(() => evaluate({ ...context.scope, steps }));
 }
 
-/** Outside of any item. */
+/** Evaluates a template outside of any item. */
 export function evaluateInRun<Value>(
-  results: StepResults,
-  context: RunContext,
+  values: RunValues,
   template: CompiledTemplate,
   evaluate: (template: CompiledTemplate, scope: ExpressionScope) => Value,
 ): Promise<Evaluated<Value>> {
-  return evaluateWith(results, context, template, (scope) => evaluate(template, scope));
+  return evaluateWith(values, template, (scope) => evaluate(template, scope));
 }
 
-/** The list of a step's `for_each`; null for a step without. */
+/** Reads the list of a step's `for_each`; null for a step without. */
 export async function readItems(
-  results: StepResults,
-  context: RunContext,
+  values: RunValues,
   { definition, items }: CompiledStep,
 ): Promise<Evaluated<readonly Json[] | null>> {
   if (items === null) return { value: null };
-  return context.lists.of(definition.id, async () => {
-    const list = await evaluateInRun(results, context, items, evaluateTemplate);
+  return values.context.lists.of(definition.id, async () => {
+    const list = await evaluateInRun(values, items, evaluateTemplate);
     if ('error' in list) return list;
     return toItems(list.value);
   });
@@ -51,20 +54,19 @@ export async function readItems(
 
 /** The value of a template of a step. @param item 0 = of the step as a whole */
 async function evaluateInStep(
-  results: StepResults,
-  context: RunContext,
+  values: RunValues,
   { step, item }: { readonly step: CompiledStep; readonly item: number },
   template: CompiledTemplate,
 ): Promise<Evaluated<Json>> {
-  if (item === 0) return evaluateInRun(results, context, template, evaluateTemplate);
-  const items = await readItems(results, context, step);
+  if (item === 0) return evaluateInRun(values, template, evaluateTemplate);
+  const items = await readItems(values, step);
   if ('error' in items) return items;
   const own = items.value?.[item - 1];
   if (own === undefined) {
     const message = `step ${step.definition.id} has no item ${item}`;
     return { error: { code: 'expression_unresolved', message } };
   }
-  return evaluateWith(results, context, template, (scope) =>
+  return evaluateWith(values, template, (scope) =>
     evaluateTemplate(template, { ...scope, item: own, index: item - 1 }),
   );
 }
@@ -88,11 +90,10 @@ type ResolvedInput = { readonly input: JsonObject } | { readonly error: Failure 
 
 /** The input that a step's expressions give, or why they give none. @param item 0 = of the step as a whole */
 export async function resolveInput(
-  context: RunContext,
+  values: RunValues,
   step: CompiledStep,
-  results: StepResults,
-  item = 0,
+  item: number,
 ): Promise<ResolvedInput> {
-  const evaluated = await evaluateInStep(results, context, { step, item }, step.input);
+  const evaluated = await evaluateInStep(values, { step, item }, step.input);
   return 'error' in evaluated ? evaluated : { input: evaluated.value as JsonObject };
 }

@@ -65,7 +65,8 @@ export async function answerOnce<Answer>(
   try {
     const keep: KeepAnswer = async (trx, status, answer) => {
       const stored = { project_id, request, key, body_sha256 };
-      if (!(await insertAnswer(trx, stored, status, answer as unknown as Json))) throw new KeyTaken();
+      const kept = { status, answer: answer as unknown as Json };
+      if (!(await insertAnswer(trx, stored, kept))) throw new KeyTaken();
     };
     return { answer: await work(keep), replayed: false };
   } catch (error) {

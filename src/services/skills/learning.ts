@@ -130,15 +130,11 @@ function matchOf(pattern: string, error: string) {
 }
 
 /** Whether it leaves alone what was another failure. */
-async function isParticular(
-  trx: Db,
-  pattern: string,
-  { project_id, job_type, fingerprint }: Learning,
-): Promise<boolean> {
+async function isParticular(trx: Db, pattern: string, learning: Learning): Promise<boolean> {
   const reading = readPatterns([pattern]);
   if (!reading.ok) return false;
-  const recent = await listRecentErrors(trx, project_id, job_type, recentEscalations);
-  const others = recent.filter((other) => other.fingerprint !== fingerprint);
+  const recent = await listRecentErrors(trx, learning, recentEscalations);
+  const others = recent.filter(({ fingerprint }) => fingerprint !== learning.fingerprint);
   const strangers = others.filter(({ error }) => matchPatterns(reading.patterns, error) !== null);
   return strangers.length <= others.length * mostStrangers;
 }

@@ -91,8 +91,8 @@ export interface StepWork<Waited> {
   readonly input: JsonObject;
   /** Failures after which the step stays open. */
   readonly holds: (code: ErrorCode) => boolean;
-  /** What a call that nothing took does instead of failing or coming back; null = it does not wait. */
-  readonly wait: (code: ErrorCode, error: Failure) => Promise<Waited | null>;
+  /** Lets a call that nothing took wait instead of failing or coming back; null = it does not wait. */
+  readonly wait: (error: Failure) => Promise<Waited | null>;
   /** In a batch: nothing of it was begun before, and what has to come again is done from the queue. */
   readonly isInline: boolean;
 }
@@ -142,7 +142,7 @@ function remember(
   { attempt, output }: Extract<CallEnd, { kind: 'succeeded' }>,
 ): void {
   if (attempt?.number === 1 && revision === 0 && item === 0) {
-    results.remember(run_id, step_id, output, attempt.cost_usd);
+    results.remember(run_id, step_id, { output, costUsd: attempt.cost_usd });
   }
 }
 
@@ -152,7 +152,7 @@ async function endFailed<Waited>(
   { kind, error, isRecorded }: Extract<CallEnd, { kind: 'failed' | 'unknown' }>,
 ): Promise<StepExecution | Waited> {
   if (isRecorded) return { kind, error };
-  const waited = await work.wait(error.code as ErrorCode, error);
+  const waited = await work.wait(error);
   if (waited !== null) return waited;
   return (await recordFailure(db, work, error)) ? { kind, error } : readEnd(db, work.key);
 }
@@ -170,7 +170,7 @@ async function comeAgain<Waited>(
   work: StepWork<Waited>,
   { error, delayMs, ...time }: TimedRetry,
 ): Promise<StepExecution | Waited> {
-  const waited = await work.wait(error.code as ErrorCode, error);
+  const waited = await work.wait(error);
   if (waited !== null) return waited;
   const later: StepExecution = { kind: 'retry', error, delayMs };
   if (work.isInline) return later;
@@ -189,7 +189,7 @@ const unclaimed: ReadonlySet<string> = new Set<ErrorCode>(['no_instance', 'budge
 async function showRefusal(db: Db, key: StepKey, { code, message }: Failure): Promise<void> {
   if (!unclaimed.has(code)) return;
   const error = { code, message };
-  await holdStep(db, key, 'retrying', { error, data: { error } });
+  await holdStep(db, key, { state: 'retrying', error, data: { error } });
 }
 
 /** The Idempotency-Key of a step's calls. */
@@ -247,6 +247,6 @@ async function recordFailure(
   { key, holds }: Pick<StepWork<never>, 'key' | 'holds'>,
   error: Failure,
 ): Promise<boolean> {
-  if (!holds(error.code as ErrorCode)) return endStep(db, key, 'failed', error);
-  return holdStep(db, key, 'retrying', { error, data: { error: { ...error } } });
+  if (!holds(error.code as ErrorCode)) return endStep(db, key, { state: 'failed', error });
+  return holdStep(db, key, { state: 'retrying', error, data: { error: { ...error } } });
 }

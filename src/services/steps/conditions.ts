@@ -9,9 +9,7 @@ import type { StepVerdict } from '../../core/run/machine.ts';
 import { judgeCondition, judgeItems } from '../../core/run/step-rules.ts';
 import { recordDecisions, type StepDecision } from '../../db/step/step-progress.ts';
 import type { Ctx } from '../context.ts';
-import { evaluateInRun, readItems, stepOf } from '../run-data/evaluation.ts';
-import type { RunContext } from '../run-data/run-context.ts';
-import type { StepResults } from '../run-data/step-results.ts';
+import { evaluateInRun, type RunValues, readItems, stepOf } from '../run-data/evaluation.ts';
 
 export interface DecideRequest {
   readonly run_id: string;
@@ -36,7 +34,7 @@ export async function decideSteps(
   const verdicts: StepVerdict[] = [];
   let size = 0;
   for (const stepId of step_ids) {
-    const verdict = await decide(results, context, stepOf(context, stepId));
+    const verdict = await decide({ context, results }, stepOf(context, stepId));
     verdicts.push(verdict);
     size += verdict.type === 'fail' ? verdict.error.message.length : 0;
     if (size > largestAnswer || performance.now() - beganAt > longestMs) break;
@@ -46,12 +44,12 @@ export async function decideSteps(
   return verdicts;
 }
 
-async function decide(results: StepResults, context: RunContext, step: CompiledStep): Promise<StepVerdict> {
+async function decide(values: RunValues, step: CompiledStep): Promise<StepVerdict> {
   if (step.when !== null) {
-    const left = judgeCondition(await evaluateInRun(results, context, step.when, evaluateCondition));
+    const left = judgeCondition(await evaluateInRun(values, step.when, evaluateCondition));
     if (left !== null) return left;
   }
-  return judgeItems(await readItems(results, context, step));
+  return judgeItems(await readItems(values, step));
 }
 
 function toDecision(step_id: string, verdict: StepVerdict): StepDecision[] {

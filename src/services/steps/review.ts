@@ -26,7 +26,7 @@ export async function executeReview(
     const asked = await findAsked(db, unit);
     if (asked !== undefined) return follow(db, unit, asked);
   }
-  const resolved = await resolveInput(context, step, results, key.item);
+  const resolved = await resolveInput({ context, results }, step, key.item);
   if ('error' in resolved) return failStep(db, unit.key, resolved.error);
   return ask(db, unit, resolved.input);
 }
@@ -88,7 +88,7 @@ async function follow(db: Db, unit: StepUnit, asked: ReviewRow): Promise<Executi
     case 'claimed':
       return waitFor(review.review_id, review.due_at);
     case 'resolved':
-      return take(db, unit, review, review.decision as ReviewDecision);
+      return take(db, unit, review);
     case 'expired':
       return endUnanswered(db, unit, review);
     case 'cancelled':
@@ -96,19 +96,16 @@ async function follow(db: Db, unit: StepUnit, asked: ReviewRow): Promise<Executi
   }
 }
 
-async function take(
-  db: Db,
-  { key }: StepUnit,
-  { review_id }: ReviewRow,
-  { action, output = null, note }: ReviewDecision,
-): Promise<Execution> {
+async function take(db: Db, { key }: StepUnit, { review_id, decision }: ReviewRow): Promise<Execution> {
+  const { action, output = null, note } = decision as ReviewDecision;
   await db.transaction(async (trx) => {
-    await logStep(trx, key, 'step.reviewed', { review_id, action });
+    await logStep(trx, key, { type: 'step.reviewed', data: { review_id, action } });
     const data = { review_id };
     if (action === 'output') await answerStep(trx, key, { state: 'succeeded', output, data });
     else if (action === 'skip') await answerStep(trx, key, { state: 'skipped', data });
     else {
-      await endStep(trx, key, 'failed', { ...rejectedByPerson(note), details: { review_id } });
+      const error = { ...rejectedByPerson(note), details: { review_id } };
+      await endStep(trx, key, { state: 'failed', error });
     }
   });
   return readEnd(db, key);

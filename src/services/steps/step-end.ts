@@ -73,7 +73,8 @@ export async function readEnd(db: Db, key: StepKey): Promise<StepExecution> {
 
 /** Ends a step that nothing else ends. A step that had ended stays: then that end is the answer. */
 export async function failStep(db: Db, key: StepKey, error: Failure): Promise<StepExecution> {
-  return (await endStep(db, key, 'failed', error)) ? { kind: 'failed', error } : readEnd(db, key);
+  const isEnded = await endStep(db, key, { state: 'failed', error });
+  return isEnded ? { kind: 'failed', error } : readEnd(db, key);
 }
 
 export interface ProgressReport {

@@ -51,7 +51,7 @@ function waitFor(run_id: string): WaitingStep {
 async function start(ctx: StepRunCtx, unit: StepUnit): Promise<Execution> {
   const { db, results } = ctx;
   const { context, step, key } = unit;
-  const resolved = await resolveInput(context, step, results, key.item);
+  const resolved = await resolveInput({ context, results }, step, key.item);
   if ('error' in resolved) return failStep(db, unit.key, resolved.error);
   const submitted = await submitSubRun(ctx, {
     ...termsOfSubRun(step.definition, context),

@@ -9,7 +9,6 @@
  * to wait until the same moment, the workflow would come back at once, again and again: the rest is waited for by
  * coming again later (waitForRest).
  */
-import type { ErrorCode } from '../../contracts/errors.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Failure } from '../../contracts/primitives.ts';
 import { capabilityOf } from '../../core/definition/step-settings.ts';
@@ -42,14 +41,9 @@ const atOnceMs = 500;
  * While a call is on its way, nothing is missing: whoever made it may still tell its answer.
  * @returns null when the failure is none to wait for
  */
-export async function waitForCall(
-  db: Db,
-  work: Work,
-  code: ErrorCode,
-  error: Failure,
-): Promise<Waited | null> {
-  if (code === 'budget_exhausted') return waitForBudget(db, work, error);
-  if (code !== 'no_instance') return null;
+export async function waitForCall(db: Db, work: Work, error: Failure): Promise<Waited | null> {
+  if (error.code === 'budget_exhausted') return waitForBudget(db, work, error);
+  if (error.code !== 'no_instance') return null;
   const capability = capabilityOf(work.step.definition);
   if ((await isRegistered(db, capability)) || (await isUnderWay(db, callKeyOf(work.key)))) return null;
   return waitForCapability(db, work, capability);
@@ -66,7 +60,7 @@ const nameOf = {
   global: 'the day of all projects',
 };
 
-async function askForMoney(trx: Db, work: Work, refusal: BudgetRefusal, subject: string) {
+async function askForMoney(trx: Db, work: Work, refusal: BudgetRefusal) {
   const { context, step, key } = work;
   const { run_id: _, ...details } = refusal;
   const { scope, minimum_usd, resets_at } = refusal;
@@ -75,7 +69,7 @@ async function askForMoney(trx: Db, work: Work, refusal: BudgetRefusal, subject:
   return openReview(trx, {
     project_id: context.project_id,
     kind: 'budget',
-    subject,
+    subject: budgetScopeOf(refusal, context),
     ...(scope === 'run' ? { run_id: runOf(refusal, work) } : {}),
     reason: `the budget of ${nameOf[scope]} is used up${describeFigures(refusal)}; step ${key.step_id} needs ${minimum_usd}${reset}`,
     payload: {
@@ -100,7 +94,7 @@ class NoWait extends Error {
 /** The question, then the budget, then the step: whoever raises a limit takes them in the same order. */
 async function writeBudgetWait(trx: Db, work: Work, refusal: BudgetRefusal): Promise<WaitingStep> {
   const scope = budgetScopeOf(refusal, work.context);
-  const { review_id } = await askForMoney(trx, work, refusal, scope);
+  const { review_id } = await askForMoney(trx, work, refusal);
   if (await hasRoomFor(trx, scope, toNanoUsd(refusal.minimum_usd))) throw new NoWait('room');
   const held = await keepWaiting(trx, work.key, {
     awaiting: 'budget',

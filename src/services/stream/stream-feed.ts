@@ -88,13 +88,9 @@ interface RoundReader {
   forget(): void;
 }
 
-async function readEvents(
-  db: Db,
-  { from, to }: LogSpan,
-  watchers: readonly StreamWatcher[],
-): Promise<NewEvents> {
+async function readEvents(db: Db, span: LogSpan, watchers: readonly StreamWatcher[]): Promise<NewEvents> {
   const runIds = [...new Set(watchers.flatMap((watcher) => watcher.runIds))];
-  return from === to || runIds.length === 0 ? [] : listNewEvents(db, runIds, from, to);
+  return span.from === span.to || runIds.length === 0 ? [] : listNewEvents(db, runIds, span);
 }
 
 const slowMs = 1_000;

@@ -87,7 +87,7 @@ async function readMissed(
   const { db } = ctx;
   const { project_id } = view.caller;
   const span = { from: from.horizon, to: to.horizon };
-  const events = await listNewEvents(db, [...view.seqs.keys()], from.events, to.events);
+  const events = await listNewEvents(db, [...view.seqs.keys()], { from: from.events, to: to.events });
   const endedSince = new Date(from.at.getTime() - clockSlackMs);
   const standing = [
     ...(await readRunFrames(ctx, project_id, { ...span, endedSince })),

@@ -271,19 +271,18 @@ async function tellRun(
   if (step === null) return;
   const { escalation_id } = row;
   const isDecision = event.review_id !== undefined && event.kind !== 'executed';
-  await logStep(trx, step, isDecision ? 'step.reviewed' : 'step.escalated', {
-    escalation_id,
-    ...event,
-    state,
-    ...(skill_id === undefined ? {} : { skill_id }),
+  await logStep(trx, step, {
+    type: isDecision ? 'step.reviewed' : 'step.escalated',
+    data: { escalation_id, ...event, state, ...(skill_id === undefined ? {} : { skill_id }) },
   });
   if (state === 'running' && row.state === 'in_review') {
-    await holdStep(trx, step, 'retrying', { error: null, data: { escalation_id } });
+    await holdStep(trx, step, { state: 'retrying', error: null, data: { escalation_id } });
   }
   if (state === 'in_review') {
-    await holdStep(trx, step, 'in_review', { error, data: { escalation_id, review_id: review_id ?? null } });
+    const data = { escalation_id, review_id: review_id ?? null };
+    await holdStep(trx, step, { state, error, data });
   }
   if (state === 'failed' && error !== null) {
-    await endStep(trx, { ...step, revision: next.revision }, 'failed', error);
+    await endStep(trx, { ...step, revision: next.revision }, { state, error });
   }
 }

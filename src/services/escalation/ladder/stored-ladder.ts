@@ -11,8 +11,9 @@ import { maskError } from '../../../core/ladder/error-text.ts';
 import type { Ladder } from '../../../core/ladder/ladder.ts';
 import { humanLevel, labelOf, modelOf } from '../../../core/ladder/levels.ts';
 import type { LadderPosition, LadderStage } from '../../../core/workflow-payloads.ts';
+import type { StepItemKey } from '../../../db/attempt/attempt.ts';
 import type { Db } from '../../../db/connect.ts';
-import type { EscalatedStep, EscalationRow, NewEscalation } from '../../../db/escalation/escalation.ts';
+import type { EscalationRow, NewEscalation } from '../../../db/escalation/escalation.ts';
 import { readStepState } from '../../../db/escalation/escalation-transition.ts';
 import { readReview } from '../../../db/review/review.ts';
 
@@ -32,7 +33,7 @@ export function storeLadder({ history, advice, ...ladder }: Ladder): StoredColum
 }
 
 /** The step that a ladder is of; null when it is by itself. */
-export function stepOf({ run_id, step_id, item }: EscalationRow): EscalatedStep | null {
+export function stepOf({ run_id, step_id, item }: EscalationRow): StepItemKey | null {
   return run_id === null || step_id === null ? null : { run_id, step_id, item: item ?? 0 };
 }
 

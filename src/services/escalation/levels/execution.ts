@@ -23,6 +23,7 @@ import {
 import { ladderMs } from '../../../core/ladder/levels.ts';
 import type { RankedSkill } from '../../../core/skills/match.ts';
 import { applyTemplate, parseTemplate } from '../../../core/skills/template.ts';
+import type { NewEscalation } from '../../../db/escalation/escalation.ts';
 import { listTransitionRevisions, storeStepRevision } from '../../../db/step/step-revision.ts';
 import { createSchemaCompiler } from '../../../schemas/schema-compiler.ts';
 import type { Ctx, WorkerCtx } from '../../context.ts';
@@ -41,14 +42,11 @@ import {
 import { readCorrect, readExecute } from './model-answer.ts';
 import { askModel, type ModelCall, type ModelEnd } from './model-question.ts';
 
-export interface LadderJob {
-  readonly project_id: string;
-  readonly job_type: string;
-  readonly prompt: string;
-  readonly context: Json | undefined;
-  readonly repo_context: string;
-  readonly signals: readonly string[];
-  readonly result_schema: JsonObject | null;
+export interface LadderJob
+  extends Pick<
+    NewEscalation,
+    'project_id' | 'job_type' | 'prompt' | 'context' | 'repo_context' | 'signals' | 'result_schema'
+  > {
   readonly history: readonly EscalationAttempt[];
   readonly advice: readonly EscalationAdvice[];
   /** Why the model's answer before was none. */

@@ -108,8 +108,8 @@ export function createAdviceCache({
 }): AdviceCache {
   const flights = createSharedCalls<LevelAdvice>();
 
-  const keep: AdviceCache['keep'] = (projectId, digest, advice) =>
-    insertAdviceAnswer(db, projectId, digest, advice as unknown as Json);
+  const keep: AdviceCache['keep'] = (project_id, request_sha256, advice) =>
+    insertAdviceAnswer(db, { project_id, request_sha256 }, advice as unknown as Json);
 
   const findOrFollow = async (
     { projectId: project_id, digest }: AdviceQuestion,
@@ -142,8 +142,9 @@ export function createAdviceCache({
 
 /** @returns the answer that the leader gave meanwhile, or null when it is ours to give */
 async function leadOrFollow(db: Db, hold: KeyHold, digest: Buffer): Promise<Json | null> {
+  const { project_id } = hold;
   for (;;) {
-    const known = await findAdviceAnswer(db, hold.project_id, digest);
+    const known = await findAdviceAnswer(db, { project_id, request_sha256: digest });
     if (known !== undefined) return known;
     if ((await holdKey(db, hold, digest)) || (await takeOverKey(db, hold, hold.key))) return null;
     await sleep(pollMs);
