@@ -38,7 +38,7 @@ const resolveBySystem: Resolve = (name) =>
     lookup(name, { all: true }, (error, found) => (error === null ? resolve(found) : reject(error)));
   });
 
-/** An own name that nobody can resolve here leads nowhere. */
+/** An own name that does not resolve here leads nowhere. */
 function unresolved(): readonly LookupAddress[] {
   return [];
 }
