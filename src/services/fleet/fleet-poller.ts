@@ -19,7 +19,7 @@ interface SlotWaiters {
   /** True when woken; false when the time is over or `signal` aborts. */
   wait(capability: string, timeoutMs: number, signal: CancelSignal): Promise<boolean>;
   wake(capability: string): void;
-  /** Capabilities that somebody waits for. */
+  /** The capabilities that calls wait for. */
   awaited(): Iterable<string>;
 }
 
@@ -75,13 +75,8 @@ interface PollLoopOptions {
   readonly onError: (error: unknown) => void;
 }
 
-interface SinglePoll {
-  refresh(): Promise<void>;
-  /** Resolves when no poll is under way any more, also when it failed. */
-  settled(): Promise<void>;
-}
-
-function createSinglePoll(poll: () => Promise<void>): SinglePoll {
+/** Never makes two polls at once: a refresh during one waits for the next. */
+function createSinglePoll(poll: () => Promise<void>) {
   let running: Promise<void> | null = null;
   let next: Promise<void> | null = null;
 
@@ -136,7 +131,7 @@ function createPollLoop({ poll, intervalMs, onError }: PollLoopOptions): PollLoo
 }
 
 export interface FleetPoller {
-  /** Reads all instances, then goes on polling. Resolves after the first poll, also when it failed. */
+  /** Reads all instances, then keeps polling. Resolves after the first poll, also when it failed. */
   start(): Promise<void>;
   stop(): Promise<void>;
   /** Resolves after a poll that began after this call. @throws what the database throws */
