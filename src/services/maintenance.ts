@@ -174,7 +174,7 @@ const probesAtOnce = 50;
 const promptMs = 250;
 const minuteMs = 60_000;
 const purgeMs = 10 * minuteMs;
-/** An upload on which nothing moves for a minute is cut off, so this old is nobody's. */
+/** An upload without progress for a minute is cut off, so one of this age has no client any more. */
 const abandonedMs = 60 * minuteMs;
 
 /** Full rounds follow one another at once: after an outage of ours everything is suspect. */
@@ -222,7 +222,7 @@ async function deliverOverdue(ctx: DeliveryCtx, kinds: readonly DeliveryKind<obj
   return sum;
 }
 
-/** What starts again that Temporal has forgotten. */
+/** The kinds of work that start again when Temporal has forgotten them. */
 const forgettable: Readonly<Record<string, DeliveryKind<object>>> = {
   'forgotten runs': runStarts,
   'forgotten ladders': ladderStarts,
@@ -265,7 +265,7 @@ export function createDuties(ctx: DeliveryCtx, parts: DutyParts): readonly Duty[
   ];
 }
 
-/** Somebody waits for it: done on a clock of its own. */
+/** Callers wait for these duties, so they have a shorter clock of their own. */
 export function createPromptDuties(
   ctx: Pick<DeliveryCtx, 'db'>,
   { dueWork }: Pick<DutyParts, 'dueWork'>,

@@ -25,7 +25,7 @@ import { callOnce, type ExecOutcome } from './idempotent-call.ts';
 
 type Members = Readonly<Record<string, Json>>;
 
-/** What is wrong with the input, once each, with pointers into the body of the request. */
+/** Lists the faults of the input, once each, with pointers into the body of the request. */
 function toItems(code: string, refusals: readonly SchemaError[]): ProblemItem[] {
   const items = new Map(
     refusals.map(({ pointer, message }) => [
@@ -92,14 +92,14 @@ interface ExecCall {
   readonly projectId: string;
   readonly capability: string;
   readonly request: ExecRequest;
-  /** The key of its attempts; null makes one that nobody has used. */
+  /** The key of its attempts; null makes a new one. */
   readonly key: string | null;
-  /** What is stored under the caller's Idempotency-Key by the statement that settles the last attempt. */
+  /** Gives the answer to store under the caller's Idempotency-Key, by the statement that settles the last attempt. */
   readonly keeps?: (answer: ExecAnswer | AppError) => KeptAnswer | null;
   readonly signal: CancelSignal;
 }
 
-/** What the call answers, or throws. */
+/** Turns the end of the call into its answer, or into the error to throw. */
 function answerOf(end: CallEnd, request: ExecRequest): ExecAnswer | AppError {
   if (end.kind !== 'succeeded') return toExecError(end, request);
   if (end.attempt === null) return takenOver();
@@ -115,8 +115,8 @@ const retry: RetrySettings = {
 };
 
 /**
- * One routed call without a pipeline, by the same path as a step's: up to three instances inside one ceiling and one
- * deadline. What a step would come back for later is an error here, with the time after which to ask again.
+ * Makes one routed call without a pipeline, by the same path as a step's: up to three instances inside one ceiling and
+ * one deadline. Where a step would come back later, a call fails, with the time after which to ask again.
  *
  * @throws AppError of the routing table
  */
@@ -148,7 +148,7 @@ interface CallOrder {
   readonly capability: string;
   readonly request: ExecRequest;
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | null;
-  /** Aborts when the caller goes away; without an Idempotency-Key nobody wants the result then. */
+  /** Aborts when the caller goes away; without an Idempotency-Key the result is no longer wanted then. */
   readonly signal: CancelSignal;
 }
 

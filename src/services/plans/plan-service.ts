@@ -1,6 +1,6 @@
 /**
- * Plans: what a run would do and cost if it began now. Nothing is written and nobody is called. The checks of the
- * definition are among the findings, and so is whatever would keep the run from succeeding.
+ * Plans a run: what it would do and cost if it began now. A plan writes nothing and calls no instance. The checks of
+ * the definition are among its findings, and so is every fact that would keep the run from succeeding.
  */
 
 import type { DecidedRoute, DispatchChoice } from '../../contracts/decision.ts';

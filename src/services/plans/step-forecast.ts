@@ -1,4 +1,4 @@
-/** A step with all its items. An input is looked at where it is known, so that an input that is refused is told. */
+/** Forecasts a step with all its items. Known inputs are checked, so that the plan shows one that would be refused. */
 import { mostItems } from '../../contracts/bounds.ts';
 import type { Finding } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';

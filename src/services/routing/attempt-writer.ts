@@ -17,9 +17,9 @@ import type { Db } from '../../db/connect.ts';
 import type { Ctx } from '../context.ts';
 
 /**
- * Writes items to the database in micro-batches: what arrives in one turn of the event loop goes out together, and what
- * arrives while a statement is under way waits for its end. So a lone caller waits for nobody, and the busier it gets
- * the larger the batches are. A patient item is taken along by the next one, or goes alone after `patienceMs`. A batch
+ * Writes items to the database in micro-batches: items of one turn of the event loop go out together, and items that
+ * arrive during a statement wait for its end. So a lone caller does not wait, and the batches grow with the load. A
+ * patient item goes out with the next one, or alone after `patienceMs`. A batch
  * that fails for one of its items is repeated singly, so that one bad item does not take the others with it.
  */
 interface BatchWriterOptions<Item, Result> {
@@ -126,9 +126,9 @@ function pause(ms: number): Promise<void> {
 }
 
 /**
- * Writes that are repeated until they are written: an answer that cost twenty minutes, and the money that a call still
- * holds, are not thrown away because the database was gone. Only for writes that may be repeated. What the database
- * refuses for its content is given up after a while; all else only when the process ends.
+ * Repeats writes until they are stored: an answer that cost twenty minutes, and the money that a call still holds, are
+ * not lost because the database was away. A write has to be repeatable. One that the database refuses for its content is
+ * given up after a while, any other one only when the process ends.
  */
 export function createStoreRetries({ isItemsFault, logger }: StoreRetryOptions): StoreRetries {
   const open = new Set<Promise<unknown>>();

@@ -44,7 +44,7 @@ import type { SchemaValidator } from '../registry/specs.ts';
 
 export interface Refusals {
   readonly ruledOut: ReadonlyMap<string, RuledOut>;
-  /** What the specs say against the input, each spec once. */
+  /** The errors of the input by the instances' specs, each spec once. */
   readonly errors: readonly SchemaError[];
 }
 

@@ -1,7 +1,7 @@
 /**
- * What a worker needs of a run, read once per process and kept: the definition, compiled, the job, and the lists
- * of `for_each` once they were worked out. Of it only the ceiling changes, with a version: a caller that knows of
- * a newer version has the run read again.
+ * Reads the part of a run that a worker needs, once per process, and keeps it: the definition, compiled, the job, and
+ * the lists of `for_each` once they were evaluated. Only the ceiling changes, with a version: a caller that knows of a
+ * newer version has the run read again.
  */
 import { LRUCache } from 'lru-cache';
 import type { Json } from '../../contracts/primitives.ts';

@@ -43,7 +43,7 @@ const cacheBytes = 64 * 1_048_576;
 /** Runs that are under way want theirs. */
 const mostKept = 10_000;
 const largestKept = 262_144;
-/** Of a run, and of all items of a step together, bytes. */
+/** The limit of the output of a run, and of all items of a step together, bytes. */
 export const largestOutput = 16 * 1_048_576;
 
 /** Each once. */

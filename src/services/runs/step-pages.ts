@@ -78,7 +78,7 @@ async function readRow(db: Db, step: StepItemKey): Promise<RunStepRow | undefine
   return (await listRunSteps(db, run_id)).find((row) => row.step_id === step_id);
 }
 
-/** Of a step with items as a whole, a page of theirs. */
+/** Reads the output; for a step with items as a whole, a page of their outputs. */
 async function outputOf(
   db: Db,
   step: StepItemKey,

@@ -77,7 +77,7 @@ export async function answerOnce<Answer>(
   }
 }
 
-/** What takes the runs of requests, and starts them. */
+/** The parts that take the runs of requests, and start them. */
 export type SubmitCtx = IntakeCtx & DeliveryCtx;
 
 export interface Submission {
@@ -117,7 +117,7 @@ function isOneStatement({ isStored, row, needed }: PreparedRun, idempotency: Ide
 }
 
 interface TakenRun extends Submission {
-  /** What Temporal is told; null: an earlier request has done it, or the run waits its turn. */
+  /** The start for Temporal; null: an earlier request has delivered it, or the run waits its turn. */
   readonly start: RunToStart | null;
 }
 
@@ -144,7 +144,7 @@ export async function takeRun(
   return { run: answer, replayed, start: starts[0] ?? null };
 }
 
-/** The row is written first; Temporal is told right after. */
+/** Takes a run: writes its row, then delivers its start to Temporal. */
 export async function submitRun(ctx: SubmitCtx, order: SubmitOrder): Promise<Submission> {
   const { run, replayed, start } = await takeRun(ctx, order);
   if (start !== null) void startNew(ctx, start);

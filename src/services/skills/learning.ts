@@ -71,13 +71,13 @@ export interface Learning {
   /** That the advice answered, with its fingerprint. */
   readonly error: string;
   readonly fingerprint: string;
-  /** Who gave the advice; 5 = a person. */
+  /** The level that gave the advice; 5 = a person. */
   readonly from_level: number;
   /** Null: the correction says it all. */
   readonly instructions: string | null;
-  /** `candidate` where the advice or the error came from somebody who may not vouch for it. */
+  /** `candidate` where the advice or the error came from a caller that is not trusted. */
   readonly trust: SkillTrust;
-  /** What was wrong with a step's input and what worked; null for a job by itself. */
+  /** The fault of a step's input and the input that worked; null for a job by itself. */
   readonly correction: WorkedCorrection | null;
 }
 

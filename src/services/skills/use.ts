@@ -78,10 +78,10 @@ export function createSkillMatcher({ db }: { readonly db: Db }): SkillMatcher {
   };
 }
 
-/** Nobody waits for it, and until then the skill is a hint only. */
+/** No workflow waits for the review, and until then the skill is a hint only. */
 const reviewDueMs = 30 * 86_400_000;
 
-/** What a person is asked about a skill. */
+/** A question to a person about a skill. */
 interface SkillQuestion {
   readonly project_id: string;
   readonly kind: 'skill';

@@ -1,8 +1,8 @@
 /**
- * The routed call of one execution of a step, and what becomes of the step. Whatever it answers is already in the
- * database. A failure that is held leaves the step open, because a ladder goes on with it.
+ * Makes the routed call of one execution of a step, and ends the step by it. Its answer is already in the database. A
+ * failure that is held leaves the step open, because a ladder continues with it.
  *
- * Progress of a step's call in the log of its run: at most two lines a second, the last one always.
+ * Progress of the call goes to the log of the run: at most two lines a second, the last one always.
  */
 
 import type { ErrorCode } from '../../contracts/errors.ts';
@@ -64,7 +64,7 @@ export function createCallProgressLog(
 export interface StepControl {
   /** 1 for the first time that the owner comes with this step. */
   readonly round: number;
-  /** What is left of the step's total timeout. */
+  /** The rest of the step's total timeout. */
   readonly remainingMs: number;
   readonly signal: CancelSignal;
   readonly onProgress?: (progress: CallProgress) => void;
@@ -72,7 +72,7 @@ export interface StepControl {
   readonly askedAtMs?: number;
   /** Hears how it stood when its row was read. */
   readonly onStanding?: (standing: StandingStep) => void;
-  /** What it follows is being stored. Default: it is. */
+  /** The results that it uses are still being stored. Default: they are stored. */
   readonly ahead?: {
     readonly answers: AnswersAhead;
     /** Resolves to whether all of it was. */
@@ -183,7 +183,7 @@ async function comeAgain<Waited>(
   return isRecorded ? { kind: 'failed', error: timeout } : readEnd(db, work.key);
 }
 
-/** Why nobody takes it: people see it while the step is tried again. */
+/** Errors of a call that no instance takes: people see them while the step is tried again. */
 const unclaimed: ReadonlySet<string> = new Set<ErrorCode>(['no_instance', 'budget_reserved']);
 
 async function showRefusal(db: Db, key: StepKey, { code, message }: Failure): Promise<void> {
@@ -234,7 +234,7 @@ const tooLate = {
   delayMs: 0,
 } as const;
 
-/** What is sent at most once must not be left. */
+/** A step that is sent at most once must not be left, so it is not executed inline. */
 const notInline: StepExecution = {
   kind: 'retry',
   delayMs: 0,

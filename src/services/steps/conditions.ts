@@ -1,7 +1,7 @@
 /**
- * Whether steps happen, and how often: their `when` and the length of their `for_each`, worked out of stored
- * values once all they depend on is done. Only the answers reach the workflow. What does not happen, or cannot be
- * said, is written here; asked again, the answer is the same and nothing is written twice.
+ * Decides whether steps happen, and how often: evaluates `when` and the length of `for_each` from stored values once
+ * all their dependencies have ended. Only the decisions reach the workflow. A step that is skipped or fails by its
+ * condition is written here; a repeated request gets the same answer and writes nothing twice.
  */
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import { evaluateCondition } from '../../core/expression/condition.ts';

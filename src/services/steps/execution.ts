@@ -203,8 +203,9 @@ interface RevisionRequest extends StepKey {
 }
 
 /**
- * Any failure leaves the step open, and so does a cancel: its ladder or its run goes on with it. A corrected input that
- * was refused, or answered wrongly, is not sent again: asked once more, that is the answer.
+ * Executes a corrected input of a step. Any failure, or a cancel, leaves the step open: its ladder or its run continues
+ * with it. A corrected input that was refused, or got a wrong answer, is not sent again: a repeated request gets the
+ * same failure.
  */
 export async function executeRevision(
   ctx: RevisionCtx,

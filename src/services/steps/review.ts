@@ -78,7 +78,7 @@ async function ask(db: Db, unit: StepUnit, input: Json): Promise<Execution> {
   return waiting ?? readEnd(db, key);
 }
 
-/** Whoever waits comes when it is overdue at the latest: then it is over, also while maintenance is away. */
+/** Expires an overdue review: the workflow's timer fires then, also while maintenance is away. */
 async function follow(db: Db, unit: StepUnit, asked: ReviewRow): Promise<Execution> {
   const isOpen = asked.state === 'open' || asked.state === 'claimed';
   if (isOpen) await expireOverdueReviews(db, { limit: 1, review_id: asked.review_id });

@@ -38,7 +38,8 @@ const shortestAskMs = 60_000;
 const atOnceMs = 500;
 
 /**
- * While a call is on its way, nothing is missing: whoever made it may still tell its answer.
+ * Lets a step wait for money or for a capability that no instance has. It does not wait while another process still
+ * makes its call.
  * @returns null when the failure is none to wait for
  */
 export async function waitForCall(db: Db, work: Work, error: Failure): Promise<Waited | null> {
@@ -91,7 +92,7 @@ class NoWait extends Error {
   }
 }
 
-/** The question, then the budget, then the step: whoever raises a limit takes them in the same order. */
+/** Locks the question, then the budget, then the step, in the same order as the raise of a limit. */
 async function writeBudgetWait(trx: Db, work: Work, refusal: BudgetRefusal): Promise<WaitingStep> {
   const scope = budgetScopeOf(refusal, work.context);
   const { review_id } = await askForMoney(trx, work, refusal);
@@ -129,7 +130,7 @@ async function waitForCapability(db: Db, { step, key }: Work, capability: string
   return failStep(db, key, failure);
 }
 
-/** Clocks differ by no more; with more left, somebody has woken the step. */
+/** Clocks differ by no more; with more time left, a signal has woken the step. */
 const clocksDifferMs = 60_000;
 
 /** @param remainingMs in which coming again is possible at all */

@@ -1,6 +1,6 @@
 /**
- * Spans of runs and steps. Both are told when they end, with their true starts and with ids that follow from what they are
- * of: what is made meanwhile, in whatever process, names its parent before that was told.
+ * Reports the spans of runs and steps when they end, with their true starts and with ids that follow from the run and
+ * the step. So a span that is made meanwhile, in any process, names its parent before the parent was reported.
  */
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import {

@@ -42,7 +42,7 @@ function findStepDefinition({ steps }: Pick<PipelineDefinition, 'steps'>, stepId
   return found;
 }
 
-/** A correction that nobody could be paid for has not failed. */
+/** Lists the corrections that were claimed: one that found no money has not failed. */
 function listClaimed(revisions: readonly ListedRevision[]): readonly Json[] {
   return revisions.filter(({ was_claimed }) => was_claimed).map(({ input }) => input);
 }
@@ -113,7 +113,7 @@ function errorsOf(row: EscalationRow, { command, history }: Ladder): { error: st
   return error === last ? { error } : { error, last_error: last };
 }
 
-/** What is shown of any ladder. */
+/** Shows the part of a ladder that every kind of question has. */
 function showLadder(row: EscalationRow, ladder: Ladder): ReviewPayload {
   const { command, history, advice } = ladder;
   const { error, ...seenLast } = errorsOf(row, ladder);

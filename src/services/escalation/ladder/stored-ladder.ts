@@ -1,7 +1,7 @@
 /**
- * The ladder that the row of an escalation keeps. Its lists stand in columns of their own and nowhere else: the
- * database only lets those grow. The row also gives the position that the ladder's workflow hears: the command
- * that is next, or how the ladder ended.
+ * Reads and writes the ladder that the row of an escalation keeps. Its lists have columns of their own, and the database
+ * only lets those grow. The row also gives the position that the ladder's workflow reads: the next command, or how the
+ * ladder ended.
  */
 
 import { createHash } from 'node:crypto';
@@ -93,7 +93,7 @@ async function readCommand(db: Db, row: EscalationRow): Promise<LadderStage> {
   }
 }
 
-/** Where a ladder stands, as its workflow is told: what is to be done now, or how it ended. */
+/** Reads the position of a ladder for its workflow: the next command, or how the ladder ended. */
 export async function readPosition(db: Db, row: EscalationRow): Promise<Advanced> {
   return {
     escalation_id: row.escalation_id,

@@ -1,9 +1,8 @@
 /**
- * One execution at a level of the ladder: of a job that is no step, or of a corrected input of a step.
+ * Executes one level of the ladder: a job that is no step, or a corrected input of a step.
  *
- * For a job, level 0 gives what the best skill's literal template says; above it a model answers with the result,
- * or gives up. `result_schema` decides whether a result is a success. Of a corrected input, the capability decides
- * it.
+ * For a job, level 0 gives the text of the best skill's literal template; above it a model answers with the result,
+ * or gives up. `result_schema` decides whether a result is a success; for a corrected input the capability decides.
  */
 import type { EscalationAdvice, EscalationAttempt } from '../../../contracts/escalation.ts';
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
@@ -72,7 +71,7 @@ function checkResult({ result_schema }: LadderJob, result: Json): ExecutionEnd {
   return { kind: 'failed', class: 'real', error: { code: 'result_invalid', message } };
 }
 
-/** What a template says for the job; null when it says nothing. */
+/** Expands a skill's template for the job; null when it gives no result. */
 function expandTemplate({ skill, groups }: RankedSkill, { context = null }: LadderJob): Json | null {
   const parsing = parseTemplate(skill.template ?? '');
   if (!parsing.ok || parsing.template.kind !== 'text') return null;
