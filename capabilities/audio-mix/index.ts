@@ -11,22 +11,23 @@ import { correctLoudness, type Measurement, measureLoudness, readMeasurement } f
 
 const nowhere = ['-f', 'null', '-'];
 
-interface Sources {
+interface Mix {
   readonly video: string;
   readonly music: string;
+  /** Where the mixed video is written. */
+  readonly result: string;
   readonly musicGainDb: number;
 }
 
 type MixWork = Pick<ExecContext, 'signal' | 'progress'>;
 
-async function mix(tools: MediaTools, sources: Sources, result: string, work: MixWork): Promise<void> {
-  const { signal, progress } = work;
-  const facts = await probeMedia(tools, sources.video, signal);
+async function mix(tools: MediaTools, files: Mix, { signal, progress }: MixWork): Promise<void> {
+  const facts = await probeMedia(tools, files.video, signal);
   if (facts.video === null) throw new Error('the video has no picture');
   if (facts.durationS === 0) throw new Error('the video has no duration');
-  if (!(await probeMedia(tools, sources.music, signal)).hasAudio) throw new Error('the music has no sound');
-  const inputs = [...inputFile(sources.video), ...inputFile(sources.music, ['-stream_loop', '-1'])];
-  const graph = (finish: string) => ['-filter_complex', mixTracks(facts, sources.musicGainDb, finish)];
+  if (!(await probeMedia(tools, files.music, signal)).hasAudio) throw new Error('the music has no sound');
+  const inputs = [...inputFile(files.video), ...inputFile(files.music, ['-stream_loop', '-1'])];
+  const graph = (finish: string) => ['-filter_complex', mixTracks(facts, files.musicGainDb, finish)];
   const sound = ['-map', '[a]'];
   const measured = [...inputs, ...graph(measureLoudness), ...sound, ...nowhere];
   const printed = await runWatchedFfmpeg(tools, measured, {
@@ -35,7 +36,7 @@ async function mix(tools: MediaTools, sources: Sources, result: string, work: Mi
   });
   const corrected = graph(correctLoudness(readMeasurement(printed)));
   const picture = ['-map', '0:v:0', ...(facts.video.codec === 'h264' ? ['-c:v', 'copy'] : encodeVideo)];
-  const mixed = [...inputs, ...corrected, ...picture, ...sound, ...encodeAudio, ...asMp4, result];
+  const mixed = [...inputs, ...corrected, ...picture, ...sound, ...encodeAudio, ...asMp4, files.result];
   await runWatchedFfmpeg(tools, mixed, {
     signal,
     onSeconds: (done) => progress(0.4 + (0.6 * done) / facts.durationS, 'mixing'),
@@ -70,13 +71,14 @@ export const capability = defineCapability({
   prerequisites: [mediaTools],
   exec: async ({ video, music, music_gain_db, output_path }, { signal, media, cacheDir, progress }) => {
     const tools = await locateMediaTools(cacheDir);
-    const sources = {
+    const files = {
       video: await media.download(video.media_store_path),
       music: await media.download(music.media_store_path),
+      result: await media.temporaryPath('mixed.mp4'),
       musicGainDb: music_gain_db,
     };
-    const result = await media.temporaryPath('mixed.mp4');
-    await mix(tools, sources, result, { signal, progress });
+    const { result } = files;
+    await mix(tools, files, { signal, progress });
     const { input_i, input_tp } = await measure(tools, result, signal);
     const duration_ms = await probeDurationMs(tools, result, signal);
     await media.upload(result, output_path, 'video/mp4');

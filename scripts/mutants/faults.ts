@@ -207,8 +207,8 @@ const runs: readonly Fault[] = [
   {
     name: 'two requests with one Idempotency-Key are two runs',
     file: 'src/services/runs/submission.ts',
-    find: 'if (!(await insertAnswer(trx, stored, status, answer as unknown as Json))) throw new KeyTaken();',
-    put: 'await insertAnswer(trx, stored, status, answer as unknown as Json);',
+    find: 'if (!(await insertAnswer(trx, stored, kept))) throw new KeyTaken();',
+    put: 'await insertAnswer(trx, stored, kept);',
     tests: ['test/api/runs.test.ts'],
   },
   {

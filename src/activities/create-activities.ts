@@ -22,7 +22,7 @@ import { asInlineActivity, asStepActivity } from './step-activities.ts';
 
 type Transition = Omit<AdvanceRequest, 'signal' | 'again'>;
 
-/** Makes a transition of a ladder. Repeated, it answers where the ladder stands. */
+/** Makes a transition of a ladder. Repeated, it answers the present position of the ladder. */
 export function asLadderActivity(
   heartbeatIntervalMs: number,
   transition: (signal: AbortSignal, isAgain: boolean) => Promise<Advanced>,
@@ -76,7 +76,7 @@ function translated<Result>(work: Promise<Result>): Promise<Result> {
   });
 }
 
-/** As `translated`, for what holds up the whole run: what fails every time is told to the workflow in the end. */
+/** Translates like `translated`, for work that holds up the whole run: the workflow sees a fault that never ends. */
 function bounded<Result>(work: Promise<Result>): Promise<Result> {
   return work.catch((error: unknown) => {
     throw toApplicationFailure(error, isHopeless(error, Context.current().info.attempt));
@@ -108,7 +108,7 @@ export function createActivities(
     /** Asks a person, because the time of the ladder is over. */
     openReview: (request: StopRequest): Promise<LadderPosition> =>
       asLadderActivity(heartbeatIntervalMs, () => stopLadder(ctx, request)),
-    /** Tells a ladder that nobody wants it any more. */
+    /** Stops a ladder whose result is no longer wanted. */
     stopEscalation: (request: StopRequest) => translated(stopLadder(ctx, request)),
     /** Works out whether steps happen, and how often. */
     decideSteps: (request: DecideRequest) => bounded(decideSteps(ctx, request)),

@@ -71,7 +71,7 @@ export function toApplicationFailure(thrown: unknown, isFinal = false): unknown 
 /**
  * Does the work of an activity with heartbeats, and a signal that tells whether it is still wanted.
  *
- * @param work its faults become failures that Temporal retries; what it shows stands in the next heartbeats
+ * @param work its faults become failures that Temporal retries; the next heartbeats carry the progress that it shows
  */
 export async function whileBeating<Result>(
   heartbeatIntervalMs: number,
@@ -93,9 +93,9 @@ export async function whileBeating<Result>(
 }
 
 /**
- * Aborted with `cancelled` when the run no longer wants the step, with `abandoned` when this worker stops. Temporal may
- * have given the activity up because nothing was heard of it for a while: what is under way is wanted all the same, and
- * whoever was given a step next waits for its call.
+ * The signal aborts with `cancelled` when the run no longer wants the step, with `abandoned` when this worker stops. A
+ * worker whose heartbeats were late may have lost the activity: its call is wanted all the same, and the next attempt of
+ * the activity waits for that call.
  */
 function wantedSignal(context: Context): AbortSignal {
   const abort = new AbortController();

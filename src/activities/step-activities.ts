@@ -75,8 +75,8 @@ function toWaiting({ awaiting, until, ref }: WaitingStep): StepActivityWaiting {
 }
 
 /**
- * Time until Temporal gives the step up, less a margin in which its end can still be told. It spans processes, so
- * it goes by the wall clock; Temporal's own timer stands behind it.
+ * Returns the time until Temporal gives the step up, less a margin in which the activity can still report its end. The
+ * time spans processes, so it is by the wall clock, beside Temporal's own timer.
  */
 function remainingMs({ info }: Context): number {
   const spent = Math.max(0, Date.now() - info.scheduledTimestampMs);
@@ -134,11 +134,11 @@ export interface StepActivityDone {
   readonly output?: Json;
 }
 
-/** A step that takes no room until somebody says that its wait is over, or `until` (RFC 3339) has come. */
+/** A waiting step takes no room until a signal ends its wait, or `until` (RFC 3339) has come. */
 interface StepActivityWaiting {
   readonly awaiting: Awaiting;
   readonly until: string | null;
-  /** What the wait is about. */
+  /** The review or the run that the step waits for. */
   readonly ref?: { readonly review_id?: string; readonly run_id?: string };
 }
 
@@ -149,8 +149,8 @@ export type StepActivityResult =
   | { readonly skipped: true };
 
 /**
- * What became of a unit of a batch. left: it has not begun. again: it has, and has not succeeded yet; how it ends is
- * learnt by asking for it from the queue: the rows say it, or the call that goes on.
+ * The result of a unit of a batch. left: the unit has not begun. again: it has begun and has not succeeded yet; executed
+ * once more from the queue, it answers its end from the rows, or waits for its open call.
  */
 export type InlineEnd = StepActivityDone | 'left' | 'again';
 

@@ -11,6 +11,7 @@ import { z } from 'zod';
 import { AppError } from '../errors/app-error.ts';
 import { acceptedEncoding } from './answer.ts';
 import { missingConsolePage } from './docs.ts';
+import { contentPolicy } from './middleware.ts';
 import { type Answer, type Route, route } from './route.ts';
 
 interface ConsoleFile {
@@ -30,20 +31,8 @@ export interface ConsoleFiles {
   readonly file: (path: string) => Promise<ConsoleFile | undefined>;
 }
 
-/** Of the page: besides what every answer allows, a worker and media. */
-const pagePolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "font-src 'self'",
-  "worker-src 'self'",
-  "media-src 'self'",
-  "base-uri 'none'",
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-].join(';');
+/** Besides what every answer allows, the page has a worker and media. */
+const pagePolicy = contentPolicy("worker-src 'self'", "media-src 'self'");
 
 /** Of the worker, which compiles schemas to code: it reaches nothing. */
 const workerPolicy = "default-src 'none';script-src 'self' 'unsafe-eval';connect-src 'none'";

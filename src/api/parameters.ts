@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import type { ErrorCode } from '../contracts/errors.ts';
 import { MediaFile, MediaJobId } from '../contracts/media.ts';
 import { CapabilityName, PipelineName, StepId, VersionText } from '../contracts/primitives.ts';
 import type { AnswerHeaders } from './route.ts';
@@ -34,6 +35,17 @@ export const VersionPath = z.object({ name: PipelineName, version: VersionText }
 export const MediaFilePath = z.object({ job_id: MediaJobId, file: MediaFile });
 
 // The `Idempotency-Key` of a request, and how its answer says that it is not the first.
+
+/** Why a request that starts a run may be refused. */
+export const startErrors = [
+  'definition_invalid',
+  'job_invalid',
+  'media_unknown',
+  'concurrency_limit',
+  'open_runs_limit',
+  'idempotency_key_reuse',
+  'idempotency_in_progress',
+] as const satisfies readonly ErrorCode[];
 
 export const KeyHeaders = z.object({
   'idempotency-key': IdempotencyKey.meta({

@@ -70,7 +70,7 @@ interface OwnListener {
 export interface AddressPolicy {
   /** @param address an IP address @returns why no instance may be there, or null */
   findFault(address: string, port: number): string | null;
-  /** What can be said of a name without resolving it. @returns why no instance may be there, or null */
+  /** Judges a name without resolving it. @returns why no instance may be there, or null */
   findNameFault(name: string, port: number): string | null;
   /** Names of Capstan's own hosts on this port; their addresses are refused too. */
   ownNames(port: number): readonly string[];
@@ -109,7 +109,7 @@ interface Networks {
   has(address: PlainAddress): boolean;
 }
 
-/** IPv4 and IPv6 apart: one list alone would let ::/0 stand for IPv4 as well. */
+/** IPv4 and IPv6 apart: one list alone would let ::/0 cover IPv4 as well. */
 function createNetworks(cidrs: readonly Cidr[]): Networks {
   const lists = { ipv4: new BlockList(), ipv6: new BlockList() };
   for (const { network, prefix, family } of cidrs) lists[family].addSubnet(network, prefix, family);
@@ -128,6 +128,12 @@ function refuseLoopback(seen: string): string {
   return `${seen} is a loopback address, allowed in development mode or where ALLOWED_CIDRS names it`;
 }
 
+const loopbacks = createNetworks(parseAll(loopback));
+
+function isLoopbackNetwork({ network, prefix, family }: Cidr): boolean {
+  return prefix >= (family === 'ipv4' ? 8 : 128) && loopbacks.has({ text: network, family });
+}
+
 function isWildcard({ host }: OwnListener): boolean {
   return host === '0.0.0.0' || host === '::' || host === '[::]';
 }
@@ -142,9 +148,6 @@ export function createAddressPolicy(options: AddressPolicyOptions): AddressPolic
   const { allowedCidrs, allowsLoopback, ownListeners } = options;
   const cidrs = parseAll(allowedCidrs.split(','));
   const allowed = createNetworks(cidrs);
-  const loopbacks = createNetworks(parseAll(loopback));
-  const isLoopbackNetwork = ({ network, prefix, family }: Cidr): boolean =>
-    prefix >= (family === 'ipv4' ? 8 : 128) && loopbacks.has({ text: network, family });
   const namedLoopbacks = cidrs.filter(isLoopbackNetwork);
   const allowedLoopbacks = createNetworks(allowsLoopback ? parseAll(loopback) : namedLoopbacks);
   const denied = neverAllowed.map(([what, texts]) => ({ what, networks: createNetworks(parseAll(texts)) }));

@@ -26,9 +26,9 @@ export interface CapabilityCall {
   /** 1 for the first. */
   readonly attempt: number;
   readonly timeoutMs: number;
-  /** Aborted with the reason `cancelled` when nobody wants the result any more. */
+  /** Aborts with the reason `cancelled` when the result is no longer wanted. */
   readonly signal: CancelSignal;
-  /** Of an instance that tells it. */
+  /** Receives the progress of an instance that reports it. */
   readonly onProgress?: ((progress: CallProgress) => void) | undefined;
   /** Takes the lines that it logs. Default: nobody does. */
   readonly log?: CallLog | undefined;
@@ -62,7 +62,7 @@ const silenceCodes = new Set(['ETIMEDOUT', 'EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNR
 
 type AbortReason = 'timeout' | 'cancelled' | 'abandoned' | 'unreachable';
 
-/** Who aborts a call says whether the result is unwanted, or only this process out of time. */
+/** Reads the reason of an abort: the result is unwanted, or only this process is out of time. */
 function whyAborted(signal: CancelSignal): 'cancelled' | 'abandoned' {
   return signal.reason === 'cancelled' ? 'cancelled' : 'abandoned';
 }
@@ -86,7 +86,7 @@ export function createCapabilityClient(options: CapabilityClientOptions): Capabi
 
 interface Wire {
   readonly agent: Dispatcher;
-  /** Of all large answers. */
+  /** Large answers are parsed one at a time. */
   readonly takeTurn: Turns;
 }
 

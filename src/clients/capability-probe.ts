@@ -30,7 +30,7 @@ const unconnected = new Set([
 ]);
 const unanswered = new Set(['UND_ERR_BODY_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT']);
 
-/** What a failed connection says about an instance. */
+/** Explains what a failed connection says about an instance. */
 function explainProbeError(error: unknown): ProbeFault {
   if (error instanceof AddressRefused) return { kind: 'unusable', detail: error.message };
   const { code = 'unknown fault' } = error as { code?: string };

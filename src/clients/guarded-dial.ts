@@ -38,7 +38,7 @@ const resolveBySystem: Resolve = (name) =>
     lookup(name, { all: true }, (error, found) => (error === null ? resolve(found) : reject(error)));
   });
 
-/** An own name that nobody can resolve here leads nowhere. */
+/** An own name that does not resolve here leads nowhere. */
 function unresolved(): readonly LookupAddress[] {
   return [];
 }
@@ -51,12 +51,17 @@ function portOf({ port, protocol }: URL): number {
   return Number(port) || (protocol === 'https:' ? 443 : 80);
 }
 
-/** @param resolve for tests; by default as the system does, its hosts file included */
-export function createDialGuard(policy: AddressPolicy, resolve: Resolve = resolveBySystem): DialGuard {
+interface AddressJudge {
+  /** @throws AddressRefused when one of the addresses is where no instance may be */
+  judge(found: readonly LookupAddress[], port: number, prefix?: string): Promise<void>;
+  /** Looks names up for connections to a port. An address where no instance may be fails with AddressRefused. */
+  lookupFor(port: number): LookupFunction;
+}
+
+function createAddressJudge(policy: AddressPolicy, resolve: Resolve): AddressJudge {
   const resolveOwn = (name: string): Promise<readonly LookupAddress[]> => resolve(name).catch(unresolved);
 
-  /** @throws AddressRefused when one of the addresses is where no instance may be */
-  const judge = async (found: readonly LookupAddress[], port: number, prefix = ''): Promise<void> => {
+  const judge: AddressJudge['judge'] = async (found, port, prefix = '') => {
     const own = (await Promise.all(policy.ownNames(port).map(resolveOwn))).flat().map(toText);
     for (const at of found) {
       const isOwn = own.includes(toText(at));
@@ -72,8 +77,8 @@ export function createDialGuard(policy: AddressPolicy, resolve: Resolve = resolv
     return found;
   };
 
-  const lookupFor =
-    (port: number): LookupFunction =>
+  const lookupFor: AddressJudge['lookupFor'] =
+    (port) =>
     (name, { all }, callback) => {
       resolveAllowed(name, port).then(
         (found) => {
@@ -84,6 +89,12 @@ export function createDialGuard(policy: AddressPolicy, resolve: Resolve = resolv
         (error: NodeJS.ErrnoException) => callback(error, []),
       );
     };
+  return { judge, lookupFor };
+}
+
+/** @param resolve for tests; by default as the system does, its hosts file included */
+export function createDialGuard(policy: AddressPolicy, resolve: Resolve = resolveBySystem): DialGuard {
+  const { judge, lookupFor } = createAddressJudge(policy, resolve);
 
   const createConnector = (origin: URL, options: buildConnector.BuildOptions): buildConnector.connector => {
     const port = portOf(origin);

@@ -1,11 +1,9 @@
 /**
- * What a provider says of a person, out of its claims, and that a person has signed out: logout tokens (OpenID
- * Connect Back-Channel Logout 1.0, §2.6) are signed by the provider, for us, and used once.
+ * Reads the claims of a provider: the identity of a person, and logout tokens (OpenID Connect Back-Channel Logout
+ * 1.0, §2.6), which the provider signs for us and which count once.
  */
 import { LRUCache } from 'lru-cache';
 import { AppError } from '../errors/app-error.ts';
-
-/** What a provider says of a person, out of its claims. */
 
 export interface Identity {
   readonly issuer: string;
@@ -13,7 +11,7 @@ export interface Identity {
   readonly name: string | null;
   readonly email: string | null;
   readonly groups: readonly string[];
-  /** What the provider calls this sign-in; null: nothing. */
+  /** The provider's name of this sign-in; null: it has none. */
   readonly sid: string | null;
   readonly idToken: string | null;
   /** Null: it gave none, so it cannot be asked again. */
@@ -63,7 +61,7 @@ const event = 'http://schemas.openid.net/event/backchannel-logout';
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
 const maxAgeS = 300;
 
-/** Whom it ends: the sign-in of that name, or all of the subject. At least one is told. */
+/** A logout ends the sign-in `sid`, or all sign-ins of the subject; at least one of the two is given. */
 export interface LogoutNotice {
   readonly issuer: string;
   readonly subject: string | null;
@@ -82,7 +80,7 @@ interface Sender {
 type Keys = import('jose').JWTVerifyGetKey;
 type Payload = import('jose').JWTPayload;
 
-/** What says that the keys could not be read; everything else of the library speaks of the token. */
+/** Codes of the library that say that the keys could not be read; all others are about the token. */
 const withoutKeys = new Set(['ERR_JOSE_GENERIC', 'ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID']);
 
 async function readKeys(keysAt: string): Promise<Keys> {
@@ -100,7 +98,7 @@ async function readKeys(keysAt: string): Promise<Keys> {
   };
 }
 
-/** Null when it speaks of something else, or of nobody. */
+/** @returns null for a token that is no logout, or names no sign-in and no subject */
 function toNotice(payload: Payload, issuer: string) {
   const { events, jti, sub, sid } = payload;
   const told = events as Readonly<Record<string, unknown>> | undefined;

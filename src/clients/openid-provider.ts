@@ -1,6 +1,6 @@
 /**
  * An OpenID provider: code flow with PKCE, state and nonce, the signature of every ID token checked. Its library
- * is loaded and its addresses are discovered when somebody first signs in, so a provider that is down keeps no
+ * is loaded and its addresses are discovered at the first sign-in, so a provider that is down keeps no
  * server from starting.
  */
 
@@ -35,7 +35,7 @@ function isDown(error: object): boolean {
   return error instanceof TypeError; // what fetch throws when there is no connection
 }
 
-/** What went wrong beneath, as far as it has words: the library's own are often only that something did. */
+/** Reads the messages of the causes: the library's own message is often only that something failed. */
 function readWords(fault: unknown): readonly string[] {
   if (fault instanceof Response) return [String(fault.status)];
   if (!(fault instanceof Error)) return [];
@@ -51,8 +51,8 @@ function classifyRefusal(error: unknown): SignInRefused {
 }
 
 /**
- * What a provider says of a person whom it does not renew: over (RFC 6749, §5.2), refused, or to be signed in anew (OpenID
- * Connect Core 1.0, §3.1.2.6). Other codes, as `invalid_client` and `unauthorized_client`, speak of us.
+ * The codes by which a provider does not renew a person: expired (RFC 6749, §5.2), refused, or a new sign-in is needed
+ * (OpenID Connect Core 1.0, §3.1.2.6). Other codes, as `invalid_client` and `unauthorized_client`, are about us.
  */
 const ofThePerson = new Set([
   'invalid_grant',
@@ -73,7 +73,7 @@ function lacksScope({ cause }: ProviderFault): boolean {
   return challenges.some(({ parameters }) => parameters?.error === 'insufficient_scope');
 }
 
-/** Of a token that the provider has given just now: it is withdrawn, or the person is. */
+/** Whether the provider refuses a token that it has just given: the token or the person is withdrawn. */
 function isTokenRefused(error: unknown): boolean {
   const fault = error as ProviderFault;
   const status = fault.status ?? fault.cause?.status;
@@ -92,7 +92,7 @@ interface ProviderSettings {
   readonly groupsClaim: string;
 }
 
-/** What only the browser that began a sign-in may end it with. */
+/** Proves that a sign-in is ended by the browser that began it. */
 export interface SignInProof {
   readonly state: string;
   readonly nonce: string;
@@ -117,10 +117,10 @@ interface Renewable {
   readonly refreshToken: string;
 }
 
-/** What the provider has given anew. What was there before may count for nothing now, so it is kept first. */
+/** The new tokens of a renewal. They are stored first: the old ones may no longer be valid. */
 interface Renewal {
   readonly tokens: Pick<Identity, 'idToken' | 'refreshToken'>;
-  /** Who it is. Null: the provider does not let them stay. @throws when it cannot be asked now */
+  /** Reads the identity again; null: the provider does not let the person stay. @throws while it cannot be reached */
   readonly identify: () => Promise<Identity | null>;
 }
 

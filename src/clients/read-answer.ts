@@ -1,8 +1,8 @@
 /**
- * What an instance's answer to `/exec` says: bounded, JSON only, redirects are failures.
+ * Reads an instance's answer to `/exec`: bounded, JSON only, redirects are failures.
  *
- * One that comes line by line (`application/x-ndjson`): what told-lines.ts leaves of it is the ordinary answer. As its
- * head has been sent by then, a failure says its status in the answer itself.
+ * An answer may come line by line (`application/x-ndjson`): what told-lines.ts leaves of it is the ordinary answer. Its
+ * head has been sent by then, so a failure carries its status in the answer itself.
  */
 import { isUtf8 } from 'node:buffer';
 import { mostValues } from '../contracts/bounds.ts';
@@ -15,7 +15,7 @@ import type { InstanceAnswer, InstanceAnswerHead } from './send-request.ts';
 
 const errorTextLimit = 65_536;
 
-/** Its depth is counted when it is parsed, and a smaller one cannot hold too many values. What it says is its own. */
+/** The parser counts the depth of an answer, and the limit of bytes bounds its values. */
 const answerLimits: JsonLimits = {
   depth: Number.POSITIVE_INFINITY,
   keys: Number.POSITIVE_INFINITY,
@@ -93,7 +93,7 @@ function errorText(text: string): string {
   return text.replaceAll('\u0000', '').slice(0, 500) || 'no message';
 }
 
-/** What an instance calls its error, for those who know its trade; anything but a short name is none. */
+/** Reads the instance's own code of an error; anything but a short name is none. */
 function readErrorCode(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' && /^[a-z][a-z0-9_]{0,63}$/.test(value) ? value : undefined;
 }
@@ -123,7 +123,7 @@ function readRefusal(body: Buffer | null): Readonly<Record<string, unknown>> {
   }
 }
 
-/** What would have been answered without progress. */
+/** Takes the ordinary answer out of one with lines of progress. */
 export function toOrdinaryAnswer({ status, headers, body }: InstanceAnswer): InstanceAnswer {
   const { ok, status: said, retry_after_s, error_code } = readRefusal(body);
   const isRefusal = ok === false && typeof said === 'number' && said >= 400 && said <= 599;

@@ -13,7 +13,7 @@ export interface InstanceAnswer {
   readonly body: Buffer | null;
 }
 
-/** What is known of an answer before its body. */
+/** The status and the headers of an answer, before its body. */
 export type InstanceAnswerHead = Omit<InstanceAnswer, 'body'>;
 
 /** Takes out what an answer tells on its way. */
@@ -28,7 +28,7 @@ export interface SendOptions {
   readonly signal: CancelSignal;
   /** How many bytes of its body are wanted; 0: none, even if it is empty. */
   readonly limitOf: (head: InstanceAnswerHead) => number;
-  /** Of answers that tell something on their way. Default: none does. */
+  /** Filters the lines of an answer that reports progress. Default: no answer does. */
   readonly linesOf?: (head: InstanceAnswerHead) => LineFilter | null;
 }
 

@@ -1,4 +1,7 @@
-/** Tells somebody by POST: to allowed addresses alone, as with instances; redirects are failures; what is answered is not read. */
+/**
+ * Sends a webhook by POST, to allowed addresses alone, as with instances; a redirect is a failure, and the answer is
+ * not read.
+ */
 import type { DialGuard } from './guarded-dial.ts';
 
 export interface WebhookAnswer {

@@ -38,10 +38,18 @@ const maps: ReadonlySet<string> = new Set([
 
 /** @returns what is wrong and where, or null */
 export function findSchemaFault(schema: JsonObject): string | null {
-  return walk(schema, '', 1, false, { nodes: 0, patternSize: 0 }) ?? findExplosion(schema);
+  const root = { pointer: '', depth: 1, isMap: false };
+  return walk(schema, root, { nodes: 0, patternSize: 0 }) ?? findExplosion(schema);
 }
 
-function walk(value: Json, pointer: string, depth: number, isMap: boolean, state: SchemaWalk): string | null {
+interface SchemaPosition {
+  readonly pointer: string;
+  readonly depth: number;
+  /** Whether the keys of the value are names. */
+  readonly isMap: boolean;
+}
+
+function walk(value: Json, { pointer, depth, isMap }: SchemaPosition, state: SchemaWalk): string | null {
   const at = pointer === '' ? '/' : pointer;
   state.nodes += 1;
   if (state.nodes > schemaLimits.nodes) return `more than ${schemaLimits.nodes} values, the most allowed`;
@@ -52,8 +60,12 @@ function walk(value: Json, pointer: string, depth: number, isMap: boolean, state
     if (fault !== null) return `${fault} at ${at}`;
   }
   for (const [key, child] of Object.entries(value)) {
-    const isChildMap = !isMap && maps.has(key);
-    const fault = walk(child, extendPointer(pointer, key), depth + 1, isChildMap, state);
+    const position = {
+      pointer: extendPointer(pointer, key),
+      depth: depth + 1,
+      isMap: !isMap && maps.has(key),
+    };
+    const fault = walk(child, position, state);
     if (fault !== null) return fault;
   }
   return null;

@@ -24,8 +24,7 @@ interface StoredAnswer {
 export async function insertAnswer(
   db: Db,
   { project_id, request, key, body_sha256 }: IdempotentRequest,
-  status: number,
-  answer: Json,
+  { status, answer }: { readonly status: number; readonly answer: Json },
 ): Promise<boolean> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `insert into idempotency (project_id, request, key, body_sha256, status, answer)
@@ -83,7 +82,7 @@ function holderBindings({ project_id, request, key, holder }: KeyHold): string[]
 
 /** @returns false when the key is taken */
 export function holdKey(db: Db, hold: KeyHold, body_sha256: Buffer): Promise<boolean> {
-  return insertAnswer(db, { ...hold, body_sha256 }, underWay, hold.holder);
+  return insertAnswer(db, { ...hold, body_sha256 }, { status: underWay, answer: hold.holder });
 }
 
 export function findKey(db: Db, { project_id, request, key }: KeyHold): Promise<KeyRow | undefined> {
@@ -139,27 +138,21 @@ export async function releaseKey(db: Db, hold: KeyHold): Promise<void> {
   await db.raw(`delete from idempotency where ${ofHolder}`, holderBindings(hold));
 }
 
-/** Advice that `/execute` has given, so that the `/advise` that follows answers the same and is not charged again. */
-export async function findAdviceAnswer(
-  db: Db,
-  projectId: string,
-  requestSha256: Buffer,
-): Promise<Json | undefined> {
-  const row = await db('advice_answer')
-    .where({ project_id: projectId, request_sha256: requestSha256 })
-    .first('answer');
+interface AdviceKey {
+  readonly project_id: string;
+  readonly request_sha256: Buffer;
+}
+
+/** Finds advice that `/execute` has given: the `/advise` that follows answers the same and is not charged again. */
+export async function findAdviceAnswer(db: Db, key: AdviceKey): Promise<Json | undefined> {
+  const row = await db('advice_answer').where(key).first('answer');
   return row?.answer;
 }
 
 /** The first answer to a request stays. */
-export async function insertAdviceAnswer(
-  db: Db,
-  projectId: string,
-  requestSha256: Buffer,
-  answer: Json,
-): Promise<void> {
+export async function insertAdviceAnswer(db: Db, key: AdviceKey, answer: Json): Promise<void> {
   await db('advice_answer')
-    .insert({ project_id: projectId, request_sha256: requestSha256, answer: JSON.stringify(answer) })
+    .insert({ ...key, answer: JSON.stringify(answer) })
     .onConflict()
     .ignore();
 }

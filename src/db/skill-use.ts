@@ -25,52 +25,57 @@ export interface CountedSkillRow {
   readonly flagged_at: Date | null;
 }
 
+export interface SkillUses {
+  readonly project_id: string;
+  /** Null: a call of `/execute`, whose uses count whenever they are written. */
+  readonly occasion: SkillOccasion | null;
+  readonly uses: readonly NewSkillUse[];
+}
+
+/** Locks skills by id, so that no two statements wait for each other. */
+const insertAndCount = `with told as (
+    select * from unnest(cast(:ids as text[]), cast(:versions as int[]), cast(:levels as int[]),
+      cast(:outcomes as text[])) t (skill_id, version, level, outcome)
+  ), locked as materialized (
+    select skill_id from skill where project_id = :project_id and skill_id in (select skill_id from told)
+    order by skill_id for no key update
+  ), used as (
+    insert into skill_use (skill_id, version, escalation_id, transition, level, outcome)
+    select t.skill_id, t.version, :escalation_id, :transition, t.level, t.outcome
+    from told t join locked using (skill_id)
+    on conflict (skill_id, escalation_id, transition) do nothing
+    returning skill_id, outcome
+  ), counted as (
+    select skill_id, (count(*) filter (where outcome = 'success'))::int as successes,
+      (count(*) filter (where outcome = 'failure'))::int as failures
+    from used group by skill_id
+  )
+  update skill s set success_count = s.success_count + c.successes,
+    failure_count = s.failure_count + c.failures, last_used_at = clock_timestamp()
+  from counted c where s.skill_id = c.skill_id
+  returning s.skill_id, s.success_count, s.failure_count, s.flagged_at,
+    s.success_count - s.base_success + s.failure_count - s.base_failure as uses,
+    s.success_count - s.base_success + s.failure_count - s.base_failure - s.uses_at_keep as uses_since_keep`;
+
 /**
- * Writes uses of skills of a project and counts them, by one statement; what its occasion has told before is not
- * told again. Locks skills by id, so that no two of them wait for each other.
+ * Writes uses of skills of a project and counts them, by one statement; a use that its occasion has written before
+ * does not count again.
  * @returns the skills that were used, with their new counts
  */
 export async function addSkillUses(
   db: Db,
-  projectId: string,
-  occasion: SkillOccasion | null,
-  uses: readonly NewSkillUse[],
+  { project_id, occasion, uses }: SkillUses,
 ): Promise<readonly CountedSkillRow[]> {
   if (uses.length === 0) return [];
-  const { rows } = await db.raw<{ rows: CountedSkillRow[] }>(
-    `with told as (
-       select * from unnest(cast(:ids as text[]), cast(:versions as int[]), cast(:levels as int[]),
-         cast(:outcomes as text[])) t (skill_id, version, level, outcome)
-     ), locked as materialized (
-       select skill_id from skill where project_id = :project_id and skill_id in (select skill_id from told)
-       order by skill_id for no key update
-     ), used as (
-       insert into skill_use (skill_id, version, escalation_id, transition, level, outcome)
-       select t.skill_id, t.version, :escalation_id, :transition, t.level, t.outcome
-       from told t join locked using (skill_id)
-       on conflict (skill_id, escalation_id, transition) do nothing
-       returning skill_id, outcome
-     ), counted as (
-       select skill_id, (count(*) filter (where outcome = 'success'))::int as successes,
-         (count(*) filter (where outcome = 'failure'))::int as failures
-       from used group by skill_id
-     )
-     update skill s set success_count = s.success_count + c.successes,
-       failure_count = s.failure_count + c.failures, last_used_at = clock_timestamp()
-     from counted c where s.skill_id = c.skill_id
-     returning s.skill_id, s.success_count, s.failure_count, s.flagged_at,
-       s.success_count - s.base_success + s.failure_count - s.base_failure as uses,
-       s.success_count - s.base_success + s.failure_count - s.base_failure - s.uses_at_keep as uses_since_keep`,
-    {
-      project_id: projectId,
-      ids: uses.map(({ skill_id }) => skill_id),
-      versions: uses.map(({ version }) => version),
-      levels: uses.map(({ level }) => level),
-      outcomes: uses.map(({ outcome }) => outcome),
-      escalation_id: occasion?.escalation_id ?? null,
-      transition: occasion?.transition ?? null,
-    },
-  );
+  const { rows } = await db.raw<{ rows: CountedSkillRow[] }>(insertAndCount, {
+    project_id,
+    ids: uses.map(({ skill_id }) => skill_id),
+    versions: uses.map(({ version }) => version),
+    levels: uses.map(({ level }) => level),
+    outcomes: uses.map(({ outcome }) => outcome),
+    escalation_id: occasion?.escalation_id ?? null,
+    transition: occasion?.transition ?? null,
+  });
   return rows;
 }
 

@@ -41,7 +41,8 @@ export interface NewSkill extends SkillText {
   readonly created_at: Date | null;
 }
 
-export interface SkillRow {
+export interface SkillRow
+  extends Pick<SkillText, 'repo_signals' | 'error_patterns' | 'instructions' | 'template'> {
   readonly skill_id: string;
   readonly project_id: string;
   readonly job_type: string;
@@ -49,10 +50,6 @@ export interface SkillRow {
   readonly trust: SkillTrust;
   readonly source: string;
   readonly version: number;
-  readonly repo_signals: readonly string[];
-  readonly error_patterns: readonly string[];
-  readonly instructions: string;
-  readonly template: string | null;
   readonly success_count: number;
   readonly failure_count: number;
   /** Uses here that counted; imported counts are none. */

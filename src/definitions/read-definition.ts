@@ -72,26 +72,21 @@ const kindKeys: ReadonlySet<PropertyKey> = new Set(['capability', 'pipeline', 'w
 function mendStep(copy: Salvage, index: number, key: PropertyKey | undefined): void {
   const step = copy.steps[index];
   if (step === undefined) return;
-  if (key === undefined || key === 'id') putPlaceholder(copy, index, 'id', placeholderId(index));
+  if (key === undefined || key === 'id') putPlaceholder(copy, index, 'id');
   if (key === 'id') return;
   if (key !== undefined) delete step[String(key)];
   if (key === 'for_each') step.for_each = { items: [] }; // its input may name an item
   if (key === 'depends_on') delete step.run_if;
   const isKindless = ![...kindKeys].some((kind) => Object.hasOwn(step, kind));
   if (key === undefined || (kindKeys.has(key) && isKindless)) {
-    putPlaceholder(copy, index, 'capability', 'unreadable');
+    putPlaceholder(copy, index, 'capability');
   }
 }
 
-function putPlaceholder(
-  { steps, placeholders }: Salvage,
-  index: number,
-  name: 'id' | 'capability',
-  text: string,
-): void {
+function putPlaceholder({ steps, placeholders }: Salvage, index: number, name: 'id' | 'capability'): void {
   const step = steps[index];
   if (step === undefined) return;
-  step[name] = text;
+  step[name] = name === 'id' ? placeholderId(index) : 'unreadable';
   placeholders.add(`/steps/${index}/${name}`);
 }
 

@@ -1,7 +1,7 @@
 /**
- * The workflows as one file, the form in which a worker's sandboxes run them. Making it takes seconds of processor
- * time, so `npm run build` leaves one beside the compiled sources, and one may be named. A worker from sources that
- * is told of none makes its own, so it never runs the workflows of yesterday.
+ * Bundles the workflows into one file, the form in which a worker's sandboxes run them. That takes seconds of processor
+ * time, so `npm run build` leaves a bundle beside the compiled sources, and a setting may name one. A worker from
+ * sources without that setting makes its own, so it never runs the workflows of yesterday.
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -16,7 +16,7 @@ export interface WorkflowBundle {
   readonly file: string | null;
 }
 
-/** What the build calls it. */
+/** The build writes the bundle under this name. */
 export const builtBundleName = 'workflow-bundle.js';
 
 const builtFile = fileURLToPath(new URL(`../${builtBundleName}`, import.meta.url));

@@ -1,5 +1,5 @@
 /**
- * The composition root stands in this folder: configuration becomes connections, connections become the context of a
+ * This folder is the composition root: configuration becomes connections, connections become the context of a
  * process. Nothing else wires, and nothing else closes. This file makes the context that both processes have in
  * common, and the parts that more than one process makes: log, files, Temporal.
  */
@@ -225,7 +225,7 @@ export function readDataConverter({ PAYLOAD_KEYS }: Pick<Config, 'PAYLOAD_KEYS'>
   return createDataConverter(PAYLOAD_KEYS);
 }
 
-/** What the server asks of Temporal, on one connection, which is made when it is needed. */
+/** Makes the server's clients of Temporal, on one connection that opens when it is first used. */
 export function createTemporal({ TASK_QUEUE, PAYLOAD_KEYS }: Config) {
   const client = openTemporal(PAYLOAD_KEYS);
   const bounded = createBoundedCalls(client);

@@ -62,10 +62,10 @@ function exportTo(folder: string | undefined): Promise<PurgeExport | null> {
   return folder === undefined ? Promise.resolve(null) : createPurgeExport(folder);
 }
 
-/** Of a round of maintenance: two hundred thousand runs. What is left is for the next. */
+/** One round of maintenance takes so many batches, two hundred thousand runs; the next round takes the rest. */
 const batchesOfRound = 200;
 
-/** What maintenance deletes by the clock. */
+/** Deletes rows and files whose retention is over. */
 async function purgeOld(
   ctx: Pick<ServerCtx, 'config' | 'db' | 'media' | 'logger'>,
   isStopping: () => boolean,
@@ -79,7 +79,7 @@ async function purgeOld(
   return rows;
 }
 
-/** A statement may take a minute: nobody waits for the one who deletes by hand. */
+/** A statement of a deletion by hand may take a minute: no caller waits for it. */
 const statementMs = 60_000;
 
 /** Everything that is too old, at once, also where no server can start: the schema is taken as it is. */
@@ -97,10 +97,10 @@ export async function purgeByHand(
   }
 }
 
-/** What sums over days of calls may take: nobody waits for them. */
+/** Sums over days of calls may take so long: no caller waits for them. */
 const sumsMs = 60_000;
 
-/** What repairs rows and repeats deliveries, by the clock. */
+/** Makes the maintenance jobs: they repair rows and repeat deliveries, by the clock. */
 export function createKeeping(ctx: ServerCtx, personChecks: PersonChecks | null) {
   const { config, db, logger, media, telemetry } = ctx;
   const { metrics } = telemetry;
@@ -137,7 +137,9 @@ export function createKeeping(ctx: ServerCtx, personChecks: PersonChecks | null)
 }
 
 interface OtherCluster {
-  /** What was brought below the transactions of this cluster; null: the database did not come from another one. */
+  /**
+   * The rows that were moved below the transactions of this cluster; null: the database did not come from another one.
+   */
   readonly other_cluster: Adoption | null;
 }
 

@@ -50,7 +50,7 @@ type OwnParts =
   | 'publicUrl'
   | 'consoleUrl';
 
-/** What the rest of the server's context is made of. */
+/** The parts that the rest of the server's context is made of. */
 interface Base extends Pick<ServerCtx, OwnParts> {
   readonly foundation: Foundation;
   readonly temporal: Temporal;
@@ -64,7 +64,7 @@ function webPlaces({
   return { temporalUiUrl: config.TEMPORAL_UI_URL, consoleUrl, namespace: temporal.namespace };
 }
 
-/** What lists and streams of runs stand on. */
+/** Makes the parts that lists and streams of runs use. */
 function createRunParts({ logger, foundation: { ctx }, temporal }: Base) {
   const { db } = ctx;
   const stepSizes = createStepSizes();
@@ -79,7 +79,7 @@ function createRunParts({ logger, foundation: { ctx }, temporal }: Base) {
   };
 }
 
-/** What is held of calls that callers wait for. */
+/** Makes the parts that hold the open calls of this process. */
 function createCallParts({ logger, foundation: { ctx } }: Base) {
   const { db } = ctx;
   const [openCalls, keyRenewer] = [createOpenCalls(), createKeyRenewer({ db, logger })];
@@ -100,7 +100,7 @@ interface ServerTools {
   readonly logger: Logger;
   /** The API's address, known once it listens. */
   readonly publicUrl: () => string;
-  /** Default: nobody is told. */
+  /** Default: no metrics, no traces. */
   readonly telemetry?: Telemetry;
 }
 

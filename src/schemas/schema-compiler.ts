@@ -145,19 +145,24 @@ function createCheck(schema: JsonObject, formats: FormatUse): CompiledSchema {
   return Object.assign(check, finders);
 }
 
+type ListErrors = (value: Json, budget: number) => readonly ErrorObject[];
+
+/** @returns lists all errors of a value; compiles the schema for that when it is first asked */
+function createErrorList(schema: JsonObject, meter: WorkMeter, settings: Options): ListErrors {
+  let detail: ValidateFunction | null = null;
+  return (value, budget) => {
+    detail ??= compileWith(schema, meter, { ...settings, allErrors: true });
+    meter.reset(budget);
+    return detail(value) ? [] : (detail.errors ?? []);
+  };
+}
+
 function createFinders(schema: JsonObject, formats: FormatUse): Pick<CompiledSchema, 'find' | 'findCertain'> {
   const meter = createWorkMeter();
   const code = { regExp: createLinearPatterns(meter) };
   const settings: Options = { ...options, code, validateFormats: formats === 'asserted' };
   const settle = compileWith(schema, meter, settings);
-  let detail: ValidateFunction | null = null;
-
-  /** All errors. */
-  const look = (value: Json, budget: number): readonly ErrorObject[] => {
-    detail ??= compileWith(schema, meter, { ...settings, allErrors: true });
-    meter.reset(budget);
-    return detail(value) ? [] : (detail.errors ?? []);
-  };
+  const listErrors = createErrorList(schema, meter, settings);
 
   const find: SchemaCheck['find'] = (value) => {
     try {
@@ -168,7 +173,7 @@ function createFinders(schema: JsonObject, formats: FormatUse): Pick<CompiledSch
     }
     const first = settle.errors ?? [];
     try {
-      const all = look(value, detailBudget);
+      const all = listErrors(value, detailBudget);
       return describeSchemaErrors(all.length > 0 ? all : first);
     } catch (error) {
       explainUnfinished(error); // or throws; where looking for more took too long, the first error has to do
@@ -180,7 +185,7 @@ function createFinders(schema: JsonObject, formats: FormatUse): Pick<CompiledSch
     if (work.left <= 0) return [];
     const budget = Math.min(work.left, detailBudget);
     try {
-      return describeSchemaErrors(keepCertain(look(value, budget), holes));
+      return describeSchemaErrors(keepCertain(listErrors(value, budget), holes));
     } catch (error) {
       explainUnfinished(error); // or throws
       return [];

@@ -39,27 +39,37 @@ const maxVerdicts = 1_000;
 /** A verdict by time or memory may be the fault of a busy machine; it is tried again after this. */
 const doubtMs = 300_000;
 
-export function createSchemaVetter(options: SchemaVetterOptions = {}): SchemaVetter {
-  const { timeLimitMs = 1_000, heapLimitMb = 128 } = options;
-  const verdicts = new LRUCache<string, VetterAnswer>({ max: maxVerdicts });
+/** @throws Error when it does not start in time, the reason of `signal` when it aborts */
+async function startThread(heapLimitMb: number, signal?: AbortSignal): Promise<Worker> {
+  const thread = new Worker(schemaThreadEntry, {
+    execArgv: [],
+    resourceLimits: {
+      maxOldGenerationSizeMb: heapLimitMb,
+      maxYoungGenerationSizeMb: 16,
+      stackSizeMb: stackLimitMb,
+    },
+  });
+  thread.unref();
+  thread.on('error', () => undefined); // whoever waits for an answer hears of it too
+  await hear(thread, startLimitMs, signal);
+  return thread;
+}
+
+interface SchemaJudge {
+  judge(schema: JsonObject, signal?: AbortSignal): Promise<VetterAnswer>;
+  close(): Promise<void>;
+}
+
+/** Judges schemas in a thread, one after the other. */
+function createSchemaJudge({ timeLimitMs, heapLimitMb }: Required<SchemaVetterOptions>): SchemaJudge {
   let thread: Worker | null = null;
   let last: Promise<unknown> = Promise.resolve();
 
   const start = async (signal?: AbortSignal): Promise<Worker> => {
-    const started = new Worker(schemaThreadEntry, {
-      execArgv: [],
-      resourceLimits: {
-        maxOldGenerationSizeMb: heapLimitMb,
-        maxYoungGenerationSizeMb: 16,
-        stackSizeMb: stackLimitMb,
-      },
-    });
-    started.unref();
-    started.on('error', () => undefined); // whoever waits for an answer hears of it too
+    const started = await startThread(heapLimitMb, signal);
     started.once('exit', () => {
       if (thread === started) thread = null;
     });
-    await hear(started, startLimitMs, signal);
     return started;
   };
 
@@ -78,25 +88,32 @@ export function createSchemaVetter(options: SchemaVetterOptions = {}): SchemaVet
     }
   };
 
-  /** After all that came before. */
-  const judgeInTurn = (schema: JsonObject, signal?: AbortSignal): Promise<VetterAnswer> => {
-    const verdict = last.then(() => judge(schema, signal));
-    last = verdict.catch(() => undefined);
-    return verdict;
+  return {
+    judge: (schema, signal) => {
+      const verdict = last.then(() => judge(schema, signal));
+      last = verdict.catch(() => undefined);
+      return verdict;
+    },
+    close: async () => {
+      await thread?.terminate();
+    },
   };
+}
 
+export function createSchemaVetter(options: SchemaVetterOptions = {}): SchemaVetter {
+  const { timeLimitMs = 1_000, heapLimitMb = 128 } = options;
+  const { judge, close } = createSchemaJudge({ timeLimitMs, heapLimitMb });
+  const verdicts = new LRUCache<string, VetterAnswer>({ max: maxVerdicts });
   return {
     vet: async (schema, signal) => {
       const fault = findSchemaFault(schema);
       if (fault !== null) return fault;
       const key = createHash('sha256').update(JSON.stringify(schema)).digest('base64');
-      const verdict = verdicts.get(key) ?? (await judgeInTurn(schema, signal));
+      const verdict = verdicts.get(key) ?? (await judge(schema, signal));
       if (!verdicts.has(key)) verdicts.set(key, verdict, verdict.isFinal ? {} : { ttl: doubtMs });
       return verdict.fault;
     },
-    close: async () => {
-      await thread?.terminate();
-    },
+    close,
   };
 }
 

@@ -1,7 +1,7 @@
 /**
- * What a process works with: its connections, and the parts that keep state of their own. `runtime/` makes one for each
- * process; every function of a service takes it, or the part that it needs, as its first argument. What keeps no state
- * is a function and stands in no context.
+ * The context of a process: its connections, and the parts that keep state of their own. `runtime/` makes one for each
+ * process; every function of a service takes it, or the part that it needs, as its first argument. A part without state
+ * is a function and belongs to no context.
  */
 import type { Logger } from 'pino';
 import type { AddressPolicy } from '../clients/address-policy.ts';
@@ -51,7 +51,7 @@ import type { InFlightSteps } from './steps/in-flight-steps.ts';
 import type { StreamFeed } from './stream/stream-feed.ts';
 import type { WebPlaces } from './web-links.ts';
 
-/** What server and worker have. */
+/** The parts that server and worker have in common. */
 export interface Ctx {
   readonly config: Config;
   readonly logger: Logger;
@@ -91,7 +91,7 @@ export interface Ctx {
   readonly attemptSpans: AttemptSpans;
   readonly callCapability: CallCapability;
   readonly definitions: KnownDefinitions;
-  /** What is remembered of definitions that were checked. */
+  /** The findings of definitions that this process has checked. */
   readonly checked: CheckedDefinitions;
   readonly contexts: RunContexts;
   readonly results: StepResults;
@@ -99,7 +99,7 @@ export interface Ctx {
   readonly ownMedia: OwnMedia;
 }
 
-/** What only the worker has. */
+/** The worker has these parts as well. */
 export interface WorkerCtx extends Ctx {
   /** Steps whose calls this process makes. */
   readonly inFlightSteps: InFlightSteps<StepEnd>;
@@ -111,7 +111,7 @@ export interface WorkerCtx extends Ctx {
   readonly transitions: LadderTransitions;
 }
 
-/** What the server asks of Temporal. */
+/** The server's clients of Temporal. */
 export interface TemporalParts {
   readonly workflows: RunWorkflows;
   readonly schedules: TemporalSchedules;
@@ -132,7 +132,7 @@ export interface ServerCtx extends Ctx {
   /** Null: no provider is configured. */
   readonly signIn: SignIn | null;
   readonly temporal: TemporalParts;
-  /** What the process delivers to Temporal at the moment. */
+  /** The deliveries to Temporal that are under way in this process. */
   readonly outbox: Outbox;
   /** Marks starts as delivered, all of a moment by one statement. */
   readonly markStart: MarkStart;

@@ -64,7 +64,7 @@ export function refuseForeign(mention: MediaMention, pointer: string): AppError 
   });
 }
 
-/** What stands in a reference for the id of the job that it is in. */
+/** A reference with this id means the job that it is in. */
 export const ownNamespace = 'job';
 
 const own = `media://${ownNamespace}/`;

@@ -51,46 +51,62 @@ function kindOf(name: string): string {
   return name.replaceAll(' ', '_');
 }
 
-export function createMaintenance({
-  db,
-  duties,
-  promptDuties,
-  intervalMs,
-  logger,
-  metrics = noMetrics,
-}: MaintenanceOptions): Maintenance {
+interface DutyRunner {
+  /** Begins a duty that is due, unless it is under way: one that takes long does not hold up the others. */
+  begin(duty: Duty): void;
+  /** Resolves when no duty is under way any more. */
+  settled(): Promise<void>;
+}
+
+function createDutyRunner(logger: Logger, metrics: Metrics, isStopping: () => boolean): DutyRunner {
+  const underWay = new Map<string, Promise<void>>();
+  const restsUntil = new Map<string, number>();
+  return {
+    begin: ({ name, everyMs, rests = 0, isRoutine = false, isRepair = false, work }) => {
+      const began = performance.now();
+      if (underWay.has(name) || began < (restsUntil.get(name) ?? -Infinity)) return;
+      const task = work(isStopping)
+        .then((repaired) => {
+          if (repaired > 0 && !isRoutine) logger.info({ duty: name, repaired }, 'repaired');
+          if (isRepair) metrics.add('repairs_total', { kind: kindOf(name) }, repaired);
+        })
+        .catch((error: unknown) => {
+          metrics.add('maintenance_failures_total', { duty: kindOf(name) });
+          logger.warn({ err: error, duty: name }, 'maintenance will try again');
+        })
+        .finally(() => {
+          underWay.delete(name);
+          const ended = performance.now();
+          restsUntil.set(name, ended + Math.max(everyMs, rests * (ended - began)));
+        });
+      underWay.set(name, task);
+    },
+    settled: async () => {
+      await Promise.all(underWay.values());
+    },
+  };
+}
+
+/** Metrics of every duty are seen before they first count. */
+function announceMetrics(metrics: Metrics, duties: readonly Duty[]): void {
+  for (const { name, isRepair } of duties) {
+    metrics.add('maintenance_failures_total', { duty: kindOf(name) }, 0);
+    if (isRepair === true) metrics.add('repairs_total', { kind: kindOf(name) }, 0);
+  }
+}
+
+export function createMaintenance(options: MaintenanceOptions): Maintenance {
+  const { db, duties, promptDuties, intervalMs, logger, metrics = noMetrics } = options;
   let lock: LockHold | null = null;
   let timer: NodeJS.Timeout | null = null;
   let ticker: NodeJS.Timeout | null = null;
   let round: Promise<void> = Promise.resolve();
   let isStopped = false;
-  const underWay = new Map<string, Promise<void>>();
-  const restsUntil = new Map<string, number>();
-
-  /** A duty that takes long, like a round of probes, does not hold up the others. */
-  const attend = ({ name, everyMs, rests = 0, isRoutine = false, isRepair = false, work }: Duty): void => {
-    const began = performance.now();
-    if (underWay.has(name) || began < (restsUntil.get(name) ?? -Infinity)) return;
-    const task = work(() => isStopped)
-      .then((repaired) => {
-        if (repaired > 0 && !isRoutine) logger.info({ duty: name, repaired }, 'repaired');
-        if (isRepair) metrics.add('repairs_total', { kind: kindOf(name) }, repaired);
-      })
-      .catch((error: unknown) => {
-        metrics.add('maintenance_failures_total', { duty: kindOf(name) });
-        logger.warn({ err: error, duty: name }, 'maintenance will try again');
-      })
-      .finally(() => {
-        underWay.delete(name);
-        const ended = performance.now();
-        restsUntil.set(name, ended + Math.max(everyMs, rests * (ended - began)));
-      });
-    underWay.set(name, task);
-  };
+  const runner = createDutyRunner(logger, metrics, () => isStopped);
 
   const runRound = async (): Promise<void> => {
     if (lock === null || !(await lock.isHeld())) lock = await holdLock(db, lockKey);
-    if (lock !== null) for (const duty of duties) attend(duty);
+    if (lock !== null) for (const duty of duties) runner.begin(duty);
   };
 
   const schedule = (): void => {
@@ -105,13 +121,10 @@ export function createMaintenance({
   return {
     isHolder: () => lock !== null && !isStopped,
     start: () => {
-      for (const { name, isRepair } of [...duties, ...promptDuties]) {
-        metrics.add('maintenance_failures_total', { duty: kindOf(name) }, 0); // seen before the first
-        if (isRepair === true) metrics.add('repairs_total', { kind: kindOf(name) }, 0);
-      }
+      announceMetrics(metrics, [...duties, ...promptDuties]);
       schedule();
       ticker = setInterval(() => {
-        if (lock !== null) for (const duty of promptDuties) attend(duty);
+        if (lock !== null) for (const duty of promptDuties) runner.begin(duty);
       }, tickMs);
     },
     stop: async () => {
@@ -119,7 +132,7 @@ export function createMaintenance({
       if (timer !== null) clearTimeout(timer);
       if (ticker !== null) clearInterval(ticker);
       await round;
-      await Promise.all(underWay.values());
+      await runner.settled();
       await lock?.release();
     },
   };
@@ -161,7 +174,7 @@ const probesAtOnce = 50;
 const promptMs = 250;
 const minuteMs = 60_000;
 const purgeMs = 10 * minuteMs;
-/** An upload on which nothing moves for a minute is cut off, so this old is nobody's. */
+/** An upload without progress for a minute is cut off, so one of this age has no client any more. */
 const abandonedMs = 60 * minuteMs;
 
 /** Full rounds follow one another at once: after an outage of ours everything is suspect. */
@@ -209,7 +222,7 @@ async function deliverOverdue(ctx: DeliveryCtx, kinds: readonly DeliveryKind<obj
   return sum;
 }
 
-/** What starts again that Temporal has forgotten. */
+/** The kinds of work that start again when Temporal has forgotten them. */
 const forgettable: Readonly<Record<string, DeliveryKind<object>>> = {
   'forgotten runs': runStarts,
   'forgotten ladders': ladderStarts,
@@ -252,7 +265,7 @@ export function createDuties(ctx: DeliveryCtx, parts: DutyParts): readonly Duty[
   ];
 }
 
-/** Somebody waits for it: done on a clock of its own. */
+/** Callers wait for these duties, so they have a shorter clock of their own. */
 export function createPromptDuties(
   ctx: Pick<DeliveryCtx, 'db'>,
   { dueWork }: Pick<DutyParts, 'dueWork'>,

@@ -1,7 +1,7 @@
 /**
- * Rows as the wire shows them, by the schema of what is shown. The names of columns and of the wire are the same, so a
- * field needs no line of its own: it is taken from the row, in the order of the schema. Three rules stand here once: a
- * time is its ISO text; what a row has and the schema does not know is left out; and so is null, or nothing at all, where
+ * Shows rows as the wire does, by the schema of the answer. The names of columns and of the wire are the same, so a
+ * field needs no line of its own: it is taken from the row, in the order of the schema. Three rules apply everywhere: a
+ * time is its ISO text; a column that the schema does not know is left out; and so is null, or an absent value, where
  * the schema says `optional`.
  */
 import { z } from 'zod';
@@ -12,7 +12,7 @@ type FromRow<Value> = Value extends readonly (infer Item)[]
     ? Value | Date
     : Value;
 
-/** What a row has to hold, so that it can be shown: more is allowed. */
+/** A row has to hold these columns to be shown; it may have more. */
 type Presentable<Shown> = {
   readonly [Key in keyof Required<Shown>]:
     | FromRow<Exclude<Shown[Key], undefined>>

@@ -389,7 +389,11 @@ describe('a skill', () => {
     const [, { id }] = await create(admin);
     for (const [transition, outcome] of (['success', 'failure', 'neutral'] as const).entries()) {
       const uses = [{ skill_id: id, version: 1, level: transition, outcome }];
-      await addSkillUses(api.db, projectId, { escalation_id: 'esc_1', transition }, uses);
+      await addSkillUses(api.db, {
+        project_id: projectId,
+        occasion: { escalation_id: 'esc_1', transition },
+        uses,
+      });
     }
     interface Page {
       readonly items: SkillUse[];

@@ -5,7 +5,7 @@ import type { ServerCtx } from '../../services/context.ts';
 import { cancelRun, pauseRun, resumeRun, setRunBudget } from '../../services/runs/control.ts';
 import { previewRerun, rerunRun } from '../../services/runs/rerun.ts';
 import { json, optionalJson } from '../input.ts';
-import { KeyHeaders, markReplayed, RunPath, readIdempotency } from '../parameters.ts';
+import { KeyHeaders, markReplayed, RunPath, readIdempotency, startErrors } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 export function runControlRoutes(ctx: ServerCtx): Route[] {
@@ -88,16 +88,7 @@ function repeatRun(ctx: ServerCtx): Route {
     headers: KeyHeaders,
     body: optionalJson(RerunRequest, 'data'),
     responses: { 200: RerunPreview, 202: Run },
-    errors: [
-      'state_conflict',
-      'definition_invalid',
-      'job_invalid',
-      'media_unknown',
-      'concurrency_limit',
-      'open_runs_limit',
-      'idempotency_key_reuse',
-      'idempotency_in_progress',
-    ],
+    errors: ['state_conflict', ...startErrors],
     handle: async ({ caller, params, headers, body, bytes }) => {
       const idempotency = readIdempotency(headers, bytes);
       const { project_id, key_id: by } = caller;

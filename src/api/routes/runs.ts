@@ -14,7 +14,7 @@ import { submitRun, submitRuns } from '../../services/runs/submission.ts';
 import { toProblem } from '../answer.ts';
 import { json } from '../input.ts';
 import { type ApiConfig, findJobFault, httpLimits, requireSmallJob } from '../limits.ts';
-import { KeyHeaders, markReplayed, RunPath, readIdempotency, StepPath } from '../parameters.ts';
+import { KeyHeaders, markReplayed, RunPath, readIdempotency, StepPath, startErrors } from '../parameters.ts';
 import { type AnswerHeaders, type Route, route } from '../route.ts';
 
 /** A run as pictures show it, and many runs in time. */
@@ -118,16 +118,7 @@ function submitRunRoute(ctx: ServerCtx, config: ApiConfig): Route {
     headers: SubmitHeaders,
     body: json(RunRequest, 'definition'),
     responses: { 200: Run, 202: Run },
-    errors: [
-      'definition_invalid',
-      'job_invalid',
-      'media_unknown',
-      'concurrency_limit',
-      'open_runs_limit',
-      'idempotency_key_reuse',
-      'idempotency_in_progress',
-      'not_found',
-    ],
+    errors: [...startErrors, 'not_found'],
     handle: async ({ caller, headers, body, bytes, signal }) => {
       requireSmallJob(body.job, bytes, config);
       const { project_id, key_id: by } = caller;

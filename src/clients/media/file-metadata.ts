@@ -1,6 +1,6 @@
 /**
- * What a stored file is (content type, sha-256), in a sidecar beside it: `clip.mp4~meta.json`. `~` is no letter of
- * the media grammar, so a sidecar never collides with an object.
+ * Keeps the content type and the SHA-256 of a stored file in a sidecar beside it: `clip.mp4~meta.json`. `~` is no
+ * letter of the media grammar, so a sidecar never collides with an object.
  *
  * A record names the exact file it describes (inode, size, modification time). The sidecar is replaced before the
  * file and keeps the record of the file still visible, so a reader finds a matching record at every moment. A file

@@ -165,7 +165,7 @@ async function put({ root }: Store, path: MediaPath, upload: FileUpload): Promis
   }
 }
 
-/** Of several that come at once the file system lets one in. */
+/** The file system lets in one of several writers at once. */
 async function linkNew(incoming: string, file: string, path: MediaPath): Promise<void> {
   await link(incoming, file).catch((error: unknown) => {
     throw hasCode(error, ['EEXIST']) ? alreadyThere(path) : error;
@@ -196,7 +196,7 @@ function folderOf(root: string, jobId: string): string {
   return dirname(locate(root, { job_id: jobId, file: 'x' }));
 }
 
-/** What is not shown is neither read nor opened: a job may have any number of files. */
+/** Files beyond the list are neither read nor opened: a job may have any number of files. */
 async function list(root: string, jobId: string, most: number): Promise<ListedFiles> {
   const folder = folderOf(root, jobId);
   const files: { file: string; etag: string }[] = [];

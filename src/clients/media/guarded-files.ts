@@ -44,7 +44,7 @@ const quietRead = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLO
 /** As often as a file may be replaced while it is opened. */
 const attempts = 20;
 
-/** Opens what stands at this place of the folder itself; null when that is no plain file. */
+/** Opens a file of the folder itself; null when the path is no plain file. */
 export async function openFile(root: string, file: string): Promise<FileHandle | null> {
   for (let attempt = 0; attempt < attempts; attempt++) {
     const handle = await open(file, quietRead).catch(nullWhenMissing);

@@ -16,7 +16,7 @@ export interface StoredObject {
   readonly modified_at: Date;
 }
 
-/** Of bytes that this process has moved, or seen. */
+/** An object whose bytes this process has moved, or seen. */
 export interface DescribedObject extends StoredObject {
   readonly sha256: string;
 }
@@ -45,7 +45,7 @@ export interface PutOptions {
   readonly limitBytes: number;
   /** Refuses to replace an object; of several that come at once one is stored. */
   readonly ifAbsent?: boolean;
-  /** What the SHA-256 must be, in hex; else nothing is stored. */
+  /** The expected SHA-256, in hex; with another one nothing is stored. */
   readonly expected?: string;
 }
 
@@ -61,7 +61,7 @@ export interface ListedFiles {
 }
 
 export interface MediaStore {
-  /** What it is, for people. */
+  /** The name of the store, for people. */
   readonly name: string;
   /**
    * Streams `body` into the store; nothing is visible until all of it is there.
@@ -115,7 +115,8 @@ export interface DirectAccess {
   /**
    * Makes one object of the parts, in their order.
    *
-   * @returns its etag; null when the upload was over before, and an object of this size stands there, which may be another
+   * @returns its etag; null when the upload was over before, and the path has an object of this size, which may be
+   * another
    * @throws AppError `upload_incomplete` when they are not the announced ones
    */
   completeParts(path: MediaPath, uploadId: string, size: number): Promise<string | null>;

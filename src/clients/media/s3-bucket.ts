@@ -17,7 +17,7 @@ interface S3Location {
   /** Without slashes at its ends; empty for the whole bucket. */
   readonly prefix: string;
   readonly region: string | undefined;
-  /** Of a server other than Amazon's. */
+  /** The address of a server other than Amazon's. */
   readonly endpoint: string | undefined;
   /** The bucket is a part of the path, not of the host's name. */
   readonly pathStyle: boolean;
@@ -158,9 +158,9 @@ export interface Bucket {
   readonly presigning: S3Client;
   /** For people. */
   readonly name: string;
-  /** What every request names. @throws AppError `request_invalid` for what is no media path */
+  /** The parameters of every request. @throws AppError `request_invalid` for a text that is no media path */
   at(path: MediaPath): { readonly Bucket: string; readonly Key: string };
-  /** Of keys below: all, or those of a job. */
+  /** The parameters of a list of keys: all, or those of a job. */
   below(jobId?: string): { readonly Bucket: string; readonly Prefix: string };
   /** Null for a key that is no media path. */
   pathOf(key: string): MediaPath | null;

@@ -1,6 +1,6 @@
 /**
- * What a bucket says of its objects, and their bytes; and what goes out of it: objects, whole jobs, and parts of
- * uploads that never ended.
+ * Reads the objects of a bucket, their facts and their bytes, and deletes: objects, whole jobs, and parts of uploads
+ * that never ended.
  */
 import type { Readable } from 'node:stream';
 import type {

@@ -1,9 +1,9 @@
 /**
- * A media store in a bucket: `<prefix>/<job_id>/<file>`. S3 makes an object visible whole or not at all; what it
- * cannot keep is an old state for somebody who reads it while it is replaced: such a reader is told to ask again.
+ * A media store in a bucket: `<prefix>/<job_id>/<file>`. S3 makes an object visible whole or not at all, but keeps no
+ * old state for a reader whose object is replaced meanwhile: such a reader is asked to try again.
  *
- * Clients read and write a bucket themselves by URLs, one request each. What they may send is signed: length, type
- * and, of what goes in one piece, the SHA-256.
+ * Clients read and write a bucket themselves by URLs, one request each. A URL signs the length, the type and, for an
+ * object in one piece, the SHA-256.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -26,13 +26,13 @@ import { headObject, listObjects, openObject, removeJob, removeObject, sweepUplo
 import { createUploadGate, mostHeldBytes, requireEtag, type UploadWay, upload } from './s3-upload.ts';
 
 const requestS = 3_600;
-/** Of an upload in parts as a whole. */
+/** An upload in parts may take so long as a whole. */
 const partsS = 12 * 3_600;
 
 /** In the request, not in the URL: only there a server holds the body to it. */
 const checksumHeader = 'x-amz-checksum-sha256';
 const ofWhole = ['host', 'content-length', 'content-type', checksumHeader];
-/** The SDK would sign a type that nobody sends. */
+/** The SDK would sign a type that no client sends. */
 const ofPart = ['host', 'content-length'];
 
 function after(seconds: number): Date {
@@ -107,7 +107,7 @@ interface SentPart {
   readonly size: number;
 }
 
-/** By hand: the SDK's paginator goes on as long as there is a marker, which some servers give on the last page too. */
+/** By hand: the SDK's paginator continues as long as there is a marker, which some servers give on the last page too. */
 async function* listPages(bucket: Bucket, path: MediaPath, UploadId: string): AsyncGenerator<Part> {
   const { ListPartsCommand } = bucket.packages.s3;
   let PartNumberMarker: string | undefined;
@@ -121,7 +121,9 @@ async function* listPages(bucket: Bucket, path: MediaPath, UploadId: string): As
   }
 }
 
-/** What has come, as the bucket says: clients need not see the answers of their parts. Null when the upload is over. */
+/**
+ * Lists the parts that the bucket has: clients need not keep the answers of their parts. Null when the upload is over.
+ */
 async function listParts(bucket: Bucket, path: MediaPath, uploadId: string): Promise<SentPart[] | null> {
   const sent: SentPart[] = [];
   try {
@@ -205,7 +207,7 @@ async function copy(
   }
 }
 
-/** Of probes that go on beside this one, or were killed. */
+/** Probes that run beside this one, or were killed, leave so many files at most. */
 const probedFiles = 1_000;
 
 /** The bucket may be there and its keys right, and still not all of this be allowed. */

@@ -17,7 +17,7 @@ const mostParts = 10_000;
 /** Parts on their way at once; one more is being read. */
 const partsAtOnce = 2;
 
-/** What uploads of a process may hold together. */
+/** The uploads of a process hold so much together. */
 export const mostHeldBytes = 64 * 1_048_576;
 
 export interface UploadWay {

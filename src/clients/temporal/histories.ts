@@ -1,10 +1,10 @@
 /**
- * What Temporal keeps of runs and ladders. Their state is listed by one query of the visibility store, which may
- * lag behind.
+ * Lists and deletes the histories that Temporal keeps of runs and ladders. One query of the visibility store, which
+ * may lag behind, lists their state.
  *
- * Deleted is, of a workflow id, the history that goes on, those that it was continued from, and the workflows
- * below it, whose ids begin with its own; of a schedule its starts. Temporal takes a moment to delete, of what has
- * ended just now a minute, and its list may lag behind, so the newest is asked for by its id as well.
+ * Deleting a workflow id deletes its open history, those that it was continued from, and the workflows below it, whose
+ * ids begin with its own; deleting a schedule deletes its starts. Temporal takes a moment to delete, for a workflow that
+ * has just ended a minute, and its list may lag behind, so the newest history is also asked for by its id.
  */
 import type { Client } from '@temporalio/client';
 import { type Bounded, connectionOf, hasStatus } from './connection.ts';
@@ -75,9 +75,9 @@ export function eraseHistories(erasing: ErasingClient, workflowId: string): Prom
 }
 
 /**
- * Of a schedule that was removed. The workflow by which Temporal kept it is asked to go too, and not waited for: it may
- * stay, closed, as long as Temporal keeps what has ended.
- * @returns as of a workflow, of its starts
+ * Deletes the histories of a schedule that was removed. The workflow by which Temporal kept it is deleted too, without
+ * waiting: it may stay, closed, as long as Temporal keeps closed workflows.
+ * @returns the same as for a workflow, for its starts
  */
 export async function eraseScheduleHistories(erasing: ErasingClient, workflowId: string): Promise<boolean> {
   const { client, bounded } = erasing;

@@ -112,7 +112,7 @@ export function readNewestKeyId(setting: string | undefined): string {
 }
 
 /**
- * What stands between this process and Temporal, the same for clients and workers.
+ * Makes the converter between this process and Temporal, the same for clients and workers.
  *
  * @param payloadKeys the setting `PAYLOAD_KEYS`
  */

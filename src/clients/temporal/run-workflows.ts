@@ -38,7 +38,7 @@ export interface LadderOwner {
   readonly job_type: string;
 }
 
-/** Who waits for a review: a run, or a ladder by itself. */
+/** The workflow that waits for a review: that of a run, or of a ladder by itself. */
 export type WaitingWorkflow = RunRef | { readonly escalation_id: string };
 
 export interface RunWorkflows {
@@ -50,7 +50,7 @@ export interface RunWorkflows {
   terminate(run: RunRef, reason: string): Promise<'ended' | 'gone'>;
   /** gone: it has ended. */
   signalControl(run: RunRef, control: ControlSignal): Promise<'sent' | 'gone'>;
-  /** What a unit of a run waited for may be there, or the run has ended that another workflow waits for. */
+  /** Signals that the wait of a unit may be over, or that the run which another workflow waits for has ended. */
   signalWoken(workflowId: string, woken: WokenSignal): Promise<'sent' | 'gone'>;
   /** Ids of runs whose workflows ended otherwise than by success since then; of some it may be told twice. */
   listClosed(since: Date): AsyncIterable<string>;
@@ -58,9 +58,9 @@ export interface RunWorkflows {
   listRunning(): AsyncIterable<string>;
   /** The same of ladders by themselves. */
   listRunningLadders(): AsyncIterable<string>;
-  /** Whether Temporal knows no workflow of it, neither one that goes on nor one that has ended. */
+  /** Whether Temporal knows no workflow of it, neither an open nor a closed one. */
   isForgotten(work: WaitingWorkflow): Promise<boolean>;
-  /** Whether the run has a workflow that goes on. */
+  /** Whether the run has an open workflow. */
   isOpen(run: RunRef): Promise<boolean>;
   /** Deletes what Temporal keeps of the run, its ladders included, and ends it first. @returns false: there is more */
   erase(run: RunRef): Promise<boolean>;

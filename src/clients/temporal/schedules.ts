@@ -77,7 +77,10 @@ async function reach(call: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** Writes as that one does. What it reads is null: nobody looks at it here, and no key is needed for it. */
+/**
+ * Makes a converter that writes like the given one and reads null: this client looks at no payload, so it needs no
+ * key.
+ */
 function toWriting({ payloadCodecs = [], ...converter }: DataConverter): DataConverter {
   const nothing = defaultPayloadConverter.toPayload(null);
   const codecs = payloadCodecs.map((codec) => ({

@@ -12,7 +12,7 @@ const refusals = ['permissionDenied', 'unimplemented'] as const;
 
 type Name = keyof typeof searchAttributes;
 
-/** What an operator is told, else null: Temporal Cloud answers operators alone, and not all keys are theirs. */
+/** Lists the registered attributes; null where Temporal does not answer: Temporal Cloud answers operators alone. */
 async function listRegistered(connection: Connection, namespace: string): Promise<readonly string[] | null> {
   try {
     const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
@@ -68,7 +68,7 @@ export async function addMissingSearchAttributes(
   return missing;
 }
 
-/** Until it is asked again whether somebody has registered them. */
+/** Attributes that are missing are looked for again after this time. */
 const notRegisteredMs = 60_000;
 
 /** Whether the namespace has all of them: asked until it has, at most once a minute. */

@@ -42,10 +42,10 @@ function comparePair([a, b]: Pair, charge: (amount: number) => void): readonly P
  */
 export function includesText(text: string, wanted: string): boolean {
   if (wanted.length <= shortText) return text.includes(wanted);
-  const borders = bordersOf(wanted);
+  const search = prepareSearch(wanted);
   let matched = 0;
   for (let at = 0; at < text.length && matched < wanted.length; at++) {
-    matched = extend(wanted, borders, matched, text.charCodeAt(at));
+    matched = extend(search, matched, text.charCodeAt(at));
   }
   return matched === wanted.length;
 }
@@ -53,17 +53,23 @@ export function includesText(text: string, wanted: string): boolean {
 /** Up to here the product is no more than a small multiple of the text. */
 const shortText = 32;
 
-/** By length of a beginning: the length of its longest shorter beginning that is also its end. */
-function bordersOf(wanted: string): Int32Array {
+interface TextSearch {
+  readonly wanted: string;
+  /** By length of a beginning: the length of its longest shorter beginning that is also its end. */
+  readonly borders: Int32Array;
+}
+
+function prepareSearch(wanted: string): TextSearch {
   const borders = new Int32Array(wanted.length + 1);
+  const search = { wanted, borders };
   for (let length = 2; length <= wanted.length; length++) {
-    borders[length] = extend(wanted, borders, borders[length - 1] ?? 0, wanted.charCodeAt(length - 1));
+    borders[length] = extend(search, borders[length - 1] ?? 0, wanted.charCodeAt(length - 1));
   }
-  return borders;
+  return search;
 }
 
 /** How much of `wanted` stands before and at a unit, when `matched` units of it stood before it. */
-function extend(wanted: string, borders: Int32Array, matched: number, unit: number): number {
+function extend({ wanted, borders }: TextSearch, matched: number, unit: number): number {
   let length = matched;
   while (length > 0 && wanted.charCodeAt(length) !== unit) length = borders[length] ?? 0;
   return wanted.charCodeAt(length) === unit ? length + 1 : 0;
@@ -71,13 +77,14 @@ function extend(wanted: string, borders: Int32Array, matched: number, unit: numb
 
 type Order = Exclude<ComparisonOperator, '==' | '!=' | 'in'>;
 
+interface ValueComparison {
+  readonly left: Json;
+  readonly operator: ComparisonOperator;
+  readonly right: Json;
+}
+
 /** @throws ExpressionError for operands that the operator does not take */
-export function compareValues(
-  left: Json,
-  operator: ComparisonOperator,
-  right: Json,
-  evaluation: Evaluation,
-): boolean {
+export function compareValues({ left, operator, right }: ValueComparison, evaluation: Evaluation): boolean {
   if (operator === '==') return areEqual(left, right, evaluation);
   if (operator === '!=') return !areEqual(left, right, evaluation);
   if (operator === 'in') return isContained(left, right, evaluation);

@@ -144,7 +144,7 @@ function evaluateComparison(
 ): Outcome {
   let left = evaluateToValue(first, evaluation);
   for (const { operator, right } of rest) {
-    left = compareValues(left, operator, evaluateToValue(right, evaluation), evaluation);
+    left = compareValues({ left, operator, right: evaluateToValue(right, evaluation) }, evaluation);
   }
   return found(left);
 }
@@ -156,6 +156,11 @@ interface PathStop {
   readonly trail: readonly Segment[];
 }
 
+interface ValueWalk {
+  readonly path: Path;
+  readonly evaluation: Evaluation;
+}
+
 /**
  * Follows a path through a scope by own properties of plain objects and lists only. What does not exist
  * (a key, an item, anything below null) is missing; a segment of the wrong form for what stands there
@@ -164,19 +169,17 @@ interface PathStop {
 function resolvePath(path: Path, evaluation: Evaluation): Outcome {
   const value = Object.hasOwn(evaluation.scope, path.root) ? evaluation.scope[path.root] : undefined;
   if (value === undefined) return missing(() => ({ message: `${path.root} has no value here` }));
-  return follow({ value, trail: [] }, path, evaluation);
+  return follow({ value, trail: [] }, { path, evaluation });
 }
 
-function follow(start: PathStop, path: Path, evaluation: Evaluation): Outcome {
+function follow(start: PathStop, walk: ValueWalk): Outcome {
+  const { path, evaluation } = walk;
   let place = start;
   for (let position = start.trail.length; position < path.segments.length; position++) {
     const segment = path.segments[position] ?? '';
     if (place.value === null) return missingBelowNull(place, path);
-    if (typeof segment === 'object') return followEach(place, path, evaluation);
-    const next =
-      typeof segment === 'number'
-        ? itemAt(place, segment, path, evaluation)
-        : fieldAt(place, segment, path, evaluation);
+    if (typeof segment === 'object') return followEach(place, walk);
+    const next = typeof segment === 'number' ? itemAt(place, segment, walk) : fieldAt(place, segment, walk);
     if (next === undefined) return missingAt(place, segment, path);
     place = { value: next, trail: [...place.trail, segment] };
   }
@@ -189,33 +192,33 @@ function nameOf(place: PathStop, path: Path): string {
   return formatPath(path.root, place.trail);
 }
 
-function itemAt(place: PathStop, index: number, path: Path, evaluation: Evaluation): unknown {
-  if (!Array.isArray(place.value)) throw wrongSegment(place, `[${index}]`, path, evaluation);
+function itemAt(place: PathStop, index: number, walk: ValueWalk): unknown {
+  if (!Array.isArray(place.value)) throw wrongSegment(place, `[${index}]`, walk);
   return Object.hasOwn(place.value, index) ? place.value[index] : undefined;
 }
 
-function fieldAt(place: PathStop, key: string, path: Path, evaluation: Evaluation): unknown {
-  if (!isPlainObject(place.value)) throw wrongSegment(place, formatPath('', [key]), path, evaluation);
+function fieldAt(place: PathStop, key: string, walk: ValueWalk): unknown {
+  if (!isPlainObject(place.value)) throw wrongSegment(place, formatPath('', [key]), walk);
   return Object.hasOwn(place.value, key) ? place.value[key] : undefined;
 }
 
-function followEach(place: PathStop, path: Path, evaluation: Evaluation): Outcome {
-  if (!Array.isArray(place.value)) throw wrongSegment(place, '[*]', path, evaluation);
-  spendItems(evaluation, place.value.length);
+function followEach(place: PathStop, walk: ValueWalk): Outcome {
+  if (!Array.isArray(place.value)) throw wrongSegment(place, '[*]', walk);
+  spendItems(walk.evaluation, place.value.length);
   const values: Json[] = [];
   for (const [index, value] of place.value.entries()) {
     if (value === null) {
       values.push(null); // such as an item that was allowed to fail
       continue;
     }
-    const outcome = follow({ value, trail: [...place.trail, index] }, path, evaluation);
+    const outcome = follow({ value, trail: [...place.trail, index] }, walk);
     if (!outcome.found) return outcome;
     values.push(outcome.value);
   }
   return found(values);
 }
 
-function wrongSegment(place: PathStop, segment: string, path: Path, evaluation: Evaluation) {
+function wrongSegment(place: PathStop, segment: string, { path, evaluation }: ValueWalk) {
   return evaluationError(
     evaluation,
     `${segment} does not apply to ${nameOf(place, path)}, which is ${describeValue(place.value)}`,

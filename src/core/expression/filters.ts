@@ -35,8 +35,8 @@ interface ExpressionFilter {
   readonly apply: (input: FilterInput) => Outcome;
 }
 
-function refuse({ value, evaluation }: FilterInput, filter: string, takes: string, suggestion?: string) {
-  return evaluationError(evaluation, `${filter} takes ${takes}, not ${describeValue(value)}`, suggestion);
+function refuse({ value, evaluation }: FilterInput, rule: string, suggestion?: string) {
+  return evaluationError(evaluation, `${rule}, not ${describeValue(value)}`, suggestion);
 }
 
 function toJsonText({ value, evaluation }: FilterInput): Outcome {
@@ -46,7 +46,7 @@ function toJsonText({ value, evaluation }: FilterInput): Outcome {
 function toText(input: FilterInput): Outcome {
   const text = scalarText(input.value);
   if (text === null)
-    throw refuse(input, 'string', 'a string, number or boolean', 'JSON text is made by | json');
+    throw refuse(input, 'string takes a string, number or boolean', 'JSON text is made by | json');
   return found(text);
 }
 
@@ -54,7 +54,7 @@ const numberText = new RegExp(`^${tokenPatterns.number}$`);
 
 function toNumber(input: FilterInput): Outcome {
   if (typeof input.value === 'number') return found(input.value);
-  if (typeof input.value !== 'string') throw refuse(input, 'number', 'a number or the text of one');
+  if (typeof input.value !== 'string') throw refuse(input, 'number takes a number or the text of one');
   spend(input.evaluation, input.value.length);
   const value = numberText.test(input.value) ? Number(input.value) : Number.NaN;
   if (Number.isFinite(value)) return found(value);
@@ -64,7 +64,7 @@ function toNumber(input: FilterInput): Outcome {
 function toBoolean(input: FilterInput): Outcome {
   if (typeof input.value === 'boolean') return found(input.value);
   if (input.value === 'true' || input.value === 'false') return found(input.value === 'true');
-  throw refuse(input, 'bool', 'a boolean, "true" or "false"', 'compare instead: ( a == b )');
+  throw refuse(input, 'bool takes a boolean, "true" or "false"', 'compare instead: ( a == b )');
 }
 
 function countOf(input: FilterInput): Outcome {
@@ -75,12 +75,12 @@ function countOf(input: FilterInput): Outcome {
     spendItems(input.evaluation, count);
     return found(count);
   }
-  throw refuse(input, 'length', 'a string, list or object');
+  throw refuse(input, 'length takes a string, list or object');
 }
 
 function itemOf(filter: 'first' | 'last') {
   return (input: FilterInput): Outcome => {
-    if (!isList(input.value)) throw refuse(input, filter, 'a list');
+    if (!isList(input.value)) throw refuse(input, `${filter} takes a list`);
     const item = input.value.at(filter === 'first' ? 0 : -1);
     if (item !== undefined) return found(item);
     return missing(() => ({ message: `the list is empty, it has no ${filter} item` }));
@@ -88,7 +88,7 @@ function itemOf(filter: 'first' | 'last') {
 }
 
 function joinItems(input: FilterInput): Outcome {
-  if (!isList(input.value)) throw refuse(input, 'join', 'a list');
+  if (!isList(input.value)) throw refuse(input, 'join takes a list');
   spendItems(input.evaluation, input.value.length);
   const texts = input.value.map((item, index) => {
     const text = scalarText(item);
@@ -108,7 +108,7 @@ function joinItems(input: FilterInput): Outcome {
 }
 
 function baseName(input: FilterInput): Outcome {
-  if (typeof input.value !== 'string') throw refuse(input, 'basename', 'a string');
+  if (typeof input.value !== 'string') throw refuse(input, 'basename takes a string');
   let end = input.value.length;
   while (end > 0 && input.value[end - 1] === '/') end--;
   return found(input.value.slice(input.value.lastIndexOf('/', end - 1) + 1, end));
@@ -155,7 +155,7 @@ function roundBy(round: (value: number) => number) {
 }
 
 function toLower(input: FilterInput): Outcome {
-  if (typeof input.value !== 'string') throw refuse(input, 'lower', 'a string');
+  if (typeof input.value !== 'string') throw refuse(input, 'lower takes a string');
   spend(input.evaluation, input.value.length);
   return found(input.value.toLowerCase());
 }

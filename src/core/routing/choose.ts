@@ -95,11 +95,11 @@ export function choose(instances: readonly InstanceSnapshot[], request: RouteReq
   const draft = beginDraft();
   for (const instance of instances) {
     const costUsd = expectedCost(instance, priorMs);
-    const verdict = excludeInstance(instance, filter, request, costUsd);
+    const verdict = excludeInstance(instance, filter, costUsd);
     if (verdict !== null) {
       exclude(draft, instance, verdict);
       if (verdict === 'over_ceiling' || verdict === 'over_budget') {
-        draft.minimumUsd = least(draft.minimumUsd, neededUsd(instance, request, verdict, costUsd));
+        draft.minimumUsd = least(draft.minimumUsd, neededUsd(instance, request, verdict));
       }
       continue;
     }

@@ -7,7 +7,7 @@
  */
 import { Range } from 'semver';
 import type { Verdict } from '../../contracts/decision.ts';
-import { reservedUsd, worstCaseUsd } from './estimate.ts';
+import { expectedCost, reservedUsd, worstCaseUsd } from './estimate.ts';
 import type { InstanceSnapshot, RouteRequest } from './types.ts';
 
 interface RangeAnswers {
@@ -82,6 +82,7 @@ interface RouteFilter {
 
 /** What a request rules out beside. */
 interface Filter extends RouteFilter {
+  readonly request: RouteRequest;
   readonly ruledOut: RouteRequest['ruledOut'] | null;
   readonly hasLimit: boolean;
 }
@@ -100,6 +101,7 @@ export function createFilter(request: RouteRequest): Filter {
   const { ruledOut, ceilingUsd, headroomUsd } = request;
   return {
     ...createRouteFilter(request),
+    request,
     ruledOut: ruledOut.size === 0 ? null : ruledOut,
     hasLimit: ceilingUsd !== null || headroomUsd !== null,
   };
@@ -119,15 +121,10 @@ export function excludeByRoute(instance: InstanceSnapshot, { range, tags }: Rout
 }
 
 /** @param costUsd what a call is expected to cost there */
-export function excludeInstance(
-  instance: InstanceSnapshot,
-  filter: Filter,
-  request: RouteRequest,
-  costUsd: number,
-): Verdict | null {
+export function excludeInstance(instance: InstanceSnapshot, filter: Filter, costUsd: number): Verdict | null {
   const byRoute = excludeByRoute(instance, filter);
   if (byRoute !== null) return byRoute;
-  const { ruledOut, hasLimit } = filter;
+  const { request, ruledOut, hasLimit } = filter;
   const byCaller = ruledOut?.get(instance.instance_id);
   if (byCaller !== undefined) return byCaller;
   const byPrice = hasLimit && instance.rate_usd > 0 ? refuseByPrice(instance, request, costUsd) : null;
@@ -141,8 +138,8 @@ export function neededUsd(
   instance: InstanceSnapshot,
   request: RouteRequest,
   verdict: 'over_ceiling' | 'over_budget',
-  costUsd: number,
 ): number {
+  const costUsd = expectedCost(instance, request.priorMs);
   return verdict === 'over_ceiling'
     ? Math.max(costUsd, worstCaseUsd(instance, request))
     : reservedUsd(instance, request, costUsd);

@@ -33,7 +33,7 @@ export function findPriceRange(
   let ever: PriceRange | null = null;
   for (const instance of instances) {
     const costUsd = expectedCost(instance, request.priorMs);
-    const verdict = excludeInstance(instance, filter, request, costUsd);
+    const verdict = excludeInstance(instance, filter, costUsd);
     if (verdict !== null && !passing.has(verdict)) continue;
     const price = {
       leastUsd: instance.settle === 'reported' ? 0 : costUsd,

@@ -32,14 +32,16 @@ import {
 
 type ComparisonFault = Omit<TypeFault, 'offset'>;
 
-/** What is wrong with comparing them, or null. */
-function compareTypes(
-  left: ValueType,
-  operator: ComparisonOperator,
-  right: ValueType,
-  effort: Effort,
-): ComparisonFault | null {
-  if (operator === '==' || operator === '!=') return compareEqual(left, operator, right, effort);
+interface TypeComparison {
+  readonly left: ValueType;
+  readonly operator: ComparisonOperator;
+  readonly right: ValueType;
+}
+
+/** Finds the fault of a comparison; null when there is none. */
+function findComparisonFault(comparison: TypeComparison, effort: Effort): ComparisonFault | null {
+  const { left, operator, right } = comparison;
+  if (operator === '==' || operator === '!=') return compareEqual(comparison, effort);
   if (operator === 'in') return compareIn(left, right);
   const canOrder = [kinds.number, kinds.string].some((kind) => isKind(left, kind) && isKind(right, kind));
   if (canOrder) return null;
@@ -56,12 +58,7 @@ function refuse(message: string): ComparisonFault {
   };
 }
 
-function compareEqual(
-  left: ValueType,
-  operator: string,
-  right: ValueType,
-  effort: Effort,
-): ComparisonFault | null {
+function compareEqual({ left, operator, right }: TypeComparison, effort: Effort): ComparisonFault | null {
   if (overlapOf(left, right, effort) !== 'none') return null;
   return {
     severity: 'warning',
@@ -189,25 +186,27 @@ function typeOfFiltered(
     const isTaken = isKind(type, filter.takes) && (name !== 'join' || isJoinable(type));
     if (!isTaken) {
       const takes = name === 'join' ? 'a list of strings, numbers and booleans' : filter.words;
-      reportOperand(of, { type, missing: isCovered ? missing : 'no' }, `${name} takes ${takes}`, context);
+      const operand: TypedValue = { type, missing: isCovered ? missing : 'no' };
+      context.report(operandFault(of, operand, { rule: `${name} takes ${takes}` }));
       return unknownValue;
     }
     const result = filter.yields(type);
-    if (result.missing !== 'no' && !isCovered) reportEmpty(of, name, result.missing, context);
+    if (result.missing !== 'no' && !isCovered) {
+      context.report({ ...emptyListFault(name, result.missing), offset: offsetOf(of) });
+    }
     value = { type: result.type, missing: missing === 'no' ? result.missing : 'maybe' };
   }
   return value;
 }
 
-function reportEmpty(of: Expression, filter: string, missing: 'maybe' | 'yes', context: TypeContext): void {
+function emptyListFault(filter: string, missing: 'maybe' | 'yes'): Omit<TypeFault, 'offset'> {
   const isCertain = missing === 'yes';
-  context.report({
+  return {
     severity: isCertain ? 'error' : 'warning',
     code: isCertain ? 'path_unknown' : 'path_optional',
     message: `the list ${isCertain ? 'is always' : 'may be'} empty, then it has no ${filter} item`,
-    offset: offsetOf(of),
     suggestion: 'add ?? with a default',
-  });
+  };
 }
 
 /** The first that is neither missing nor null; else what the last one is. */
@@ -232,7 +231,8 @@ function typeOfAlternatives(
 function requireBoolean(operand: Expression, operator: string, context: TypeContext): void {
   const { type } = typeOfExpression(operand, context);
   if (type.kinds === 0 || isKind(type, booleanKinds)) return;
-  reportOperand(operand, someValue(type), `${operator} takes booleans`, context, 'compare instead: a == b');
+  const rule = `${operator} takes booleans`;
+  context.report(operandFault(operand, someValue(type), { rule, suggestion: 'compare instead: a == b' }));
 }
 
 function typeOfComparison({ first, rest }: Of<'comparison'>, context: TypeContext): TypedValue {
@@ -240,38 +240,32 @@ function typeOfComparison({ first, rest }: Of<'comparison'>, context: TypeContex
   let before = first;
   for (const { operator, right } of rest) {
     const other = typeOfExpression(right, context).type;
-    compare(before, [left, operator, other], context);
+    compare(before, { left, operator, right: other }, context);
     left = booleanType;
     before = right;
   }
   return someValue(left);
 }
 
-function compare(
-  expression: Expression,
-  [left, operator, right]: readonly [ValueType, ComparisonOperator, ValueType],
-  context: TypeContext,
-): void {
-  if (left.kinds === 0 || right.kinds === 0) return;
-  const fault = compareTypes(left, operator, right, context.effort);
+function compare(expression: Expression, comparison: TypeComparison, context: TypeContext): void {
+  if (comparison.left.kinds === 0 || comparison.right.kinds === 0) return;
+  const fault = findComparisonFault(comparison, context.effort);
   if (fault !== null) context.report({ ...fault, offset: offsetOf(expression) });
 }
 
-/** Certain where the value cannot be missing as well. */
-export function reportOperand(
+/** The fault is certain where the value cannot be missing as well. */
+export function operandFault(
   expression: Expression,
   { type, missing }: TypedValue,
-  rule: string,
-  context: TypeContext,
-  suggestion?: string,
-): void {
-  context.report({
+  { rule, suggestion }: { readonly rule: string; readonly suggestion?: string },
+): TypeFault {
+  return {
     severity: missing === 'no' ? 'error' : 'warning',
     code: 'operand_invalid',
     message: `${rule}, not ${describeType(type)}`,
     offset: offsetOf(expression),
     suggestion,
-  });
+  };
 }
 
 /** Where its first path stands. */

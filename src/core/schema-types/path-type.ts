@@ -104,7 +104,7 @@ function follow(start: TypedStop, walk: PathWalk): TypedValue {
     }
     if (typeof segment === 'object') return followEach({ type, missing, position }, walk);
     const property = isName ? type.object.property(segment) : itemAt(type.list, segment);
-    if (property.presence === 'never') return endUnknown(type, segment, position, walk);
+    if (property.presence === 'never') return endUnknown({ type, missing, position }, segment, walk);
     if (property.presence === 'maybe') {
       if (isNamed(type, segment)) mayBeMissing(walk, position + 1);
       else if (type.object.isDescribed) isUndescribed(walk, position + 1);
@@ -151,7 +151,7 @@ function endWrong({ type, missing, position }: TypedStop, segment: Segment, walk
   return mayPass ? missingValue : unknownValue;
 }
 
-function endUnknown(type: ValueType, segment: string | number, position: number, walk: PathWalk): TypedValue {
+function endUnknown({ type, position }: TypedStop, segment: string | number, walk: PathWalk): TypedValue {
   const wanted = nameOf(walk, position + 1);
   const owner = nameOf(walk, position);
   const has = typeof segment === 'number' ? `has at most ${type.list.most} items` : describeKeys(type);

@@ -11,7 +11,7 @@ import type { TemplateNode } from '../expression/template.ts';
 import { extendPointer, isList } from '../json/values.ts';
 import { createNameSuggester } from '../nearest-name.ts';
 import { describeType, typeOfFields, typeOfItems, typeOfValue } from './combine-types.ts';
-import { offsetOf, reportOperand, typeOfExpression } from './expression-type.ts';
+import { offsetOf, operandFault, typeOfExpression } from './expression-type.ts';
 import { someValue, suggestKey, type TypeContext, type TypeFault } from './path-type.ts';
 import {
   anyType,
@@ -71,7 +71,7 @@ function checkText({ parts }: Extract<TemplateNode, { kind: 'text' }>, context: 
     const { type } = typeOfExpression(part, context);
     if (type.kinds === 0 || isKind(type, scalarKinds)) continue;
     const rule = 'text takes strings, numbers and booleans';
-    reportOperand(part, someValue(type), rule, context, 'use ?? "" or | json');
+    context.report(operandFault(part, someValue(type), { rule, suggestion: 'use ?? "" or | json' }));
   }
 }
 
@@ -108,20 +108,26 @@ interface FitContext {
   readonly report: (fault: FitFault) => void;
 }
 
+/** A part of the value that the consumer takes. */
+interface Slot {
+  readonly expected: ValueType;
+  readonly pointer: string;
+}
+
 /** A part of a template, or a JSON value that is in it as it is. */
 type TemplatePart = { readonly node: TemplateNode } | { readonly value: Json };
 
 export function fitTemplate(root: TemplateNode, expected: ValueType, context: FitContext): void {
-  fitPart({ node: root }, expected, '', context);
+  fitPart({ node: root }, { expected, pointer: '' }, context);
 }
 
-function fitPart(part: TemplatePart, expected: ValueType, pointer: string, context: FitContext): void {
-  if (expected === anyType) return;
+function fitPart(part: TemplatePart, slot: Slot, context: FitContext): void {
+  if (slot.expected === anyType) return;
   const entries = entriesOf(part);
   const items = entries === null ? itemsOf(part) : null;
-  if (entries !== null) fitObject(entries, expected, pointer, context);
-  else if (items !== null) fitList(items, expected, pointer, context);
-  else fitWhole(part, expected, pointer, context);
+  if (entries !== null) fitObject(entries, slot, context);
+  else if (items !== null) fitList(items, slot, context);
+  else fitWhole(part, slot, context);
 }
 
 function entriesOf(part: TemplatePart): readonly (readonly [string, TemplatePart])[] | null {
@@ -163,12 +169,12 @@ function isPlainFit(part: TemplatePart, expected: ValueType): boolean {
 
 function fitObject(
   entries: readonly (readonly [string, TemplatePart])[],
-  expected: ValueType,
-  pointer: string,
+  slot: Slot,
   context: FitContext,
 ): void {
+  const { expected, pointer } = slot;
   if (!isKind(expected, kinds.object)) {
-    mismatch('an object', expected, pointer, context);
+    mismatch('an object', slot, context);
     return;
   }
   const { object } = expected;
@@ -184,16 +190,15 @@ function fitObject(
     });
   }
   for (const [key, value] of entries) {
-    const below = extendPointer(pointer, key);
     const { type, presence } = object.property(key);
-    if (presence === 'never') reportUnknown(key, expected, below, context);
-    else fitPart(value, type, below, context);
+    if (presence === 'never') reportUnknown(key, slot, context);
+    else fitPart(value, { expected: type, pointer: extendPointer(pointer, key) }, context);
   }
 }
 
 const shownNames = 12;
 
-function reportUnknown(key: string, expected: ValueType, pointer: string, context: FitContext): void {
+function reportUnknown(key: string, { expected, pointer }: Slot, context: FitContext): void {
   const names = [...expected.object.names()].filter(
     (name) => expected.object.property(name).presence !== 'never',
   );
@@ -202,22 +207,18 @@ function reportUnknown(key: string, expected: ValueType, pointer: string, contex
   context.report({
     severity: 'error',
     code: 'property_unknown',
-    pointer,
+    pointer: extendPointer(pointer, key),
     message: `${context.consumer} does not take ${JSON.stringify(key.slice(0, 64))}; it takes ${allowed}`,
     suggestion: suggestKey(expected, key, context),
   });
 }
 
-function fitList(
-  items: readonly TemplatePart[],
-  expected: ValueType,
-  pointer: string,
-  context: FitContext,
-): void {
+function fitList(items: readonly TemplatePart[], slot: Slot, context: FitContext): void {
+  const { expected, pointer } = slot;
   const { list } = expected;
   const seen = `a list of ${items.length} item${items.length === 1 ? '' : 's'}`;
   if (!isKind(expected, kinds.list)) {
-    mismatch(seen, expected, pointer, context);
+    mismatch(seen, slot, context);
     return;
   }
   if (items.length < list.least || items.length > list.most) {
@@ -227,11 +228,11 @@ function fitList(
     return;
   }
   for (const [index, item] of items.entries())
-    fitPart(item, list.item(index), `${pointer}/${index}`, context);
+    fitPart(item, { expected: list.item(index), pointer: `${pointer}/${index}` }, context);
 }
 
 /** A scalar or what an expression yields. */
-function fitWhole(part: TemplatePart, expected: ValueType, pointer: string, context: FitContext): void {
+function fitWhole(part: TemplatePart, { expected, pointer }: Slot, context: FitContext): void {
   if (isPlainFit(part, expected)) return;
   const type = typeOfPart(part, context);
   if (type.kinds === 0 || type === anyType) return;
@@ -278,7 +279,7 @@ function describeDifference(type: ValueType, expected: ValueType): string {
   return '';
 }
 
-function mismatch(seen: string, expected: ValueType, pointer: string, context: FitContext): void {
+function mismatch(seen: string, { expected, pointer }: Slot, context: FitContext): void {
   const message = `${context.consumer} takes ${describeType(expected)} here; this is ${seen}`;
   context.report({ severity: 'error', code: 'type_mismatch', pointer, message });
 }

@@ -175,7 +175,16 @@ const comparedItems = 8;
  * Whether two types have a value in common. `none` is certain; `some` is not: types are wider than what they stand for,
  * and deep ones are not looked through to their end.
  */
-export function overlapOf(a: ValueType, b: ValueType, effort: Effort, depth = 0): Overlap {
+export function overlapOf(a: ValueType, b: ValueType, effort: Effort): Overlap {
+  return overlapAt(a, b, { effort, depth: 0 });
+}
+
+interface Comparing {
+  readonly effort: Effort;
+  readonly depth: number;
+}
+
+function overlapAt(a: ValueType, b: ValueType, { effort, depth }: Comparing): Overlap {
   effort.left -= 1;
   if (a === b && a.kinds !== 0) return 'some';
   const common = a.kinds & b.kinds;
@@ -184,10 +193,10 @@ export function overlapOf(a: ValueType, b: ValueType, effort: Effort, depth = 0)
   if ((common & kinds.number) !== 0 && haveCommonNumber(a, b)) return 'some';
   if ((common & (kinds.list | kinds.object)) === 0) return 'none';
   if (depth >= deepest || effort.left < 0) return 'some';
-  const lists = (common & kinds.list) === 0 ? 'none' : compareLists(a.list, b.list, effort, depth + 1);
+  const below: Comparing = { effort, depth: depth + 1 };
+  const lists = (common & kinds.list) === 0 ? 'none' : compareLists(a.list, b.list, below);
   if (lists === 'some') return lists;
-  const objects =
-    (common & kinds.object) === 0 ? 'none' : compareObjects(a.object, b.object, effort, depth + 1);
+  const objects = (common & kinds.object) === 0 ? 'none' : compareObjects(a.object, b.object, below);
   return objects === 'none' ? lists : objects;
 }
 
@@ -207,26 +216,26 @@ function haveCommon<Value>(a: ReadonlySet<Value> | null, b: ReadonlySet<Value> |
   return [...a].some((value) => b.has(value));
 }
 
-function compareLists(a: ListType, b: ListType, effort: Effort, depth: number): Overlap {
+function compareLists(a: ListType, b: ListType, comparing: Comparing): Overlap {
   const least = Math.max(a.least, b.least);
   const most = Math.min(a.most, b.most);
   if (least > most) return 'none';
   if (most === 0) return 'some';
   let worst: Overlap = 'some';
   for (let index = 0; index < Math.min(Math.max(1, least), comparedItems); index++) {
-    const items = overlapOf(a.item(index), b.item(index), effort, depth);
+    const items = overlapAt(a.item(index), b.item(index), comparing);
     if (items === 'none') return least === 0 ? 'only_empty' : 'none';
     if (items === 'only_empty') worst = items;
   }
   return worst;
 }
 
-function compareObjects(a: ObjectType, b: ObjectType, effort: Effort, depth: number): Overlap {
+function compareObjects(a: ObjectType, b: ObjectType, comparing: Comparing): Overlap {
   let worst: Overlap = 'some';
   for (const name of new Set([...a.required, ...b.required])) {
     const [own, other] = [a.property(name), b.property(name)];
     if (own.presence === 'never' || other.presence === 'never') return 'none';
-    const values = overlapOf(own.type, other.type, effort, depth);
+    const values = overlapAt(own.type, other.type, comparing);
     if (values === 'none') return values;
     if (values === 'only_empty') worst = values;
   }

@@ -7,11 +7,15 @@ import type { Db } from '../connect.ts';
 import type { KeptPlace } from '../idempotency.ts';
 import { runPrepared, toJsonb } from '../statements.ts';
 
-/** The step that an attempt works for; null for a direct call. */
-export interface StepKey {
+/** A step of a run as a whole (item 0), or one of its items. */
+export interface StepItemKey {
   readonly run_id: string;
   readonly step_id: string;
   readonly item: number;
+}
+
+/** What an attempt works for: a unit, by the revision of its input. */
+export interface StepKey extends StepItemKey {
   readonly revision: number;
 }
 
@@ -218,16 +222,14 @@ export interface AttemptRow {
   readonly decision: Decision | null;
 }
 
-/** @param item 0 = of a step without items */
+/** Lists the attempts of all revisions of a step, or of one of its items, the oldest first. */
 export function listStepAttempts(
   db: Db,
-  runId: string,
-  stepId: string,
-  item = 0,
+  { run_id, step_id, item }: StepItemKey,
 ): Promise<readonly AttemptRow[]> {
   return db('attempt')
     .leftJoin('attempt_choice', 'attempt_choice.attempt_id', 'attempt.attempt_id')
-    .where({ run_id: runId, step_id: stepId, item })
+    .where({ run_id, step_id, item })
     .orderBy('started_at')
     .select('attempt.*', 'decision');
 }

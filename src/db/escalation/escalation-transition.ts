@@ -3,8 +3,8 @@
  * not ended.
  */
 import type { StepState } from '../../contracts/run.ts';
+import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
-import type { EscalatedStep } from './escalation.ts';
 
 /** Holds the escalation until the transaction ends. @returns false when another transition was stored, or it has ended */
 export async function lockTransition(db: Db, escalationId: string, transition: number): Promise<boolean> {
@@ -53,7 +53,7 @@ export async function readCallCost(
 /** Undefined before its first claim. */
 export async function readStepState(
   db: Db,
-  { run_id, step_id, item }: EscalatedStep,
+  { run_id, step_id, item }: StepItemKey,
 ): Promise<StepState | undefined> {
   const row = await db('step').where({ run_id, step_id, item }).first('state');
   return row?.state;

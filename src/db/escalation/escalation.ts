@@ -4,6 +4,7 @@
  */
 import type { EscalationAttempt, EscalationState, ModelSpec } from '../../contracts/escalation.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
+import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { toJsonb } from '../statements.ts';
 
@@ -25,13 +26,6 @@ interface KeptAdvice {
   readonly fingerprint: string;
 }
 
-/** The step that a ladder is of. */
-export interface EscalatedStep {
-  readonly run_id: string;
-  readonly step_id: string;
-  readonly item: number;
-}
-
 export interface NewEscalation {
   readonly escalation_id: string;
   readonly project_id: string;
@@ -41,7 +35,7 @@ export interface NewEscalation {
   readonly repo_context: string;
   readonly signals: readonly string[];
   readonly result_schema: JsonObject | null;
-  readonly step: EscalatedStep | null;
+  readonly step: StepItemKey | null;
   readonly previous_id: string | null;
   readonly ladder: StoredLadder;
   readonly escalation_level: number;
@@ -72,7 +66,22 @@ export async function insertEscalation(db: Db, { step, ...escalation }: NewEscal
   return written.length === 1;
 }
 
-export interface EscalationRow {
+/** The columns that a transition writes. */
+interface LadderColumns {
+  readonly ladder: StoredLadder;
+  readonly escalation_level: number;
+  /** Whole lists, which only grow. */
+  readonly escalation_history: readonly KeptAttempt[];
+  readonly escalation_advice: readonly KeptAdvice[];
+  readonly model_spec: ModelSpec;
+  readonly active_skills: readonly string[];
+  readonly state: EscalationState;
+  readonly error: Failure | null;
+  readonly fingerprint: string | null;
+  readonly leader_id: string | null;
+}
+
+export interface EscalationRow extends LadderColumns {
   readonly escalation_id: string;
   readonly project_id: string;
   readonly job_type: string;
@@ -88,19 +97,9 @@ export interface EscalationRow {
   readonly step_id: string | null;
   readonly item: number | null;
   readonly previous_id: string | null;
-  readonly ladder: StoredLadder;
   readonly transition: number;
-  readonly escalation_level: number;
-  readonly escalation_history: readonly KeptAttempt[];
-  readonly escalation_advice: readonly KeptAdvice[];
-  readonly model_spec: ModelSpec;
-  readonly active_skills: readonly string[];
-  readonly state: EscalationState;
   readonly result: Json;
   readonly has_result: boolean;
-  readonly error: Failure | null;
-  readonly fingerprint: string | null;
-  readonly leader_id: string | null;
   readonly review_id: string | null;
   readonly skill_id: string | null;
   /** numeric as text */
@@ -150,7 +149,7 @@ export function readEscalation(db: Db, escalationId: string): Promise<Escalation
 /** The last ladder of a step, open or ended. */
 export function findStepEscalation(
   db: Db,
-  { run_id, step_id, item }: EscalatedStep,
+  { run_id, step_id, item }: StepItemKey,
 ): Promise<EscalationRow | undefined> {
   return readOne(db, `e.run_id = ? and e.step_id = ? and e.item = ? order by e.escalation_id desc limit 1`, [
     ...[run_id, step_id, item],
@@ -158,21 +157,10 @@ export function findStepEscalation(
 }
 
 /** What one transition makes of an escalation. */
-export interface EscalationChange {
+export interface EscalationChange extends LadderColumns {
   readonly escalation_id: string;
   /** That the change was worked out from; stored is one more. */
   readonly transition: number;
-  readonly ladder: StoredLadder;
-  readonly escalation_level: number;
-  /** Whole lists, with the stored ones as their beginning. */
-  readonly escalation_history: readonly KeptAttempt[];
-  readonly escalation_advice: readonly KeptAdvice[];
-  readonly model_spec: ModelSpec;
-  readonly active_skills: readonly string[];
-  readonly state: EscalationState;
-  readonly error: Failure | null;
-  readonly fingerprint: string | null;
-  readonly leader_id: string | null;
   /** Undefined, here and below: as it was. */
   readonly result?: Json | undefined;
   readonly review_id?: string | undefined;
@@ -266,8 +254,7 @@ export interface RecentErrorRow {
 /** Errors in the histories of the last escalations of a job type, for judging how general a pattern is. */
 export async function listRecentErrors(
   db: Db,
-  projectId: string,
-  jobType: string,
+  { project_id, job_type }: { readonly project_id: string; readonly job_type: string },
   escalations: number,
 ): Promise<readonly RecentErrorRow[]> {
   const { rows } = await db.raw<{ rows: RecentErrorRow[] }>(
@@ -275,7 +262,7 @@ export async function listRecentErrors(
      from (select escalation_history from escalation where project_id = ? and job_type = ?
        order by escalation_id desc limit ?) recent
      cross join lateral jsonb_array_elements(recent.escalation_history) h`,
-    [projectId, jobType, escalations],
+    [project_id, job_type, escalations],
   );
   return rows;
 }

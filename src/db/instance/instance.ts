@@ -200,8 +200,7 @@ export async function insertInstance(
  */
 export async function updateRegistration(
   db: Db,
-  instanceId: string,
-  row: Registered,
+  row: Registered & Pick<InstanceRow, 'instance_id'>,
   change: StateChange,
 ): Promise<void> {
   await db.raw(
@@ -211,8 +210,8 @@ export async function updateRegistration(
        ${registeredColumns.map((column) => `${column} = r.${column}`).join(', ')}, ${setState},
        replaces = i.state <> 'deregistered', down_since = null, spec_digest = null, registered_at = now(),
        last_heartbeat_at = now()
-     from ${fromJson} where i.instance_id = ?`,
-    [...valuesOf(change), toJsonb(row), instanceId],
+     from ${fromJson} where i.instance_id = r.instance_id`,
+    [...valuesOf(change), toJsonb(row)],
   );
 }
 

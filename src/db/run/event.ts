@@ -5,6 +5,7 @@
 import { type EventType, terminalEvents } from '../../contracts/event.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { Db } from '../connect.ts';
+import type { LogSpan } from './run-list.ts';
 
 export interface EventRow {
   readonly run_id: string;
@@ -94,8 +95,7 @@ export async function listEvents(
 export async function listNewEvents(
   db: Db,
   runIds: readonly string[],
-  from: string,
-  to: string,
+  { from, to }: LogSpan,
 ): Promise<readonly (EventRow & Omit<LogPosition, 'seq'>)[]> {
   const { rows } = await db.raw<{ rows: (EventRow & Omit<LogPosition, 'seq'>)[] }>(
     `select run_id, at, type, step_id, item, attempt, data, xid::text, id::text from event

@@ -3,7 +3,7 @@
  * it is in run-control.ts.
  */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Failure, Json, JsonObject, Priority } from '../../contracts/primitives.ts';
+import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { RunState } from '../../contracts/run.ts';
 import type { StepKey } from '../attempt/attempt.ts';
 import { type Db, relaxed } from '../connect.ts';
@@ -97,14 +97,8 @@ export async function insertRuns(
 }
 
 /** Everything that a worker needs of a run; of it only the ceiling changes. */
-export interface RunContextRow {
-  readonly run_id: string;
-  readonly project_id: string;
-  readonly job_id: string;
-  readonly pipeline: string;
-  readonly version: string;
-  readonly digest: string;
-  readonly priority: Priority;
+export interface RunContextRow
+  extends Pick<NewRun, 'run_id' | 'project_id' | 'job_id' | 'pipeline' | 'version' | 'digest' | 'priority'> {
   /** The lowest of its own and those of the runs above it. */
   readonly budget_ceiling_usd: string | null;
   /** Grows with every change of one of them. */

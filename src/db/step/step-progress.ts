@@ -5,19 +5,23 @@
 import type { EventType, StepLogData } from '../../contracts/event.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Awaiting } from '../../contracts/run.ts';
-import type { StepKey } from '../attempt/attempt.ts';
+import type { StepItemKey, StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { toJsonb } from '../statements.ts';
 import { openSteps, waitOver } from './step.ts';
 
-type HeldStep = Omit<StepKey, 'revision'>;
+interface StepHold {
+  readonly state: 'retrying' | 'in_review';
+  readonly error: Failure | null;
+  /** For the run's log. */
+  readonly data: JsonObject;
+}
 
 /** Keeps a step open, also one without a row. A step that ended stays. @returns whether it is held, also since before */
 export async function holdStep(
   db: Db,
-  step: HeldStep,
-  state: 'retrying' | 'in_review',
-  { error, data }: { readonly error: Failure | null; readonly data: JsonObject },
+  step: StepItemKey,
+  { state, error, data }: StepHold,
 ): Promise<boolean> {
   const { rows } = await db.raw<{ rows: { held: boolean }[] }>(
     `with held as (
@@ -132,7 +136,7 @@ export async function isUnderWay(db: Db, key: string): Promise<boolean> {
 /** A person's answer for a step that is open: its output, or that it is skipped. @returns false when it had ended */
 export async function answerStep(
   db: Db,
-  step: HeldStep,
+  step: StepItemKey,
   answer:
     | { readonly state: 'succeeded'; readonly output: Json; readonly data: JsonObject }
     | { readonly state: 'skipped'; readonly data: JsonObject },
@@ -156,14 +160,13 @@ export async function answerStep(
 /** A line in the run's log about a step. */
 export async function logStep(
   db: Db,
-  { run_id, step_id, item }: HeldStep,
-  type: Extract<EventType, `step.${string}`>,
-  data: JsonObject,
+  { run_id, step_id, item }: StepItemKey,
+  { type, data }: { readonly type: Extract<EventType, `step.${string}`>; readonly data: JsonObject },
 ): Promise<void> {
   await db('event').insert({ run_id, step_id, item: item === 0 ? null : item, type, data: toJsonb(data) });
 }
 
-function pick({ run_id, step_id, item }: HeldStep): HeldStep {
+function pick({ run_id, step_id, item }: StepItemKey): StepItemKey {
   return { run_id, step_id, item };
 }
 
@@ -271,7 +274,7 @@ export async function insertProgressNote(
 }
 
 /** A line that the instance of a step's call has logged. */
-export interface StepLogLine extends HeldStep {
+export interface StepLogLine extends StepItemKey {
   readonly attempt: number;
   /** How long ago it came, by the clock of this process. */
   readonly age_ms: number;

@@ -1,9 +1,9 @@
 /** Corrected inputs of steps. Revision 0, the author's own input, is in the definition. */
 import type { Failure, Json } from '../../contracts/primitives.ts';
+import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
-import type { EscalatedStep } from '../escalation/escalation.ts';
 
-export interface NewStepRevision extends EscalatedStep {
+export interface NewStepRevision extends StepItemKey {
   readonly input: Json;
   /** `repair`, the id of a skill, the label of a level, or `review:<id>`. */
   readonly source: string;
@@ -34,7 +34,7 @@ export async function storeStepRevision(db: Db, correction: NewStepRevision): Pr
 
 export function readStepRevision(
   db: Db,
-  { run_id, step_id, item }: EscalatedStep,
+  { run_id, step_id, item }: StepItemKey,
   revision: number,
 ): Promise<StepRevisionRow | undefined> {
   return db('step_revision').where({ run_id, step_id, item, revision }).first('*');
@@ -46,7 +46,7 @@ export function readStepRevision(
  */
 export async function findRevisionFailure(
   db: Db,
-  { run_id, step_id, item }: EscalatedStep,
+  { run_id, step_id, item }: StepItemKey,
   key: string,
 ): Promise<Failure | undefined> {
   const last = await db('attempt')
@@ -64,7 +64,7 @@ export interface ListedRevision extends StepRevisionRow {
 /** Oldest first. */
 export async function listStepRevisions(
   db: Db,
-  { run_id, step_id, item }: EscalatedStep,
+  { run_id, step_id, item }: StepItemKey,
 ): Promise<readonly ListedRevision[]> {
   const { rows } = await db.raw<{ rows: ListedRevision[] }>(
     `select r.*, exists (

@@ -2,16 +2,10 @@
  * Steps that wait without taking room, and what ends their wait from outside. A wake is written with the change that
  * makes it due, and stays until the step's run was told. Rows are locked in their order, as claims lock them.
  */
+import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 
-export interface WaitingUnit {
-  readonly run_id: string;
-  readonly step_id: string;
-  /** 0 = the step as a whole. */
-  readonly item: number;
-}
-
-export interface WaitingRow extends WaitingUnit {
+export interface WaitingRow extends StepItemKey {
   readonly project_id: string;
   /** The digest of its run's definition. */
   readonly digest: string;
@@ -37,7 +31,7 @@ const lockUnits = `select s.run_id, s.step_id, s.item from step s
     on s.run_id = u.run_id and s.step_id = u.step_id and s.item = u.item
   where s.state = 'waiting' order by s.run_id, s.step_id, s.item for update of s`;
 
-function toColumns(units: readonly WaitingUnit[]) {
+function toColumns(units: readonly StepItemKey[]) {
   return {
     runIds: units.map(({ run_id }) => run_id),
     stepIds: units.map(({ step_id }) => step_id),
@@ -46,7 +40,7 @@ function toColumns(units: readonly WaitingUnit[]) {
 }
 
 /** Those that still wait. @returns how many */
-export async function wakeUnits(db: Db, units: readonly WaitingUnit[]): Promise<number> {
+export async function wakeUnits(db: Db, units: readonly StepItemKey[]): Promise<number> {
   if (units.length === 0) return 0;
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `with due as (${lockUnits})
@@ -102,7 +96,7 @@ export async function wakeScope(trx: Db, scope: string): Promise<number> {
 /** Ends steps that still wait, as skipped by a person; their runs are told. @returns how many */
 export async function skipUnits(
   trx: Db,
-  units: readonly WaitingUnit[],
+  units: readonly StepItemKey[],
   data: { readonly review_id: string; readonly by: string },
 ): Promise<number> {
   const { rows } = await trx.raw<{ rows: unknown[] }>(
@@ -121,7 +115,7 @@ export async function skipUnits(
   return rows.length;
 }
 
-export interface WakeRow extends WaitingUnit {
+export interface WakeRow extends StepItemKey {
   readonly pipeline: string;
   /** When the wake was asked for, exactly. */
   readonly asked: string;

@@ -4,7 +4,7 @@
  */
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { Awaiting, StepState } from '../../contracts/run.ts';
-import type { StepKey } from '../attempt/attempt.ts';
+import type { StepItemKey, StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { toJsonb } from '../statements.ts';
 
@@ -94,7 +94,7 @@ export interface StandingStep {
 /** Undefined before it began. */
 export async function readStep(
   db: Db,
-  { run_id, step_id, item }: Omit<StepKey, 'revision'>,
+  { run_id, step_id, item }: StepItemKey,
 ): Promise<StandingStep | undefined> {
   const { rows } = await db.raw<{ rows: StandingStep[] }>(
     `select state, output, error, started_at, wait_until, sub_run_id,
@@ -112,8 +112,7 @@ export async function readStep(
 export async function endStep(
   db: Db,
   step: StepKey,
-  state: 'failed' | 'cancelled',
-  error: Failure,
+  { state, error }: { readonly state: 'failed' | 'cancelled'; readonly error: Failure },
 ): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `with ended as (
@@ -222,15 +221,14 @@ interface ItemPage {
 /** The items of a step that have begun, in order. */
 export async function listStepItems(
   db: Db,
-  runId: string,
-  stepId: string,
+  { run_id, step_id }: Omit<StepItemKey, 'item'>,
   { item, state, after = 0, limit = 1 }: ItemPage,
 ): Promise<readonly RunStepRow[]> {
-  const which = `s.step_id = :stepId and s.item > :after and s.item = coalesce(cast(:item as int), s.item)
+  const which = `s.step_id = :step_id and s.item > :after and s.item = coalesce(cast(:item as int), s.item)
      and s.state = coalesce(cast(:state as text), s.state)`;
   const { rows } = await db.raw<{ rows: RunStepRow[] }>(
     `${selectSteps(which, 'step_id, item')} order by s.item limit :limit`,
-    { runId, stepId, item: item ?? null, state: state ?? null, after, limit },
+    { runId: run_id, step_id, item: item ?? null, state: state ?? null, after, limit },
   );
   return rows;
 }
@@ -238,11 +236,9 @@ export async function listStepItems(
 /** Reads the output of a step without items, or of one item. Undefined: there is none. */
 export async function readStepOutput(
   db: Db,
-  runId: string,
-  stepId: string,
-  item = 0,
+  { run_id, step_id, item }: StepItemKey,
 ): Promise<Json | undefined> {
-  const row = await db('step').where({ run_id: runId, step_id: stepId, item }).first('output');
+  const row = await db('step').where({ run_id, step_id, item }).first('output');
   return row?.output ?? undefined;
 }
 

@@ -5,7 +5,6 @@
 import type { Json } from '../../contracts/primitives.ts';
 import { extendPointer } from '../../core/json/values.ts';
 import {
-  type SourceCode,
   type SourceEntry,
   type SourceNode,
   type SourceProblem,
@@ -33,7 +32,7 @@ export function readJson(text: string): SourceReading {
   try {
     const root = readValue(cursor, '', 0);
     skipSpace(cursor);
-    if (cursor.at < text.length) throw fault(cursor, '', 'expected the end of the text');
+    if (cursor.at < text.length) throw syntaxFault(cursor, '', 'the end of the text');
     return { root, problems: cursor.problems };
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error;
@@ -41,18 +40,9 @@ export function readJson(text: string): SourceReading {
   }
 }
 
-function fault(
-  cursor: JsonCursor,
-  pointer: string,
-  message: string,
-  code: SourceCode = 'json_syntax',
-): JsonFault {
-  return new JsonFault({
-    code,
-    pointer,
-    at: cursor.at,
-    message: `${message}${code === 'json_syntax' ? `, found ${seenAt(cursor)}` : ''}`,
-  });
+function syntaxFault(cursor: JsonCursor, pointer: string, expected: string): JsonFault {
+  const message = `expected ${expected}, found ${seenAt(cursor)}`;
+  return new JsonFault({ code: 'json_syntax', pointer, at: cursor.at, message });
 }
 
 function seenAt({ text, at }: JsonCursor): string {
@@ -75,10 +65,12 @@ function accept(cursor: JsonCursor, character: string): boolean {
 function readValue(cursor: JsonCursor, pointer: string, depth: number): SourceNode {
   skipSpace(cursor);
   if (depth > sourceLimits.depth) {
-    throw fault(cursor, pointer, `the text nests deeper than ${sourceLimits.depth}`, 'too_deep');
+    const message = `the text nests deeper than ${sourceLimits.depth}`;
+    throw new JsonFault({ code: 'too_deep', pointer, at: cursor.at, message });
   }
   if (++cursor.values > sourceLimits.values) {
-    throw fault(cursor, pointer, `the text holds more than ${sourceLimits.values} values`, 'too_many_values');
+    const message = `the text holds more than ${sourceLimits.values} values`;
+    throw new JsonFault({ code: 'too_many_values', pointer, at: cursor.at, message });
   }
   const start = cursor.at;
   if (accept(cursor, '{')) return readObject(cursor, { pointer, depth, start });
@@ -99,17 +91,17 @@ function readObject(cursor: JsonCursor, { pointer, depth, start }: Container): S
     do {
       skipSpace(cursor);
       const keyStart = cursor.at;
-      if (cursor.text[keyStart] !== '"') throw fault(cursor, pointer, 'expected a key in double quotes');
+      if (cursor.text[keyStart] !== '"') throw syntaxFault(cursor, pointer, 'a key in double quotes');
       const key = readString(cursor, pointer);
       const below = extendPointer(pointer, key);
-      if (!accept(cursor, ':')) throw fault(cursor, below, 'expected : after the key');
+      if (!accept(cursor, ':')) throw syntaxFault(cursor, below, ': after the key');
       if (entries.has(key) && cursor.problems.length < sourceLimits.problems) {
         const message = `the key ${JSON.stringify(key)} is written twice`;
         cursor.problems.push({ code: 'key_duplicate', pointer: below, at: keyStart, message });
       }
       entries.set(key, { keyStart, node: readValue(cursor, below, depth + 1) });
     } while (accept(cursor, ','));
-    if (!accept(cursor, '}')) throw fault(cursor, pointer, 'expected , or }');
+    if (!accept(cursor, '}')) throw syntaxFault(cursor, pointer, ', or }');
   }
   const value = Object.fromEntries([...entries].map(([key, { node }]) => [key, node.value]));
   return { value, start, end: cursor.at, entries };
@@ -120,7 +112,7 @@ function readList(cursor: JsonCursor, { pointer, depth, start }: Container): Sou
   if (!accept(cursor, ']')) {
     do items.push(readValue(cursor, `${pointer}/${items.length}`, depth + 1));
     while (accept(cursor, ','));
-    if (!accept(cursor, ']')) throw fault(cursor, pointer, 'expected , or ]');
+    if (!accept(cursor, ']')) throw syntaxFault(cursor, pointer, ', or ]');
   }
   return { value: items.map(({ value }) => value), start, end: cursor.at, items };
 }
@@ -144,10 +136,11 @@ const scalar = /(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[
 function readScalar(cursor: JsonCursor, pointer: string): Json {
   scalar.lastIndex = cursor.at;
   const written = scalar.exec(cursor.text)?.[0];
-  if (written === undefined) throw fault(cursor, pointer, 'expected a JSON value');
+  if (written === undefined) throw syntaxFault(cursor, pointer, 'a JSON value');
   const value = JSON.parse(written) as Json;
   if (typeof value === 'number' && !Number.isFinite(value)) {
-    throw fault(cursor, pointer, `${written.slice(0, 40)} is too large for a number`, 'value_not_json');
+    const message = `${written.slice(0, 40)} is too large for a number`;
+    throw new JsonFault({ code: 'value_not_json', pointer, at: cursor.at, message });
   }
   cursor.at += written.length;
   return value;

@@ -3,12 +3,11 @@
  * into values: anchors are shared and their repetition is bounded, tags and non-JSON values are refused,
  * and `{{ }}` without quotes, which YAML reads as a map in a map, is named and taken as the text it is.
  */
-import { isAlias, isMap, isScalar, isSeq, type Pair, type YAMLMap, type YAMLSeq } from 'yaml';
+import { isAlias, isMap, isScalar, isSeq, type Pair, type Scalar, type YAMLMap, type YAMLSeq } from 'yaml';
 import type { Json } from '../../contracts/primitives.ts';
 import { extendPointer } from '../../core/json/values.ts';
 import {
   pointerAt,
-  type SourceCode,
   type SourceEntry,
   type SourceNode,
   type SourceProblem,
@@ -76,12 +75,8 @@ function convert(node: unknown, place: NodePosition, walk: YamlWalk): SourceNode
   const nothing: SourceNode = { value: null, start: place.start, end: place.start };
   if (walk.isCut) return nothing;
   if (place.depth > sourceLimits.depth || ++walk.values > sourceLimits.values) {
-    return cut(
-      walk,
-      place,
-      'too_deep',
-      `the text nests deeper than ${sourceLimits.depth} or holds too many values`,
-    );
+    const message = `the text nests deeper than ${sourceLimits.depth} or holds too many values`;
+    return cut(walk, place, { code: 'too_deep', message });
   }
   const before = walk.values + walk.aliasedValues;
   const converted =
@@ -95,24 +90,21 @@ function convert(node: unknown, place: NodePosition, walk: YamlWalk): SourceNode
 
 function convertContent(node: unknown, place: NodePosition, walk: YamlWalk): SourceNode | undefined {
   if (isAlias(node)) return resolveAlias(node.source, place, walk);
-  if (isScalar(node)) return convertScalar(node.value, node, place, walk);
+  if (isScalar(node)) return convertScalar(node, place, walk);
   if (isMap(node)) return convertMap(node, place, walk);
   return isSeq(node) ? convertList(node, place, walk) : undefined;
 }
 
-function report(
-  walk: YamlWalk,
-  { pointer, start }: NodePosition,
-  code: SourceCode,
-  message: string,
-): SourceNode {
-  if (walk.problems.length < sourceLimits.problems) walk.problems.push({ code, pointer, at: start, message });
+type YamlFault = Pick<SourceProblem, 'code' | 'message'>;
+
+function report(walk: YamlWalk, { pointer, start }: NodePosition, fault: YamlFault): SourceNode {
+  if (walk.problems.length < sourceLimits.problems) walk.problems.push({ ...fault, pointer, at: start });
   return { value: null, start, end: start };
 }
 
-function cut(walk: YamlWalk, place: NodePosition, code: SourceCode, message: string): SourceNode {
+function cut(walk: YamlWalk, place: NodePosition, fault: YamlFault): SourceNode {
   walk.isCut = true;
-  return report(walk, place, code, message);
+  return report(walk, place, fault);
 }
 
 function rangeOf(node: unknown): readonly [number, number] | undefined {
@@ -123,20 +115,26 @@ function rangeOf(node: unknown): readonly [number, number] | undefined {
 function resolveAlias(anchor: string, place: NodePosition, walk: YamlWalk): SourceNode {
   const target = walk.anchors.get(anchor);
   if (target === undefined) {
-    return report(walk, place, 'yaml_alias', `*${anchor} stands before or inside what &${anchor} names`);
+    const message = `*${anchor} stands before or inside what &${anchor} names`;
+    return report(walk, place, { code: 'yaml_alias', message });
   }
   walk.aliasedValues += target.values;
   if (walk.aliasedValues <= yamlLimits.aliasedValues) return target.node;
-  return cut(walk, place, 'yaml_alias', `aliases repeat more than ${yamlLimits.aliasedValues} values`);
+  const message = `aliases repeat more than ${yamlLimits.aliasedValues} values`;
+  return cut(walk, place, { code: 'yaml_alias', message });
 }
 
-function convertScalar(value: unknown, node: unknown, place: NodePosition, walk: YamlWalk): SourceNode {
-  const [start, end] = rangeOf(node) ?? [place.start, place.start];
+function convertScalar(scalar: Scalar, place: NodePosition, walk: YamlWalk): SourceNode {
+  const { value } = scalar;
+  const [start, end] = rangeOf(scalar) ?? [place.start, place.start];
   const isJson =
     value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value);
   if (isJson) return { value: value as Json, start, end };
   const written = walk.text.slice(start, Math.min(end, start + 40));
-  return report(walk, place, 'value_not_json', `${written} is no value that JSON can hold`);
+  return report(walk, place, {
+    code: 'value_not_json',
+    message: `${written} is no value that JSON can hold`,
+  });
 }
 
 function convertList(list: YAMLSeq, place: NodePosition, walk: YamlWalk): SourceNode {
@@ -177,17 +175,15 @@ function addEntry(pair: Pair, place: NodePosition, walk: YamlWalk, entries: Map<
       : pair.key.source
     : undefined;
   if (key === undefined || key === '') {
-    report(
-      walk,
-      at,
-      'yaml_key',
-      'a key is a text of at least one character; quote it if YAML reads it as something else',
-    );
+    const message = 'a key is a text of at least one character; quote it if YAML reads it as something else';
+    report(walk, at, { code: 'yaml_key', message });
     return;
   }
   const pointer = extendPointer(place.pointer, key);
-  if (entries.has(key))
-    report(walk, { ...at, pointer }, 'key_duplicate', `the key ${JSON.stringify(key)} is written twice`);
+  if (entries.has(key)) {
+    const message = `the key ${JSON.stringify(key)} is written twice`;
+    report(walk, { ...at, pointer }, { code: 'key_duplicate', message });
+  }
   entries.set(key, {
     keyStart,
     node: convert(pair.value, { pointer, depth: place.depth + 1, start: keyEnd }, walk),

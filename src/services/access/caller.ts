@@ -1,7 +1,7 @@
 /**
- * Who sent a request, and what they may do. A key has the same scopes in all of its projects; a person has, in
- * each project, those that their groups give there. So a person who works in one project is never more there than
- * it says, whatever they are elsewhere.
+ * Says which key or person sent a request, and what they may do. A key has the same scopes in all of its projects; a
+ * person has, in each project, the scopes that their groups give there. So a person who works in one project never
+ * has more rights there than it gives, whatever they have elsewhere.
  */
 
 import { hash } from 'node:crypto';
@@ -20,7 +20,7 @@ export interface Caller extends KeyHolder {
   readonly alsoIn?: readonly string[];
 }
 
-/** What a person may pass on is what they hold in every project that they pass on. */
+/** A person may pass on the scopes that they hold in every project that they pass on. */
 function narrow(holder: KeyHolder, project_id: string): Caller {
   const scopes = holder.byProject?.get(project_id);
   if (scopes === undefined) return { ...holder, project_id };
@@ -103,17 +103,17 @@ export function requireProjects({ key_id, projects }: KeyHolder, wanted: readonl
   throw new AppError('forbidden', `${key_id} does not hold ${foreign.slice(0, 5).join(', ')}`);
 }
 
-/** Who sent a request: a key or a person, what they may do and where. */
+/** The sender of a request: a key or a person, what they may do and where. */
 export interface KeyHolder {
-  /** Of the key, or of the person; it names who did something wherever that is kept. */
+  /** The id of the key or of the person; audit log and rows name the actor by it. */
   readonly key_id: string;
-  /** Of a person: all together; `selectProject` says what counts. */
+  /** A person's scopes of all projects together; `selectProject` says which of them count. */
   readonly scopes: ReadonlySet<KeyScope>;
   /** At least one; the first is the default. */
   readonly projects: readonly string[];
   /** Absent: a key, whose scopes are the same everywhere. */
   readonly byProject?: ReadonlyMap<string, ReadonlySet<KeyScope>>;
-  /** What was shown for it; absent: the key's present secret. */
+  /** The proof that was shown; absent: the key's present secret. */
   readonly shown?: 'former secret' | 'session';
 }
 
@@ -132,7 +132,7 @@ export function toHolder({ grants, every_project, ...row }: SessionHolder): KeyH
 // at the first sign-in and stays, whatever the provider calls them later.
 
 const prefix = 'user:';
-/** What stands in addresses and in queries of the audit log. */
+/** Ids that addresses and queries of the audit log may hold. */
 const shown = /^[!-~]{1,100}$/;
 
 export function isPersonId(id: string): boolean {
@@ -144,7 +144,7 @@ function wantedId({ email, subject, issuer }: Identity): string {
   return `${prefix}${name ?? hash('sha256', `${issuer} ${subject}`).slice(0, 24)}`;
 }
 
-/** Another person with the same address is `…#2`: an address that is given to somebody else gives them nothing. */
+/** Another person with the same address is `…#2`: an address that later belongs to another person gives them nothing. */
 export async function choosePersonId(trx: Db, identity: Identity): Promise<string> {
   const wanted = wantedId(identity);
   const names = [wanted, ...Array.from({ length: 98 }, (_, at) => `${wanted}#${at + 2}`)];

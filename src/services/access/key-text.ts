@@ -35,7 +35,7 @@ export function isSessionText(text: string): boolean {
   return sessionForm.test(text);
 }
 
-/** What the database holds of a secret that is not a key's. */
+/** Returns the digest that the database holds of a secret that is not a key's. */
 export function digestOf(secret: string): Buffer {
   return hash('sha256', secret, 'buffer');
 }

@@ -49,7 +49,7 @@ function environmentOf({ config }: ModeCtx): 'dev' | 'live' {
   return config.CAPSTAN_MODE === 'production' ? 'live' : 'dev';
 }
 
-/** Under the lock of keys, which whoever begins an erasure takes too. @throws AppError `state_conflict` */
+/** Takes the lock of keys, as the begin of an erasure does. @throws AppError `state_conflict` */
 async function refuseErasing(trx: Db, projects: readonly string[]): Promise<void> {
   const erasing = await listErasing(trx, projects);
   if (erasing.length > 0)
@@ -78,7 +78,9 @@ function endOf(wanted: string | undefined, parent: KeyRow): string | null {
   throw refuseField('/expires_at', `${wanted} is later than the calling key lives: ${ends}`);
 }
 
-/** What is trusted of a person may be older than a change of their groups, which has the same lock. */
+/**
+ * Reads the person's rights anew: those of the request may be older than a change of groups, which has the same lock.
+ */
 async function requireHeldNow(
   trx: Db,
   { key_id, project_id }: Caller,
@@ -171,11 +173,11 @@ export async function revokeKey(
 }
 
 /**
- * The former secret works for `overlapS` more. A key renews itself by its present secret alone: whoever has only a session
- * of it, or a secret that was to end, would have it for good.
+ * Gives a key a new secret; the former one works for `overlapS` more. A key renews itself by its present secret alone: a
+ * holder of a mere session, or of a secret that was to end, would otherwise keep the key for good.
  *
- * @throws AppError `forbidden` then, `not_found` when the key is not the caller or below it, or does not work any more, or is
- * a person
+ * @throws AppError `forbidden` without the present secret, `not_found` when the key is not the caller or below it, or
+ * does not work any more, or is a person
  */
 export async function rotateKey(
   ctx: KeyCtx & ModeCtx,

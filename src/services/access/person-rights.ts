@@ -25,7 +25,7 @@ import type { Db } from '../../db/connect.ts';
 import { choosePersonId, holdsScope } from './caller.ts';
 import { digestOf, randomSecret } from './key-text.ts';
 
-/** With ids of projects instead of names; of several with one name it is the oldest. What is unknown is left out. */
+/** Replaces names of projects by ids; of several with one name the oldest counts, and unknown ones are left out. */
 export async function resolveGrants(
   trx: Db,
   rules: GroupRules,
@@ -139,7 +139,7 @@ export async function keepPerson(
   return { key_id, isChanged: true };
 }
 
-/** Of somebody whose groups give nothing any more. Under the lock of keys. @returns what has ended */
+/** Ends the sessions of a person whose groups give nothing any more, under the lock of keys. @returns those sessions */
 export async function dropPerson(trx: Db, known: PersonRow): Promise<readonly EndedSession[]> {
   const ended = await endSessionsOfPerson(trx, known.key_id);
   if (known.grants.length === 0) return ended;

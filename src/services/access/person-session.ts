@@ -1,7 +1,6 @@
 /**
- * The session of a person: it is opened, or refused with a reason, and goes on only while the provider and the
- * person's groups allow it. The provider's tokens that this needs are kept sealed: only a holder of the secret can
- * read or make them.
+ * Opens the session of a person, or refuses it with a reason; it lasts only while the provider and the person's groups
+ * allow it. The provider's tokens that this needs are kept sealed: only a holder of the secret can read or make them.
  */
 
 import { deriveCipherKey, seal, unseal } from '../../clients/cipher.ts';
@@ -46,7 +45,7 @@ async function refuse(trx: Db, { identity }: PersonSignIn, why: SignInRefused): 
   return why;
 }
 
-/** What the person may do; or why nothing. */
+/** Finds what the person may do, or why they may do nothing. */
 async function judge(
   trx: Db,
   known: PersonRow | null,
@@ -102,16 +101,16 @@ export function openPersonSession(
   });
 }
 
-/** What the provider is asked by, and how often. */
+/** How the provider is asked again, and how often. */
 interface Recheck {
   readonly provider: Pick<OpenIdProvider, 'renew'>;
   readonly rules: GroupRules;
-  /** How long a session goes on without asking the provider. */
+  /** A session lasts so long without asking the provider. */
   readonly recheckS: number;
   readonly tokens: Sealed<KeptTokens>;
 }
 
-/** Of one round. */
+/** A round asks about so many sessions at once. */
 const atOnce = 20;
 
 type EndOfStay = 'the provider does not renew it' | 'no group gives a project';
@@ -162,8 +161,8 @@ async function check(db: Db, { provider, rules, tokens }: Recheck, due: DueSessi
 }
 
 /**
- * Whether people who are signed in may stay: asked of the provider again by what it gave for that. Who is refused there,
- * or is in no group any more, is out; who is in other groups signs in again.
+ * Asks the provider, by the tokens that it gave for that, whether people who are signed in may stay. A person whom it
+ * refuses, or who is in no group any more, is signed out; one with other groups has to sign in again.
  */
 export function createPersonChecks({ db, logger }: Pick<Ctx, 'db' | 'logger'>, recheck: Recheck) {
   let going: Promise<void> | null = null;
@@ -197,7 +196,7 @@ export function createPersonChecks({ db, logger }: Pick<Ctx, 'db' | 'logger'>, r
 
 export type PersonChecks = ReturnType<typeof createPersonChecks>;
 
-/** What is kept of the provider's tokens. */
+/** The provider's tokens that are kept. */
 export type KeptTokens = Pick<Identity, 'idToken' | 'refreshToken'>;
 
 export interface Sealed<Value> {

@@ -55,7 +55,8 @@ async function nameOf(db: Db, keyId: string): Promise<Json> {
 }
 
 /**
- * Whoever makes a link may send it to somebody who is signed in, and would have them work as another key unnoticed.
+ * Refuses to replace a session by a link: its maker could send it to a person who is signed in, and they would work as
+ * another key without noticing.
  *
  * @throws AppError `state_conflict`, which says who is signed in and whose link it is
  */
@@ -168,7 +169,7 @@ export async function revokeSessions(
 }
 
 /**
- * The code stands in the fragment, which browsers send to nobody, so it is in no log.
+ * Makes a link to sign in. Its code is in the fragment, which browsers do not send, so it is in no log.
  *
  * @throws AppError `forbidden` for a person, and for the secret before a rotation
  */
@@ -195,7 +196,7 @@ export async function createLoginLink(
   });
 }
 
-/** What a page shows of who has signed in. @throws AppError `unauthenticated` when the key has just ended */
+/** Shows a page who has signed in, and what they may do. @throws AppError `unauthenticated` when the key has ended */
 export async function describeSession({ db }: Pick<Ctx, 'db'>, { key_id, scopes, ...held }: Caller) {
   const key = await findLiveKey(db, key_id);
   if (key === null) throw new AppError('unauthenticated', `${key_id} was revoked or has expired`);

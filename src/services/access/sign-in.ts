@@ -1,9 +1,8 @@
 /**
  * Signing in at an OpenID provider. I1: a sign-in is ended by the browser that began it, within 10 minutes, once:
- * what proves it is sealed in a cookie of that browser, and a session is opened by one sign-in at most. I2: what
- * the provider gave to ask it again is kept sealed, by a key that comes out of the client's secret. I3: a session
- * goes on only while the provider renews it, where it gave something to ask with; a provider that does not answer
- * ends nobody's.
+ * its proof is sealed in a cookie of that browser, and a session is opened by one sign-in at most. I2: the tokens
+ * by which the provider is asked again are kept sealed, by a key that comes out of the client's secret. I3: a session
+ * with such a token lasts only while the provider renews it; a provider that does not answer ends no session.
  *
  * The provider as it is configured: all of its settings or none.
  */
@@ -47,7 +46,7 @@ function endByNotice(db: Db, notice: LogoutNotice): Promise<void> {
 
 export type SignIn = ReturnType<typeof createSignIn>;
 
-/** @param settings name: shown on the button; recheckS: how long a session goes on without asking the provider */
+/** @param settings name: shown on the button; recheckS: a session lasts so long without asking the provider */
 export function createSignIn(
   provider: OpenIdProvider,
   {

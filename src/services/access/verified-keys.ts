@@ -1,6 +1,6 @@
 /**
- * Who a key, or the secret of a session, belongs to. What was verified is trusted for 5 s without asking the database,
- * so a revocation reaches every process within that time, and at once the process that made it.
+ * Finds the holder of a key, or of the secret of a session. A verified one is trusted for 5 s without asking the
+ * database, so a revocation reaches every process within that time, and at once the process that made it.
  */
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';

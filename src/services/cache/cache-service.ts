@@ -59,7 +59,7 @@ interface PlannedStepCall extends Omit<CallToKey, 'policy'> {
   readonly definition: PipelineDefinition;
 }
 
-/** Of a step that has succeeded before, or of an equal call of the plan, which is made once. */
+/** A result of a step that has succeeded before, or of an equal call of the plan, which is made once. */
 type KeptFor = Pick<CachedResultRow, 'run_id' | 'step_id'> | 'equal_call';
 
 /** Null = the call is made. */

@@ -1,8 +1,8 @@
 /**
- * Calls of steps that take results of equal calls: a result that is kept ends the step; else one makes the call and all
- * others wait for it, in this process in memory, for those of other processes by one look at the database. Who leads
- * and comes to nothing makes room for the next; who has waited twice in vain makes the call on its own. A database that
- * is not there says nothing of a result: the error goes up for all who wait, so that none of them pays for that reason.
+ * Calls of steps that take results of equal calls. A kept result ends the step; else one caller makes the call and all
+ * others wait for it: in memory for a call of this process, by one query for calls of other processes. A leader without
+ * a result makes room for the next; a caller that has waited twice in vain makes the call on its own. When the database
+ * is unreachable, its error ends all that wait, so that none of them pays for that reason.
  */
 
 import type { CancelSignal } from '../../core/cancellation.ts';
@@ -66,7 +66,7 @@ export function createCachedCalls(parts: CacheParts): CachedCalls {
   };
 }
 
-/** What cannot be read is no reason to keep a call from being made, unless the database will be there in a moment. */
+/** A fault of reading does not keep a call from being made, unless the database will be there in a moment. */
 async function readKeys(
   ctx: CacheParts,
   { context, step, key, input }: StepCall,
@@ -118,14 +118,14 @@ async function passThrough<End extends { readonly kind: string }>(
   return call(clock.leftMs());
 }
 
-/** What the caller that begins a flight has of its own. */
+/** The caller that leads has a call and an end of its own. */
 interface Lead<End> {
   isLeader: boolean;
   /** Null: the call was not made. */
   made: Promise<End | SucceededCall> | null;
 }
 
-/** Of a call that was made its own end counts, also where its result could not be kept. */
+/** The end of a call that was made counts, also where its result could not be kept. */
 function passOn(own: Lead<unknown>) {
   return (error: unknown): null => {
     if (own.made === null) throw error;
@@ -188,14 +188,14 @@ async function release({ db, logger }: CacheParts, { lookup }: Passage): Promise
 }
 
 interface LeaderWatch {
-  /** Resolves when there is a result, or nobody makes the call any more, or the watch is closed. */
+  /** Resolves when there is a result, or no process makes the call any more, or the watch is closed. */
   decided(key: CacheKey): Promise<void>;
   close(): void;
 }
 
 const pauseMs = 100;
 
-/** Calls that other processes make: one look for all that are waited for here, and none while nobody waits. */
+/** Watches calls of other processes: one query serves all that wait here, and none is made while no call waits. */
 function createLeaderWatch({ db, logger }: CacheParts): LeaderWatch {
   const waiting = new Map<string, { readonly key: CacheKey; readonly tell: (() => void)[] }>();
   let timer: NodeJS.Timeout | null = null;

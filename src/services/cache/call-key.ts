@@ -110,7 +110,7 @@ async function readDigests(
   return digests;
 }
 
-/** Of a file as it is now; null when there is none. */
+/** Returns the digest of a file as it is now; null when there is none. */
 export async function digestOf(
   { media }: Pick<CallKeyParts, 'media'>,
   reference: string,

@@ -31,7 +31,7 @@ import { type CacheParts, type CallKeys, digestOf } from './call-key.ts';
 
 /**
  * @returns SHA-256 by reference; null when the output names a file that is not there, or not as a whole value, or when a
- * file that was read is another one by now: nobody can tell which of the two the call has seen
+ * file that was read is another one by now: the call may have seen either
  */
 async function describeResult(
   ctx: Pick<CacheParts, 'media'>,
@@ -170,7 +170,7 @@ export async function takeResult(
     data,
   });
   if (number === undefined) return null;
-  if (number === 1 && item === 0) results.remember(run_id, step_id, output, 0);
+  if (number === 1 && item === 0) results.remember(run_id, step_id, { output, costUsd: 0 });
   return { kind: 'succeeded', output, attempt: { number, endpoint, cost_usd: 0, duration_ms, decision } };
 }
 
@@ -197,7 +197,7 @@ function toOrigin({ run_id, step_id, item, attempt_id, cost_nano }: CachedResult
   return { run_id, step_id, ...(item === 0 ? {} : { item }), attempt_id, saved_usd };
 }
 
-/** The result's own origin is in the attempt; nobody was chosen. */
+/** The attempt names the origin of the result; no instance was chosen. */
 function explain(attemptId: string, { run_id, step_id }: CachedFrom): Decision {
   return {
     decision_id: decisionIdOf(attemptId),
@@ -209,7 +209,7 @@ function explain(attemptId: string, { run_id, step_id }: CachedFrom): Decision {
   };
 }
 
-/** Of a step, or of one of its items. */
+/** The call of a step, or of one of its items. */
 export interface StepCall {
   readonly context: RunContext;
   readonly step: CompiledStep;

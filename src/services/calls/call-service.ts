@@ -18,13 +18,14 @@ import { AppError, type AppErrorOptions } from '../../errors/app-error.ts';
 import type { ServerCtx } from '../context.ts';
 import { requireCapability } from '../fleet/fleet-poller.ts';
 import { newId } from '../ids.ts';
+import { toConstraints } from '../routing/decisions.ts';
 import { callOnce, type ExecOutcome } from './idempotent-call.ts';
 
 // The error that a routed call ends with, when it does not succeed: every one carries the decision.
 
 type Members = Readonly<Record<string, Json>>;
 
-/** What is wrong with the input, once each, with pointers into the body of the request. */
+/** Lists the faults of the input, once each, with pointers into the body of the request. */
 function toItems(code: string, refusals: readonly SchemaError[]): ProblemItem[] {
   const items = new Map(
     refusals.map(({ pointer, message }) => [
@@ -91,14 +92,14 @@ interface ExecCall {
   readonly projectId: string;
   readonly capability: string;
   readonly request: ExecRequest;
-  /** The key of its attempts; null makes one that nobody has used. */
+  /** The key of its attempts; null makes a new one. */
   readonly key: string | null;
-  /** What is stored under the caller's Idempotency-Key by the statement that settles the last attempt. */
+  /** Gives the answer to store under the caller's Idempotency-Key, by the statement that settles the last attempt. */
   readonly keeps?: (answer: ExecAnswer | AppError) => KeptAnswer | null;
   readonly signal: CancelSignal;
 }
 
-/** What the call answers, or throws. */
+/** Turns the end of the call into its answer, or into the error to throw. */
 function answerOf(end: CallEnd, request: ExecRequest): ExecAnswer | AppError {
   if (end.kind !== 'succeeded') return toExecError(end, request);
   if (end.attempt === null) return takenOver();
@@ -114,8 +115,8 @@ const retry: RetrySettings = {
 };
 
 /**
- * One routed call without a pipeline, by the same path as a step's: up to three instances inside one ceiling and one
- * deadline. What a step would come back for later is an error here, with the time after which to ask again.
+ * Makes one routed call without a pipeline, by the same path as a step's: up to three instances inside one ceiling and
+ * one deadline. Where a step would come back later, a call fails, with the time after which to ask again.
  *
  * @throws AppError of the routing table
  */
@@ -133,14 +134,7 @@ async function execCapability(
     key: key ?? newId('call'),
     isKeyNew: key === null,
     input: request.input,
-    route: {
-      capability,
-      tags: request.tags,
-      priority: request.priority,
-      timeoutMs: request.timeout_ms,
-      versionRange: request.version ?? null,
-      ceilingUsd: request.budget_ceiling_usd ?? null,
-    },
+    route: toConstraints(capability, request),
     maxWaitMs: Math.min(longestWaitMs, request.timeout_ms),
     ...(keeps === undefined ? {} : { keeps: (end) => keeps(answerOf(end, request)) }),
   });
@@ -154,7 +148,7 @@ interface CallOrder {
   readonly capability: string;
   readonly request: ExecRequest;
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | null;
-  /** Aborts when the caller goes away; without an Idempotency-Key nobody wants the result then. */
+  /** Aborts when the caller goes away; without an Idempotency-Key the result is no longer wanted then. */
   readonly signal: CancelSignal;
 }
 

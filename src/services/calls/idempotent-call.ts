@@ -1,9 +1,9 @@
 /**
  * A call under an Idempotency-Key is dispatched once, however often it is asked for, and its answer is kept for
- * 24 h. The key is taken before the dispatch. Kept is what would be the same again, success and 422, by the statement
- * that settles the call: whoever may take the key over either finds the answer, or an attempt whose end nobody knows.
- * Every other end gives the key back. A client that leaves does not stop it: it comes back for the answer with the same
- * key.
+ * 24 h. The key is taken before the dispatch. Answers that would be the same again, success and 422, are kept by the
+ * statement that settles the call: a process that takes the key over finds either the answer or an attempt whose end is
+ * unknown. Every other end gives the key back. A client that leaves does not stop the call: it asks for the answer again
+ * with the same key.
  */
 import type { ExecAnswer } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
@@ -33,9 +33,9 @@ export interface ExecOutcome {
 }
 
 interface HeldKey {
-  /** Then the work is to stop: the key belongs to somebody else. */
+  /** Aborts when another process has taken the key; the work has to stop then. */
   readonly lost: CancelSignal;
-  /** What is kept of an answer; null: nothing. */
+  /** Gives the part of an answer that is kept; null: none. */
   readonly keeps: (answer: ExecAnswer | AppError) => KeptAnswer | null;
 }
 

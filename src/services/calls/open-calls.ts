@@ -1,6 +1,5 @@
 /**
- * What a process holds of calls that somebody waits for: the calls under way, which it settles before it stops, and
- * the Idempotency-Keys of those that it makes.
+ * The open calls of a process that callers wait for, which it settles before it stops, and their Idempotency-Keys.
  */
 import type { Logger } from 'pino';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
@@ -9,7 +8,7 @@ import { type KeyHold, renewKeys } from '../../db/idempotency.ts';
 import { createLeaseRenewer, type LeaseRenewer } from '../delivery/lease-renewer.ts';
 
 export interface OpenCalls {
-  /** @param leaving stops when nobody wants the result any more: the call is cancelled. Null: it goes on */
+  /** @param leaving aborts when the caller leaves, which cancels the call. Null: the call continues without a caller */
   run<Result>(leaving: CancelSignal | null, work: (signal: CancelSignal) => Promise<Result>): Promise<Result>;
   /** Abandons what is under way; resolves when all of it has ended. */
   close(): Promise<void>;

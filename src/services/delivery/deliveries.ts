@@ -9,12 +9,12 @@ import type { Config } from '../../config.ts';
 import type { Db } from '../../db/connect.ts';
 import type { ServerCtx, TemporalParts } from '../context.ts';
 
-/** Whoever wrote a row delivers it within this time, or never does: maintenance looks for what is older. */
+/** The process that wrote a row delivers it within this time, or not at all: maintenance looks for older rows. */
 export const overdueMs = 3_000;
 /** How many rows of a kind a round of maintenance delivers. */
 export const deliveryBatch = 200;
 
-/** What deliveries need of the server's context. */
+/** The parts of the server's context that deliveries need. */
 export interface DeliveryCtx
   extends Pick<ServerCtx, 'db' | 'logger' | 'outbox' | 'markStart' | 'publicUrl' | 'consoleUrl'> {
   readonly config: Pick<Config, 'HEARTBEAT_TIMEOUT_MS' | 'ENGINE_VERSION' | 'HISTORY_EVENTS'>;
@@ -64,7 +64,7 @@ interface DeliveryQueue {
   free: number;
 }
 
-/** What this process delivers at the moment, by kind. */
+/** The deliveries that are under way in this process, by kind. */
 export type Outbox = Map<object, DeliveryQueue>;
 
 /** How many wait in line, and how many of them with what is known of them: a definition may have megabytes. */
@@ -122,8 +122,8 @@ export function deliverKnownSoon<Item extends object>(
 }
 
 /**
- * Delivers in the background; a failure is left to maintenance, and so is what finds the line too long. Resolves when
- * it was tried, which nobody has to wait for.
+ * Delivers in the background and resolves after one try, for which no caller has to wait. Maintenance repeats a failure,
+ * and delivers an item that finds the queue too long.
  */
 export function deliverSoon<Item extends object>(
   ctx: DeliveryCtx,
@@ -169,7 +169,7 @@ export async function settleDeliveries({ outbox }: Pick<DeliveryCtx, 'outbox'>):
 }
 
 interface ForgottenLook<Row> {
-  /** What began as lately is left alone: a start that was delivered just now may not be listed yet. Default a minute. */
+  /** Younger work is left alone: a start that was delivered just now may not be listed yet. Default a minute. */
   readonly olderThanMs?: number;
   /** Told of each row that is left alone. @param isListed by `listRunning` */
   readonly onKnown?: (row: Row, isListed: boolean) => Promise<void>;

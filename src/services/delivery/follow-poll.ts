@@ -1,6 +1,6 @@
 /**
- * A poll on behalf of those who follow something: quick while news come, rare while none do, and none at all while
- * nobody follows. Rounds never overlap.
+ * Polls for followers: often while news come, rarely while none do, and not at all without a follower. Two polls never
+ * overlap.
  */
 import { pauseAfter, shortestPauseMs } from '../../core/pacing.ts';
 
@@ -20,7 +20,7 @@ export const realTiming: Timing = {
 };
 
 export interface FollowPoll {
-  /** Somebody has come who follows: the next round is soon. */
+  /** Brings the next poll forward, for a new follower. */
   quicken(): void;
   stop(): void;
 }

@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import { within } from '../../core/pacing.ts';
 
 export interface LeaseRenewer<Hold> {
-  /** @param onLost called once when it went to somebody else @returns ends the renewal */
+  /** @param onLost called once when another process has taken it @returns ends the renewal */
   hold(hold: Hold, onLost: () => void): () => void;
   stop(): void;
 }

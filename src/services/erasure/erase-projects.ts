@@ -1,6 +1,6 @@
 /**
- * What maintenance does of erasures (E1 to E4 in erasure-service.ts): the order of their steps, and whose turn it is.
- * Each pass is through, or the next round of maintenance comes back to it.
+ * Continues erasures (E1 to E4 in erasure-service.ts): the order of their steps, and which erasure comes next. A pass
+ * completes, or the next round of maintenance comes back to it.
  */
 import { listOpenErasures, type OpenErasure } from '../../db/deletion/erasure.ts';
 import {
@@ -44,7 +44,7 @@ async function goOn(pass: ErasurePass): Promise<boolean> {
   return true;
 }
 
-/** What maintenance does in each round. @returns how many erasures have ended by it */
+/** Continues open erasures for one round of maintenance. @returns how many erasures have ended by it */
 export async function eraseProjects(
   ctx: EraseCtx,
   isStopping: () => boolean,

@@ -1,5 +1,5 @@
 /**
- * Begins the erasure of a project, tells how far it is, and goes on with it. It concerns what all projects share
+ * Begins the erasure of a project, continues it, and shows its progress. It concerns what all projects share
  * (the registry, keys that hold several, ledger and audit log), so it asks for the scope `operator`, whatever
  * projects the key holds. From the first moment the project takes no new work.
  *

@@ -51,7 +51,7 @@ export interface EraseCtx extends Pick<Ctx, 'db' | 'logger'> {
 }
 
 export interface ErasurePass extends EraseCtx, Omit<DeletionPass, 'db' | 'erasure'> {
-  /** Nothing that a trusted key has begun goes on for longer without being seen. */
+  /** Work that a trusted key has begun is visible after this time at the latest. */
   readonly quietMs: number;
   erasure: OpenErasure;
 }
@@ -243,7 +243,7 @@ export async function rewriteBooks(pass: ErasurePass): Promise<boolean> {
   return !pass.isStopping();
 }
 
-/** What has come in the meantime is held by the project's row, which then does not go. */
+/** Deletes the project's row, which stays while rows that came in the meantime refer to it. */
 export async function finish(pass: ErasurePass): Promise<boolean> {
   const { db, erasure } = pass;
   await db.transaction(async (trx) => {

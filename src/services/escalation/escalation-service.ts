@@ -30,7 +30,7 @@ import { openLadderOfJob } from './ladder/opening.ts';
 import { adviseOnce } from './once/advice.ts';
 import { executeOnce } from './once/execution.ts';
 
-/** What the API shows of an escalation. */
+/** Shows an escalation as the API does. */
 function toEscalation(row: EscalationRow, web: WebLink): Escalation {
   return {
     escalation_id: row.escalation_id,

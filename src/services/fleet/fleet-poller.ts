@@ -13,13 +13,13 @@ import type { Db } from '../../db/connect.ts';
 import { isCapabilityName, listCapabilityNames } from '../../db/instance/capability-name.ts';
 import { pollInstances } from '../../db/instance/instance-list.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { createFleetView } from './fleet-view.ts';
+import { createFleetView, type FleetView } from './fleet-view.ts';
 
 interface SlotWaiters {
-  /** True when rung; false when the time is over or `signal` aborts. */
+  /** True when woken; false when the time is over or `signal` aborts. */
   wait(capability: string, timeoutMs: number, signal: CancelSignal): Promise<boolean>;
   wake(capability: string): void;
-  /** Capabilities that somebody waits for. */
+  /** The capabilities that calls wait for. */
   awaited(): Iterable<string>;
 }
 
@@ -40,11 +40,11 @@ function createSlotWaiters(): SlotWaiters {
           resolve(false);
           return;
         }
-        const end = (isRung: boolean): void => {
+        const end = (isWoken: boolean): void => {
           clearTimeout(timer);
           signal.removeEventListener('abort', giveUp);
           leave(capability, wake);
-          resolve(isRung);
+          resolve(isWoken);
         };
         const wake = (): void => end(true);
         const giveUp = (): void => end(false);
@@ -69,19 +69,16 @@ interface PollLoop {
   refresh(): Promise<void>;
 }
 
-function createPollLoop({
-  poll,
-  intervalMs,
-  onError,
-}: {
+interface PollLoopOptions {
   readonly poll: () => Promise<void>;
   readonly intervalMs: number;
   readonly onError: (error: unknown) => void;
-}): PollLoop {
+}
+
+/** Never makes two polls at once: a refresh during one waits for the next. */
+function createSinglePoll(poll: () => Promise<void>) {
   let running: Promise<void> | null = null;
   let next: Promise<void> | null = null;
-  let timer: NodeJS.Timeout | null = null;
-  let isStarted = false;
 
   const begin = (): Promise<void> => {
     running = poll().finally(() => {
@@ -101,6 +98,19 @@ function createPollLoop({
     return next;
   };
 
+  return {
+    refresh,
+    settled: async () => {
+      await (next ?? running)?.catch(() => undefined);
+    },
+  };
+}
+
+function createPollLoop({ poll, intervalMs, onError }: PollLoopOptions): PollLoop {
+  const { refresh, settled } = createSinglePoll(poll);
+  let timer: NodeJS.Timeout | null = null;
+  let isStarted = false;
+
   const repeat = async (): Promise<void> => {
     await refresh().catch(onError);
     if (isStarted) timer = setTimeout(repeat, intervalMs).unref();
@@ -115,13 +125,13 @@ function createPollLoop({
     stop: async () => {
       isStarted = false;
       if (timer !== null) clearTimeout(timer);
-      await (next ?? running)?.catch(() => undefined);
+      await settled();
     },
   };
 }
 
 export interface FleetPoller {
-  /** Reads all instances, then goes on polling. Resolves after the first poll, also when it failed. */
+  /** Reads all instances, then keeps polling. Resolves after the first poll, also when it failed. */
   start(): Promise<void>;
   stop(): Promise<void>;
   /** Resolves after a poll that began after this call. @throws what the database throws */
@@ -150,30 +160,29 @@ function hasRoom({ state, max_concurrency, held }: InstanceSnapshot): boolean {
   return (state === 'up' || state === 'suspect') && held < max_concurrency;
 }
 
+/** Wakes also for slots that were free before: one that was taken and released between two polls looks like those. */
+function wakeWhereRoomIs(view: FleetView, waiters: SlotWaiters): void {
+  for (const capability of [...waiters.awaited()]) {
+    if (view.of(capability).instances.some(hasRoom)) waiters.wake(capability);
+  }
+}
+
 export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerOptions): FleetPoller {
-  const picture = createFleetView();
-  const bell = createSlotWaiters();
+  const view = createFleetView();
+  const waiters = createSlotWaiters();
 
-  /** Also for slots that were free before: one that was taken and released between two polls looks like those. */
-  const ringWhereRoomIs = (): void => {
-    for (const capability of [...bell.awaited()]) {
-      if (picture.of(capability).instances.some(hasRoom)) bell.wake(capability);
-    }
-  };
-
-  const ringFor = (instanceId: string): void => {
-    const instance = picture.find(instanceId);
-    if (instance !== undefined) bell.wake(instance.name);
+  const wakeFor = (instanceId: string): void => {
+    const instance = view.find(instanceId);
+    if (instance !== undefined) waiters.wake(instance.name);
   };
 
   const poll = async (): Promise<void> => {
-    const since = picture.beginPoll();
+    const since = view.beginPoll();
     try {
-      const answer = await pollInstances(db, since);
-      picture.acceptPoll(answer);
-      ringWhereRoomIs();
+      view.acceptPoll(await pollInstances(db, since));
+      wakeWhereRoomIs(view, waiters);
     } catch (error) {
-      picture.dropPoll();
+      view.dropPoll();
       throw error;
     }
   };
@@ -183,19 +192,19 @@ export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerO
 
   return {
     ...createPollLoop({ poll, intervalMs, onError }),
-    of: picture.of,
-    find: picture.find,
-    nowMs: picture.nowMs,
-    noteClaim: picture.noteClaim,
+    of: view.of,
+    find: view.find,
+    nowMs: view.nowMs,
+    noteClaim: view.noteClaim,
     noteLeaving: (instanceId, by) => {
-      picture.noteLeaving(instanceId, by);
-      if (by === 1) ringFor(instanceId);
+      view.noteLeaving(instanceId, by);
+      if (by === 1) wakeFor(instanceId);
     },
     noteRelease: (instanceId) => {
-      picture.note(instanceId, -1);
-      ringFor(instanceId);
+      view.note(instanceId, -1);
+      wakeFor(instanceId);
     },
-    waitForRelease: bell.wait,
+    waitForRelease: waiters.wait,
   };
 }
 

@@ -1,5 +1,5 @@
 /**
- * What a router knows about all instances: the last polls, corrected by its own claims and releases since. A note
+ * The router's knowledge of all instances: the last polls, corrected by its own claims and releases since. A note
  * counts until a poll that began after it has been accepted: that poll has counted it. Snapshots are kept and
  * changed in place, so that a choice reads them and copies nothing.
  */

@@ -53,7 +53,7 @@ interface DirectMediaOptions extends Quota {
 }
 
 const partBytes = 16 * 1_048_576;
-/** Of larger files the parts are larger: each is a URL of its own. */
+/** Larger files have larger parts: each part is a URL of its own. */
 const mostParts = 1_000;
 const hour = 3_600_000;
 
@@ -111,7 +111,7 @@ function pathOf({ job_id, file }: FoundUpload): MediaPath {
   return { job_id, file };
 }
 
-/** @returns the state that the parts make; null where there are none, or nobody knows of which state they were made */
+/** @returns the state that the parts make; null where there are none, or their state is unknown */
 async function makeOfParts({ db, store }: DirectMediaOptions, token: string, upload: FoundUpload) {
   if (upload.is_stored || upload.upload_id === null) return null;
   if (upload.etag !== null) return upload.etag;
@@ -147,7 +147,7 @@ async function complete(options: DirectMediaOptions, token: string): Promise<Sto
   throw digestMismatch(path, { seen: object.sha256, expected: upload.sha256 });
 }
 
-/** Of a file that has come: its upload writes no more, so that what replaced it since, past us too, stays. */
+/** Answers for a file that has come: its upload writes no more, so a file that has replaced it since stays. */
 async function answerAgain({ library }: DirectMediaOptions, upload: FoundUpload): Promise<StoredUpload> {
   const path = pathOf(upload);
   const object = await library.head(path);

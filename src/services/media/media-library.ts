@@ -22,7 +22,7 @@ export interface OpenMedia extends OpenObject {
   readonly object: DescribedObject;
 }
 
-/** What is listed of a file. */
+/** A file in a list. */
 export interface ListedMedia {
   readonly file: string;
   readonly object: Pick<DescribedObject, 'size' | 'content_type' | 'sha256'>;
@@ -40,7 +40,7 @@ export interface MediaLibrary {
   copy(from: MediaPath, to: MediaPath, sha256: string): Promise<DescribedObject | null>;
   /** Without a look at its content. */
   exists(path: MediaPath): Promise<boolean>;
-  /** Null when there is no such file. One that nobody has described yet is read once. */
+  /** Describes a file; null when there is none. A file without a description is read once. */
   head(path: MediaPath): Promise<DescribedObject | null>;
   open(path: MediaPath): Promise<OpenMedia | null>;
   /** False when there was nothing to delete. @param etag only in this state */
@@ -85,7 +85,7 @@ async function keep(shelf: Shelf, path: MediaPath, object: DescribedObject): Pro
   return object;
 }
 
-/** What was just written. A job that went meanwhile, with its files, would never be looked at again for this one. */
+/** Keeps the file that was just written, unless its job was deleted meanwhile: that job is not cleaned up again. */
 async function keepWritten(shelf: Shelf, path: MediaPath, object: DescribedObject): Promise<DescribedObject> {
   if (await tryKeep(shelf, path, object)) return object;
   await shelf.store.delete(path);
@@ -113,7 +113,7 @@ async function findDigest(shelf: Shelf, path: MediaPath, object: StoredObject): 
   return sha256;
 }
 
-/** Whoever asks meanwhile waits for the same answer. */
+/** Callers that come meanwhile wait for the same answer. */
 function findDigestOnce(shelf: Shelf, path: MediaPath, object: StoredObject): Promise<string> {
   const state = `${formatMediaReference(path)} ${object.etag}`;
   return joinFlight(shelf.finding, state, () => findDigest(shelf, path, object));
@@ -195,7 +195,7 @@ async function sweep(shelf: Shelf, olderThanMs: number): Promise<number> {
   return removed;
 }
 
-/** What is known is not asked for again; what is not, is read. */
+/** Lists files: known ones from memory, the others from the store. */
 async function list(shelf: Shelf, jobId: string): Promise<MediaList> {
   const { files, hasMore } = await shelf.store.list(jobId, mostListed);
   const names = files.map(({ file }) => file);

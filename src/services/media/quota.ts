@@ -12,7 +12,7 @@ import { AppError } from '../../errors/app-error.ts';
 
 export interface Quota {
   readonly db: Db;
-  /** Of a project's files together; 0 = any. */
+  /** The limit of a project's files together; 0 = none. */
   readonly bytesPerProject: number;
 }
 
@@ -38,7 +38,7 @@ export const announcedHours = 24;
 
 /** Looked at together, and deleted by one statement. */
 const batch = 50;
-/** After which no batch begins: a process that stops waits for it. What is left is for the next call. */
+/** No batch begins after this time, since a process that stops waits for it; the next call takes the rest. */
 const longestMs = 10_000;
 
 /**

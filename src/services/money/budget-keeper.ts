@@ -1,4 +1,4 @@
-/** Duties around budgets: what people are told of, and proof that the sums are right. */
+/** Maintenance of budgets: marks that are announced to people, and a proof that the sums are right. */
 import type { Logger } from 'pino';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { Metrics } from '../../core/telemetry/telemetry.ts';

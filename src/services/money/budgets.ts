@@ -77,7 +77,7 @@ function nameOf(day: DayScope): string {
 }
 
 interface DayLimit {
-  /** What every day from today on may cost; 0 = no limit. */
+  /** The limit of every day from today on; 0 = none. */
   readonly limitUsd: number;
   readonly isRaise: boolean;
   /** The key that gave it. */

@@ -1,5 +1,5 @@
 /**
- * What was spent, what may be spent, and the ledger behind it, for the project that the caller works in.
+ * Shows spending, limits and the ledger behind them, for the project that the caller works in.
  *
  * The ledger in pages, and as one CSV text of which a page at a time is in memory.
  */
@@ -67,7 +67,7 @@ function toSeries(rows: readonly CostPointRow[]): CostSeries['series'] {
 
 type HistoryCtx = Pick<ServerCtx, 'historyDb'>;
 
-/** What a project's calls have cost in time, a series for each of what they are told apart by. */
+/** Reads the costs of a project's calls over time, as one series for each value of the grouping. */
 export async function readCostSeries(
   { historyDb }: HistoryCtx,
   { project_id }: Caller,

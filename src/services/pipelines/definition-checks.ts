@@ -1,6 +1,6 @@
 /**
- * The checks of definitions that have no text: inside requests, and again when a run starts. What a definition says never
- * changes and is checked once; what is around it is looked at every time, from memory where that knows it.
+ * Checks definitions that have no text: inside requests, and again when a run starts. The definition itself never
+ * changes and is checked once; its surroundings are checked every time, from memory where they are known.
  */
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
 import { checkRunnable } from '../../core/definition/checks/check-availability.ts';

@@ -1,6 +1,6 @@
 /**
- * Gathers what a definition is checked against: what is registered, what it takes and answers, the pipelines it
- * runs.
+ * Gathers the facts that a definition is checked against: the registered capabilities, their inputs and outputs, and
+ * the pipelines that it runs.
  *
  * The specs that count for the calls of a definition: those of instances that are up, else all that were known, of
  * which any may come back. Of instances that are up, memory tells; the rest is asked for all steps at once.
@@ -33,7 +33,7 @@ interface SpecDigests {
   readonly byCapability: Readonly<Record<string, string>>;
 }
 
-/** What definitions are checked with. */
+/** The parts of the context that checks of definitions need. */
 export interface CheckCtx {
   readonly db: Db;
   readonly fleet: Pick<FleetPoller, 'of'>;
@@ -157,7 +157,7 @@ const tooMany: PipelineForm = {
   message: `the pipelines that it leads to are more than ${mostReferences}, the most allowed`,
 };
 
-/** Null when there are too many. What does not exist is left out. */
+/** @returns the definitions that are referred to, as far as they exist; null when there are too many */
 async function followReferences(
   db: Db,
   projectId: string,
@@ -192,7 +192,7 @@ async function suggest(
   return { suggestion: near ?? `versions of ${name} are ${versions.slice(0, 5).join(', ')}` };
 }
 
-/** What may have changed since a definition was checked, and what the rest is read by. */
+/** The facts that may have changed since a definition was checked, and by which the others are read. */
 interface PresentFacts {
   /** The same text: the same findings. */
   readonly key: string;
@@ -201,17 +201,17 @@ interface PresentFacts {
   readonly read: () => Promise<DefinitionFacts>;
 }
 
-/** What a definition makes one look up. */
+/** The names that a definition asks for. */
 interface Asked {
   readonly names: readonly string[];
   readonly calls: Calls;
 }
 
-/** What this process remembers of definitions that it has checked. */
+/** The memory of definitions that this process has checked. */
 export interface CheckedDefinitions {
   readonly forms: InputForms;
   readonly asked: WeakMap<PipelineDefinition, Asked>;
-  /** Of a run's check, by digest and by what was present. */
+  /** The findings of a run's check, by digest and by the facts of that moment. */
   readonly findings: TextCache<readonly Finding[]>;
 }
 

@@ -1,8 +1,8 @@
 /**
- * What a plan is made of: the forecast of a run, of its steps, of one execution of a step, of one call, and what
- * each costs.
+ * The parts of a plan: the forecast of a run, of its steps, of one execution of a step and of one call, with their
+ * costs.
  *
- * A call's forecast says who would take it now, and what it would take and cost: the router's own choice, without
+ * A call's forecast names the instance that would take it now, its time and its cost: the router's own choice, without
  * a claim. Calls that ask for the same and are refused by the same instances are looked at once, so that a
  * thousand steps are cheap.
  */
@@ -41,7 +41,7 @@ export interface RunTask {
   readonly depth: number;
 }
 
-/** Where nobody is called, `chosen` is null and there are no candidates. */
+/** Without a call, `chosen` is null and there are no candidates. */
 interface Forecast extends Pick<PlannedStepView, 'chosen' | 'reason'> {
   readonly candidates: readonly Candidate[];
   readonly cost: CostRange;
@@ -67,7 +67,7 @@ export interface RunForecast {
   readonly findings: readonly Finding[];
 }
 
-/** What one plan works with and has worked out; the runs that its steps start share it. */
+/** The state of one plan, which the runs that its steps start share. */
 export interface PlanContext {
   readonly ctx: PlanCtx;
   readonly projectId: string;
@@ -75,7 +75,7 @@ export interface PlanContext {
   readonly findKept: FindKept;
   /** Names of capabilities that are registered. */
   readonly registered: ReadonlySet<string>;
-  /** Grows: capabilities that may be called and that nobody has registered. */
+  /** Grows: capabilities that may be called and are not registered. */
   readonly missing: Set<string>;
   /** Inputs of items, and steps of runs that steps start, that may still be looked at one by one. */
   readonly inputBudget: { left: number; isShort: boolean };
@@ -121,7 +121,7 @@ export interface CostRange {
 
 export const noCost: CostRange = { least: 0n, expected: 0n, worst: 0n, limit: 0n };
 
-/** Of an execution that calls nobody, or that does not happen. */
+/** The forecast of an execution without a call, or that does not happen. */
 export const nobody = { chosen: null, candidates: [], cost: noCost, durationMs: 0, findings: [] };
 
 export function addCosts(one: CostRange, other: CostRange): CostRange {
@@ -138,7 +138,7 @@ export function multiplyCost({ least, expected, worst, limit }: CostRange, times
   return { least: least * n, expected: expected * n, worst: worst * n, limit: limit * n };
 }
 
-/** Of a run below: its own ceiling ends it, where it would cost more. @param ceilingUsd null = none */
+/** Caps the cost of a run that a step starts: its own ceiling ends it. @param ceilingUsd null = none */
 export function capCost(cost: CostRange, ceilingUsd: number | null): CostRange {
   if (ceilingUsd === null) return cost;
   const ceiling = toNanoUsd(ceilingUsd);
@@ -155,7 +155,7 @@ export function showCost({ least, expected, worst }: CostRange): PlannedCost {
   };
 }
 
-/** Why nobody could take a call, as the call itself would say it. */
+/** The failure of a call that no instance could take, as the call itself would report it. */
 type Trouble = Omit<NoClaim, 'retryAfterMs'>;
 
 interface CallForecast extends Forecast {
@@ -208,7 +208,7 @@ function priceCall(
   };
 }
 
-/** What a run may spend in all bounds each of its calls, like what is left of the day. */
+/** The ceiling of a run bounds each of its calls, as the rest of the day's budget does. */
 function withinRun(
   { headroomUsd, hidesHeadroom }: Headroom,
   { runCeilingUsd = null }: RouteConstraints,

@@ -33,7 +33,7 @@ export interface Item {
   readonly index: number;
 }
 
-/** What is certain before a run. */
+/** The values that are certain before a run. */
 export interface KnownFacts {
   /** Null = not known. */
   readonly job: JsonObject | null;

@@ -1,12 +1,11 @@
 /**
- * Plans: what a run would do and cost if it began now. Nothing is written and nobody is called. The checks of the
- * definition are among the findings, and so is whatever would keep the run from succeeding.
+ * Plans a run: what it would do and cost if it began now. A plan writes nothing and calls no instance. The checks of
+ * the definition are among its findings, and so is every fact that would keep the run from succeeding.
  */
 
 import type { DecidedRoute, DispatchChoice } from '../../contracts/decision.ts';
 import type { Finding, PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import type { Plan, PlanDefinitionRequest, PlannedStepView, PlanRequest } from '../../contracts/plan.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
 import { checkRunnable } from '../../core/definition/checks/check-availability.ts';
 import { kindFieldsOf } from '../../core/definition/step-settings.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
@@ -133,16 +132,18 @@ export async function planDefinition(
   return makePlan(ctx, project_id, { known: await ctx.definitions.ofBody(definition), wish });
 }
 
-async function makePlan(
-  ctx: PlanCtx,
-  projectId: string,
-  { known, wish }: { readonly known: KnownDefinition; readonly wish: Wish },
-): Promise<Plan> {
-  const task = await readTask(ctx, projectId, known, wish);
+interface PlanOrder {
+  readonly known: KnownDefinition;
+  readonly wish: Wish;
+}
+
+async function makePlan(ctx: PlanCtx, projectId: string, order: PlanOrder): Promise<Plan> {
+  const { known } = order;
+  const task = await readTask(ctx, projectId, order);
   const headroom = toHeadroom(await readHeadroom(ctx.db, projectId));
   const context = await openPlan(ctx, projectId, headroom);
   const forecast = await forecastRun(context, task);
-  const checks = await readChecks(ctx, projectId, known.definition, context.registered);
+  const checks = await readChecks(context, known.definition);
   const dispatch = decideDispatch(ctx, known.openRoutes);
   return showPlan({ context, task, forecast, headroom, dispatch, checks });
 }
@@ -169,10 +170,8 @@ async function openPlan(ctx: PlanCtx, projectId: string, headroom: Headroom): Pr
 
 /** A run does not start while one of its capabilities is not there and no step waits for it. */
 async function readChecks(
-  ctx: PlanCtx,
-  projectId: string,
+  { ctx, projectId, registered }: PlanContext,
   definition: PipelineDefinition,
-  registered: PlanContext['registered'],
 ): Promise<Finding[]> {
   const stops = checkRunnable(definition, registered);
   const pointers = new Set(stops.map(({ pointer }) => pointer));
@@ -183,12 +182,10 @@ async function readChecks(
 async function readTask(
   { db, ownMedia }: PlanCtx,
   projectId: string,
-  known: KnownDefinition,
-  wish: Wish,
+  { known, wish }: PlanOrder,
 ): Promise<RunTask> {
   const { definition, checkJob } = known;
-  const jobId = wish.job_id ?? newId('job');
-  const job = await readJob(db, projectId, wish, jobId);
+  const { jobId, job } = await readJob(db, projectId, wish);
   if (job !== null) checkJob(job);
   await requireOwnMedia({ ownMedia }, projectId, { known, job: { job_id: jobId, body: job } });
   return {
@@ -205,8 +202,8 @@ async function readJob(
   db: Db,
   project_id: string,
   { job, job_id }: Wish,
-  jobId: string,
-): Promise<JsonObject | null> {
-  if (job !== undefined) return bindJobMedia(job, jobId);
-  return job_id === undefined ? null : (await findRunJob(db, project_id, job_id)).body;
+): Promise<Pick<RunTask, 'jobId' | 'job'>> {
+  const jobId = job_id ?? newId('job');
+  if (job !== undefined) return { jobId, job: bindJobMedia(job, jobId) };
+  return { jobId, job: job_id === undefined ? null : (await findRunJob(db, project_id, job_id)).body };
 }

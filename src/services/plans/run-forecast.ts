@@ -29,7 +29,7 @@ import {
 import { findingOf, foreseeCondition, foreseeSteps, type KnownFacts } from './partial-evaluation.ts';
 import { forecastStep } from './step-forecast.ts';
 
-/** What a step's `when` will say. */
+/** The foreseen result of a step's `when`. */
 export type Condition = 'holds' | 'fails' | 'unknown';
 
 interface Rehearsal {
@@ -135,7 +135,7 @@ export async function forecastRun(context: PlanContext, task: RunTask): Promise<
   };
 }
 
-/** What is certain of the steps, before and while the run is rehearsed. */
+/** Keeps the values of the steps that are certain, before and while the run is rehearsed. */
 function createStage({ definition, job, jobId: job_id }: RunTask, { steps }: CompiledDefinition) {
   const { pipeline, version } = definition;
   const findings: Finding[] = [];
@@ -174,7 +174,7 @@ function happensOf({ may, sure }: Rehearsal, index: number): PlannedStepView['ha
   return sure[index] === true ? 'yes' : 'unknown';
 }
 
-/** What need not happen costs nothing at the least; what happens only after a failure is not expected. */
+/** A step that need not happen may cost nothing; one that happens only after a failure is not expected. */
 function weighCost(cost: CostRange, { usual, sure }: Rehearsal, index: number): CostRange {
   return {
     ...cost,

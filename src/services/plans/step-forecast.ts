@@ -1,4 +1,4 @@
-/** A step with all its items. An input is looked at where it is known, so that an input that is refused is told. */
+/** Forecasts a step with all its items. Known inputs are checked, so that the plan shows one that would be refused. */
 import { mostItems } from '../../contracts/bounds.ts';
 import type { Finding } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
@@ -41,7 +41,7 @@ export async function forecastStep(
   const { step, pointer, facts } = task;
   if (step.items === null) return forecastOne(context, run, task);
   const list = readList(foreseeValue(facts, step.items), `${pointer}/for_each/items`);
-  if ('value' in list) return forecastItems(context, run, task, list.value);
+  if ('value' in list) return forecastItems(context, run, { ...task, list: list.value });
   const one = await forecastOne(context, run, task);
   return {
     ...one,
@@ -65,8 +65,7 @@ function readList(items: PartialValue<Json>, pointer: string): { readonly value:
 async function forecastOne(
   context: PlanContext,
   run: RunTask,
-  task: StepTask,
-  item?: Item,
+  { item, ...task }: StepTask & { readonly item?: Item },
 ): Promise<UnitForecast> {
   const read = foreseeValue(task.facts, task.step.input, item);
   const input = read.kind === 'known' ? (read.value as JsonObject) : null;
@@ -82,8 +81,7 @@ function dependsOnItem({ input }: CompiledStep): boolean {
 async function forecastItems(
   context: PlanContext,
   run: RunTask,
-  task: StepTask,
-  list: readonly Json[],
+  { list, ...task }: StepTask & { readonly list: readonly Json[] },
 ): Promise<StepForecast> {
   const wanted = dependsOnItem(task.step) ? list.length : Math.min(1, list.length);
   const looked = Math.min(wanted, context.inputBudget.left);
@@ -91,7 +89,7 @@ async function forecastItems(
   if (looked < wanted) context.inputBudget.isShort = true;
   const units: UnitForecast[] = [];
   for (let index = 0; index < looked; index++) {
-    units.push(await forecastOne(context, run, task, { item: list[index] ?? null, index }));
+    units.push(await forecastOne(context, run, { ...task, item: { item: list[index] ?? null, index } }));
   }
   const rest = list.length - looked;
   const other = rest === 0 ? null : await forecastOther(context, run, { ...task, known: units[0] });

@@ -1,7 +1,7 @@
 /**
- * What was done to keys after the backup, which the restored database does not know: a key that was revoked then works again,
- * and so does a secret that was replaced. The audit log that was kept elsewhere says so: its export, or the lines of the log
- * of servers, in which each entry stands.
+ * Reads the changes of keys after the backup, which the restored database does not know: a key that was revoked then
+ * works again, and so does a secret that was replaced. An audit log that was kept elsewhere has them: its export, or the
+ * log of servers, which has a line for each entry.
  */
 import { z } from 'zod';
 import { lockKeys, revokeWithKeysBelow } from '../../db/access/api-key.ts';

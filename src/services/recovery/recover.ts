@@ -1,12 +1,12 @@
 /**
- * Lets what a restored database holds go on. Postgres is the record: Temporal may be empty, and what it lacks is
- * started again from the rows, under the same ids, so that doing it twice is doing it once. Where Temporal is not
- * empty, a run that goes on there is left alone; one that has ended there and not here shows that Temporal is
- * newer than the database, and is only started again when `restartsAll` says so. What it finds it tells before it
- * changes anything: nobody could find it again.
+ * Continues the work that a restored database holds. Postgres is the record: Temporal may be empty, and work that it
+ * lacks is started again from the rows, under the same ids, so a repetition changes nothing. Where Temporal is not
+ * empty, a run that is open there is left alone; one that has ended there and not here shows that Temporal is newer
+ * than the database, and is only started again when `restartsAll` says so. The findings are printed before any change,
+ * since they cannot be found again afterwards.
  *
- * Starts all open runs anew, whatever Temporal knows of them: that is deleted first. What had not been started
- * before is left to servers, whose start would otherwise meet a workflow of the same id that has ended. A deletion
+ * `restartsAll` starts all open runs anew and first deletes their histories in Temporal. Runs that had not been started
+ * before are left to servers, whose start would otherwise meet a workflow of the same id that has ended. A deletion
  * takes Temporal a minute or two, so many are waited for together; one that is not through in time holds up no
  * other.
  */
@@ -99,13 +99,13 @@ async function restartAllRuns(
   return { restarted_runs, undeleted_runs };
 }
 
-/** What the database holds, before anything is changed. */
+/** The contents of the database, before any change. */
 export interface RecoveryFindings extends Omit<RestoredState, 'last_at'> {
-  /** The last thing that the database knows of. What happened later happens again. */
+  /** The time of the last row of the database. Work after it happens again. */
   readonly last_at: string | null;
   /** Calls that were under way at that moment, which may happen twice; the first thousand of `open_calls`. */
   readonly interrupted_calls: readonly InterruptedCall[];
-  /** What was done to keys after the backup; null: no audit log was given, so nobody knows. */
+  /** The changes of keys after the backup; null: unknown, since no audit log was given. */
   readonly lost_acts: LostKeyActs | null;
 }
 
@@ -120,7 +120,7 @@ interface RunCounts {
 }
 
 export interface RecoveryReport extends RecoveryFindings, RunCounts {
-  /** Whoever was signed in, or held a link, at the moment of the backup is not any more. */
+  /** Sessions and links of the moment of the backup, all of which have ended. */
   readonly ended_sessions: number;
   readonly ended_login_links: number;
   /** Keys that worked again, with the keys below them. */
@@ -190,7 +190,7 @@ async function register({ registerSearchAttributes }: RecoverCtx) {
   }
 }
 
-/** What a restore has opened again: sessions and links of the backup, and keys that were revoked since. */
+/** Closes access that a restore has opened again: sessions and links of the backup, and keys that were revoked since. */
 async function closeAccess(db: Db, { lost_acts }: RecoveryFindings) {
   const revoked_keys = lost_acts === null ? [] : await revokeAgain(db, lost_acts.revoked);
   const { sessions, login_links } = await deleteAllSessions(db);

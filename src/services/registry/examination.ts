@@ -1,7 +1,7 @@
 /**
- * Asks an instance who it is, by `/health`, and by `/spec` where it is not known yet, and brings the finding to
- * its row as an event: locks the row, asks the state table, writes what follows. What the instance serves counts,
- * not its price: the price is the registration's.
+ * Examines an instance by `/health`, and by `/spec` where it is not known yet, and applies the finding to its row as
+ * an event: locks the row, asks the state table, writes the new state. The spec is the instance's; the price is that of
+ * the registration.
  */
 import { createHash } from 'node:crypto';
 import type { ProbeFault } from '../../clients/capability-probe.ts';
@@ -33,7 +33,7 @@ export interface ProbeFinding {
   readonly health: Health | null;
 }
 
-/** Who is asked, and who it should be. */
+/** The address that is asked, and the name and version that should answer. */
 type Examined = Pick<InstanceRow, 'name' | 'version' | 'health_url' | 'spec_url'>;
 
 function failed(failure: ProbeFailure, detail: string): ProbeFinding {

@@ -1,8 +1,8 @@
 /**
- * A heartbeat of a registered instance: it lives. An instance that was down is up again, with its spec read anew.
+ * Takes the heartbeat of a registered instance. An instance that was down is up again, with its spec read anew.
  *
  * Adoption answers a heartbeat of an instance that is not registered. The instance registered once and will not do
- * so again, so it is asked for what we have forgotten: `/spec` and `/health` stand in for the registration.
+ * so again, so it is asked for what we have forgotten: `/spec` and `/health` replace the registration.
  * Adoptions are bounded, and one of an instance at a time; one that comes too much is looked at again at its next
  * heartbeat.
  */

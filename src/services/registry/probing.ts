@@ -1,5 +1,5 @@
 /**
- * Probes of instances that are under way in this process: which, and what ends them. The functions that probe stand in
+ * Keeps the probes of instances that are under way in this process, and ends them. The functions that probe are in
  * vetting.ts and heartbeat.ts.
  */
 import { setMaxListeners } from 'node:events';

@@ -1,8 +1,8 @@
 /**
- * Who may register under a name. P1: the project that registers a name first is its publisher. P2: an operator gives a
- * name to other projects; what others have registered under it is deregistered by the same transaction, so neither
- * their endpoints nor their schemas stand in the way. P3: a name that no operator has given is free again when the
- * last instance of it is forgotten.
+ * Says which projects may register under a name. P1: the project that registers a name first is its publisher. P2: an
+ * operator gives a name to other projects; instances that others have registered under it are deregistered by the same
+ * transaction, so neither their endpoints nor their schemas are in the way. P3: a name that no operator has given is
+ * free again when the last instance of it is forgotten.
  */
 import { Publisher } from '../../contracts/capability.ts';
 import { insertAudit } from '../../db/access/audit.ts';

@@ -38,7 +38,7 @@ interface RegisteredRow {
   readonly created: RegistrationKind;
 }
 
-/** What registers and beats: the limit of instances is a setting, what an address may be a policy. */
+/** The parts for registrations and heartbeats: the limit of instances is a setting, the rules of addresses a policy. */
 export type RegistryCtx = ProbingCtx & Pick<Ctx, 'config' | 'policy'>;
 
 /**
@@ -74,7 +74,7 @@ export function writeRegistration(
   });
 }
 
-/** What the columns of a registration hold. Fields that are columns under their own name need no line here. */
+/** Turns a registration into its columns. Fields that are columns under their own name need no line here. */
 function toRegistered({ cost_model, ...registration }: Registration): Registered & InstanceKey {
   return {
     ...registration,
@@ -133,8 +133,9 @@ async function upsert(
     if (known !== null) {
       if (publishers.includes(known.owner_project)) requireOwner(known, projectId);
       else await moveInstance(db, known.instance_id, projectId);
-      await updateRegistration(db, known.instance_id, registered, afterRegistration);
-      return { instanceId: known.instance_id, generationBefore: known.generation };
+      const { instance_id, generation } = known;
+      await updateRegistration(db, { ...registered, instance_id }, afterRegistration);
+      return { instanceId: instance_id, generationBefore: generation };
     }
     const instance_id = newId('instance');
     const row = { ...registered, instance_id, owner_project: projectId };

@@ -1,4 +1,4 @@
-/** What the registry shows. */
+/** Lists capabilities and their instances, and shows one capability. */
 import type { CapabilityDetail, CapabilitySummary, InstanceState } from '../../contracts/capability.ts';
 import { listDescriptions, listSpecs } from '../../db/instance/capability-spec.ts';
 import type { InstanceRow } from '../../db/instance/instance.ts';

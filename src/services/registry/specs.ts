@@ -140,7 +140,7 @@ export interface SpecDependencies {
   readonly validator: Pick<SchemaValidator, 'spec'>;
 }
 
-/** What the capability of a step takes as its input now: of the first instance; while there is none, the last one known. */
+/** Finds the input schema of a step's capability: of the first instance, or the last known one while there is none. */
 export function createPresentSpecs({ db, fleet, validator }: SpecDependencies): PresentSpecs {
   const compiler = createSchemaCompiler();
   const compiled = createTextCache<PresentSpec>();

@@ -1,6 +1,5 @@
 /**
- * When instances are asked who they are: now, after a registration, before a first call or when somebody asks; and
- * in rounds.
+ * Examines instances at once, after a registration, before a first call or on request; and in rounds.
  *
  * A round of probes takes the instances that are due, fifty at once; an answer is believed at once. When most of a
  * round's routable instances stay silent instead of answering or refusing, the fault is ours and their silence
@@ -21,7 +20,7 @@ import type { VetVerdict } from './probing.ts';
 
 export type ProbingCtx = Pick<Ctx, 'db' | 'logger' | 'probing' | 'vetter'>;
 
-/** More wait for maintenance, which is told by `next_probe_at`. */
+/** More of them wait for maintenance, which reads `next_probe_at`. */
 const maxInBackground = 50;
 /** A newer registration or heartbeat makes a finding old news; then it is looked at again. */
 const maxLooks = 3;

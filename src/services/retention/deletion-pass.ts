@@ -1,10 +1,9 @@
 /**
- * One pass of deleting, of what is too old or of what is a project's, and what it has counted so far. Its batches are
- * committed each.
+ * One pass of deleting, by age or by project, with its counts so far. Each batch is committed by itself.
  *
- * What is about to be deleted, as files of JSON lines in a folder: `{"table": …, "row": …}`. A file is whole and
- * on the disk before its rows go; of rows that stayed, because the process died in between or something was in
- * their way, another file tells again.
+ * The export writes the rows that are about to be deleted as files of JSON lines in a folder: `{"table": …, "row": …}`.
+ * A file is whole and on the disk before its rows are deleted; rows that stayed, because the process died in between or
+ * a reference kept them, are in a later file again.
  */
 
 import { type FileHandle, mkdir, open } from 'node:fs/promises';
@@ -29,7 +28,7 @@ export interface DeletionPass {
   readonly exportTo: PurgeExport | null;
   /** Nothing is deleted, only counted. */
   readonly isTrial: boolean;
-  /** Of each kind of work; what is left is for the next pass. */
+  /** So many batches of each kind of work are deleted; the next pass takes the rest. */
   readonly mostBatches: number;
   /** The process ends. */
   readonly isStopping: () => boolean;
@@ -62,7 +61,7 @@ export interface PurgeExport {
   write(lines: AsyncIterable<string> | Iterable<string>): Promise<void>;
 }
 
-/** @param now names the files, so that they stand in order */
+/** @param now names the files, so that they sort by time */
 export async function createPurgeExport(folder: string, now = () => new Date()): Promise<PurgeExport> {
   await mkdir(folder, { recursive: true });
   let count = 0;

@@ -21,7 +21,7 @@ import { count, type PurgePass } from './deletion-pass.ts';
 const jobsAtOnce = 50;
 /** A transaction that has begun before is over by then. */
 const longestTransactionMs = 60_000;
-/** What came since is read again while jobs are locked, so it should not be much. */
+/** Newer references are read again while jobs are locked, so they should be few. */
 const mostAgeMs = 2 * longestTransactionMs;
 
 type Names = Map<string, KnownNames>;
@@ -88,7 +88,7 @@ async function deleteFiles(pass: PurgePass, jobIds: readonly string[]): Promise<
   return ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
 }
 
-/** Of the projects of these jobs, in pages and without a lock. @returns why those of a project are not known: its jobs stay */
+/** Reads the names in pages, without a lock. @returns faults: the jobs of a project whose names are unknown stay */
 async function readAllNames(
   { db, isStopping }: PurgePass,
   names: Names,

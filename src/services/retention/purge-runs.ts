@@ -28,7 +28,7 @@ const stepsAtOnce = 5_000;
 const countedAtOnce = 200;
 
 interface FamilySlice {
-  /** What is left of each, which has to be deletable as a whole. */
+  /** The remaining runs of each family, which have to be deletable as a whole. */
   readonly families: readonly Family[];
   /** Those of them that go. */
   readonly runIds: readonly string[];

@@ -8,9 +8,9 @@
  * P3 No transaction is open while files are deleted. The row of their job has gone by then, with a mark that stays until they
  *    are deleted: what was begun is found again, and nothing new names them.
  * P4 With an export, nothing is deleted that is not on the disk there.
- * P5 What cannot go keeps nothing else from going.
+ * P5 A row that cannot be deleted keeps no other from being deleted.
  *
- * A week or a month that goes as a whole, told before, row by row, where there is an export (P4).
+ * A week or a month is deleted as a whole; an export has its rows before, one by one (P4).
  */
 
 import { deletedTables } from '../../db/deletion/deleted-tables.ts';
@@ -41,8 +41,8 @@ import { dropEmptyLogs, purgeRuns } from './purge-runs.ts';
 type WholePart = 'attempt_choice' | 'ledger_entry';
 
 /**
- * Parts of a table, until one is held: whoever does holds most likely all of them, and what waits for a part keeps others
- * waiting. What is left is for the next pass.
+ * Deletes parts of a table until one is locked: its holder most likely locks all of them, and a statement that waits for
+ * a part keeps others waiting. The next pass takes the rest.
  */
 async function purgeParts(pass: PurgePass, table: WholePart, parts: readonly TablePart[]): Promise<void> {
   const faults: unknown[] = [];
@@ -120,7 +120,7 @@ function purgeOldest({ db, exportTo }: PurgePass, book: Book, before: Date): Pro
   );
 }
 
-/** What choices were made from: by whole weeks where no open run has a choice in one, else one by one. */
+/** Deletes the inputs of choices: by whole weeks where no open run has a choice in one, else one by one. */
 function purgeOldChoices(pass: PurgePass, before: Date): Promise<void> {
   return takeTurns([() => purgeWeeks(pass, before), () => purgeOneByOne(pass, before)]);
 }
@@ -147,7 +147,7 @@ function purgeLooseRows(pass: PurgePass, endedBefore: Date): Promise<void> {
 export interface Retention {
   /** Runs with all that is theirs, calls and ladders by themselves, jobs and their files. */
   readonly runDays: number | null;
-  /** What choices of instances were made from. */
+  /** Days for which the inputs of choices are kept; null = for ever. */
   readonly choiceDays: number | null;
   /** Ledger and audit log. */
   readonly bookDays: number | null;

@@ -1,10 +1,8 @@
 /**
  * Tells the workflow that waits for a review how it ended: a signal with the review and its version, repeated
- * until Temporal has taken it. A workflow that gets it twice does nothing the second time. A review that nobody
- * decides in time expires, which is delivered like a decision. A ladder by itself may get its decision before
- * Temporal has taken its start: that one is told later.
- *
- * Ends reviews that nobody decided in time, with a line in the audit log each.
+ * until Temporal has taken it. A workflow that gets it twice does nothing the second time. A review without a decision
+ * in time expires, with an entry in the audit log, and is delivered like a decided one. A ladder by itself may get its
+ * decision before Temporal has taken its start: it is delivered later.
  */
 
 import type { WaitingWorkflow } from '../../clients/temporal/run-workflows.ts';
@@ -41,14 +39,14 @@ export function expireOverdueReviews(db: Db, { limit, review_id }: Expiring): Pr
   });
 }
 
-/** Ends what nobody decided in time. @returns how many */
+/** Expires reviews without a decision in time. @returns how many */
 export function expireDueReviews({ db }: Pick<Ctx, 'db'>): Promise<number> {
   return expireOverdueReviews(db, { limit: deliveryBatch });
 }
 
 type Ended = Pick<EndedReviewRow, 'review_id'>;
 
-/** Whose workflow waits; null = nobody. */
+/** Finds the workflow that waits for the review; null = none does. */
 async function findWaiter(
   db: Db,
   { run_id, escalation_id }: Pick<EndedReviewRow, 'run_id' | 'escalation_id'>,

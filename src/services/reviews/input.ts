@@ -55,7 +55,7 @@ async function findErrors(
   return nearest ?? [];
 }
 
-/** What a job's own `result_schema` says against a result. */
+/** Checks a result by its job's own `result_schema`. */
 async function findResultErrors(
   { db }: InputCtx,
   escalationId: string,
@@ -65,7 +65,7 @@ async function findResultErrors(
   return schema === null ? [] : createSchemaCompiler().compile(schema)(result);
 }
 
-/** What a step's own question wants to be answered with. */
+/** Checks an answer by the schema of the step's question. */
 function findAnswerErrors({ payload }: Pick<ReviewRow, 'payload'>, answer: Json): readonly SchemaError[] {
   if (payload.schema === undefined) return [];
   try {
@@ -134,10 +134,10 @@ async function findNearest(
 type CheckedInput = Omit<CheckRequest, 'version'> & { readonly version?: string | null | undefined };
 
 /**
- * Whether a capability would take an input, and which inputs near it would be taken: by the same validator and the same
- * repair as those of a step that was refused.
+ * Checks whether a capability would take an input, and finds inputs near it that would be taken: by the same validator
+ * and the same repair as for a step that was refused.
  *
- * @throws AppError `not_found` for a name that nobody ever registered
+ * @throws AppError `not_found` for a name that was never registered
  */
 export async function checkInput(
   ctx: Pick<Ctx, 'db' | 'fleet' | 'validator'>,

@@ -1,8 +1,8 @@
 /**
  * Reviews as people see them: list, show, claim, release, decide.
  *
- * A person's decision. The row decides: of two at once one is stored, and the other is told who won. It is
- * answered when it is stored; whoever waits for it learns of it afterwards, also when Temporal is away.
+ * Of two decisions at once the row takes one, and the other gets a conflict that names the winner. The answer comes when
+ * the decision is stored; the workflow that waits gets it afterwards, also when Temporal is away now.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Review, ReviewDecision, ReviewQuery, ReviewSummary } from '../../contracts/review.ts';
@@ -90,7 +90,7 @@ export interface Decided {
   readonly review: Review;
   /** The same request was answered before. */
   readonly isReplayed: boolean;
-  /** Somebody waits for it. */
+  /** Whether a workflow waits for it. */
   readonly isAwaited: boolean;
 }
 
@@ -147,7 +147,7 @@ async function store(
   if (idempotency !== null) {
     const { key, bodySha256: body_sha256 } = idempotency;
     const stored = { project_id, request: nameOf(order), key, body_sha256 };
-    if (!(await insertAnswer(trx, stored, 200, review as unknown as Json))) {
+    if (!(await insertAnswer(trx, stored, { status: 200, answer: review as unknown as Json }))) {
       throw new AppError('idempotency_in_progress', 'a request with this key is being handled');
     }
   }

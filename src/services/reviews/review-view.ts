@@ -1,6 +1,6 @@
 /**
- * What the API shows of a review: the whole review, its line in a list, and the conflict that says who was faster
- * and what they decided.
+ * Shows a review as the API does: the whole review, its line in a list, and the conflict that names the faster person
+ * and their decision.
  */
 
 import type { Json } from '../../contracts/primitives.ts';
@@ -18,7 +18,7 @@ function givenTime<Name extends string>(name: Name, time: Date | null): { [N in 
   return given(name, time === null ? null : time.toISOString());
 }
 
-/** What the API shows of a review. */
+/** Shows the whole review. */
 export function toReview(row: ReviewRow): Review {
   return {
     review_id: row.review_id,

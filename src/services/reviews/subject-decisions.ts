@@ -1,9 +1,9 @@
 /**
- * Does what a person decided about a budget without room or about a skill, in the transaction that stores the
- * decision.
+ * Carries out the decision of a person about a budget without room or about a skill, in the transaction that stores
+ * the decision.
  *
  * A budget is raised, the steps that wait for it and may be skipped are skipped, or the runs that wait for it are
- * cancelled. Of a ladder's question about money only the raise is done here; the rest is the ladder's.
+ * cancelled. For a ladder's question about money only the raise happens here; the ladder does the rest.
  */
 
 import type { SkillPatch } from '../../contracts/skill.ts';
@@ -53,7 +53,7 @@ export function refuseDecision(pointer: string, message: string): AppError {
   return refuseField(pointer, message, 'not_possible');
 }
 
-/** What the question showed; of the day of all projects, which no question shows, how it is. */
+/** The limit that the question showed; for the day of all projects, which no question shows, the present one. */
 async function limitBefore(
   trx: Db,
   { payload, subject, project_id }: ReviewRow,

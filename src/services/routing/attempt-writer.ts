@@ -17,9 +17,9 @@ import type { Db } from '../../db/connect.ts';
 import type { Ctx } from '../context.ts';
 
 /**
- * Writes items to the database in micro-batches: what arrives in one turn of the event loop goes out together, and what
- * arrives while a statement is under way waits for its end. So a lone caller waits for nobody, and the busier it gets
- * the larger the batches are. A patient item is taken along by the next one, or goes alone after `patienceMs`. A batch
+ * Writes items to the database in micro-batches: items of one turn of the event loop go out together, and items that
+ * arrive during a statement wait for its end. So a lone caller does not wait, and the batches grow with the load. A
+ * patient item goes out with the next one, or alone after `patienceMs`. A batch
  * that fails for one of its items is repeated singly, so that one bad item does not take the others with it.
  */
 interface BatchWriterOptions<Item, Result> {
@@ -41,40 +41,39 @@ interface QueuedItem<Item, Result> {
   readonly reject: (error: unknown) => void;
 }
 
-export function createBatchWriter<Item, Result>({
-  send,
-  maxItems,
-  patienceMs,
-  isItemsFault,
-}: BatchWriterOptions<Item, Result>): BatchWriter<Item, Result> {
+/** @returns settles the items of the batch */
+async function writeBatch<Item, Result>(
+  writer: Pick<BatchWriterOptions<Item, Result>, 'send' | 'isItemsFault'>,
+  batch: readonly QueuedItem<Item, Result>[],
+): Promise<() => void> {
+  try {
+    const results = await writer.send(batch.map(({ item }) => item));
+    return () => {
+      for (const [at, { resolve }] of batch.entries()) resolve(results[at] as Result);
+    };
+  } catch (error) {
+    if (batch.length > 1 && writer.isItemsFault(error)) {
+      for (const one of batch) (await writeBatch(writer, [one]))();
+      return () => undefined;
+    }
+    return () => {
+      for (const { reject } of batch) reject(error);
+    };
+  }
+}
+
+export function createBatchWriter<Item, Result>(
+  options: BatchWriterOptions<Item, Result>,
+): BatchWriter<Item, Result> {
+  const { maxItems, patienceMs } = options;
   const queue: QueuedItem<Item, Result>[] = [];
   let isBusy = false;
   let patience: NodeJS.Timeout | null = null;
 
-  /** @returns tells those who wait how it went */
-  const write = async (batch: readonly QueuedItem<Item, Result>[]): Promise<() => void> => {
-    try {
-      const results = await send(batch.map(({ item }) => item));
-      return () => {
-        for (const [at, { resolve }] of batch.entries()) resolve(results[at] as Result);
-      };
-    } catch (error) {
-      if (batch.length > 1 && isItemsFault(error)) return writeSingly(batch);
-      return () => {
-        for (const { reject } of batch) reject(error);
-      };
-    }
-  };
-
-  const writeSingly = async (batch: readonly QueuedItem<Item, Result>[]): Promise<() => void> => {
-    for (const one of batch) (await write([one]))();
-    return () => undefined;
-  };
-
   const work = async (): Promise<void> => {
     let tell = (): void => undefined;
     while (queue.length > 0) {
-      const written = write(queue.splice(0, maxItems));
+      const written = writeBatch(options, queue.splice(0, maxItems));
       setImmediate(tell); // when the next is on its way: the database works while the last go on
       tell = await written;
     }
@@ -127,9 +126,9 @@ function pause(ms: number): Promise<void> {
 }
 
 /**
- * Writes that are repeated until they are written: an answer that cost twenty minutes, and the money that a call still
- * holds, are not thrown away because the database was gone. Only for writes that may be repeated. What the database
- * refuses for its content is given up after a while; all else only when the process ends.
+ * Repeats writes until they are stored: an answer that cost twenty minutes, and the money that a call still holds, are
+ * not lost because the database was away. A write has to be repeatable. One that the database refuses for its content is
+ * given up after a while, any other one only when the process ends.
  */
 export function createStoreRetries({ isItemsFault, logger }: StoreRetryOptions): StoreRetries {
   const open = new Set<Promise<unknown>>();

@@ -96,7 +96,7 @@ const none: ReadonlySet<string> = new Set();
 /**
  * Decides when a half-open breaker gets its one call although others could take it: else an instance that failed
  * once would never be used again. `/health` is read first, once per window and while no call waits for it; then the
- * next call that would choose the instance, were its breaker closed, tries it. Who only has one delivery does not.
+ * next call that would choose the instance, were its breaker closed, tries it. A call with a single delivery does not.
  */
 export function createHalfOpenProbes({ vet, breakers, logger }: ProbeParts): HalfOpenProbes {
   const windows = new Map<string, Window>();
@@ -139,7 +139,7 @@ export function createHalfOpenProbes({ vet, breakers, logger }: ProbeParts): Hal
 
 // What a delivery says about the instance that it went to: whether it is there, works, and how fast.
 
-/** Nothing here is waited for: the call goes on with its answer. */
+/** Reports the end of a call in the background: the call does not wait for it. */
 export function reportInstance(
   ctx: RoutingCtx,
   { instance, isTrial, timeoutMs }: Claimed,

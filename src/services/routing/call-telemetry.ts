@@ -1,6 +1,6 @@
 /**
  * Counts the attempts of routed calls, and makes each a span whose place in the trace its request carries. Where
- * nothing is recorded the request carries the place of whoever asked, so that the trace goes on around us.
+ * nothing is recorded the request carries the caller's position in the trace, so that the trace continues around us.
  */
 import type { AttemptEnding } from '../../core/call/drive-call.ts';
 import type { CallOutcome } from '../../core/call/outcome.ts';

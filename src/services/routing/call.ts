@@ -1,9 +1,9 @@
 /**
- * The routed call of this process: the driver of calls over the database and HTTP. One statement before the
- * request and one after it. What it cannot finish it hands back as `retry`, so that the owner of the clock
- * (Temporal for steps) decides when to come again.
+ * Makes routed calls: the driver of calls over the database and HTTP, with one statement before the request and one
+ * after it. A call that it cannot finish it hands back as `retry`, so that the owner of the clock (Temporal for steps)
+ * decides when to come again.
  *
- * Sends a claimed call once; its answer is checked against the instance's own schema.
+ * A claimed call is sent once; its answer is checked against the instance's own schema.
  */
 import { hash } from 'node:crypto';
 import type { JsonObject } from '../../contracts/primitives.ts';
@@ -32,7 +32,7 @@ export function toOpaqueKey(key: string): string {
 interface DeliveredCall {
   readonly request: CallRequest;
   readonly claimed: Claimed;
-  /** Where it stands in a trace. Default: in none. */
+  /** Its position in a trace. Default: none. */
   readonly traceparent?: string | undefined;
 }
 

@@ -88,7 +88,7 @@ class CallStream {
     return this.#open === 0 && this.#making.size === 0;
   }
 
-  /** Gives back what nobody has taken. */
+  /** Gives back the claims that no call has taken. */
   empty(): void {
     for (const claimed of this.#ready.splice(0)) this.#ports.giveBack(claimed);
   }
@@ -130,9 +130,9 @@ class CallStream {
 }
 
 interface ClaimPrefetch {
-  /** Null for a call that somebody may ask for again, or when enough calls are under way. */
+  /** Null for a call that may be asked for again, or when enough calls are under way. */
   enter(request: CallRequest): CallOfStream | null;
-  /** Makes no more, and gives back what nobody has taken. Resolves when none is under way. */
+  /** Makes no more claims, and gives back those that no call has taken. Resolves when none is under way. */
   close(): Promise<void>;
 }
 
@@ -189,7 +189,7 @@ export function createClaimPrefetch(dependencies: ClaimPrefetchDependencies): Cl
   };
 }
 
-/** What was known when it was claimed may have changed since. */
+/** Checks a prefetched claim again: the facts it was made from may have changed since. */
 async function isUsable(
   { fleet, validator }: Pick<ClaimPrefetchDependencies, 'fleet' | 'validator'>,
   { instance }: Claimed,
@@ -207,7 +207,7 @@ function isSpare({ tier, instance: { held, max_concurrency } }: RankedInstance):
   return tier <= 1 && 2 * (held + 1) <= max_concurrency;
 }
 
-/** A claim for a call like this one, made without waiting; null where it could stand in somebody's way. */
+/** Makes a claim for a call like this one, without waiting; null where it could be in the way of another call. */
 export async function prefetchClaim(ctx: RoutingCtx, like: CallRequest): Promise<Claimed | null> {
   const { fleet, waitQueue } = ctx;
   const target = { ...like, key: newId('call'), isPrefetch: true };

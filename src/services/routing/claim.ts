@@ -47,7 +47,7 @@ export async function claimInstance(
   return toClaimEnd(last ?? lookOnceMore(ctx, { target, search }), { target, search });
 }
 
-/** Nothing is claimed: whoever has waited in vain is told how it stands now. */
+/** Chooses once more without a claim, so that a call which has waited in vain reports the present state. */
 function lookOnceMore({ fleet, waitQueue }: RoutingCtx, { target, search }: OwnSearch): NothingFound {
   search.forgetMoment();
   return { kind: 'none', ...search.choose(fleet, { waiting: waitQueue.count(target.route.capability) }) };

@@ -7,6 +7,7 @@ import type {
   DecisionDetail,
   DecisionListed,
   DecisionQuery,
+  ExecRequest,
   RouteRequestBody,
 } from '../../contracts/decision.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
@@ -43,7 +44,7 @@ import type { SchemaValidator } from '../registry/specs.ts';
 
 export interface Refusals {
   readonly ruledOut: ReadonlyMap<string, RuledOut>;
-  /** What the specs say against the input, each spec once. */
+  /** The errors of the input by the instances' specs, each spec once. */
   readonly errors: readonly SchemaError[];
 }
 
@@ -100,6 +101,18 @@ interface DecisionPage {
   readonly next_cursor: string | null;
 }
 
+/** Reads what a request outside of a run asks of the instance. */
+export function toConstraints(capability: string, wish: Omit<ExecRequest, 'input'>): RouteConstraints {
+  return {
+    capability,
+    tags: wish.tags,
+    priority: wish.priority,
+    timeoutMs: wish.timeout_ms,
+    versionRange: wish.version ?? null,
+    ceilingUsd: wish.budget_ceiling_usd ?? null,
+  };
+}
+
 /**
  * Tells what a call made now would be given; claims and writes nothing.
  *
@@ -115,15 +128,7 @@ export async function previewDecision(
   const headroom = toHeadroom(await readHeadroom(db, projectId));
   const { instances } = fleet.of(capability);
   const { ruledOut } = input === undefined ? noRefusals : await findRefusals(validator, instances, input);
-  const route: RouteConstraints = {
-    capability,
-    tags: wish.tags,
-    priority: wish.priority,
-    timeoutMs: wish.timeout_ms,
-    versionRange: wish.version ?? null,
-    ceilingUsd: wish.budget_ceiling_usd ?? null,
-  };
-  return previewChoice(fleet, route, { ...headroom, ruledOut }).decision;
+  return previewChoice(fleet, toConstraints(capability, wish), { ...headroom, ruledOut }).decision;
 }
 
 /** @throws AppError `not_found` */

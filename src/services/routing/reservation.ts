@@ -218,14 +218,14 @@ function toAttemptEnd(
 
 const ends: ReadonlySet<Verdict['next']> = new Set(['failed', 'unknown', 'cancelled']);
 
-/** Whether the step stays open although the call is over; what goes on by itself never ends it. */
+/** Whether the step stays open although the call is over; a verdict that continues by itself never ends it. */
 function isHeldOpen(holdsStep: CallRequest['holdsStep'], { next, error }: Verdict): boolean {
   return holdsStep !== undefined && error !== null && ends.has(next) && holdsStep(error.code);
 }
 
 /**
- * Whoever called directly, without an Idempotency-Key, is answered before the end is written: nothing is kept to answer
- * with again. Should the process die in between, the lease ends the attempt, at the price of its whole reservation.
+ * A direct call without an Idempotency-Key is answered before its end is written: no answer is kept for it. Should the
+ * process die in between, the lease ends the attempt, at the price of its whole reservation.
  */
 function mayAnswerFirst({ step, is_first }: Claim, { next }: Verdict): boolean {
   return step === null && is_first && next === 'succeeded';

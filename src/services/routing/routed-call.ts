@@ -15,7 +15,7 @@ export interface CallRequest extends RoutedCall {
   /** Made for this call alone, so that no earlier attempt of it exists. */
   readonly isKeyNew: boolean;
   readonly step: StepKey | null;
-  /** Nothing of its step was ever begun, as far as its owner knows: one that was is left to whoever began it. */
+  /** The step has never begun, as far as its owner knows: one that has is left to the process that began it. */
   readonly beginsStep?: boolean;
   /** The run that pays for a call that no step of it makes. */
   readonly runId?: string | null;
@@ -32,9 +32,9 @@ export interface CallRequest extends RoutedCall {
   readonly holdsStep?: (code: ErrorCode) => boolean;
   /** Hears how far it has come, where its instance says so. */
   readonly onProgress?: ((progress: CallProgress) => void) | undefined;
-  /** Opens the log of each attempt. Default: nobody keeps what its instance logs. */
+  /** Opens the log of each attempt. Default: no log is kept. */
   readonly openLog?: (origin: LogOrigin) => CallLog;
-  /** What the statement that settles its last attempt stores under the caller's Idempotency-Key. Default: nothing. */
+  /** Gives the answer to store under the caller's Idempotency-Key when the last attempt is settled. Default: none. */
   readonly keeps?: (end: CallEnd) => KeptAnswer | null;
 }
 

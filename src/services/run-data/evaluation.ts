@@ -14,10 +14,15 @@ import { AppError } from '../../errors/app-error.ts';
 import type { RunContext } from './run-context.ts';
 import { mentionsOf, type StepResults } from './step-results.ts';
 
-/** @param own what an item of a step has of its own; default: it is outside of any */
+/** Where the values of a run's expressions come from. */
+export interface RunValues {
+  readonly context: RunContext;
+  readonly results: StepResults;
+}
+
+/** Evaluates a template of a run. @param own the fields of an item; default: outside of any item */
 export async function evaluateInRun<Value>(
-  results: StepResults,
-  context: RunContext,
+  { context, results }: RunValues,
   template: CompiledTemplate,
   evaluate: (template: CompiledTemplate, scope: ExpressionScope) => Value,
   own: Pick<ExpressionScope, 'item' | 'index'> = {},
@@ -27,15 +32,14 @@ export async function evaluateInRun<Value>(
   return evaluateSafely(() => evaluate(template, { ...context.scope, ...own, steps }));
 }
 
-/** The list of a step's `for_each`; null for a step without. */
+/** Reads the list of a step's `for_each`; null for a step without. */
 export async function readItems(
-  results: StepResults,
-  context: RunContext,
+  values: RunValues,
   { definition, items }: CompiledStep,
 ): Promise<Evaluated<readonly Json[] | null>> {
   if (items === null) return { value: null };
-  return context.lists.of(definition.id, async () =>
-    readList(await evaluateInRun(results, context, items, evaluateTemplate)),
+  return values.context.lists.of(definition.id, async () =>
+    readList(await evaluateInRun(values, items, evaluateTemplate)),
   );
 }
 
@@ -58,23 +62,21 @@ type ResolvedInput = { readonly input: JsonObject } | { readonly error: Failure 
 
 /** The input that a step's expressions give, or why they give none. @param item 0 = of the step as a whole */
 export async function resolveInput(
-  context: RunContext,
+  values: RunValues,
   step: CompiledStep,
-  results: StepResults,
-  item = 0,
+  item: number,
 ): Promise<ResolvedInput> {
-  const own = item === 0 ? { value: {} } : await readItem(results, context, { step, item });
+  const own = item === 0 ? { value: {} } : await readItem(values, { step, item });
   if ('error' in own) return own;
-  const evaluated = await evaluateInRun(results, context, step.input, evaluateTemplate, own.value);
+  const evaluated = await evaluateInRun(values, step.input, evaluateTemplate, own.value);
   return 'error' in evaluated ? evaluated : { input: evaluated.value as JsonObject };
 }
 
 async function readItem(
-  results: StepResults,
-  context: RunContext,
+  values: RunValues,
   { step, item }: { readonly step: CompiledStep; readonly item: number },
 ): Promise<Evaluated<Pick<ExpressionScope, 'item' | 'index'>>> {
-  const items = await readItems(results, context, step);
+  const items = await readItems(values, step);
   if ('error' in items) return items;
   const own = items.value?.[item - 1];
   if (own !== undefined) return { value: { item: own, index: item - 1 } };

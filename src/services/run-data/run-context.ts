@@ -1,7 +1,7 @@
 /**
- * What a worker needs of a run, read once per process and kept: the definition, compiled, the job, and the lists
- * of `for_each` once they were worked out. Of it only the ceiling changes, with a version: a caller that knows of
- * a newer version has the run read again.
+ * Reads the part of a run that a worker needs, once per process, and keeps it: the definition, compiled, the job, and
+ * the lists of `for_each` once they were evaluated. Only the ceiling changes, with a version: a caller that knows of a
+ * newer version has the run read again.
  */
 import { LRUCache } from 'lru-cache';
 import type { Json } from '../../contracts/primitives.ts';
@@ -84,12 +84,10 @@ function countsReruns({ steps, output }: CompiledDefinition): boolean {
 /** Bounds the jobs of all that are kept: one may have a mebibyte. */
 const mostCharacters = 128 * 1_048_576;
 
-export function createRunContexts(db: Db): RunContexts {
+/** @returns compiles the definition of a run, each once */
+function createRunCompiler(): (row: RunContextRow) => CompiledEntry {
   const definitions = createTextCache<CompiledEntry>();
-  const contexts = new LRUCache<string, Promise<RunContext>>({ max: 1_000, maxSize: mostCharacters });
-  const lists = createItemLists();
-
-  const compile = ({ digest, definition }: RunContextRow): CompiledEntry => {
+  return ({ digest, definition }) => {
     const known = definitions.get(digest);
     if (known !== undefined) return known;
     const compiled = compileDefinition(definition);
@@ -97,8 +95,13 @@ export function createRunContexts(db: Db): RunContexts {
     definitions.set(digest, entry, definition);
     return entry;
   };
+}
 
-  const read = async (runId: string): Promise<RunContext> => {
+/** @returns reads a run, with its definition compiled */
+function createContextReader(db: Db): (runId: string) => Promise<RunContext> {
+  const compile = createRunCompiler();
+  const lists = createItemLists();
+  return async (runId) => {
     const row = await openRun(db, runId);
     if (row === undefined) throw new AppError('not_found', `there is no run ${runId}`);
     const { run_id, job_id, pipeline, version } = row;
@@ -112,6 +115,11 @@ export function createRunContexts(db: Db): RunContexts {
       lists: { of: (stepId, make) => lists.of(`${run_id}/${stepId}`, make) },
     };
   };
+}
+
+export function createRunContexts(db: Db): RunContexts {
+  const read = createContextReader(db);
+  const contexts = new LRUCache<string, Promise<RunContext>>({ max: 1_000, maxSize: mostCharacters });
 
   const readAndKeep = (runId: string): Promise<RunContext> => {
     const opening = read(runId);

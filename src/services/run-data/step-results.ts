@@ -27,9 +27,14 @@ interface MentionedSteps {
   readonly failure: Failure | null;
 }
 
+interface StepAnswer {
+  readonly output: Json;
+  readonly costUsd: number;
+}
+
 export interface StepResults {
   scopeOf(runId: string, mentions: readonly StepMention[]): Promise<MentionedSteps>;
-  remember(runId: string, stepId: string, output: Json, costUsd: number): void;
+  remember(runId: string, stepId: string, answer: StepAnswer): void;
   /** How much the outputs of some steps, with those of their items, take together, as JSON text in bytes. */
   bytesOf(runId: string, stepIds: readonly string[]): Promise<number>;
 }
@@ -38,7 +43,7 @@ const cacheBytes = 64 * 1_048_576;
 /** Runs that are under way want theirs. */
 const mostKept = 10_000;
 const largestKept = 262_144;
-/** Of a run, and of all items of a step together, bytes. */
+/** The limit of the output of a run, and of all items of a step together, bytes. */
 export const largestOutput = 16 * 1_048_576;
 
 /** Each once. */
@@ -71,73 +76,106 @@ function tooLarge(stepId: string, bytes: number): Failure {
   };
 }
 
-export function createStepResults(db: Db): StepResults {
+/** The result of a step with items. */
+interface ListResult {
+  readonly row: StepResultRow;
+  readonly output: Json[];
+  /** Bytes of the output as JSON text. */
+  readonly bytes: number;
+}
+
+interface ListResults {
+  readonly lists: readonly ListResult[];
+  readonly failure: Failure | null;
+}
+
+/** Puts the outputs of items together. An item without one has null: it failed and was tolerated, or was skipped. */
+async function readLists(db: Db, runId: string, rows: readonly StepResultRow[]): Promise<ListResults> {
+  if (rows.length === 0) return { lists: [], failure: null };
+  const ids = rows.map(({ step_id }) => step_id);
+  const stored = await listOutputBytes(db, runId, ids);
+  const lists = rows.map((row) => {
+    const items = row.items ?? 0;
+    const bytes = (stored.get(row.step_id) ?? 0) + 5 * items;
+    return { row, output: Array<Json>(items).fill(null), bytes };
+  });
+  const large = lists.find(({ bytes }) => bytes > largestOutput);
+  if (large !== undefined) return { lists: [], failure: tooLarge(large.row.step_id, large.bytes) };
+  const outputs = new Map(lists.map(({ row, output }) => [row.step_id, output]));
+  for (const { step_id, item, output } of await listItemResults(db, runId, ids)) {
+    const list = outputs.get(step_id);
+    if (list !== undefined && item <= list.length) list[item - 1] = output;
+  }
+  return { lists, failure: null };
+}
+
+/** Reads results from the database into `steps`. @returns those of steps with items, which cost the most to read */
+async function readInto(
+  steps: Record<string, StepScope>,
+  db: Db,
+  { runId, mentions }: { readonly runId: string; readonly mentions: readonly StepMention[] },
+): Promise<ListResults> {
+  const ids = mentions.map(({ step_id }) => step_id);
+  const rows = await listStepResults(db, runId, ids);
+  for (const row of rows) steps[row.step_id] = toScope(row);
+  const read = new Set(mentions.flatMap(({ step_id, reads_output }) => (reads_output ? [step_id] : [])));
+  const withItems = rows.filter(
+    ({ step_id, items, state }) => items !== null && read.has(step_id) && !failed.has(state),
+  );
+  const answer = await readLists(db, runId, withItems);
+  for (const { row, output } of answer.lists) steps[row.step_id] = { ...toScope(row), output };
+  return answer;
+}
+
+interface KeptResults {
+  get(runId: string, stepId: string): { readonly value: StepScope; readonly size: number } | undefined;
+  /** @param bytes of the output as JSON text; a large one is not kept */
+  keep(runId: string, stepId: string, result: { readonly value: StepScope; readonly bytes: number }): void;
+}
+
+function createKeptResults(): KeptResults {
   const kept = new LRUCache<string, { value: StepScope; size: number }>({
     max: mostKept, // small ones take more than they count
     maxSize: cacheBytes,
     sizeCalculation: ({ size }) => size,
   });
-  const nameOf = (runId: string, stepId: string): string => `${runId}/${stepId}`;
-
-  /** What is missing is null: an item that failed and was tolerated, or was skipped. */
-  const gather = async (
-    runId: string,
-    rows: readonly StepResultRow[],
-    scope: Record<string, StepScope>,
-  ): Promise<Failure | null> => {
-    const ids = rows.map(({ step_id }) => step_id);
-    const bytes = await listOutputBytes(db, runId, ids);
-    const sizeOf = ({ step_id, items }: StepResultRow): number =>
-      (bytes.get(step_id) ?? 0) + 5 * (items ?? 0);
-    const large = rows.find((row) => sizeOf(row) > largestOutput);
-    if (large !== undefined) return tooLarge(large.step_id, sizeOf(large));
-    const outputs = new Map(rows.map(({ step_id, items }) => [step_id, Array<Json>(items ?? 0).fill(null)]));
-    for (const { step_id, item, output } of await listItemResults(db, runId, ids)) {
-      const list = outputs.get(step_id);
-      if (list !== undefined && item <= list.length) list[item - 1] = output;
-    }
-    for (const row of rows) {
-      const value = { ...scope[row.step_id], output: outputs.get(row.step_id) ?? [] };
-      scope[row.step_id] = value;
-      const size = sizeOf(row) + 100;
-      if (succeeded.has(row.state) && size <= largestKept)
-        kept.set(nameOf(runId, row.step_id), { value, size });
-    }
-    return null;
+  return {
+    get: (runId, stepId) => kept.get(`${runId}/${stepId}`),
+    keep: (runId, stepId, { value, bytes }) => {
+      const size = bytes + 100;
+      if (size <= largestKept) kept.set(`${runId}/${stepId}`, { value, size });
+    },
   };
+}
 
+export function createStepResults(db: Db): StepResults {
+  const kept = createKeptResults();
   return {
     scopeOf: async (runId, mentions) => {
       const steps: Record<string, StepScope> = {};
       const missing: StepMention[] = [];
       for (const mention of mentions) {
-        const known = kept.get(nameOf(runId, mention.step_id));
+        const known = kept.get(runId, mention.step_id);
         if (known === undefined) missing.push(mention);
         else steps[mention.step_id] = known.value;
       }
       if (missing.length === 0) return { steps, failure: null };
-      const rows = await listStepResults(
-        db,
-        runId,
-        missing.map(({ step_id }) => step_id),
-      );
-      for (const row of rows) steps[row.step_id] = toScope(row);
-      const read = new Set(missing.flatMap(({ step_id, reads_output }) => (reads_output ? [step_id] : [])));
-      const lists = rows.filter(
-        ({ step_id, items, state }) => items !== null && read.has(step_id) && !failed.has(state),
-      );
-      return { steps, failure: lists.length === 0 ? null : await gather(runId, lists, steps) };
+      const { lists, failure } = await readInto(steps, db, { runId, mentions: missing });
+      for (const { row, output, bytes } of lists) {
+        const value = { ...toScope(row), output };
+        if (succeeded.has(row.state)) kept.keep(runId, row.step_id, { value, bytes });
+      }
+      return { steps, failure };
     },
     bytesOf: async (runId, stepIds) => {
-      const sizes = stepIds.map((stepId) => kept.get(nameOf(runId, stepId))?.size ?? null);
+      const sizes = stepIds.map((stepId) => kept.get(runId, stepId)?.size ?? null);
       const missing = stepIds.filter((_, index) => sizes[index] === null);
       const stored = missing.length === 0 ? [] : (await listOutputBytes(db, runId, missing)).values();
       return [...sizes, ...stored].reduce<number>((sum, size) => sum + (size ?? 0), 0);
     },
-    remember: (runId, stepId, output, costUsd) => {
-      const size = Buffer.byteLength(JSON.stringify(output)) + 100;
-      if (size > largestKept) return;
-      kept.set(nameOf(runId, stepId), { value: { status: 'succeeded', cost_usd: costUsd, output }, size });
+    remember: (runId, stepId, { output, costUsd }) => {
+      const bytes = Buffer.byteLength(JSON.stringify(output));
+      kept.keep(runId, stepId, { value: toAnswer(output, costUsd), bytes });
     },
   };
 }

@@ -1,9 +1,9 @@
 /**
- * Writes prepared runs, in the transaction of whoever takes them. A run whose concurrency key has no room waits to
+ * Writes prepared runs, in the transaction of the caller. A run whose concurrency key has no room waits to
  * be admitted or is refused, as its definition says; decisions on a key are made one at a time. A run that another
  * one with its key has started, at whatever depth, counts as part of that one: they would wait for each other.
  * Runs beyond what a project may have open are refused, the last ones first; one that a step starts is not,
- * because a run that has begun may go on.
+ * because a run that has begun may continue.
  */
 import type { Db } from '../../db/connect.ts';
 import { holdJobs } from '../../db/run/job.ts';

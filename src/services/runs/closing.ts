@@ -100,7 +100,7 @@ async function evaluateOutput(ctx: CloseCtx, context: RunContext): Promise<RunRe
   const limit = output === null ? largestOutput : largestSources;
   if (bytes > limit) return tooLarge(`what the output of the run is made of`, bytes, limit);
   if (output === null) return gatherOutputs(ctx, context, sources);
-  const evaluated = await evaluateInRun(ctx.results, context, output, evaluateTemplate);
+  const evaluated = await evaluateInRun({ context, results: ctx.results }, output, evaluateTemplate);
   if ('error' in evaluated) {
     const { code, message } = evaluated.error;
     return { error: { code, message: `output: ${message}` } };

@@ -1,6 +1,6 @@
 /**
- * What people do to a run under way: pause, resume, cancel, give it another ceiling. The row decides, also while
- * Temporal is away; what it says is delivered afterwards.
+ * Controls a run under way: pause, resume, cancel, another ceiling. The row decides, also while Temporal is away; the
+ * change is delivered afterwards.
  */
 import type { Run, RunState } from '../../contracts/run.ts';
 import type { CancelRequest } from '../../contracts/run-control.ts';

@@ -24,7 +24,12 @@ import { findUnstorableText } from '../../definitions/read-definition.ts';
 import { digestDefinition } from '../../definitions/submission.ts';
 import { createTextCache } from '../../definitions/text-cache.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { createSchemaCompiler, type SchemaCheck, SchemaRefused } from '../../schemas/schema-compiler.ts';
+import {
+  createSchemaCompiler,
+  type SchemaCheck,
+  type SchemaCompiler,
+  SchemaRefused,
+} from '../../schemas/schema-compiler.ts';
 import { requireSound } from '../pipelines/definition-checks.ts';
 import type { CheckCtx } from '../pipelines/definition-facts.ts';
 
@@ -90,37 +95,51 @@ function describeChoice(pipeline: string, choice: VersionChoice | null): string 
   return `version or alias ${choice.reference} of a pipeline ${pipeline}`;
 }
 
+function compileJobSchema(compiler: SchemaCompiler, schema: JsonObject): SchemaCheck {
+  try {
+    return compiler.compile(schema);
+  } catch (error) {
+    if (!(error instanceof SchemaRefused)) throw error;
+    throw new AppError('definition_invalid', `job_schema: ${error.message}`);
+  }
+}
+
+function createJobCheck(
+  compiler: SchemaCompiler,
+  { job_schema }: PipelineDefinition,
+): KnownDefinition['checkJob'] {
+  let check: SchemaCheck | null = null;
+  return (job) => {
+    if (job_schema === undefined) return;
+    check ??= compileJobSchema(compiler, job_schema);
+    requireFit(check, job);
+  };
+}
+
+function prepareDefinition(
+  compiler: SchemaCompiler,
+  definition: PipelineDefinition,
+  digest: string,
+): KnownDefinition {
+  requireStartable(definition);
+  return {
+    definition,
+    digest,
+    hasJobSchema: definition.job_schema !== undefined,
+    checkJob: createJobCheck(compiler, definition),
+    mediaJobs: findWrittenMedia(definition),
+    openRoutes: listOpenRoutes(definition),
+    concurrencyKey: createKeyReader(definition),
+  };
+}
+
 export function createKnownDefinitions(ctx: Pick<CheckCtx, 'db' | 'vetter'>): KnownDefinitions {
   const { db } = ctx;
   const known = createTextCache<KnownDefinition>();
   const compiler = createSchemaCompiler();
 
-  const compileSchema = (schema: JsonObject): SchemaCheck => {
-    try {
-      return compiler.compile(schema);
-    } catch (error) {
-      if (!(error instanceof SchemaRefused)) throw error;
-      throw new AppError('definition_invalid', `job_schema: ${error.message}`);
-    }
-  };
-
   const prepare = (definition: PipelineDefinition, digest: string): KnownDefinition => {
-    requireStartable(definition);
-    const { job_schema } = definition;
-    let check: SchemaCheck | null = null;
-    const prepared: KnownDefinition = {
-      definition,
-      digest,
-      hasJobSchema: job_schema !== undefined,
-      checkJob: (job) => {
-        if (job_schema === undefined) return;
-        check ??= compileSchema(job_schema);
-        requireFit(check, job);
-      },
-      mediaJobs: findWrittenMedia(definition),
-      openRoutes: listOpenRoutes(definition),
-      concurrencyKey: createKeyReader(definition),
-    };
+    const prepared = prepareDefinition(compiler, definition, digest);
     known.set(digest, prepared, definition);
     return prepared;
   };

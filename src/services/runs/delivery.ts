@@ -44,8 +44,8 @@ export type MarkStart = (mark: StartMark) => Promise<StartedRow>;
 const nothing: StartedRow = { is_cancelled: false, is_terminated: false, is_changed: false };
 
 /**
- * Marks starts as delivered, all of a moment by one statement: nobody waits for a mark, and right after a start the run
- * itself has better use for the machine.
+ * Marks starts as delivered, all of a moment by one statement: no caller waits for a mark, and right after a start the
+ * run itself has better use for the machine.
  */
 export function createStartMarks(db: Db): MarkStart {
   let due: StartMark[] = [];
@@ -67,7 +67,7 @@ export function createStartMarks(db: Db): MarkStart {
   };
 }
 
-/** What the start of a run takes from its row. */
+/** The part of its row that the start of a run needs. */
 export type RunToStart = Omit<
   DeliveryRow,
   | 'start_delivered_at'
@@ -148,7 +148,7 @@ function close(
 // What is said to the workflow of a run, each time from its row as it is then: begin, end, how you stand. All may
 // be repeated.
 
-/** Starts a run whose row is known. What was asked of it since that was read, or written, the mark says. */
+/** Starts a run whose row is known. The mark reports requests that came since the row was read or written. */
 async function startKnown(ctx: DeliveryCtx, run: RunToStart): Promise<void> {
   const { workflows } = ctx.temporal;
   const { run_id, control_version: version } = run;

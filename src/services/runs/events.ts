@@ -58,6 +58,69 @@ export function toRunEvent({
   };
 }
 
+/** Queues new events for their watchers. @returns whether there was one */
+async function feed(db: Db, watchers: readonly Watcher[]): Promise<boolean> {
+  const to = await readHorizon(db);
+  const from = watchers.reduce(
+    (least, watcher) => (BigInt(watcher.from) < BigInt(least) ? watcher.from : least),
+    to,
+  );
+  if (from === to) return false;
+  let isNews = false;
+  const rows = await listNewEvents(db, [...new Set(watchers.map(({ runId }) => runId))], { from, to });
+  for (const watcher of watchers) {
+    const news = rows.filter(
+      (row) => row.run_id === watcher.runId && BigInt(row.xid) >= BigInt(watcher.from),
+    );
+    if (BigInt(watcher.from) < BigInt(to)) watcher.from = to;
+    isNews ||= news.length > 0;
+    if (news.length === 0 || watcher.isBehind) continue;
+    enqueue(watcher, news);
+    watcher.wake();
+  }
+  return isNews;
+}
+
+async function* readLog(
+  db: Db,
+  runId: string,
+  span: { readonly after: LogPosition; readonly before: string },
+) {
+  let { after } = span;
+  for (;;) {
+    const page = await listEvents(db, runId, { before: span.before, after, limit: pageSize });
+    yield* page;
+    after = page.at(-1) ?? after;
+    if (page.length < pageSize) return;
+  }
+}
+
+/** Yields the log from a position on, then what the feed queues, until `signal` aborts. */
+async function* follow(
+  db: Db,
+  watcher: Watcher,
+  { after, signal }: { readonly after: LogPosition; readonly signal: CancelSignal },
+) {
+  let position = after;
+  while (!signal.aborted) {
+    const horizon = await readHorizon(db);
+    Object.assign(watcher, { from: horizon, queue: [], isBehind: false });
+    for await (const row of readLog(db, watcher.runId, { after: position, before: horizon })) {
+      position = row;
+      yield toRunEvent(row);
+    }
+    while (!signal.aborted && !watcher.isBehind) {
+      const row = watcher.queue.shift();
+      if (row === undefined) {
+        await somethingNew(watcher, signal);
+        continue;
+      }
+      position = { seq: position.seq + 1, xid: row.xid, id: row.id };
+      yield toRunEvent({ ...row, seq: position.seq });
+    }
+  }
+}
+
 export function createEventFeed({
   db,
   logger,
@@ -68,66 +131,12 @@ export function createEventFeed({
   readonly timing?: Timing;
 }): EventFeed {
   const watchers = new Set<Watcher>();
-
-  const poll = async (): Promise<boolean> => {
-    const present = [...watchers];
-    const to = await readHorizon(db);
-    const from = present.reduce(
-      (least, watcher) => (BigInt(watcher.from) < BigInt(least) ? watcher.from : least),
-      to,
-    );
-    if (from === to) return false;
-    let isNews = false;
-    const rows = await listNewEvents(db, [...new Set(present.map(({ runId }) => runId))], from, to);
-    for (const watcher of present) {
-      const news = rows.filter(
-        (row) => row.run_id === watcher.runId && BigInt(row.xid) >= BigInt(watcher.from),
-      );
-      if (BigInt(watcher.from) < BigInt(to)) watcher.from = to;
-      isNews ||= news.length > 0;
-      if (news.length === 0 || watcher.isBehind) continue;
-      enqueue(watcher, news);
-      watcher.wake();
-    }
-    return isNews;
-  };
   const rounds = createFollowPoll({
-    poll,
+    poll: () => feed(db, [...watchers]),
     isFollowed: () => watchers.size > 0,
     onError: (error) => logger.warn({ err: error }, 'events could not be read; trying again'),
     ...(timing === undefined ? {} : { timing }),
   });
-
-  async function* readUpTo(horizon: string, watcher: Watcher, from: LogPosition) {
-    let position = from;
-    for (;;) {
-      const page = await listEvents(db, watcher.runId, { before: horizon, after: position, limit: pageSize });
-      yield* page;
-      position = page.at(-1) ?? position;
-      if (page.length < pageSize) return;
-    }
-  }
-
-  async function* follow(watcher: Watcher, after: LogPosition, signal: CancelSignal) {
-    let position = after;
-    while (!signal.aborted) {
-      const horizon = await readHorizon(db);
-      Object.assign(watcher, { from: horizon, queue: [], isBehind: false });
-      for await (const row of readUpTo(horizon, watcher, position)) {
-        position = row;
-        yield toRunEvent(row);
-      }
-      while (!signal.aborted && !watcher.isBehind) {
-        const row = watcher.queue.shift();
-        if (row === undefined) {
-          await somethingNew(watcher, signal);
-          continue;
-        }
-        position = { seq: position.seq + 1, xid: row.xid, id: row.id };
-        yield toRunEvent({ ...row, seq: position.seq });
-      }
-    }
-  }
 
   return {
     watch: async function* (runId, after, signal) {
@@ -137,7 +146,7 @@ export function createEventFeed({
       watchers.add(watcher);
       rounds.quicken();
       try {
-        yield* follow(watcher, position, signal);
+        yield* follow(db, watcher, { after: position, signal });
       } finally {
         watchers.delete(watcher);
       }

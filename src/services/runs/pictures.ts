@@ -28,7 +28,7 @@ import { decodeCursor, toPage } from '../cursor.ts';
 import { boundsOfIds, decisionIdOf } from '../ids.ts';
 import { noSuchRun } from './run-view.ts';
 
-/** Of a span of time that ends before it begins. */
+/** Refuses a span of time that ends before it begins. */
 function refuseSpan(since: Date, until: Date): AppError {
   const message = `since is ${since.toISOString()}, which is not before until, ${until.toISOString()}`;
   return refuseField('/query/since', message);
@@ -142,7 +142,7 @@ export async function readRunsSummary(
   return { buckets: shown };
 }
 
-/** What pictures are made of, without the run's job and output. @throws AppError `not_found` */
+/** Reads the run for a picture, without its job and output. @throws AppError `not_found` */
 async function requirePictured(
   { db }: Pick<ServerCtx, 'db'>,
   { project_id, run_id }: RunKey,

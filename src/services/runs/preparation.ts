@@ -29,7 +29,7 @@ export interface RunJob {
   readonly isNew: boolean;
 }
 
-/** Fields of a request that are columns of its run. Those that are columns as they stand need no line of their own. */
+/** The columns of a run that are fields of its request. Fields of the same name and form need no line of their own. */
 type AskedColumns = Omit<
   RunRequest,
   'pipeline' | 'version' | 'alias' | 'definition' | 'job' | 'job_id' | 'budget_ceiling_usd'
@@ -44,7 +44,7 @@ interface RunOrder extends AskedColumns {
   readonly budget_ceiling_usd?: number | null | undefined;
   readonly rerun_of?: string;
   readonly started_by?: string;
-  /** Of a repetition that takes results over: whose files those name. */
+  /** The jobs whose files are named by results that a repetition takes over. */
   readonly reusedJobs?: ReadonlyMap<string, MediaMention>;
   readonly origin?: RunOrigin;
   /** Where many are taken at once: it remembers what it has checked. */
@@ -57,7 +57,7 @@ export interface PreparedRun extends Pick<RunOrder, 'known' | 'isStored' | 'job'
   readonly needed: ReadonlyMap<string, () => AppError>;
 }
 
-/** What takes runs, in both processes: requests in the server, steps and schedules in the worker. */
+/** The parts that take runs, in both processes: requests in the server, steps and schedules in the worker. */
 export interface IntakeCtx extends CheckCtx {
   readonly definitions: KnownDefinitions;
   readonly ownMedia: OwnMedia;
@@ -127,7 +127,7 @@ function readConcurrency(
   return key === null ? {} : { concurrency_key: key, concurrency_limit: concurrency.limit };
 }
 
-/** Where it stands in the trace of whoever starts it. */
+/** Places the run in the trace of the request or step that starts it. */
 function placeInTrace({ tracing }: Telemetry, runId: string): Pick<NewRun, 'trace_parent'> {
   const parent = tracing.current()?.traceOfRun(runId) ?? null;
   return parent === null ? {} : { trace_parent: formatTraceParent(parent) };
@@ -163,7 +163,7 @@ export async function prepareRun(ctx: IntakeCtx, projectId: string, order: RunOr
   return { row, known, isStored, job, needed: listNeeded(order) };
 }
 
-/** What a request asks for. @throws AppError `not_found`, `definition_invalid` */
+/** Finds the definition and the job that a request names. @throws AppError `not_found`, `definition_invalid` */
 export async function readRequest(
   { db, definitions }: Pick<IntakeCtx, 'db' | 'definitions'>,
   projectId: string,
@@ -183,8 +183,8 @@ export async function readRequest(
 }
 
 /**
- * Whether the steps of a run are queued, from the router's picture of the fleet: nobody is asked, nothing is read. It is
- * decided once per run, so that a capability that has become slow is queued from the next run on.
+ * Decides whether the steps of a run are queued, from the router's view of the fleet in memory. It decides once per
+ * run, so that a capability that has become slow is queued from the next run on.
  */
 export function decideDispatch(
   { fleet }: Pick<CheckCtx, 'fleet'>,

@@ -70,7 +70,7 @@ async function closeAll(ctx: RepairCtx, runIds: readonly string[]): Promise<numb
   return closed;
 }
 
-/** One that was reset goes on under the same id. */
+/** Closes the run, unless its workflow was reset and continues under the same id. */
 async function close({ db, temporal, logger }: RepairCtx, row: OpenRunRow): Promise<boolean> {
   if (await temporal.workflows.isOpen(row)) return false;
   await closeLostRun(db, row, endOf(row));

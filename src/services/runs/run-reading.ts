@@ -56,7 +56,7 @@ function decodePosition(cursor: string): LogPosition {
   return { seq: Number(seq), xid, id };
 }
 
-/** A page that goes on from a cursor does not count the log from its beginning. */
+/** Reads a page of the log. A cursor saves counting the log from its beginning. */
 async function readPage(db: Db, runId: string, { after, cursor, limit }: EventQuery): Promise<EventPage> {
   const from = cursor === undefined ? after : await confirmPosition(db, runId, decodePosition(cursor));
   const rows = await listEvents(db, runId, { before: null, after: from, limit: limit + 1 });
@@ -90,7 +90,7 @@ export async function* watchRun(
   }
 }
 
-/** The run when it has ended, or as it is when the time is over or nobody waits any more. */
+/** Waits for the end of the run. @returns the run, open when the time is over or the caller has left */
 export async function waitForEnd(
   ctx: FollowCtx & Pick<ServerCtx, 'web'>,
   key: RunKey,

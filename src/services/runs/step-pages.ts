@@ -4,7 +4,7 @@ import type { Json } from '../../contracts/primitives.ts';
 import type { RunStepItem, StepDetail } from '../../contracts/run.ts';
 import type { ItemQuery, StepQuery } from '../../contracts/run-query.ts';
 import { createDispatchOf, explainDispatch } from '../../core/run/dispatch.ts';
-import { listStepAttempts } from '../../db/attempt/attempt.ts';
+import { listStepAttempts, type StepItemKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
@@ -60,42 +60,36 @@ async function readItemList(
   return { output: items, next_cursor };
 }
 
-/** What is read of a step: of one of its items, or of the whole by item 0. */
-interface ReadStep {
-  readonly run_id: string;
-  readonly step_id: string;
-  readonly item: number;
-}
-
 /** Derived again from what never changes; absent while a result it needs is missing. */
 async function inputOf(
   { contexts, results }: Pick<Ctx, 'contexts' | 'results'>,
-  { run_id, step_id, item }: ReadStep,
+  { run_id, step_id, item }: StepItemKey,
 ): Promise<Json | undefined> {
   const context = await contexts.open(run_id);
   const step = context.compiled.steps[context.compiled.indexOf.get(step_id) ?? -1];
   if (step === undefined || (step.items !== null && item === 0)) return undefined;
-  const resolved = await resolveInput(context, step, results, item);
+  const resolved = await resolveInput({ context, results }, step, item);
   return 'input' in resolved ? resolved.input : undefined;
 }
 
-async function readRow(db: Db, { run_id, step_id, item }: ReadStep): Promise<RunStepRow | undefined> {
-  if (item > 0) return (await listStepItems(db, run_id, step_id, { item }))[0];
+async function readRow(db: Db, step: StepItemKey): Promise<RunStepRow | undefined> {
+  const { run_id, step_id, item } = step;
+  if (item > 0) return (await listStepItems(db, step, { item }))[0];
   return (await listRunSteps(db, run_id)).find((row) => row.step_id === step_id);
 }
 
-/** Of a step with items as a whole, a page of theirs. */
+/** Reads the output; for a step with items as a whole, a page of their outputs. */
 async function outputOf(
   db: Db,
-  { run_id, step_id, item }: ReadStep,
+  step: StepItemKey,
   { row, page }: { readonly row: RunStepRow | undefined; readonly page: PageRequest },
 ): Promise<Pick<StepDetail, 'output' | 'next_cursor'>> {
   const states = row?.item_states;
   if (states) {
     const count = Object.values(states).reduce((sum, some) => sum + some, 0);
-    return readItemList(db, { run_id, step_id, count }, page);
+    return readItemList(db, { ...step, count }, page);
   }
-  const output = await readStepOutput(db, run_id, step_id, item);
+  const output = await readStepOutput(db, step);
   return output === undefined ? {} : { output };
 }
 
@@ -115,7 +109,7 @@ export async function getStep(
   const place = { run_id, step_id, item };
   const [row, attempts, revisions] = await Promise.all([
     readRow(db, place),
-    listStepAttempts(db, run_id, step_id, item),
+    listStepAttempts(db, place),
     listStepRevisions(db, place),
   ]);
   if (item > 0 && row === undefined) {
@@ -149,7 +143,7 @@ export async function listItems(
   const { run_id } = run;
   const definition = requireStep(run, step_id);
   const after = cursor === undefined ? undefined : Number(decodeNumberCursor(cursor));
-  const rows = await listStepItems(db, run_id, step_id, { state, after, limit: limit + 1 });
+  const rows = await listStepItems(db, { run_id, step_id }, { state, after, limit: limit + 1 });
   const shown = wanted === 'none' ? [] : rows.slice(0, limit).map(({ item }) => item);
   const outputs = await readItemOutputs(db, { run_id, step_id, items: shown }, largestShown);
   return toPage(rows, limit, {

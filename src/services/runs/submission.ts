@@ -65,7 +65,8 @@ export async function answerOnce<Answer>(
   try {
     const keep: KeepAnswer = async (trx, status, answer) => {
       const stored = { project_id, request, key, body_sha256 };
-      if (!(await insertAnswer(trx, stored, status, answer as unknown as Json))) throw new KeyTaken();
+      const kept = { status, answer: answer as unknown as Json };
+      if (!(await insertAnswer(trx, stored, kept))) throw new KeyTaken();
     };
     return { answer: await work(keep), replayed: false };
   } catch (error) {
@@ -76,7 +77,7 @@ export async function answerOnce<Answer>(
   }
 }
 
-/** What takes the runs of requests, and starts them. */
+/** The parts that take the runs of requests, and start them. */
 export type SubmitCtx = IntakeCtx & DeliveryCtx;
 
 export interface Submission {
@@ -122,7 +123,7 @@ function startedBy(by: string | undefined): Pick<NewRun, 'started_by'> {
 }
 
 interface TakenRun extends Submission {
-  /** What Temporal is told; null: an earlier request has done it, or the run waits its turn. */
+  /** The start for Temporal; null: an earlier request has delivered it, or the run waits its turn. */
   readonly start: RunToStart | null;
 }
 
@@ -150,7 +151,7 @@ export async function takeRun(
   return { run: answer, replayed, start: starts[0] ?? null };
 }
 
-/** The row is written first; Temporal is told right after. */
+/** Takes a run: writes its row, then delivers its start to Temporal. */
 export async function submitRun(ctx: SubmitCtx, order: SubmitOrder): Promise<Submission> {
   const { run, replayed, start } = await takeRun(ctx, order);
   if (start !== null) void startNew(ctx, start);

@@ -1,6 +1,6 @@
 /**
- * The calendar of a schedule as authors write it: five fields (minute, hour, day, month, weekday) or a macro. What is
- * accepted here is what Temporal takes, with one difference: where day and weekday are both given, cron means one or
+ * The calendar of a schedule as authors write it: five fields (minute, hour, day, month, weekday) or a macro. It
+ * accepts the lines that Temporal takes, with one difference: where day and weekday are both given, cron means one or
  * the other and Temporal means both, so such a line becomes two.
  */
 interface Field {

@@ -1,6 +1,6 @@
 /**
- * Brings what a schedule's row says to Temporal. One process at a time delivers one schedule, so that an older
- * state never comes after a newer one; it goes on until nothing newer is there. A schedule that Temporal holds
+ * Delivers the row of a schedule to Temporal. One process at a time delivers one schedule, so that an older state never
+ * comes after a newer one; it continues until there is no newer one. A schedule that Temporal holds
  * under another payload key than the one that encrypts now is delivered again, so that no schedule needs a key for
  * ever; and so is one that Temporal has forgotten.
  */
@@ -27,7 +27,7 @@ import {
 import { readCron } from './cron.ts';
 
 const patienceMs = 2_000;
-/** Each holds a connection to the database while Temporal is told. */
+/** Each delivery holds a connection to the database meanwhile. */
 const atOnce = 3;
 
 function toOrder({ project_id, schedule_id, workflow_id, body }: ScheduleRow): ScheduleOrder {
@@ -66,8 +66,8 @@ async function* idsOf(workflowIds: AsyncIterable<string>): AsyncGenerator<string
 }
 
 /**
- * Changes of schedules and of the payload key. Schedules that Temporal has forgotten are told again; without, nothing
- * would tell that they start nothing any more.
+ * Delivers changes of schedules and of the payload key. Schedules that Temporal has forgotten are delivered again;
+ * otherwise they would silently start no run any more.
  */
 export const changedSchedules: DeliveryKind<
   Pick<ScheduleRow, 'schedule_id'>,
@@ -97,7 +97,7 @@ export const changedSchedules: DeliveryKind<
   },
 };
 
-/** Resolves when it was tried, or after two seconds; it goes on in the background. */
+/** Resolves after one try, or after two seconds; the delivery then continues in the background. */
 export function deliverSchedule(ctx: DeliveryCtx, schedule_id: string): Promise<void> {
   return within(deliverSoon(ctx, changedSchedules, { schedule_id }), patienceMs, () => undefined);
 }

@@ -1,4 +1,4 @@
-/** Schedules as users see them. Every change is a change of the row; Temporal is told of it, at once or later. */
+/** Schedules as users see them. Every change is a change of the row, which is delivered to Temporal at once or later. */
 
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { Schedule, ScheduleRequest } from '../../contracts/schedule.ts';
@@ -42,7 +42,7 @@ type ScheduleActor = Pick<Caller, 'project_id' | 'key_id'>;
 interface ScheduleAct {
   readonly actor: string;
   readonly action: `schedule.${'created' | 'replaced' | 'paused' | 'resumed' | 'deleted'}`;
-  /** What it is now, where that was given. */
+  /** The present body, where the request gave it. */
   readonly body?: ScheduleRequest;
 }
 
@@ -57,7 +57,7 @@ function noteSchedule(
 }
 
 interface ScheduleChange extends ScheduleKey, ScheduleAct {
-  /** What becomes of the body; null = nothing. */
+  /** Gives the new body; null = no change. */
   readonly change: (row: ScheduleRow) => ScheduleRequest | null;
 }
 
@@ -139,7 +139,7 @@ export async function createSchedule(
   return tellSchedule(ctx, key);
 }
 
-/** What is changed: a schedule, by an actor. */
+/** The schedule that is changed, and the actor who changes it. */
 interface ScheduleTarget {
   readonly by: ScheduleActor;
   readonly schedule_id: string;

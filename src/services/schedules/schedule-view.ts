@@ -31,7 +31,7 @@ function toSchedule(row: ScheduleRow, times: readonly Date[]): Schedule {
 /** A view does not wait longer for Temporal. */
 const viewMs = 2_000;
 
-/** The row, with its next starts as far as Temporal knows them. A schedule that Temporal has forgotten is told again. */
+/** Shows the row with its next starts as far as Temporal knows them; one that it has forgotten is delivered again. */
 export async function showSchedule(
   db: Db,
   schedules: { readonly nextTimes: NextTimes },
@@ -56,9 +56,9 @@ interface NextTimesOptions {
 }
 
 /**
- * The next starts of schedules as lists show them. Temporal is asked about each by itself, so few are asked about at once in
- * a process, whoever lists, and an answer holds for some seconds: until then only a change of the schedule, which makes it
- * another version, could give another one.
+ * Reads the next starts of schedules for lists. Temporal is asked about each schedule by itself, so a process asks
+ * about few at once, for all callers together, and an answer holds for some seconds: until then only a change of the
+ * schedule, which makes it another version, could give another one.
  */
 export function createNextTimes(
   schedules: Pick<TemporalSchedules, 'nextTimes'>,

@@ -1,4 +1,4 @@
-/** What a schedule must name and hold so that its starts can succeed, told when it is written and not at night. */
+/** Checks a schedule when it is written, so that a fault does not first show at a start in the night. */
 import type { ProblemItem } from '../../contracts/problem.ts';
 import type { ScheduleRequest } from '../../contracts/schedule.ts';
 import { parseDuration } from '../../core/duration.ts';

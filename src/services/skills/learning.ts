@@ -71,13 +71,13 @@ export interface Learning {
   /** That the advice answered, with its fingerprint. */
   readonly error: string;
   readonly fingerprint: string;
-  /** Who gave the advice; 5 = a person. */
+  /** The level that gave the advice; 5 = a person. */
   readonly from_level: number;
   /** Null: the correction says it all. */
   readonly instructions: string | null;
-  /** `candidate` where the advice or the error came from somebody who may not vouch for it. */
+  /** `candidate` where the advice or the error came from a caller that is not trusted. */
   readonly trust: SkillTrust;
-  /** What was wrong with a step's input and what worked; null for a job by itself. */
+  /** The fault of a step's input and the input that worked; null for a job by itself. */
   readonly correction: WorkedCorrection | null;
 }
 
@@ -130,15 +130,11 @@ function matchOf(pattern: string, error: string) {
 }
 
 /** Whether it leaves alone what was another failure. */
-async function isParticular(
-  trx: Db,
-  pattern: string,
-  { project_id, job_type, fingerprint }: Learning,
-): Promise<boolean> {
+async function isParticular(trx: Db, pattern: string, learning: Learning): Promise<boolean> {
   const reading = readPatterns([pattern]);
   if (!reading.ok) return false;
-  const recent = await listRecentErrors(trx, project_id, job_type, recentEscalations);
-  const others = recent.filter((other) => other.fingerprint !== fingerprint);
+  const recent = await listRecentErrors(trx, learning, recentEscalations);
+  const others = recent.filter(({ fingerprint }) => fingerprint !== learning.fingerprint);
   const strangers = others.filter(({ error }) => matchPatterns(reading.patterns, error) !== null);
   return strangers.length <= others.length * mostStrangers;
 }

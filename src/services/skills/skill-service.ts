@@ -99,7 +99,7 @@ function toUse(row: SkillUseRow): SkillUse {
   return { ...row, at: row.at.toISOString() };
 }
 
-/** What an admin key says of it, or what every other skill starts with. */
+/** The record of a skill that an admin key gives, or with which every other skill starts. */
 function recordOf(caller: Caller, request: SkillRequest) {
   return isAdmin(caller)
     ? {
@@ -138,7 +138,7 @@ async function storeRequest(trx: Db, caller: Caller, request: SkillRequest) {
   return { id: stored.skill_id, is_new: stored.is_new };
 }
 
-/** Nobody needs to decide any more about what was changed. */
+/** Changes a skill and closes its open review: a changed skill needs no decision any more. */
 async function changeSkill(
   { db }: SkillCtx,
   { caller: { project_id, key_id }, skill_id }: { readonly caller: Caller; readonly skill_id: string },

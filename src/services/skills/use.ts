@@ -23,12 +23,7 @@ import { type PatternReading, readPatterns } from '../../core/skills/pattern.ts'
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { findSkill, flagSkill, listSkills, type SkillRow } from '../../db/skill.ts';
-import {
-  addSkillUses,
-  type CountedSkillRow,
-  type NewSkillUse,
-  type SkillOccasion,
-} from '../../db/skill-use.ts';
+import { addSkillUses, type CountedSkillRow, type SkillUses } from '../../db/skill-use.ts';
 import { toSkill } from './stored-skill.ts';
 
 /** The best ones; the others are not tried. */
@@ -83,17 +78,10 @@ export function createSkillMatcher({ db }: { readonly db: Db }): SkillMatcher {
   };
 }
 
-/** Nobody waits for it, and until then the skill is a hint only. */
+/** No workflow waits for the review, and until then the skill is a hint only. */
 const reviewDueMs = 30 * 86_400_000;
 
-interface SkillUses {
-  readonly project_id: string;
-  /** Null: a call of `/execute`, which counts whenever it is told. */
-  readonly occasion: SkillOccasion | null;
-  readonly uses: readonly NewSkillUse[];
-}
-
-/** What a person is asked about a skill. */
+/** A question to a person about a skill. */
 interface SkillQuestion {
   readonly project_id: string;
   readonly kind: 'skill';
@@ -108,12 +96,9 @@ interface SkillQuestion {
 type AskAboutSkill = (trx: Db, question: SkillQuestion) => Promise<{ readonly review_id: string }>;
 
 /** @param trx in which the outcome is stored; told again, nothing is counted again */
-export async function recordSkillUses(
-  trx: Db,
-  { project_id, occasion, uses }: SkillUses,
-  ask: AskAboutSkill,
-): Promise<void> {
-  const counted = await addSkillUses(trx, project_id, occasion, uses);
+export async function recordSkillUses(trx: Db, uses: SkillUses, ask: AskAboutSkill): Promise<void> {
+  const { project_id } = uses;
+  const counted = await addSkillUses(trx, uses);
   for (const row of counted) {
     if (!shouldFlag({ ...row, uses: row.uses_since_keep })) continue;
     const isNew = await flagSkill(trx, row.skill_id);

@@ -1,8 +1,8 @@
 /**
- * The routed call of one execution of a step, and what becomes of the step. Whatever it answers is already in the
- * database. A failure that is held leaves the step open, because a ladder goes on with it.
+ * Makes the routed call of one execution of a step, and ends the step by it. Its answer is already in the database. A
+ * failure that is held leaves the step open, because a ladder continues with it.
  *
- * Progress of a step's call in the log of its run: at most two lines a second, the last one always.
+ * Progress of the call goes to the log of the run: at most two lines a second, the last one always.
  */
 
 import type { ErrorCode } from '../../contracts/errors.ts';
@@ -64,7 +64,7 @@ export function createCallProgressLog(
 export interface StepControl {
   /** 1 for the first time that the owner comes with this step. */
   readonly round: number;
-  /** What is left of the step's total timeout. */
+  /** The rest of the step's total timeout. */
   readonly remainingMs: number;
   readonly signal: CancelSignal;
   readonly onProgress?: (progress: CallProgress) => void;
@@ -72,7 +72,7 @@ export interface StepControl {
   readonly askedAtMs?: number;
   /** Hears how it stood when its row was read. */
   readonly onStanding?: (standing: StandingStep) => void;
-  /** What it follows is being stored. Default: it is. */
+  /** The results that it uses are still being stored. Default: they are stored. */
   readonly ahead?: {
     readonly answers: AnswersAhead;
     /** Resolves to whether all of it was. */
@@ -91,8 +91,8 @@ export interface StepWork<Waited> {
   readonly input: JsonObject;
   /** Failures after which the step stays open. */
   readonly holds: (code: ErrorCode) => boolean;
-  /** What a call that nothing took does instead of failing or coming back; null = it does not wait. */
-  readonly wait: (code: ErrorCode, error: Failure) => Promise<Waited | null>;
+  /** Lets a call that nothing took wait instead of failing or coming back; null = it does not wait. */
+  readonly wait: (error: Failure) => Promise<Waited | null>;
   /** In a batch: nothing of it was begun before, and what has to come again is done from the queue. */
   readonly isInline: boolean;
 }
@@ -144,7 +144,7 @@ function remember(
   { attempt, output }: Extract<CallEnd, { kind: 'succeeded' }>,
 ): void {
   if (attempt?.number === 1 && revision === 0 && item === 0) {
-    results.remember(run_id, step_id, output, attempt.cost_usd);
+    results.remember(run_id, step_id, { output, costUsd: attempt.cost_usd });
   }
 }
 
@@ -154,7 +154,7 @@ async function endFailed<Waited>(
   { kind, error, isRecorded }: Extract<CallEnd, { kind: 'failed' | 'unknown' }>,
 ): Promise<StepExecution | Waited> {
   if (isRecorded) return { kind, error };
-  const waited = await work.wait(error.code as ErrorCode, error);
+  const waited = await work.wait(error);
   if (waited !== null) return waited;
   return (await recordFailure(db, work, error)) ? { kind, error } : readEnd(db, work.key);
 }
@@ -172,7 +172,7 @@ async function comeAgain<Waited>(
   work: StepWork<Waited>,
   { error, delayMs, ...time }: TimedRetry,
 ): Promise<StepExecution | Waited> {
-  const waited = await work.wait(error.code as ErrorCode, error);
+  const waited = await work.wait(error);
   if (waited !== null) return waited;
   const later: StepExecution = { kind: 'retry', error, delayMs };
   if (work.isInline) return later;
@@ -185,13 +185,13 @@ async function comeAgain<Waited>(
   return isRecorded ? { kind: 'failed', error: timeout } : readEnd(db, work.key);
 }
 
-/** Why nobody takes it: people see it while the step is tried again. */
+/** Errors of a call that no instance takes: people see them while the step is tried again. */
 const unclaimed: ReadonlySet<string> = new Set<ErrorCode>(['no_instance', 'budget_reserved']);
 
 async function showRefusal(db: Db, key: StepKey, { code, message }: Failure): Promise<void> {
   if (!unclaimed.has(code)) return;
   const error = { code, message };
-  await holdStep(db, key, 'retrying', { error, data: { error } });
+  await holdStep(db, key, { state: 'retrying', error, data: { error } });
 }
 
 /** The Idempotency-Key of a step's calls. */
@@ -236,7 +236,7 @@ const tooLate = {
   delayMs: 0,
 } as const;
 
-/** What is sent at most once must not be left. */
+/** A step that is sent at most once must not be left, so it is not executed inline. */
 const notInline: StepExecution = {
   kind: 'retry',
   delayMs: 0,
@@ -249,6 +249,6 @@ async function recordFailure(
   { key, holds }: Pick<StepWork<never>, 'key' | 'holds'>,
   error: Failure,
 ): Promise<boolean> {
-  if (!holds(error.code as ErrorCode)) return endStep(db, key, 'failed', error);
-  return holdStep(db, key, 'retrying', { error, data: { error: { ...error } } });
+  if (!holds(error.code as ErrorCode)) return endStep(db, key, { state: 'failed', error });
+  return holdStep(db, key, { state: 'retrying', error, data: { error: { ...error } } });
 }

@@ -1,7 +1,7 @@
 /**
- * Whether steps happen, and how often: their `when` and the length of their `for_each`, worked out of stored
- * values once all they depend on is done. Only the answers reach the workflow. What does not happen, or cannot be
- * said, is written here; asked again, the answer is the same and nothing is written twice.
+ * Decides whether steps happen, and how often: evaluates `when` and the length of `for_each` from stored values once
+ * all their dependencies have ended. Only the decisions reach the workflow. A step that is skipped or fails by its
+ * condition is written here; a repeated request gets the same answer and writes nothing twice.
  */
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import { evaluateCondition } from '../../core/expression/condition.ts';
@@ -9,9 +9,7 @@ import type { StepVerdict } from '../../core/run/machine.ts';
 import { judgeCondition, judgeItems } from '../../core/run/step-rules.ts';
 import { recordDecisions, type StepDecision } from '../../db/step/step-progress.ts';
 import type { Ctx } from '../context.ts';
-import { evaluateInRun, readItems, stepOf } from '../run-data/evaluation.ts';
-import type { RunContext } from '../run-data/run-context.ts';
-import type { StepResults } from '../run-data/step-results.ts';
+import { evaluateInRun, type RunValues, readItems, stepOf } from '../run-data/evaluation.ts';
 
 export interface DecideRequest {
   readonly run_id: string;
@@ -36,7 +34,7 @@ export async function decideSteps(
   const verdicts: StepVerdict[] = [];
   let size = 0;
   for (const stepId of step_ids) {
-    const verdict = await decide(results, context, stepOf(context, stepId));
+    const verdict = await decide({ context, results }, stepOf(context, stepId));
     verdicts.push(verdict);
     size += verdict.type === 'fail' ? verdict.error.message.length : 0;
     if (size > largestAnswer || performance.now() - beganAt > longestMs) break;
@@ -46,12 +44,12 @@ export async function decideSteps(
   return verdicts;
 }
 
-async function decide(results: StepResults, context: RunContext, step: CompiledStep): Promise<StepVerdict> {
+async function decide(values: RunValues, step: CompiledStep): Promise<StepVerdict> {
   if (step.when !== null) {
-    const left = judgeCondition(await evaluateInRun(results, context, step.when, evaluateCondition));
+    const left = judgeCondition(await evaluateInRun(values, step.when, evaluateCondition));
     if (left !== null) return left;
   }
-  return judgeItems(await readItems(results, context, step));
+  return judgeItems(await readItems(values, step));
 }
 
 function toDecision(step_id: string, verdict: StepVerdict): StepDecision[] {

@@ -170,7 +170,7 @@ async function executeCall(
   if (ended !== null) return ended; // before anything is chosen: no instance may be left for it
   const { ahead } = control;
   const known = ahead === undefined ? results : withAnswers(results, ahead.answers);
-  const resolved = await resolveInput(context, step, known, key.item);
+  const resolved = await resolveInput({ context, results: known }, step, key.item);
   if ('error' in resolved) {
     if (ahead !== undefined && !(await ahead.areStored)) return readEnd(db, key);
     return failStep(db, key, resolved.error);
@@ -181,7 +181,7 @@ async function executeCall(
   const holds = (code: ErrorCode): boolean => escalates && isCorrectable(code);
   let failure = escalates && standing !== undefined ? findHeldFailure(standing, holds) : null;
   if (failure === null) {
-    const wait = (code: ErrorCode, error: Failure) => waitForCall(db, { context, step, key }, code, error);
+    const wait = (error: Failure) => waitForCall(db, { context, step, key }, error);
     const work = { context, step, key, input, holds, wait, isInline: inline };
     const call = (remainingMs: number) =>
       callForStep<StepExecution | WaitingStep>(ctx, work, { ...control, remainingMs });
@@ -203,8 +203,9 @@ interface RevisionRequest extends StepKey {
 }
 
 /**
- * Any failure leaves the step open, and so does a cancel: its ladder or its run goes on with it. A corrected input that
- * was refused, or answered wrongly, is not sent again: asked once more, that is the answer.
+ * Executes a corrected input of a step. Any failure, or a cancel, leaves the step open: its ladder or its run continues
+ * with it. A corrected input that was refused, or got a wrong answer, is not sent again: a repeated request gets the
+ * same failure.
  */
 export async function executeRevision(
   ctx: RevisionCtx,
@@ -218,7 +219,7 @@ export async function executeRevision(
   const key: StepKey = { run_id, step_id, item, revision };
   const resolved =
     revision === 0
-      ? await resolveInput(context, step, results, item)
+      ? await resolveInput({ context, results }, step, item)
       : { input: await readRevisionInput(db, key) };
   if ('error' in resolved) return { kind: 'failed', error: resolved.error };
   const known = revision === 0 ? undefined : await findRevisionFailure(db, key, callKeyOf(key));

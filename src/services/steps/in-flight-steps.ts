@@ -74,11 +74,11 @@ export function createInFlightSteps<End>(): InFlightSteps<End> {
 const pauseMs = 250;
 
 /**
- * Waits while somebody makes the call of a step: it was begun in a batch, or Temporal has given the step out once more
- * because it had not heard of it. A process that is gone holds it until its lease is over; one whose step is cancelled is
- * taken it from, and ends it.
+ * Waits while another process makes the call of a step: a batch has begun it, or Temporal has given the step out once
+ * more after late heartbeats. A dead process holds it until its lease is over; a process whose step is cancelled loses
+ * it and ends the call.
  *
- * @returns with what is left of the step's time
+ * @returns the control with the rest of the step's time
  */
 export async function waitForHolder(db: Db, key: StepKey, control: StepControl): Promise<StepControl> {
   const name = callKeyOf(key);

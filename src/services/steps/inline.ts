@@ -1,8 +1,8 @@
 /**
- * Executes the units of a batch: those that are ready at once, side by side, and each that follows as soon as what
- * it waits for is answered, so that its claim goes out with their ends. A batch is short: after a quarter of a
- * second it is told as far as it has come, and what it has begun goes on without it, until whoever asks for it
- * from the queue, or the end of the process, stops it.
+ * Executes the units of a batch: those that are ready at once, in parallel, and each that follows as soon as the units
+ * before it have answered, so that its claim goes out with their ends. A batch is short: after a quarter of a second it
+ * answers with its results so far, and open units continue without it, until an execution from the queue takes them
+ * over or the process ends.
  */
 import { callTimeOf } from '../../core/call/retry.ts';
 import type { CallSuccess } from '../../core/call/types.ts';
@@ -31,11 +31,11 @@ export interface InlineRequest {
   readonly closes?: true;
 }
 
-/** left: not begun. again: whoever asks from the queue learns how it ends. */
+/** left: not begun. again: an execution from the queue gets its end. */
 export type InlineResult = Extract<StepEnd, { kind: 'succeeded' }> | 'left' | 'again';
 
 export interface InlineBatchResult {
-  /** What became of each unit, in their order. */
+  /** The result of each unit, in their order. */
   readonly results: readonly InlineResult[];
   /** How the run has ended; null: it is not closed. */
   readonly closed: ClosedRun | null;
@@ -43,7 +43,7 @@ export interface InlineBatchResult {
 
 /** Begun at once. */
 const mostOpen = 32;
-/** How a batch is executed; tests bring steps that end when they are told to. */
+/** How a batch is executed; tests bring steps that end on demand. */
 interface InlineOptions {
   readonly execute: typeof executeStep;
   readonly close: (ctx: WorkerCtx, closing: RunClosing) => Promise<ClosedRun>;
@@ -166,7 +166,7 @@ class InlineBatch {
     Object.assign(unit, { state: 'open', result: 'again', success });
   }
 
-  /** What it is given of answers that are being stored. */
+  /** The answers that are being stored and that a unit may use. */
   #whatItFollows(after: readonly number[]): Pick<StepControl, 'ahead'> {
     const answers = new Map<string, StepScope>();
     for (const index of after) {

@@ -26,7 +26,7 @@ export async function executeReview(
     const asked = await findAsked(db, unit);
     if (asked !== undefined) return follow(db, unit, asked);
   }
-  const resolved = await resolveInput(context, step, results, key.item);
+  const resolved = await resolveInput({ context, results }, step, key.item);
   if ('error' in resolved) return failStep(db, unit.key, resolved.error);
   return ask(db, unit, resolved.input);
 }
@@ -78,7 +78,7 @@ async function ask(db: Db, unit: StepUnit, input: Json): Promise<Execution> {
   return waiting ?? readEnd(db, key);
 }
 
-/** Whoever waits comes when it is overdue at the latest: then it is over, also while maintenance is away. */
+/** Expires an overdue review: the workflow's timer fires then, also while maintenance is away. */
 async function follow(db: Db, unit: StepUnit, asked: ReviewRow): Promise<Execution> {
   const isOpen = asked.state === 'open' || asked.state === 'claimed';
   if (isOpen) await expireOverdueReviews(db, { limit: 1, review_id: asked.review_id });
@@ -88,7 +88,7 @@ async function follow(db: Db, unit: StepUnit, asked: ReviewRow): Promise<Executi
     case 'claimed':
       return waitFor(review.review_id, review.due_at);
     case 'resolved':
-      return take(db, unit, review, review.decision as ReviewDecision);
+      return take(db, unit, review);
     case 'expired':
       return endUnanswered(db, unit, review);
     case 'cancelled':
@@ -96,17 +96,14 @@ async function follow(db: Db, unit: StepUnit, asked: ReviewRow): Promise<Executi
   }
 }
 
-async function take(
-  db: Db,
-  { key }: StepUnit,
-  { review_id }: ReviewRow,
-  decision: ReviewDecision,
-): Promise<Execution> {
-  const end = endOfQuestion(decision);
+async function take(db: Db, { key }: StepUnit, { review_id, decision }: ReviewRow): Promise<Execution> {
+  const taken = decision as ReviewDecision;
+  const end = endOfQuestion(taken);
   const data = { review_id };
   await db.transaction(async (trx) => {
-    await logStep(trx, key, 'step.reviewed', { review_id, action: decision.action });
-    if (end.state === 'failed') await endStep(trx, key, 'failed', { ...end.error, details: data });
+    await logStep(trx, key, { type: 'step.reviewed', data: { review_id, action: taken.action } });
+    if (end.state === 'failed')
+      await endStep(trx, key, { state: 'failed', error: { ...end.error, details: data } });
     else await answerStep(trx, key, { ...end, data });
   });
   return readEnd(db, key);

@@ -29,7 +29,7 @@ export type StepExecution =
   | { readonly kind: 'skipped' }
   | { readonly kind: 'cancelled' };
 
-/** What else a workflow has to know to wait for it. */
+/** The review or the run that the workflow waits for. */
 interface WaitReference {
   readonly review_id?: string;
   readonly run_id?: string;
@@ -38,14 +38,14 @@ interface WaitReference {
 export interface WaitingStep {
   readonly kind: 'waiting';
   readonly awaiting: Awaiting;
-  /** When it is over at the latest; null = only when somebody says so. */
+  /** The wait is over then at the latest; null = only by a signal. */
   readonly until: Date | null;
   readonly ref: WaitReference | null;
 }
 
 const takenOver: Failure = { code: 'contact_lost', message: 'a later attempt has taken over' };
 
-/** The end that a row tells; null while nobody has written one. */
+/** Reads the end of a step from its row; null while it is open. */
 export function endOf({ state, output, error }: StandingStep): StepExecution | null {
   switch (state) {
     case 'succeeded':
@@ -62,7 +62,7 @@ export function endOf({ state, output, error }: StandingStep): StepExecution | n
   }
 }
 
-/** While nobody has written an end, another attempt is on its way: come again. */
+/** Reads the end of a step; while it is open, another attempt is under way, and the answer is to come again. */
 export async function readEnd(db: Db, key: StepKey): Promise<StepExecution> {
   const row = await readStep(db, key);
   // An item that never began of a run that has ended: nobody wrote its end.
@@ -73,7 +73,8 @@ export async function readEnd(db: Db, key: StepKey): Promise<StepExecution> {
 
 /** Ends a step that nothing else ends. A step that had ended stays: then that end is the answer. */
 export async function failStep(db: Db, key: StepKey, error: Failure): Promise<StepExecution> {
-  return (await endStep(db, key, 'failed', error)) ? { kind: 'failed', error } : readEnd(db, key);
+  const isEnded = await endStep(db, key, { state: 'failed', error });
+  return isEnded ? { kind: 'failed', error } : readEnd(db, key);
 }
 
 export interface ProgressReport {

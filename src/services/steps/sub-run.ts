@@ -1,7 +1,7 @@
 /**
  * A step that is a run of another pipeline: the step's input is that run's job, and that run's output is the
- * step's own. There is one run for each execution of the step, however often it is asked for, and the workflow
- * that started it is told when it has ended.
+ * step's own. There is one run for each execution of the step, however often it is repeated, and the workflow that
+ * started it gets a signal when it has ended.
  */
 
 import type { Failure, JsonObject } from '../../contracts/primitives.ts';
@@ -52,7 +52,7 @@ function waitFor(run_id: string): WaitingStep {
 async function start(ctx: StepRunCtx, unit: StepUnit): Promise<Execution> {
   const { db, results } = ctx;
   const { context, step, key } = unit;
-  const resolved = await resolveInput(context, step, results, key.item);
+  const resolved = await resolveInput({ context, results }, step, key.item);
   if ('error' in resolved) return failStep(db, unit.key, resolved.error);
   const submitted = await submitSubRun(ctx, {
     ...termsOfSubRun(step.definition, context),
@@ -132,8 +132,8 @@ async function create(ctx: IntakeCtx, order: SubRunOrder): Promise<string> {
 }
 
 /**
- * The run that a step with `pipeline` starts. The worker writes the row, at most one for each execution of the step; a
- * server starts it. What is wrong with it is the step's failure.
+ * Takes the run that a step with `pipeline` starts. The worker writes the row, at most one for each execution of the
+ * step; a server starts it. A fault of that run is the step's failure.
  */
 export async function submitSubRun(ctx: IntakeCtx, order: SubRunOrder): Promise<SubmittedSubRun> {
   const { db } = ctx;

@@ -9,7 +9,6 @@
  * to wait until the same moment, the workflow would come back at once, again and again: the rest is waited for by
  * coming again later (waitForRest).
  */
-import type { ErrorCode } from '../../contracts/errors.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Failure } from '../../contracts/primitives.ts';
 import { capabilityOf } from '../../core/definition/step-settings.ts';
@@ -39,17 +38,13 @@ const shortestAskMs = 60_000;
 const atOnceMs = 500;
 
 /**
- * While a call is on its way, nothing is missing: whoever made it may still tell its answer.
+ * Lets a step wait for money or for a capability that no instance has. It does not wait while another process still
+ * makes its call.
  * @returns null when the failure is none to wait for
  */
-export async function waitForCall(
-  db: Db,
-  work: Work,
-  code: ErrorCode,
-  error: Failure,
-): Promise<Waited | null> {
-  if (code === 'budget_exhausted') return waitForBudget(db, work, error);
-  if (code !== 'no_instance') return null;
+export async function waitForCall(db: Db, work: Work, error: Failure): Promise<Waited | null> {
+  if (error.code === 'budget_exhausted') return waitForBudget(db, work, error);
+  if (error.code !== 'no_instance') return null;
   const capability = capabilityOf(work.step.definition);
   if ((await isRegistered(db, capability)) || (await isUnderWay(db, callKeyOf(work.key)))) return null;
   return waitForCapability(db, work, capability);
@@ -66,7 +61,7 @@ const nameOf = {
   global: 'the day of all projects',
 };
 
-async function askForMoney(trx: Db, work: Work, refusal: BudgetRefusal, subject: string) {
+async function askForMoney(trx: Db, work: Work, refusal: BudgetRefusal) {
   const { context, step, key } = work;
   const { run_id: _, ...details } = refusal;
   const { scope, minimum_usd, resets_at } = refusal;
@@ -75,7 +70,7 @@ async function askForMoney(trx: Db, work: Work, refusal: BudgetRefusal, subject:
   return openReview(trx, {
     project_id: context.project_id,
     kind: 'budget',
-    subject,
+    subject: budgetScopeOf(refusal, context),
     ...(scope === 'run' ? { run_id: runOf(refusal, work) } : {}),
     reason: `the budget of ${nameOf[scope]} is used up${describeFigures(refusal)}; step ${key.step_id} needs ${minimum_usd}${reset}`,
     payload: {
@@ -97,10 +92,10 @@ class NoWait extends Error {
   }
 }
 
-/** The question, then the budget, then the step: whoever raises a limit takes them in the same order. */
+/** Locks the question, then the budget, then the step, in the same order as the raise of a limit. */
 async function writeBudgetWait(trx: Db, work: Work, refusal: BudgetRefusal): Promise<WaitingStep> {
   const scope = budgetScopeOf(refusal, work.context);
-  const { review_id } = await askForMoney(trx, work, refusal, scope);
+  const { review_id } = await askForMoney(trx, work, refusal);
   if (await hasRoomFor(trx, scope, toNanoUsd(refusal.minimum_usd))) throw new NoWait('room');
   const held = await keepWaiting(trx, work.key, {
     awaiting: 'budget',
@@ -135,7 +130,7 @@ async function waitForCapability(db: Db, { step, key }: Work, capability: string
   return failStep(db, key, failure);
 }
 
-/** Clocks differ by no more; with more left, somebody has woken the step. */
+/** Clocks differ by no more; with more time left, a signal has woken the step. */
 const clocksDifferMs = 60_000;
 
 /** @param remainingMs in which coming again is possible at all */

@@ -1,7 +1,6 @@
 /**
- * What has changed in a project, round by round, for those who watch it: how its runs, reviews, budgets and the
- * instances stand. Reviews are compared with what was seen last, because their rows tell no transaction; budgets
- * are compared so too.
+ * Reads the changes of a project, poll by poll, for its watchers: the states of runs, reviews, budgets and instances.
+ * Reviews and budgets are compared with their last states, because their rows have no transaction id.
  */
 
 import type { RunFrame, StreamFrame, StreamTopic } from '../../contracts/event.ts';
@@ -43,7 +42,7 @@ export async function compareBudgets(
   };
 }
 
-/** Of those that wait, what is due first. */
+/** So many open reviews are read, by the time they are due. */
 const mostReviews = 1_000;
 
 type SeenReviews = ReadonlyMap<string, string>;
@@ -143,7 +142,7 @@ export function createProjectFrames(ctx: FrameCtx) {
   };
 }
 
-/** Of one poll; the others follow when something else happens to them. */
+/** One poll reads so many runs; another one follows with its next change. */
 const mostRuns = 500;
 
 function toRunFrame(row: RunStandingRow): RunFrame {
@@ -165,7 +164,7 @@ export interface FrameCtx {
   readonly stepSizes: StepSizes;
 }
 
-/** How runs stand, for those who watch a project. */
+/** Reads the states of runs for the watchers of a project. */
 export async function readRunFrames(
   { db, stepSizes }: FrameCtx,
   projectId: string,
@@ -178,7 +177,7 @@ export async function readRunFrames(
 
 export type HeldCalls = ReadonlyMap<string, number>;
 
-/** How instances stand: those whose row has changed, and those that have more or fewer calls than before. */
+/** Reads the states of instances whose row has changed, or whose number of calls has. */
 export async function compareInstances(
   db: Db,
   horizon: string,

@@ -1,8 +1,7 @@
 /**
- * One poll of this process feeds everybody who watches a project. It goes from one horizon of transactions to the
- * next, as the feed of a run's events does, so that nothing is missed: a watcher is told how a thing stands, at
- * most once for each poll, and every event of the runs that it looks at. While there is no watcher nothing is
- * asked.
+ * One poll of this process feeds all watchers of projects. It goes from one horizon of transactions to the next, as the
+ * feed of a run's events does, so that nothing is missed: a watcher gets the state of a thing at most once for each
+ * poll, and every event of the runs that it looks at. Without a watcher there is no poll.
  */
 
 import type { Logger } from 'pino';
@@ -15,9 +14,9 @@ import { createFollowPoll, realTiming, type Timing } from '../delivery/follow-po
 import { compareInstances, createProjectFrames, type FrameCtx, type HeldCalls, isWanted } from './frames.ts';
 
 /**
- * Where a stream stands: how things stood at a horizon of transactions has been told, and every event that was
- * committed before a second one, which may be later. A moment goes with the first, by which what has no transaction is
- * found, and after which the way back is too long.
+ * The position of a stream: it has sent all states at one horizon of transactions, and every event that was committed
+ * before a second horizon, which may be later. The time of the first horizon finds rows without a transaction id, and
+ * tells when a position is too old to resume from.
  */
 export interface StreamPosition {
   readonly horizon: string;
@@ -25,7 +24,7 @@ export interface StreamPosition {
   readonly events: string;
 }
 
-/** Who comes back later than this reads everything again. */
+/** A watcher that comes back later than this reads everything again. */
 const longestMs = 3_600_000;
 
 const form = /^(\d{1,20})\.(\d{1,14})\.(\d{1,20})$/;
@@ -52,7 +51,7 @@ function lesser(one: string, other: string): string {
   return BigInt(one) <= BigInt(other) ? one : other;
 }
 
-/** What both have been told. */
+/** @returns the position up to which both have had everything */
 export function earlierOf(one: StreamPosition, other: StreamPosition): StreamPosition {
   const [first, second] = BigInt(one.horizon) <= BigInt(other.horizon) ? [one, other] : [other, one];
   return { ...first, events: lesser(first.events, second.events) };
@@ -66,7 +65,7 @@ export type NewEvents = Awaited<ReturnType<typeof listNewEvents>>;
 
 export interface StreamRound {
   readonly position: StreamPosition;
-  /** Of the runs that somebody looks at. */
+  /** The new events of the runs that watchers look at. */
   readonly events: NewEvents;
   readonly instances: readonly StreamFrame[];
   readonly ofProject: ReadonlyMap<string, readonly StreamFrame[]>;
@@ -81,20 +80,16 @@ export interface StreamWatcher {
 }
 
 interface RoundReader {
-  /** Before the first round of a project: only what differs from now is told then. */
+  /** Reads the present state before the first poll of a project, which then sends differences only. */
   prepare(projectId: string): Promise<void>;
   read(before: StreamPosition, watchers: readonly StreamWatcher[]): Promise<StreamRound>;
-  /** Nobody watches any more. */
+  /** Forgets all states, when the last watcher has left. */
   forget(): void;
 }
 
-async function readEvents(
-  db: Db,
-  { from, to }: LogSpan,
-  watchers: readonly StreamWatcher[],
-): Promise<NewEvents> {
+async function readEvents(db: Db, span: LogSpan, watchers: readonly StreamWatcher[]): Promise<NewEvents> {
   const runIds = [...new Set(watchers.flatMap((watcher) => watcher.runIds))];
-  return from === to || runIds.length === 0 ? [] : listNewEvents(db, runIds, from, to);
+  return span.from === span.to || runIds.length === 0 ? [] : listNewEvents(db, runIds, span);
 }
 
 const slowMs = 1_000;

@@ -38,7 +38,7 @@ interface StreamView {
   readonly seqs: Map<string, number>;
 }
 
-/** Frames that belong together: who has had them all stands at `id`. */
+/** Frames that belong together; after all of them a watcher is at the position `id`. */
 export interface StreamBatch {
   readonly id: string;
   readonly frames: readonly StreamFrame[];
@@ -62,7 +62,7 @@ function toStepFrames({ seqs }: StreamView, events: NewEvents): readonly StreamF
     });
 }
 
-/** The events first: what they led to is told after them. */
+/** Puts events before the states that they led to. */
 function selectFrames(
   view: StreamView,
   events: NewEvents,
@@ -87,7 +87,7 @@ async function readMissed(
   const { db } = ctx;
   const { project_id } = view.caller;
   const span = { from: from.horizon, to: to.horizon };
-  const events = await listNewEvents(db, [...view.seqs.keys()], from.events, to.events);
+  const events = await listNewEvents(db, [...view.seqs.keys()], { from: from.events, to: to.events });
   const endedSince = new Date(from.at.getTime() - clockSlackMs);
   const standing = [
     ...(await readRunFrames(ctx, project_id, { ...span, endedSince })),
@@ -127,7 +127,7 @@ interface RoundQueue {
   readonly rounds: () => AsyncGenerator<StreamRound, void, undefined>;
 }
 
-/** Rounds that wait for one watcher. Whoever reads too slowly is cut off, and goes on from where it stood. */
+/** Queues polls for one watcher. One that reads too slowly is cut off, and resumes from its position. */
 function createRoundQueue(signal: CancelSignal): RoundQueue {
   const waiting: StreamRound[] = [];
   let isBehind = false;
@@ -165,10 +165,10 @@ const scopes = {
   budgets: 'cost:read',
 } as const satisfies Record<StreamTopic, string>;
 
-/** So often at least a watcher is told where it stands. */
+/** A watcher gets its position at least this often. */
 const quietMs = 15_000;
 
-/** Of the topics those that the key may read. @throws AppError `forbidden` when that is none, `not_found` */
+/** Opens a view of the topics that the key may read. @throws AppError `forbidden` when that is none, `not_found` */
 async function openView(
   db: Db,
   caller: Caller,
@@ -208,7 +208,7 @@ async function* follow(
 }
 
 /**
- * @returns batches until `signal` aborts, or the watcher is too slow; the first at once, to say where it stands
+ * @returns batches until `signal` aborts, or the watcher is too slow; the first at once, with its position
  * @throws AppError `not_found` for a run that the project does not have, `forbidden`
  */
 export async function openStream(ctx: ServerCtx, caller: Caller, query: StreamQuery) {

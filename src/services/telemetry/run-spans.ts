@@ -1,6 +1,6 @@
 /**
- * Spans of runs and steps. Both are told when they end, with their true starts and with ids that follow from what they are
- * of: what is made meanwhile, in whatever process, names its parent before that was told.
+ * Reports the spans of runs and steps when they end, with their true starts and with ids that follow from the run and
+ * the step. So a span that is made meanwhile, in any process, names its parent before the parent was reported.
  */
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import {
@@ -13,7 +13,7 @@ import {
   traceIdOf,
   type WorkScope,
 } from '../../core/telemetry/telemetry.ts';
-import type { StepKey } from '../../db/attempt/attempt.ts';
+import type { StepItemKey } from '../../db/attempt/attempt.ts';
 import type { RunContextRow } from '../../db/run/run.ts';
 
 export type TracedRun = Pick<
@@ -45,8 +45,6 @@ function describeRun({ run_id, project_id, pipeline, version }: TracedRun): Span
   };
 }
 
-type StepPlace = Omit<StepKey, 'revision'>;
-
 function startRun({ start }: Tracing, run: TracedRun): OpenSpan {
   return start({
     name: `run ${run.pipeline}`,
@@ -62,7 +60,7 @@ function startRun({ start }: Tracing, run: TracedRun): OpenSpan {
 function startStep(
   tracing: Tracing,
   run: TracedRun,
-  { key, step }: { key: StepPlace; step?: StepSpan },
+  { key, step }: { key: StepItemKey; step?: StepSpan },
 ): OpenSpan {
   const { run_id, step_id, item } = key;
   return tracing.start({
@@ -84,7 +82,7 @@ function startStep(
 type Traced = Pick<Telemetry, 'tracing'>;
 
 /** @returns the scope in which the work for a step, its item or its ladder is done */
-export function scopeOfStep({ tracing }: Traced, run: TracedRun, key: StepPlace): WorkScope {
+export function scopeOfStep({ tracing }: Traced, run: TracedRun, key: StepItemKey): WorkScope {
   // Without spans, whoever gave the run its trace is the parent of all.
   const context = tracing.isOn
     ? startStep(tracing, run, { key }).context
@@ -94,7 +92,7 @@ export function scopeOfStep({ tracing }: Traced, run: TracedRun, key: StepPlace)
 
 export function endStepSpan(
   { tracing }: Traced,
-  { context: run, key }: { readonly context: TracedRun; readonly key: StepPlace },
+  { context: run, key }: { readonly context: TracedRun; readonly key: StepItemKey },
   { state, error, ...step }: StepSpan & ToldEnd,
 ): void {
   if (!tracing.isOn) return;

@@ -1,7 +1,7 @@
 /**
- * What is counted in the database: the same for all processes, so only the holder of maintenance tells it, when it is
- * scraped. What cannot be read within a moment is not told, so that a scrape is answered also while the database is not,
- * and neither is what another process tells by now.
+ * Counts rows for gauges. The counts are the same for all processes, so only the holder of maintenance reports them, on
+ * a scrape. A count that cannot be read within a moment is left out, so that a scrape is answered also while the
+ * database is not, and so is one that another process reports by now.
  */
 import { ReviewKind } from '../../contracts/review.ts';
 import { RunState, terminalRunStates } from '../../contracts/run.ts';

@@ -75,7 +75,7 @@ export async function tell(
   return { delivery_id, status, error, againInMs: error === null ? null : canComeAgain };
 }
 
-/** What is under way: no receiver has more than its share, and one that does not answer is asked one thing at a time. */
+/** Keeps the deliveries under way: each receiver has a share, and one that does not answer gets one at a time. */
 function createShares() {
   const webhooks = createTally();
   const projects = createTally();

@@ -26,7 +26,7 @@ import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { newId } from '../ids.ts';
 import { newWebhookSecret, tell } from './delivery.ts';
 
-/** Where somebody may be told: http(s), where instances may be. A name is judged again whenever it is dialled. */
+/** Refuses an address: a receiver is at http(s), where instances may be. Names are judged again when dialled. */
 function refuse(message: string): AppError {
   return new AppError('request_invalid', `url ${message}`, {
     errors: [{ pointer: '/url', code: 'invalid_address', message }],

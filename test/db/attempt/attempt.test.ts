@@ -98,7 +98,7 @@ describe('a claim and its settlement', () => {
       'step.succeeded a 1',
     ]);
     expect(await ledgerOf(claim.attempt_id)).toEqual([]);
-    expect(await listStepAttempts(db, run.run_id, 'a')).toMatchObject([
+    expect(await listStepAttempts(db, { run_id: run.run_id, step_id: 'a', item: 0 })).toMatchObject([
       {
         attempt_id: claim.attempt_id,
         number: 1,

@@ -172,7 +172,7 @@ describe('a step', () => {
     expect(await cancelRunEscalations(db, run.run_id)).toEqual([escalation.escalation_id]);
     expect(await findStepEscalation(db, step)).toMatchObject({ state: 'cancelled' });
     expect(await insertEscalation(db, second)).toBe(true);
-    await holdStep(db, step, 'in_review', { error: null, data: {} });
+    await holdStep(db, step, { state: 'in_review', error: null, data: {} });
     expect(await listRunSteps(db, run.run_id)).toMatchObject([{ escalation_id: second.escalation_id }]);
   });
 
@@ -226,14 +226,14 @@ describe('a step', () => {
   it('waits, takes one answer and tells the log once', async () => {
     const { step, run } = await ofStep();
     const hold = { error: { code: 'input_invalid', message: 'bad' }, data: {} };
-    expect(await holdStep(db, step, 'retrying', hold)).toBe(true);
-    for (const _ of [1, 2]) expect(await holdStep(db, step, 'in_review', hold)).toBe(true);
+    expect(await holdStep(db, step, { state: 'retrying', ...hold })).toBe(true);
+    for (const _ of [1, 2]) expect(await holdStep(db, step, { state: 'in_review', ...hold })).toBe(true);
     const answers = await Promise.all([
       answerStep(db, step, { state: 'succeeded', output: null, data: {} }),
       answerStep(db, step, { state: 'skipped', data: {} }),
     ]);
     expect(answers.filter(Boolean)).toHaveLength(1);
-    expect(await holdStep(db, step, 'in_review', hold)).toBe(false);
+    expect(await holdStep(db, step, { state: 'in_review', ...hold })).toBe(false);
     const events = await db('event').where({ run_id: run.run_id, step_id: 'a' }).orderBy('id').pluck('type');
     const end = answers[0] ? 'step.succeeded' : 'step.skipped';
     expect(events).toEqual(['step.retrying', 'step.in_review', end]);
@@ -311,9 +311,9 @@ it('recent errors are those of the last escalations of the job type', async () =
   for (const error of ['a', 'b', 'c']) {
     await anEscalation({ project_id, escalation_history: [anAttempt(error)] });
   }
-  expect(await listRecentErrors(db, project_id, 'concat', 2)).toEqual([
+  expect(await listRecentErrors(db, { project_id, job_type: 'concat' }, 2)).toEqual([
     { error: 'c', fingerprint: 'c' },
     { error: 'b', fingerprint: 'b' },
   ]);
-  expect(await listRecentErrors(db, project_id, 'other', 2)).toEqual([]);
+  expect(await listRecentErrors(db, { project_id, job_type: 'other' }, 2)).toEqual([]);
 });

@@ -68,10 +68,11 @@ it('suspects what is up and silent, but not what is due for a probe anyway', asy
 it('counts a generation only when a registration says something else', async () => {
   await insert('again', up);
   const generation = async () => (await db('instance').where({ instance_id: 'again' }).first()).generation;
-  await updateRegistration(db, 'again', registered, up);
+  const again = { ...registered, instance_id: 'again' };
+  await updateRegistration(db, again, up);
   expect(await generation()).toBe(1);
-  await updateRegistration(db, 'again', { ...registered, cost_notes: 'night rate' }, up);
+  await updateRegistration(db, { ...again, cost_notes: 'night rate' }, up);
   expect(await generation()).toBe(2);
-  await updateRegistration(db, 'again', { ...registered, cost_notes: 'night rate', tags: ['b'] }, up);
+  await updateRegistration(db, { ...again, cost_notes: 'night rate', tags: ['b'] }, up);
   expect(await generation()).toBe(3);
 });

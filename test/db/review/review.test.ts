@@ -233,8 +233,8 @@ it('the audit is added to and never changed', async () => {
 
 it('the first advice to a request stays, for its project', async () => {
   const { project_id } = await aProject(db);
-  const request = Buffer.alloc(32, 1);
-  for (const answer of ['first', 'second']) await insertAdviceAnswer(db, project_id, request, answer);
-  expect(await findAdviceAnswer(db, project_id, request)).toBe('first');
-  expect(await findAdviceAnswer(db, 'another', request)).toBeUndefined();
+  const key = { project_id, request_sha256: Buffer.alloc(32, 1) };
+  for (const answer of ['first', 'second']) await insertAdviceAnswer(db, key, answer);
+  expect(await findAdviceAnswer(db, key)).toBe('first');
+  expect(await findAdviceAnswer(db, { ...key, project_id: 'another' })).toBeUndefined();
 });

@@ -61,7 +61,11 @@ describe('the log of a run', () => {
       await db('event').insert({ run_id, xid, type: 'step.routed', step_id: xid });
     }
     expect((await readLogOf(run_id, 4)).slice(0, 3)).toEqual(['1 9', '2 10', '3 100']);
-    expect((await listNewEvents(db, [run_id], '9', '101')).map(nameOf)).toEqual(['9', '10', '100']);
+    expect((await listNewEvents(db, [run_id], { from: '9', to: '101' })).map(nameOf)).toEqual([
+      '9',
+      '10',
+      '100',
+    ]);
   });
 
   it('is read on from a place in it, and from the number where the place is there no more', async () => {
@@ -105,7 +109,7 @@ async function play(run_id: string, moves: readonly string[]) {
   let horizon = await readHorizon(db);
   const read = async (): Promise<void> => {
     const next = await readHorizon(db);
-    fed.push(...(await listNewEvents(db, [run_id], horizon, next)).map(nameOf));
+    fed.push(...(await listNewEvents(db, [run_id], { from: horizon, to: next })).map(nameOf));
     horizon = next;
     pages.push(await readLog(run_id));
   };

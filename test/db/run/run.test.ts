@@ -101,7 +101,7 @@ describe('finishRun', () => {
     expect((await claimAttempt(db, aClaim(run, instance, { step_id: 'c' }))).outcome).toBe('closed');
     expect(await stepsOf(run)).toEqual(['a succeeded', 'b cancelled', 'c cancelled']);
     expect(await newEvents()).toEqual(log);
-    expect(await readStepOutput(db, run.run_id, 'b')).toBeUndefined();
+    expect(await readStepOutput(db, { run_id: run.run_id, step_id: 'b', item: 0 })).toBeUndefined();
     const entries = await db('ledger_entry').where({ attempt_id: running.attempt_id, kind: 'settle' });
     expect(entries).toMatchObject([{ amount_nano: '2', certainty: 'exact' }]);
   });
@@ -180,7 +180,7 @@ describe('openRun', () => {
 describe('endStep', () => {
   const error = { code: 'step_timeout', message: 'late, with \u0000' };
   const end = ({ run_id }: StoredRun, step_id: string, state: 'failed' | 'cancelled' = 'failed') =>
-    endStep(db, { run_id, step_id, item: 0, revision: 0 }, state, error);
+    endStep(db, { run_id, step_id, item: 0, revision: 0 }, { state, error });
 
   it('ends a step that never began, and one that is running, once', async () => {
     const { run, newEvents } = await aRunningRun();
@@ -196,7 +196,9 @@ describe('endStep', () => {
     await end(run, 'a', 'cancelled');
     expect(await stepsOf(run)).toEqual(['a succeeded', 'b running']);
     expect(await newEvents()).toEqual([]);
-    expect(await readStepOutput(db, run.run_id, 'a')).toEqual({ path: 'media://out.mp4' });
+    expect(await readStepOutput(db, { run_id: run.run_id, step_id: 'a', item: 0 })).toEqual({
+      path: 'media://out.mp4',
+    });
   });
 });
 

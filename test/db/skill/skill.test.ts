@@ -111,7 +111,7 @@ describe('uses', () => {
         outcome: outcomes[(transition + at) % 4] ?? 'neutral',
       }));
       const told = transition % 2 === 0 ? uses : uses.toReversed();
-      return addSkillUses(db, project_id, { escalation_id: 'esc_1', transition }, told);
+      return addSkillUses(db, { project_id, occasion: { escalation_id: 'esc_1', transition }, uses: told });
     };
     await Promise.all([0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3].map(tell));
     for (const { skill_id } of [one, two]) {
@@ -129,9 +129,10 @@ describe('uses', () => {
   it('without an escalation count whenever they are told, and never in another project', async () => {
     const { project_id, skill_id } = await aStoredSkill();
     const use = { skill_id, version: 1, level: 2, outcome: 'failure' as const };
-    await addSkillUses(db, project_id, null, [use]);
-    expect(await addSkillUses(db, project_id, null, [use])).toMatchObject([{ failure_count: 2, uses: 2 }]);
-    expect(await addSkillUses(db, (await aProject(db)).project_id, null, [use])).toEqual([]);
+    const told = { project_id, occasion: null, uses: [use] };
+    await addSkillUses(db, told);
+    expect(await addSkillUses(db, told)).toMatchObject([{ failure_count: 2, uses: 2 }]);
+    expect(await addSkillUses(db, { ...told, project_id: (await aProject(db)).project_id })).toEqual([]);
     const [newest] = await listSkillUses(db, { project_id, skill_id }, { limit: 1 });
     const older = await listSkillUses(db, { project_id, skill_id }, { after: newest?.use_id, limit: 9 });
     expect(older).toHaveLength(1);
@@ -140,8 +141,10 @@ describe('uses', () => {
 });
 
 describe('a skill under review', () => {
-  const fail = async ({ project_id, skill_id }: NewSkill) =>
-    (await addSkillUses(db, project_id, null, [{ skill_id, version: 1, level: 1, outcome: 'failure' }]))[0];
+  const fail = async ({ project_id, skill_id }: NewSkill) => {
+    const uses = [{ skill_id, version: 1, level: 1, outcome: 'failure' as const }];
+    return (await addSkillUses(db, { project_id, occasion: null, uses }))[0];
+  };
 
   it('is flagged once, and after it was kept only by later uses', async () => {
     const skill = await aStoredSkill();

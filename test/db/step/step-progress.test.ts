@@ -98,7 +98,7 @@ describe('recordChanges', () => {
     const run = await aRun(db);
     const { run_id, project_id } = run;
     const key = { run_id, step_id: 'sub', item: 0, revision: 0 };
-    await holdStep(db, key, 'retrying', { error, data: {} });
+    await holdStep(db, key, { state: 'retrying', error, data: {} });
     const { run_id: sub_run_id } = await aRun(db, {
       project_id,
       parent_run_id: run_id,
@@ -166,7 +166,7 @@ describe('recordChanges', () => {
       ladder: {},
       model_spec: { level: 0, label: 'static template', capability: null, model: null },
     });
-    await holdStep(db, { run_id, step_id: 'climb', item: 0 }, 'retrying', { error: null, data: {} });
+    await holdStep(db, { run_id, step_id: 'climb', item: 0 }, { state: 'retrying', error: null, data: {} });
 
     await recordChanges(
       db,

@@ -107,7 +107,7 @@ it('what is in memory is not asked for again: the end of a run is one statement'
   const contexts = createRunContexts(db);
   const results = createStepResults(db);
   await contexts.open(run.run_id);
-  results.remember(run.run_id, 'c', { n: 7 }, 0);
+  results.remember(run.run_id, 'c', { output: { n: 7 }, costUsd: 0 });
   const asked: string[] = [];
   const note = ({ sql }: { readonly sql: string }): void => void asked.push(sql);
   db.on('query', note);
@@ -122,7 +122,7 @@ it('what is in memory is not asked for again: the end of a run is one statement'
 it('sizes are those of what is in memory and of what is stored', async () => {
   const run = await aRun(db);
   const results = createStepResults(db);
-  results.remember(run.run_id, 'a', 'x'.repeat(1_000), 0);
+  results.remember(run.run_id, 'a', { output: 'x'.repeat(1_000), costUsd: 0 });
   await db('step').insert({
     run_id: run.run_id,
     step_id: 'b',

@@ -17,7 +17,7 @@ function runOf(capability: string, step: Partial<StepDefinition> = {}): Promise<
 
 /** Where the attempts went, how each of them ended, and what the last choice made of each instance. */
 async function attemptsOf({ run_id }: StoredRun) {
-  const attempts = await listStepAttempts(db, run_id, 'a');
+  const attempts = await listStepAttempts(db, { run_id, step_id: 'a', item: 0 });
   const { candidates = [], reason = '' } = attempts.at(-1)?.decision ?? {};
   return {
     ends: attempts.map(({ endpoint, state, error }) => [endpoint, state, error?.code ?? null]),

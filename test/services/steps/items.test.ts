@@ -63,11 +63,11 @@ describe('a step with for_each', () => {
     ]);
     const [whole] = await listRunSteps(db, run.run_id);
     expect(whole).toMatchObject({ state: 'running', attempts: 2, item_states: { succeeded: 2, pending: 1 } });
-    expect(await listStepItems(db, run.run_id, 'fan', { limit: 9 })).toMatchObject([
+    expect(await listStepItems(db, { ...run, step_id: 'fan' }, { limit: 9 })).toMatchObject([
       { item: 1, state: 'succeeded', attempts: 1 },
       { item: 3, state: 'succeeded', attempts: 1 },
     ]);
-    expect(await listStepItems(db, run.run_id, 'fan', { item: 3 })).toHaveLength(1);
+    expect(await listStepItems(db, { ...run, step_id: 'fan' }, { item: 3 })).toHaveLength(1);
   });
 
   it('of literal items evaluates the expressions in them', async () => {

@@ -83,7 +83,7 @@ describe('a step that is a review', () => {
     for (const _ of [1, 2]) {
       expect(await resume()).toEqual({ kind: 'succeeded', output: { mark: 1 }, attempt: null });
     }
-    expect(await readStepOutput(db, run.run_id, 'a')).toEqual({ mark: 1 });
+    expect(await readStepOutput(db, { run_id: run.run_id, step_id: 'a', item: 0 })).toEqual({ mark: 1 });
     expect((await world.eventsOf(run)).slice(-2)).toEqual(['step.reviewed a', 'step.succeeded a']);
   });
 
@@ -212,7 +212,7 @@ describe('a step that is a run', () => {
     const key = { run_id: run.run_id, step_id: 'a', item: 0, revision: 0 };
     const { ctx } = world.newWorker();
     const find: typeof ctx.definitions.find = async (...asked) => {
-      await endStep(db, key, 'cancelled', { code: 'run_cancelled', message: 'given up' });
+      await endStep(db, key, { state: 'cancelled', error: { code: 'run_cancelled', message: 'given up' } });
       return ctx.definitions.find(...asked);
     };
     const unit = { context, step: stepOf(context, 'a'), key };

@@ -211,7 +211,7 @@ describe('a step without money', () => {
     const raising = await db.transaction();
     await raising('budget').where({ scope }).update({ limit_nano: 4e9 });
     const work = { context, step: stepOf(context, 'a'), key };
-    const waiting = waitForCall(db, work, 'budget_exhausted', error);
+    const waiting = waitForCall(db, work, error);
     await untilLocked(db, 'for share');
     await raising.commit();
     expect(await waiting).toEqual({ kind: 'retry', error, delayMs: 500 });

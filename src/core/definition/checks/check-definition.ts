@@ -50,12 +50,13 @@ function checkStepNames(
 ): DefinitionFinding[] {
   const firstOf = new Map<string, number>();
   for (const [index, { id }] of steps.entries()) if (!firstOf.has(id)) firstOf.set(id, index);
+  const names: StepNames = { firstOf, suggestStep };
   return [
     ...checkForbidden(pipeline, '/pipeline'),
     ...steps.flatMap((step, index) => [
       ...checkForbidden(step.id, `/steps/${index}/id`),
       ...checkDuplicate(step.id, index, firstOf),
-      ...checkDependencies(step, index, firstOf, suggestStep),
+      ...checkDependencies(step, index, names),
     ]),
   ];
 }
@@ -77,11 +78,16 @@ function checkDuplicate(
   return [{ severity: 'error', code: 'step_duplicate', pointer: `/steps/${index}/id`, message }];
 }
 
+interface StepNames {
+  /** The first step with each id, by its index. */
+  readonly firstOf: ReadonlyMap<string, number>;
+  readonly suggestStep: SuggestName;
+}
+
 function checkDependencies(
   { id, depends_on = [] }: StepDefinition,
   index: number,
-  firstOf: ReadonlyMap<string, number>,
-  suggestStep: SuggestName,
+  { firstOf, suggestStep }: StepNames,
 ): DefinitionFinding[] {
   return depends_on.flatMap((dependency, position): DefinitionFinding[] => {
     const pointer = `/steps/${index}/depends_on/${position}`;

@@ -59,19 +59,19 @@ function checkStep(
     ...checkDuration(wait_for_capability, durationRules.capability, `${pointer}/wait_for_capability`),
     ...checkRange(capability_version, `${pointer}/capability_version`),
   ];
-  const isComparable = total_timeout !== undefined && stepKindOf(step) === 'call' && findings.length === 0;
-  return isComparable ? checkTotal(definition, step, total_timeout, pointer) : findings;
+  const isComparable = stepKindOf(step) === 'call' && findings.length === 0;
+  return isComparable ? checkTotal(definition, step, pointer) : findings;
 }
 
 function checkTotal(
   definition: PipelineDefinition,
   step: StepDefinition,
-  total: string,
   pointer: string,
 ): DefinitionFinding[] {
-  const timeout = step.timeout ?? definition.defaults?.timeout;
+  const { total_timeout: total, timeout = definition.defaults?.timeout } = step;
+  if (total === undefined || timeout === undefined) return [];
   const { timeoutMs, totalTimeoutMs } = resolveStepSettings(definition, step);
-  if (timeout === undefined || totalTimeoutMs >= timeoutMs) return [];
+  if (totalTimeoutMs >= timeoutMs) return [];
   const message = `the step ends after ${total}, before one attempt has had its ${timeout}`;
   return [{ severity: 'warning', code: 'timeout_unreachable', pointer: `${pointer}/total_timeout`, message }];
 }

@@ -97,8 +97,9 @@ function checkStep(index: number, checking: Checking): void {
   const isWhole = needsAll(step, before.length);
   const scope = scopeFor(checking, isWhole);
   if (isWhole && before.some((other) => checking.lacks[other]?.isOwn)) noteSkipped(index, readings, checking);
-  checkWhen(readings.when, scope, pointer, checking);
-  const items = checkItems(readings.items, scope, pointer, checking);
+  if (readings.when !== null) checkWhen(typeOf(readings.when, scope, checking), pointer, checking);
+  const list = readings.items === null ? null : typeOf(readings.items, scope, checking);
+  const items = list === null ? null : checkItems(list, pointer, checking);
   const inputScope = { ...scope, item: items === null ? null : itemTypeOf(items) };
   const types = read(readings.input, inputScope, checking);
   const consumer = consumerOf(step, facts);
@@ -151,44 +152,24 @@ function noteSkipped(index: number, { input, when, items }: StepTemplates, check
   }
 }
 
-function checkWhen(
-  reading: TemplateReading | null,
-  scope: TypeScope,
-  pointer: string,
-  checking: Checking,
-): void {
-  if (reading === null) return;
-  const type = typeOf(reading, scope, checking);
+function checkWhen(type: ValueType, pointer: string, { report }: Checking): void {
   if (type.kinds === 0 || isKind(type, booleanKinds)) return;
   const message = `a boolean is needed, not ${describeType(type)}`;
   const suggestion = 'compare instead: a == b';
-  checking.report({
-    severity: 'error',
-    code: 'operand_invalid',
-    pointer: `${pointer}/when`,
-    message,
-    suggestion,
-  });
+  report({ severity: 'error', code: 'operand_invalid', pointer: `${pointer}/when`, message, suggestion });
 }
 
-/** The list that `for_each` goes through; null without one. */
-function checkItems(
-  reading: TemplateReading | null,
-  scope: TypeScope,
-  pointer: string,
-  checking: Checking,
-): ValueType | null {
-  if (reading === null) return null;
-  const type = typeOf(reading, scope, checking);
+/** @returns the list that `for_each` goes through, as far as it is known */
+function checkItems(type: ValueType, pointer: string, { report }: Checking): ValueType {
   const at = `${pointer}/for_each/items`;
   if (!isKind(type, kinds.list) && type.kinds !== 0) {
     const message = `for_each.items takes a list, not ${describeType(type)}`;
-    checking.report({ severity: 'error', code: 'type_mismatch', pointer: at, message });
+    report({ severity: 'error', code: 'type_mismatch', pointer: at, message });
     return anyType;
   }
   if (type.list.least > mostItems) {
     const message = `for_each takes at most ${mostItems} items, not ${type.list.least}`;
-    checking.report({ severity: 'error', code: 'items_limit', pointer: at, message });
+    report({ severity: 'error', code: 'items_limit', pointer: at, message });
   }
   return type;
 }

@@ -1,7 +1,7 @@
 /**
- * What a person decided about a ladder, or that nobody did in time. The decision is read from the review's row and
- * is one transition like any other: told twice, it is applied once. An input is executed by the next transition;
- * advice is one more entry of the list; the rest ends the ladder.
+ * Applies the decision of a person about a ladder, or its absence in time. The decision is read from the review's row
+ * and is one transition like any other: delivered twice, it is applied once. An input is executed by the next
+ * transition; advice is one more entry of the list; the rest ends the ladder.
  */
 import type { Failure, Json } from '../../../contracts/primitives.ts';
 import type { ReviewDecision } from '../../../contracts/review.ts';
@@ -42,7 +42,7 @@ export async function applyDecision(
   return readPosition(db, await requireEscalation(ctx, row.escalation_id));
 }
 
-/** Whoever waits comes when it is overdue at the latest: then it is over, also while maintenance is away. */
+/** Expires an overdue review: the ladder's own timer fires then, also while maintenance is away. */
 async function expireOverdue(db: Db, review: ReviewRow): Promise<ReviewRow> {
   if (review.state !== 'open' && review.state !== 'claimed') return review;
   const { review_id } = review;

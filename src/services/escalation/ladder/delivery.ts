@@ -1,8 +1,7 @@
 /**
  * Starts the workflows of ladders that are by themselves; the row is the truth, its start is repeated.
  *
- * Ladders by themselves that Temporal has forgotten go on from where their rows stand; those of steps are started
- * by their runs.
+ * Ladders by themselves that Temporal has forgotten continue from their rows; those of steps are started by their runs.
  */
 import {
   listUndeliveredEscalations,

@@ -14,7 +14,8 @@ import { type Ladder, toWireAdvice, toWireAttempt } from '../../../core/ladder/l
 import { reviewDueMs } from '../../../core/ladder/levels.ts';
 import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
 import { signalsOfStep } from '../../../core/skills/match.ts';
-import type { EscalatedStep, EscalationRow } from '../../../db/escalation/escalation.ts';
+import type { StepItemKey } from '../../../db/attempt/attempt.ts';
+import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { type ListedRevision, listStepRevisions } from '../../../db/step/step-revision.ts';
 import { AppError } from '../../../errors/app-error.ts';
 import type { Ctx } from '../../context.ts';
@@ -25,7 +26,7 @@ import { readLadder, stepOf } from './stored-ladder.ts';
 export interface EscalatedTask extends CorrectionTask {
   readonly row: EscalationRow;
   readonly ladder: Ladder;
-  readonly step: EscalatedStep;
+  readonly step: StepItemKey;
   readonly definition: StepDefinition;
   /** The priority of its calls. */
   readonly priority: Priority;
@@ -41,14 +42,14 @@ function findStepDefinition({ steps }: Pick<PipelineDefinition, 'steps'>, stepId
   return found;
 }
 
-/** A correction that nobody could be paid for has not failed. */
+/** Lists the corrections that were claimed: one that found no money has not failed. */
 function listClaimed(revisions: readonly ListedRevision[]): readonly Json[] {
   return revisions.filter(({ was_claimed }) => was_claimed).map(({ input }) => input);
 }
 
 /** @param transition whose own corrections have not failed yet */
 export async function readStepTask({ db, contexts, specs }: Ctx, row: EscalationRow): Promise<EscalatedTask> {
-  const step = stepOf(row) as EscalatedStep;
+  const step = stepOf(row) as StepItemKey;
   const context = await contexts.open(step.run_id);
   const definition = findStepDefinition(context.definition, step.step_id);
   const [spec, revisions] = await Promise.all([
@@ -112,7 +113,7 @@ function errorsOf(row: EscalationRow, { command, history }: Ladder): { error: st
   return error === last ? { error } : { error, last_error: last };
 }
 
-/** What is shown of any ladder. */
+/** Shows the part of a ladder that every kind of question has. */
 function showLadder(row: EscalationRow, ladder: Ladder): ReviewPayload {
   const { command, history, advice } = ladder;
   const { error, ...seenLast } = errorsOf(row, ladder);

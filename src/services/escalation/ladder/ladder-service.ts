@@ -1,4 +1,4 @@
-/** Ladders as workflows use them: the row says where one stands, each call moves it by one transition at most. */
+/** Ladders as workflows use them: the row is the position, and each call moves it by one transition at most. */
 import { interruptLadder } from '../../../core/ladder/drive.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import type { Ctx } from '../../context.ts';
@@ -8,12 +8,12 @@ import { requireEscalation } from './transition.ts';
 
 export interface StopRequest {
   readonly escalation_id: string;
-  /** At which whoever asks believes it to be; another one answers where it stands. */
+  /** The transition that the workflow expects; at another one the answer is the present position. */
   readonly transition: number;
   readonly event: { readonly type: 'timed_out' } | { readonly type: 'cancel_requested' };
 }
 
-/** Null when it goes on: one that asks a person has all the time that the person has. */
+/** @returns null when the ladder continues: one that asks a person has as much time as that person */
 function endOf(row: EscalationRow, { type }: StopRequest['event']): Progress | null {
   const ladder = readLadder(row);
   const event = { kind: type, level: row.escalation_level };

@@ -33,7 +33,7 @@ interface FollowingLadder {
 
 /** A leader may wait for a person, or its workflow may be gone: it is not waited for longer. */
 const longestWaitS = 600;
-/** A leader is most often done within seconds; whoever has waited for a while can wait a quarter longer. */
+/** A leader mostly takes seconds; a follower that has waited for a while can wait a quarter longer. */
 const [shortestDelayMs, longestDelayMs, delayPerAge] = [1_000, 15_000, 0.25];
 
 /** A ladder goes back once, before its first advice (L9). */
@@ -42,11 +42,11 @@ function mayFollow({ has_followed, advice }: Ladder): boolean {
 }
 
 /**
- * Skills are looked for again where nobody leads: the one who led may have ended in between, and left one.
+ * Looks for skills again where no other ladder leads: a leader may have ended in between, and left one.
  *
  * @param now Unix seconds
- * @returns after how many milliseconds to look again, or the level to execute at before any advice; null = nobody to wait
- *   for, and no skill of use
+ * @returns after how many milliseconds to look again, or the level to execute at before any advice; null = no leader to
+ *   wait for, and no skill of use
  */
 export async function consultOthers(
   ctx: Pick<Ctx, 'db' | 'skillMatcher'>,
@@ -64,7 +64,7 @@ export async function consultOthers(
 
 /**
  * @param now Unix seconds
- * @returns after how many milliseconds to look again; null when there is nobody to wait for
+ * @returns after how many milliseconds to look again; null when there is no leader to wait for
  */
 export async function waitForLeader(
   { db }: Pick<Ctx, 'db'>,

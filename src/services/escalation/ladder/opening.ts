@@ -1,6 +1,6 @@
 /**
- * A new ladder: of a step that failed for real, or of a job by itself. What is opened at its end asks a person at
- * once.
+ * Opens a ladder, for a step that failed for real or for a job by itself. A ladder that is opened at its last level
+ * asks a person at once.
  */
 import { EscalationRequest } from '../../../contracts/escalation.ts';
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';

@@ -1,9 +1,9 @@
 /**
- * Writes what one transition made of a ladder, by one transaction on top of the state that it was worked out from:
+ * Writes the result of one transition of a ladder, by one transaction on top of the state that it was worked out from:
  * the lists, the uses of skills, the skill that was learnt, the question to a person, the step's state and a line
- * in the run's log. Whoever comes second writes nothing, so nothing of it happens twice.
+ * in the run's log. A second writer of the same transition writes nothing, so nothing happens twice.
  *
- * Counts the transitions of ladders; what a ladder does is part of the span of its step, which ends with it.
+ * It counts the transitions; the work of a ladder is part of the span of its step, which ends with it.
  */
 
 import type { EscalationState } from '../../../contracts/escalation.ts';
@@ -39,7 +39,7 @@ import { type ReviewQuestion, writeQuestion } from './escalated-task.ts';
 import { activeSkillsOf, learnFromSuccess, skillUsesOf } from './learning.ts';
 import { modelSpecOf, stepOf, storeLadder } from './stored-ladder.ts';
 
-/** What one transition came to. */
+/** The result of one transition, as it was stored. */
 interface StoredTransition {
   readonly level: number;
   readonly state: string;
@@ -91,7 +91,7 @@ export interface Progress extends LadderTransition {
   readonly also?: (trx: Db) => Promise<void>;
 }
 
-/** What the row of the escalation says after the transition. */
+/** The row of the escalation after the transition. */
 interface StoredOutcome {
   readonly state: EscalationState;
   readonly error: Failure | null;
@@ -168,7 +168,7 @@ function learn(trx: Db, row: EscalationRow, progress: Progress): Promise<string 
 
 interface Stop {
   readonly stopped: StoppedLadder;
-  /** Null: it asks nobody. */
+  /** Null: it asks no person. */
   readonly question: ReviewQuestion | null;
 }
 
@@ -200,7 +200,7 @@ function withReview(error: Failure, { review_id }: OpenedReview): Failure {
   };
 }
 
-/** Takes back a question about money: somebody has given some meanwhile. */
+/** Takes back a question about money: the limit was raised meanwhile. */
 export class MoneyCame extends Error {
   override readonly name = 'MoneyCame';
 }
@@ -271,19 +271,18 @@ async function tellRun(
   if (step === null) return;
   const { escalation_id } = row;
   const isDecision = event.review_id !== undefined && event.kind !== 'executed';
-  await logStep(trx, step, isDecision ? 'step.reviewed' : 'step.escalated', {
-    escalation_id,
-    ...event,
-    state,
-    ...(skill_id === undefined ? {} : { skill_id }),
+  await logStep(trx, step, {
+    type: isDecision ? 'step.reviewed' : 'step.escalated',
+    data: { escalation_id, ...event, state, ...(skill_id === undefined ? {} : { skill_id }) },
   });
   if (state === 'running' && row.state === 'in_review') {
-    await holdStep(trx, step, 'retrying', { error: null, data: { escalation_id } });
+    await holdStep(trx, step, { state: 'retrying', error: null, data: { escalation_id } });
   }
   if (state === 'in_review') {
-    await holdStep(trx, step, 'in_review', { error, data: { escalation_id, review_id: review_id ?? null } });
+    const data = { escalation_id, review_id: review_id ?? null };
+    await holdStep(trx, step, { state, error, data });
   }
   if (state === 'failed' && error !== null) {
-    await endStep(trx, { ...step, revision: next.revision }, 'failed', error);
+    await endStep(trx, { ...step, revision: next.revision }, { state, error });
   }
 }

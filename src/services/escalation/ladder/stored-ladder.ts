@@ -1,7 +1,7 @@
 /**
- * The ladder that the row of an escalation keeps. Its lists stand in columns of their own and nowhere else: the
- * database only lets those grow. The row also gives the position that the ladder's workflow hears: the command
- * that is next, or how the ladder ended.
+ * Reads and writes the ladder that the row of an escalation keeps. Its lists have columns of their own, and the database
+ * only lets those grow. The row also gives the position that the ladder's workflow reads: the next command, or how the
+ * ladder ended.
  */
 
 import { createHash } from 'node:crypto';
@@ -11,8 +11,9 @@ import { maskError } from '../../../core/ladder/error-text.ts';
 import type { Ladder } from '../../../core/ladder/ladder.ts';
 import { humanLevel, labelOf, modelOf } from '../../../core/ladder/levels.ts';
 import type { LadderPosition, LadderStage } from '../../../core/workflow-payloads.ts';
+import type { StepItemKey } from '../../../db/attempt/attempt.ts';
 import type { Db } from '../../../db/connect.ts';
-import type { EscalatedStep, EscalationRow, NewEscalation } from '../../../db/escalation/escalation.ts';
+import type { EscalationRow, NewEscalation } from '../../../db/escalation/escalation.ts';
 import { readStepState } from '../../../db/escalation/escalation-transition.ts';
 import { readReview } from '../../../db/review/review.ts';
 
@@ -32,7 +33,7 @@ export function storeLadder({ history, advice, ...ladder }: Ladder): StoredColum
 }
 
 /** The step that a ladder is of; null when it is by itself. */
-export function stepOf({ run_id, step_id, item }: EscalationRow): EscalatedStep | null {
+export function stepOf({ run_id, step_id, item }: EscalationRow): StepItemKey | null {
   return run_id === null || step_id === null ? null : { run_id, step_id, item: item ?? 0 };
 }
 
@@ -92,7 +93,7 @@ async function readCommand(db: Db, row: EscalationRow): Promise<LadderStage> {
   }
 }
 
-/** Where a ladder stands, as its workflow is told: what is to be done now, or how it ended. */
+/** Reads the position of a ladder for its workflow: the next command, or how the ladder ended. */
 export async function readPosition(db: Db, row: EscalationRow): Promise<Advanced> {
   return {
     escalation_id: row.escalation_id,

@@ -1,7 +1,7 @@
 /**
  * Makes one transition of a ladder: executes the command that the row holds, outside of a transaction, and stores
- * the result. A transition that was stored already, or that another worker stores first, answers where the ladder
- * stands; so a worker that is killed at any point repeats it and nothing happens twice. A repetition waits for the
+ * the result. A transition that was stored already, or that another worker stores first, answers the present position;
+ * so a worker that is killed at any point repeats it and nothing happens twice. A repetition waits for the
  * call of a worker that lives.
  */
 
@@ -36,7 +36,7 @@ interface AdvisedLadder {
   readonly task: EscalatedTask | null;
 }
 
-/** What an advisor is shown of a ladder whose last execution failed. */
+/** Shows an advisor the ladder, whose last execution failed. */
 function showProblem({ row, ladder, task }: AdvisedLadder, { error, malformed }: AdviseCommand): JsonObject {
   return {
     job_type: row.job_type,
@@ -103,7 +103,7 @@ function ladderPortsOf(ctx: WorkerCtx, { row, ladder, now, signal }: TransitionS
   return { ports, readTask: () => known };
 }
 
-/** Of the calls of models that the transition of this row makes. */
+/** The key of the calls of models that the transition of this row makes. */
 function modelKeyOf({ escalation_id, transition }: EscalationRow): string {
   return `${escalation_id}.${transition}`;
 }
@@ -144,10 +144,10 @@ function toJob(row: EscalationRow, { history, advice, command }: Ladder): Ladder
 // be made: its model or its step is being called, and paid. The leases in the database say so.
 
 const pauseMs = 250;
-/** Between the call of a model and that of its step nobody holds either. */
+/** Between the call of a model and that of its step no worker holds either, so two looks in turn have to agree. */
 const looksInTurn = 2;
 
-/** Ends when nobody makes the transition of this row any more, or nobody wants it. */
+/** Resolves when no worker makes the transition of this row any more, or `signal` aborts. */
 async function waitForMaker(db: Db, row: EscalationRow, signal: CancelSignal): Promise<void> {
   for (let free = 0; free < looksInTurn && !signal.aborted; ) {
     free = (await isHeld(db, await listCallKeys(db, row))) ? 0 : free + 1;
@@ -156,7 +156,7 @@ async function waitForMaker(db: Db, row: EscalationRow, signal: CancelSignal): P
   }
 }
 
-/** Under which the calls of a transition stand: its model's, and its step's with each input that it has stored. */
+/** Lists the keys of the calls of a transition: its model's, and its step's with each input that it has stored. */
 async function listCallKeys(db: Db, row: EscalationRow): Promise<readonly string[]> {
   const step = stepOf(row);
   if (step === null) return [modelKeyOf(row)];
@@ -170,7 +170,7 @@ export interface AdvanceRequest {
   /** That is to be made: how many were stored before it. */
   readonly transition: number;
   readonly signal: CancelSignal;
-  /** It was given to somebody before, who may still be at it. */
+  /** It was given to a worker before, which may still execute it. */
   readonly again?: boolean;
 }
 
@@ -190,7 +190,7 @@ export async function requireEscalation(
 /** Transitions that a process makes: asked twice at once, each is made once. */
 export type LadderTransitions = Map<string, Promise<Advanced>>;
 
-/** Makes one transition; repeated, it answers where the ladder stands. @throws AppError `not_found` */
+/** Makes one transition; repeated, it answers the present position. @throws AppError `not_found` */
 export function advanceLadder(ctx: WorkerCtx, request: AdvanceRequest): Promise<Advanced> {
   const key = `${request.escalation_id}.${request.transition}`;
   return joinFlight(ctx.transitions, key, () => advance(ctx, request));

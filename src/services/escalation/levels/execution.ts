@@ -1,9 +1,8 @@
 /**
- * One execution at a level of the ladder: of a job that is no step, or of a corrected input of a step.
+ * Executes one level of the ladder: a job that is no step, or a corrected input of a step.
  *
- * For a job, level 0 gives what the best skill's literal template says; above it a model answers with the result,
- * or gives up. `result_schema` decides whether a result is a success. Of a corrected input, the capability decides
- * it.
+ * For a job, level 0 gives the text of the best skill's literal template; above it a model answers with the result,
+ * or gives up. `result_schema` decides whether a result is a success; for a corrected input the capability decides.
  */
 import type { EscalationAdvice, EscalationAttempt } from '../../../contracts/escalation.ts';
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
@@ -23,6 +22,7 @@ import {
 import { ladderMs } from '../../../core/ladder/levels.ts';
 import type { RankedSkill } from '../../../core/skills/match.ts';
 import { applyTemplate, parseTemplate } from '../../../core/skills/template.ts';
+import type { NewEscalation } from '../../../db/escalation/escalation.ts';
 import { listTransitionRevisions, storeStepRevision } from '../../../db/step/step-revision.ts';
 import { createSchemaCompiler } from '../../../schemas/schema-compiler.ts';
 import type { Ctx, WorkerCtx } from '../../context.ts';
@@ -41,14 +41,11 @@ import {
 import { readCorrect, readExecute } from './model-answer.ts';
 import { askModel, type ModelCall, type ModelEnd } from './model-question.ts';
 
-export interface LadderJob {
-  readonly project_id: string;
-  readonly job_type: string;
-  readonly prompt: string;
-  readonly context: Json | undefined;
-  readonly repo_context: string;
-  readonly signals: readonly string[];
-  readonly result_schema: JsonObject | null;
+export interface LadderJob
+  extends Pick<
+    NewEscalation,
+    'project_id' | 'job_type' | 'prompt' | 'context' | 'repo_context' | 'signals' | 'result_schema'
+  > {
   readonly history: readonly EscalationAttempt[];
   readonly advice: readonly EscalationAdvice[];
   /** Why the model's answer before was none. */
@@ -74,7 +71,7 @@ function checkResult({ result_schema }: LadderJob, result: Json): ExecutionEnd {
   return { kind: 'failed', class: 'real', error: { code: 'result_invalid', message } };
 }
 
-/** What a template says for the job; null when it says nothing. */
+/** Expands a skill's template for the job; null when it gives no result. */
 function expandTemplate({ skill, groups }: RankedSkill, { context = null }: LadderJob): Json | null {
   const parsing = parseTemplate(skill.template ?? '');
   if (!parsing.ok || parsing.template.kind !== 'text') return null;

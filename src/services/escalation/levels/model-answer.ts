@@ -1,6 +1,6 @@
 /**
- * What models of the ladder may answer: the schema that they are asked by, and the answer in our terms. A model that is
- * served by somebody else's capability may not have kept to the schema, so it is checked here, always.
+ * Reads the answers of the ladder's models: the schema that they are asked by, and the answer in our terms. A model is
+ * served by any capability and may not have kept to the schema, so its answer is always checked here.
  */
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
 import { applyPatch, readPatch } from '../../../core/json/patch.ts';
@@ -47,7 +47,7 @@ export type AnswerKind = keyof typeof answerSchemas;
 
 interface Malformed {
   readonly kind: 'malformed';
-  /** What is wrong, for the model. */
+  /** Tells the model its fault. */
   readonly message: string;
 }
 interface GaveUp {
@@ -98,7 +98,7 @@ function checkOf(kind: AnswerKind): SchemaCheck {
   return check;
 }
 
-/** What is wrong with an answer; null = it is as it was asked for. */
+/** Finds the fault of an answer; null = it keeps to the schema. */
 function findFault(kind: AnswerKind, answer: Json): Malformed | null {
   const [fault] = checkOf(kind)(answer);
   return fault === undefined ? null : malformed(`${fault.pointer || 'the answer'} ${fault.message}`);

@@ -15,7 +15,7 @@ import type { Ctx } from '../../context.ts';
 import { type PromptMessage, writeAdvisePrompt } from '../prompts.ts';
 import { type AnswerKind, answerSchemas, readAdvise } from './model-answer.ts';
 
-/** Who pays for a call, and who may end it. */
+/** The payer of a call, and the signal that ends it. */
 export interface ModelCall {
   readonly projectId: string;
   /** The run whose step the ladder is of: its ceiling holds, and its cost shows the call. */
@@ -24,7 +24,7 @@ export interface ModelCall {
   readonly key: string;
   /** The priority of the run and step that the answer is for. Default: standard. */
   readonly priority?: Priority;
-  /** What may still be spent, USD; null = only the budgets say. */
+  /** The money that is left, USD; null = only the budgets limit it. */
   readonly leftUsd: number | null;
   /** 1 for the first time that the owner comes with it. */
   readonly round: number;
@@ -42,7 +42,7 @@ export type ModelEnd =
   | { readonly kind: 'failed'; readonly class: FailureClass; readonly error: Failure }
   /** The level has no instance. */
   | { readonly kind: 'unavailable' }
-  /** Whoever asked has gone, or somebody else makes the call. */
+  /** The caller has left, or another process makes the call. */
   | { readonly kind: 'interrupted' };
 
 /** Whether to ask again is the ladder's choice, so earlier attempts of the same key never use up a count. */

@@ -1,8 +1,8 @@
 /**
  * One answer to one request for advice: kept for 24 hours, and asked for once however many want it at the same
  * time, in all processes. A process holds the request as it would an Idempotency-Key; when it dies, another one
- * takes over. Nobody gets what is about another caller: only those who may spend the same share a failure, and the
- * question goes on until the last of them has left.
+ * takes over. No caller gets an answer that is about another one: only callers that may spend the same share a failure,
+ * and the call continues until the last of them has left.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -32,7 +32,7 @@ interface SharedCall<Result> {
   callers: number;
 }
 
-/** One call for all who want the same at the same time in this process; it goes on until the last of them has left. */
+/** One call for all who want the same at the same time in this process; it continues until the last of them has left. */
 function createSharedCalls<Result>(): SharedCalls<Result> {
   const calls = new Map<string, SharedCall<Result>>();
 
@@ -75,7 +75,7 @@ export interface LevelAdvice extends AdviseAnswer {
 interface AdviceQuestion {
   readonly projectId: string;
   readonly digest: Buffer;
-  /** What the caller may still spend, USD; null = only the budgets say. */
+  /** The money that the caller has left, USD; null = only the budgets limit it. */
   readonly leftUsd: number | null;
   /** Stops when the caller has left. */
   readonly signal: CancelSignal;
@@ -108,8 +108,8 @@ export function createAdviceCache({
 }): AdviceCache {
   const flights = createSharedCalls<LevelAdvice>();
 
-  const keep: AdviceCache['keep'] = (projectId, digest, advice) =>
-    insertAdviceAnswer(db, projectId, digest, advice as unknown as Json);
+  const keep: AdviceCache['keep'] = (project_id, request_sha256, advice) =>
+    insertAdviceAnswer(db, { project_id, request_sha256 }, advice as unknown as Json);
 
   const findOrFollow = async (
     { projectId: project_id, digest }: AdviceQuestion,
@@ -142,8 +142,9 @@ export function createAdviceCache({
 
 /** @returns the answer that the leader gave meanwhile, or null when it is ours to give */
 async function leadOrFollow(db: Db, hold: KeyHold, digest: Buffer): Promise<Json | null> {
+  const { project_id } = hold;
   for (;;) {
-    const known = await findAdviceAnswer(db, hold.project_id, digest);
+    const known = await findAdviceAnswer(db, { project_id, request_sha256: digest });
     if (known !== undefined) return known;
     if ((await holdKey(db, hold, digest)) || (await takeOverKey(db, hold, hold.key))) return null;
     await sleep(pollMs);

@@ -23,7 +23,7 @@ import type { FoundAdvice, LevelAdvice } from './advice-cache.ts';
 /** With what the server asks for advice. */
 export type AdviseCtx = Ctx & Pick<ServerCtx, 'adviceCache'>;
 
-/** Who asks, and what its calls are found by: their keys begin with `owner`. */
+/** The caller. The keys of its calls begin with `owner`. */
 export interface Asker {
   readonly projectId: string;
   readonly owner: string;
@@ -41,7 +41,7 @@ function humanAdvice(why: string): LevelAdvice {
   };
 }
 
-/** What decides whether two requests are the same. Times and labels do not; a caller may make up its own. */
+/** Digests the parts that make two requests the same: not times and labels, which a caller may make up. */
 function digestOf(level: number, request: AdviseRequest, isWhole: boolean): Buffer {
   const { job_type, error, escalation_history, repo_context, prompt, context, escalation_advice } = request;
   const history = escalation_history.map((attempt) => [attempt.level, attempt.error]);
@@ -59,7 +59,7 @@ function digestOf(level: number, request: AdviseRequest, isWhole: boolean): Buff
   return createHash('sha256').update(text).digest();
 }
 
-/** What is left for the next call. */
+/** Reads the money that is left for the next call. */
 export async function readLeft(
   { db }: Pick<Ctx, 'db'>,
   { projectId, owner, maxUsd }: Asker,

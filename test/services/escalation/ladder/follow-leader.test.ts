@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { newLadder } from '../../../../src/core/ladder/ladder.ts';
 import { createAttempt, startLadder } from '../../../../src/core/ladder/machine.ts';
+import type { StepItemKey } from '../../../../src/db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../../../../src/db/connect.ts';
 import {
-  type EscalatedStep,
   type EscalationRow,
   insertEscalation,
   readEscalation,
@@ -26,7 +26,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-async function fail(project_id: string, step: EscalatedStep | null = null): Promise<string> {
+async function fail(project_id: string, step: StepItemKey | null = null): Promise<string> {
   const escalation_id = newId('escalation');
   const attempt = createAttempt({ level: 0, attempted_at: 1, error: 'odd', fingerprint: 'f' });
   await insertEscalation(db, {
