@@ -10,7 +10,7 @@ import type { StepScope } from '../../core/expression/evaluation.ts';
 import type { WorkerCtx } from '../context.ts';
 import { toAnswer } from '../run-data/step-results.ts';
 import { type ClosedRun, closeRun, type RunClosing } from '../runs/closing.ts';
-import type { StepControl } from './call.ts';
+import type { UnitInBatch } from './call.ts';
 import { executeStep, type StepEnd } from './execution.ts';
 
 export interface InlineUnit {
@@ -149,13 +149,12 @@ class InlineBatch {
     const end = this.#ctx.inFlightSteps.begin(key, (own) =>
       this.#options.execute(
         this.#ctx,
-        { ...run, ...key, escalates, inline: true },
+        { ...run, ...key, escalates },
         {
           ...own,
-          ...this.#whatItFollows(after),
           round: 1,
           remainingMs: callTimeOf(total_timeout_ms),
-          onAnswered: (end) => this.#noteAnswer(unit, end),
+          batch: { ...this.#whatItFollows(after), onAnswered: (end) => this.#noteAnswer(unit, end) },
         },
       ),
     );
@@ -167,15 +166,15 @@ class InlineBatch {
   }
 
   /** What it is given of answers that are being stored. */
-  #whatItFollows(after: readonly number[]): Pick<StepControl, 'ahead'> {
+  #whatItFollows(after: readonly number[]): Pick<UnitInBatch, 'answers' | 'stored'> {
     const answers = new Map<string, StepScope>();
     for (const index of after) {
       const { answer } = this.#unit(index);
       if (answer !== null) answers.set((this.#request.units[index] as InlineUnit).step_id, answer);
     }
-    if (answers.size === 0) return {};
-    const areStored = Promise.all(after.map((index) => this.#unit(index).success));
-    return { ahead: { answers, areStored: areStored.then((all) => all.every(Boolean)) } };
+    if (answers.size === 0) return { answers, stored: null };
+    const successes = Promise.all(after.map((index) => this.#unit(index).success));
+    return { answers, stored: successes.then((all) => all.every(Boolean)) };
   }
 
   #noteAnswer(unit: UnitProgress, { output, attempt }: CallSuccess): void {
