@@ -115,6 +115,7 @@ class BatchLine implements InlineBatches {
 
   async #execute(batch: readonly Waiting[]): Promise<void> {
     if (this.#stretchMs >= longestStretchMs) {
+      // B14
       await sleep(1, { summary: 'listens for signals between short steps' }).catch(() => undefined);
       this.#stretchMs = 0;
     }
@@ -161,7 +162,7 @@ async function executeBatch(
     return { endOf, followers: ended.filter(({ end }) => end !== 'left'), took_ms };
   } catch (error) {
     if (!(error instanceof TemporalFailure)) throw error;
-    return { endOf: () => 'again', followers: [], took_ms: longestStretchMs };
+    return { endOf: () => 'again', followers: [], took_ms: longestStretchMs }; // B10
   }
 }
 

@@ -14,7 +14,7 @@ export interface CallRequest extends RoutedCall {
   /** Made for this call alone, so that no earlier attempt of it exists. */
   readonly isKeyNew: boolean;
   readonly step: StepKey | null;
-  /** Nothing of its step was ever begun, as far as its owner knows: one that was is left to whoever began it. */
+  /** No execution of its step came before, as far as its owner knows: where one has, its claim is refused (B3). */
   readonly beginsStep?: boolean;
   /** The run that pays for a call that no step of it makes. */
   readonly runId?: string | null;

@@ -81,7 +81,7 @@ export interface UnitInBatch extends CallInBatch {
   readonly answers: AnswersAhead;
 }
 
-/** B7: where the answers that its input was made of were not stored, nothing is written of a step. */
+/** B6: where the answers that its input was made of were not stored, nothing is written of a step. */
 export async function isOfStored({ batch }: Pick<StepControl, 'batch'>): Promise<boolean> {
   return batch?.stored ?? true;
 }
@@ -95,6 +95,8 @@ export interface StepWork<Waited> {
   readonly input: JsonObject;
   /** Failures after which the step stays open. */
   readonly holds: (code: ErrorCode) => boolean;
+  /** B3: no execution of the step came before this one, as far as this one knows. */
+  readonly beginsStep: boolean;
   /** What a call that nothing took does instead of failing or coming back; null = it does not wait. */
   readonly wait: (code: ErrorCode, error: Failure) => Promise<Waited | null>;
 }
@@ -201,7 +203,7 @@ export function callKeyOf({ run_id, step_id, item, revision }: StepKey): string 
 }
 
 function toCall(
-  { context, step: { definition }, key, input, holds }: Omit<StepWork<never>, 'wait'>,
+  { context, step: { definition }, key, input, holds, beginsStep }: Omit<StepWork<never>, 'wait'>,
   settings: StepSettings,
   { round, remainingMs, signal, onProgress, batch }: StepControl,
 ): CallRequest {
@@ -210,7 +212,7 @@ function toCall(
     key: callKeyOf(key),
     isKeyNew: false,
     step: key,
-    beginsStep: batch !== undefined,
+    beginsStep,
     isAtMostOnce: settings.retry.max === 0,
     input,
     jobId: context.job_id,

@@ -88,9 +88,9 @@ export async function executeStep(
   request: StepRequest,
   control: StepControl,
 ): Promise<StepEnd> {
-  const { run_id, step_id, item = 0, revision, again = false } = request;
+  const { run_id, step_id, item = 0, revision } = request;
   const key = { run_id, step_id, item, revision };
-  const joined = again ? ctx.inFlightSteps.join(key, control) : null;
+  const joined = control.batch === undefined ? ctx.inFlightSteps.join(key, control) : null; // B9
   if (joined !== null) return joined;
   const context = await ctx.contexts.open(run_id, request.budget_version);
   const unit: StepUnit = { context, step: stepOf(context, step_id), key };
@@ -179,7 +179,7 @@ async function executeCall(
   let failure = escalates && standing !== undefined ? findHeldFailure(standing, holds) : null;
   if (failure === null) {
     const wait = (code: ErrorCode, error: Failure) => waitForCall(db, { context, step, key }, code, error);
-    const work = { context, step, key, input, holds, wait };
+    const work = { context, step, key, input, holds, wait, beginsStep: !mayHaveBegun };
     const call = (remainingMs: number) =>
       callForStep<StepExecution | WaitingStep>(ctx, work, { ...control, remainingMs });
     const end = await ctx.resultCache.throughCache(work, control, call);
@@ -220,7 +220,7 @@ export async function executeRevision(
   if ('error' in resolved) return { kind: 'failed', error: resolved.error };
   const known = revision === 0 ? undefined : await findRevisionFailure(db, key, callKeyOf(key));
   if (known !== undefined) return { kind: 'failed', error: known };
-  const open = { holds: () => true, wait: () => Promise.resolve(null) };
+  const open = { holds: () => true, wait: () => Promise.resolve(null), beginsStep: false };
   return callForStep<never>(ctx, { context, step, key, input: resolved.input, ...open }, control);
 }
 

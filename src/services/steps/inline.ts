@@ -31,7 +31,7 @@ export interface InlineRequest {
   readonly closes?: true;
 }
 
-/** left: not begun. again: whoever asks from the queue learns how it ends. */
+/** B7. left: not begun. again: whoever asks from the queue learns how it ends. */
 export type InlineResult = Extract<StepEnd, { kind: 'succeeded' }> | 'left' | 'again';
 
 export interface InlineBatchResult {
@@ -41,7 +41,7 @@ export interface InlineBatchResult {
   readonly closed: ClosedRun | null;
 }
 
-/** Begun at once. */
+/** B4: begun at once. */
 const mostOpen = 32;
 /** How a batch is executed; tests bring steps that end when they are told to. */
 interface InlineOptions {
@@ -65,7 +65,7 @@ export async function executeInline(
   const results = await new InlineBatch(ctx, request, options).finish();
   const isDone = request.closes === true && results.every((result) => typeof result !== 'string');
   const closing = { run_id: request.run_id, outcome: 'succeeded', error: null } as const;
-  // The workflow of the run closes what cannot be closed here, and retries until it is closed.
+  // B12: the workflow of the run closes what cannot be closed here, and retries until it is closed.
   return { results, closed: isDone ? await options.close(ctx, closing).catch(() => null) : null };
 }
 
