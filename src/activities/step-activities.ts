@@ -84,7 +84,7 @@ function remainingMs({ info }: Context): number {
 }
 
 // `executeInline` as a local activity. What it answers stands in one event of the history, so outputs travel only
-// as long as they are few. It does not listen to a cancellation: a batch is over before its run can hear of one,
+// as long as they are few. B10: it does not listen to a cancellation: a batch is over before its run can hear of one,
 // so that whoever cancels it is a machine that stood still (the local activity is late, or the run was given to
 // another worker), and what was sent then is wanted all the same.
 

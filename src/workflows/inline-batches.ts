@@ -6,10 +6,9 @@
 import { ActivityCancellationType, proxyLocalActivities, sleep, TemporalFailure } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import type { InlineBatchEnd, InlineBatchUnit, InlineEnd } from '../activities/step-activities.ts';
-import type { Unit } from '../core/run/drive.ts';
+import type { DrivenRun, Unit } from '../core/run/drive.ts';
 import { areLast, inlineFollowers, isAlone } from '../core/run/inline-batch.ts';
-import type { MachineState } from '../core/run/machine-state.ts';
-import type { PlannedStep } from '../core/run/plan.ts';
+import { type MachineState, unitState } from '../core/run/machine-state.ts';
 import { nameUnit, summarizeBatch } from '../core/workflow-names.ts';
 import type { RunPipelineResult } from '../core/workflow-payloads.ts';
 
@@ -17,23 +16,27 @@ const longestStretchMs = 500;
 /** Units of a batch: what they answer goes into one event. */
 const mostUnits = 200;
 
+/** How a run goes on, as far as its end is concerned. */
+export interface RunCourse {
+  /** A unit has waited or escalated: then only the run itself closes it. */
+  hasWaited: boolean;
+  /** How the run was closed with its last steps; null: it was not. */
+  closed: RunPipelineResult | null;
+}
+
 export interface InlineBatchesDependencies {
   readonly run_id: string;
-  readonly state: MachineState;
+  readonly run: Pick<DrivenRun, 'state'>;
+  readonly course: RunCourse;
   /** Version of the last change of the run's ceiling; 0 = it is as the run began. */
   readonly budgetVersion: () => number;
-  /** Whether the machine will hear of ends that are known already. */
-  readonly isBehind: () => boolean;
   /** Runs a local activity when it may. */
   readonly inTurn: <Result>(work: () => Promise<Result>) => Promise<Result>;
-  /** Whether the run may be closed with its last steps. */
-  readonly mayClose: () => boolean;
-  readonly closed: (end: RunPipelineResult) => void;
-  /** A step that followed has ended, or goes on in the queue; the machine has not asked for it yet. */
-  readonly followed: (step: PlannedStep, end: Exclude<InlineEnd, 'left'>) => void;
 }
 
 export interface InlineBatches {
+  /** The end of a step that followed in a batch, before the machine has asked for it; undefined: it has not begun in one. */
+  takeKnown(unit: Unit): InlineEnd | undefined;
   /** Resolves to its end; again, left: it is for the queue. */
   execute(unit: Unit): Promise<InlineEnd>;
 }
@@ -55,15 +58,27 @@ class BatchLine implements InlineBatches {
   #open = 0;
   /** How long the run has listened to nothing. */
   #stretchMs = 0;
+  /** Ends of steps that followed, or that they go on in the queue, by id; the machine has not asked for them yet. */
+  readonly #followed = new Map<string, InlineEnd>();
+  /** Successes that the machine has not heard of yet, as far as is known. */
+  readonly #untold = new Set<Unit>();
 
   constructor(dependencies: InlineBatchesDependencies) {
     this.#dependencies = dependencies;
+  }
+
+  takeKnown(unit: Unit): InlineEnd | undefined {
+    const end = unit.item === 0 ? this.#followed.get(unit.step.id) : undefined;
+    this.#followed.delete(unit.step.id);
+    if (typeof end === 'object') this.#untold.add(unit);
+    return end;
   }
 
   execute(unit: Unit): Promise<InlineEnd> {
     return new Promise((resolve) => {
       const tell = (end: InlineEnd): void => {
         this.#open -= 1;
+        if (typeof end === 'object') this.#untold.add(unit);
         resolve(end);
       };
       this.#open += 1;
@@ -79,24 +94,34 @@ class BatchLine implements InlineBatches {
   }
 
   async #flush(): Promise<void> {
-    const { state, isBehind, inTurn } = this.#dependencies;
+    const { run, inTurn } = this.#dependencies;
     do
-      await Promise.resolve(); // until the machine has said all that may begin now
-    while (isBehind());
+      await Promise.resolve(); // B1: until the machine has said all that may begin now
+    while (this.#isBehind());
     this.#isScheduled = false;
     const batch = this.#waiting;
     this.#waiting = [];
-    if (isAlone(state, this.#open)) await inTurn(() => this.#execute(batch));
+    if (isAlone(run.state, this.#open)) await inTurn(() => this.#execute(batch));
     else for (const { tell } of batch) tell('left');
+  }
+
+  #isBehind(): boolean {
+    const { state } = this.#dependencies.run;
+    for (const unit of this.#untold) {
+      if (unitState(state, { step: unit.index, item: unit.item }) !== 'running') this.#untold.delete(unit);
+    }
+    return this.#untold.size > 0;
   }
 
   async #execute(batch: readonly Waiting[]): Promise<void> {
     if (this.#stretchMs >= longestStretchMs) {
+      // B14
       await sleep(1, { summary: 'listens for signals between short steps' }).catch(() => undefined);
       this.#stretchMs = 0;
     }
-    const { endOf, took_ms } = await executeBatch(this.#dependencies, batch);
+    const { endOf, followers, took_ms } = await executeBatch(this.#dependencies, batch);
     this.#stretchMs += took_ms;
+    for (const { step, end } of followers) this.#followed.set(step.id, end);
     const ends = batch.map((one) => ({ one, end: endOf(one.unit) }));
     const isProgress = ends.some(({ end }) => end !== 'left');
     const left: Waiting[] = [];
@@ -110,19 +135,19 @@ class BatchLine implements InlineBatches {
 
 interface BatchEnds extends Pick<InlineBatchEnd, 'took_ms'> {
   readonly endOf: (unit: Unit) => InlineEnd;
+  /** Those that have begun. */
+  readonly followers: readonly { readonly step: Unit['step']; readonly end: InlineEnd }[];
 }
 
-/** @returns the ends of those of the batch; its followers are told by themselves */
 async function executeBatch(
-  dependencies: InlineBatchesDependencies,
+  { run_id, run: { state }, course, budgetVersion }: InlineBatchesDependencies,
   batch: readonly Waiting[],
 ): Promise<BatchEnds> {
-  const { run_id, state, budgetVersion, mayClose, followed } = dependencies;
   const units = batch.map(({ unit }) => unit);
   const followers = followersOf(state, units);
   const all: readonly BatchUnit[] = [...units, ...followers];
   const version = budgetVersion();
-  const closes = mayClose() && areLast(state, new Set(all.map(({ index }) => index)));
+  const closes = !course.hasWaited && areLast(state, new Set(all.map(({ index }) => index)));
   try {
     const { ends, took_ms, closed } = await batchActivity(summarizeBatch(units, followers))({
       run_id,
@@ -130,17 +155,14 @@ async function executeBatch(
       units: all.map(toInlineUnit),
       ...(closes ? { closes } : {}),
     });
-    if (closed !== undefined) dependencies.closed(closed);
+    if (closed !== undefined) course.closed = closed;
     const known = new Map(Object.entries(ends));
     const endOf = ({ step, item }: Unit): InlineEnd => known.get(nameUnit(step.id, item)) ?? 'again';
-    for (const follower of followers) {
-      const end = endOf(follower);
-      if (end !== 'left') followed(follower.step, end);
-    }
-    return { endOf, took_ms };
+    const ended = followers.map((unit) => ({ step: unit.step, end: endOf(unit) }));
+    return { endOf, followers: ended.filter(({ end }) => end !== 'left'), took_ms };
   } catch (error) {
     if (!(error instanceof TemporalFailure)) throw error;
-    return { endOf: () => 'again', took_ms: longestStretchMs };
+    return { endOf: () => 'again', followers: [], took_ms: longestStretchMs }; // B10
   }
 }
 
@@ -162,13 +184,21 @@ function followersOf(state: MachineState, units: readonly Unit[]): BatchUnit[] {
   });
 }
 
-function toInlineUnit({ step, item, after = [] }: BatchUnit): InlineBatchUnit {
+function toInlineUnit(unit: BatchUnit): InlineBatchUnit {
+  const { step, after = [] } = unit;
+  return {
+    ...toAskedUnit(unit),
+    total_timeout_ms: step.total_timeout_ms,
+    ...(after.length === 0 ? {} : { after }),
+  };
+}
+
+/** How an activity is asked for a unit, in a batch or from the queue. */
+export function toAskedUnit({ step, item }: Unit): Pick<InlineBatchUnit, 'step_id' | 'item' | 'escalates'> {
   return {
     step_id: step.id,
     ...(item === 0 ? {} : { item }),
     ...(step.escalates === true ? { escalates: true } : {}),
-    total_timeout_ms: step.total_timeout_ms,
-    ...(after.length === 0 ? {} : { after }),
   };
 }
 

@@ -21,12 +21,12 @@ import type {
 } from '../activities/step-activities.ts';
 import type { Failure } from '../contracts/primitives.ts';
 import type { DrivenRun, Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
-import { unitState, type Wait } from '../core/run/machine-state.ts';
+import type { Wait } from '../core/run/machine-state.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
 import { describeAwaited, summarizeUnit } from '../core/workflow-names.ts';
-import type { LadderPosition, RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads.ts';
+import type { LadderPosition, RunPipelineInput } from '../core/workflow-payloads.ts';
 import type { LocalTurns } from './conditions.ts';
-import { createInlineBatches } from './inline-batches.ts';
+import { createInlineBatches, type RunCourse, toAskedUnit } from './inline-batches.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import type { StepNote } from './web-ui.ts';
 
@@ -74,9 +74,7 @@ export interface StepExecutorDependencies {
   readonly budgetVersion: () => number;
   /** Runs an activity in the scope of all that runs, when what was recorded is written. */
   readonly inScope: <Result>(work: () => Promise<Result>) => Promise<Result>;
-  /** Whether nothing of it has waited or escalated, so that the run may be closed with its last steps. */
-  readonly mayClose: () => boolean;
-  readonly closed: (end: RunPipelineResult) => void;
+  readonly course: RunCourse;
   /** A local activity, when it is its turn. */
   readonly inTurn: LocalTurns;
   readonly done: (unit: Unit, note: StepNote) => void;
@@ -89,40 +87,21 @@ export interface StepExecutorDependencies {
 export type StepExecutor = (unit: Unit, waited: Wait | null) => Promise<UnitResult>;
 
 export function createStepExecutor(dependencies: StepExecutorDependencies): StepExecutor {
-  const { input, run, budgetVersion, inScope, inTurn } = dependencies;
-  /** Steps that were executed with others before the machine has asked for them, by id. */
-  const followed = new Map<string, Exclude<InlineEnd, 'left'>>();
-  /** Ends that the machine has not heard of yet, as far as is known. */
-  const untold = new Set<Unit>();
-  const isBehind = (): boolean => {
-    for (const unit of untold) {
-      if (unitState(run.state, { step: unit.index, item: unit.item }) !== 'running') untold.delete(unit);
-    }
-    return untold.size > 0;
-  };
-  const batches = createInlineBatches({
-    run_id: input.run_id,
-    state: run.state,
-    budgetVersion,
-    mayClose: dependencies.mayClose,
-    closed: dependencies.closed,
-    isBehind,
-    inTurn: (work) => inScope(() => inTurn(work)),
-    followed: ({ id }, end) => followed.set(id, end),
-  });
+  const { input, run, course, budgetVersion, inScope, inTurn } = dependencies;
+  const { run_id } = input;
+  const inBatchTurn: LocalTurns = (work) => inScope(() => inTurn(work));
+  const batches = createInlineBatches({ run_id, run, course, budgetVersion, inTurn: inBatchTurn });
 
   const queue = (unit: Unit, how: QueuedStep, why?: string): Promise<UnitResult> =>
     inScope(() => executeQueued(dependencies, { unit, summary: summarizeUnit(unit, why) }, how));
   const take = (unit: Unit, end: InlineEnd): UnitResult | Promise<UnitResult> => {
-    if (typeof end === 'string') return end === 'left' ? queue(unit, {}) : queue(unit, ...begunBefore);
-    untold.add(unit);
-    return succeed(dependencies, unit, end);
+    if (typeof end === 'object') return succeed(dependencies, unit, end);
+    return end === 'left' ? queue(unit, {}) : queue(unit, ...begunBefore);
   };
 
   return (unit, waited) => {
     if (waited !== null) return queue(unit, ...resumedAfter(waited));
-    const known = unit.item === 0 ? followed.get(unit.step.id) : undefined;
-    followed.delete(unit.step.id);
+    const known = batches.takeKnown(unit);
     if (known !== undefined) return Promise.resolve(take(unit, known));
     if (unit.step.inline !== true) return queue(unit, {});
     return batches.execute(unit).then((end) => take(unit, end));
@@ -155,15 +134,11 @@ function executeQueued(
 ): Promise<UnitResult> {
   const { unit } = named;
   const { input, budgetVersion } = dependencies;
-  const { step, item } = unit;
-  const escalates = step.escalates === true;
   const version = budgetVersion();
   const request: StepActivityRequest = {
     run_id: input.run_id,
-    step_id: step.id,
     revision: 0,
-    ...(item === 0 ? {} : { item }),
-    ...(escalates ? { escalates } : {}),
+    ...toAskedUnit(unit),
     ...(version === 0 ? {} : { budget_version: version }),
     ...how,
   };
@@ -175,7 +150,7 @@ function executeQueued(
       if ('waiting' in result) return toWaits(result.waiting);
       return 'skipped' in result ? { state: 'skipped' } : succeed(dependencies, unit, result);
     },
-    (error: unknown) => endFailed(dependencies, unit, { thrown: error, escalates }),
+    (error: unknown) => endFailed(dependencies, unit, error),
   );
 }
 
@@ -211,10 +186,10 @@ const decidedHere: ReadonlySet<string> = new Set(['step_timeout', 'internal', 'n
 async function endFailed(
   { recorder, failed, escalated }: StepExecutorDependencies,
   unit: Unit,
-  { thrown, escalates }: { readonly thrown: unknown; readonly escalates: boolean },
+  thrown: unknown,
 ): Promise<UnitResult> {
   const end = endOf(thrown, unit.step);
-  const place = escalates ? ladderOf(thrown) : undefined;
+  const place = ladderOf(thrown);
   if (place !== undefined) {
     escalated(unit, place, end.error);
     return { state: 'escalated' };

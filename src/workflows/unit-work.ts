@@ -6,6 +6,7 @@ import { hearsWake } from '../core/run/waits.ts';
 import { describeAwaited } from '../core/workflow-names.ts';
 import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads.ts';
 import type { LocalTurns, RunControl } from './conditions.ts';
+import type { RunCourse } from './inline-batches.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import { createStepEscalations } from './step-escalations.ts';
 import { createStepExecutor, type StepExecutor, type StepExecutorDependencies } from './step-executor.ts';
@@ -93,12 +94,6 @@ function createEscalations({ input, run, progress, recorder, running }: UnitWork
   });
 }
 
-interface RunCourse {
-  /** A unit has waited or escalated: then only the run itself closes it. */
-  hasWaited: boolean;
-  closed: RunPipelineResult | null;
-}
-
 function createExecutor(
   { input, run, control, progress, recorder, running, inTurn }: UnitWorkDependencies,
   course: RunCourse,
@@ -107,16 +102,13 @@ function createExecutor(
   return createStepExecutor({
     input,
     run,
+    course,
     recorder,
     inTurn,
     inScope: (work) => recorder.afterRecords(() => running.run(work)),
     budgetVersion: () => control.current().budget_version,
     done: progress.note,
     failed: (unit, { code, message }) => progress.end(unit, `${code}: ${message}`),
-    mayClose: () => !course.hasWaited,
-    closed: (end) => {
-      course.closed = end;
-    },
     escalated: (unit, place, error) => {
       course.hasWaited = true;
       climb(unit, place, error);

@@ -72,3 +72,18 @@ test('every path that the page mentions is there', () => {
   expect(paths.length).toBeGreaterThan(20);
   expect(paths.filter((path) => !isThere(path))).toEqual([]);
 });
+
+test('every invariant of a batch names tests that are there', () => {
+  const rows = [...readDocument(page).matchAll(/^\| (B\d+) \|.*\|(.*)\|$/gm)];
+  expect(rows.map(([, number]) => number)).toEqual(rows.map((_, at) => `B${at + 1}`));
+  expect(rows.length).toBeGreaterThan(10);
+  const missing = rows.flatMap(([, number, tests = '']) => {
+    const files = [...tests.matchAll(/\]\(([^)]+)\)([^[]*)/g)];
+    const named = files.flatMap(([, file = '', titles = '']) =>
+      [...titles.matchAll(/`([^`]+)`/g)].map(([, title = '']) => ({ file, title })),
+    );
+    const lost = named.filter(({ file, title }) => !readDocument(file).includes(`'${title}'`));
+    return named.length === 0 ? [`${number} names no test`] : lost.map(({ title }) => `${number}: ${title}`);
+  });
+  expect(missing).toEqual([]);
+});

@@ -19,6 +19,7 @@ import type { WorkerCtx } from '../../src/services/context.ts';
 import { createMediaLibrary, type MediaLibrary } from '../../src/services/media/media-library.ts';
 import { createRunContexts } from '../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../src/services/run-data/step-results.ts';
+import type { UnitInBatch } from '../../src/services/steps/call.ts';
 import { type DecideRequest, decideSteps } from '../../src/services/steps/conditions.ts';
 import {
   executeStep,
@@ -49,7 +50,10 @@ export interface Worker {
   readonly close: () => void;
 }
 
-type StepOf =
+/** A step that follows nothing. */
+export const aloneInBatch: UnitInBatch = { answers: new Map(), stored: null, onAnswered: () => undefined };
+
+export type StepOf =
   | string
   | ({
       readonly step_id: string;
@@ -57,6 +61,8 @@ type StepOf =
       /** Default: 20 000. */
       readonly remainingMs?: number;
       readonly signal?: CancelSource;
+      /** Default: it comes from the queue. */
+      readonly batch?: UnitInBatch | undefined;
     } & Partial<StepRequest>);
 
 export interface StepWorld {
@@ -125,8 +131,8 @@ export function useSteps(): StepWorld {
         decide: (request) => decideSteps(ctx, request),
         execute: ({ run_id }, step) => {
           const asked = typeof step === 'string' ? { step_id: step } : step;
-          const { round = 1, remainingMs = 20_000, signal = new CancelSource(), ...request } = asked;
-          const control = { round, remainingMs, signal };
+          const { round = 1, remainingMs = 20_000, signal = new CancelSource(), batch, ...request } = asked;
+          const control = { round, remainingMs, signal, ...(batch === undefined ? {} : { batch }) };
           return executeStep(ctx, { run_id, revision: 0, ...request }, control);
         },
       };

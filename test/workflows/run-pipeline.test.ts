@@ -414,6 +414,25 @@ describe('inline steps', () => {
     expect(unitsOf(run)).toEqual(['b<']);
   });
 
+  test('close the run with its last steps, unless one of it has waited', async () => {
+    const plan = inline(aPlan(['asked', 'b asked']), (id) => id === 'b');
+    const waits = waitsFor('review', null, { review_id: 'rev_1' });
+    const [plain, waited] = await Promise.all([
+      runs.start(inline(aPlan(['a', 'b a'])), { execute: () => succeeded }),
+      runs.start(plan, { execute: ({ resumed }) => (resumed === undefined ? waits : succeeded) }),
+    ]);
+    await waitFor('the question', () => waited.recorded.calls.length > 0);
+    await waited.handle.signal('reviewed', { review_id: 'rev_1', version: 2 });
+    const ends = [plain, waited].map(async (run) => [
+      await run.ended(),
+      ...run.recorded.batches.map(({ closes }) => closes),
+    ]);
+    expect(await Promise.all(ends)).toEqual([
+      ['succeeded', true],
+      ['succeeded', undefined],
+    ]);
+  });
+
   test('that are cancelled end so, and nothing follows', async () => {
     const run = await runs.start(inline(aPlan(['a', 'b a'])), {
       execute: () => succeeded,

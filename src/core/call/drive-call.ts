@@ -119,7 +119,7 @@ async function makeAttempt<Request extends RoutedCall, Claimed extends ClaimedCa
     const costUsd = fromNanoUsd(delivery.amount);
     const decision = { ...claimed.decision, settled_usd: costUsd };
     const end = endOf(claimed, delivery, decision);
-    if (end?.kind === 'succeeded') request.onAnswered?.(end);
+    if (end?.kind === 'succeeded') request.batch?.onAnswered(end);
     const isAccepted = await ports.settle(request, claimed, { delivery, end });
     return { delivery, decision, costUsd, end: isAccepted ? end : { kind: 'closed' } };
   } finally {
@@ -138,7 +138,7 @@ async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
   const facts = { countedBefore: claimed.counted, retryMax: request.retry.max, transientTexts };
   const { outcome, durationMs } = isExhausted(facts)
     ? notSent('withheld')
-    : request.mayBeSent === undefined || (await request.mayBeSent)
+    : (await (request.batch?.stored ?? true))
       ? await ports.deliver(request, claimed, signal)
       : notSent('unsent');
   const verdict = judgeOutcome(outcome, facts);

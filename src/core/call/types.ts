@@ -20,10 +20,15 @@ export interface RoutedCall {
   /** How often the owner has come with this call, from 1; spaces out what is not counted. */
   readonly round: number;
   readonly signal: CancelSignal;
-  /** Whether what it follows from was stored; until then it is claimed, not sent (C7). Default: it is. */
-  readonly mayBeSent?: Promise<boolean> | undefined;
-  /** Hears of a success before it is stored (C7). */
-  readonly onAnswered?: ((end: CallSuccess) => void) | undefined;
+  /** Its place in a batch of calls, of which some follow from others (C7). Default: it is in none. */
+  readonly batch?: CallInBatch | undefined;
+}
+
+export interface CallInBatch {
+  /** Resolves to whether all that the call follows from was stored; null: it was, before the call began. */
+  readonly stored: Promise<boolean> | null;
+  /** Hears of a success before it is stored. */
+  readonly onAnswered: (end: CallSuccess) => void;
 }
 
 /** A slot, and the money for it, held on an instance. */

@@ -1,11 +1,12 @@
 /**
- * Inline units that are executed together: those that are ready now, and the steps that the machine would execute next as
- * long as each of them succeeds. Together they spare the workflow a turn for each; the machine is told of them one by one
- * all the same.
+ * A batch of short steps: inline units that are executed together, those that are ready now and the steps that the machine
+ * would execute next as long as each of them succeeds. Together they spare the workflow a turn for each; the machine is
+ * told of them one by one all the same. The invariants of a batch are B1 to B14 in ARCHITECTURE.md, each with its test:
+ * B1 and B2 are kept here and in workflows/inline-batches.ts, B4 to B8 in services/steps.
  */
 import type { MachineState, MachineStepState } from './machine-state.ts';
 
-/** Whether nothing of the run is under way, or waits, but so many units. */
+/** B1: whether nothing of the run is under way, or waits, but so many units. */
 export function isAlone({ inFlight, waits }: MachineState, units: number): boolean {
   return inFlight === units && waits.size === 0;
 }
@@ -18,7 +19,7 @@ export interface InlineFollower {
 }
 
 /**
- * The steps that follow, level by level, up to the first level where a step is due that is not executed inline: it is not
+ * B2: the steps that follow, level by level, up to the first level where a step is due that is not executed inline: it is not
  * to wait for the others. None follow while something that is ready has no room: it comes first.
  *
  * @param first steps that are executed now, without items @returns at most `most` steps, each after all that it waits for
@@ -72,7 +73,7 @@ const hasEnded: ReadonlySet<MachineStepState> = new Set([
   'reused',
 ]);
 
-/** Whether the run has succeeded when some steps, none of them with items, have. */
+/** B12: whether the run has succeeded when some steps, none of them with items, have. */
 export function areLast(state: MachineState, members: ReadonlySet<number>): boolean {
   const { phase, fans, successors, steps } = state;
   const isOver = (step: number): boolean => members.has(step) || hasEnded.has(steps[step] ?? 'pending');

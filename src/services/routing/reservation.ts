@@ -73,7 +73,7 @@ export async function claimBest(
   const claim = toClaim(target, chosen, { reserved, leaseMs: config.LEASE_MS });
   const takeBack = fleet.noteClaim(instance.instance_id);
   // What follows from an answer goes out with it, and steps end durably.
-  const isDurable = reserved > 0n || target.isAtMostOnce || target.mayBeSent !== undefined;
+  const isDurable = reserved > 0n || target.isAtMostOnce || (target.batch?.stored ?? null) !== null;
   const result = await attemptWriter.claim(claim, isDurable).catch((error: unknown) => {
     takeBack();
     void withdrawClaim(ctx, claim, 'the claim was not answered'); // it may have been made all the same

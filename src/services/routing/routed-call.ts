@@ -15,7 +15,7 @@ export interface CallRequest extends RoutedCall {
   /** Made for this call alone, so that no earlier attempt of it exists. */
   readonly isKeyNew: boolean;
   readonly step: StepKey | null;
-  /** The step has never begun, as far as its owner knows: one that has is left to the process that began it. */
+  /** B3: no execution of the step came before, as far as its owner knows; where one has, the claim is refused. */
   readonly beginsStep?: boolean;
   /** The run that pays for a call that no step of it makes. */
   readonly runId?: string | null;

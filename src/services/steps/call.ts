@@ -9,7 +9,7 @@ import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, JsonObject } from '../../contracts/primitives.ts';
 import type { CallProgress } from '../../core/call/outcome.ts';
 import { hasTimeFor, longestWaitMs, outOfTime } from '../../core/call/retry.ts';
-import type { CallEnd, CallSuccess } from '../../core/call/types.ts';
+import type { CallEnd, CallInBatch } from '../../core/call/types.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import { resolveStepSettings, routeOfStep, type StepSettings } from '../../core/definition/step-settings.ts';
@@ -72,14 +72,18 @@ export interface StepControl {
   readonly askedAtMs?: number;
   /** Hears how it stood when its row was read. */
   readonly onStanding?: (standing: StandingStep) => void;
-  /** The results that it uses are still being stored. Default: they are stored. */
-  readonly ahead?: {
-    readonly answers: AnswersAhead;
-    /** Resolves to whether all of it was. */
-    readonly areStored: Promise<boolean>;
-  };
-  /** Hears of a success before it is stored. */
-  readonly onAnswered?: (end: CallSuccess) => void;
+  /** It is executed in a batch, and what has to come again is done from the queue. Default: it came from the queue. */
+  readonly batch?: UnitInBatch;
+}
+
+export interface UnitInBatch extends CallInBatch {
+  /** What it follows from and is being stored. */
+  readonly answers: AnswersAhead;
+}
+
+/** B6: where the answers that its input was made of were not stored, nothing is written of a step. */
+export async function isOfStored({ batch }: Pick<StepControl, 'batch'>): Promise<boolean> {
+  return batch?.stored ?? true;
 }
 
 export type StepCallCtx = Pick<Ctx, 'db' | 'results' | 'callCapability' | 'callLogs'>;
@@ -91,10 +95,10 @@ export interface StepWork<Waited> {
   readonly input: JsonObject;
   /** Failures after which the step stays open. */
   readonly holds: (code: ErrorCode) => boolean;
+  /** B3: no execution of the step came before this one, as far as this one knows. */
+  readonly beginsStep: boolean;
   /** Lets a call that nothing took wait instead of failing or coming back; null = it does not wait. */
   readonly wait: (error: Failure) => Promise<Waited | null>;
-  /** In a batch: nothing of it was begun before, and what has to come again is done from the queue. */
-  readonly isInline: boolean;
 }
 
 /** @typeParam Waited what a wait makes of the step */
@@ -105,20 +109,20 @@ export async function callForStep<Waited = never>(
 ): Promise<StepExecution | Waited> {
   const { db } = ctx;
   const beganAt = performance.now();
-  const { key, isInline } = work;
+  const { key } = work;
+  const isInBatch = control.batch !== undefined;
   const settings = resolveStepSettings(work.context.definition, work.step.definition);
-  if (isInline && settings.retry.max === 0) return notInline;
+  if (isInBatch && settings.retry.max === 0) return notInline; // B8
   const { totalTimeoutMs } = settings;
-  if (control.remainingMs <= 0) return comeAgain(db, work, { ...tooLate, remainingMs: 0, totalTimeoutMs });
+  const time = { totalTimeoutMs, isInBatch };
+  if (control.remainingMs <= 0) return comeAgain(db, work, { ...tooLate, remainingMs: 0, ...time });
   const progress = createCallProgressLog(db, key, control.onProgress);
   const told = { ...control, onProgress: progress.note };
   const openLog: CallRequest['openLog'] = (origin) => ctx.callLogs.open(key, origin);
   const call = { ...toCall(work, settings, told), openLog };
   const end = await ctx.callCapability(call).finally(progress.stop);
   // What no instance takes was not sent, so nothing has waited yet for the answers that its input was made of.
-  const isOfStored =
-    end.kind === 'succeeded' || control.ahead === undefined || (await control.ahead.areStored);
-  if (!isOfStored) return readEnd(db, key);
+  if (end.kind !== 'succeeded' && !(await isOfStored(control))) return readEnd(db, key);
   switch (end.kind) {
     case 'succeeded':
       remember(ctx.results, key, end);
@@ -130,7 +134,7 @@ export async function callForStep<Waited = never>(
       return readEnd(db, key);
     case 'retry': {
       const remainingMs = control.remainingMs - (performance.now() - beganAt);
-      return comeAgain(db, work, { ...end, remainingMs, totalTimeoutMs });
+      return comeAgain(db, work, { ...end, remainingMs, ...time });
     }
     case 'cancelled':
       return end;
@@ -164,9 +168,10 @@ interface TimedRetry {
   readonly delayMs: number;
   readonly remainingMs: number;
   readonly totalTimeoutMs: number;
+  readonly isInBatch: boolean;
 }
 
-/** Later, as long as there is time. */
+/** Later, as long as there is time: in a batch whatever it is, since the queue goes on with it (B8). */
 async function comeAgain<Waited>(
   db: Db,
   work: StepWork<Waited>,
@@ -175,7 +180,7 @@ async function comeAgain<Waited>(
   const waited = await work.wait(error);
   if (waited !== null) return waited;
   const later: StepExecution = { kind: 'retry', error, delayMs };
-  if (work.isInline) return later;
+  if (time.isInBatch) return later;
   if (hasTimeFor(delayMs, time.remainingMs)) {
     await showRefusal(db, work.key, error);
     return later;
@@ -200,16 +205,16 @@ export function callKeyOf({ run_id, step_id, item, revision }: StepKey): string 
 }
 
 function toCall(
-  { context, step: { definition }, key, input, holds, isInline }: Omit<StepWork<never>, 'wait'>,
+  { context, step: { definition }, key, input, holds, beginsStep }: Omit<StepWork<never>, 'wait'>,
   settings: StepSettings,
-  { round, remainingMs, signal, onProgress, ahead, onAnswered }: StepControl,
+  { round, remainingMs, signal, onProgress, batch }: StepControl,
 ): CallRequest {
   return {
     projectId: context.project_id,
     key: callKeyOf(key),
     isKeyNew: false,
     step: key,
-    beginsStep: isInline,
+    beginsStep,
     isAtMostOnce: settings.retry.max === 0,
     input,
     jobId: context.job_id,
@@ -224,8 +229,7 @@ function toCall(
     maxWaitMs: Math.min(longestWaitMs, remainingMs),
     signal,
     onProgress,
-    mayBeSent: ahead?.areStored,
-    onAnswered,
+    batch,
     holdsStep: holds,
   };
 }

@@ -30,7 +30,7 @@ import { resolveInput, type StepUnit, stepOf } from '../run-data/evaluation.ts';
 import type { RunContext } from '../run-data/run-context.ts';
 import { withAnswers } from '../run-data/step-results.ts';
 import { endStepSpan, scopeOfStep } from '../telemetry/run-spans.ts';
-import { callForStep, callKeyOf, type StepCallCtx, type StepControl } from './call.ts';
+import { callForStep, callKeyOf, isOfStored, type StepCallCtx, type StepControl } from './call.ts';
 import { waitForHolder } from './in-flight-steps.ts';
 import { executeReview } from './review.ts';
 import {
@@ -55,8 +55,6 @@ export interface StepRequest {
   readonly escalates?: boolean;
   /** Its wait is over. */
   readonly resumed?: boolean;
-  /** In a batch, where nothing waits for it; what has to be tried again is tried from the queue. */
-  readonly inline?: boolean;
   /** From the queue, after it was begun in a batch, where it may go on. */
   readonly again?: boolean;
   /** The number of the last change of the run's ceiling that its workflow was told of. */
@@ -90,9 +88,9 @@ export async function executeStep(
   request: StepRequest,
   control: StepControl,
 ): Promise<StepEnd> {
-  const { run_id, step_id, item = 0, revision, again = false } = request;
+  const { run_id, step_id, item = 0, revision } = request;
   const key = { run_id, step_id, item, revision };
-  const joined = again ? ctx.inFlightSteps.join(key, control) : null;
+  const joined = control.batch === undefined ? ctx.inFlightSteps.join(key, control) : null; // B9
   if (joined !== null) return joined;
   const context = await ctx.contexts.open(run_id, request.budget_version);
   const unit: StepUnit = { context, step: stepOf(context, step_id), key };
@@ -162,27 +160,26 @@ async function executeCall(
   { request, control }: AskedStep,
 ): Promise<StepEnd> {
   const { db, results } = ctx;
-  const { escalates = false, resumed = false, inline = false, again = false } = request;
+  const { escalates = false, resumed = false, again = false } = request;
   const mayHaveBegun = control.round > 1 || resumed || again;
   const standing = mayHaveBegun ? await readStep(db, key) : undefined;
   if (standing !== undefined) control.onStanding?.(standing);
   const ended = standing === undefined ? null : endOf(standing);
   if (ended !== null) return ended; // before anything is chosen: no instance may be left for it
-  const { ahead } = control;
-  const known = ahead === undefined ? results : withAnswers(results, ahead.answers);
+  const { batch } = control;
+  const known = batch === undefined ? results : withAnswers(results, batch.answers);
   const resolved = await resolveInput({ context, results: known }, step, key.item);
   if ('error' in resolved) {
-    if (ahead !== undefined && !(await ahead.areStored)) return readEnd(db, key);
-    return failStep(db, key, resolved.error);
+    return (await isOfStored(control)) ? failStep(db, key, resolved.error) : readEnd(db, key);
   }
   const { input } = resolved;
   const isKept = resolveCache(context.definition, step.definition) !== null; // a hit would end it before what it follows
-  if (ahead !== undefined && isKept && !(await ahead.areStored)) return readEnd(db, key);
+  if (isKept && !(await isOfStored(control))) return readEnd(db, key);
   const holds = (code: ErrorCode): boolean => escalates && isCorrectable(code);
   let failure = escalates && standing !== undefined ? findHeldFailure(standing, holds) : null;
   if (failure === null) {
     const wait = (error: Failure) => waitForCall(db, { context, step, key }, error);
-    const work = { context, step, key, input, holds, wait, isInline: inline };
+    const work = { context, step, key, input, holds, wait, beginsStep: !mayHaveBegun };
     const call = (remainingMs: number) =>
       callForStep<StepExecution | WaitingStep>(ctx, work, { ...control, remainingMs });
     const end = await ctx.resultCache.throughCache(work, control, call);
@@ -224,7 +221,7 @@ export async function executeRevision(
   if ('error' in resolved) return { kind: 'failed', error: resolved.error };
   const known = revision === 0 ? undefined : await findRevisionFailure(db, key, callKeyOf(key));
   if (known !== undefined) return { kind: 'failed', error: known };
-  const open = { holds: () => true, wait: () => Promise.resolve(null), isInline: false };
+  const open = { holds: () => true, wait: () => Promise.resolve(null), beginsStep: false };
   return callForStep<never>(ctx, { context, step, key, input: resolved.input, ...open }, control);
 }
 

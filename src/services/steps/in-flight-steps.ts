@@ -1,7 +1,7 @@
 /**
- * Steps whose call is in flight, so that no other execution of them sends it once more. A batch of inline steps
- * does not wait for all that it has begun: those steps go on in this process, and an execution of one of them from
- * the queue joins it. A call that another process makes is waited for.
+ * Steps of batches whose call is in flight, so that no other execution of them sends it once more (B9). A batch does not
+ * wait for all that it has begun: those steps go on in this process, and an execution of one of them from the queue joins
+ * it. A call that another process makes is waited for.
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -19,7 +19,7 @@ export interface InFlightSteps<End> {
   ): Promise<End>;
   /** @returns the end of a step that is in flight here; null when it is not */
   join(key: StepKey, control: Pick<StepControl, 'signal' | 'onProgress'>): Promise<End> | null;
-  /** The process is about to end: no batch begins anything any more, so that other workers go on with the runs. */
+  /** B13: the process is about to end: no batch begins anything any more, so that other workers go on with the runs. */
   retire(): void;
   isRetiring(): boolean;
   /** Asks all steps to stop: the process ends. */

@@ -10,7 +10,7 @@ import type { StepScope } from '../../core/expression/evaluation.ts';
 import type { WorkerCtx } from '../context.ts';
 import { toAnswer } from '../run-data/step-results.ts';
 import { type ClosedRun, closeRun, type RunClosing } from '../runs/closing.ts';
-import type { StepControl } from './call.ts';
+import type { UnitInBatch } from './call.ts';
 import { executeStep, type StepEnd } from './execution.ts';
 
 export interface InlineUnit {
@@ -31,7 +31,7 @@ export interface InlineRequest {
   readonly closes?: true;
 }
 
-/** left: not begun. again: an execution from the queue gets its end. */
+/** B7. left: not begun. again: an execution from the queue gets its end. */
 export type InlineResult = Extract<StepEnd, { kind: 'succeeded' }> | 'left' | 'again';
 
 export interface InlineBatchResult {
@@ -41,7 +41,7 @@ export interface InlineBatchResult {
   readonly closed: ClosedRun | null;
 }
 
-/** Begun at once. */
+/** B4: begun at once. */
 const mostOpen = 32;
 /** How a batch is executed; tests bring steps that end on demand. */
 interface InlineOptions {
@@ -65,7 +65,7 @@ export async function executeInline(
   const results = await new InlineBatch(ctx, request, options).finish();
   const isDone = request.closes === true && results.every((result) => typeof result !== 'string');
   const closing = { run_id: request.run_id, outcome: 'succeeded', error: null } as const;
-  // The workflow of the run closes what cannot be closed here, and retries until it is closed.
+  // B12: the workflow of the run closes what cannot be closed here, and retries until it is closed.
   return { results, closed: isDone ? await options.close(ctx, closing).catch(() => null) : null };
 }
 
@@ -149,13 +149,12 @@ class InlineBatch {
     const end = this.#ctx.inFlightSteps.begin(key, (own) =>
       this.#options.execute(
         this.#ctx,
-        { ...run, ...key, escalates, inline: true },
+        { ...run, ...key, escalates },
         {
           ...own,
-          ...this.#whatItFollows(after),
           round: 1,
           remainingMs: callTimeOf(total_timeout_ms),
-          onAnswered: (end) => this.#noteAnswer(unit, end),
+          batch: { ...this.#whatItFollows(after), onAnswered: (end) => this.#noteAnswer(unit, end) },
         },
       ),
     );
@@ -167,15 +166,15 @@ class InlineBatch {
   }
 
   /** The answers that are being stored and that a unit may use. */
-  #whatItFollows(after: readonly number[]): Pick<StepControl, 'ahead'> {
+  #whatItFollows(after: readonly number[]): Pick<UnitInBatch, 'answers' | 'stored'> {
     const answers = new Map<string, StepScope>();
     for (const index of after) {
       const { answer } = this.#unit(index);
       if (answer !== null) answers.set((this.#request.units[index] as InlineUnit).step_id, answer);
     }
-    if (answers.size === 0) return {};
-    const areStored = Promise.all(after.map((index) => this.#unit(index).success));
-    return { ahead: { answers, areStored: areStored.then((all) => all.every(Boolean)) } };
+    if (answers.size === 0) return { answers, stored: null };
+    const successes = Promise.all(after.map((index) => this.#unit(index).success));
+    return { answers, stored: successes.then((all) => all.every(Boolean)) };
   }
 
   #noteAnswer(unit: UnitProgress, { output, attempt }: CallSuccess): void {

@@ -5,7 +5,7 @@ import { type CallPorts, driveCall } from '../../../src/core/call/drive-call.ts'
 import type { CallOutcome } from '../../../src/core/call/outcome.ts';
 import type { RetrySettings } from '../../../src/core/call/retry.ts';
 import { maxInstances, shortestWaitMs } from '../../../src/core/call/retry.ts';
-import type { ClaimEnd, ClaimedCall, RoutedCall } from '../../../src/core/call/types.ts';
+import type { CallInBatch, ClaimEnd, ClaimedCall, RoutedCall } from '../../../src/core/call/types.ts';
 import { CancelSource } from '../../../src/core/cancellation.ts';
 import { worstCase } from '../../../src/core/money/reservation.ts';
 import { enforcedTimeout } from '../../../src/core/routing/estimate.ts';
@@ -351,23 +351,28 @@ it('C7: tells of a success before it is stored, and of nothing else', async () =
     told.push('settled');
     return stage.ports.settle(...given);
   };
-  const end = await driveCall({ ...stage.ports, settle }, aCall({ onAnswered }));
+  const end = await driveCall({ ...stage.ports, settle }, aCall({ batch: { stored: null, onAnswered } }));
   expect(told).toEqual([end, 'settled']);
   told.length = 0;
   await driveCall(
     aStage([{ outcome: { kind: 'rejected', status: 422, message: 'no' } }]).ports,
-    aCall({ onAnswered }),
+    aCall({ batch: { stored: null, onAnswered } }),
   );
   expect(told).toEqual([]);
 });
 
+/** Follows from an answer that is stored, or not. */
+function afterAnswer(isStored: boolean): CallInBatch {
+  return { stored: Promise.resolve(isStored), onAnswered: () => undefined };
+}
+
 it('C7: sends nothing that follows from an answer which was not stored, and pays nothing for it', async () => {
   const stage = aStage([{ outcome: answered, rateUsd: 1 }]);
-  const end = await driveCall(stage.ports, aCall({ mayBeSent: Promise.resolve(false) }));
+  const end = await driveCall(stage.ports, aCall({ batch: afterAnswer(false) }));
   expect(end).toMatchObject({ kind: 'retry', error: { message: 'the call was stopped before it was sent' } });
   expect([stage.sent, stage.settled[0]?.amount]).toEqual([[], 0n]);
   const stored = aStage([{ outcome: answered }]);
-  await driveCall(stored.ports, aCall({ mayBeSent: Promise.resolve(true) }));
+  await driveCall(stored.ports, aCall({ batch: afterAnswer(true) }));
   expect(stored.sent).toEqual(['0']);
 });
 

@@ -90,7 +90,7 @@ it('those that are ready begin at once; each that follows when all before it hav
   expect(worker.begun).toEqual(['a', 'b']);
   await worker.of('b').end(done('B'));
   expect(worker.begun).toEqual(['a', 'b', 'c']);
-  expect(worker.of('c').control.ahead).toBeUndefined(); // all is stored
+  expect(worker.of('c').control.batch?.stored).toBeNull(); // all is
   await worker.of('c').end(done('C'));
   expect(told(await results)).toEqual(['A', 'B', 'C']);
 });
@@ -98,12 +98,12 @@ it('those that are ready begin at once; each that follows when all before it hav
 it('what follows an answer begins while that is stored, with it, and knows when it was', async () => {
   const worker = aWorker();
   const results = worker.execute({ run_id, units: units('a', 'b a') });
-  worker.of('a').control.onAnswered?.(done('A'));
+  worker.of('a').control.batch?.onAnswered(done('A'));
   expect(worker.begun).toEqual(['a', 'b']);
-  const { ahead } = worker.of('b').control;
-  expect(ahead?.answers.get('a')).toEqual({ status: 'succeeded', output: 'A', cost_usd: 0.5 });
+  const { batch } = worker.of('b').control;
+  expect(batch?.answers.get('a')).toEqual({ status: 'succeeded', output: 'A', cost_usd: 0.5 });
   await worker.of('a').end(done('A'));
-  expect(await ahead?.areStored).toBe(true);
+  expect(await batch?.stored).toBe(true);
   await worker.of('b').end(done('B'));
   expect(told(await results)).toEqual(['A', 'B']);
 });
@@ -111,10 +111,10 @@ it('what follows an answer begins while that is stored, with it, and knows when 
 it('what follows an answer that was not accepted is told so', async () => {
   const worker = aWorker();
   const results = worker.execute({ run_id, units: units('a', 'b a', 'c b') });
-  worker.of('a').control.onAnswered?.(done('A'));
-  const { ahead } = worker.of('b').control;
+  worker.of('a').control.batch?.onAnswered(done('A'));
+  const { batch } = worker.of('b').control;
   await worker.of('a').end(retry);
-  expect(await ahead?.areStored).toBe(false);
+  expect(await batch?.stored).toBe(false);
   await worker.of('b').end(retry);
   expect(told(await results)).toEqual(['again', 'again', 'left']);
 });
@@ -123,7 +123,7 @@ it('an answer after failed attempts is read when it is stored: the rows know wha
   const worker = aWorker();
   const results = worker.execute({ run_id, units: units('a', 'b a') });
   const second = done('A');
-  worker.of('a').control.onAnswered?.({ ...second, attempt: { ...second.attempt, number: 2 } as never });
+  worker.of('a').control.batch?.onAnswered({ ...second, attempt: { ...second.attempt, number: 2 } as never });
   expect(worker.begun).toEqual(['a']);
   await worker.of('a').end(second);
   await worker.of('b').end(done('B'));

@@ -15,7 +15,7 @@ import { storeLadder } from '../../../src/services/escalation/ladder/stored-ladd
 import { newId } from '../../../src/services/ids.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
 import { createStepResults, toAnswer } from '../../../src/services/run-data/step-results.ts';
-import type { StepControl } from '../../../src/services/steps/call.ts';
+import type { StepControl, UnitInBatch } from '../../../src/services/steps/call.ts';
 import {
   executeRevision,
   executeStep,
@@ -28,7 +28,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { aProject, aRun, type StoredRun } from '../../support/factories.ts';
 import { answer, type Instance, startInstance } from '../../support/fleet.ts';
 import { createRouterRuntime } from '../../support/router-runtime.ts';
-import { pastCache } from '../../support/steps.ts';
+import { aloneInBatch, pastCache } from '../../support/steps.ts';
 import { waitFor } from '../../support/wait.ts';
 
 let database: TestDatabase;
@@ -71,6 +71,10 @@ const place = { escalation_id: 'esc_1', transition: 0, command: { type: 'execute
 const killed: OpenForStep = () => Promise.reject(new Error('killed'));
 function control(round: number) {
   return { round, remainingMs: 20_000, signal: new CancelSource() };
+}
+
+function inBatch(follows: Partial<UnitInBatch> = {}): StepControl {
+  return { ...control(1), batch: { ...aloneInBatch, ...follows } };
 }
 
 async function aFailingRun(step: Partial<StepDefinition> = {}) {
@@ -134,11 +138,9 @@ test('a worker killed between the failure and its escalation: the next opens it 
 test('a failure that is held is not asked for again when a batch comes twice: the queue goes on with it', async () => {
   const { first } = await aFailingRun();
   const before = instance.execs.length;
-  await expect(stepsWith(killed).executeStep({ ...first, inline: true }, control(1))).rejects.toThrow(
-    'killed',
-  );
+  await expect(stepsWith(killed).executeStep(first, inBatch())).rejects.toThrow('killed');
   const { executeStep } = stepsWith(async () => place);
-  expect(await executeStep({ ...first, inline: true }, control(1))).toMatchObject({ kind: 'retry' });
+  expect(await executeStep(first, inBatch())).toMatchObject({ kind: 'retry' });
   const end = await executeStep({ ...first, again: true }, control(1));
   expect(end).toMatchObject({ kind: 'escalated', error: { code: 'input_rejected' } });
   expect(instance.execs.length - before).toBe(1);
@@ -285,8 +287,8 @@ test.each([
   const run = await aRun(db, { definition: { steps } });
   const answers = new Map([['b', toAnswer({ n: 'three' }, 0)]]);
   const end = await stepsWith(killed).executeStep(
-    { run_id: run.run_id, step_id: 'a', revision: 0, inline: true },
-    { ...control(1), ahead: { answers, areStored: Promise.resolve(isStored) } },
+    { run_id: run.run_id, step_id: 'a', revision: 0 },
+    inBatch({ answers, stored: Promise.resolve(isStored) }),
   );
   expect([end.kind, await stateOf(run.run_id)]).toEqual([kind, state]);
 });

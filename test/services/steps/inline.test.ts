@@ -3,7 +3,7 @@ import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import type { InlineBatchResult } from '../../../src/services/steps/inline.ts';
 import { aRun } from '../../support/factories.ts';
 import { answer, echo, type Handler } from '../../support/fleet.ts';
-import { stepsOf, useSteps } from '../../support/steps.ts';
+import { stepsOf, useSteps, type Worker } from '../../support/steps.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const world = useSteps();
@@ -22,6 +22,7 @@ async function someSteps(capability: string, handle: Handler, steps: readonly Pa
   }));
   return { instance, run, batch: { run_id: run.run_id, units } };
 }
+type Begun = Awaited<ReturnType<typeof someSteps>>;
 function told({ results }: InlineBatchResult): unknown[] {
   return results.map((result) => (typeof result === 'string' ? result : result.output));
 }
@@ -63,17 +64,24 @@ it('steps that follow one another are claimed with the ends of those before them
   expect(shared[0].together).toBe(chain.length - 1);
 });
 
-it('what takes its time goes on, and whoever asks from the queue takes part in it', async () => {
-  const held = holding();
-  const { instance, run, batch } = await someSteps('slow', held.handle, [{}, { input: { of: 'b' } }]);
-  const worker = world.newWorker();
-  expect(told(await worker.inline()(batch))).toEqual(['again', 'left']);
-  const end = worker.execute(run, { step_id: 'a', again: true });
-  await waitFor('the call', held.isOpen);
-  held.answer();
-  expect(await end).toMatchObject({ kind: 'succeeded', attempt: { number: 1 } });
-  expect(instance.execs).toHaveLength(1);
-});
+it.each([
+  ['that it was begun in a batch', { again: true as const }],
+  ['not', {}],
+])(
+  'what takes its time goes on, and an activity of the queue joins it, whether it knows %s',
+  async (_, how) => {
+    const held = holding();
+    const name = `slow-${Object.keys(how).length}`;
+    const { instance, run, batch } = await someSteps(name, held.handle, [{}, { input: { of: 'b' } }]);
+    const worker = world.newWorker();
+    expect(told(await worker.inline()(batch))).toEqual(['again', 'left']);
+    const end = worker.execute(run, { step_id: 'a', ...how });
+    await waitFor('the call', held.isOpen);
+    held.answer();
+    expect(await end).toMatchObject({ kind: 'succeeded', attempt: { number: 1 } });
+    expect(instance.execs).toHaveLength(1);
+  },
+);
 
 /** Why it is asked for while its call is under way. */
 const ways: [string, { readonly again: true } | { readonly round: number }][] = [
@@ -126,6 +134,28 @@ it('a batch that comes again, in another process, sends nothing that has begun',
   await first;
   expect(instance.execs.filter(({ headers }) => headers['x-attempt'] !== '1')).toEqual([]);
 });
+
+it.each([
+  ['a batch', (worker: Worker, { batch }: Begun) => worker.inline()(batch)],
+  ['the queue', (worker: Worker, { run }: Begun) => worker.execute(run, 'a')],
+] as const)(
+  'begun by %s in another process, an activity that knows nothing of that sends nothing',
+  async (by, begin) => {
+    const held = holding();
+    const begun = await someSteps(`unknown-${by.replace(' ', '-')}`, held.handle, [{}]);
+    const { instance, run } = begun;
+    const first = begin(world.newWorker(), begun);
+    await waitFor('the call', held.isOpen);
+    instance.handle = echo;
+    expect(await world.newWorker().execute(run, 'a')).toMatchObject({ kind: 'retry' });
+    held.answer();
+    await first;
+    expect(await world.newWorker().execute(run, { step_id: 'a', round: 2 })).toMatchObject({
+      kind: 'succeeded',
+    });
+    expect(instance.execs).toHaveLength(1);
+  },
+);
 
 it('what has to be tried again later is no failure: the queue goes on with it, and what follows is left', async () => {
   const busy: Handler = (_exec, response) => {

@@ -1,9 +1,8 @@
 /** A step that has succeeded is answered from its row, whatever has become of the instances since. */
 import { expect, test } from 'vitest';
-import type { Json } from '../../../src/contracts/primitives.ts';
 import { aRun, type StoredRun } from '../../support/factories.ts';
 import type { Instance } from '../../support/fleet.ts';
-import { useSteps } from '../../support/steps.ts';
+import { aloneInBatch, type StepOf, useSteps } from '../../support/steps.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const { db, newWorker, register, statesOf } = useSteps();
@@ -19,11 +18,11 @@ async function aDoneRun(name: string): Promise<{ readonly run: StoredRun; readon
   return { run, instance };
 }
 
-const ways: [string, Record<string, Json>][] = [
+const ways: [string, Partial<Exclude<StepOf, string>>][] = [
   ['by another attempt of its activity', { round: 2 }],
   ['from the queue, after it was done inline', { again: true }],
-  ['inline, by a worker that took the task over', { inline: true }],
-  ['inline, in a run that can escalate', { inline: true, escalates: true }],
+  ['inline, by a worker that took the task over', { batch: aloneInBatch }],
+  ['inline, in a run that can escalate', { batch: aloneInBatch, escalates: true }],
   ['as if it had not begun', {}],
   ['after a wait', { resumed: true }],
 ];
