@@ -4,6 +4,7 @@
  */
 import type { StepDefinition } from '../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
+import { findPipeline } from '../core/definition/checks/check-availability.ts';
 import { parseDuration } from '../core/duration.ts';
 import { rejectedByPerson } from '../core/ladder/human-review.ts';
 import type { RunPorts, Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
@@ -21,7 +22,6 @@ import { isCancelled, type LocalRun, stepOf, type UnitName, type UnitRecord } fr
 import { decideStep, evaluate } from './local-values.ts';
 import { type MockReview, requireAction } from './mock-reviewer.ts';
 import { type MockDecision, MockFault } from './mocks.ts';
-import { findPipeline } from './prepare-run.ts';
 import {
   cancelledEnd,
   endUnit,

@@ -21,7 +21,7 @@ import type { Caller } from '../access/caller.ts';
 import { createFindKept } from '../cache/cache-service.ts';
 import { newId } from '../ids.ts';
 import { bindJobMedia } from '../jobs.ts';
-import { checkForPlan } from '../pipelines/definition-checks.ts';
+import { checkForPlan, requireSoundBeside } from '../pipelines/definition-checks.ts';
 import type { KnownDefinition } from '../runs/definitions.ts';
 import { decideDispatch, requireOwnMedia } from '../runs/preparation.ts';
 import { type PlanContext, type PlanCtx, type RunForecast, type RunTask, showCost } from './forecast.ts';
@@ -116,7 +116,8 @@ function showStep(
   };
 }
 
-type Wish = Omit<PlanDefinitionRequest, 'definition'>;
+type Wish = Omit<PlanDefinitionRequest, 'definition' | 'pipelines'>;
+type Beside = PlanContext['beside'];
 
 /** @throws AppError `not_found`, `job_invalid`, `media_unknown` */
 export async function planPipeline(
@@ -126,28 +127,29 @@ export async function planPipeline(
 ): Promise<Plan> {
   const choice = version !== undefined ? { version } : alias !== undefined ? { alias } : null;
   const known = await ctx.definitions.find(project_id, pipeline, choice);
-  return makePlan(ctx, project_id, { known, wish });
+  return makePlan(ctx, project_id, { known, wish, beside: [] });
 }
 
 /** @throws AppError `definition_invalid`, `not_found`, `job_invalid`, `media_unknown` */
 export async function planDefinition(
   ctx: PlanCtx,
   { project_id }: Pick<Caller, 'project_id'>,
-  { definition, ...wish }: PlanDefinitionRequest,
+  { definition, pipelines: beside = [], ...wish }: PlanDefinitionRequest,
 ): Promise<Plan> {
-  return makePlan(ctx, project_id, { known: await ctx.definitions.ofBody(definition), wish });
+  await requireSoundBeside(ctx, beside);
+  return makePlan(ctx, project_id, { known: await ctx.definitions.ofBody(definition), wish, beside });
 }
 
 async function makePlan(
   ctx: PlanCtx,
   projectId: string,
-  { known, wish }: { readonly known: KnownDefinition; readonly wish: Wish },
+  { known, wish, beside }: { readonly known: KnownDefinition; readonly wish: Wish; readonly beside: Beside },
 ): Promise<Plan> {
   const task = await readTask(ctx, projectId, known, wish);
   const headroom = toHeadroom(await readHeadroom(ctx.db, projectId));
-  const context = await openPlan(ctx, projectId, headroom);
+  const context: PlanContext = { ...(await openPlan(ctx, projectId, headroom)), beside };
   const forecast = await forecastRun(context, task);
-  const checks = await readChecks(ctx, projectId, known.definition, context.registered);
+  const checks = await readChecks(context, known.definition);
   const dispatch = decideDispatch(ctx, known.openRoutes);
   return showPlan({ context, task, forecast, headroom, dispatch, checks });
 }
@@ -155,7 +157,11 @@ async function makePlan(
 /** So that a plan takes no longer than a request may. */
 const mostInputs = 10_000;
 
-async function openPlan(ctx: PlanCtx, projectId: string, headroom: Headroom): Promise<PlanContext> {
+async function openPlan(
+  ctx: PlanCtx,
+  projectId: string,
+  headroom: Headroom,
+): Promise<Omit<PlanContext, 'beside'>> {
   return {
     ctx,
     projectId,
@@ -174,14 +180,12 @@ async function openPlan(ctx: PlanCtx, projectId: string, headroom: Headroom): Pr
 
 /** A run does not start while one of its capabilities is not there and no step waits for it. */
 async function readChecks(
-  ctx: PlanCtx,
-  projectId: string,
+  { ctx, projectId, registered, beside }: PlanContext,
   definition: PipelineDefinition,
-  registered: PlanContext['registered'],
 ): Promise<Finding[]> {
   const stops = checkRunnable(definition, registered);
   const pointers = new Set(stops.map(({ pointer }) => pointer));
-  const checks = await checkForPlan(ctx, projectId, definition);
+  const checks = await checkForPlan(ctx, projectId, { definition, beside });
   return [...stops, ...checks.filter(({ pointer }) => !pointers.has(pointer))];
 }
 
