@@ -261,3 +261,22 @@ test('the list says how far runs are, and why they do not move', async () => {
   expect(stdout).toMatch(/run_1 +p@1 +● running \(waits: budget\) +1\/2/);
   expect(stdout).toMatch(/run_2 +p@1 +● running \(waits: what run_0 learns\) +0\/1/);
 });
+
+test('a search goes on behind pages that found nothing, and ends at the first that did', async () => {
+  const asked: string[] = [];
+  const { steps: _, links: __, ...fields } = run;
+  const pages: Record<string, object> = {
+    '': { items: [], next_cursor: 'two' },
+    two: { items: [], next_cursor: 'three' },
+    three: { items: [{ ...fields, step_counts: { succeeded: 1 } }], next_cursor: 'four' },
+  };
+  const url = await serve((request, response) => {
+    const { searchParams } = new URL(request.url ?? '', 'http://x');
+    asked.push(`${searchParams.get('q')} ${searchParams.get('cursor') ?? ''}`);
+    response.end(JSON.stringify(pages[searchParams.get('cursor') ?? '']));
+  });
+  const { shell, seen } = aShell();
+  await runCapstan(['ls', '--search', 'no such file', '--url', url, '--key', 'k'], shell);
+  expect(asked).toEqual(['no such file ', 'no such file two', 'no such file three']);
+  expect([seen.exitCode, seen.stdout]).toEqual([0, expect.stringContaining('run_1')]);
+});
