@@ -1,5 +1,9 @@
-import { type FormEvent, type ReactElement, useId } from 'react';
+import { useQuery } from '@tanstack/react-query';
+import { type FormEvent, type ReactElement, useId, useState } from 'react';
+import { openReviewsQuery, reviewQuery } from '../../api/reviews.ts';
 import { raiseCeiling } from '../../api/runs.ts';
+import { findCeilingFault } from '../../review/ceiling.ts';
+import { CeilingHint, useCeilingAdvice } from '../../review/ceiling-hint.tsx';
 import { Dialog } from '../../shared/dialog.tsx';
 import { formatUsd } from '../../shared/money.ts';
 import { Button, fieldClass } from '../../shared/parts.tsx';
@@ -10,17 +14,22 @@ import { type RunDialogProps, useRunChange } from './use-run-change.ts';
 export function RaiseDialog({ run, onClose }: RunDialogProps): ReactElement {
   const form = useId();
   const raise = useRunChange(run.run_id, (usd: number | null) => raiseCeiling(run.run_id, usd), onClose);
+  const [usd, setUsd] = useState(String(run.budget_ceiling_usd ?? ''));
+  const open = useQuery(openReviewsQuery()).data ?? [];
+  const asked = open.find(({ kind, run_id }) => kind === 'budget' && run_id === run.run_id);
+  const review = useQuery({ ...reviewQuery(asked?.review_id ?? ''), enabled: asked !== undefined });
+  const advice = useCeilingAdvice(review.data);
+  const fault = usd.trim() === '' ? null : findCeilingFault(usd, advice);
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
-    const text = String(new FormData(event.currentTarget).get('usd') ?? '').trim();
-    raise.mutate(text === '' ? null : Number(text));
+    if (fault === null) raise.mutate(usd.trim() === '' ? null : Number(usd));
   };
   return (
     <Dialog
       title="Ceiling of this run"
       onClose={onClose}
       footer={
-        <Button look="primary" type="submit" form={form} disabled={raise.isPending}>
+        <Button look="primary" type="submit" form={form} disabled={raise.isPending || fault !== null}>
           Set the ceiling
         </Button>
       }
@@ -36,11 +45,16 @@ export function RaiseDialog({ run, onClose }: RunDialogProps): ReactElement {
             type="number"
             min="0"
             step="any"
-            defaultValue={run.budget_ceiling_usd ?? ''}
+            value={usd}
+            onChange={({ target }) => setUsd(target.value)}
             placeholder="no ceiling"
             className={`${fieldClass} h-9 w-48`}
           />
         </label>
+        <CeilingHint advice={advice} onTake={setUsd} />
+        {fault === null || usd === String(run.budget_ceiling_usd) ? null : (
+          <p className="text-failed">{fault}</p>
+        )}
         {raise.error === null ? null : <ProblemView error={raise.error} />}
       </form>
     </Dialog>
