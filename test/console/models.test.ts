@@ -315,7 +315,9 @@ test('a ceiling that is too low for the next call is refused by the form, which 
   expect(whatIsMissing({ ...draft, usd: '0.012' }, review, advice)).toBeNull();
   expect(whatIsMissing({ ...draft, usd: '' }, review, advice)).toBe('Give the new ceiling in USD.');
   const { spent_usd: _, ...hidden } = details; // the day of all projects
-  expect(adviseCeiling({ ...review, payload: { details: { ...hidden, scope: 'global' } } } as Review, run)).toBeNull();
+  expect(
+    adviseCeiling({ ...review, payload: { details: { ...hidden, scope: 'global' } } } as Review, run),
+  ).toBeNull();
 });
 
 test('a bar of a day without a limit is empty, and its end is in the zone that it names', () => {
