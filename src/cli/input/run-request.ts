@@ -21,7 +21,7 @@ import { countFindings, renderFindings } from '../render/findings.ts';
 import { isFileArgument, parseSource, readSource, type SourceFile } from './arguments.ts';
 import { type BesidePipeline, findNamedBeside, storeMissing } from './beside.ts';
 
-interface Checked extends ApiAnswer<Validation> {
+interface CheckedSource extends ApiAnswer<Validation> {
   /** Pipelines beside the file that it names. */
   readonly beside: readonly BesidePipeline[];
 }
@@ -41,7 +41,7 @@ export async function validateSource(
     source,
     strict,
   }: { readonly target: string; readonly source: SourceFile; readonly strict: boolean },
-): Promise<Checked> {
+): Promise<CheckedSource> {
   const { client } = session;
   const beside = await readBesideOf(session, target, source);
   const { text, type } = source;
