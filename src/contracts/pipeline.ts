@@ -283,6 +283,23 @@ export const stepKindFields = {
   review: z.string().optional(),
 };
 
+/** Definitions that count as stored, for a check or a plan that stores nothing. */
+export const BesideDefinitions = z.array(PipelineDefinition).max(50);
+
+/** Body of `POST /v1/validate`. */
+export const ValidationRequest = z
+  .strictObject({
+    /** The definition as it is written, JSON or YAML. */
+    text: z.string(),
+    /** Default: told by the first character. */
+    type: z.enum(['application/json', 'application/yaml']).optional(),
+    /** true: a capability that nobody has registered is an error instead of a warning. */
+    strict: z.boolean().default(false),
+    /** Pipelines that it runs and that need not be stored yet. */
+    pipelines: BesideDefinitions.default([]),
+  })
+  .meta({ id: 'ValidationRequest' });
+
 export const Validation = z
   .strictObject({
     valid: z.boolean(),

@@ -1,7 +1,7 @@
 /** What a run would do and cost, worked out without calling anybody. */
 import { z } from 'zod';
 import { Candidate, StepDispatch } from './decision.ts';
-import { Finding, PipelineDefinition, stepKindFields } from './pipeline.ts';
+import { BesideDefinitions, Finding, PipelineDefinition, stepKindFields } from './pipeline.ts';
 import { JsonObject, PipelineName, Priority, StepId, Usd, VersionText } from './primitives.ts';
 import { checkAll, notBoth, sayAll } from './rules.ts';
 
@@ -30,7 +30,12 @@ export type PlanRequest = z.infer<typeof PlanRequest>;
 
 /** Body of `POST /v1/plan`. */
 export const PlanDefinitionRequest = z
-  .strictObject({ definition: PipelineDefinition, ...plannedRun })
+  .strictObject({
+    definition: PipelineDefinition,
+    /** Pipelines that it runs and that need not be stored yet. */
+    pipelines: BesideDefinitions.optional(),
+    ...plannedRun,
+  })
   .check(oneJob.check)
   .meta({ id: 'PlanDefinitionRequest', ...oneJob.schema });
 export type PlanDefinitionRequest = z.infer<typeof PlanDefinitionRequest>;

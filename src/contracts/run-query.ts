@@ -22,7 +22,8 @@ export const RunQuery = ListQuery.extend({
     description: 'What one of its steps, or of the runs below it, waits for.',
   }),
   q: z.string().min(1).max(128).optional().meta({
-    description: "Part of the pipeline's name or of a label as `name=value`, or the begin of the run's id",
+    description:
+      "Part of the pipeline's name, of a label as `name=value`, or of the run's error as `code: message`; or the begin of the run's id. A page looks at 10,000 runs at most: it may be empty and have a next one.",
   }),
   label: LabelFilter.optional(),
   since: Instant.optional(),

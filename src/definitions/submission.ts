@@ -73,11 +73,11 @@ function toItem({ severity: _, ...item }: Finding): ProblemItem {
 }
 
 /** The errors among them, as an answer. */
-export function refuseFindings(findings: readonly Finding[]): AppError {
+export function refuseFindings(findings: readonly Finding[], name = 'the definition'): AppError {
   const errors = findings.filter(({ severity }) => severity === 'error');
   const count = errors.length === 1 ? 'one error' : `${errors.length} errors`;
   const first = errors[0] === undefined ? '' : `: ${errors[0].message}`;
-  return new AppError('definition_invalid', `the definition has ${count}${first}`, {
+  return new AppError('definition_invalid', `${name} has ${count}${first}`, {
     errors: errors.map(toItem),
   });
 }

@@ -4,6 +4,7 @@
  */
 import type { StepDefinition } from '../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
+import { findPipeline } from '../core/definition/checks/check-availability.ts';
 import { parseDuration } from '../core/duration.ts';
 import { describeFindings } from '../core/json/values.ts';
 import { endOfQuestion } from '../core/ladder/human-review.ts';
@@ -30,7 +31,6 @@ import {
 import { decideStep, evaluate } from './local-values.ts';
 import { isOver, requireAction } from './mock-reviewer.ts';
 import { MockFault } from './mocks.ts';
-import { findPipeline } from './prepare-run.ts';
 import {
   cancelledEnd,
   endUnit,

@@ -4,8 +4,8 @@
  * and answer.
  */
 import type { Finding, PipelineDefinition } from '../contracts/pipeline.ts';
+import { findPipeline } from '../core/definition/checks/check-availability.ts';
 import type { CapabilityForm, DefinitionFacts, PipelineForm } from '../core/definition/checks/finding.ts';
-import { splitReference } from '../core/run/step-rules.ts';
 import { createInputForms, type InputForms } from '../definitions/input-forms.ts';
 import { readDefinition } from '../definitions/read-definition.ts';
 import type { MockCapability, Mocks } from './mocks.ts';
@@ -93,14 +93,4 @@ function pipelineFormOf(
     has_output: output !== undefined,
     output: output ?? null,
   });
-}
-
-/** @param reference `name@version`, or `name@latest` for the last of that name */
-export function findPipeline(
-  pipelines: readonly PipelineDefinition[],
-  reference: string,
-): PipelineDefinition | undefined {
-  const [name, version] = splitReference(reference);
-  const named = pipelines.filter(({ pipeline }) => pipeline === name);
-  return named.find((one) => one.version === version) ?? (version === 'latest' ? named.at(-1) : undefined);
 }

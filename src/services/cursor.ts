@@ -6,7 +6,7 @@ export interface PageRequest {
   readonly cursor?: string | undefined;
 }
 
-function encodeCursor(key: string): string {
+export function encodeCursor(key: string): string {
   return Buffer.from(key).toString('base64url');
 }
 

@@ -98,7 +98,12 @@ describe('a budget without room', () => {
     const id = await waitAll();
     expect(await decide(id, { action: 'raise', budget_ceiling_usd: 1 })).toEqual([
       422,
-      expect.objectContaining({ errors: [expect.objectContaining({ pointer: '/budget_ceiling_usd' })] }),
+      expect.objectContaining({
+        detail: expect.stringMatching(
+          /^1 USD does not raise the limit of 1 USD; the call that waits needs 1.5 USD at least$/,
+        ),
+        errors: [expect.objectContaining({ pointer: '/budget_ceiling_usd' })],
+      }),
     ]);
     expect((await decide(id, { action: 'raise', budget_ceiling_usd: 7 }))[0]).toBe(200);
     expect(await wakesOf()).toBe(3);

@@ -251,9 +251,37 @@ describe('runs', () => {
     expect(await list('customer=Ada & Co')).toEqual([run.run_id]);
     expect(await list('customer=Bob')).toEqual([]);
     expect(await list(run.run_id.slice(0, -2))).toEqual([run.run_id]);
+    const error = { code: 'input_rejected', message: 'HTTP 422: no such file 100%' };
+    await api
+      .db('run')
+      .where({ run_id: run.run_id })
+      .update({ error: JSON.stringify(error) });
+    expect(await list('rejected: http 422')).toEqual([run.run_id]);
+    expect(await list('file 100%')).toEqual([run.run_id]);
+    expect(await list('message')).toEqual([]);
+    await api.db('run').where({ run_id: run.run_id }).update({ error: null });
     expect(await list('%')).toEqual([]);
     expect(await list('nothing')).toEqual([]);
   });
+});
+
+test('a page of a search looks at 10,000 runs, and the next one goes on behind them', async () => {
+  const other = await api.createProject('searched');
+  const old = await aRun(api.db, { project_id: other.projectId, labels: { wanted: 'yes' } });
+  await api.db.raw(
+    `insert into run (run_id, project_id, job_id, pipeline, version, digest, priority, state)
+     select 'run_ffffffff-ffff-7000-8000-' || lpad(n::text, 12, '0'), project_id, job_id, pipeline, version, digest,
+       priority, 'queued' from run, generate_series(1, 10000) n where run_id = ?`,
+    [old.run_id],
+  );
+  const search = (query: string) =>
+    readJson<{ items: RunSummary[]; next_cursor: string | null }>(
+      api.call(`/v1/runs?${query}`, { headers: { authorization: `Bearer ${other.apiKey}` } }),
+    );
+  const [, first] = await search('q=wanted=yes');
+  expect([first.items, first.next_cursor]).toEqual([[], expect.any(String)]);
+  const [, next] = await search(`q=wanted=yes&cursor=${first.next_cursor}`);
+  expect([next.items.map(({ run_id }) => run_id), next.next_cursor]).toEqual([[old.run_id], null]);
 });
 
 test('decisions are listed with what they were made from, those of the project alone', async () => {

@@ -49,6 +49,7 @@ describe('the OpenAPI document', () => {
         'GET /livez',
         'POST /v1/media/{job_id}/{file}/upload',
         'POST /v1/uploads/{token}',
+        'POST /v1/validate',
         'PUT /v1/uploads/{token}',
         'DELETE /v1/webhooks/{id}',
         'GET /v1/webhooks',

@@ -17,6 +17,7 @@ import { beginDraft, toDecision, whatIsMissing } from '../../console/src/pages/r
 import { changedPointers } from '../../console/src/pages/run/drawer/result-model.ts';
 import { nextStepsOf } from '../../console/src/pages/run/model.ts';
 import { followedBy, progressOf, toSpan } from '../../console/src/pages/runs/model.ts';
+import { adviseCeiling } from '../../console/src/review/ceiling.ts';
 import { formatAmount } from '../../console/src/shared/money.ts';
 import { formatAgo, formatDuration } from '../../console/src/shared/time.ts';
 import { createTimeScale } from '../../console/src/timeline/scale.ts';
@@ -278,6 +279,45 @@ test('an answer starts from the defaults of its schema, never from the input of 
   const written = { ...draft, output: { publish: true } };
   expect(whatIsMissing(written, review)).toBeNull();
   expect(toDecision(written, review)).toEqual({ action: 'output', output: { publish: true } });
+});
+
+test('a ceiling that is too low for the next call is refused by the form, which knows the least and what is enough', () => {
+  const details = {
+    scope: 'run',
+    limit_usd: 0.011,
+    spent_usd: 0.009,
+    reserved_usd: 0,
+    minimum_usd: 0.003,
+    resets_at: null,
+    run_id: 'run_1',
+    step_id: 'covers',
+  };
+  const review = {
+    kind: 'budget',
+    actions: ['raise'],
+    run_id: 'run_1',
+    payload: { details },
+  } as unknown as Review;
+  const items = { succeeded: 3, skipped: 1, waiting: 2, retrying: 1, pending: 1 };
+  const run = {
+    run_id: 'run_1',
+    cost_usd: 0.009,
+    reserved_usd: 0,
+    steps: [{ id: 'covers', items }],
+  } as unknown as Run;
+  const advice = adviseCeiling(review, run);
+  expect(advice).toEqual({ leastUsd: 0.012, enoughUsd: 0.021, itemsLeft: 4 });
+  expect(adviseCeiling(review, undefined)).toEqual({ leastUsd: 0.012, enoughUsd: 0.012, itemsLeft: 1 });
+  const draft = { ...beginDraft(review), usd: '0.0119' };
+  expect(whatIsMissing(draft, review, advice)).toBe(
+    '0.0119 USD is too low: the next call needs 0.012 USD at least.',
+  );
+  expect(whatIsMissing({ ...draft, usd: '0.012' }, review, advice)).toBeNull();
+  expect(whatIsMissing({ ...draft, usd: '' }, review, advice)).toBe('Give the new ceiling in USD.');
+  const { spent_usd: _, ...hidden } = details; // the day of all projects
+  expect(
+    adviseCeiling({ ...review, payload: { details: { ...hidden, scope: 'global' } } } as Review, run),
+  ).toBeNull();
 });
 
 test('a bar of a day without a limit is empty, and its end is in the zone that it names', () => {

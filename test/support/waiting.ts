@@ -27,7 +27,7 @@ export async function waitForBudget(
     reason: 'no money',
     due_in_ms: 60_000,
     ...(scope.startsWith('run:') ? { run_id } : {}),
-    payload: { details: { scope, limit_usd } },
+    payload: { details: { scope, limit_usd, spent_usd: limit_usd, reserved_usd: 0, minimum_usd: 0.5 } },
   });
   await keepWaiting(
     db,

@@ -6,15 +6,19 @@ import { Button } from './parts.tsx';
 /** What went wrong, in the server's words, and what can be done: asked again, or told to somebody with its number. */
 export function ProblemView({ error, onRetry }: ProblemViewProps): ReactElement {
   const { problem, status } = error instanceof AnswerError ? error : { problem: {}, status: null };
+  const said = String((error as Error)?.message ?? error);
+  const more = (problem.errors ?? []).filter(
+    (item, _, all) => all.length > 1 || !said.includes(item.message),
+  );
   return (
     <div role="alert" className="flex gap-3 rounded-lg border border-line bg-failed-soft px-4 py-3 text-sm">
       <Icon name="triangle-alert" size={18} className="mt-0.5 text-failed" />
       <div className="min-w-0 flex-1">
         <p className="font-medium">{problem.title ?? 'Something went wrong in the page'}</p>
-        <p className="mt-0.5 break-words text-muted">{String((error as Error)?.message ?? error)}</p>
-        {problem.errors === undefined ? null : (
+        <p className="mt-0.5 break-words text-muted">{said}</p>
+        {more.length === 0 ? null : (
           <ul className="mt-1.5 list-disc pl-5">
-            {problem.errors.slice(0, 20).map(({ pointer, message }) => (
+            {more.slice(0, 20).map(({ pointer, message }) => (
               <li key={`${pointer}${message}`}>
                 <code className="font-mono text-xs">{pointer || '/'}</code> {message}
               </li>

@@ -10,6 +10,7 @@ import {
   PipelineVersion,
   PipelineVersionList,
   Validation,
+  ValidationRequest,
 } from '../../contracts/pipeline.ts';
 import { Plan, PlanDefinitionRequest, PlanRequest } from '../../contracts/plan.ts';
 import { ListQuery } from '../../contracts/primitives.ts';
@@ -39,6 +40,7 @@ export function pipelineRoutes(ctx: ServerCtx): Route[] {
   return [
     storePipelineRoute(ctx),
     validatePipelineRoute(ctx),
+    validateTogetherRoute(ctx),
     listPipelinesRoute(ctx),
     showPipelineRoute(ctx),
     listVersionsRoute(ctx),
@@ -90,6 +92,31 @@ function validatePipelineRoute(ctx: ServerCtx): Route {
       body: await validatePipeline(ctx, caller.project_id, {
         source: body,
         strict: query.strict === 'true',
+      }),
+    }),
+  });
+}
+
+function validateTogetherRoute(ctx: ServerCtx): Route {
+  return route({
+    operation: 'validate_definition',
+    method: 'POST',
+    path: '/v1/validate',
+    tag: 'pipelines',
+    summary: 'Check a definition together with pipelines that it runs, without storing any',
+    description:
+      'A pipeline of `pipelines` counts as stored, so what it takes and answers is checked. If its version is stored with another content, that is an error. `name@latest` means the stored one, where there is one.',
+    auth: 'key',
+    scope: 'pipeline:read',
+    body: json(ValidationRequest, 'definition'),
+    responses: { 200: Validation },
+    errors: ['definition_invalid'],
+    handle: async ({ caller, body: { text, type = null, strict, pipelines } }) => ({
+      status: 200,
+      body: await validatePipeline(ctx, caller.project_id, {
+        source: { text, contentType: type },
+        strict,
+        beside: pipelines,
       }),
     }),
   });

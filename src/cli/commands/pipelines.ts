@@ -7,18 +7,17 @@ import {
   AliasList,
   type Finding,
   PipelineList,
-  PipelineSubmitted,
   type PipelineSummary,
 } from '../../contracts/pipeline.ts';
 import { Plan, type PlannedStepView } from '../../contracts/plan.ts';
 import { Priority } from '../../contracts/primitives.ts';
 import { jsonBody, path } from '../client/api-client.ts';
-import type { Session } from '../client/session.ts';
 import { command, group, listed, oneOf, procedure } from '../command.ts';
-import { exitCodes, ProblemError } from '../errors.ts';
-import { budgetOption, jobHelp, readSource, type SourceFile } from '../input/arguments.ts';
+import { exitCodes } from '../errors.ts';
+import { budgetOption, jobHelp, readSource } from '../input/arguments.ts';
+import { storePipeline } from '../input/beside.ts';
 import { readJob, readPipeline, showFindings, validateSource } from '../input/run-request.ts';
-import { countFindings, severityColours, toFindings } from '../render/findings.ts';
+import { countFindings, severityColours } from '../render/findings.ts';
 import { formatAge, formatDuration, formatUsd } from '../render/formats.ts';
 import type { Columns, Printer, Style } from '../render/print.ts';
 import { renderDispatch } from '../render/routing.ts';
@@ -74,13 +73,21 @@ const fileArgument = { '<file>': 'YAML or JSON, - for stdin' } as const;
 
 export const registerValidateCommand = procedure('validate', {
   about: 'check a pipeline file; exits 1 when it has errors',
-  example: 'capstan validate pipeline.yaml',
+  help: `
+Pipelines beside the file that its steps run count as stored.
+
+Example:
+  capstan validate pipeline.yaml`,
   args: fileArgument,
   options: { '--strict': 'a capability that nobody offers now is an error' },
   run: async (session, { file, strict }) => {
     const { print, json, shell } = session;
     const source = await readSource(file, shell.stdin);
-    const { value, text } = await validateSource(session, source, strict === true);
+    const { value, text } = await validateSource(session, {
+      target: file,
+      source,
+      strict: strict === true,
+    });
     if (json) print.json(text);
     else {
       showFindings(session, value.findings, source, 'line');
@@ -94,33 +101,17 @@ export const registerValidateCommand = procedure('validate', {
   },
 });
 
-function isDefinitionRefused(thrown: unknown): thrown is ProblemError {
-  return thrown instanceof ProblemError && thrown.problem.code === 'definition_invalid';
-}
-
-async function store(session: Session, source: SourceFile): Promise<void> {
-  const { client, print, json } = session;
-  const { value, text } = await client.post('/v1/pipelines', PipelineSubmitted, source);
-  if (json) return print.json(text);
-  showFindings(session, value.warnings, source, 'remark');
-  print.line(`${print.style.green('✓ stored')}  ${value.pipeline}@${value.version}  ${value.digest}`);
-}
-
 export const registerSubmitCommand = procedure('submit', {
   about: 'store a pipeline version; versions never change',
   example: 'capstan submit pipeline.yaml',
   args: fileArgument,
   run: async (session, { file }) => {
-    const source = await readSource(file, session.shell.stdin);
-    try {
-      await store(session, source);
-    } catch (thrown) {
-      if (!isDefinitionRefused(thrown)) throw thrown;
-      const { code, detail, errors } = thrown.problem;
-      showFindings(session, toFindings(errors), source, 'remark');
-      session.print.remark(`error ${code}: ${detail}`);
-      session.shell.exitWith(exitCodes.failed);
-    }
+    const { print, json, shell } = session;
+    const source = await readSource(file, shell.stdin);
+    const { value, text } = await storePipeline(session, source);
+    if (json) return print.json(text);
+    showFindings(session, value.warnings, source, 'remark');
+    print.line(`${print.style.green('✓ stored')}  ${value.pipeline}@${value.version}  ${value.digest}`);
   },
 });
 
@@ -200,7 +191,7 @@ export const registerPlanCommand = procedure('plan', {
   about: 'show what a run would do, take and cost now, without calling anybody',
   help: `
 Nobody is called and nothing is written. Without --job, what depends on the job is not known. It exits 1 when
-the run would fail, or is expected to cost more than its ceiling. A worst case above the ceiling is only a
+the run would fail, or is expected to cost more than its ceiling. Pipelines beside the file count as stored. A worst case above the ceiling is only a
 warning: such a run waits for money when its calls do cost so much.
 
 Example:
@@ -215,11 +206,13 @@ Example:
   run: async (session, { 'file|name': target, job: given, version, priority, budget }) => {
     const { client, print, json, shell } = session;
     // What is found in a file without errors is among the findings of the plan.
-    const { pipeline, ...named } = await readPipeline({ ...session, json: true }, { target, version });
+    const { fields, beside } = await readPipeline({ ...session, json: true }, { target, version });
+    const { pipeline, ...named } = fields;
+    const pipelines = beside.length === 0 ? undefined : beside.map(({ definition }) => definition);
     const job = given === undefined ? undefined : await readJob(session, { job: given, target });
     const wish = { job, priority, budget_ceiling_usd: budget };
     const to = pipeline === undefined ? '/v1/plan' : path`/v1/pipelines/${target}/plan`;
-    const { value, text } = await client.post(to, Plan, jsonBody({ ...named, ...wish }));
+    const { value, text } = await client.post(to, Plan, jsonBody({ ...named, pipelines, ...wish }));
     if (json) print.json(text);
     else showPlan(value, print);
     const isBroken = value.findings.some(({ severity }) => severity === 'error');

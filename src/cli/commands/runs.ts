@@ -42,10 +42,18 @@ export const registerListCommand = command('ls', {
     '-s, --state <state>': oneOf('only runs in this state', RunState.options),
     '-p, --pipeline <name>': 'only runs of this pipeline',
     '-l, --label <name=value>': 'only runs with this label',
+    '--search <text>': 'only runs with this in their pipeline, labels or error, or at the begin of their id',
     '-n, --limit <n>': parsed('at most so many', readLimit, 20),
   },
-  call: ({ client }, { state, pipeline, label, limit }) =>
-    client.get('/v1/runs', RunList, { state, pipeline, label, limit }),
+  call: async ({ client }, { state, pipeline, label, search: q, limit }) => {
+    let cursor: string | undefined;
+    for (;;) {
+      const answer = await client.get('/v1/runs', RunList, { state, pipeline, label, q, limit, cursor });
+      const { items, next_cursor } = answer.value;
+      if (items.length > 0 || next_cursor === null) return answer;
+      cursor = next_cursor; // a page of a search ends where it has looked at enough
+    }
+  },
   show: listed(runTable, {
     none: 'no runs',
     more: ({ limit }: { readonly limit: number }) => `the newest ${limit}; there are more`,

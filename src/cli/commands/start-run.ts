@@ -177,6 +177,8 @@ export const registerRunCommand = procedure('run', {
   help: `
 With --watch it exits 0 when the run succeeded, 1 when it failed, 3 when it was cancelled, 2 when the
 outcome is not known. A job mentions an uploaded file as media://job/NAME.
+Pipelines beside the file that its steps run are stored first, and that is said; one that is stored with
+another content is refused.
 With --mock the same codes say how the run ended; if the file says what it expects, 0 and 1 say whether
 it came so.
 

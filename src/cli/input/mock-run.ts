@@ -3,7 +3,6 @@
  * reads the steps, what came out, and what was expected.
  */
 
-import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
@@ -24,6 +23,7 @@ import { type Columns, createPrinter, type Printer } from '../render/print.ts';
 import { indentJson } from '../render/run.ts';
 import type { Shell } from '../shell.ts';
 import { isFile, isFileArgument, readSource, type SourceFile } from './arguments.ts';
+import { findBeside } from './beside.ts';
 import { readJob } from './run-request.ts';
 
 // A run against mocks as a person reads it: the steps, what came out, and what was expected.
@@ -133,24 +133,13 @@ async function readPipelineFile(
   return definition;
 }
 
-function isDefinitionFile(name: string): boolean {
-  return /\.(ya?ml|json)$/i.test(name);
-}
-
-const mostFiles = 200;
-
 /** Those that the mocks name, and those in the folder of the pipeline. */
 async function readSubPipelines(
   { target, mock }: { readonly target: string; readonly mock: string },
   { pipelines = [] }: Mocks,
   shell: Shell,
 ): Promise<PipelineDefinition[]> {
-  const folder = dirname(target);
-  const names = target === '-' ? [] : await readdir(folder);
-  const beside = names.filter(isDefinitionFile).sort().slice(0, mostFiles);
-  const found = await Promise.all(
-    beside.map(async (name) => readSubPipeline(await readSource(join(folder, name), shell.stdin))),
-  );
+  const beside = await findBeside(target, shell);
   const named = await Promise.all(
     pipelines.map(async (one) => {
       if (typeof one !== 'string') return one;
@@ -160,7 +149,7 @@ async function readSubPipelines(
       return definition;
     }),
   );
-  return [...found.filter((one) => one !== null), ...named];
+  return [...beside.map(({ definition }) => definition), ...named];
 }
 
 function exitCodeOf({ outcome }: LocalResult): number {

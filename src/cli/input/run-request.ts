@@ -6,7 +6,11 @@
 
 import { access, constants } from 'node:fs/promises';
 import { formatMediaReference, JobCreated, parseMediaPath } from '../../contracts/media.ts';
-import { type Validation, Validation as ValidationAnswer } from '../../contracts/pipeline.ts';
+import {
+  type PipelineDefinition,
+  type Validation,
+  Validation as ValidationAnswer,
+} from '../../contracts/pipeline.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { findMediaPlaces } from '../../core/cache.ts';
 import { type ApiAnswer, jsonBody, type RequestBody } from '../client/api-client.ts';
@@ -15,17 +19,38 @@ import type { Session } from '../client/session.ts';
 import { ProblemError, UsageError } from '../errors.ts';
 import { countFindings, renderFindings } from '../render/findings.ts';
 import { isFileArgument, parseSource, readSource, type SourceFile } from './arguments.ts';
+import { type BesidePipeline, findNamedBeside, storeMissing } from './beside.ts';
+
+interface CheckedSource extends ApiAnswer<Validation> {
+  /** Pipelines beside the file that it names. */
+  readonly beside: readonly BesidePipeline[];
+}
+
+/** Empty where it cannot be read: the API says why. */
+async function readBesideOf(session: Session, target: string, source: SourceFile): Promise<BesidePipeline[]> {
+  const value = await parseSource(source).catch(() => null);
+  const steps = isObject(value) && Array.isArray(value.steps) ? value.steps.filter(isObject) : [];
+  return findNamedBeside(session, target, { steps } as unknown as Pick<PipelineDefinition, 'steps'>);
+}
 
 /** Validation of a file by the API, as `validate` shows it and `run` requires it. */
-export function validateSource(
-  { client }: Session,
-  { text, type }: SourceFile,
-  strict: boolean,
-): Promise<ApiAnswer<Validation>> {
-  return client.post(`/v1/pipelines/validate${strict ? '?strict=true' : ''}`, ValidationAnswer, {
-    text,
-    type,
-  });
+export async function validateSource(
+  session: Session,
+  {
+    target,
+    source,
+    strict,
+  }: { readonly target: string; readonly source: SourceFile; readonly strict: boolean },
+): Promise<CheckedSource> {
+  const { client } = session;
+  const beside = await readBesideOf(session, target, source);
+  const { text, type } = source;
+  const pipelines = beside.map(({ definition }) => definition);
+  const answer =
+    pipelines.length === 0
+      ? client.post(`/v1/pipelines/validate${strict ? '?strict=true' : ''}`, ValidationAnswer, source)
+      : client.post('/v1/validate', ValidationAnswer, jsonBody({ text, type, strict, pipelines }));
+  return { ...(await answer), beside };
 }
 
 /** To stdout for `validate`; to stderr where the findings are not the result. */
@@ -59,25 +84,33 @@ function isObject(value: unknown): value is RequestFields {
 }
 
 /** @throws ProblemError `definition_invalid` after its findings are shown */
-async function readDefinition(session: Session, source: SourceFile): Promise<unknown> {
-  const { value } = await validateSource(session, source, false);
+async function readDefinition(session: Session, target: string): Promise<PipelineChoice> {
+  const source = await readSource(target, session.shell.stdin);
+  const { value, beside } = await validateSource(session, { target, source, strict: false });
   if (!value.valid || !session.json) showFindings(session, value.findings, source, 'remark');
   if (!value.valid) {
     const detail = `${source.name} has ${countFindings(value.findings)}`;
     throw new ProblemError({ status: 422, code: 'definition_invalid', detail, errors: [] });
   }
-  return parseSource(source);
+  return { fields: { definition: await parseSource(source) }, beside };
 }
 
-/** The fields that say what runs: of a file, or of a stored pipeline. @throws UsageError, ProblemError */
+interface PipelineChoice {
+  /** The fields that say what runs. */
+  readonly fields: RequestFields;
+  /** Pipelines beside the file that it names. */
+  readonly beside: readonly BesidePipeline[];
+}
+
+/** Of a file, or of a stored pipeline. @throws UsageError, ProblemError */
 export async function readPipeline(
   session: Session,
   { target, version, alias }: Pick<RunArguments, 'target' | 'version' | 'alias'>,
-): Promise<RequestFields> {
-  if (!(await isFileArgument(target))) return { pipeline: target, version, alias };
+): Promise<PipelineChoice> {
+  if (!(await isFileArgument(target))) return { fields: { pipeline: target, version, alias }, beside: [] };
   const option = version !== undefined ? '--version' : alias !== undefined ? '--alias' : undefined;
   if (option !== undefined) throw new UsageError(`${option} goes with a pipeline name; ${target} is a file`);
-  return { definition: await readDefinition(session, await readSource(target, session.shell.stdin)) };
+  return readDefinition(session, target);
 }
 
 function readInlineJob(text: string): unknown {
@@ -155,11 +188,12 @@ export async function prepareRun(session: Session, given: RunArguments): Promise
     throw new UsageError('--idempotency-key does not go with --file: uploading makes a new job every time');
   }
   await checkFiles(files);
-  const pipeline = await readPipeline(session, given);
+  const { fields, beside } = await readPipeline(session, given);
   const job = await readJob(session, given);
   remarkMissing(session, job, files);
+  await storeMissing(session, beside);
   const work = withFiles ? { job_id: await createJobWithFiles(session, job, files) } : { job };
   const labelled = Object.keys(labels).length === 0 ? {} : { labels };
-  const body = { ...pipeline, ...work, ...labelled, priority, budget_ceiling_usd: budgetUsd };
+  const body = { ...fields, ...work, ...labelled, priority, budget_ceiling_usd: budgetUsd };
   return jsonBody(body, idempotencyKey);
 }

@@ -121,6 +121,16 @@ export function toRefusal(shortage: Shortage, minimumUsd: number): BudgetRefusal
   };
 }
 
+/** The least limit under which so many calls fit beside what is spent and held; null of one whose figures are not shown. */
+export function limitFor(
+  { spent_usd, reserved_usd, minimum_usd }: Pick<BudgetRefusal, BudgetFigure | 'minimum_usd'>,
+  calls: number,
+): number | null {
+  if (spent_usd === undefined || reserved_usd === undefined) return null;
+  const used = toNanoUsd(spent_usd) + toNanoUsd(reserved_usd);
+  return fromNanoUsd(used + BigInt(calls) * toNanoUsd(minimum_usd));
+}
+
 /** `: limit 5 USD, spent 4, reserved 0.5`, or nothing of a budget whose figures are not shown. */
 export function describeFigures({ limit_usd, spent_usd, reserved_usd }: BudgetRefusal): string {
   if (limit_usd === undefined) return '';

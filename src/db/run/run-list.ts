@@ -71,7 +71,8 @@ const money = `left join lateral (
 const awaitsIt = `r.finished_at is null and exists (select from step s where s.run_id = any (${runsWithin})
   and s.state in ('waiting', 'in_review', 'retrying') and ${awaitedByStep} = :awaiting)`;
 
-const mentions = `(r.pipeline ilike '%' || :q || '%' or r.run_id ilike :q || '%' or exists (
+const mentions = `(r.pipeline ilike '%' || :q || '%' or r.run_id ilike :q || '%'
+  or (r.error ->> 'code') || ': ' || (r.error ->> 'message') ilike '%' || :q || '%' or exists (
   select from jsonb_each_text(r.labels) l where l.key || '=' || l.value ilike '%' || :q || '%'))`;
 
 /** The collation of run_listed, which the primary key has not: it alone gives runs in this order. */
@@ -79,8 +80,31 @@ const id = 'r.run_id collate "C"';
 
 export type RunListRow = RunRow & StepCountColumns;
 
+/** So many of a project's runs does one page of a search look at, whatever it finds: no index finds parts of texts. */
+export const mostSearched = 10_000;
+
+/** Those that one page looks at, newest first. */
+function pageOfSearch(db: Db, projectId: string, after: string | undefined) {
+  const query = db('run').where('project_id', projectId).orderByRaw('run_id collate "C" desc');
+  if (after !== undefined) query.whereRaw('run_id collate "C" < ?', [after]);
+  return query;
+}
+
+/** The last run that a page of a search looked at; undefined where there are no more behind it. */
+export async function findEndOfSearch(
+  db: Db,
+  projectId: string,
+  after: string | undefined,
+): Promise<string | undefined> {
+  const query = pageOfSearch(db, projectId, after).offset(mostSearched - 1);
+  const row = await query.first<{ readonly run_id: string } | undefined>('run_id');
+  return row?.run_id;
+}
+
 export async function listRuns(db: Db, projectId: string, filter: RunFilter): Promise<readonly RunListRow[]> {
-  const query = db('run as r')
+  const { q, after } = filter;
+  const query = db
+    .from(q === undefined ? 'run as r' : pageOfSearch(db, projectId, after).limit(mostSearched).as('r'))
     .joinRaw(money)
     .select(db.raw(`${columns}, r.digest, ${stepsOfRun} as step_counts`))
     .where('r.project_id', projectId)
@@ -89,14 +113,14 @@ export async function listRuns(db: Db, projectId: string, filter: RunFilter): Pr
   if (filter.pipeline !== undefined) query.where('r.pipeline', filter.pipeline);
   if (filter.state !== undefined) query.where('r.state', filter.state);
   if (filter.awaiting !== undefined) query.whereRaw(awaitsIt, { awaiting: filter.awaiting });
-  if (filter.q !== undefined) query.whereRaw(mentions, { q: filter.q.replace(/[\\%_]/g, '\\$&') });
+  if (q !== undefined) query.whereRaw(mentions, { q: q.replace(/[\\%_]/g, '\\$&') });
   if (filter.parent === 'none') query.whereNull('r.parent_run_id');
   if (filter.since !== undefined) query.where('r.created_at', '>=', filter.since);
   if (filter.until !== undefined) query.where('r.created_at', '<', filter.until);
   if (filter.label !== undefined) {
     query.whereRaw('r.labels @> ?::jsonb', [JSON.stringify(Object.fromEntries([filter.label]))]);
   }
-  if (filter.after !== undefined) query.whereRaw(`${id} < ?`, [filter.after]);
+  if (after !== undefined) query.whereRaw(`${id} < ?`, [after]);
   return query;
 }
 

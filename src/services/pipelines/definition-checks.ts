@@ -8,7 +8,7 @@ import { checkDefinition } from '../../core/definition/checks/check-definition.t
 import type { DefinitionFinding } from '../../core/definition/checks/finding.ts';
 import { vetOwnSchemas } from '../../definitions/input-forms.ts';
 import { refuseFindings } from '../../definitions/submission.ts';
-import { type CheckCtx, gatherFacts } from './definition-facts.ts';
+import { type CheckCtx, type CheckedDefinition, gatherFacts } from './definition-facts.ts';
 
 interface RunCheck {
   /** Warnings and notes. */
@@ -25,21 +25,33 @@ interface RunCheck {
 export async function requireSound(
   { vetter }: Pick<CheckCtx, 'vetter'>,
   definition: PipelineDefinition,
+  name?: string,
 ): Promise<void> {
   const schemaFaultOf = await vetOwnSchemas(vetter.vet, definition);
   const checked = checkDefinition(definition, { knownCapabilities: null, strict: false, schemaFaultOf });
   const findings = checked.map(toFinding);
-  if (findings.some(({ severity }) => severity === 'error')) throw refuseFindings(findings);
+  if (findings.some(({ severity }) => severity === 'error')) throw refuseFindings(findings, name);
+}
+
+/** Those that count as stored for a check or a plan. @throws AppError `definition_invalid` that names the first that is not sound */
+export async function requireSoundBeside(
+  ctx: Pick<CheckCtx, 'vetter'>,
+  beside: readonly PipelineDefinition[],
+): Promise<void> {
+  for (const definition of beside) {
+    const { pipeline, version } = definition;
+    await requireSound(ctx, definition, `${pipeline}@${version}`);
+  }
 }
 
 /** Checks it as things are now; capabilities that are not there are warnings. */
 export async function checkForPlan(
   ctx: CheckCtx,
   projectId: string,
-  definition: PipelineDefinition,
+  subject: CheckedDefinition,
 ): Promise<readonly Finding[]> {
-  const facts = await (await gatherFacts(ctx, projectId, definition)).read();
-  return checkDefinition(definition, facts).map(toFinding);
+  const facts = await (await gatherFacts(ctx, projectId, subject)).read();
+  return checkDefinition(subject.definition, facts).map(toFinding);
 }
 
 /** @throws AppError `definition_invalid` with all errors when it cannot run as things are now */
@@ -48,7 +60,7 @@ export async function checkForRun(
   projectId: string,
   { definition, digest }: { readonly definition: PipelineDefinition; readonly digest: string },
 ): Promise<RunCheck> {
-  const present = await gatherFacts(ctx, projectId, definition);
+  const present = await gatherFacts(ctx, projectId, { definition });
   const name = JSON.stringify([digest, present.key]);
   let findings = ctx.checked.findings.get(name);
   if (findings === undefined) {

@@ -8,7 +8,11 @@
 import semver from 'semver';
 import { deepestSubRun } from '../../contracts/bounds.ts';
 import type { Finding, PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
-import { createReferenceJudge } from '../../core/definition/checks/check-availability.ts';
+import {
+  createReferenceJudge,
+  findPipeline,
+  referencesOf,
+} from '../../core/definition/checks/check-availability.ts';
 import type { CapabilityForm, DefinitionFacts, PipelineForm } from '../../core/definition/checks/finding.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
 import type { Db } from '../../db/connect.ts';
@@ -21,6 +25,7 @@ import {
   type ReferencedRow,
 } from '../../db/pipeline.ts';
 import { createInputForms, type InputForms, vetOwnSchemas } from '../../definitions/input-forms.ts';
+import { digestDefinition } from '../../definitions/submission.ts';
 import { createTextCache, type TextCache } from '../../definitions/text-cache.ts';
 import type { SchemaVetter } from '../../schemas/schema-vetter.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
@@ -129,11 +134,11 @@ const mostReferences = 1_000;
 async function findPipelineForms(
   { db, forms }: { readonly db: Db; readonly forms: InputForms },
   projectId: string,
-  definition: PipelineDefinition,
+  { definition, beside = [] }: CheckedDefinition,
 ): Promise<PipelineForms> {
-  const own = [...new Set(definition.steps.flatMap(({ pipeline }) => pipeline ?? []))];
+  const own = referencesOf(definition);
   if (own.length === 0) return { forms: new Map(), digests: [] };
-  const rows = await followReferences(db, projectId, own);
+  const rows = await followReferences({ db, projectId, beside }, own);
   if (rows === null) return { forms: new Map(own.map((reference) => [reference, tooMany])), digests: [] };
   const { pipeline, version } = definition;
   const judge = createReferenceJudge({ pipeline, version, references: own }, (reference) =>
@@ -157,19 +162,65 @@ const tooMany: PipelineForm = {
   message: `the pipelines that it leads to are more than ${mostReferences}, the most allowed`,
 };
 
+/** What is checked, and the sound definitions that count as stored for it. */
+export interface CheckedDefinition {
+  readonly definition: PipelineDefinition;
+  readonly beside?: readonly PipelineDefinition[];
+}
+
+interface FoundRow extends ReferencedRow {
+  readonly isContradicted?: boolean;
+}
+
+function toRow(reference: string, definition: PipelineDefinition): FoundRow {
+  const { pipeline, version, job_schema, output } = definition;
+  return {
+    reference,
+    pipeline,
+    version,
+    digest: digestDefinition(definition),
+    job_schema: job_schema ?? null,
+    has_output: output !== undefined,
+    output: output ?? null,
+    references: referencesOf(definition),
+  };
+}
+
+interface Referenced {
+  readonly db: Db;
+  readonly projectId: string;
+  readonly beside: readonly PipelineDefinition[];
+}
+
+/** The stored ones, and those beside that are not: a stored one is never replaced, but contradicted. */
+async function findRows(
+  { db, projectId, beside }: Referenced,
+  references: readonly string[],
+): Promise<FoundRow[]> {
+  const stored = new Map(
+    (await findReferenced(db, projectId, references)).map((row) => [row.reference, row]),
+  );
+  return references.flatMap((reference): FoundRow[] => {
+    const row = stored.get(reference);
+    const lying = findPipeline(beside, reference);
+    if (row === undefined) return lying === undefined ? [] : [toRow(reference, lying)];
+    const isSame = lying?.version !== row.version || digestDefinition(lying) === row.digest;
+    return [isSame ? row : { ...row, isContradicted: true }];
+  });
+}
+
 /** @returns the definitions that are referred to, as far as they exist; null when there are too many */
 async function followReferences(
-  db: Db,
-  projectId: string,
+  around: Referenced,
   own: readonly string[],
-): Promise<ReadonlyMap<string, ReferencedRow> | null> {
-  const rows = new Map<string, ReferencedRow>();
+): Promise<ReadonlyMap<string, FoundRow> | null> {
+  const rows = new Map<string, FoundRow>();
   const asked = new Set<string>();
   let level = [...own];
   for (let depth = 0; depth <= deepestSubRun && level.length > 0; depth++) {
     for (const reference of level) asked.add(reference);
     if (asked.size > mostReferences) return null;
-    const found = await findReferenced(db, projectId, level);
+    const found = await findRows(around, level);
     for (const row of found) rows.set(row.reference, row);
     level = [...new Set(found.flatMap(({ references }) => references))].filter(
       (reference) => !asked.has(reference),
@@ -231,12 +282,13 @@ function readAsked({ asked }: CheckedDefinitions, definition: PipelineDefinition
 export async function gatherFacts(
   { db, fleet, vetter, checked }: CheckCtx,
   projectId: string,
-  definition: PipelineDefinition,
+  subject: CheckedDefinition,
 ): Promise<PresentFacts> {
   const { forms } = checked;
+  const { definition } = subject;
   const { names, calls } = readAsked(checked, definition);
   const digests = await findSpecDigests({ db, fleet }, calls);
-  const pipelines = await findPipelineForms({ db, forms }, projectId, definition);
+  const pipelines = await findPipelineForms({ db, forms }, projectId, subject);
   const knownCapabilities = await findRegistered({ db, fleet }, names);
   const unknown = names.filter((name) => !knownCapabilities.has(name));
   return {

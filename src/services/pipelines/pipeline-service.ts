@@ -38,6 +38,7 @@ import { detectFormat } from '../../definitions/source/source-node.ts';
 import { describeDifferences, digestDefinition, refuseFindings } from '../../definitions/submission.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
+import { requireSoundBeside } from './definition-checks.ts';
 import { type CheckCtx, gatherFacts } from './definition-facts.ts';
 
 /** Stores a definition by its content; storing an equal one again changes nothing. @returns its digest */
@@ -123,21 +124,30 @@ function refuseChange(stored: VersionRow, definition: PipelineDefinition): AppEr
   );
 }
 
+interface TextToCheck {
+  readonly source: DefinitionText;
+  readonly strict: boolean;
+  /** Definitions that count as stored. */
+  readonly beside?: readonly PipelineDefinition[];
+}
+
 async function readText(
   ctx: CheckCtx,
   projectId: string,
-  { source, strict }: { readonly source: DefinitionText; readonly strict: boolean },
+  { source, strict, beside = [] }: TextToCheck,
 ): Promise<DefinitionReading> {
   const { definition, finish } = openDefinition(source);
-  const present = definition === null ? null : await gatherFacts(ctx, projectId, definition);
+  const present = definition === null ? null : await gatherFacts(ctx, projectId, { definition, beside });
   return finish(present === null ? null : { ...(await present.read()), strict });
 }
 
+/** @throws AppError `definition_invalid` when one beside it is not sound */
 export async function validatePipeline(
   ctx: CheckCtx,
   projectId: string,
-  text: { readonly source: DefinitionText; readonly strict: boolean },
+  text: TextToCheck,
 ): Promise<Validation> {
+  await requireSoundBeside(ctx, text.beside ?? []);
   const { definition, findings, analysis } = await readText(ctx, projectId, text);
   const graph = definition === null || analysis === null ? null : showGraph(definition, analysis);
   return { valid: definition !== null, findings, graph };

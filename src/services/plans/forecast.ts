@@ -87,6 +87,8 @@ export interface PlanContext {
   readonly forecastRun: (context: PlanContext, task: RunTask) => Promise<RunForecast>;
   /** Equal runs that steps start. */
   readonly runs: Map<string, Promise<RunForecast>>;
+  /** Sound definitions that count as stored. */
+  readonly beside: readonly PipelineDefinition[];
   /** By `name@version` or `name@alias`. */
   readonly pipelines: Map<string, Promise<KnownDefinition>>;
 }

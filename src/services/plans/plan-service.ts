@@ -19,7 +19,7 @@ import type { Caller } from '../access/caller.ts';
 import { createFindKept } from '../cache/cache-service.ts';
 import { newId } from '../ids.ts';
 import { bindJobMedia } from '../jobs.ts';
-import { checkForPlan } from '../pipelines/definition-checks.ts';
+import { checkForPlan, requireSoundBeside } from '../pipelines/definition-checks.ts';
 import { choiceOf, type KnownDefinition } from '../runs/definitions.ts';
 import { decideDispatch, findRunJob, requireOwnMedia } from '../runs/preparation.ts';
 import { type PlanContext, type PlanCtx, type RunForecast, type RunTask, showCost } from './forecast.ts';
@@ -111,7 +111,8 @@ function showStep(
   };
 }
 
-type Wish = Omit<PlanDefinitionRequest, 'definition'>;
+type Wish = Omit<PlanDefinitionRequest, 'definition' | 'pipelines'>;
+type Beside = PlanContext['beside'];
 
 /** @throws AppError `not_found`, `job_invalid`, `media_unknown` */
 export async function planPipeline(
@@ -120,28 +121,30 @@ export async function planPipeline(
   { pipeline, version, alias, ...wish }: PlanRequest & { readonly pipeline: string },
 ): Promise<Plan> {
   const known = await ctx.definitions.find(project_id, pipeline, choiceOf({ version, alias }));
-  return makePlan(ctx, project_id, { known, wish });
+  return makePlan(ctx, project_id, { known, wish, beside: [] });
 }
 
 /** @throws AppError `definition_invalid`, `not_found`, `job_invalid`, `media_unknown` */
 export async function planDefinition(
   ctx: PlanCtx,
   { project_id }: Pick<Caller, 'project_id'>,
-  { definition, ...wish }: PlanDefinitionRequest,
+  { definition, pipelines: beside = [], ...wish }: PlanDefinitionRequest,
 ): Promise<Plan> {
-  return makePlan(ctx, project_id, { known: await ctx.definitions.ofBody(definition), wish });
+  await requireSoundBeside(ctx, beside);
+  return makePlan(ctx, project_id, { known: await ctx.definitions.ofBody(definition), wish, beside });
 }
 
 interface PlanOrder {
   readonly known: KnownDefinition;
   readonly wish: Wish;
+  readonly beside: Beside;
 }
 
 async function makePlan(ctx: PlanCtx, projectId: string, order: PlanOrder): Promise<Plan> {
-  const { known } = order;
+  const { known, beside } = order;
   const task = await readTask(ctx, projectId, order);
   const headroom = toHeadroom(await readHeadroom(ctx.db, projectId));
-  const context = await openPlan(ctx, projectId, headroom);
+  const context: PlanContext = { ...(await openPlan(ctx, projectId, headroom)), beside };
   const forecast = await forecastRun(context, task);
   const checks = await readChecks(context, known.definition);
   const dispatch = decideDispatch(ctx, known.openRoutes);
@@ -151,7 +154,11 @@ async function makePlan(ctx: PlanCtx, projectId: string, order: PlanOrder): Prom
 /** So that a plan takes no longer than a request may. */
 const mostInputs = 10_000;
 
-async function openPlan(ctx: PlanCtx, projectId: string, headroom: Headroom): Promise<PlanContext> {
+async function openPlan(
+  ctx: PlanCtx,
+  projectId: string,
+  headroom: Headroom,
+): Promise<Omit<PlanContext, 'beside'>> {
   return {
     ctx,
     projectId,
@@ -170,12 +177,12 @@ async function openPlan(ctx: PlanCtx, projectId: string, headroom: Headroom): Pr
 
 /** A run does not start while one of its capabilities is not there and no step waits for it. */
 async function readChecks(
-  { ctx, projectId, registered }: PlanContext,
+  { ctx, projectId, registered, beside }: PlanContext,
   definition: PipelineDefinition,
 ): Promise<Finding[]> {
   const stops = checkRunnable(definition, registered);
   const pointers = new Set(stops.map(({ pointer }) => pointer));
-  const checks = await checkForPlan(ctx, projectId, definition);
+  const checks = await checkForPlan(ctx, projectId, { definition, beside });
   return [...stops, ...checks.filter(({ pointer }) => !pointers.has(pointer))];
 }
 

@@ -3,7 +3,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
+import { findPipeline } from '../../core/definition/checks/check-availability.ts';
 import { capabilityOf, resolveStepSettings, routeOfStep } from '../../core/definition/step-settings.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { lowestCeiling } from '../../core/routing/estimate.ts';
@@ -30,7 +30,7 @@ async function forecastSubRun(context: PlanContext, task: RunTask, unit: Planned
   const tooDeep = findDepthFault(terms.depth);
   if (tooDeep !== null) return refuse(pointer, 'pipeline_depth', `${reference}: ${tooDeep.message}`);
   try {
-    const { definition, checkJob } = await findPipeline(context, reference);
+    const { definition, checkJob } = await findKnown(context, reference);
     const job = unit.input;
     if (job !== null) checkJob(job);
     const own = ceilingOfSubRun(terms, definition);
@@ -45,14 +45,25 @@ async function forecastSubRun(context: PlanContext, task: RunTask, unit: Planned
 }
 
 /** By `name@version` or `name@alias`. @throws AppError `not_found`, `definition_invalid` */
-function findPipeline(
-  { ctx, projectId, pipelines }: PlanContext,
+function findKnown(context: PlanContext, reference: string): Promise<KnownDefinition> {
+  const { pipelines } = context;
+  const found = pipelines.get(reference) ?? readKnown(context, reference);
+  pipelines.set(reference, found);
+  return found;
+}
+
+async function readKnown(
+  { ctx, projectId, beside }: PlanContext,
   reference: string,
 ): Promise<KnownDefinition> {
   const [pipeline, version] = splitReference(reference);
-  const found = pipelines.get(reference) ?? ctx.definitions.find(projectId, pipeline, { reference: version });
-  pipelines.set(reference, found);
-  return found;
+  try {
+    return await ctx.definitions.find(projectId, pipeline, { reference: version });
+  } catch (error) {
+    const lying = findPipeline(beside, reference);
+    if (lying === undefined || !(error instanceof AppError && error.code === 'not_found')) throw error;
+    return ctx.definitions.ofBody(lying);
+  }
 }
 
 /** Runs that are equal have one forecast. */

@@ -6,8 +6,10 @@
  * cancelled. For a ladder's question about money only the raise happens here; the ladder does the rest.
  */
 
+import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { SkillPatch } from '../../contracts/skill.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import { limitFor } from '../../core/money/reservation.ts';
 import type { Db } from '../../db/connect.ts';
 import { listBudgets } from '../../db/money/budget.ts';
 import { readDefinition } from '../../db/pipeline.ts';
@@ -64,6 +66,12 @@ async function limitBefore(
   return fromNanoUsd(BigInt(day?.limit_nano ?? 0));
 }
 
+function describeNeed(details: ReviewRow['payload']['details']): string {
+  if (typeof details?.minimum_usd !== 'number') return '';
+  const least = limitFor(details as unknown as BudgetRefusal, 1);
+  return least === null ? '' : `; the call that waits needs ${least} USD at least`;
+}
+
 async function raise(
   trx: Db,
   {
@@ -80,7 +88,7 @@ async function raise(
   if (before !== undefined && limitUsd <= before && !isNone) {
     throw refuseDecision(
       '/budget_ceiling_usd',
-      `the limit was ${before} USD; to raise it, give more than that`,
+      `${limitUsd} USD does not raise the limit of ${before} USD${describeNeed(row.payload.details)}`,
     );
   }
   if (scope === 'run') {

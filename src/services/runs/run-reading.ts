@@ -6,10 +6,11 @@ import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellati
 import type { Db } from '../../db/connect.ts';
 import { confirmPosition, hasEndBehind, type LogPosition, listEvents } from '../../db/run/event.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
-import { listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
+import { findEndOfSearch, listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
 import { listRunSteps } from '../../db/step/step.ts';
 import type { ServerCtx } from '../context.ts';
-import { decodeCursor, refuseCursor, toPage } from '../cursor.ts';
+import { decodeCursor, encodeCursor, refuseCursor, toPage } from '../cursor.ts';
+import { boundsOfIds } from '../ids.ts';
 import { toRunEvent } from './events.ts';
 import { countSteps, noSuchRun, toRun, toRunSummary } from './run-view.ts';
 
@@ -33,7 +34,7 @@ export async function getRun(ctx: Pick<ServerCtx, 'db' | 'web'>, key: RunKey): P
   return toRun(await requireRun(ctx, key), await listRunSteps(ctx.db, key.run_id), ctx.web);
 }
 
-/** Newest first. */
+/** Newest first. A page of a search may be the last one that finds something, or empty, and still not be the last. */
 export async function listRunsPage(
   { historyDb, stepSizes }: Pick<ServerCtx, 'historyDb' | 'stepSizes'>,
   projectId: string,
@@ -42,7 +43,19 @@ export async function listRunsPage(
   const after = cursor === undefined ? undefined : decodeCursor(cursor);
   const wanted = { ...filter, after, limit: limit + 1 };
   const rows = await countSteps(historyDb, stepSizes, await listRuns(historyDb, projectId, wanted));
-  return toPage(rows, limit, { key: ({ run_id }) => run_id, item: toRunSummary });
+  const page = toPage(rows, limit, { key: ({ run_id }) => run_id, item: toRunSummary });
+  if (filter.q === undefined || page.next_cursor !== null) return page;
+  const end = await findEndOfSearch(historyDb, projectId, after);
+  return end === undefined || isBefore(end, filter.since)
+    ? page
+    : { ...page, next_cursor: encodeCursor(end) };
+}
+
+/** Ids begin with the time: what is older than this run is older than `since` too. */
+function isBefore(runId: string, since: string | undefined): boolean {
+  if (since === undefined) return false;
+  const [from] = boundsOfIds('run', new Date(since), new Date(since));
+  return runId < from;
 }
 
 function encodePosition({ seq, xid, id }: LogPosition): string {

@@ -322,3 +322,22 @@ describe('the log of a run', () => {
     expect([exitCode === 0, asked]).toEqual([false, []]);
   });
 });
+
+test('a search goes on behind pages that found nothing, and ends at the first that did', async () => {
+  const asked: string[] = [];
+  const { steps: _, links: __, ...fields } = run;
+  const pages: Record<string, object> = {
+    '': { items: [], next_cursor: 'two' },
+    two: { items: [], next_cursor: 'three' },
+    three: { items: [{ ...fields, step_counts: { succeeded: 1 } }], next_cursor: 'four' },
+  };
+  const url = await serve((request, response) => {
+    const { searchParams } = new URL(request.url ?? '', 'http://x');
+    asked.push(`${searchParams.get('q')} ${searchParams.get('cursor') ?? ''}`);
+    response.end(JSON.stringify(pages[searchParams.get('cursor') ?? '']));
+  });
+  const { shell, seen } = aShell();
+  await runCapstan(['ls', '--search', 'no such file', '--url', url, '--key', 'k'], shell);
+  expect(asked).toEqual(['no such file ', 'no such file two', 'no such file three']);
+  expect([seen.exitCode, seen.stdout]).toEqual([0, expect.stringContaining('run_1')]);
+});

@@ -62,6 +62,7 @@ const nodes = new Map<string, PipelineNode>(
   ]),
 );
 nodes.set('back@1', { pipeline: 'back', version: '1', references: ['trailer@1'] });
+nodes.set('other@1', { pipeline: 'other', version: '1', references: [], isContradicted: true });
 const judge = createReferenceJudge({ pipeline: 'trailer', version: '1', references: [] }, (reference) =>
   nodes.get(reference),
 );
@@ -209,6 +210,7 @@ const rows: Readonly<Record<string, Row>> = {
     `${head}steps:\n${list(150, (n) => `  - {id: s${n}, capability: wide, input: {prop_${n}: 1}}`).join('\n')}`,
     '1:1',
   ],
+  version_conflict: [second('pipeline: other@1'), '8:15 /steps/1/pipeline'],
   // shape
   key_missing: [steps('- {capability: open}'), '4:5 /steps/0/id'],
   key_unknown: [second('capability: open', 'dependson: [a]'), '9:5 /steps/1/dependson'],

@@ -2,6 +2,8 @@ import type { ReactElement, ReactNode } from 'react';
 import type { Review } from '../../../../src/contracts/review.ts';
 import { SchemaForm } from '../../form/schema-form.tsx';
 import type { FormVerdict } from '../../form/standing-errors.ts';
+import type { CeilingAdvice } from '../../review/ceiling.ts';
+import { CeilingHint } from '../../review/ceiling-hint.tsx';
 import { actionWords, effectWords } from '../../review/review-words.ts';
 import { areaClass, fieldClass, Panel } from '../../shared/parts.tsx';
 import { type DecisionDraft, offeredActions } from './model.ts';
@@ -10,11 +12,13 @@ export interface DecisionFormProps {
   readonly review: Review;
   readonly draft: DecisionDraft;
   readonly onDraft: (draft: DecisionDraft) => void;
+  /** Of a budget's review. */
+  readonly advice: CeilingAdvice | null;
   readonly children: ReactNode;
 }
 
 /** The answer: which, with what, and what it will do. */
-export function DecisionForm({ review, draft, onDraft, children }: DecisionFormProps): ReactElement {
+export function DecisionForm({ review, draft, onDraft, advice, children }: DecisionFormProps): ReactElement {
   return (
     <Panel title="Your decision">
       <div className="flex flex-col gap-4">
@@ -39,7 +43,7 @@ export function DecisionForm({ review, draft, onDraft, children }: DecisionFormP
           </div>
         </fieldset>
         <p className="text-sm text-muted">{effectWords[draft.action]}</p>
-        <ActionFields review={review} draft={draft} onDraft={onDraft} />
+        <ActionFields review={review} draft={draft} onDraft={onDraft} advice={advice} />
         {review.kind === 'escalation' && (draft.action === 'edit' || draft.action === 'approve') ? (
           <label className="flex items-start gap-2 text-sm">
             <input
@@ -84,7 +88,12 @@ function verdictOf({ payload: { validation_errors = [], input = {} } }: Review):
   return { errors: validation_errors, judged: input };
 }
 
-function ActionFields({ review, draft, onDraft }: Omit<DecisionFormProps, 'children'>): ReactElement | null {
+function ActionFields({
+  review,
+  draft,
+  onDraft,
+  advice,
+}: Omit<DecisionFormProps, 'children'>): ReactElement | null {
   const { action } = draft;
   const isValue = action === 'output' || (action === 'edit' && review.kind !== 'skill');
   if (isValue) {
@@ -102,17 +111,20 @@ function ActionFields({ review, draft, onDraft }: Omit<DecisionFormProps, 'child
   }
   if (action === 'raise') {
     return (
-      <label className="flex flex-col gap-1 text-sm">
-        New ceiling, USD
-        <input
-          type="number"
-          min="0"
-          step="any"
-          className={`${fieldClass} w-40`}
-          value={draft.usd}
-          onChange={({ target }) => onDraft({ ...draft, usd: target.value })}
-        />
-      </label>
+      <>
+        <label className="flex flex-col gap-1 text-sm">
+          New ceiling, USD
+          <input
+            type="number"
+            min="0"
+            step="any"
+            className={`${fieldClass} w-40`}
+            value={draft.usd}
+            onChange={({ target }) => onDraft({ ...draft, usd: target.value })}
+          />
+        </label>
+        <CeilingHint advice={advice} onTake={(usd) => onDraft({ ...draft, usd })} />
+      </>
     );
   }
   const label = action === 'edit' ? 'Instructions of the skill' : textLabels[action];

@@ -1,6 +1,7 @@
 /** One review: what can be answered, and what the answer says. */
 import type { Json, JsonObject } from '../../../../src/contracts/primitives.ts';
 import type { Review, ReviewAction, ReviewDecision } from '../../../../src/contracts/review.ts';
+import { type CeilingAdvice, findCeilingFault } from '../../review/ceiling.ts';
 
 export interface DecisionDraft {
   readonly action: ReviewAction;
@@ -101,11 +102,12 @@ export function toDecision(draft: DecisionDraft, review: Review): ReviewDecision
 export function whatIsMissing(
   { action, text, usd, output }: DecisionDraft,
   { payload }: Review,
+  advice: CeilingAdvice | null = null,
 ): string | null {
   const fields = action === 'output' ? missingFields(output, payload.schema ?? {}) : [];
   if (fields.length > 0) return `Fill in ${fields.join(', ')}.`;
   if (action === 'advise' && text.trim() === '') return 'Write what should be done.';
-  if (action === 'raise' && !(Number(usd) > 0)) return 'Give the new ceiling in USD.';
+  if (action === 'raise') return findCeilingFault(usd, advice);
   if (action === 'merge' && text.trim() === '') return 'Give the id of the skill that stays.';
   return action === 'narrow' && text.trim() === ''
     ? 'Give the errors that it is for, one pattern a line.'

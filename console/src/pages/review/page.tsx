@@ -3,6 +3,7 @@ import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import type { Review, ReviewAction } from '../../../../src/contracts/review.ts';
 import { decideReview, openReviewsQuery, reviewQuery } from '../../api/reviews.ts';
+import { useCeilingAdvice } from '../../review/ceiling-hint.tsx';
 import { useKeys } from '../../shared/keys.ts';
 import { Button } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
@@ -97,11 +98,12 @@ function ToDecide({ review, draft, onDraft, onSent }: ToDecideProps): ReactEleme
     x: () => choose('reject'),
     c: claim.toggle,
   });
-  const missing = whatIsMissing(draft, review);
+  const advice = useCeilingAdvice(review);
+  const missing = whatIsMissing(draft, review, advice);
   return (
     <div className="grid items-start gap-4 lg:grid-cols-2">
       <Asked review={review} draft={draft} onDraft={write} />
-      <DecisionForm review={review} draft={draft} onDraft={write}>
+      <DecisionForm review={review} draft={draft} onDraft={write} advice={advice}>
         {claim.error === null ? null : <ProblemView error={claim.error} />}
         {decide.error === null ? null : <ProblemView error={decide.error} />}
         <div className="flex flex-wrap items-center gap-3 border-t border-line pt-3">

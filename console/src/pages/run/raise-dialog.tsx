@@ -1,5 +1,9 @@
-import { type FormEvent, type ReactElement, useId } from 'react';
+import { useQuery } from '@tanstack/react-query';
+import { type FormEvent, type ReactElement, useId, useState } from 'react';
+import { openReviewsQuery, reviewQuery } from '../../api/reviews.ts';
 import { raiseCeiling } from '../../api/runs.ts';
+import { findCeilingFault } from '../../review/ceiling.ts';
+import { useCeilingAdvice } from '../../review/ceiling-hint.tsx';
 import { Dialog } from '../../shared/dialog.tsx';
 import { formatAmount, formatUsd } from '../../shared/money.ts';
 import { Button, fieldClass } from '../../shared/parts.tsx';
@@ -16,17 +20,23 @@ export function RaiseDialog({ run, onClose }: RunDialogProps): ReactElement {
   const { budget_ceiling_usd: limit } = run;
   const isTooLittle = need !== null && limit !== null && need.usd > limit;
   const raise = useRunChange(run.run_id, (usd: number | null) => raiseCeiling(run.run_id, usd), onClose);
+  const [typed, setTyped] = useState<string | null>(null);
+  const usd = typed ?? String((isTooLittle ? need.usd : limit) ?? '');
+  const open = useQuery(openReviewsQuery()).data ?? [];
+  const asked = open.find(({ kind, run_id }) => kind === 'budget' && run_id === run.run_id);
+  const review = useQuery({ ...reviewQuery(asked?.review_id ?? ''), enabled: asked !== undefined });
+  const advice = useCeilingAdvice(review.data);
+  const fault = usd.trim() === '' ? null : findCeilingFault(usd, advice);
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
-    const text = String(new FormData(event.currentTarget).get('usd') ?? '').trim();
-    raise.mutate(text === '' ? null : Number(text));
+    if (fault === null) raise.mutate(usd.trim() === '' ? null : Number(usd));
   };
   return (
     <Dialog
       title="Budget of this run"
       onClose={onClose}
       footer={
-        <Button look="primary" type="submit" form={form} disabled={raise.isPending}>
+        <Button look="primary" type="submit" form={form} disabled={raise.isPending || fault !== null}>
           Set the budget
         </Button>
       }
@@ -40,16 +50,17 @@ export function RaiseDialog({ run, onClose }: RunDialogProps): ReactElement {
         <label className="flex flex-col gap-1 font-medium">
           Maximum cost (USD)
           <input
-            key={isTooLittle ? 'suggested' : 'known'}
             name="usd"
             type="number"
             min="0"
             step="any"
-            defaultValue={isTooLittle ? need.usd : (limit ?? '')}
+            value={usd}
+            onChange={({ target }) => setTyped(target.value)}
             placeholder="no limit"
             className={`${fieldClass} h-9 w-48`}
           />
         </label>
+        {fault === null || typed === null ? null : <p className="text-failed">{fault}</p>}
         {raise.error === null ? null : <ProblemView error={raise.error} />}
       </form>
     </Dialog>

@@ -19,8 +19,8 @@ export function RunFilters({ search, onChange }: RunFiltersProps): ReactElement 
     <search className="mb-3 flex flex-wrap items-center gap-2">
       <input
         data-filter
-        aria-label="Search runs by id or label"
-        placeholder="Id, label …"
+        aria-label="Search runs by id, label or error"
+        placeholder="Id, label, error …"
         className={`${fieldClass} w-44`}
         defaultValue={search.q ?? ''}
         key={`q${search.q}`}

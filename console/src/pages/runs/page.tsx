@@ -38,11 +38,17 @@ export function RunsPage(): ReactElement {
       <Panel isTight>
         <QueryView query={query}>
           {({ items, next_cursor }) =>
-            items.length === 0 ? (
+            items.length === 0 && next_cursor === null && cursors.length === 0 ? (
               <NoRuns isFiltered={isFiltered} />
             ) : (
               <>
-                <RunTable runs={items} chosen={chosen} onChoose={setChosen} />
+                {items.length === 0 ? (
+                  <EmptyState title="None among these runs">
+                    A page of a search looks at 10,000 runs.
+                  </EmptyState>
+                ) : (
+                  <RunTable runs={items} chosen={chosen} onChoose={setChosen} />
+                )}
                 <CursorPager cursors={cursors} nextCursor={next_cursor} onTurn={setCursors} />
               </>
             )

@@ -9,6 +9,7 @@ import { deepestSubRun } from '../../../contracts/bounds.ts';
 import type { PipelineDefinition, StepDefinition } from '../../../contracts/pipeline.ts';
 import { parseDuration } from '../../duration.ts';
 import { createNameSuggester } from '../../nearest-name.ts';
+import { splitReference } from '../../run/step-rules.ts';
 import { resolveCache } from '../step-settings.ts';
 import type { DefinitionFacts, DefinitionFinding, PipelineForm } from './finding.ts';
 
@@ -75,6 +76,23 @@ export interface PipelineNode {
   readonly version: string;
   /** The pipelines that its steps run, as they are written. */
   readonly references: readonly string[];
+  /** It is stored, and another content under its version came with what is checked. */
+  readonly isContradicted?: boolean;
+}
+
+/** The pipelines that its steps run, as they are written, each once. */
+export function referencesOf({ steps }: Pick<PipelineDefinition, 'steps'>): string[] {
+  return [...new Set(steps.flatMap(({ pipeline }) => pipeline ?? []))];
+}
+
+/** @param reference `name@version`, or `name@latest` for the last of that name */
+export function findPipeline<P extends Pick<PipelineDefinition, 'pipeline' | 'version'>>(
+  pipelines: readonly P[],
+  reference: string,
+): P | undefined {
+  const [name, version] = splitReference(reference);
+  const named = pipelines.filter(({ pipeline }) => pipeline === name);
+  return named.find((one) => one.version === version) ?? (version === 'latest' ? named.at(-1) : undefined);
 }
 
 type Refused = Extract<PipelineForm, { kind: 'refused' }>;
@@ -93,6 +111,7 @@ export function createReferenceJudge(
   const judge = (reference: string, path: readonly string[]): Refused | null => {
     const node = isOf(root, reference) ? root : nodeOf(reference);
     if (node === undefined) return unknown(reference, path);
+    if (node.isContradicted === true) return contradicted(nameOf(node));
     const name = nameOf(node);
     if (path.includes(name)) return cycle([...path, name]);
     if (path.length > deepestSubRun) return tooDeep([...path, name]);
@@ -127,6 +146,14 @@ function unknown(reference: string, path: readonly string[]): Refused {
       path.length === 1
         ? `there is no pipeline ${reference}`
         : `there is no pipeline ${reference}, which ${path.at(-1)} runs`,
+  };
+}
+
+function contradicted(name: string): Refused {
+  return {
+    kind: 'refused',
+    code: 'version_conflict',
+    message: `${name} is stored with another content than the one beside this definition, which needs a new version`,
   };
 }
 

@@ -53,6 +53,7 @@ export const findingCodes = [
   'timeout_unreachable',
   'type_mismatch',
   'types_limit',
+  'version_conflict',
 ] as const;
 
 export type FindingCode = (typeof findingCodes)[number];
@@ -119,7 +120,12 @@ export type PipelineForm =
     }
   | {
       readonly kind: 'refused';
-      readonly code: 'pipeline_unknown' | 'pipeline_cycle' | 'pipeline_depth' | 'pipeline_limit';
+      readonly code:
+        | 'pipeline_unknown'
+        | 'pipeline_cycle'
+        | 'pipeline_depth'
+        | 'pipeline_limit'
+        | 'version_conflict';
       readonly message: string;
       readonly suggestion?: string | undefined;
     };

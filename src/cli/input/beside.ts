@@ -1,0 +1,117 @@
+/**
+ * Pipelines that lie beside a file: sound definitions in its folder, by their name and version, as a step says them. A run
+ * against mocks takes them as they are. `validate` and `plan` send along those that the file names. `run` stores them
+ * first, because a run starts stored pipelines: never over another content, and it says which.
+ */
+import { readdir, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { type PipelineDefinition, PipelineSubmitted, PipelineVersion } from '../../contracts/pipeline.ts';
+import { path } from '../client/api-client.ts';
+import type { Session } from '../client/session.ts';
+import { ProblemError } from '../errors.ts';
+import { renderFindings, toFindings } from '../render/findings.ts';
+import type { Shell } from '../shell.ts';
+import { readSource, type SourceFile } from './arguments.ts';
+
+export interface BesidePipeline {
+  readonly source: SourceFile;
+  readonly definition: PipelineDefinition;
+}
+
+const most = { files: 200, bytes: 1_048_576 } as const;
+
+async function isSmallFile(file: string): Promise<boolean> {
+  const found = await stat(file).catch(() => undefined);
+  return found?.isFile() === true && found.size <= most.bytes;
+}
+
+/** Null for a file that holds something else, or cannot be read. */
+async function readBeside(file: string, { stdin }: Shell): Promise<BesidePipeline | null> {
+  if (!(await isSmallFile(file))) return null;
+  const { readSubPipeline } = await import('../../mock-run/prepare-run.ts');
+  const source = await readSource(file, stdin).catch(() => null);
+  const definition = source === null ? null : readSubPipeline(source);
+  return source === null || definition === null ? null : { source, definition };
+}
+
+/** In the order of the names of their files. */
+export async function findBeside(target: string, shell: Shell): Promise<BesidePipeline[]> {
+  const folder = dirname(target);
+  const all = target === '-' ? [] : await readdir(folder);
+  const names = all.filter((name) => /\.(ya?ml|json)$/i.test(name) && name !== basename(target)).sort();
+  const read = names.slice(0, most.files).map((name) => readBeside(join(folder, name), shell));
+  return (await Promise.all(read)).filter((one) => one !== null);
+}
+
+async function isStored({ client }: Session, where: string): Promise<boolean> {
+  try {
+    await client.get(where, PipelineVersion);
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof ProblemError && thrown.problem.code === 'not_found') return false;
+    throw thrown;
+  }
+}
+
+/** Each after all that it runs itself. `name@latest` means one of them only while none of that name is stored. */
+async function follow(
+  session: Session,
+  references: readonly string[],
+  {
+    all,
+    found,
+  }: { readonly all: readonly BesidePipeline[]; readonly found: Map<string, BesidePipeline | null> },
+): Promise<void> {
+  const { findPipeline, referencesOf } = await import('../../core/definition/checks/check-availability.ts');
+  for (const reference of references) {
+    if (found.has(reference)) continue;
+    found.set(reference, null);
+    const [name = ''] = reference.split('@', 1);
+    const definition = findPipeline(
+      all.map((one) => one.definition),
+      reference,
+    );
+    const one = all.find((other) => other.definition === definition);
+    if (one === undefined) continue;
+    if (reference === `${name}@latest` && (await isStored(session, path`/v1/pipelines/${name}`))) continue;
+    await follow(session, referencesOf(one.definition), { all, found });
+    found.delete(reference); // a map keeps the order in which keys came
+    found.set(reference, one);
+  }
+}
+
+/** Those that the definition of a file runs, and those that they run: each after all that it runs itself. */
+export async function findNamedBeside(
+  session: Session,
+  target: string,
+  definition: Pick<PipelineDefinition, 'steps'>,
+): Promise<BesidePipeline[]> {
+  const { referencesOf } = await import('../../core/definition/checks/check-availability.ts');
+  const references = referencesOf(definition);
+  if (references.length === 0) return [];
+  const found = new Map<string, BesidePipeline | null>();
+  await follow(session, references, { all: await findBeside(target, session.shell), found });
+  return [...new Set(found.values())].filter((one) => one !== null);
+}
+
+/** @throws ProblemError; findings are shown before */
+export async function storePipeline(session: Session, source: SourceFile) {
+  const { client, print } = session;
+  try {
+    return await client.post('/v1/pipelines', PipelineSubmitted, source);
+  } catch (thrown) {
+    if (!(thrown instanceof ProblemError && thrown.problem.code === 'definition_invalid')) throw thrown;
+    renderFindings(toFindings(thrown.problem.errors), source, print).forEach(print.remark);
+    throw new ProblemError({ ...thrown.problem, errors: [] });
+  }
+}
+
+/** For a run of a file that was found valid together with them: none of them is stored with another content. */
+export async function storeMissing(session: Session, beside: readonly BesidePipeline[]): Promise<void> {
+  for (const { source, definition } of beside) {
+    const { pipeline, version } = definition;
+    if (await isStored(session, path`/v1/pipelines/${pipeline}/versions/${version}`)) continue;
+    await storePipeline(session, source);
+    session.print.remark(`stored ${pipeline}@${version} from ${source.name}`);
+  }
+}
