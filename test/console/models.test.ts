@@ -254,10 +254,15 @@ test('a span has whole minutes and an order', () => {
   expect(Date.parse(turned.since)).toBeLessThan(Date.parse(turned.until));
 });
 
-test('progress counts what is done, what failed too', () => {
-  expect(progressOf({ succeeded: 2, failed: 1, running: 1 })).toEqual({ done: 3, all: 4, failed: 1 });
-  expect(progressOf({})).toBeNull();
+test.each([
+  [{ succeeded: 2, failed: 1, running: 1 }, { done: 2, failed: 1, all: 4 }],
+  [{ succeeded: 1, reused: 1, unknown: 1 }, { done: 2, failed: 1, all: 3 }],
+  [{ cancelled: 3 }, { done: 0, failed: 0, all: 3 }],
+])('progress of %j counts only what succeeded as done', (steps, progress) => {
+  expect(progressOf(steps)).toEqual(progress);
 });
+
+test('a run without steps has no progress', () => expect(progressOf({})).toBeNull());
 
 test('a run that waits for another one leads there, or to its review', () => {
   const follows = { escalation_id: 'esc_1', run_id: 'run_1' };

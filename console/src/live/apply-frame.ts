@@ -30,7 +30,9 @@ function standingOf({ state, cost_usd, reserved_usd, awaiting, follows, error }:
 function applyRun(queries: QueryClient, frame: RunFrame): void {
   let isListed = false;
   const patch = (run: RunSummary): RunSummary =>
-    run.run_id === frame.run_id ? { ...run, ...standingOf(frame), step_counts: frame.steps } : run;
+    run.run_id === frame.run_id
+      ? { ...run, ...standingOf(frame), step_counts: frame.steps, item_counts: frame.item_counts }
+      : run;
   queries.setQueriesData<Page<RunSummary>>({ queryKey: ['runs', 'list'] }, (page) => {
     if (page === undefined || !page.items.some(({ run_id }) => run_id === frame.run_id)) return page;
     isListed = true;

@@ -134,7 +134,7 @@ export function conditionOfStep(step: ConditionStep, ofRun: readonly Awaiting[] 
 }
 
 type ConditionRun = Pick<RunSummary, 'state' | 'error' | 'awaiting' | 'follows'> &
-  Partial<Pick<RunSummary, 'step_counts'>> & { readonly steps?: readonly ConditionStep[] };
+  Partial<Pick<RunSummary, 'step_counts' | 'item_counts'>> & { readonly steps?: readonly ConditionStep[] };
 
 /** @param run as the list of runs or its own page has it; only the page names steps */
 export function conditionOfRun(run: ConditionRun): RunCondition {
@@ -170,12 +170,15 @@ function countsOf({ step_counts, steps = [] }: ConditionRun): StateCounts {
 }
 
 function succeededRun(run: ConditionRun): RunCondition {
-  const { steps = [] } = run;
+  const { steps = [], item_counts = {} } = run;
   const optional = sumOf(countsOf(run), failedStates);
   const partly = steps.filter((step) => conditionOfStep(step).kind === 'partly');
-  if (optional === 0 && partly.length === 0) return condition('succeeded');
+  // The list has no steps, and the page counts items by step.
+  const isListed = run.steps === undefined && sumOf(item_counts, failedStates) > 0;
+  if (optional === 0 && partly.length === 0 && !isListed) return condition('succeeded');
   const said = [
     ...(optional === 0 ? [] : [`${plural(optional, 'optional step')} failed`]),
+    ...(isListed ? [failedItems(item_counts)] : []),
     ...partly.map(({ id, items = {} }) => `${failedItems(items)} in ${id}`),
   ];
   const failed = steps.filter(({ state }) => state === 'failed' || state === 'unknown');

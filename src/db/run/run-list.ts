@@ -48,6 +48,8 @@ const followsOfRun = `case when r.finished_at is null then (
 export interface StepCountColumns {
   readonly digest: string;
   readonly step_counts: Readonly<Partial<Record<StepState, number>>>;
+  /** Of a run that succeeded and has items. */
+  readonly item_counts: Readonly<Partial<Record<StepState, number>>> | null;
 }
 
 interface RunFilter extends Omit<RunQuery, 'cursor'> {
@@ -80,7 +82,7 @@ export type RunListRow = RunRow & StepCountColumns;
 export async function listRuns(db: Db, projectId: string, filter: RunFilter): Promise<readonly RunListRow[]> {
   const query = db('run as r')
     .joinRaw(money)
-    .select(db.raw(`${columns}, r.digest, ${stepsOfRun} as step_counts`))
+    .select(db.raw(`${columns}, r.digest, r.item_counts, ${stepsOfRun} as step_counts`))
     .where('r.project_id', projectId)
     .orderByRaw(`${id} desc`)
     .limit(filter.limit);
@@ -167,7 +169,7 @@ export async function listRunStandings(
 ): Promise<readonly RunStandingRow[]> {
   if (runIds.length === 0) return [];
   const { rows } = await db.raw<{ rows: RunStandingRow[] }>(
-    `select r.run_id, r.pipeline, r.digest, r.state, r.error, ${awaitingOfRun} as awaiting,
+    `select r.run_id, r.pipeline, r.digest, r.state, r.error, r.item_counts, ${awaitingOfRun} as awaiting,
        ${followsOfRun} as follows, ${stepsOfRun} as step_counts,
        coalesce(a.cost_nano, 0)::text as cost_nano, coalesce(a.reserved_nano, 0)::text as reserved_nano
      from run r

@@ -2,7 +2,7 @@
 
 import type { RunState, RunSummary } from '../../../../src/contracts/run.ts';
 import type { RunsSummary } from '../../../../src/contracts/run-picture.ts';
-import { countEnded } from '../../../../src/core/run/ended-steps.ts';
+import { countEnded, countSucceeded } from '../../../../src/core/run/ended-steps.ts';
 import type { BarColumn } from '../../shared/bar-column.ts';
 import { formatUsd } from '../../shared/money.ts';
 import { stateLooks } from '../../shared/state.ts';
@@ -84,6 +84,7 @@ export function toSpan(
 }
 
 export interface ShownProgress {
+  /** Succeeded, or taken from another run. */
   readonly done: number;
   readonly all: number;
   readonly failed: number;
@@ -91,8 +92,9 @@ export interface ShownProgress {
 
 /** Null when it has no steps that anybody could count. */
 export function progressOf(steps: RunSummary['step_counts']): ShownProgress | null {
-  const { ended, all } = countEnded(steps);
-  return all === 0 ? null : { done: ended, all, failed: (steps.failed ?? 0) + (steps.unknown ?? 0) };
+  const { all } = countEnded(steps);
+  const failed = (steps.failed ?? 0) + (steps.unknown ?? 0);
+  return all === 0 ? null : { done: countSucceeded(steps), all, failed };
 }
 
 export interface FollowedRun {
