@@ -25,8 +25,12 @@ export const RunQuery = ListQuery.extend({
     description: "Part of the pipeline's name or of a label as `name=value`, or the begin of the run's id",
   }),
   label: LabelFilter.optional(),
+  schedule_id: z.string().max(128).optional(),
   since: Instant.optional(),
   until: Instant.optional(),
+  order: z.enum(['newest', 'oldest']).default('newest').meta({
+    description: 'oldest, with a state: which run has been in it longest',
+  }),
   parent: z
     .literal('none')
     .optional()

@@ -7,7 +7,7 @@ import {
   type TemporalSchedules,
 } from '../../src/clients/temporal/schedules.ts';
 import { newId } from '../../src/services/ids.ts';
-import { readCron } from '../../src/services/schedules/cron.ts';
+import { readCron } from '../../src/core/cron.ts';
 
 let client: Client;
 let schedules: TemporalSchedules;

@@ -133,7 +133,8 @@ const plainKinds: ReadonlySet<ConditionKind> = new Set(['failed', 'cancelled', '
 export function formatRunState(run: Parameters<typeof conditionOfRun>[0], style: Style): string {
   const { kind, title, detail } = conditionOfRun(run);
   const { follows } = run;
-  const other = follows === undefined ? detail : `${follows.run_id ?? follows.escalation_id} works on the same failure`;
+  const other =
+    follows === undefined ? detail : `${follows.run_id ?? follows.escalation_id} works on the same failure`;
   const said = kind === 'run' ? other : detail;
   const [symbol, colour] = conditionLooks[kind];
   return style[colour](`${symbol} ${plainKinds.has(kind) ? title : toSentence({ title, detail: said })}`);

@@ -201,12 +201,13 @@ function activeRun(run: ConditionRun): RunCondition {
   const wait = mostUrgent([...awaiting, ...waits]);
   if (wait === 'review' || wait === 'budget' || wait === 'capability') return waitingRun(run, wait);
   if (state === 'paused') return pausedRun(run);
-  const retrying = steps.filter((step) => step.state === 'retrying').map(({ id }) => id);
-  const counts = countsOf(run);
-  if ((counts.retrying ?? 0) > 0) return condition('retrying', namesOf(retrying), retrying);
+  // Before `retrying`, which is the state of a step while its ladder waits for another one.
   if (follows !== undefined) {
     return { ...condition('run', 'it works on the same failure'), title: 'Waiting for another run' };
   }
+  const retrying = steps.filter((step) => step.state === 'retrying').map(({ id }) => id);
+  const counts = countsOf(run);
+  if ((counts.retrying ?? 0) > 0) return condition('retrying', namesOf(retrying), retrying);
   const isBusy = sumOf(counts, ['ready', 'running']) > 0;
   if (wait !== undefined && !isBusy) return waitingRun(run, wait);
   return runningRun(run, counts);

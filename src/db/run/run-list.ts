@@ -1,5 +1,5 @@
 /**
- * Reading runs: one, a page of a project's, newest first (ids sort by time), or those about which something was
+ * Reading runs: one, a page of a project's, in the order of their starts (ids sort by time), or those about which something was
  * logged between two horizons.
  *
  * Why a run `r` stands where it stands is read by columns of any query over runs, each by an index of its run
@@ -9,7 +9,7 @@
 import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { RunState, StepState } from '../../contracts/run.ts';
+import { type RunState, type StepState, terminalRunStates } from '../../contracts/run.ts';
 import type { RunQuery } from '../../contracts/run-query.ts';
 import type { Db } from '../connect.ts';
 import { type RunRow, type RunStandingColumns, shownRunColumns } from './run-columns.ts';
@@ -52,7 +52,8 @@ export interface StepCountColumns {
   readonly item_counts: Readonly<Partial<Record<StepState, number>>> | null;
 }
 
-interface RunFilter extends Omit<RunQuery, 'cursor'> {
+interface RunFilter extends Omit<RunQuery, 'cursor' | 'order'> {
+  readonly order?: RunQuery['order'];
   /** The last run of the page before. */
   readonly after?: string | undefined;
 }
@@ -84,10 +85,13 @@ export async function listRuns(db: Db, projectId: string, filter: RunFilter): Pr
     .joinRaw(money)
     .select(db.raw(`${columns}, r.digest, r.item_counts, ${stepsOfRun} as step_counts`))
     .where('r.project_id', projectId)
-    .orderByRaw(`${id} desc`)
+    .orderByRaw(`${id} ${filter.order === 'oldest' ? 'asc' : 'desc'}`)
     .limit(filter.limit);
   if (filter.pipeline !== undefined) query.where('r.pipeline', filter.pipeline);
   if (filter.state !== undefined) query.where('r.state', filter.state);
+  // So that run_open serves it: what has ended is most of the table.
+  if (filter.state !== undefined && !terminalRunStates.has(filter.state)) query.whereNull('r.finished_at');
+  if (filter.schedule_id !== undefined) query.where('r.schedule_id', filter.schedule_id);
   if (filter.awaiting !== undefined) query.whereRaw(awaitsIt, { awaiting: filter.awaiting });
   if (filter.q !== undefined) query.whereRaw(mentions, { q: filter.q.replace(/[\\%_]/g, '\\$&') });
   if (filter.parent === 'none') query.whereNull('r.parent_run_id');
@@ -96,7 +100,9 @@ export async function listRuns(db: Db, projectId: string, filter: RunFilter): Pr
   if (filter.label !== undefined) {
     query.whereRaw('r.labels @> ?::jsonb', [JSON.stringify(Object.fromEntries([filter.label]))]);
   }
-  if (filter.after !== undefined) query.whereRaw(`${id} < ?`, [filter.after]);
+  if (filter.after !== undefined) {
+    query.whereRaw(`${id} ${filter.order === 'oldest' ? '>' : '<'} ?`, [filter.after]);
+  }
   return query;
 }
 

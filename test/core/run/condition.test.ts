@@ -157,7 +157,7 @@ describe('a run that has not ended', () => {
 
   it('names another run that works on the same failure', () => {
     const follows = { escalation_id: 'esc_1', run_id: 'run_2' };
-    const found = conditionOfRun({ state: 'running', follows });
+    const found = conditionOfRun({ state: 'running', step_counts: { retrying: 1 }, follows });
     expect(found).toEqual<RunCondition>({
       kind: 'run',
       title: 'Waiting for another run',
