@@ -6,6 +6,7 @@ import { countEnded, countSucceeded } from '../../../../src/core/run/ended-steps
 import type { BarColumn } from '../../shared/bar-column.ts';
 import { formatUsd } from '../../shared/money.ts';
 import { stateLooks } from '../../shared/state.ts';
+import { formatClock } from '../../shared/time.ts';
 
 const hourMs = 3_600_000;
 
@@ -37,7 +38,7 @@ export function toColumns({ buckets }: RunsSummary): BarColumn[] {
       .filter(({ value }) => value > 0)
       .map(({ name, value }) => `${value} ${stateLooks[name].word}`);
     const words = said.length === 0 ? 'no runs' : `${said.join(', ')}, ${formatUsd(cost_usd)}`;
-    return { key: at, title: `${new Date(at).toLocaleString('en-GB')}: ${words}`, parts };
+    return { key: at, title: `${formatClock(at)}: ${words}`, parts };
   });
 }
 
