@@ -74,7 +74,11 @@ function Inside({ session }: { readonly session: BrowserSession }): ReactElement
         {open === 'palette' ? <Palette onClose={() => setOpen(null)} onAct={setOpen} /> : null}
         {open === 'keys' ? <KeyHelp onClose={() => setOpen(null)} /> : null}
         {open !== null && typeof open === 'object' ? (
-          <ActionDialog action={open} onClose={() => setOpen(null)} />
+          <ActionDialog
+            action={open}
+            // Another one may have been opened before the answer came.
+            onClose={() => setOpen((now) => (now === open ? null : now))}
+          />
         ) : null}
       </Suspense>
     </div>

@@ -153,7 +153,7 @@ test('a schedule is made with everything the API takes, after a look at its next
   await cron.fill('0 9 29 2 *');
   await page.getByLabel('Time zone').fill('UTC');
   await page.getByText(/^Starts 2028-02-29 09:00, 2032-02-29 09:00/).waitFor();
-  await page.getByLabel('Pipeline', { exact: true }).selectOption('reel');
+  await page.getByRole('dialog').getByRole('combobox', { name: 'Pipeline' }).selectOption('reel');
   await page.getByLabel('Version at each start').selectOption('version 1.0');
   await page.getByLabel('While the last run is still going on').selectOption('buffer_one');
   await page.getByLabel('Make up for missed starts of the last').fill('2h');
@@ -188,7 +188,7 @@ test('the fleet is a table, and a key is made of scopes that say what they allow
   await row.getByText(/\d+ of \d+ calls? succeeded/).waitFor();
   await row.getByText('rate must be a whole number').waitFor();
   await opened.go('/settings?tab=access');
-  await page.getByLabel('Name').fill('reader');
+  await page.getByRole('textbox', { name: 'Name' }).fill('reader');
   await page.getByLabel('run:write').uncheck();
   await page.getByLabel('cost:read').check();
   await page.getByRole('button', { name: 'Create key' }).click();

@@ -60,7 +60,10 @@ type Started = Pick<RunSummary, 'created_at'>;
 type Calendar = Pick<Schedule, 'cron' | 'timezone' | 'paused' | 'updated_at'>;
 
 /** None in a zone that this browser does not know. */
-function startsSince({ cron, timezone }: Pick<Calendar, 'cron' | 'timezone'>, since: number): readonly number[] {
+function startsSince(
+  { cron, timezone }: Pick<Calendar, 'cron' | 'timezone'>,
+  since: number,
+): readonly number[] {
   try {
     return nextStarts(cron, { timezone, after: since, count: mostStarts });
   } catch (error) {
