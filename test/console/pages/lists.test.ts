@@ -146,7 +146,7 @@ test('a schedule is made with everything the API takes, after a look at its next
   const { page } = opened;
   await opened.go('/schedules');
   await page.getByRole('button', { name: 'New schedule' }).click();
-  await page.getByLabel('Name').fill('leap day');
+  await page.getByLabel('Name').fill('leap-day');
   const cron = page.getByLabel('Cron: minute, hour, day, month, weekday');
   await cron.fill('0 25 * * *');
   await page.getByText('hour holds "25"; allowed is 0 to 23').waitFor();
@@ -159,10 +159,10 @@ test('a schedule is made with everything the API takes, after a look at its next
   await page.getByLabel('Make up for missed starts of the last').fill('2h');
   await page.getByLabel('Budget of each run, USD').fill('0.5');
   await page.getByRole('button', { name: 'Create' }).click();
-  const card = page.locator('section', { has: page.getByRole('heading', { name: 'leap day' }) });
+  const card = page.locator('section', { has: page.getByRole('heading', { name: 'leap-day' }) });
   await card.getByText('It has started no run yet.').waitFor();
   const { body } = await capstan.request<{ items: Schedule[] }>('GET', '/v1/schedules');
-  const made = body.items.find(({ name }) => name === 'leap day');
+  const made = body.items.find(({ name }) => name === 'leap-day');
   expect(made).toMatchObject({
     version: '1.0',
     overlap: 'buffer_one',

@@ -2,7 +2,7 @@
 import type { CallsSummary, CapabilitySummary, Instance } from '../../../../src/contracts/capability.ts';
 import { describePrice } from '../../fleet/instance-model.ts';
 
-type Calls = CallsSummary['items'][number];
+type FleetCalls = CallsSummary['items'][number];
 
 export interface FleetRow {
   readonly name: string;
@@ -12,13 +12,13 @@ export interface FleetRow {
   readonly inUse: number;
   readonly slots: number;
   /** Null while they are being read. */
-  readonly calls: Omit<Calls, 'name'> | null;
+  readonly calls: Omit<FleetCalls, 'name'> | null;
   readonly price: string;
   /** What is wrong with it, worst first; empty when nothing is. */
   readonly trouble: string;
 }
 
-const noCalls: Omit<Calls, 'name'> = { calls: 0, succeeded: 0, p50_ms: null, p95_ms: null, last_error: null };
+const noCalls: Omit<FleetCalls, 'name'> = { calls: 0, succeeded: 0, p50_ms: null, p95_ms: null, last_error: null };
 
 function isUp({ state, breaker }: Instance): boolean {
   return state === 'up' && breaker.state !== 'open';

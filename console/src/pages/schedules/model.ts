@@ -57,11 +57,11 @@ const graceMs = 120_000;
 const mostStarts = 100;
 
 type Started = Pick<RunSummary, 'created_at'>;
-type Calendar = Pick<Schedule, 'cron' | 'timezone' | 'paused' | 'updated_at'>;
+type TimedSchedule = Pick<Schedule, 'cron' | 'timezone' | 'paused' | 'updated_at'>;
 
 /** None in a zone that this browser does not know. */
 function startsSince(
-  { cron, timezone }: Pick<Calendar, 'cron' | 'timezone'>,
+  { cron, timezone }: Pick<TimedSchedule, 'cron' | 'timezone'>,
   since: number,
 ): readonly number[] {
   try {
@@ -77,7 +77,7 @@ function startsSince(
  * policy made none counts too.
  * @param runs newest first, as many as were asked for
  */
-export function describeMissed(schedule: Calendar, runs: readonly Started[], now: number): string | null {
+export function describeMissed(schedule: TimedSchedule, runs: readonly Started[], now: number): string | null {
   if (schedule.paused) return null;
   const oldest = runs.length < mostStarts / 2 ? 0 : Date.parse(runs.at(-1)?.created_at ?? '');
   const since = Math.max(now - dayMs, Date.parse(schedule.updated_at), oldest);
