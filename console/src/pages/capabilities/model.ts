@@ -18,7 +18,13 @@ export interface FleetRow {
   readonly trouble: string;
 }
 
-const noCalls: Omit<FleetCalls, 'name'> = { calls: 0, succeeded: 0, p50_ms: null, p95_ms: null, last_error: null };
+const noCalls: Omit<FleetCalls, 'name'> = {
+  calls: 0,
+  succeeded: 0,
+  p50_ms: null,
+  p95_ms: null,
+  last_error: null,
+};
 
 function isUp({ state, breaker }: Instance): boolean {
   return state === 'up' && breaker.state !== 'open';

@@ -77,7 +77,11 @@ function startsSince(
  * policy made none counts too.
  * @param runs newest first, as many as were asked for
  */
-export function describeMissed(schedule: TimedSchedule, runs: readonly Started[], now: number): string | null {
+export function describeMissed(
+  schedule: TimedSchedule,
+  runs: readonly Started[],
+  now: number,
+): string | null {
   if (schedule.paused) return null;
   const oldest = runs.length < mostStarts / 2 ? 0 : Date.parse(runs.at(-1)?.created_at ?? '');
   const since = Math.max(now - dayMs, Date.parse(schedule.updated_at), oldest);
