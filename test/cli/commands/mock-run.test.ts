@@ -32,7 +32,7 @@ const says = 'capabilities: { say: { replies: [{ output: { said: "hello {{ input
 describe('capstan run --mock', () => {
   it('shows the steps and the output, and exits as the run ended', async () => {
     const seen = await run(says, { words: ['--job', '{"name": "ada"}'] });
-    expect(seen.stdout).toMatch(/✓ Succeeded {2}greet@1/);
+    expect(seen.stdout).toMatch(/✓ succeeded {2}greet@1/);
     expect(seen.stdout).toMatch(/hello +✓ succeeded +1/);
     expect(seen.stdout).toContain('"hello ada"');
     expect(seen.exitCode).toBe(0);
