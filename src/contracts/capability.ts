@@ -194,6 +194,33 @@ export const CapabilityDetail = z
   .meta({ id: 'CapabilityDetail' });
 export type CapabilityDetail = z.infer<typeof CapabilityDetail>;
 
+export const CallsSummaryQuery = z.strictObject({
+  /** A day before `until` by default. */
+  since: Instant.optional(),
+  /** Now by default. */
+  until: Instant.optional(),
+});
+export type CallsSummaryQuery = z.infer<typeof CallsSummaryQuery>;
+
+/** Answer of `GET /v1/calls/summary`: calls of the project that were sent and have ended, by capability. */
+export const CallsSummary = z
+  .strictObject({
+    items: z.array(
+      z.strictObject({
+        name: CapabilityName,
+        calls: z.number().int(),
+        succeeded: z.number().int(),
+        /** Of those that succeeded; null when none did. */
+        p50_ms: z.number().nullable(),
+        p95_ms: z.number().nullable(),
+        /** Of the newest call that did not succeed. */
+        last_error: z.strictObject({ at: Instant, code: z.string(), message: z.string() }).nullable(),
+      }),
+    ),
+  })
+  .meta({ id: 'CallsSummary' });
+export type CallsSummary = z.infer<typeof CallsSummary>;
+
 /** Body of `POST /v1/capabilities/{name}/check`. */
 export const CheckRequest = z
   .strictObject({

@@ -135,6 +135,7 @@ export const RunFrame = z
     cost_usd: z.number(),
     reserved_usd: z.number(),
     steps: StepCounts,
+    item_counts: StepCounts.optional(),
   })
   .meta({ id: 'RunFrame' });
 export type RunFrame = z.infer<typeof RunFrame>;

@@ -1,7 +1,7 @@
 /** Questions to a person, and what the person decided. */
 import { z } from 'zod';
 import { EscalationAdvice, EscalationAttempt } from './escalation.ts';
-import { Instant, Json, JsonObject, ListQuery, listOf, StepId, Usd } from './primitives.ts';
+import { Instant, Json, JsonObject, ListQuery, listOf, PipelineName, StepId, Usd } from './primitives.ts';
 import { checkAll, needsOneOf, sayAll } from './rules.ts';
 import { SkillPatch } from './skill.ts';
 
@@ -171,6 +171,8 @@ export type ReviewStanding = z.infer<typeof ReviewStanding>;
 
 /** A review in a list: without what may be large and only the decision needs. */
 export const ReviewSummary = Review.extend({
+  /** Of its run. */
+  pipeline: PipelineName.optional(),
   payload: ReviewPayload.omit({ input: true, proposals: true, history: true, advice: true, schema: true }),
 }).meta({ id: 'ReviewSummary' });
 export type ReviewSummary = z.infer<typeof ReviewSummary>;

@@ -26,8 +26,12 @@ export const RunQuery = ListQuery.extend({
       "Part of the pipeline's name, of a label as `name=value`, or of the run's error as `code: message`; or the begin of the run's id. A page looks at 10,000 runs at most: it may be empty and have a next one.",
   }),
   label: LabelFilter.optional(),
+  schedule_id: z.string().max(128).optional(),
   since: Instant.optional(),
   until: Instant.optional(),
+  order: z.enum(['newest', 'oldest']).default('newest').meta({
+    description: 'oldest, with a state: which run has been in it longest',
+  }),
   parent: z
     .literal('none')
     .optional()

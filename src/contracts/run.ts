@@ -186,7 +186,12 @@ const runFields = {
 };
 
 export const RunSummary = z
-  .strictObject({ ...runFields, step_counts: StepCounts })
+  .strictObject({
+    ...runFields,
+    step_counts: StepCounts,
+    /** How many items of its steps ended in which state; absent unless it succeeded and has items. */
+    item_counts: StepCounts.optional(),
+  })
   .meta({ id: 'RunSummary' });
 export type RunSummary = z.infer<typeof RunSummary>;
 export const RunList = listOf(RunSummary).meta({ id: 'RunList' });

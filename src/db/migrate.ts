@@ -12,6 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { connectDatabase, type Db } from './connect.ts';
 import { createSchema } from './migrations/0001-create-schema.ts';
+import { countItems } from './migrations/0002-count-items.ts';
 import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
 
@@ -23,7 +24,7 @@ interface Migration {
   readonly isPiecewise?: boolean;
 }
 
-const migrations: readonly Migration[] = [createSchema];
+const migrations: readonly Migration[] = [createSchema, countItems];
 
 /** In the order in which they are applied. */
 const migrationNames: readonly string[] = migrations.map(({ name }) => name);

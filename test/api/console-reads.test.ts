@@ -1,5 +1,6 @@
 /** What pages of the console read besides: pictures of runs, lists of decisions, sums in time, worth, checks. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { CallsSummary } from '../../src/contracts/capability.ts';
 import type { DecisionListed } from '../../src/contracts/decision.ts';
 import type { CostSeries } from '../../src/contracts/money.ts';
 import type { PipelineVersion } from '../../src/contracts/pipeline.ts';
@@ -148,6 +149,39 @@ describe('a run', () => {
   });
 });
 
+test('calls are counted by capability, with how they went and the last error', async () => {
+  const { projectId, apiKey } = await api.createProject('calls');
+  const own = { authorization: `Bearer ${apiKey}` };
+  const run = await aRun(api.db, { project_id: projectId });
+  const ends = [
+    { step_id: 'a', duration_ms: 10 },
+    { step_id: 'b', duration_ms: 30 },
+    { step_id: 'c', duration_ms: 900, error: JSON.stringify({ code: 'step_failed', message: 'HTTP 500' }) },
+  ];
+  for (const { step_id, ...end } of ends) {
+    const { claim } = await call(run, { step_id });
+    await api.db('attempt').where({ attempt_id: claim.attempt_id }).update(end);
+  }
+  const [status, { items }] = await get<CallsSummary>('/v1/calls/summary', own);
+  expect(status).toBe(200);
+  expect(items).toEqual([
+    {
+      name: expect.any(String),
+      calls: 3,
+      succeeded: 2,
+      p50_ms: 20,
+      p95_ms: 29,
+      last_error: {
+        at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+        code: 'step_failed',
+        message: 'HTTP 500',
+      },
+    },
+  ]);
+  const [, before] = await get<CallsSummary>('/v1/calls/summary?until=2026-01-01T00:00:00Z', own);
+  expect(before.items).toEqual([]);
+});
+
 describe('runs', () => {
   test('are counted by state in buckets of time, with what they cost', async () => {
     const { projectId, apiKey } = await api.createProject('sums');
@@ -178,6 +212,18 @@ describe('runs', () => {
     expect(none.buckets[0]?.by_state).toEqual({});
     const wrong = '/v1/runs/summary?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z';
     expect((await get(wrong, own))[0]).toBe(422);
+  });
+
+  test('that are open are listed from the oldest one on, page by page', async () => {
+    const { projectId, apiKey } = await api.createProject('oldest');
+    const own = { authorization: `Bearer ${apiKey}` };
+    const ids: string[] = [];
+    for (let made = 0; made < 3; made++) ids.push((await aRun(api.db, { project_id: projectId })).run_id);
+    const first = '/v1/runs?state=queued&order=oldest&limit=2';
+    const [, page] = await get<{ items: RunSummary[]; next_cursor: string }>(first, own);
+    expect(page.items.map(({ run_id }) => run_id)).toEqual(ids.slice(0, 2));
+    const [, next] = await get<{ items: RunSummary[] }>(`${first}&cursor=${page.next_cursor}`, own);
+    expect(next.items.map(({ run_id }) => run_id)).toEqual(ids.slice(2));
   });
 
   test('are found by what they wait for', async () => {

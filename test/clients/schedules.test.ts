@@ -6,8 +6,8 @@ import {
   type ScheduleOrder,
   type TemporalSchedules,
 } from '../../src/clients/temporal/schedules.ts';
+import { readCron } from '../../src/core/cron.ts';
 import { newId } from '../../src/services/ids.ts';
-import { readCron } from '../../src/services/schedules/cron.ts';
 
 let client: Client;
 let schedules: TemporalSchedules;

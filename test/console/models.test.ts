@@ -1,14 +1,16 @@
 import { describe, expect, test } from 'vitest';
-import { describeReset, sharesOf } from '../../console/src/budget/budget-model.ts';
+import { describePace, describeReset, paceOf, sharesOf } from '../../console/src/budget/budget-model.ts';
 import { toLanes } from '../../console/src/decision/lanes-model.ts';
 import { diffLines, foldSame } from '../../console/src/diff/line-diff.ts';
 import { offerWords } from '../../console/src/editor/completion.ts';
+import { describeSuccess } from '../../console/src/fleet/instance-model.ts';
 import { createValue, propertiesOf, toField } from '../../console/src/form/schema-model.ts';
 import { standingErrors } from '../../console/src/form/standing-errors.ts';
 import { layoutGraph, nodeAt, nodeWidth } from '../../console/src/graph/layout.ts';
 import { lookOfNode } from '../../console/src/graph/node-model.ts';
 import { isMedia, mediaAddress, mediaKindOf } from '../../console/src/json/json-model.ts';
 import { findEntries, placeOfMark } from '../../console/src/layout/palette-model.ts';
+import { toFleetRows } from '../../console/src/pages/capabilities/model.ts';
 import { compareSteps, whyNotTheSame } from '../../console/src/pages/compare/model.ts';
 import { withFault } from '../../console/src/pages/edit/try-model.ts';
 import { nextVersion, versionOf, withVersion } from '../../console/src/pages/edit/version-model.ts';
@@ -17,10 +19,16 @@ import { beginDraft, toDecision, whatIsMissing } from '../../console/src/pages/r
 import { changedPointers } from '../../console/src/pages/run/drawer/result-model.ts';
 import { nextStepsOf } from '../../console/src/pages/run/model.ts';
 import { followedBy, progressOf, toSpan } from '../../console/src/pages/runs/model.ts';
+import { describeMissed, toScheduleRequest } from '../../console/src/pages/schedules/model.ts';
+import { describeBytes, describeCount } from '../../console/src/pages/settings/limits-model.ts';
+import { scopes, toKeyScopes } from '../../console/src/pages/settings/scope-model.ts';
 import { adviseCeiling } from '../../console/src/review/ceiling.ts';
+import { labelColumns, roundTop } from '../../console/src/shared/bar-column.ts';
 import { formatAmount } from '../../console/src/shared/money.ts';
 import { formatAgo, formatDuration } from '../../console/src/shared/time.ts';
 import { createTimeScale } from '../../console/src/timeline/scale.ts';
+import { Scope } from '../../src/contracts/access.ts';
+import type { CapabilitySummary, Instance } from '../../src/contracts/capability.ts';
 import type { Budget } from '../../src/contracts/money.ts';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
@@ -47,6 +55,145 @@ test('a moment reads as how long ago it was, or how soon it is', () => {
   const now = Date.parse('2026-01-01T00:10:00Z');
   expect(formatAgo('2026-01-01T00:00:00Z', now)).toBe('10 min ago');
   expect(formatAgo('2026-01-01T02:10:00Z', now)).toBe('in 2 h');
+});
+
+test.each([
+  [0, 1],
+  [0.0031, 0.005],
+  [0.2, 0.2],
+  [1.01, 2],
+  [73, 100],
+])('an axis up to %d ends at %d', (greatest, top) => expect(roundTop(greatest)).toBe(top));
+
+test('columns are labelled evenly, each below its own', () => {
+  const keys = Array.from({ length: 28 }, (_, index) => `day ${index}`);
+  const labels = labelColumns(keys, (key) => key, 4);
+  expect(labels.map(({ text }) => text)).toEqual(['day 0', 'day 7', 'day 14', 'day 21']);
+  expect(labels[1]?.at).toBeCloseTo(7.5 / 28);
+});
+
+describe('limits', () => {
+  test.each([
+    [1_536, '1.5 KiB'],
+    [2_147_483_648, '2 GiB'],
+    [0, '0 bytes'],
+  ])('%d bytes read %s', (bytes, text) => expect(describeBytes(bytes)).toBe(text));
+
+  test.each([
+    [2_147_483_647, 'no limit'],
+    [10_000, '10,000'],
+  ])('a count of %d reads %s', (count, text) => expect(describeCount(count)).toBe(text));
+});
+
+test('every scope can be chosen, and capabilities are registered by name', () => {
+  expect(new Set(scopes)).toEqual(new Set(Scope.options));
+  expect(toKeyScopes(['run:write', 'run:read'], 'concat, mix*')).toEqual([
+    'run:read',
+    'run:write',
+    'capability:register:concat',
+    'capability:register:mix*',
+  ]);
+});
+
+describe('the fleet', () => {
+  const instance = {
+    state: 'up',
+    breaker: { state: 'closed' },
+    in_flight: 0,
+    max_concurrency: 2,
+    cost_model: { type: 'free', rate_usd: 0 },
+  } as Instance;
+  const of = (name: string, ...instances: Instance[]): CapabilitySummary => ({
+    name,
+    versions: [],
+    description: null,
+    instances,
+  });
+
+  test('has those in trouble first, and never a share without its count', () => {
+    const down = { ...instance, state: 'down' } as Instance;
+    const priced = { ...instance, cost_model: { type: 'per_call', rate_usd: 0.002 } } as Instance;
+    const failing = { calls: 9, succeeded: 1, p50_ms: 5, p95_ms: 9, last_error: null };
+    const rows = toFleetRows(
+      [of('calm', instance, priced), of('half', instance, down), of('gone', down), of('bad', instance)],
+      { items: [{ name: 'bad', ...failing }] },
+    );
+    expect(rows.map(({ name, trouble }) => [name, trouble])).toEqual([
+      ['gone', 'no instance takes calls'],
+      ['bad', 'most calls fail'],
+      ['half', 'an instance takes no calls'],
+      ['calm', ''],
+    ]);
+    expect(rows[3]).toMatchObject({ up: 2, inUse: 0, slots: 4, price: 'free and 1 more' });
+  });
+
+  test.each([
+    [0, 0, 'no calls'],
+    [0, 3, 'too few calls: 0 of 3 calls succeeded'],
+    [9, 10, '9 of 10 calls succeeded'],
+  ])('%d of %d reads %s', (succeeded, calls, text) => expect(describeSuccess(succeeded, calls)).toBe(text));
+});
+
+test('a schedule asks for what its form says, and leaves out what stands empty', () => {
+  const fields = { name: 'n', cron: '@daily', timezone: 'UTC', overlap: 'skip', catch_up: '1m' };
+  const form = (more: object) => (name: string) => String({ ...fields, ...more }[name as 'name'] ?? '');
+  const of = { pipeline: 'reel', job: {} };
+  expect(toScheduleRequest(form({}), of)).toEqual({ ...fields, ...of });
+  expect(toScheduleRequest(form({ choice: 'alias prod', budget: '2' }), of)).toMatchObject({
+    alias: 'prod',
+    budget_ceiling_usd: 2,
+  });
+});
+
+describe('starts that a schedule missed', () => {
+  const now = Date.parse('2026-01-02T12:30:00Z');
+  const hourly = { cron: '0 * * * *', timezone: 'UTC', paused: false, updated_at: '2026-01-01T00:00:00Z' };
+  const at = (...hours: number[]) => hours.map((hour) => ({ created_at: `2026-01-02T${hour}:00:02Z` }));
+
+  test.each([
+    ['none', { ...hourly, updated_at: '2026-01-02T09:30:00Z' }, at(12, 11, 10), null],
+    [
+      'one in the middle',
+      { ...hourly, updated_at: '2026-01-02T09:30:00Z' },
+      at(12, 10),
+      '1 of 3 starts in the last 24 h made no run',
+    ],
+    ['all of a day', hourly, [], '24 of 24 starts in the last 24 h made no run'],
+    ['none while it is paused', { ...hourly, paused: true }, [], null],
+    ['none that is only due', { ...hourly, updated_at: '2026-01-02T12:29:00Z' }, [], null],
+  ])('are counted: %s', (_, schedule, runs, text) => expect(describeMissed(schedule, runs, now)).toBe(text));
+});
+
+describe('the pace of spending', () => {
+  const now = Date.parse('2026-01-01T18:30:00Z');
+  const budget = {
+    scope: 'project',
+    daily_limit_usd: 10,
+    spent_usd: 5,
+    reserved_usd: 0.5,
+    resets_at: '2026-01-02T00:00:00Z',
+    timezone: 'UTC',
+  } as Budget;
+
+  test('is what this hour and the one before have cost, by the hour', () => {
+    const points: [string, number][] = [
+      ['2026-01-01T16:00:00Z', 100],
+      ['2026-01-01T17:00:00Z', 2],
+      ['2026-01-01T18:00:00Z', 1],
+    ];
+    const costs = { from: '', to: '', daily_limit_usd: 0, series: [{ name: 'a', points }] };
+    expect(paceOf(costs, now)).toBeCloseTo(2);
+  });
+
+  test.each([
+    [3, 'At this rate you reach the limit at 20:00 (UTC).'],
+    [0.5, null],
+    [0, null],
+  ])('at %d USD an hour it says %s', (rate, text) => expect(describePace(budget, rate, now)).toBe(text));
+
+  test('says nothing where there is no limit', () => {
+    expect(describePace({ ...budget, daily_limit_usd: 0 }, 3, now)).toBeNull();
+  });
 });
 
 describe('the graph', () => {
@@ -255,10 +402,21 @@ test('a span has whole minutes and an order', () => {
   expect(Date.parse(turned.since)).toBeLessThan(Date.parse(turned.until));
 });
 
-test('progress counts what is done, what failed too', () => {
-  expect(progressOf({ succeeded: 2, failed: 1, running: 1 })).toEqual({ done: 3, all: 4, failed: 1 });
-  expect(progressOf({})).toBeNull();
+test.each([
+  [
+    { succeeded: 2, failed: 1, running: 1 },
+    { done: 2, failed: 1, all: 4 },
+  ],
+  [
+    { succeeded: 1, reused: 1, unknown: 1 },
+    { done: 2, failed: 1, all: 3 },
+  ],
+  [{ cancelled: 3 }, { done: 0, failed: 0, all: 3 }],
+])('progress of %j counts only what succeeded as done', (steps, progress) => {
+  expect(progressOf(steps)).toEqual(progress);
 });
+
+test('a run without steps has no progress', () => expect(progressOf({})).toBeNull());
 
 test('a run that waits for another one leads there, or to its review', () => {
   const follows = { escalation_id: 'esc_1', run_id: 'run_1' };

@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest';
-import { describeDelivery, webhookEvents } from '../../console/src/pages/settings/webhook-model.ts';
+import {
+  describeDelivery,
+  describeTrouble,
+  webhookEvents,
+} from '../../console/src/pages/settings/webhook-model.ts';
 import { WebhookEvent } from '../../src/contracts/webhook.ts';
 
 test('every event can be chosen', () => expect(webhookEvents).toEqual(WebhookEvent.options));
@@ -14,3 +18,16 @@ test.each([
   ],
   [{ state: 'failed', attempts: 1, status: null }, 'given up after 1 try: no answer'],
 ] as const)('%j reads %s', (delivery, text) => expect(describeDelivery(delivery).text).toBe(text));
+
+const good = { state: 'delivered', attempts: 1, status: 204 } as const;
+const bad = { state: 'failed', attempts: 9, status: 500 } as const;
+const trying = { state: 'pending', attempts: 2, status: null, error: 'connection refused' } as const;
+const fresh = { state: 'pending', attempts: 0, status: null } as const;
+
+test.each([
+  [[fresh], null],
+  [[good, bad, bad], null],
+  [[fresh, trying, bad], 'No delivery arrived (0 of 2): connection refused'],
+  [[bad, bad, good], 'The last 2 deliveries failed: answered 500'],
+  [[trying, good], 'The last delivery failed: connection refused'],
+])('%j, newest first, is told as %s', (deliveries, text) => expect(describeTrouble(deliveries)).toBe(text));

@@ -29,12 +29,12 @@ test('a mistake is corrected by a person once; the next run with it corrects its
     const [, learnt] = /^ {2}mix +corrected by a person, learnt as (skl_\S+)$/m.exec(first) ?? [];
     expect(first).toMatch(failed);
     expect(first).toContain(`$ capstan review edit ${review} --set /music_gain_db=-12 `);
-    expect(first).toMatch(/^✓ succeeded {2}learning@1.0 .* \$0$/m);
+    expect(first).toMatch(/^✓ Succeeded {2}learning@1.0 .* \$0$/m);
 
     expect(second).toMatch(failed);
     expect(second).not.toMatch(/waits for a person|capstan review/);
     expect(second).toContain(`corrected at level 0 by ${learnt}\n`);
-    expect(second).toMatch(/^✓ succeeded {2}learning@1.0 .* \$0$/m);
+    expect(second).toMatch(/^✓ Succeeded {2}learning@1.0 .* \$0$/m);
     expect(second).toMatch(new RegExp(`^Skill +${learnt}, confidence 100%$`, 'm'));
     for (const run of ['First', 'Second']) {
       expect(second).toMatch(new RegExp(`^${run} run +succeeded, \\$0, its correction \\$0 +run_`, 'm'));

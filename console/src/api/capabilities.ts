@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { CapabilityDetail, CapabilitySummary } from '../../../src/contracts/capability.ts';
+import type { CallsSummary, CapabilityDetail, CapabilitySummary } from '../../../src/contracts/capability.ts';
 import type {
   Decision,
   DecisionDetail,
@@ -20,6 +20,15 @@ export function capabilitiesQuery() {
   return queryOptions({
     queryKey: ['capabilities'],
     queryFn: () => askPlainly<CapabilityPage>('/v1/capabilities?limit=200'),
+  });
+}
+
+/** Of the last day. */
+export function callsSummaryQuery() {
+  return queryOptions({
+    queryKey: ['calls', 'summary'],
+    queryFn: () => askPlainly<CallsSummary>('/v1/calls/summary'),
+    staleTime: 15_000,
   });
 }
 

@@ -14,6 +14,8 @@ export interface RunsFilter {
   readonly since?: string | undefined;
   readonly until?: string | undefined;
   readonly q?: string | undefined;
+  readonly schedule_id?: string | undefined;
+  readonly order?: 'oldest' | undefined;
 }
 
 function toQuery(values: Readonly<Record<string, string | number | undefined>>): string {

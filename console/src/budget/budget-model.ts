@@ -1,5 +1,5 @@
 /** A day's budget as shares of its limit, and as words. */
-import type { Budget } from '../../../src/contracts/money.ts';
+import type { Budget, CostSeries } from '../../../src/contracts/money.ts';
 import { formatUsd } from '../shared/money.ts';
 
 export interface BudgetShares {
@@ -30,4 +30,26 @@ export function describeReset({ resets_at, timezone }: Pick<Budget, 'resets_at' 
 export function shareOfDay({ resets_at }: Budget, now: number): number {
   const left = Date.parse(resets_at) - now;
   return Math.min(1, Math.max(0, 1 - left / 86_400_000));
+}
+
+const hourMs = 3_600_000;
+
+/** USD an hour, in this hour and the one before: costs are known by hours. */
+export function paceOf({ series }: CostSeries, now: number): number {
+  const thisHour = Math.floor(now / hourMs) * hourMs;
+  const since = thisHour - hourMs;
+  const points = series.flatMap(({ points }) => points);
+  const usd = points.reduce((sum, [at, cost]) => sum + (Date.parse(at) >= since ? cost : 0), 0);
+  return (usd * hourMs) / (now - since);
+}
+
+/** `At this rate you reach the limit at 19:40 (UTC).`; null when the day ends first. */
+export function describePace(budget: Budget, usdPerHour: number, now: number): string | null {
+  const { daily_limit_usd, spent_usd, reserved_usd, resets_at, timezone } = budget;
+  const left = daily_limit_usd - spent_usd - reserved_usd;
+  if (daily_limit_usd === 0 || usdPerHour <= 0 || left <= 0) return null;
+  const reachedAt = now + (left / usdPerHour) * hourMs;
+  if (reachedAt >= Date.parse(resets_at)) return null;
+  const time = { hour: '2-digit', minute: '2-digit', timeZone: timezone } as const;
+  return `At this rate you reach the limit at ${new Date(reachedAt).toLocaleTimeString('en-GB', time)} (${timezone}).`;
 }

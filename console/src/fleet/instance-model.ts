@@ -9,7 +9,17 @@ export function describePrice({ cost_model: { type, rate_usd } }: Instance): str
 }
 
 export function describeSpeed({ duration_ms }: Instance): string {
-  return duration_ms === null ? 'no call yet' : `about ${formatDuration(duration_ms)}`;
+  return duration_ms === null ? 'no successful call' : `about ${formatDuration(duration_ms)}`;
+}
+
+/** Fewer say nothing. */
+const fewestCalls = 5;
+
+/** `9 of 10 calls succeeded`: never a share without what it is of. */
+export function describeSuccess(succeeded: number, calls: number): string {
+  if (calls === 0) return 'no calls';
+  const words = `${succeeded} of ${calls} ${calls === 1 ? 'call' : 'calls'} succeeded`;
+  return calls < fewestCalls ? `too few calls: ${words}` : words;
 }
 
 /** How much of the time between heartbeats is left, 0 to 1. */

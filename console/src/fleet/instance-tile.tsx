@@ -4,7 +4,13 @@ import type { Instance } from '../../../src/contracts/capability.ts';
 import { shortEndpoint } from '../decision/lanes-model.ts';
 import { StateMark } from '../shared/state-mark.tsx';
 import { useNow } from '../shared/use-now.ts';
-import { describePrice, describeSpeed, heartbeatLeft, whatIsWrong } from './instance-model.ts';
+import {
+  describePrice,
+  describeSpeed,
+  describeSuccess,
+  heartbeatLeft,
+  whatIsWrong,
+} from './instance-model.ts';
 
 const mostDots = 24;
 
@@ -13,6 +19,8 @@ export function InstanceTile({ instance }: { readonly instance: Instance }): Rea
   const now = useNow();
   const wrong = whatIsWrong(instance, now);
   const left = heartbeatLeft(instance, now);
+  // Older calls count for less.
+  const { succeeded, failed } = instance.recent_calls;
   return (
     <Link
       to="/capabilities/$name"
@@ -32,10 +40,8 @@ export function InstanceTile({ instance }: { readonly instance: Instance }): Rea
         <span>{describePrice(instance)}</span>
       </span>
       <span className="figure flex flex-wrap justify-between gap-x-3 text-xs text-muted">
-        <span>{Math.round(instance.success_rate * 100)} % succeed</span>
-        <span className="truncate">
-          {instance.version} · {instance.tags.join(', ')}
-        </span>
+        <span>{describeSuccess(Math.round(succeeded), Math.round(succeeded + failed))}</span>
+        <span className="truncate">{[instance.version, ...instance.tags].join(' · ')}</span>
       </span>
       {wrong === null ? null : <span className="text-xs text-waiting">{wrong}</span>}
       <span className="absolute inset-x-0 bottom-0 h-0.5 bg-quiet-soft" title="Until its heartbeat is late">

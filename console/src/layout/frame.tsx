@@ -6,6 +6,7 @@ import { LiveProvider } from '../live/live.tsx';
 import { Icon } from '../shared/icon.tsx';
 import { Button } from '../shared/parts.tsx';
 import { ContactMark } from './contact-mark.tsx';
+import type { PaletteAction } from './palette-model.ts';
 import { placesBelow } from './places.ts';
 import { ProjectChoice } from './project-choice.tsx';
 import { SideBar } from './side-bar.tsx';
@@ -15,6 +16,10 @@ import { useReviewCount } from './use-review-count.ts';
 
 const Palette = lazy(() => import('./palette.tsx').then(({ Palette }) => ({ default: Palette })));
 const KeyHelp = lazy(() => import('./key-help.tsx').then(({ KeyHelp }) => ({ default: KeyHelp })));
+
+const ActionDialog = lazy(() =>
+  import('./palette-action.tsx').then(({ ActionDialog }) => ({ default: ActionDialog })),
+);
 
 /** What stands around every page. */
 export function Frame({ session }: { readonly session: BrowserSession }): ReactElement {
@@ -26,7 +31,7 @@ export function Frame({ session }: { readonly session: BrowserSession }): ReactE
 }
 
 function Inside({ session }: { readonly session: BrowserSession }): ReactElement {
-  const [open, setOpen] = useState<'palette' | 'keys' | null>(null);
+  const [open, setOpen] = useState<'palette' | 'keys' | PaletteAction | null>(null);
   const waiting = useReviewCount();
   usePageKeys({ onPalette: () => setOpen('palette'), onHelp: () => setOpen('keys') });
   return (
@@ -48,7 +53,7 @@ function Inside({ session }: { readonly session: BrowserSession }): ReactElement
             className="min-w-0 justify-start text-muted sm:w-72"
             icon="search"
           >
-            <span className="flex-1 text-left max-sm:sr-only">Search or do …</span>
+            <span className="flex-1 text-left max-sm:sr-only">Search or run a command …</span>
             <kbd className="hidden rounded border border-line px-1 font-mono text-xs sm:inline">Ctrl K</kbd>
           </Button>
           <span className="flex-1" />
@@ -66,8 +71,15 @@ function Inside({ session }: { readonly session: BrowserSession }): ReactElement
       </div>
       <BottomBar waiting={waiting} />
       <Suspense>
-        {open === 'palette' ? <Palette onClose={() => setOpen(null)} /> : null}
+        {open === 'palette' ? <Palette onClose={() => setOpen(null)} onAct={setOpen} /> : null}
         {open === 'keys' ? <KeyHelp onClose={() => setOpen(null)} /> : null}
+        {open !== null && typeof open === 'object' ? (
+          <ActionDialog
+            action={open}
+            // Another one may have been opened before the answer came.
+            onClose={() => setOpen((now) => (now === open ? null : now))}
+          />
+        ) : null}
       </Suspense>
     </div>
   );

@@ -1,5 +1,11 @@
 /** What the palette offers for a text: places and known things whose name holds it, and the id itself where it is one. */
+import type { RunSummary } from '../../../src/contracts/run.ts';
+import { conditionOfRun } from '../../../src/core/run/condition.ts';
 import type { IconName } from '../shared/icon-names.ts';
+
+export type PaletteAction =
+  | { readonly kind: 'cancel'; readonly runId: string }
+  | { readonly kind: 'start'; readonly pipeline: string };
 
 export interface PaletteEntry {
   readonly id: string;
@@ -7,6 +13,8 @@ export interface PaletteEntry {
   readonly hint: string;
   readonly icon: IconName;
   readonly href: string;
+  /** Instead of going there. */
+  readonly action?: PaletteAction;
 }
 
 const mostShown = 12;
@@ -26,6 +34,21 @@ function entryOfId(text: string): PaletteEntry[] {
   return idForms
     .filter(({ form }) => form.test(text))
     .map(({ hint, path, icon }) => ({ id: `id:${text}`, label: text, hint, icon, href: path + text }));
+}
+
+/** A run, and its cancel while it goes on: found by its id, its pipeline, what it is, and its labels. */
+export function entriesOfRun(run: RunSummary): PaletteEntry[] {
+  const { run_id, pipeline, labels, finished_at } = run;
+  const said = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
+  const hint = [pipeline, conditionOfRun(run).title, ...said].join(' · ');
+  const href = `/runs/${run_id}`;
+  const opened: PaletteEntry = { id: run_id, label: run_id, hint, icon: 'activity', href };
+  if (finished_at !== null) return [opened];
+  const action = { kind: 'cancel', runId: run_id } as const;
+  return [
+    opened,
+    { id: `cancel:${run_id}`, label: `Cancel …${run_id.slice(-8)}`, hint, icon: 'square', href, action },
+  ];
 }
 
 /**

@@ -7,13 +7,23 @@ import { runsQuery } from '../api/runs.ts';
 import { Dialog } from '../shared/dialog.tsx';
 import { Icon } from '../shared/icon.tsx';
 import { fieldClass } from '../shared/parts.tsx';
-import { findEntries, type PaletteEntry, placeOfMark } from './palette-model.ts';
+import { useSettled } from '../shared/use-settled.ts';
+import {
+  entriesOfRun,
+  findEntries,
+  type PaletteAction,
+  type PaletteEntry,
+  placeOfMark,
+} from './palette-model.ts';
 import { places } from './places.ts';
 
-function useEntries(): PaletteEntry[] {
+/** @param text is asked of the server, for runs that are not among the newest */
+function useEntries(text: string): PaletteEntry[] {
   const pipelines = useQuery(pipelinesQuery()).data?.items ?? [];
   const capabilities = useQuery(capabilitiesQuery()).data?.items ?? [];
-  const runs = useQuery(runsQuery({})).data?.items ?? [];
+  const q = useSettled(text.trim(), 150);
+  const runs =
+    useQuery({ ...runsQuery(q === '' ? {} : { q }), placeholderData: (known) => known }).data?.items ?? [];
   return [
     ...places.map(({ to, name, icon }) => ({ id: to, label: name, hint: 'page', icon, href: to })),
     { id: 'ledger', label: 'Ledger', hint: 'page', icon: 'wallet', href: '/costs/ledger' },
@@ -33,6 +43,16 @@ function useEntries(): PaletteEntry[] {
         href: `/pipelines/${pipeline}`,
       }),
     ),
+    ...pipelines.map(
+      ({ pipeline }): PaletteEntry => ({
+        id: `run:${pipeline}`,
+        label: `Run ${pipeline} …`,
+        hint: 'action',
+        icon: 'play',
+        href: `/pipelines/${pipeline}`,
+        action: { kind: 'start', pipeline },
+      }),
+    ),
     ...capabilities.map(
       ({ name }): PaletteEntry => ({
         id: `c:${name}`,
@@ -42,24 +62,21 @@ function useEntries(): PaletteEntry[] {
         href: `/capabilities/${name}`,
       }),
     ),
-    ...runs.slice(0, 20).map(
-      ({ run_id, pipeline, state }): PaletteEntry => ({
-        id: run_id,
-        label: run_id,
-        hint: `run of ${pipeline}, ${state}`,
-        icon: 'activity',
-        href: `/runs/${run_id}`,
-      }),
-    ),
+    ...runs.flatMap(entriesOfRun),
   ];
 }
 
-export function Palette({ onClose }: { readonly onClose: () => void }): ReactElement {
+export interface PaletteProps {
+  readonly onClose: () => void;
+  readonly onAct: (action: PaletteAction) => void;
+}
+
+export function Palette({ onClose, onAct }: PaletteProps): ReactElement {
   const [text, setText] = useState('');
   const [marked, setMarked] = useState<string | null>(null);
   const navigate = useNavigate();
   const listId = useId();
-  const found = findEntries(useEntries(), text, marked);
+  const found = findEntries(useEntries(text), text, marked);
   const chosen = placeOfMark(found, marked);
   const atMark = found[chosen]?.id ?? null;
   // From when it is drawn: what Enter takes is what was seen.
@@ -67,7 +84,8 @@ export function Palette({ onClose }: { readonly onClose: () => void }): ReactEle
   const go = (entry: PaletteEntry | undefined): void => {
     if (entry === undefined) return;
     onClose();
-    void navigate({ href: entry.href });
+    if (entry.action === undefined) void navigate({ href: entry.href });
+    else onAct(entry.action);
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -77,7 +95,7 @@ export function Palette({ onClose }: { readonly onClose: () => void }): ReactEle
     } else if (event.key === 'Enter') go(found[chosen]);
   };
   return (
-    <Dialog title="Search or do" onClose={onClose}>
+    <Dialog title="Search or run a command" onClose={onClose}>
       <input
         role="combobox"
         aria-label="Search pages, ids and actions"
@@ -85,7 +103,7 @@ export function Palette({ onClose }: { readonly onClose: () => void }): ReactEle
         aria-controls={listId}
         aria-activedescendant={found[chosen] === undefined ? undefined : `${listId}-${chosen}`}
         className={`${fieldClass} h-9 w-full`}
-        placeholder="A page, a pipeline, a run's id …"
+        placeholder="A page, a pipeline, a run's id or label …"
         value={text}
         onChange={({ target }) => {
           setText(target.value);
@@ -112,7 +130,9 @@ export function Palette({ onClose }: { readonly onClose: () => void }): ReactEle
           </div>
         ))}
       </div>
-      {found.length === 0 ? <p className="px-2 py-3 text-sm text-muted">Nothing has that name.</p> : null}
+      {found.length === 0 ? (
+        <p className="px-2 py-3 text-sm text-muted">No results for “{text.trim()}”</p>
+      ) : null}
     </Dialog>
   );
 }

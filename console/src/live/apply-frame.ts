@@ -27,18 +27,31 @@ function standingOf({ state, cost_usd, reserved_usd, awaiting, follows, error }:
   return { state, cost_usd, reserved_usd, awaiting, follows, error };
 }
 
+const once = { cancelRefetch: false };
+
+function asksForState({ queryKey }: { readonly queryKey: readonly unknown[] }): boolean {
+  return (queryKey[2] as { readonly state?: string } | undefined)?.state !== undefined;
+}
+
 function applyRun(queries: QueryClient, frame: RunFrame): void {
   let isListed = false;
+  let hasTurned = false;
   const patch = (run: RunSummary): RunSummary =>
-    run.run_id === frame.run_id ? { ...run, ...standingOf(frame), step_counts: frame.steps } : run;
+    run.run_id === frame.run_id
+      ? { ...run, ...standingOf(frame), step_counts: frame.steps, item_counts: frame.item_counts }
+      : run;
   queries.setQueriesData<Page<RunSummary>>({ queryKey: ['runs', 'list'] }, (page) => {
     if (page === undefined || !page.items.some(({ run_id }) => run_id === frame.run_id)) return page;
     isListed = true;
+    hasTurned ||= page.items.some(({ run_id, state }) => run_id === frame.run_id && state !== frame.state);
     return { ...page, items: page.items.map(patch) };
   });
   queries.setQueryData<Run>(['run', frame.run_id], (run) => run && { ...run, ...standingOf(frame) });
+  // It leaves the lists of runs in its old state, and enters those in its new one.
+  if (hasTurned)
+    void queries.invalidateQueries({ queryKey: ['runs', 'list'], predicate: asksForState }, once);
   // One reading at a time, however many runs of others move.
-  if (!isListed) void queries.invalidateQueries({ queryKey: ['runs', 'list'] }, { cancelRefetch: false });
+  if (!isListed) void queries.invalidateQueries({ queryKey: ['runs', 'list'] }, once);
 }
 
 function applyInstance(queries: QueryClient, instance: Instance): void {

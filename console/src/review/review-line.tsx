@@ -12,7 +12,7 @@ export interface ReviewLineProps {
 
 /** A question in a list: what is asked, where, by when. */
 export function ReviewLine({ review, isChosen = false }: ReviewLineProps): ReactElement {
-  const { review_id, reason, kind, step_id, assignee, due_at, state } = review;
+  const { review_id, reason, kind, pipeline, run_id, step_id, assignee, due_at, state } = review;
   const isLate = Date.parse(due_at) < Date.now();
   return (
     <Link
@@ -25,6 +25,8 @@ export function ReviewLine({ review, isChosen = false }: ReviewLineProps): React
         <span className="line-clamp-2 break-words font-medium">{reason}</span>
         <span className="mt-0.5 flex flex-wrap gap-x-3 text-xs text-muted">
           <span>{kindShort[kind]}</span>
+          {pipeline === undefined ? null : <span>{pipeline}</span>}
+          {run_id === undefined ? null : <span title={run_id}>run …{run_id.slice(-8)}</span>}
           {step_id === undefined ? null : <span>step {step_id}</span>}
           {state === 'claimed' ? (
             <span className="text-running">claimed by {assignee ?? 'somebody'}</span>

@@ -1,5 +1,5 @@
 import { type PointerEvent, type ReactElement, useRef, useState } from 'react';
-import type { BarColumn } from './bar-column.ts';
+import { type BarColumn, fewestPlaces } from './bar-column.ts';
 
 export interface StackedBarsProps {
   readonly columns: readonly BarColumn[];
@@ -8,22 +8,29 @@ export interface StackedBarsProps {
   readonly height?: number;
   /** A line across, such as a limit. */
   readonly mark?: number;
+  /** What the height stands for; the greatest column by default. */
+  readonly top?: number;
   readonly onChoose?: (first: number, last: number) => void;
 }
 
 const width = 1_000;
-/** So that few columns are no walls. */
-const fewestPlaces = 14;
 
 function sumOf({ parts }: BarColumn): number {
   return parts.reduce((sum, { value }) => sum + value, 0);
 }
 
 /** Columns in time, stacked by what they are made of; a stretch of them is chosen by dragging. */
-export function StackedBars({ columns, label, height = 88, mark, onChoose }: StackedBarsProps): ReactElement {
+export function StackedBars({
+  columns,
+  label,
+  height = 88,
+  mark,
+  top = 0,
+  onChoose,
+}: StackedBarsProps): ReactElement {
   const place = useRef<SVGSVGElement>(null);
   const [drag, setDrag] = useState<readonly [number, number] | null>(null);
-  const most = Math.max(1e-12, mark ?? 0, ...columns.map(sumOf));
+  const most = Math.max(1e-12, top, mark ?? 0, ...columns.map(sumOf));
   const step = width / Math.max(fewestPlaces, columns.length);
   const indexAt = (event: PointerEvent): number => {
     const box = place.current?.getBoundingClientRect();

@@ -1,5 +1,7 @@
 /** Instances and capabilities, and who registers under a name. */
 import {
+  CallsSummary,
+  CallsSummaryQuery,
   CapabilityDetail,
   CapabilityList,
   DeregisterAnswer,
@@ -20,13 +22,24 @@ import { deregisterInstance } from '../../services/registry/deregistration.ts';
 import { takeHeartbeat } from '../../services/registry/heartbeat.ts';
 import { listNamePublishers, publishName } from '../../services/registry/publishers.ts';
 import { registerInstance } from '../../services/registry/registration.ts';
-import { getCapability, listCapabilities } from '../../services/registry/registry-listing.ts';
+import {
+  getCapability,
+  listCapabilities,
+  readCallsSummary,
+} from '../../services/registry/registry-listing.ts';
 import { json } from '../input.ts';
 import { CapabilityPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 export function capabilityRoutes(ctx: ServerCtx): Route[] {
-  return [registerRoute(ctx), listRoute(ctx), showRoute(ctx), heartbeatRoute(ctx), removeRoute(ctx)];
+  return [
+    registerRoute(ctx),
+    listRoute(ctx),
+    callsSummaryRoute(ctx),
+    showRoute(ctx),
+    heartbeatRoute(ctx),
+    removeRoute(ctx),
+  ];
 }
 
 function registerRoute(ctx: ServerCtx): Route {
@@ -63,6 +76,26 @@ function listRoute(ctx: ServerCtx): Route {
     query: ListQuery.extend({ tag: Tag.optional(), state: InstanceState.optional() }).strict(),
     responses: { 200: CapabilityList },
     handle: async ({ query }) => ({ status: 200, body: await listCapabilities(ctx, query) }),
+  });
+}
+
+function callsSummaryRoute(ctx: ServerCtx): Route {
+  return route({
+    operation: 'get_calls_summary',
+    method: 'GET',
+    path: '/v1/calls/summary',
+    tag: 'calls',
+    summary: 'Count calls by capability, with how many succeeded and how long they took',
+    description: 'Calls of the project that were sent and have ended: of the last day by default.',
+    auth: 'key',
+    scope: 'capability:read',
+    opens: 'history',
+    query: CallsSummaryQuery,
+    responses: { 200: CallsSummary },
+    handle: async ({ caller, query }) => ({
+      status: 200,
+      body: await readCallsSummary(ctx, caller.project_id, query),
+    }),
   });
 }
 

@@ -2,7 +2,8 @@
 import type { InstanceState } from '../../contracts/capability.ts';
 import type { ReviewState } from '../../contracts/review.ts';
 import type { AttemptState, RunState, RunSummary, StepState } from '../../contracts/run.ts';
-import { countEnded } from '../../core/run/ended-steps.ts';
+import { type ConditionKind, conditionOfRun, toSentence } from '../../core/run/condition.ts';
+import { countEnded, countSucceeded } from '../../core/run/ended-steps.ts';
 import type { Colour, Style } from './print.ts';
 
 /** `$0`, `$0.0012`, `$0.25`, `$12.50`: never an exponent, never a false zero. */
@@ -107,20 +108,41 @@ export function formatState(state: AnyState, style: Style): string {
   return style[colour](`${symbol} ${state}`);
 }
 
-/** `● running (waits: review)`; a run whose failure another one works on waits for that one. */
-export function formatRunState(
-  { state, awaiting = [], follows }: Pick<RunSummary, 'state' | 'awaiting' | 'follows'>,
-  style: Style,
-): string {
-  const other = follows === undefined ? [] : [`what ${follows.run_id ?? follows.escalation_id} learns`];
-  const waits = [...awaiting, ...other];
-  return `${formatState(state, style)}${waits.length === 0 ? '' : ` (waits: ${waits.join(', ')})`}`;
+/** Of what a run is: core/run/condition.ts derives it. */
+const conditionLooks: Readonly<Record<ConditionKind, readonly [symbol: string, colour: Colour]>> = {
+  failed: looks.failed,
+  cancelled: looks.cancelled,
+  partly: ['!', 'yellow'],
+  succeeded: looks.succeeded,
+  cancelling: looks.cancelling,
+  review: looks.in_review,
+  budget: looks.waiting,
+  capability: looks.waiting,
+  paused: looks.paused,
+  retrying: looks.retrying,
+  run: looks.waiting,
+  time: looks.waiting,
+  queued: looks.queued,
+  running: looks.running,
+};
+
+/** Steps and errors stand beside it. */
+const plainKinds: ReadonlySet<ConditionKind> = new Set(['failed', 'cancelled', 'running']);
+
+/** `◔ Waiting for budget: 4 of 6 items of chapter`; a run whose failure another one works on waits for that one. */
+export function formatRunState(run: Parameters<typeof conditionOfRun>[0], style: Style): string {
+  const { kind, title, detail } = conditionOfRun(run);
+  const { follows } = run;
+  const other =
+    follows === undefined ? detail : `${follows.run_id ?? follows.escalation_id} works on the same failure`;
+  const said = kind === 'run' ? other : detail;
+  const [symbol, colour] = conditionLooks[kind];
+  return style[colour](`${symbol} ${plainKinds.has(kind) ? title : toSentence({ title, detail: said })}`);
 }
 
-/** `3/5`: steps that have ended, of all. */
+/** `3/5`: steps that have succeeded, of all. */
 export function formatStepCounts(counts: RunSummary['step_counts']): string {
-  const { ended, all } = countEnded(counts);
-  return `${ended}/${all}`;
+  return `${countSucceeded(counts)}/${countEnded(counts).all}`;
 }
 
 /** Rows by table, in words: what was deleted, or would be. */

@@ -134,7 +134,7 @@ export function conditionOfStep(step: ConditionStep, ofRun: readonly Awaiting[] 
 }
 
 type ConditionRun = Pick<RunSummary, 'state' | 'error' | 'awaiting' | 'follows'> &
-  Partial<Pick<RunSummary, 'step_counts'> & Pick<Run, 'cancel'>> & {
+  Partial<Pick<RunSummary, 'step_counts' | 'item_counts'> & Pick<Run, 'cancel'>> & {
     readonly steps?: readonly ConditionStep[];
   };
 
@@ -178,12 +178,15 @@ function countsOf({ step_counts, steps = [] }: ConditionRun): StateCounts {
 }
 
 function succeededRun(run: ConditionRun): RunCondition {
-  const { steps = [] } = run;
+  const { steps = [], item_counts = {} } = run;
   const optional = sumOf(countsOf(run), failedStates);
   const partly = steps.filter((step) => conditionOfStep(step).kind === 'partly');
-  if (optional === 0 && partly.length === 0) return condition('succeeded');
+  // The list has no steps, and the page counts items by step.
+  const isListed = run.steps === undefined && sumOf(item_counts, failedStates) > 0;
+  if (optional === 0 && partly.length === 0 && !isListed) return condition('succeeded');
   const said = [
     ...(optional === 0 ? [] : [`${plural(optional, 'optional step')} failed`]),
+    ...(isListed ? [failedItems(item_counts)] : []),
     ...partly.map(({ id, items = {} }) => `${failedItems(items)} in ${id}`),
   ];
   const failed = steps.filter(({ state }) => state === 'failed' || state === 'unknown');
@@ -206,12 +209,13 @@ function activeRun(run: ConditionRun): RunCondition {
   const wait = mostUrgent([...awaiting, ...waits]);
   if (wait === 'review' || wait === 'budget' || wait === 'capability') return waitingRun(run, wait);
   if (state === 'paused') return pausedRun(run);
-  const retrying = steps.filter((step) => step.state === 'retrying').map(({ id }) => id);
-  const counts = countsOf(run);
-  if ((counts.retrying ?? 0) > 0) return condition('retrying', namesOf(retrying), retrying);
+  // Before `retrying`, which is the state of a step while its ladder waits for another one.
   if (follows !== undefined) {
     return { ...condition('run', 'it works on the same failure'), title: 'Waiting for another run' };
   }
+  const retrying = steps.filter((step) => step.state === 'retrying').map(({ id }) => id);
+  const counts = countsOf(run);
+  if ((counts.retrying ?? 0) > 0) return condition('retrying', namesOf(retrying), retrying);
   const isBusy = sumOf(counts, ['ready', 'running']) > 0;
   if (wait !== undefined && !isBusy) return waitingRun(run, wait);
   return runningRun(run, counts);

@@ -1,4 +1,4 @@
-/** Which states of a step are its last, and how far a run has come by them. */
+/** Which states of a step are its last, which of them are good, and how far a run has come by them. */
 import type { StepState } from '../../contracts/run.ts';
 
 /** States that a step or item does not leave. */
@@ -10,6 +10,11 @@ export const endedStepStates: ReadonlySet<StepState> = new Set([
   'cancelled',
   'reused',
 ]);
+
+/** How many of the steps have a result that others can use. */
+export function countSucceeded(counts: Readonly<Partial<Record<StepState, number>>>): number {
+  return (counts.succeeded ?? 0) + (counts.reused ?? 0);
+}
 
 /** How many of the steps have ended, of all that are counted. */
 export function countEnded(counts: Readonly<Partial<Record<StepState, number>>>): {

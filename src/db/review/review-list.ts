@@ -19,6 +19,11 @@ export interface ReviewFilter {
   readonly limit: number;
 }
 
+export interface ListedReview extends ReviewRow {
+  /** Of its run, which may have been deleted. */
+  readonly pipeline: string | null;
+}
+
 const isOverdue = `(r.state in ('open', 'claimed') and r.due_at <= clock_timestamp())`;
 
 const isDueLater = `(r.due_at, r.review_id) > (select l.due_at, l.review_id from review l where l.review_id = :after)`;
@@ -35,8 +40,11 @@ export async function listReviews(
   db: Db,
   projectId: string,
   { state, kind, assignee, run_id, overdue, order, after, limit }: ReviewFilter,
-): Promise<readonly ReviewRow[]> {
-  const query = db('review as r').select(db.raw(reviewColumns)).where('r.project_id', projectId).limit(limit);
+): Promise<readonly ListedReview[]> {
+  const query = db('review as r')
+    .select(db.raw(`${reviewColumns}, (select u.pipeline from run u where u.run_id = r.run_id) as pipeline`))
+    .where('r.project_id', projectId)
+    .limit(limit);
   if (state !== undefined) query.whereRaw(stateConditions[state]);
   if (kind !== undefined) query.where('r.kind', kind);
   if (assignee !== undefined) query.where('r.assignee', assignee).whereRaw(`not ${hasLapsed}`);

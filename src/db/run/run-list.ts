@@ -1,5 +1,5 @@
 /**
- * Reading runs: one, a page of a project's, newest first (ids sort by time), or those about which something was
+ * Reading runs: one, a page of a project's, in the order of their starts (ids sort by time), or those about which something was
  * logged between two horizons.
  *
  * Why a run `r` stands where it stands is read by columns of any query over runs, each by an index of its run
@@ -10,7 +10,7 @@ import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { EventType } from '../../contracts/event.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { RunState, StepState } from '../../contracts/run.ts';
+import { type RunState, type StepState, terminalRunStates } from '../../contracts/run.ts';
 import type { CancelRequest } from '../../contracts/run-control.ts';
 import type { RunQuery } from '../../contracts/run-query.ts';
 import type { Db } from '../connect.ts';
@@ -50,9 +50,12 @@ const followsOfRun = `case when r.finished_at is null then (
 export interface StepCountColumns {
   readonly digest: string;
   readonly step_counts: Readonly<Partial<Record<StepState, number>>>;
+  /** Of a run that succeeded and has items. */
+  readonly item_counts: Readonly<Partial<Record<StepState, number>>> | null;
 }
 
-interface RunFilter extends Omit<RunQuery, 'cursor'> {
+interface RunFilter extends Omit<RunQuery, 'cursor' | 'order'> {
+  readonly order?: RunQuery['order'];
   /** The last run of the page before. */
   readonly after?: string | undefined;
 }
@@ -83,20 +86,31 @@ export type RunListRow = RunRow & StepCountColumns;
 /** So many of a project's runs does one page of a search look at, whatever it finds: no index finds parts of texts. */
 export const mostSearched = 10_000;
 
-/** Those that one page looks at, newest first. */
-function pageOfSearch(db: Db, projectId: string, after: string | undefined) {
-  const query = db('run').where('project_id', projectId).orderByRaw('run_id collate "C" desc');
-  if (after !== undefined) query.whereRaw('run_id collate "C" < ?', [after]);
-  return query;
+type RunOrder = Pick<RunFilter, 'after' | 'order'>;
+
+function direction({ order }: RunOrder): string {
+  return order === 'oldest' ? 'asc' : 'desc';
+}
+
+/** The side of a run on which those behind it are. */
+function beyond({ order }: RunOrder): string {
+  return order === 'oldest' ? '>' : '<';
+}
+
+/** Those that one page looks at. */
+function pageOfSearch(db: Db, projectId: string, filter: RunOrder) {
+  const query = db('run').where('project_id', projectId);
+  if (filter.after !== undefined) query.whereRaw(`run_id collate "C" ${beyond(filter)} ?`, [filter.after]);
+  return query.orderByRaw(`run_id collate "C" ${direction(filter)}`);
 }
 
 /** The last run that a page of a search looked at; undefined where there are no more behind it. */
 export async function findEndOfSearch(
   db: Db,
   projectId: string,
-  after: string | undefined,
+  filter: RunOrder,
 ): Promise<string | undefined> {
-  const query = pageOfSearch(db, projectId, after).offset(mostSearched - 1);
+  const query = pageOfSearch(db, projectId, filter).offset(mostSearched - 1);
   const row = await query.first<{ readonly run_id: string } | undefined>('run_id');
   return row?.run_id;
 }
@@ -104,14 +118,17 @@ export async function findEndOfSearch(
 export async function listRuns(db: Db, projectId: string, filter: RunFilter): Promise<readonly RunListRow[]> {
   const { q, after } = filter;
   const query = db
-    .from(q === undefined ? 'run as r' : pageOfSearch(db, projectId, after).limit(mostSearched).as('r'))
+    .from(q === undefined ? 'run as r' : pageOfSearch(db, projectId, filter).limit(mostSearched).as('r'))
     .joinRaw(money)
-    .select(db.raw(`${columns}, r.digest, ${stepsOfRun} as step_counts`))
+    .select(db.raw(`${columns}, r.digest, r.item_counts, ${stepsOfRun} as step_counts`))
     .where('r.project_id', projectId)
-    .orderByRaw(`${id} desc`)
+    .orderByRaw(`${id} ${direction(filter)}`)
     .limit(filter.limit);
   if (filter.pipeline !== undefined) query.where('r.pipeline', filter.pipeline);
   if (filter.state !== undefined) query.where('r.state', filter.state);
+  // So that run_open serves it: what has ended is most of the table.
+  if (filter.state !== undefined && !terminalRunStates.has(filter.state)) query.whereNull('r.finished_at');
+  if (filter.schedule_id !== undefined) query.where('r.schedule_id', filter.schedule_id);
   if (filter.awaiting !== undefined) query.whereRaw(awaitsIt, { awaiting: filter.awaiting });
   if (q !== undefined) query.whereRaw(mentions, { q: q.replace(/[\\%_]/g, '\\$&') });
   if (filter.parent === 'none') query.whereNull('r.parent_run_id');
@@ -120,7 +137,7 @@ export async function listRuns(db: Db, projectId: string, filter: RunFilter): Pr
   if (filter.label !== undefined) {
     query.whereRaw('r.labels @> ?::jsonb', [JSON.stringify(Object.fromEntries([filter.label]))]);
   }
-  if (after !== undefined) query.whereRaw(`${id} < ?`, [after]);
+  if (after !== undefined) query.whereRaw(`${id} ${beyond(filter)} ?`, [after]);
   return query;
 }
 
@@ -212,7 +229,7 @@ export async function listRunStandings(
 ): Promise<readonly RunStandingRow[]> {
   if (runIds.length === 0) return [];
   const { rows } = await db.raw<{ rows: RunStandingRow[] }>(
-    `select r.run_id, r.pipeline, r.digest, r.state, r.error, ${awaitingOfRun} as awaiting,
+    `select r.run_id, r.pipeline, r.digest, r.state, r.error, r.item_counts, ${awaitingOfRun} as awaiting,
        ${followsOfRun} as follows, ${stepsOfRun} as step_counts,
        coalesce(a.cost_nano, 0)::text as cost_nano, coalesce(a.reserved_nano, 0)::text as reserved_nano
      from run r

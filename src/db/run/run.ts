@@ -181,7 +181,9 @@ export interface RunEnd {
 
 const closeAll = `with finished as (
    update run set state = $2, output = $3, error = $4, finished_at = clock_timestamp(),
-     started_at = coalesce(started_at, case when $2 = 'cancelled' then null else clock_timestamp() end)
+     started_at = coalesce(started_at, case when $2 = 'cancelled' then null else clock_timestamp() end),
+     item_counts = case when $2 = 'succeeded' then (select jsonb_object_agg(i.state, i.count) from (
+       select state, count(*) as count from step where run_id = $1 and item > 0 group by state) i) end
    where run_id = $1 and finished_at is null returning run_id, cancel_mode
  ), leftover as (
    insert into step (run_id, step_id, state, finished_at)

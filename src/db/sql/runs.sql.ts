@@ -46,7 +46,9 @@ create table run (
 
   concurrency_key text,
   concurrency_limit int,
-  admitted_at timestamptz -- null: it waits for others with its key
+  admitted_at timestamptz, -- null: it waits for others with its key
+
+  item_counts jsonb -- how many of its items ended in which state; null unless it succeeded and has items
 );
 create index run_by_digest on run (digest); -- erasure: which definitions nobody names any more
 create index run_listed on run (project_id, run_id collate "C" desc); -- GET /v1/runs; collated as attempt_by_project is

@@ -1,5 +1,12 @@
-/** Lists capabilities and their instances, and shows one capability. */
-import type { CapabilityDetail, CapabilitySummary, InstanceState } from '../../contracts/capability.ts';
+/** Lists capabilities, their instances and their calls, and shows one capability. */
+import type {
+  CallsSummary,
+  CallsSummaryQuery,
+  CapabilityDetail,
+  CapabilitySummary,
+  InstanceState,
+} from '../../contracts/capability.ts';
+import { summariseCalls } from '../../db/attempt/call-summary.ts';
 import { listDescriptions, listSpecs } from '../../db/instance/capability-spec.ts';
 import type { InstanceRow } from '../../db/instance/instance.ts';
 import {
@@ -8,8 +15,9 @@ import {
   listInstancesByName,
 } from '../../db/instance/instance-list.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Ctx } from '../context.ts';
+import type { Ctx, ServerCtx } from '../context.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
+import { boundsOfIds } from '../ids.ts';
 import { toInstance } from './instance-view.ts';
 
 interface ListRequest {
@@ -59,4 +67,18 @@ export async function getCapability({ db }: Pick<Ctx, 'db'>, name: string): Prom
     specs: specs.map(({ digest, spec }) => ({ digest, spec })),
     instances: instances.map(toInstance),
   };
+}
+
+const dayMs = 86_400_000;
+
+/** How the project's calls went, by capability. */
+export async function readCallsSummary(
+  { historyDb }: Pick<ServerCtx, 'historyDb'>,
+  projectId: string,
+  query: CallsSummaryQuery,
+): Promise<CallsSummary> {
+  const until = new Date(query.until ?? Date.now());
+  const since = new Date(query.since ?? until.getTime() - dayMs);
+  const ids = boundsOfIds('attempt', since, until);
+  return { items: [...(await summariseCalls(historyDb, projectId, { since, until, ids }))] };
 }

@@ -7,6 +7,7 @@ import type { Json } from '../../contracts/primitives.ts';
 import type { Review, ReviewStanding, ReviewSummary } from '../../contracts/review.ts';
 import { actionsOf } from '../../core/review-actions.ts';
 import type { ReviewRow } from '../../db/review/review.ts';
+import type { ListedReview } from '../../db/review/review-list.ts';
 import { AppError } from '../../errors/app-error.ts';
 
 /** The field, where the value is there. */
@@ -45,9 +46,9 @@ export function toReview(row: ReviewRow): Review {
 }
 
 /** And of one in a list. */
-export function toReviewSummary(row: ReviewRow): ReviewSummary {
+export function toReviewSummary(row: ListedReview): ReviewSummary {
   const { input, proposals, history, advice, schema, ...payload } = row.payload;
-  return { ...toReview(row), payload };
+  return { ...toReview(row), ...given('pipeline', row.pipeline), payload };
 }
 
 /** Why a review is not to be had: who was faster, and what they decided. */

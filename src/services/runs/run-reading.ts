@@ -45,17 +45,19 @@ export async function listRunsPage(
   const rows = await countSteps(historyDb, stepSizes, await listRuns(historyDb, projectId, wanted));
   const page = toPage(rows, limit, { key: ({ run_id }) => run_id, item: toRunSummary });
   if (filter.q === undefined || page.next_cursor !== null) return page;
-  const end = await findEndOfSearch(historyDb, projectId, after);
-  return end === undefined || isBefore(end, filter.since)
-    ? page
-    : { ...page, next_cursor: encodeCursor(end) };
+  const end = await findEndOfSearch(historyDb, projectId, wanted);
+  return end === undefined || isBeyond(end, filter) ? page : { ...page, next_cursor: encodeCursor(end) };
 }
 
-/** Ids begin with the time: what is older than this run is older than `since` too. */
-function isBefore(runId: string, since: string | undefined): boolean {
-  if (since === undefined) return false;
-  const [from] = boundsOfIds('run', new Date(since), new Date(since));
-  return runId < from;
+/** Ids begin with the time: no run behind this one is of the time that is asked for. */
+function isBeyond(
+  runId: string,
+  { order, since, until }: Pick<RunQuery, 'order' | 'since' | 'until'>,
+): boolean {
+  const bound = order === 'oldest' ? until : since;
+  if (bound === undefined) return false;
+  const [from, to] = boundsOfIds('run', new Date(bound), new Date(bound));
+  return order === 'oldest' ? runId > to : runId < from;
 }
 
 function encodePosition({ seq, xid, id }: LogPosition): string {

@@ -43,7 +43,7 @@ export function toRunSummary(row: RunListRow): RunSummary {
   return present(RunSummary, { ...row, ...wireFields(row) });
 }
 
-const RunFields = RunSummary.omit({ step_counts: true });
+const RunFields = RunSummary.omit({ step_counts: true, item_counts: true });
 
 /** Fields that the wire has otherwise than the row. */
 function wireFields(row: RunRow) {

@@ -5,6 +5,7 @@
  * ever; and so is one that Temporal has forgotten.
  */
 import type { ScheduleOrder } from '../../clients/temporal/schedules.ts';
+import { readCron } from '../../core/cron.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { within } from '../../core/pacing.ts';
 import {
@@ -24,7 +25,6 @@ import {
   deliveryBatch,
   overdueMs,
 } from '../delivery/deliveries.ts';
-import { readCron } from './cron.ts';
 
 const patienceMs = 2_000;
 /** Each delivery holds a connection to the database meanwhile. */

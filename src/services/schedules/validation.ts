@@ -1,6 +1,7 @@
 /** Checks a schedule when it is written, so that a fault does not first show at a start in the night. */
 import type { ProblemItem } from '../../contracts/problem.ts';
 import type { ScheduleRequest } from '../../contracts/schedule.ts';
+import { readCron } from '../../core/cron.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
 import { isKnownTimezone } from '../../db/access/project.ts';
@@ -11,7 +12,6 @@ import type { Ctx } from '../context.ts';
 import { ownNamespace } from '../jobs.ts';
 import { choiceOf, type KnownDefinition } from '../runs/definitions.ts';
 import { requireOwnMedia } from '../runs/preparation.ts';
-import { readCron } from './cron.ts';
 
 type ScheduleCtx = Pick<Ctx, 'db' | 'definitions' | 'ownMedia'>;
 

@@ -156,6 +156,7 @@ function toRunFrame(row: RunStandingRow): RunFrame {
     cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
     reserved_usd: fromNanoUsd(BigInt(row.reserved_nano)),
     steps: { ...row.step_counts },
+    ...(row.item_counts === null ? {} : { item_counts: { ...row.item_counts } }),
   };
 }
 

@@ -274,8 +274,25 @@ test('the list says how far runs are, and why they do not move', async () => {
   const follows = { escalation_id: 'esc_1', run_id: 'run_0' };
   const following = { ...fields, run_id: 'run_2', state: 'running', step_counts: { retrying: 1 }, follows };
   const { stdout } = await capstan(['ls'], { items: [waiting, following], next_cursor: null });
-  expect(stdout).toMatch(/run_1 +p@1 +● running \(waits: budget\) +1\/2/);
-  expect(stdout).toMatch(/run_2 +p@1 +● running \(waits: what run_0 learns\) +0\/1/);
+  expect(stdout).toMatch(/run_1 +p@1 +◔ Waiting for budget +1\/2/);
+  expect(stdout).toMatch(/run_2 +p@1 +◔ Waiting for another run: run_0 works on the same failure +0\/1/);
+});
+
+test('a run whose items failed does not look like one that succeeded, in the list and by itself', async () => {
+  const { steps: _steps, links: _links, ...fields } = run;
+  const partly = {
+    ...fields,
+    state: 'succeeded',
+    step_counts: { succeeded: 1, skipped: 1, failed: 1 },
+    item_counts: { succeeded: 191, failed: 9 },
+  };
+  const listed = await capstan(['ls'], { items: [partly], next_cursor: null });
+  expect(listed.stdout).toMatch(
+    /! Succeeded with failures: 1 optional step failed; 9 of 200 items failed +1\/3/,
+  );
+  const items = { succeeded: 191, failed: 9 };
+  const shown = await capstan(['show', 'run_1'], { ...run, state: 'succeeded', steps: [{ ...step, items }] });
+  expect(shown.stdout).toMatch(/^! Succeeded with failures: 9 of 200 items failed in cut {2}p@1/);
 });
 
 describe('the log of a run', () => {

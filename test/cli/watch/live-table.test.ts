@@ -49,9 +49,9 @@ it('shows what the run below costs and waits for, of which the log of this run s
   const { shell, seen } = aShell({ columns: 120 });
   const stop = new AbortController();
   const showing = showLiveTable(await openSession({ url, key: 'k' }, shell), 'run_1', stop.signal);
-  await waitFor('the first table', () => seen.stdout.includes('(waits: run)'));
+  await waitFor('the first table', () => seen.stdout.includes('Waiting for a child run'));
   run = aRun(['budget', 'run'], 0.25);
-  await waitFor('the table of what is below', () => seen.stdout.includes('(waits: budget, run)'));
+  await waitFor('the table of what is below', () => seen.stdout.includes('Waiting for budget'));
   expect(seen.stdout).toContain('$0.25');
   stop.abort();
   await showing;

@@ -1,6 +1,6 @@
 /** What a run is: the first that holds wins, whatever its state says. */
 import { describe, expect, it, test } from 'vitest';
-import type { Awaiting, Run, RunState, RunStep } from '../../../src/contracts/run.ts';
+import type { Awaiting, Run, RunState, RunStep, RunSummary } from '../../../src/contracts/run.ts';
 import {
   conditionOfRun,
   conditionOfStep,
@@ -18,6 +18,8 @@ interface Told {
   readonly state?: RunState;
   readonly awaiting?: Awaiting[];
   readonly steps?: Step[];
+  readonly step_counts?: RunSummary['step_counts'];
+  readonly item_counts?: RunSummary['item_counts'];
   readonly error?: typeof error;
 }
 
@@ -65,6 +67,16 @@ describe('a run that has ended', () => {
       'tells of optional steps that failed',
       { state: 'succeeded', steps: [done, { id: 'cover', state: 'failed' }] },
       'Succeeded with failures: 1 optional step failed',
+    ],
+    [
+      'tells of failed items as the list of runs has them, without their steps',
+      { state: 'succeeded', step_counts: { succeeded: 2 }, item_counts: { succeeded: 191, failed: 9 } },
+      'Succeeded with failures: 9 of 200 items failed',
+    ],
+    [
+      'succeeded when all items did',
+      { state: 'succeeded', step_counts: { succeeded: 2 }, item_counts: { succeeded: 200 } },
+      'Succeeded',
     ],
   ])('%s', (_, told, words) => expect(sentenceOf(told)).toBe(words));
 });
@@ -160,7 +172,7 @@ describe('a run that has not ended', () => {
 
   it('names another run that works on the same failure', () => {
     const follows = { escalation_id: 'esc_1', run_id: 'run_2' };
-    const found = conditionOfRun({ state: 'running', follows });
+    const found = conditionOfRun({ state: 'running', step_counts: { retrying: 1 }, follows });
     expect(found).toEqual<RunCondition>({
       kind: 'run',
       title: 'Waiting for another run',

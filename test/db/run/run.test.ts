@@ -83,6 +83,23 @@ describe('finishRun', () => {
     expect(JSON.stringify(row?.output)).toBe(JSON.stringify(output));
   });
 
+  it.each([
+    ['keeps what has become of its items, when it succeeded', 'succeeded', { succeeded: 2, failed: 1 }],
+    ['counts no items, when it failed', 'failed', null],
+  ] as const)('%s', async (_, state, counts) => {
+    const { run } = await aRunningRun();
+    const rows = ['succeeded', 'failed', 'succeeded'].map((of, at) => ({
+      run_id: run.run_id,
+      step_id: 'a',
+      item: at + 1,
+      state: of,
+    }));
+    await db('step').insert(rows);
+    await finishRun(db, endOf(run, { state }));
+    const row = await db('run').where({ run_id: run.run_id }).first('item_counts');
+    expect(row?.item_counts).toEqual(counts);
+  });
+
   it('happens once', async () => {
     const { run, newEvents } = await aRunningRun();
     const ends = [endOf(run, {}), endOf(run, { state: 'cancelled' }), endOf(run, { state: 'succeeded' })];

@@ -1,22 +1,23 @@
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
-import { capabilitiesQuery } from '../../api/capabilities.ts';
-import { InstanceTile } from '../../fleet/instance-tile.tsx';
+import { callsSummaryQuery, capabilitiesQuery } from '../../api/capabilities.ts';
 import { usePolling } from '../../live/live.tsx';
 import { FilterField, NothingMatches } from '../../shared/filter-field.tsx';
-import { EmptyState, PageHead } from '../../shared/parts.tsx';
+import { EmptyState, PageHead, Panel } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
+import { FleetTable } from './fleet-table.tsx';
+import { toFleetRows } from './model.ts';
 
-/** The fleet: every capability with its instances, live. */
+/** The fleet: a row for each capability, those in trouble first. */
 export function CapabilitiesPage(): ReactElement {
   const query = useQuery({ ...capabilitiesQuery(), refetchInterval: usePolling() || 15_000 });
+  const calls = useQuery({ ...callsSummaryQuery(), refetchInterval: 30_000 }).data;
   const [text, setText] = useState('');
   return (
     <>
       <PageHead
         title="Capabilities"
-        about="What can be called, and who offers it: how many slots are taken, how fast and at which price."
+        about="What can be called, and how calls go. Trouble stands first."
         actions={<FilterField label="Filter capabilities" value={text} onChange={setText} />}
       />
       <QueryView query={query}>
@@ -26,7 +27,7 @@ export function CapabilitiesPage(): ReactElement {
           if (shown.length === 0) {
             return (
               <EmptyState
-                title="Nobody is registered"
+                title="No capability is registered"
                 command="npx capstan capability start capabilities/concat"
               >
                 A capability is a program that answers <code>/spec</code>, <code>/health</code> and{' '}
@@ -35,33 +36,9 @@ export function CapabilitiesPage(): ReactElement {
             );
           }
           return (
-            <div className="flex flex-col gap-6">
-              {shown.map(({ name, description, versions, instances }) => (
-                <section key={name} aria-label={name}>
-                  <div className="mb-2 flex flex-wrap items-baseline gap-x-3">
-                    <h2 className="text-lg">
-                      <Link
-                        to="/capabilities/$name"
-                        params={{ name }}
-                        className="hover:text-accent hover:underline"
-                      >
-                        {name}
-                      </Link>
-                    </h2>
-                    <span className="figure text-xs text-muted">{versions.join(', ')}</span>
-                    <p className="line-clamp-1 min-w-0 text-sm text-muted">{description}</p>
-                  </div>
-                  <div className="grid grid-cols-[repeat(auto-fill,minmax(16.5rem,1fr))] gap-3">
-                    {instances.map((instance) => (
-                      <InstanceTile key={instance.endpoint} instance={instance} />
-                    ))}
-                  </div>
-                  {instances.length === 0 ? (
-                    <p className="text-sm text-muted">No instance is registered now.</p>
-                  ) : null}
-                </section>
-              ))}
-            </div>
+            <Panel isTight>
+              <FleetTable rows={toFleetRows(shown, calls)} />
+            </Panel>
           );
         }}
       </QueryView>

@@ -10,8 +10,8 @@ import { formatAmount, formatUsd } from '../../shared/money.ts';
 import { Button, fieldClass, linkClass, PageHead, Panel, tableClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
-import { StackedBars } from '../../shared/stacked-bars.tsx';
-import { describeSaved, seriesDots, sumSeries, toCostColumns } from './model.ts';
+import { CostChart } from './cost-chart.tsx';
+import { describeSaved, seriesDots, sumSeries } from './model.ts';
 
 const periodWords: Readonly<Record<CostPeriod, string>> = {
   day: 'today',
@@ -142,16 +142,7 @@ function Spending({ period, by }: { readonly period: CostPeriod; readonly by: Gr
         </>
       }
     >
-      {series.data === undefined ? null : (
-        <StackedBars
-          columns={toCostColumns(series.data)}
-          height={150}
-          label={`Costs by ${by}: ${sums?.map(({ name, usd }) => `${name} ${formatUsd(usd)}`).join(', ')}`}
-          {...(period === 'day' || series.data.daily_limit_usd === 0
-            ? {}
-            : { mark: series.data.daily_limit_usd })}
-        />
-      )}
+      {series.data === undefined ? null : <CostChart costs={series.data} period={period} by={by} />}
       <table className={`${tableClass} mt-3`}>
         <thead>
           <tr>
@@ -190,9 +181,7 @@ function Spending({ period, by }: { readonly period: CostPeriod; readonly by: Gr
           ))}
         </tbody>
       </table>
-      {sums?.length === 0 ? (
-        <p className="mt-2 text-sm text-muted">Nothing has cost anything {periodWords[period]}.</p>
-      ) : null}
+      {sums?.length === 0 ? <p className="mt-2 text-sm text-muted">No spend {periodWords[period]}.</p> : null}
     </Panel>
   );
 }

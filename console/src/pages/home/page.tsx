@@ -1,11 +1,13 @@
 import type { ReactElement } from 'react';
 import { PageHead } from '../../shared/parts.tsx';
+import { FailedLately } from './failed-lately.tsx';
 import { FleetTrouble } from './fleet-trouble.tsx';
+import { OpenLongest } from './open-longest.tsx';
 import { Today } from './today.tsx';
 import { UnderWay } from './under-way.tsx';
 import { WaitingForMe } from './waiting-for-me.tsx';
 
-/** What a person must decide first, then what runs, what it costs, and what is not well. */
+/** What a person must decide first, then what failed, what runs, what it costs, and what is not well. */
 export function HomePage(): ReactElement {
   return (
     <>
@@ -13,10 +15,12 @@ export function HomePage(): ReactElement {
       <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,1fr)_22rem]">
         <div className="flex min-w-0 flex-col gap-4">
           <WaitingForMe />
+          <FailedLately />
           <UnderWay />
         </div>
         <div className="flex min-w-0 flex-col gap-4">
           <Today />
+          <OpenLongest />
           <FleetTrouble />
         </div>
       </div>

@@ -27,7 +27,7 @@ export function UnderWay(): ReactElement {
           const open = items.filter(({ finished_at }) => finished_at === null);
           const ended = items.filter(({ finished_at }) => finished_at !== null);
           const shown = [...open, ...ended.slice(0, Math.max(3, mostShown - open.length))];
-          if (shown.length > 0) return <RunTable runs={shown} />;
+          if (shown.length > 0) return <RunTable runs={shown} isCompact />;
           return (
             <EmptyState title="Nothing has run yet" command="npx capstan demo">
               Write a pipeline in the{' '}

@@ -1,6 +1,9 @@
+import { useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
+import { pipelinesQuery } from '../../api/pipelines.ts';
 import { awaitings, type RunsSearch, runStates } from '../../searches.ts';
 import { Button, fieldClass } from '../../shared/parts.tsx';
+import { SearchBox } from '../../shared/search-box.tsx';
 import { awaitingWords, stateLooks } from '../../shared/state.ts';
 import { spans } from './model.ts';
 
@@ -9,28 +12,17 @@ export interface RunFiltersProps {
   readonly onChange: (part: Partial<RunsSearch>) => void;
 }
 
-function textOrNothing(value: string): string | undefined {
-  return value.trim() === '' ? undefined : value.trim();
-}
-
 export function RunFilters({ search, onChange }: RunFiltersProps): ReactElement {
   const isAny = Object.values(search).some((value) => value !== undefined);
   return (
     <search className="mb-3 flex flex-wrap items-center gap-2">
-      <input
-        data-filter
-        aria-label="Search runs by id, label or error"
-        placeholder="Id, label, error …"
-        className={`${fieldClass} w-44`}
-        defaultValue={search.q ?? ''}
-        key={`q${search.q}`}
-        onKeyDown={({ key, currentTarget }) =>
-          key === 'Enter' && onChange({ q: textOrNothing(currentTarget.value) })
-        }
-        onBlur={({ target }) =>
-          textOrNothing(target.value) === search.q || onChange({ q: textOrNothing(target.value) })
-        }
+      <SearchBox
+        label="Search runs by pipeline, id, label or error"
+        placeholder="Id, label=value, error …"
+        value={search.q}
+        onChange={(q) => onChange({ q })}
       />
+      <PipelineChoice chosen={search.pipeline} onChange={(pipeline) => onChange({ pipeline })} />
       <select
         aria-label="State"
         className={fieldClass}
@@ -50,7 +42,7 @@ export function RunFilters({ search, onChange }: RunFiltersProps): ReactElement 
         value={search.awaiting ?? ''}
         onChange={({ target }) => onChange({ awaiting: awaitings.find((one) => one === target.value) })}
       >
-        <option value="">waiting or not</option>
+        <option value="">any wait reason</option>
         {awaitings.map((one) => (
           <option key={one} value={one}>
             waiting for {awaitingWords[one]}
@@ -76,9 +68,6 @@ export function RunFilters({ search, onChange }: RunFiltersProps): ReactElement 
           </option>
         ))}
       </select>
-      {search.pipeline === undefined ? null : (
-        <Chip name="pipeline" value={search.pipeline} onEnd={() => onChange({ pipeline: undefined })} />
-      )}
       {search.label === undefined ? null : (
         <Chip name="label" value={search.label} onEnd={() => onChange({ label: undefined })} />
       )}
@@ -88,6 +77,30 @@ export function RunFilters({ search, onChange }: RunFiltersProps): ReactElement 
         </Button>
       ) : null}
     </search>
+  );
+}
+
+interface PipelineChoiceProps {
+  readonly chosen: string | undefined;
+  readonly onChange: (pipeline: string | undefined) => void;
+}
+
+/** Also of one that is not stored: a run may bring its definition with it. */
+function PipelineChoice({ chosen, onChange }: PipelineChoiceProps): ReactElement {
+  const stored = useQuery(pipelinesQuery()).data?.items.map(({ pipeline }) => pipeline) ?? [];
+  const names = chosen === undefined || stored.includes(chosen) ? stored : [chosen, ...stored];
+  return (
+    <select
+      aria-label="Pipeline"
+      className={`${fieldClass} max-w-48`}
+      value={chosen ?? ''}
+      onChange={({ target }) => onChange(target.value === '' ? undefined : target.value)}
+    >
+      <option value="">any pipeline</option>
+      {names.map((name) => (
+        <option key={name}>{name}</option>
+      ))}
+    </select>
   );
 }
 

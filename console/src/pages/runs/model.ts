@@ -2,10 +2,11 @@
 
 import type { RunState, RunSummary } from '../../../../src/contracts/run.ts';
 import type { RunsSummary } from '../../../../src/contracts/run-picture.ts';
-import { countEnded } from '../../../../src/core/run/ended-steps.ts';
+import { countEnded, countSucceeded } from '../../../../src/core/run/ended-steps.ts';
 import type { BarColumn } from '../../shared/bar-column.ts';
 import { formatUsd } from '../../shared/money.ts';
 import { stateLooks } from '../../shared/state.ts';
+import { formatClock } from '../../shared/time.ts';
 
 const hourMs = 3_600_000;
 
@@ -37,7 +38,7 @@ export function toColumns({ buckets }: RunsSummary): BarColumn[] {
       .filter(({ value }) => value > 0)
       .map(({ name, value }) => `${value} ${stateLooks[name].word}`);
     const words = said.length === 0 ? 'no runs' : `${said.join(', ')}, ${formatUsd(cost_usd)}`;
-    return { key: at, title: `${new Date(at).toLocaleString('en-GB')}: ${words}`, parts };
+    return { key: at, title: `${formatClock(at)}: ${words}`, parts };
   });
 }
 
@@ -84,6 +85,7 @@ export function toSpan(
 }
 
 export interface ShownProgress {
+  /** Succeeded, or taken from another run. */
   readonly done: number;
   readonly all: number;
   readonly failed: number;
@@ -91,8 +93,9 @@ export interface ShownProgress {
 
 /** Null when it has no steps that anybody could count. */
 export function progressOf(steps: RunSummary['step_counts']): ShownProgress | null {
-  const { ended, all } = countEnded(steps);
-  return all === 0 ? null : { done: ended, all, failed: (steps.failed ?? 0) + (steps.unknown ?? 0) };
+  const { all } = countEnded(steps);
+  const failed = (steps.failed ?? 0) + (steps.unknown ?? 0);
+  return all === 0 ? null : { done: countSucceeded(steps), all, failed };
 }
 
 export interface FollowedRun {

@@ -8,15 +8,23 @@ import { EmptyState, PageHead, Panel } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { BulkBar } from './bulk-bar.tsx';
 import { RunFilters } from './filters.tsx';
+import { ColumnMenu, ViewMenu } from './list-choices.tsx';
 import { RunTable } from './run-table.tsx';
 import { RunsChart } from './runs-chart.tsx';
+import { keepColumns, readColumns } from './views.ts';
 
 export function RunsPage(): ReactElement {
   const search = useSearch({ from: '/runs' });
   const navigate = useNavigate({ from: '/runs' });
   const [cursors, setCursors] = useState<readonly string[]>([]);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
-  const query = useQuery({ ...runsQuery(search, cursors.at(-1)), refetchInterval: usePolling() });
+  const [columns, setColumns] = useState(readColumns);
+  const query = useQuery({
+    ...runsQuery(search, cursors.at(-1)),
+    refetchInterval: usePolling(),
+    // While a search is typed, the rows of the one before stay.
+    placeholderData: (known) => known,
+  });
   const isFiltered = Object.values(search).some((value) => value !== undefined);
   const change = (part: Partial<typeof search>): void => {
     setCursors([]);
@@ -33,7 +41,19 @@ export function RunsPage(): ReactElement {
         }
       />
       <RunsChart search={search} onChange={change} />
-      <RunFilters search={search} onChange={change} />
+      <div className="flex flex-wrap items-start justify-between gap-x-2">
+        <RunFilters search={search} onChange={change} />
+        <div className="mb-3 flex">
+          <ViewMenu search={search} />
+          <ColumnMenu
+            columns={columns}
+            onChange={(next) => {
+              keepColumns(next);
+              setColumns(next);
+            }}
+          />
+        </div>
+      </div>
       <BulkBar chosen={chosen} onDone={() => setChosen(new Set())} />
       <Panel isTight>
         <QueryView query={query}>
@@ -47,7 +67,7 @@ export function RunsPage(): ReactElement {
                     A page of a search looks at 10,000 runs.
                   </EmptyState>
                 ) : (
-                  <RunTable runs={items} chosen={chosen} onChoose={setChosen} />
+                  <RunTable runs={items} columns={columns} chosen={chosen} onChoose={setChosen} />
                 )}
                 <CursorPager cursors={cursors} nextCursor={next_cursor} onTurn={setCursors} />
               </>
@@ -62,8 +82,8 @@ export function RunsPage(): ReactElement {
 function NoRuns({ isFiltered }: { readonly isFiltered: boolean }): ReactElement {
   if (isFiltered) {
     return (
-      <EmptyState title="No run is like that">
-        Nothing matches the filters.{' '}
+      <EmptyState title="No matches">
+        No run matches these filters.{' '}
         <Link to="/runs" search={{}} className="text-accent hover:underline">
           Show all
         </Link>

@@ -8,9 +8,12 @@ export function ProgressBar({
 }): ReactElement {
   const share = (count: number): string => `${(100 * count) / all}%`;
   return (
-    <div className="flex items-center gap-2" title={`${done} of ${all} steps, ${failed} failed`}>
+    <div
+      className="flex items-center gap-2"
+      title={`${done} of ${all} steps succeeded${failed === 0 ? '' : `, ${failed} failed`}`}
+    >
       <div className="flex h-1.5 w-20 overflow-hidden rounded-full bg-quiet-soft">
-        <div className="bg-done" style={{ width: share(done - failed) }} />
+        <div className="bg-done" style={{ width: share(done) }} />
         <div className="bg-failed" style={{ width: share(failed) }} />
       </div>
       <span className="figure text-xs text-muted">

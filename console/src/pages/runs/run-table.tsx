@@ -4,15 +4,19 @@ import type { RunSummary } from '../../../../src/contracts/run.ts';
 import { conditionOfRun } from '../../../../src/core/run/condition.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { formatAmount } from '../../shared/money.ts';
-import { tableClass } from '../../shared/parts.tsx';
+import { linkClass, tableClass } from '../../shared/parts.tsx';
 import { ConditionMark } from '../../shared/state-mark.tsx';
 import { formatDuration } from '../../shared/time.ts';
 import { useNow } from '../../shared/use-now.ts';
 import { type FollowedRun, followedBy, progressOf } from './model.ts';
 import { ProgressBar } from './progress-bar.tsx';
+import type { FurtherColumn } from './views.ts';
 
 export interface RunTableProps {
   readonly runs: readonly RunSummary[];
+  /** Beside others on a page, where there is little room: without ids and steps. */
+  readonly isCompact?: boolean;
+  readonly columns?: ReadonlySet<FurtherColumn>;
   readonly chosen?: ReadonlySet<string>;
   readonly onChoose?: (chosen: ReadonlySet<string>) => void;
 }
@@ -23,7 +27,13 @@ function toggled(chosen: ReadonlySet<string>, id: string): ReadonlySet<string> {
   return next;
 }
 
-export function RunTable({ runs, chosen = new Set(), onChoose }: RunTableProps): ReactElement {
+export function RunTable({
+  runs,
+  isCompact = false,
+  columns = new Set(),
+  chosen = new Set(),
+  onChoose,
+}: RunTableProps): ReactElement {
   const isAll = runs.length > 0 && runs.every(({ run_id }) => chosen.has(run_id));
   return (
     <section className="scrolls" tabIndex={0} aria-label="Runs">
@@ -42,8 +52,14 @@ export function RunTable({ runs, chosen = new Set(), onChoose }: RunTableProps):
             )}
             <th>State</th>
             <th>Pipeline</th>
-            <th className="max-lg:hidden">Run</th>
-            <th className="max-lg:hidden">Steps</th>
+            {isCompact ? null : (
+              <>
+                <th className="max-lg:hidden">Run</th>
+                <th className="max-lg:hidden">Steps</th>
+              </>
+            )}
+            {columns.has('labels') ? <th>Labels</th> : null}
+            {columns.has('trigger') ? <th>Trigger</th> : null}
             <th className="text-right!">Took</th>
             <th className="text-right!">USD</th>
             <th className="text-right! max-sm:hidden">Started</th>
@@ -54,6 +70,8 @@ export function RunTable({ runs, chosen = new Set(), onChoose }: RunTableProps):
             <RunRow
               key={run.run_id}
               run={run}
+              isCompact={isCompact}
+              columns={columns}
               isChosen={chosen.has(run.run_id)}
               {...(onChoose === undefined ? {} : { onChoose: () => onChoose(toggled(chosen, run.run_id)) })}
             />
@@ -66,14 +84,15 @@ export function RunTable({ runs, chosen = new Set(), onChoose }: RunTableProps):
 
 interface RunRowProps {
   readonly run: RunSummary;
+  readonly isCompact: boolean;
+  readonly columns: ReadonlySet<FurtherColumn>;
   readonly isChosen: boolean;
   readonly onChoose?: () => void;
 }
 
-function RunRow({ run, isChosen, onChoose }: RunRowProps): ReactElement {
+function RunRow({ run, isCompact, columns, isChosen, onChoose }: RunRowProps): ReactElement {
   const condition = conditionOfRun(run);
   const followed = followedBy(run);
-  const progress = progressOf(run.step_counts);
   return (
     <tr className={isChosen ? 'bg-accent-soft' : 'hover:bg-sunken/60'}>
       {onChoose === undefined ? null : (
@@ -84,7 +103,10 @@ function RunRow({ run, isChosen, onChoose }: RunRowProps): ReactElement {
       <td>
         <ConditionMark condition={condition} />
         {condition.detail === '' || condition.kind === 'running' ? null : (
-          <div className="max-w-36 truncate text-xs text-muted sm:max-w-64" title={condition.detail}>
+          <div
+            className={`max-w-36 truncate text-xs text-muted ${isCompact ? 'sm:max-w-44' : 'sm:max-w-64'}`}
+            title={condition.detail}
+          >
             {condition.detail}
           </div>
         )}
@@ -94,16 +116,16 @@ function RunRow({ run, isChosen, onChoose }: RunRowProps): ReactElement {
         <Link
           to="/runs/$runId"
           params={{ runId: run.run_id }}
-          className="font-medium text-text hover:text-accent hover:underline"
+          title={run.pipeline}
+          className={`inline-block truncate align-bottom font-medium text-text hover:text-accent hover:underline ${isCompact ? 'max-w-32' : 'max-w-64'}`}
         >
           {run.pipeline}
         </Link>
-        <span className="figure ml-1.5 text-xs text-muted">{run.version}</span>
+        {isCompact ? null : <span className="figure ml-1.5 text-xs text-muted">{run.version}</span>}
       </td>
-      <td className="whitespace-nowrap font-mono text-xs text-muted max-lg:hidden" title={run.run_id}>
-        …{run.run_id.slice(-8)}
-      </td>
-      <td className="max-lg:hidden">{progress === null ? null : <ProgressBar progress={progress} />}</td>
+      {isCompact ? null : <IdAndSteps run={run} />}
+      {columns.has('labels') ? <Labels run={run} /> : null}
+      {columns.has('trigger') ? <Trigger run={run} /> : null}
       <td className="figure whitespace-nowrap text-right!">
         <Took run={run} />
       </td>
@@ -117,6 +139,58 @@ function RunRow({ run, isChosen, onChoose }: RunRowProps): ReactElement {
         <Ago at={run.created_at} />
       </td>
     </tr>
+  );
+}
+
+function IdAndSteps({ run: { run_id, step_counts } }: { readonly run: RunSummary }): ReactElement {
+  const progress = progressOf(step_counts);
+  return (
+    <>
+      <td className="whitespace-nowrap font-mono text-xs text-muted max-lg:hidden" title={run_id}>
+        …{run_id.slice(-8)}
+      </td>
+      <td className="max-lg:hidden">{progress === null ? null : <ProgressBar progress={progress} />}</td>
+    </>
+  );
+}
+
+/** Each leads to the runs that carry it. */
+function Labels({ run: { labels } }: { readonly run: RunSummary }): ReactElement {
+  return (
+    <td>
+      <span className="flex max-w-56 flex-wrap gap-1">
+        {Object.entries(labels).map(([name, value]) => (
+          <Link
+            key={name}
+            to="/runs"
+            search={{ label: `${name}=${value}` }}
+            title={`${name}=${value}`}
+            className="max-w-full truncate rounded bg-sunken px-1.5 text-xs text-muted hover:text-accent"
+          >
+            {name}={value}
+          </Link>
+        ))}
+      </span>
+    </td>
+  );
+}
+
+function Trigger({ run: { schedule_id, rerun_of, parent } }: { readonly run: RunSummary }): ReactElement {
+  const from = rerun_of ?? parent?.run_id;
+  return (
+    <td className="whitespace-nowrap text-xs text-muted">
+      {schedule_id === undefined ? null : (
+        <Link to="/schedules" className={linkClass}>
+          schedule
+        </Link>
+      )}
+      {from === undefined ? null : (
+        <Link to="/runs/$runId" params={{ runId: from }} className={linkClass} title={from}>
+          {rerun_of === undefined ? 'parent run' : 'rerun'} …{from.slice(-8)}
+        </Link>
+      )}
+      {schedule_id === undefined && from === undefined ? 'direct' : null}
+    </td>
   );
 }
 

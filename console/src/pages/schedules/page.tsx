@@ -2,15 +2,19 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { lazy, type ReactElement, Suspense, useState } from 'react';
 import type { Schedule } from '../../../../src/contracts/schedule.ts';
-import { startRun } from '../../api/runs.ts';
+import { conditionOfRun } from '../../../../src/core/run/condition.ts';
+import { runsQuery, startRun } from '../../api/runs.ts';
 import { deleteSchedule, pauseSchedule, schedulesQuery } from '../../api/schedules.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { ConfirmButton } from '../../shared/confirm-button.tsx';
+import { formatUsd } from '../../shared/money.ts';
 import { Button, EmptyState, linkClass, PageHead, Panel } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
-import { StateMark } from '../../shared/state-mark.tsx';
+import { ConditionMark, StateMark } from '../../shared/state-mark.tsx';
 import { formatClock, formatInZone } from '../../shared/time.ts';
+import { useNow } from '../../shared/use-now.ts';
+import { describeMissed, overlapWords } from './model.ts';
 
 const NewSchedule = lazy(() =>
   import('./new-schedule.tsx').then(({ NewSchedule }) => ({ default: NewSchedule })),
@@ -23,7 +27,7 @@ export function SchedulesPage(): ReactElement {
     <>
       <PageHead
         title="Schedules"
-        about="Runs that start by the calendar."
+        about="Recurring runs, by the calendar."
         actions={
           <Button look="primary" icon="plus" onClick={() => setNew(true)}>
             New schedule
@@ -111,8 +115,49 @@ function ScheduleCard({ schedule }: { readonly schedule: Schedule }): ReactEleme
         {schedule.paused ? <StateMark state="paused" /> : null}
         {schedule.delivered ? null : <span className="text-waiting">about to reach the engine</span>}
       </p>
+      <p className="mt-1 text-xs text-muted">
+        While the last run is going on: {overlapWords[schedule.overlap]}. Missed starts are made up for within{' '}
+        {schedule.catch_up}.
+        {schedule.budget_ceiling_usd === undefined
+          ? ''
+          : ` Each run may cost ${formatUsd(schedule.budget_ceiling_usd)}.`}
+      </p>
+      <LastRuns schedule={schedule} />
       <NextTimes schedule={schedule} />
     </Panel>
+  );
+}
+
+const shownRuns = 5;
+
+/** The newest first, with how each ended. */
+function LastRuns({ schedule }: { readonly schedule: Schedule }): ReactElement | null {
+  const now = useNow();
+  const filter = { schedule_id: schedule.schedule_id };
+  const runs = useQuery({ ...runsQuery(filter), refetchInterval: 15_000 }).data?.items;
+  if (runs === undefined) return null;
+  const missed = describeMissed(schedule, runs, now);
+  return (
+    <>
+      {missed === null ? null : <p className="mt-3 text-xs text-waiting">{missed}.</p>}
+      {runs.length === 0 ? <p className="mt-3 text-xs text-muted">It has started no run yet.</p> : null}
+      <ul aria-label="Last runs" className="mt-3 flex flex-col gap-1">
+        {runs.slice(0, shownRuns).map((run) => (
+          <li key={run.run_id}>
+            <Link
+              to="/runs/$runId"
+              params={{ runId: run.run_id }}
+              className="flex items-center justify-between gap-3 hover:underline"
+            >
+              <ConditionMark condition={conditionOfRun(run)} />
+              <span className="text-xs text-muted">
+                <Ago at={run.created_at} />
+              </span>
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 
@@ -123,12 +168,13 @@ function NextTimes({
   readonly schedule: Schedule;
 }): ReactElement | null {
   if (next_at.length === 0) return null;
+  const isHere = timezone === Intl.DateTimeFormat().resolvedOptions().timeZone;
   return (
     <table className="mt-3 w-full text-xs">
       <thead>
         <tr className="text-left text-muted">
-          <th className="font-medium">next, {timezone}</th>
-          <th className="font-medium">here</th>
+          <th className="font-medium">Next run ({timezone})</th>
+          {isHere ? null : <th className="font-medium">Your time</th>}
           <th className="text-right font-medium">
             <span className="sr-only">in</span>
           </th>
@@ -138,7 +184,7 @@ function NextTimes({
         {next_at.map((at) => (
           <tr key={at}>
             <td>{formatInZone(at, timezone)}</td>
-            <td>{formatClock(at)}</td>
+            {isHere ? null : <td>{formatClock(at)}</td>}
             <td className="text-right text-muted">
               <Ago at={at} />
             </td>

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
 import { auditQuery } from '../../api/access.ts';
 import { JsonTree } from '../../json/json-tree.tsx';
+import { IdLink } from '../../shared/id-link.tsx';
 import { EmptyState, Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { formatExact } from '../../shared/time.ts';
@@ -22,22 +23,26 @@ export function AuditTab(): ReactElement {
               <table className={tableClass}>
                 <thead>
                   <tr>
-                    <th>At</th>
-                    <th>Who</th>
-                    <th>Did</th>
-                    <th>To</th>
-                    <th className="max-md:hidden">With</th>
+                    <th>Time</th>
+                    <th>Actor</th>
+                    <th>Action</th>
+                    <th>Target</th>
+                    <th className="max-md:hidden">Details</th>
                   </tr>
                 </thead>
                 <tbody>
                   {items.map(({ entry_id, at, actor, action, subject, data }) => (
                     <tr key={entry_id} className="align-top">
                       <td className="figure whitespace-nowrap text-muted">{formatExact(at).slice(0, 19)}</td>
-                      <td className="font-mono text-xs">{actor}</td>
+                      <td className="font-mono text-xs">
+                        <IdLink id={actor} />
+                      </td>
                       <td className="whitespace-nowrap font-medium">{action}</td>
-                      <td className="break-all font-mono text-xs">{subject}</td>
+                      <td className="break-all font-mono text-xs">
+                        <IdLink id={subject} />
+                      </td>
                       <td className="max-md:hidden">
-                        <JsonTree value={data} name="data" />
+                        {Object.keys(data).length === 0 ? null : <JsonTree value={data} name="details" />}
                       </td>
                     </tr>
                   ))}

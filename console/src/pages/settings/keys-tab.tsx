@@ -8,6 +8,7 @@ import { CopyButton } from '../../shared/copy-button.tsx';
 import { Button, fieldClass, Panel, tableClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
+import { scopes, scopeWords, toKeyScopes, usualScopes } from './scope-model.ts';
 
 function revokeQuestion(name: string, isOwn: boolean): ConfirmQuestion {
   const about = isOwn
@@ -43,9 +44,9 @@ export function KeysTab(): ReactElement {
                 <thead>
                   <tr>
                     <th>Name</th>
-                    <th>May</th>
-                    <th>Made</th>
-                    <th>Ends</th>
+                    <th>Scopes</th>
+                    <th>Created</th>
+                    <th>Expires</th>
                     <th>
                       <span className="sr-only">Revoke</span>
                     </th>
@@ -112,33 +113,22 @@ function NewKey(): ReactElement {
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
-    const scopes = String(form.get('scopes') ?? '')
-      .split(/[\s,]+/)
-      .filter((scope) => scope !== '');
     create.mutate({
       name: form.get('name'),
-      scopes,
+      scopes: toKeyScopes(form.getAll('scope').map(String), String(form.get('registers') ?? '')),
       projects: session?.projects.map(({ project_id }) => project_id) ?? [],
     });
   };
   return (
     <Panel title="New key">
-      <form onSubmit={submit} className="flex flex-wrap items-end gap-3 text-sm">
+      <form onSubmit={submit} className="flex flex-col gap-3 text-sm">
         <label className="flex flex-col gap-1">
           Name
-          <input name="name" required className={`${fieldClass} w-44`} />
+          <input name="name" required className={`${fieldClass} w-64 max-w-full`} />
         </label>
-        <label className="flex min-w-0 flex-1 flex-col gap-1">
-          Scopes
-          <input
-            name="scopes"
-            required
-            defaultValue="run:read run:write pipeline:read"
-            className={`${fieldClass} w-full min-w-0 font-mono`}
-          />
-        </label>
-        <Button type="submit" look="primary" disabled={create.isPending}>
-          Make it
+        <ScopeChoice />
+        <Button type="submit" look="primary" className="self-start" disabled={create.isPending}>
+          Create key
         </Button>
       </form>
       {create.error === null ? null : <ProblemView error={create.error} />}
@@ -146,9 +136,42 @@ function NewKey(): ReactElement {
         <p role="status" className="mt-3 flex items-center gap-2 rounded-md bg-done-soft px-3 py-2 text-sm">
           <code className="min-w-0 break-all font-mono">{made}</code>
           <CopyButton text={made} name="the key" />
-          <span className="text-muted">It is shown once.</span>
+          <span className="text-muted">Copy it now; you will not see it again.</span>
         </p>
       )}
     </Panel>
+  );
+}
+
+function ScopeChoice(): ReactElement {
+  return (
+    <fieldset>
+      <legend className="mb-1.5">Scopes</legend>
+      <div className="grid gap-x-6 gap-y-2 md:grid-cols-2">
+        {scopes.map((scope) => (
+          <label key={scope} className="flex items-start gap-2">
+            <input
+              type="checkbox"
+              name="scope"
+              value={scope}
+              defaultChecked={usualScopes.has(scope)}
+              className="mt-1"
+            />
+            <span>
+              <span className="font-mono text-xs font-medium">{scope}</span>
+              <span className="block text-xs text-muted">{scopeWords[scope]}</span>
+            </span>
+          </label>
+        ))}
+      </div>
+      <label className="mt-3 flex flex-col gap-1">
+        Or register only these capabilities
+        <input
+          name="registers"
+          placeholder="concat, mix*"
+          className={`${fieldClass} w-64 max-w-full font-mono`}
+        />
+      </label>
+    </fieldset>
   );
 }

@@ -1,18 +1,23 @@
 import { useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
-import type { Json } from '../../../../src/contracts/primitives.ts';
 import { limitsQuery } from '../../api/access.ts';
-import { JsonTree } from '../../json/json-tree.tsx';
-import { Panel } from '../../shared/parts.tsx';
+import { Facts, Panel } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
+import { describeLimits } from './limits-model.ts';
 
 export function LimitsTab(): ReactElement {
   const query = useQuery(limitsQuery());
   return (
-    <Panel title="What one request may hold, and how many may come">
-      <QueryView query={query}>
-        {(limits) => <JsonTree value={limits as unknown as Json} name="limits" />}
-      </QueryView>
-    </Panel>
+    <QueryView query={query}>
+      {(limits) => (
+        <div className="grid items-start gap-4 lg:grid-cols-2">
+          {describeLimits(limits).map(({ title, lines }) => (
+            <Panel key={title} title={title}>
+              <Facts facts={lines.map(({ name, value }) => [name, value] as const)} />
+            </Panel>
+          ))}
+        </div>
+      )}
+    </QueryView>
   );
 }

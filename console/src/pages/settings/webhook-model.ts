@@ -35,3 +35,15 @@ export function describeDelivery({ state, attempts, status, error }: ToldDeliver
         : { text: `${countTries(attempts)} so far: ${why}`, tone: 'waiting' };
   }
 }
+
+/** How an address has taken what it was told lately; null while all is well. @param deliveries newest first */
+export function describeTrouble(deliveries: readonly ToldDelivery[]): string | null {
+  const tried = deliveries.filter(({ attempts }) => attempts > 0);
+  const lastGood = tried.findIndex(({ state }) => state === 'delivered');
+  const failing = lastGood === -1 ? tried.length : lastGood;
+  const [newest] = tried;
+  if (newest === undefined || failing === 0) return null;
+  const why = newest.error ?? (newest.status === null ? 'no answer' : `answered ${newest.status}`);
+  const many = failing === 1 ? 'The last delivery failed' : `The last ${failing} deliveries failed`;
+  return `${lastGood === -1 ? `No delivery arrived (0 of ${tried.length})` : many}: ${why}`;
+}

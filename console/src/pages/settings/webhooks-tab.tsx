@@ -1,7 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactElement, useState } from 'react';
 import type { Webhook } from '../../../../src/contracts/webhook.ts';
-import { removeWebhook, testWebhook, webhooksQuery } from '../../api/webhooks.ts';
+import { deliveriesQuery, removeWebhook, testWebhook, webhooksQuery } from '../../api/webhooks.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { ConfirmButton } from '../../shared/confirm-button.tsx';
 import { Button, EmptyState, Panel, tableClass } from '../../shared/parts.tsx';
@@ -10,7 +10,7 @@ import { QueryView } from '../../shared/query-view.tsx';
 import { toneText } from '../../shared/state.ts';
 import { DeliveryList } from './delivery-list.tsx';
 import { NewWebhook } from './new-webhook.tsx';
-import { describeDelivery } from './webhook-model.ts';
+import { describeDelivery, describeTrouble } from './webhook-model.ts';
 
 /** Who is told what happens in the project, whether it arrives, and a test of it. */
 export function WebhooksTab(): ReactElement {
@@ -32,8 +32,8 @@ export function WebhooksTab(): ReactElement {
                   <thead>
                     <tr>
                       <th>Address</th>
-                      <th>Told when</th>
-                      <th>Made</th>
+                      <th>Events</th>
+                      <th>Created</th>
                       <th>
                         <span className="sr-only">What to do</span>
                       </th>
@@ -85,6 +85,7 @@ function WebhookRow({ webhook, isShown, onShow, onHide }: WebhookRowProps): Reac
     <tr>
       <td className="min-w-0 break-all font-mono text-xs">
         {url}
+        <Trouble webhookId={webhook_id} isThere={remove.isIdle || remove.isError} />
         {told === null ? null : (
           <p role="status" className={`mt-1 font-sans ${toneText[told.tone]}`}>
             {told.text}
@@ -124,4 +125,16 @@ function WebhookRow({ webhook, isShown, onShow, onHide }: WebhookRowProps): Reac
       </td>
     </tr>
   );
+}
+
+interface TroubleProps {
+  readonly webhookId: string;
+  /** Of one that is being removed nobody may ask. */
+  readonly isThere: boolean;
+}
+
+function Trouble({ webhookId, isThere }: TroubleProps): ReactElement | null {
+  const { data } = useQuery({ ...deliveriesQuery(webhookId), refetchInterval: 15_000, enabled: isThere });
+  const text = data === undefined ? null : describeTrouble(data.items);
+  return text === null ? null : <p className="mt-1 font-sans text-failed">{text}</p>;
 }

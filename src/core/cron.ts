@@ -92,3 +92,99 @@ export function readCron(text: string): readonly string[] {
     throw new RangeError(`no month ${month} has a day ${day}; it would never start`);
   return [texts.join(' ')];
 }
+
+interface Calendar {
+  readonly minutes: readonly number[];
+  readonly hours: readonly number[];
+  readonly matches: (day: Date) => boolean;
+}
+
+/** @param line as readCron gives it */
+function toCalendar(line: string): Calendar {
+  const [minutes = [], hours = [], days = [], inMonths = [], onWeekdays = []] = line
+    .split(' ')
+    .map((text, at) => [...new Set(readField(fields[at] as Field, text))].sort((a, b) => a - b));
+  return {
+    minutes,
+    hours,
+    matches: (day) =>
+      days.includes(day.getUTCDate()) &&
+      inMonths.includes(day.getUTCMonth() + 1) &&
+      onWeekdays.some((weekday) => weekday % 7 === day.getUTCDay()),
+  };
+}
+
+const dayMs = 86_400_000;
+/** A 29th of February is at most eight years away. */
+const mostDays = 8 * 366;
+
+/** The clock on the wall there, as if it were UTC. @throws RangeError for a zone that nobody knows */
+function createWallClock(timeZone: string): (ms: number) => number {
+  const format = new Intl.DateTimeFormat('en-US', {
+    timeZone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+  });
+  return (ms) => {
+    const parts = new Map(format.formatToParts(ms).map(({ type, value }) => [type, Number(value)]));
+    const of = (name: Intl.DateTimeFormatPartTypes): number => parts.get(name) ?? 0;
+    return Date.UTC(of('year'), of('month') - 1, of('day'), of('hour'), of('minute'));
+  };
+}
+
+/** When the clock on the wall says so; null where it leaps over that moment. */
+function momentOf(wall: number, wallClock: (ms: number) => number): number | null {
+  const near = wall - (wallClock(wall) - wall);
+  const moment = wall - (wallClock(near) - near);
+  return wallClock(moment) === wall ? moment : null;
+}
+
+export interface StartsQuery {
+  readonly timezone: string;
+  /** ms; the starts are later. */
+  readonly after: number;
+  readonly count: number;
+}
+
+/**
+ * The next starts of a calendar, as ms, oldest first: a preview of what Temporal will do.
+ * @throws RangeError as readCron does, and for a zone that nobody knows
+ */
+export function nextStarts(text: string, { timezone, after, count }: StartsQuery): readonly number[] {
+  const calendars = readCron(text).map(toCalendar);
+  const wallClock = createWallClock(timezone);
+  const firstDay = Math.floor(wallClock(after) / dayMs) * dayMs;
+  const found = new Set<number>();
+  for (let day = 0; day < mostDays && found.size < count; day++) {
+    const date = firstDay + day * dayMs;
+    for (const calendar of calendars) {
+      if (calendar.matches(new Date(date))) addStarts(found, calendar, { date, after, count, wallClock });
+    }
+  }
+  return [...found].sort((a, b) => a - b).slice(0, count);
+}
+
+interface DayQuery {
+  readonly date: number;
+  readonly after: number;
+  readonly count: number;
+  readonly wallClock: (ms: number) => number;
+}
+
+function addStarts(found: Set<number>, { hours, minutes }: Calendar, query: DayQuery): void {
+  const { date, after, count, wallClock } = query;
+  let added = 0;
+  for (const hour of hours) {
+    for (const minute of minutes) {
+      const moment = momentOf(date + (hour * 60 + minute) * 60_000, wallClock);
+      if (moment === null || moment <= after) continue;
+      found.add(moment);
+      added += 1;
+      if (added >= count) return;
+    }
+  }
+}

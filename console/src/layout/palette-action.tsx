@@ -1,0 +1,44 @@
+import { useQuery } from '@tanstack/react-query';
+import { lazy, type ReactElement, Suspense } from 'react';
+import { pipelineQuery } from '../api/pipelines.ts';
+import { runQuery } from '../api/runs.ts';
+import type { PaletteAction } from './palette-model.ts';
+
+const CancelDialog = lazy(() =>
+  import('../pages/run/cancel-dialog.tsx').then(({ CancelDialog }) => ({ default: CancelDialog })),
+);
+const StartDialog = lazy(() =>
+  import('../pages/pipeline/start-dialog.tsx').then(({ StartDialog }) => ({ default: StartDialog })),
+);
+
+export interface ActionDialogProps {
+  readonly action: PaletteAction;
+  readonly onClose: () => void;
+}
+
+/** What was chosen in the palette, with the dialog that the page of the run or the pipeline shows. */
+export function ActionDialog({ action, onClose }: ActionDialogProps): ReactElement {
+  return (
+    <Suspense>
+      {action.kind === 'cancel' ? (
+        <Cancel runId={action.runId} onClose={onClose} />
+      ) : (
+        <Start pipeline={action.pipeline} onClose={onClose} />
+      )}
+    </Suspense>
+  );
+}
+
+interface DialogOf {
+  readonly onClose: () => void;
+}
+
+function Cancel({ runId, onClose }: DialogOf & { readonly runId: string }): ReactElement | null {
+  const run = useQuery(runQuery(runId)).data;
+  return run === undefined ? null : <CancelDialog run={run} onClose={onClose} />;
+}
+
+function Start({ pipeline, onClose }: DialogOf & { readonly pipeline: string }): ReactElement | null {
+  const stored = useQuery(pipelineQuery(pipeline)).data;
+  return stored === undefined ? null : <StartDialog stored={stored} onClose={onClose} />;
+}

@@ -1,0 +1,81 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactElement } from 'react';
+import { describeSuccess } from '../../fleet/instance-model.ts';
+import { Ago } from '../../shared/ago.tsx';
+import { tableClass } from '../../shared/parts.tsx';
+import { formatDuration } from '../../shared/time.ts';
+import type { FleetRow } from './model.ts';
+
+/** A row for each capability, with its calls of the last day. */
+export function FleetTable({ rows }: { readonly rows: readonly FleetRow[] }): ReactElement {
+  return (
+    <section className="scrolls" tabIndex={0} aria-label="Fleet">
+      <table className={tableClass}>
+        <thead>
+          <tr>
+            <th>Capability</th>
+            <th className="text-right!">Up</th>
+            <th className="text-right!">In use</th>
+            <th>Calls in 24 h</th>
+            <th className="text-right!">p50</th>
+            <th className="text-right!">p95</th>
+            <th>Price</th>
+            <th>Last error in 24 h</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <FleetLine key={row.name} row={row} />
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function FleetLine({ row }: { readonly row: FleetRow }): ReactElement {
+  const { name, description, up, instances, inUse, slots, calls, price, trouble } = row;
+  return (
+    <tr className="align-top hover:bg-sunken/60">
+      <td className="max-w-72">
+        <Link
+          to="/capabilities/$name"
+          params={{ name }}
+          title={description ?? name}
+          className="font-medium hover:text-accent hover:underline"
+        >
+          {name}
+        </Link>
+        {trouble === '' ? null : <div className="text-xs text-waiting">{trouble}</div>}
+      </td>
+      <td className={`figure whitespace-nowrap text-right! ${up < instances ? 'text-failed' : ''}`}>
+        {up} of {instances}
+      </td>
+      <td className="figure whitespace-nowrap text-right!">
+        {inUse} of {slots}
+      </td>
+      <td className="figure text-xs">
+        {calls === null ? '…' : describeSuccess(calls.succeeded, calls.calls)}
+      </td>
+      <td className="figure whitespace-nowrap text-right!">{durationOf(calls?.p50_ms)}</td>
+      <td className="figure whitespace-nowrap text-right!">{durationOf(calls?.p95_ms)}</td>
+      <td className="whitespace-nowrap text-xs">{price}</td>
+      <td className="max-w-64 text-xs">
+        {calls?.last_error == null ? null : (
+          <>
+            <span className="line-clamp-2 break-words" title={calls.last_error.message}>
+              {calls.last_error.message}
+            </span>
+            <span className="text-muted">
+              <Ago at={calls.last_error.at} />
+            </span>
+          </>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+function durationOf(ms: number | null | undefined): string {
+  return ms == null ? '–' : formatDuration(ms);
+}

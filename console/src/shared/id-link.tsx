@@ -1,0 +1,30 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactElement } from 'react';
+import { linkClass } from './parts.tsx';
+
+const pages = [
+  [/^run_/, '/runs/$runId', 'runId'],
+  [/^rev_/, '/reviews/$reviewId', 'reviewId'],
+  [/^skl_/, '/skills/$skillId', 'skillId'],
+] as const;
+
+/** An id, as a link where a page shows what it names. */
+export function IdLink({ id }: { readonly id: string }): ReactElement {
+  const page = pages.find(([form]) => form.test(id));
+  if (page !== undefined) {
+    const [, to, name] = page;
+    return (
+      <Link to={to} params={{ [name]: id } as never} className={linkClass}>
+        {id}
+      </Link>
+    );
+  }
+  if (id.startsWith('sch_')) {
+    return (
+      <Link to="/schedules" className={linkClass}>
+        {id}
+      </Link>
+    );
+  }
+  return <>{id}</>;
+}

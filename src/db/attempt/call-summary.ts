@@ -1,0 +1,48 @@
+/** How the calls of a project went in a stretch of time, by capability. */
+import type { Db } from '../connect.ts';
+
+export interface CallSummaryRow {
+  readonly name: string;
+  readonly calls: number;
+  readonly succeeded: number;
+  /** Of those that succeeded; null when none did. */
+  readonly p50_ms: number | null;
+  readonly p95_ms: number | null;
+  readonly last_error: { readonly at: string; readonly code: string; readonly message: string } | null;
+}
+
+interface CallSpan {
+  readonly since: Date;
+  readonly until: Date;
+  /** Of attempts, as boundsOfIds has it: they are found by an index of their project. */
+  readonly ids: readonly [from: string, to: string];
+}
+
+/** Calls that were sent and have ended; those whose answer is lost have not succeeded. */
+export async function summariseCalls(
+  db: Db,
+  projectId: string,
+  { since, until, ids: [from, to] }: CallSpan,
+): Promise<readonly CallSummaryRow[]> {
+  const { rows } = await db.raw<{ rows: CallSummaryRow[] }>(
+    `with ended as (
+       select attempt_id, capability, duration_ms, state = 'settled' and error is null as is_good
+       from attempt
+       where project_id = :projectId and attempt_id collate "C" between :from and :to
+         and started_at >= :since and started_at < :until and state in ('settled', 'lost')
+     ), summed as (
+       select capability as name, count(*)::int as calls, (count(*) filter (where is_good))::int as succeeded,
+         percentile_cont(0.5) within group (order by duration_ms) filter (where is_good) as p50_ms,
+         percentile_cont(0.95) within group (order by duration_ms) filter (where is_good) as p95_ms,
+         max(attempt_id) filter (where not is_good) as failed_id
+       from ended group by capability
+     )
+     select s.name, s.calls, s.succeeded, s.p50_ms, s.p95_ms, case when a.error is not null then json_build_object(
+       'at', to_char(coalesce(a.finished_at, a.started_at) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+       'code', a.error ->> 'code', 'message', a.error ->> 'message') end as last_error
+     from summed s left join attempt a on a.attempt_id = s.failed_id
+     order by s.name collate "C"`,
+    { projectId, from, to, since, until },
+  );
+  return rows;
+}
