@@ -93,7 +93,7 @@ describe('what is to come', () => {
     const remainder = remainderOf(expectSteps(outlook, steps, now), now);
     expect(remainder).toEqual({ steps: 2, usd: 0.031, until: now + 31 * secondMs, isOpenEnded: false });
     expect(describeRemainder(remainder, now)).toBe(
-      "By today's plan 2 steps to come, for 0.031 USD; all ends in 31 s",
+      "By today's plan 2 steps to come, for $0.031; all ends in 31 s",
     );
     expect(describeRemainder({ steps: 0, usd: 0, until: now, isOpenEnded: false }, now)).toBeNull();
   });
@@ -163,9 +163,9 @@ test('a ghost says in words when, for how long and for how much', () => {
   ]);
   const ghosts = expectSteps(of, [step('a', 'running', 4), step('b', 'pending')], now);
   expect([...ghosts.values()].map((ghost) => describeGhost(ghost, now))).toEqual([
-    'planned for 20 s, 0.02 USD',
-    'next, for 10 s, 0.01 USD',
-    'perhaps in 10 s, for 30 s, 0.03 USD for each item',
+    'planned for 20 s, $0.02',
+    'next, for 10 s, $0.01',
+    'perhaps in 10 s, for 30 s, $0.03 for each item',
     'in 40 s, for as long as a person takes',
   ]);
 });

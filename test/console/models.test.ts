@@ -17,9 +17,9 @@ import { beginDraft, toDecision, whatIsMissing } from '../../console/src/pages/r
 import { changedPointers } from '../../console/src/pages/run/drawer/result-model.ts';
 import { nextStepsOf } from '../../console/src/pages/run/model.ts';
 import { followedBy, progressOf, toSpan } from '../../console/src/pages/runs/model.ts';
-import { formatAmount } from '../../console/src/shared/money.ts';
-import { formatAgo, formatDuration } from '../../console/src/shared/time.ts';
+import { formatAgo, formatDuration, formatUsd } from '../../console/src/shared/format.ts';
 import { createTimeScale } from '../../console/src/timeline/scale.ts';
+import { formatUsd as formatUsdThere } from '../../src/cli/render/formats.ts';
 import type { Budget } from '../../src/contracts/money.ts';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
@@ -27,16 +27,20 @@ import { conditionOfRun, conditionOfStep } from '../../src/core/run/condition.ts
 import { countProcessorMs } from '../support/processor-time.ts';
 
 test.each([
-  [0, '0'],
-  [0.0000125, '0.0000125'],
-  [0.04, '0.04'],
-  [0.1 + 0.2, '0.3'],
-  [1204.5, '1,204.50'],
-])('an amount of %d reads %s', (usd, text) => expect(formatAmount(usd)).toBe(text));
+  [0, '$0'],
+  [0.0955, '$0.0955'],
+  [0.1 + 0.2, '$0.30'],
+  [20, '$20.00'],
+  [-1204.5, '-$1,204.50'],
+])('an amount of %d reads %s, here as on the command line', (usd, text) => {
+  expect(formatUsd(usd)).toBe(text);
+  expect(formatUsdThere(usd)).toBe(text);
+});
 
 test.each([
   [340, '340 ms'],
   [1_240, '1.2 s'],
+  [2_733, '2.7 s'],
   [130_000, '2 min 10 s'],
   [3 * 3_600_000, '3 h'],
   [51 * 3_600_000, '2 d 3 h'],
@@ -285,7 +289,7 @@ test('a bar of a day without a limit is empty, and its end is in the zone that i
   expect(sharesOf(day)).toEqual({ spent: 0, reserved: 0 });
   expect(sharesOf({ ...day, daily_limit_usd: 26 })).toEqual({ spent: 12 / 26, reserved: 1 / 26 });
   const resets = { resets_at: '2026-03-02T23:00:00Z', timezone: 'Europe/Berlin' };
-  expect(describeReset(resets)).toBe('new day 00:00 (Europe/Berlin)');
+  expect(describeReset(resets)).toMatch(/^Resets at (00:00|12:00 AM) Europe\/Berlin/);
 });
 
 test.each(['skipped', 'reused', 'pending'] as const)(

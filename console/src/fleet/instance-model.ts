@@ -1,7 +1,6 @@
 /** What the tile of an instance says. */
 import type { Instance } from '../../../src/contracts/capability.ts';
-import { formatUsd } from '../shared/money.ts';
-import { formatDuration } from '../shared/time.ts';
+import { formatDuration, formatUsd } from '../shared/format.ts';
 
 export function describePrice({ cost_model: { type, rate_usd } }: Instance): string {
   if (type === 'free' || rate_usd === 0) return 'free';

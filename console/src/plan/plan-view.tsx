@@ -4,9 +4,8 @@ import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Plan } from '../../../src/contracts/plan.ts';
 import { toGraph, withPlan } from '../graph/definition-graph.ts';
 import { GraphView } from '../graph/graph-view.tsx';
+import { formatDuration, formatUsd } from '../shared/format.ts';
 import { Icon } from '../shared/icon.tsx';
-import { formatUsd } from '../shared/money.ts';
-import { formatDuration } from '../shared/time.ts';
 
 export interface PlanViewProps {
   readonly plan: Plan;

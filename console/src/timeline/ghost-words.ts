@@ -1,6 +1,5 @@
 /** What today's plan expects, in words: nothing is said by a picture alone. */
-import { formatUsd } from '../shared/money.ts';
-import { formatDuration } from '../shared/time.ts';
+import { formatDuration, formatUsd } from '../shared/format.ts';
 import type { Remainder, StepGhost } from './ghost-model.ts';
 
 function describeExtent({ from, to, expected_usd, isOfOneItem, isIdle, isOpenEnded }: StepGhost): string {

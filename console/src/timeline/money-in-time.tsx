@@ -1,5 +1,5 @@
 import { type ReactElement, useMemo } from 'react';
-import { formatAmount, formatUsd } from '../shared/money.ts';
+import { formatUsd } from '../shared/format.ts';
 import { moneyCurve, mostOf, toCurvePaths } from './money-model.ts';
 import type { TimeScale } from './scale.ts';
 import type { TimelineCall } from './timeline-model.ts';
@@ -48,8 +48,8 @@ export function MoneyInTime({ calls, now, scale, below }: MoneyInTimeProps): Rea
         <path d={held} className="fill-waiting opacity-45" />
         <path d={spent} className="fill-accent" />
       </svg>
-      <span className="figure w-24 shrink-0 self-start px-3 text-right text-muted" title="most at once, USD">
-        {formatAmount(most)}
+      <span className="figure w-24 shrink-0 self-start px-3 text-right text-muted" title="most at once">
+        {formatUsd(most)}
       </span>
     </div>
   );

@@ -46,17 +46,15 @@ test("behind a run that goes on stands what today's plan expects of it, for ever
   const { page } = opened;
   await opened.go(`/runs/${visitors.studio.waiting}?view=timeline`);
   await page
-    .getByText(
-      /^By today's plan 1 step to come, for 0\.01 USD; (all ends in .* at the earliest|when all ends)/,
-    )
+    .getByText(/^By today's plan 1 step to come, for \$0\.01; (all ends in .* at the earliest|when all ends)/)
     .waitFor();
   await page.getByText("to come, by today's plan", { exact: true }).waitFor();
   const lanes = page.getByRole('region', { name: 'Timeline' });
-  await lanes.getByText(/by today's plan (next|in .*), for .*, 0\.01 USD/).waitFor();
-  await lanes.getByTitle(/^(next|in .*), for .*, 0\.01 USD/).waitFor();
+  await lanes.getByText(/by today's plan (next|in .*), for .*, \$0\.01/).waitFor();
+  await lanes.getByTitle(/^(next|in .*), for .*, \$0\.01/).waitFor();
   const findings = await examine(opened);
   await page.getByLabel('Timeline by').selectOption('money');
-  await lanes.getByText('~ 0.01').waitFor();
+  await lanes.getByText('~ $0.01').waitFor();
   await opened.turnTo('dark');
   await opened.resizeTo(390);
   expect([...findings, ...(await examine(opened))]).toEqual([]);

@@ -57,7 +57,7 @@ test('a cancel asks first, says what is spent, and its reason stays with the run
   const { page } = opened;
   await opened.go(`/runs/${id}`);
   await page.getByRole('button', { name: 'Cancel …' }).click();
-  await page.getByText('Spent so far: 0 USD').waitFor();
+  await page.getByText('Spent so far: $0').waitFor();
   await page.getByRole('button', { name: 'Keep it running' }).click();
   expect((await capstan.request<Run>('GET', `/v1/runs/${id}`)).body.state).toBe('running');
   await page.getByRole('button', { name: 'Cancel …' }).click();

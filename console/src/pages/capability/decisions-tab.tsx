@@ -6,10 +6,9 @@ import { decisionsQuery } from '../../api/capabilities.ts';
 import { shortEndpoint } from '../../decision/lanes-model.ts';
 import { without } from '../../decision/without-model.ts';
 import { Ago } from '../../shared/ago.tsx';
-import { formatAmount, formatUsd } from '../../shared/money.ts';
+import { formatDuration, formatUsd } from '../../shared/format.ts';
 import { EmptyState, fieldClass, linkClass, Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
-import { formatDuration } from '../../shared/time.ts';
 
 export function DecisionsTab({ name }: { readonly name: string }): ReactElement {
   const query = useQuery(decisionsQuery(name));
@@ -80,7 +79,7 @@ function DecisionTable({ decisions }: { readonly decisions: readonly DecisionLis
           <th>Chosen</th>
           <th className="max-sm:hidden">Step</th>
           <th className="text-right!">Took</th>
-          <th className="text-right!">USD</th>
+          <th className="text-right!">Cost</th>
         </tr>
       </thead>
       <tbody>
@@ -105,7 +104,7 @@ function DecisionTable({ decisions }: { readonly decisions: readonly DecisionLis
               )}
             </td>
             <td className="figure text-right!">{duration_ms === null ? '–' : formatDuration(duration_ms)}</td>
-            <td className="figure text-right!">{settled_usd === null ? '–' : formatAmount(settled_usd)}</td>
+            <td className="figure text-right!">{settled_usd === null ? '–' : formatUsd(settled_usd)}</td>
           </tr>
         ))}
       </tbody>

@@ -5,12 +5,12 @@ import type { LedgerEntry } from '../../../../src/contracts/money.ts';
 import { ledgerQuery, toLedgerPath } from '../../api/money.ts';
 import { readProject } from '../../api/project.ts';
 import { shortEndpoint } from '../../decision/lanes-model.ts';
+import { Moment } from '../../shared/ago.tsx';
 import { CursorPager } from '../../shared/cursor-pager.tsx';
+import { formatUsd } from '../../shared/format.ts';
 import { Icon } from '../../shared/icon.tsx';
-import { formatAmount } from '../../shared/money.ts';
 import { EmptyState, fieldClass, linkClass, PageHead, Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
-import { formatExact } from '../../shared/time.ts';
 
 const kindWords = { reserve: 'held', settle: 'settled', release: 'given back', adjust: 'corrected' } as const;
 
@@ -95,7 +95,7 @@ function Entries({ entries }: { readonly entries: readonly LedgerEntry[] }): Rea
         <tr>
           <th>At</th>
           <th>What</th>
-          <th className="text-right!">USD</th>
+          <th className="text-right!">Amount</th>
           <th>Capability</th>
           <th>Instance</th>
           <th>Step</th>
@@ -105,12 +105,14 @@ function Entries({ entries }: { readonly entries: readonly LedgerEntry[] }): Rea
         {entries.map(
           ({ entry_id, at, kind, amount_usd, certainty, capability, endpoint, run_id, step_id }) => (
             <tr key={entry_id}>
-              <td className="figure whitespace-nowrap text-muted">{formatExact(at)}</td>
+              <td className="text-muted">
+                <Moment at={at} />
+              </td>
               <td className="whitespace-nowrap">
                 {kindWords[kind]}
                 {certainty === 'estimated' ? <span className="text-waiting"> (estimated)</span> : ''}
               </td>
-              <td className="figure text-right!">{formatAmount(amount_usd)}</td>
+              <td className="figure text-right!">{formatUsd(amount_usd)}</td>
               <td>{capability}</td>
               <td className="font-mono text-xs text-muted">
                 {endpoint === undefined ? '' : shortEndpoint(endpoint)}

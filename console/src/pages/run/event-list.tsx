@@ -1,8 +1,8 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type ReactElement, useRef } from 'react';
 import type { RunEvent } from '../../../../src/contracts/event.ts';
+import { formatExact, formatTimeOfDay } from '../../shared/format.ts';
 import { toneText } from '../../shared/state.ts';
-import { formatExact } from '../../shared/time.ts';
 import { describeEvent, toneOf } from './log-model.ts';
 
 export interface EventListProps {
@@ -40,7 +40,7 @@ export function EventList({ events, selected, onSelect }: EventListProps): React
               style={{ top: start, height: lineHeight }}
             >
               <time dateTime={event.at} title={formatExact(event.at)} className="figure shrink-0 text-muted">
-                {formatExact(event.at).slice(11)}
+                {formatTimeOfDay(event.at)}
               </time>
               <span className={`w-32 shrink-0 ${toneText[toneOf(event)]}`}>{event.type}</span>
               {step_id === undefined ? null : (

@@ -1,9 +1,8 @@
 /** Lines of a run's log in words. */
 import type { RunEvent } from '../../../../src/contracts/event.ts';
 import type { Json } from '../../../../src/contracts/primitives.ts';
-import { formatUsd } from '../../shared/money.ts';
+import { formatDuration, formatUsd } from '../../shared/format.ts';
 import type { Tone } from '../../shared/state.ts';
-import { formatDuration } from '../../shared/time.ts';
 
 function isRecord(value: Json | undefined): value is Readonly<Record<string, Json>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

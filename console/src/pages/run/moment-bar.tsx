@@ -3,8 +3,8 @@ import { type ReactElement, useEffect, useRef, useState } from 'react';
 import type { RunEvent } from '../../../../src/contracts/event.ts';
 import type { Run } from '../../../../src/contracts/run.ts';
 import { eventsQuery } from '../../api/runs.ts';
+import { formatClock } from '../../shared/format.ts';
 import { Button } from '../../shared/parts.tsx';
-import { formatClock } from '../../shared/time.ts';
 
 const playMs = 12_000;
 const frameMs = 100;

@@ -3,10 +3,9 @@ import type { ReactElement } from 'react';
 import type { RunSummary } from '../../../../src/contracts/run.ts';
 import { conditionOfRun } from '../../../../src/core/run/condition.ts';
 import { Ago } from '../../shared/ago.tsx';
-import { formatAmount } from '../../shared/money.ts';
+import { formatDuration, formatUsd } from '../../shared/format.ts';
 import { tableClass } from '../../shared/parts.tsx';
 import { ConditionMark } from '../../shared/state-mark.tsx';
-import { formatDuration } from '../../shared/time.ts';
 import { useNow } from '../../shared/use-now.ts';
 import { type FollowedRun, followedBy, progressOf } from './model.ts';
 import { ProgressBar } from './progress-bar.tsx';
@@ -45,7 +44,7 @@ export function RunTable({ runs, chosen = new Set(), onChoose }: RunTableProps):
             <th className="max-lg:hidden">Run</th>
             <th className="max-lg:hidden">Steps</th>
             <th className="text-right!">Took</th>
-            <th className="text-right!">USD</th>
+            <th className="text-right!">Cost</th>
             <th className="text-right! max-sm:hidden">Started</th>
           </tr>
         </thead>
@@ -108,9 +107,9 @@ function RunRow({ run, isChosen, onChoose }: RunRowProps): ReactElement {
         <Took run={run} />
       </td>
       <td className="figure text-right!">
-        {formatAmount(run.cost_usd)}
+        {formatUsd(run.cost_usd)}
         {run.reserved_usd === 0 ? null : (
-          <span className="block text-xs text-muted">+{formatAmount(run.reserved_usd)} held</span>
+          <span className="block text-xs text-muted">+{formatUsd(run.reserved_usd)} held</span>
         )}
       </td>
       <td className="text-right! text-muted max-sm:hidden">

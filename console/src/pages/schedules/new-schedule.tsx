@@ -5,6 +5,7 @@ import { pipelineQuery, pipelinesQuery } from '../../api/pipelines.ts';
 import { createSchedule } from '../../api/schedules.ts';
 import { SchemaForm } from '../../form/schema-form.tsx';
 import { Dialog } from '../../shared/dialog.tsx';
+import { zone } from '../../shared/format.ts';
 import { Button, fieldClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 
@@ -49,12 +50,7 @@ export function NewSchedule({ onClose }: { readonly onClose: () => void }): Reac
         </label>
         <label className="flex flex-col gap-1">
           Time zone
-          <input
-            name="timezone"
-            required
-            defaultValue={Intl.DateTimeFormat().resolvedOptions().timeZone}
-            className={fieldClass}
-          />
+          <input name="timezone" required defaultValue={zone} className={fieldClass} />
         </label>
       </form>
       <div className="mt-3 flex flex-col gap-3 text-sm">

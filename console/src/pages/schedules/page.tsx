@@ -6,11 +6,11 @@ import { startRun } from '../../api/runs.ts';
 import { deleteSchedule, pauseSchedule, schedulesQuery } from '../../api/schedules.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { ConfirmButton } from '../../shared/confirm-button.tsx';
+import { formatMoment } from '../../shared/format.ts';
 import { Button, EmptyState, linkClass, PageHead, Panel } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
-import { formatClock, formatInZone } from '../../shared/time.ts';
 
 const NewSchedule = lazy(() =>
   import('./new-schedule.tsx').then(({ NewSchedule }) => ({ default: NewSchedule })),
@@ -137,8 +137,8 @@ function NextTimes({
       <tbody className="figure">
         {next_at.map((at) => (
           <tr key={at}>
-            <td>{formatInZone(at, timezone)}</td>
-            <td>{formatClock(at)}</td>
+            <td>{formatMoment(at, timezone)}</td>
+            <td>{formatMoment(at)}</td>
             <td className="text-right text-muted">
               <Ago at={at} />
             </td>

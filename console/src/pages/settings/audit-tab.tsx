@@ -2,9 +2,9 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
 import { auditQuery } from '../../api/access.ts';
 import { JsonTree } from '../../json/json-tree.tsx';
+import { Moment } from '../../shared/ago.tsx';
 import { EmptyState, Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
-import { formatExact } from '../../shared/time.ts';
 
 /** What was done to things that outlive a run, and by whom. */
 export function AuditTab(): ReactElement {
@@ -32,7 +32,9 @@ export function AuditTab(): ReactElement {
                 <tbody>
                   {items.map(({ entry_id, at, actor, action, subject, data }) => (
                     <tr key={entry_id} className="align-top">
-                      <td className="figure whitespace-nowrap text-muted">{formatExact(at).slice(0, 19)}</td>
+                      <td className="text-muted">
+                        <Moment at={at} />
+                      </td>
                       <td className="font-mono text-xs">{actor}</td>
                       <td className="whitespace-nowrap font-medium">{action}</td>
                       <td className="break-all font-mono text-xs">{subject}</td>

@@ -6,12 +6,11 @@ import { patchSkill, retireSkill, skillQuery, skillUsesQuery, skillWorthQuery } 
 import { ValueDiff } from '../../diff/value-diff.tsx';
 import { Ago } from '../../shared/ago.tsx';
 import { ConfirmButton, type ConfirmQuestion } from '../../shared/confirm-button.tsx';
-import { formatUsd } from '../../shared/money.ts';
+import { formatDuration, formatUsd } from '../../shared/format.ts';
 import { areaClass, Button, Facts, linkClass, PageHead, Panel } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
-import { formatDuration } from '../../shared/time.ts';
 import { ConfidenceBar } from '../skills/confidence-bar.tsx';
 
 export function SkillPage(): ReactElement {

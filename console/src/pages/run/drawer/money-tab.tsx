@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
-import { formatAmount, formatUsd } from '../../../shared/money.ts';
+import { formatUsd } from '../../../shared/format.ts';
 import { linkClass, tableClass } from '../../../shared/parts.tsx';
 import type { StepTabProps } from './step-tab-props.ts';
 
@@ -28,9 +28,9 @@ export function MoneyTab({ step, runId }: StepTabProps): ReactElement {
             <tr key={attempt_id}>
               <td>#{index + 1}</td>
               <td className="figure text-right!">
-                {decision === null ? '–' : formatAmount(decision.reserved_usd)}
+                {decision === null ? '–' : formatUsd(decision.reserved_usd)}
               </td>
-              <td className="figure text-right!">{certainty === null ? '–' : formatAmount(cost_usd)}</td>
+              <td className="figure text-right!">{certainty === null ? '–' : formatUsd(cost_usd)}</td>
               <td className="text-muted">{certainty ?? 'still held'}</td>
             </tr>
           ))}

@@ -1,8 +1,9 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
 import { JsonTree } from '../../../json/json-tree.tsx';
+import { Moment } from '../../../shared/ago.tsx';
+import { formatDuration } from '../../../shared/format.ts';
 import { Facts, linkClass } from '../../../shared/parts.tsx';
-import { formatDuration, formatExact } from '../../../shared/time.ts';
 import { changedPointers, describeCached } from './result-model.ts';
 import type { StepTabProps } from './step-tab-props.ts';
 
@@ -20,7 +21,7 @@ export function ResultTab({ step }: StepTabProps): ReactElement {
     <div className="flex flex-col gap-4">
       <Facts
         facts={[
-          ['started', step.started_at === null ? null : formatExact(step.started_at)],
+          ['started', step.started_at === null ? null : <Moment key="started" at={step.started_at} />],
           ['took', took],
           ['instance', step.endpoint ?? null],
           ['cached', describeCached(step)],
