@@ -16,7 +16,7 @@ import {
 } from '../contracts/pipeline.ts';
 import type { Json } from '../contracts/primitives.ts';
 import { extendPointer, jsonTypeOf } from '../core/json/values.ts';
-import { createNameSuggester } from '../core/nearest-name.ts';
+import { createNameSuggester, describeUnknownKey } from '../core/nearest-name.ts';
 import { createLineTable, findSource, locateInString, type SourceNode } from './source/source-node.ts';
 
 export interface UnplacedFinding {
@@ -155,7 +155,7 @@ function readUnknownKeys(
   return issue.keys.map((key) => ({
     code: 'key_unknown',
     pointer: extendPointer(pointer, key),
-    message: `unknown key ${JSON.stringify(key.slice(0, 64))}; allowed are ${known.join(', ')}`,
+    message: describeUnknownKey(key, known),
     suggestion: suggest(key),
   }));
 }

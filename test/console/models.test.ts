@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { describeReset, sharesOf } from '../../console/src/budget/budget-model.ts';
 import { toLanes } from '../../console/src/decision/lanes-model.ts';
 import { diffLines, foldSame } from '../../console/src/diff/line-diff.ts';
-import { offerWords } from '../../console/src/editor/completion.ts';
 import { createValue, propertiesOf, toField } from '../../console/src/form/schema-model.ts';
 import { standingErrors } from '../../console/src/form/standing-errors.ts';
 import { layoutGraph, nodeAt, nodeWidth } from '../../console/src/graph/layout.ts';
@@ -355,20 +354,6 @@ describe('the condition of a run leads to what a person can do', () => {
   ])('%s', (_, run, next) => expect(nextOf(run)).toEqual(next));
 });
 
-test('completion knows capabilities, steps and fields of their outputs', () => {
-  const facts = {
-    specs: { trim: { instances: [], input: {}, output: { properties: { clip: {}, length: {} } } } },
-    steps: { cut: 'trim' },
-    stepKeys: ['id', 'capability'],
-    pipelineKeys: ['pipeline'],
-  };
-  expect(offerWords('    capability: tr', facts)).toEqual({ length: 2, words: ['trim'] });
-  expect(offerWords('  x: "{{ steps.c', facts)).toEqual({ length: 1, words: ['cut'] });
-  expect(offerWords('  x: "{{ steps.cut.output.', facts)?.words).toEqual(['clip', 'length']);
-  expect(offerWords('pip', facts)?.words).toEqual(['pipeline: ']);
-  expect(offerWords('  - i', facts)?.words).toContain('id: ');
-});
-
 test('two runs are compared step by step, with the reason why they are not the same', () => {
   const step = (id: string, rest: object) => ({
     id,
@@ -395,6 +380,6 @@ test('two runs are compared step by step, with the reason why they are not the s
     ['a'],
   ]);
   expect(whyNotTheSame(left, right, steps)).toBe(
-    'Not the same, because they were given different jobs, 1 step went to another instance.',
+    '2 differences: different jobs, 1 step went to another instance.',
   );
 });

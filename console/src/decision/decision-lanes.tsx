@@ -35,7 +35,7 @@ export function DecisionLanes({ candidates }: { readonly candidates: readonly Ca
           </ul>
         </section>
       )}
-      {candidates.length === 0 ? <p className="text-muted">Nobody is registered for it.</p> : null}
+      {candidates.length === 0 ? <p className="text-muted">No instance is registered.</p> : null}
     </div>
   );
 }

@@ -31,7 +31,7 @@ export function withPlan({ nodes, edges }: DrawnGraph, plan: Plan): DrawnGraph {
     const isMissing = step.capability !== undefined && plan.missing.includes(step.capability);
     return {
       ...node,
-      note: isMissing ? 'nobody is registered' : step.happens === 'no' ? 'does not happen' : node.note,
+      note: isMissing ? 'no instance registered' : step.happens === 'no' ? 'skipped' : node.note,
       time: step.duration_ms === 0 ? '' : formatDuration(step.duration_ms),
       money: step.cost_usd.expected === 0 ? '' : formatUsd(step.cost_usd.expected),
     };

@@ -35,7 +35,7 @@ function Inside({ session }: { readonly session: BrowserSession }): ReactElement
         href="#main"
         className="fixed left-2 top-2 z-50 -translate-y-16 rounded-md bg-accent px-3 py-1.5 text-sm text-on-accent focus:translate-y-0"
       >
-        To the content
+        Skip to content
       </a>
       <SideBar session={session} waiting={waiting} />
       <div className="flex min-w-0 flex-1 flex-col">
@@ -48,7 +48,7 @@ function Inside({ session }: { readonly session: BrowserSession }): ReactElement
             className="min-w-0 justify-start text-muted sm:w-72"
             icon="search"
           >
-            <span className="flex-1 text-left max-sm:sr-only">Search or do …</span>
+            <span className="flex-1 text-left max-sm:sr-only">Search or run a command …</span>
             <kbd className="hidden rounded border border-line px-1 font-mono text-xs sm:inline">Ctrl K</kbd>
           </Button>
           <span className="flex-1" />

@@ -19,7 +19,7 @@ function useEntries(): PaletteEntry[] {
     { id: 'ledger', label: 'Ledger', hint: 'page', icon: 'wallet', href: '/costs/ledger' },
     {
       id: 'new',
-      label: 'Write a pipeline',
+      label: 'New pipeline',
       hint: 'action',
       icon: 'plus',
       href: '/pipelines/new/edit?example=true',
@@ -77,7 +77,7 @@ export function Palette({ onClose }: { readonly onClose: () => void }): ReactEle
     } else if (event.key === 'Enter') go(found[chosen]);
   };
   return (
-    <Dialog title="Search or do" onClose={onClose}>
+    <Dialog title="Search or run a command" onClose={onClose}>
       <input
         role="combobox"
         aria-label="Search pages, ids and actions"
@@ -112,7 +112,7 @@ export function Palette({ onClose }: { readonly onClose: () => void }): ReactEle
           </div>
         ))}
       </div>
-      {found.length === 0 ? <p className="px-2 py-3 text-sm text-muted">Nothing has that name.</p> : null}
+      {found.length === 0 ? <p className="px-2 py-3 text-sm text-muted">No results for “{text}”</p> : null}
     </Dialog>
   );
 }

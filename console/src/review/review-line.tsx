@@ -27,7 +27,7 @@ export function ReviewLine({ review, isChosen = false }: ReviewLineProps): React
           <span>{kindShort[kind]}</span>
           {step_id === undefined ? null : <span>step {step_id}</span>}
           {state === 'claimed' ? (
-            <span className="text-running">claimed by {assignee ?? 'somebody'}</span>
+            <span className="text-running">claimed by {assignee ?? 'someone'}</span>
           ) : null}
         </span>
       </span>

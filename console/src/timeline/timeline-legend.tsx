@@ -9,8 +9,8 @@ const entries: readonly (readonly [Bar['kind'], string])[] = [
 ];
 
 const planEntries: typeof entries = [
-  ['planned', "to come, by today's plan"],
-  ['perhaps', 'perhaps to come'],
+  ['planned', 'planned'],
+  ['perhaps', 'planned (conditional)'],
 ];
 
 export function TimelineLegend({ hasPlan }: { readonly hasPlan: boolean }): ReactElement {

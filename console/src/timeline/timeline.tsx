@@ -64,7 +64,7 @@ export function Timeline(props: TimelineProps): ReactElement {
               <span className="figure w-24 shrink-0 px-3 text-right text-xs text-muted">
                 {totalOf(row, by, now)}
                 {row.ghost === null ? null : (
-                  <span className="sr-only">, by today's plan {describeGhost(row.ghost, now)}</span>
+                  <span className="sr-only">, planned: {describeGhost(row.ghost, now)}</span>
                 )}
               </span>
             </div>

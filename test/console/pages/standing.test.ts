@@ -42,8 +42,8 @@ test('a run whose items wait for money says so everywhere, and the button beside
     .waitFor();
   await opened.go(`/runs/${id}`);
   await doing.getByRole('button', { name: 'Raise the budget …' }).click();
-  await page.getByLabel('The most it may cost, USD').fill('1');
-  await page.getByRole('button', { name: 'Set the ceiling' }).click();
+  await page.getByLabel('Maximum cost (USD)').fill('1');
+  await page.getByRole('button', { name: 'Set budget' }).click();
   expect((await capstan.ended(id)).state).toBe('succeeded');
   await page.getByRole('heading', { name: 'short' }).getByText('Succeeded').waitFor();
   opened.expectQuiet();

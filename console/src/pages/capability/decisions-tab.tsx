@@ -61,7 +61,7 @@ function Without({ decisions }: { readonly decisions: readonly DecisionListed[] 
             <strong className="figure">{result.moved}</strong> of {decisions.length} calls would have gone
             elsewhere and cost <strong className="figure">{formatUsd(Math.abs(result.moreUsd))}</strong>{' '}
             {result.moreUsd < 0 ? 'less' : 'more'}; <strong className="figure">{result.stranded}</strong>{' '}
-            would have had nobody.
+            would have had no instance.
             <span className="text-muted"> An estimate: queues would differ.</span>
           </span>
         )}
@@ -88,10 +88,10 @@ function DecisionTable({ decisions }: { readonly decisions: readonly DecisionLis
             <td className="text-muted">
               <Ago at={at} />
             </td>
-            <td className="font-mono text-xs">{chosen === null ? 'nobody' : shortEndpoint(chosen)}</td>
+            <td className="font-mono text-xs">{chosen === null ? 'none' : shortEndpoint(chosen)}</td>
             <td className="max-sm:hidden">
               {run_id === null || step_id === null ? (
-                <span className="text-muted">a call by itself</span>
+                <span className="text-muted">direct call</span>
               ) : (
                 <Link
                   to="/runs/$runId"

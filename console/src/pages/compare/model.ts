@@ -55,10 +55,10 @@ export function compareSteps(left: Run, right: Run): readonly ComparedStep[] {
 
 /** One sentence. */
 export function whyNotTheSame(left: Run, right: Run, steps: readonly ComparedStep[]): string {
-  if (left.pipeline !== right.pipeline) return 'They are runs of different pipelines.';
+  if (left.pipeline !== right.pipeline) return 'The runs belong to different pipelines.';
   const causes: string[] = [];
-  if (left.version !== right.version) causes.push(`version ${left.version} became ${right.version}`);
-  if (left.job_id !== right.job_id) causes.push('they were given different jobs');
+  if (left.version !== right.version) causes.push(`version ${left.version} and ${right.version}`);
+  if (left.job_id !== right.job_id) causes.push('different jobs');
   const count = (difference: string): number =>
     steps.filter(({ differs }) => differs.includes(difference)).length;
   const say = (difference: string, words: string): void => {
@@ -69,6 +69,6 @@ export function whyNotTheSame(left: Run, right: Run, steps: readonly ComparedSte
   say('skill', 'used another skill');
   say('input', 'had another correction');
   return causes.length === 0
-    ? 'Nothing that is known sets them apart.'
-    : `Not the same, because ${causes.join(', ')}.`;
+    ? 'No differences found'
+    : `${causes.length} ${causes.length === 1 ? 'difference' : 'differences'}: ${causes.join(', ')}.`;
 }

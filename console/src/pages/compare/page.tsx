@@ -28,7 +28,7 @@ function Compared({ left, right }: { readonly left: Run; readonly right: Run }):
   const steps = compareSteps(left, right);
   return (
     <>
-      <PageHead title={`Two runs of ${left.pipeline}`} about={whyNotTheSame(left, right, steps)} />
+      <PageHead title={`Compare runs of ${left.pipeline}`} about={whyNotTheSame(left, right, steps)} />
       <Panel isTight>
         <section className="scrolls" tabIndex={0} aria-label="Steps of both runs">
           <table className={tableClass}>
@@ -82,7 +82,7 @@ function StepRow({ step: { id, left, right, differs } }: { readonly step: Compar
 }
 
 function Side({ step }: { readonly step: RunStep | null }): ReactElement {
-  if (step === null) return <>not there</>;
+  if (step === null) return <>absent</>;
   const took = step.finished_at === null ? null : passedMs(step, 0);
   return (
     <span className="flex flex-wrap items-center gap-x-3">

@@ -104,7 +104,7 @@ function BudgetPanel({ budget }: { readonly budget: Budget }): ReactElement {
           className="mt-3 flex flex-wrap items-center gap-2 border-t border-line pt-3 text-sm"
         >
           <label className="flex items-center gap-2">
-            A day may cost, USD (0 = no limit)
+            Daily limit (USD, 0 = none)
             <input
               name="usd"
               type="number"
@@ -190,9 +190,7 @@ function Spending({ period, by }: { readonly period: CostPeriod; readonly by: Gr
           ))}
         </tbody>
       </table>
-      {sums?.length === 0 ? (
-        <p className="mt-2 text-sm text-muted">Nothing has cost anything {periodWords[period]}.</p>
-      ) : null}
+      {sums?.length === 0 ? <p className="mt-2 text-sm text-muted">No spend {periodWords[period]}.</p> : null}
     </Panel>
   );
 }

@@ -12,7 +12,7 @@ export function WaitingForMe(): ReactElement {
   const query = useQuery(openReviewsQuery());
   return (
     <Panel
-      title="Waits for you"
+      title="Needs your attention"
       isTight
       actions={
         <Link to="/reviews" className={`${linkClass} text-sm`}>

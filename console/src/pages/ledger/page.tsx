@@ -12,7 +12,12 @@ import { Icon } from '../../shared/icon.tsx';
 import { EmptyState, fieldClass, linkClass, PageHead, Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 
-const kindWords = { reserve: 'held', settle: 'settled', release: 'given back', adjust: 'corrected' } as const;
+const kindWords = {
+  reserve: 'reserved',
+  settle: 'settled',
+  release: 'released',
+  adjust: 'corrected',
+} as const;
 
 function toCsvAddress(search: Parameters<typeof toLedgerPath>[0]): string {
   const project = readProject();
@@ -38,7 +43,7 @@ export function LedgerPage(): ReactElement {
       </p>
       <PageHead
         title="Ledger"
-        about="What was held before each call and what it cost in the end. Entries are added, never changed."
+        about="What Capstan reserved before each call, and what the call cost. Entries never change."
         actions={
           <>
             <input
@@ -70,9 +75,7 @@ export function LedgerPage(): ReactElement {
         <QueryView query={query}>
           {({ items, next_cursor }) =>
             items.length === 0 ? (
-              <EmptyState title="Nothing was held or spent">
-                Calls of free capabilities hold nothing and leave no entry.
-              </EmptyState>
+              <EmptyState title="No entries">Calls of free capabilities leave no entry.</EmptyState>
             ) : (
               <>
                 <section className="scrolls" tabIndex={0} aria-label="Entries">
@@ -96,8 +99,8 @@ function Entries({ entries }: { readonly entries: readonly LedgerEntry[] }): Rea
           <th>At</th>
           <th>What</th>
           <th className="text-right!">Amount</th>
-          <th>Capability</th>
-          <th>Instance</th>
+          <th className="max-sm:hidden">Capability</th>
+          <th className="max-sm:hidden">Instance</th>
           <th>Step</th>
         </tr>
       </thead>
@@ -113,8 +116,8 @@ function Entries({ entries }: { readonly entries: readonly LedgerEntry[] }): Rea
                 {certainty === 'estimated' ? <span className="text-waiting"> (estimated)</span> : ''}
               </td>
               <td className="figure text-right!">{formatUsd(amount_usd)}</td>
-              <td>{capability}</td>
-              <td className="font-mono text-xs text-muted">
+              <td className="max-sm:hidden">{capability}</td>
+              <td className="font-mono text-xs text-muted max-sm:hidden">
                 {endpoint === undefined ? '' : shortEndpoint(endpoint)}
               </td>
               <td>

@@ -105,7 +105,7 @@ export function whatIsMissing(
   const fields = action === 'output' ? missingFields(output, payload.schema ?? {}) : [];
   if (fields.length > 0) return `Fill in ${fields.join(', ')}.`;
   if (action === 'advise' && text.trim() === '') return 'Write what should be done.';
-  if (action === 'raise' && !(Number(usd) > 0)) return 'Give the new ceiling in USD.';
+  if (action === 'raise' && !(Number(usd) > 0)) return 'Enter the new budget in USD.';
   if (action === 'merge' && text.trim() === '') return 'Give the id of the skill that stays.';
   return action === 'narrow' && text.trim() === ''
     ? 'Give the errors that it is for, one pattern a line.'

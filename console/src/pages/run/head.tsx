@@ -124,7 +124,7 @@ function Fact({ name, children }: { readonly name: string; readonly children: Re
 /** What was spent, what is held (hatched), and what of the ceiling is left. */
 function CostFact({ run }: { readonly run: Run }): ReactElement {
   const shares = shareOfCeiling(run);
-  const held = run.reserved_usd === 0 ? '' : `, ${formatUsd(run.reserved_usd)} held`;
+  const held = run.reserved_usd === 0 ? '' : `, ${formatUsd(run.reserved_usd)} reserved`;
   const of = run.budget_ceiling_usd === null ? '' : ` of ${formatUsd(run.budget_ceiling_usd)}`;
   return (
     <span className="inline-flex flex-wrap items-center gap-2">

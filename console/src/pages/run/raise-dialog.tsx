@@ -17,27 +17,27 @@ export function RaiseDialog({ run, onClose }: RunDialogProps): ReactElement {
   };
   return (
     <Dialog
-      title="Ceiling of this run"
+      title="Run budget"
       onClose={onClose}
       footer={
         <Button look="primary" type="submit" form={form} disabled={raise.isPending}>
-          Set the ceiling
+          Set budget
         </Button>
       }
     >
       <form id={form} onSubmit={submit} className="flex flex-col gap-3 text-sm">
         <p className="text-muted">
-          Spent {formatUsd(run.cost_usd)}, held {formatUsd(run.reserved_usd)}.
+          Spent {formatUsd(run.cost_usd)}, reserved {formatUsd(run.reserved_usd)}.
         </p>
         <label className="flex flex-col gap-1 font-medium">
-          The most it may cost, USD
+          Maximum cost (USD)
           <input
             name="usd"
             type="number"
             min="0"
             step="any"
             defaultValue={run.budget_ceiling_usd ?? ''}
-            placeholder="no ceiling"
+            placeholder="no budget"
             className={`${fieldClass} h-9 w-48`}
           />
         </label>

@@ -67,7 +67,7 @@ function Lanes({
         </select>
         <label className="flex items-center gap-1.5">
           <input type="checkbox" checked={isWorst} onChange={() => setWorst(!isWorst)} />
-          worse than expected first
+          Slowest vs. estimate first
         </label>
         <TimelineLegend hasPlan={outlook !== null} />
       </div>

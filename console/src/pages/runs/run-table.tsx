@@ -30,7 +30,7 @@ export function RunTable({ runs, chosen = new Set(), onChoose }: RunTableProps):
         <thead>
           <tr>
             {onChoose === undefined ? null : (
-              <th className="w-8">
+              <th className="w-8 max-sm:hidden">
                 <input
                   type="checkbox"
                   aria-label="Choose all on this page"
@@ -76,14 +76,14 @@ function RunRow({ run, isChosen, onChoose }: RunRowProps): ReactElement {
   return (
     <tr className={isChosen ? 'bg-accent-soft' : 'hover:bg-sunken/60'}>
       {onChoose === undefined ? null : (
-        <td>
+        <td className="max-sm:hidden">
           <input type="checkbox" aria-label={`Choose ${run.run_id}`} checked={isChosen} onChange={onChoose} />
         </td>
       )}
       <td>
         <ConditionMark condition={condition} />
         {condition.detail === '' || condition.kind === 'running' ? null : (
-          <div className="max-w-36 truncate text-xs text-muted sm:max-w-64" title={condition.detail}>
+          <div className="max-w-28 truncate text-xs text-muted sm:max-w-64" title={condition.detail}>
             {condition.detail}
           </div>
         )}
@@ -109,7 +109,7 @@ function RunRow({ run, isChosen, onChoose }: RunRowProps): ReactElement {
       <td className="figure text-right!">
         {formatUsd(run.cost_usd)}
         {run.reserved_usd === 0 ? null : (
-          <span className="block text-xs text-muted">+{formatUsd(run.reserved_usd)} held</span>
+          <span className="block text-xs text-muted">+{formatUsd(run.reserved_usd)} reserved</span>
         )}
       </td>
       <td className="text-right! text-muted max-sm:hidden">

@@ -22,11 +22,11 @@ export function AuditTab(): ReactElement {
               <table className={tableClass}>
                 <thead>
                   <tr>
-                    <th>At</th>
-                    <th>Who</th>
-                    <th>Did</th>
-                    <th>To</th>
-                    <th className="max-md:hidden">With</th>
+                    <th>Time</th>
+                    <th>Actor</th>
+                    <th>Action</th>
+                    <th>Target</th>
+                    <th className="max-md:hidden">Details</th>
                   </tr>
                 </thead>
                 <tbody>

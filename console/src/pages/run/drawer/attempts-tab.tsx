@@ -11,11 +11,7 @@ import type { StepTabProps } from './step-tab-props.ts';
 /** Every delivery to an instance, oldest first. */
 export function AttemptsTab({ step }: StepTabProps): ReactElement {
   if (step.attempts.length === 0) {
-    return (
-      <EmptyState title="Nothing was delivered yet">
-        Each call of an instance shows here with its end.
-      </EmptyState>
-    );
+    return <EmptyState title="No attempts yet">Each call of an instance shows here with its end.</EmptyState>;
   }
   return (
     <ol className="flex flex-col gap-2">

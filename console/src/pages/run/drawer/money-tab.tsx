@@ -17,8 +17,8 @@ export function MoneyTab({ step, runId }: StepTabProps): ReactElement {
       <table className={tableClass}>
         <thead>
           <tr>
-            <th>Delivery</th>
-            <th className="text-right!">Held</th>
+            <th>Attempt</th>
+            <th className="text-right!">Reserved</th>
             <th className="text-right!">Settled</th>
             <th>Is</th>
           </tr>
@@ -31,7 +31,7 @@ export function MoneyTab({ step, runId }: StepTabProps): ReactElement {
                 {decision === null ? '–' : formatUsd(decision.reserved_usd)}
               </td>
               <td className="figure text-right!">{certainty === null ? '–' : formatUsd(cost_usd)}</td>
-              <td className="text-muted">{certainty ?? 'still held'}</td>
+              <td className="text-muted">{certainty ?? 'still reserved'}</td>
             </tr>
           ))}
         </tbody>

@@ -25,12 +25,9 @@ export function ResultTab({ step }: StepTabProps): ReactElement {
           ['took', took],
           ['instance', step.endpoint ?? null],
           ['cached', describeCached(step)],
-          [
-            'carried out',
-            step.dispatch === undefined ? null : `${step.dispatch.how}: ${step.dispatch.message}`,
-          ],
+          ['dispatch', step.dispatch === undefined ? null : `${step.dispatch.how}: ${step.dispatch.message}`],
           ['after', step.depends_on.length === 0 ? null : step.depends_on.join(', ')],
-          ['run below', step.sub_run_id === undefined ? null : <RunLink key="run" id={step.sub_run_id} />],
+          ['child run', step.sub_run_id === undefined ? null : <RunLink key="run" id={step.sub_run_id} />],
           ['result of', step.reused_from === undefined ? null : <RunLink key="from" id={step.reused_from} />],
           ['skill', step.skill_id === undefined ? null : <SkillLink key="skill" id={step.skill_id} />],
           ['review', step.review_id === undefined ? null : <ReviewLink key="review" id={step.review_id} />],
@@ -47,7 +44,7 @@ export function ResultTab({ step }: StepTabProps): ReactElement {
       <section>
         <h3 className="mb-1 text-muted">Output</h3>
         {step.output === undefined ? (
-          <p className="text-sm text-muted">None yet.</p>
+          <p className="text-sm text-muted">No output</p>
         ) : (
           <JsonTree value={step.output} name="output" />
         )}

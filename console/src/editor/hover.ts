@@ -1,0 +1,96 @@
+/** What stands under the pointer: a capability, a key, a field, or what an expression mentions. */
+import { hoverTooltip } from '@codemirror/view';
+import { type Cursor, segmentsOf } from './completion.ts';
+import { describeOffer, type EditorFacts, fieldsAt } from './facts.ts';
+import { pathAt, stepLines, valueIn } from './place.ts';
+
+export interface Described {
+  readonly title: string;
+  /** Its type, or its price. */
+  readonly detail: string;
+  readonly about: string;
+}
+
+function describeCapability(name: string, { specs }: EditorFacts): Described | null {
+  const spec = specs[name];
+  if (spec === undefined) return null;
+  return { title: name, detail: describeOffer(spec), about: spec.description ?? '' };
+}
+
+function describeField(schema: object | undefined, path: readonly string[]): Described | null {
+  const fields = fieldsAt((schema ?? {}) as never, path.slice(0, -1));
+  const found = fields.find(({ name }) => name === path.at(-1));
+  return found === undefined ? null : { title: found.name, detail: found.type, about: found.about };
+}
+
+/** @param reference as far as the word under the pointer: `steps.cut.output.clip` */
+function describeReference(reference: string, facts: EditorFacts): Described | null {
+  const [root = '', id = '', part, ...path] = reference.split('.');
+  if (root === 'job') return describeField(facts.job, segmentsOf(reference).slice(1));
+  if (root !== 'steps' || !Object.hasOwn(facts.steps, id)) return null;
+  const capability = facts.steps[id] ?? '';
+  if (part === 'output' && path.length > 0) {
+    return describeField(facts.specs[capability]?.output, segmentsOf(path.join('.')));
+  }
+  const known = describeCapability(capability, facts);
+  return { title: id, detail: capability === '' ? 'step' : `step, ${capability}`, about: known?.about ?? '' };
+}
+
+function describeKey(key: string, { lines, at }: Cursor, facts: EditorFacts): Described | null {
+  const [top, , inStep, ...rest] = pathAt(lines, at);
+  if (inStep === 'input') {
+    const capability = valueIn(stepLines(lines, at), 'capability') ?? '';
+    return describeField(facts.specs[capability]?.input, [...rest, key]);
+  }
+  if (inStep !== undefined || (top !== undefined && top !== 'steps')) return null;
+  const about = top === undefined ? facts.keys.pipeline[key] : facts.keys.step[key];
+  return about === undefined ? null : { title: key, detail: '', about };
+}
+
+/** @param cursor its `before` ends with the word under the pointer */
+export function describeAt(cursor: Cursor, facts: EditorFacts): Described | null {
+  const { before, lines, at } = cursor;
+  const reference = /(?:steps|job)\.[\w.[\]*-]*$/.exec(before)?.[0];
+  if (reference !== undefined) return describeReference(reference, facts);
+  const capability = /^\s*(?:-\s+)?capability:\s*["']?([\w.-]+)$/.exec(before)?.[1];
+  if (capability !== undefined) {
+    const whole = valueIn([lines[at] ?? ''], 'capability') ?? capability;
+    return describeCapability(whole, facts);
+  }
+  const key = /^\s*(?:-\s+)?([\w-]+)$/.exec(before)?.[1];
+  const isKey = key !== undefined && (lines[at] ?? '').slice(before.length).startsWith(':');
+  return isKey ? describeKey(key, cursor, facts) : null;
+}
+
+function draw({ title, detail, about }: Described): HTMLElement {
+  const box = document.createElement('div');
+  box.className = 'cm-described';
+  for (const [tag, text] of [
+    ['strong', title],
+    ['span', detail],
+    ['p', about],
+  ] as const) {
+    if (text === '') continue;
+    const part = document.createElement(tag);
+    part.textContent = text;
+    box.append(part);
+  }
+  return box;
+}
+
+export function describeOnHover(facts: () => EditorFacts | null) {
+  return hoverTooltip(({ state: { doc } }, pos) => {
+    const known = facts();
+    if (known === null) return null;
+    const line = doc.lineAt(pos);
+    const column = pos - line.from;
+    const rest = /^[\w-]*/.exec(line.text.slice(column))?.[0].length ?? 0;
+    const before = line.text.slice(0, column + rest);
+    const cursor = { lines: doc.toString().split('\n'), at: line.number - 1, before };
+    const found = /[\w-]$/.test(before) ? describeAt(cursor, known) : null;
+    if (found === null) return null;
+    const word = /[\w-]+$/.exec(before)?.[0].length ?? 0;
+    const end = line.from + before.length;
+    return { pos: end - word, end, above: true, create: () => ({ dom: draw(found) }) };
+  });
+}
