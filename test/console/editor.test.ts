@@ -162,7 +162,7 @@ describe('findings', () => {
   });
 
   test('a name that is nearly right is mended by the name alone', () => {
-    const broken = steps('    inpt: {}');
+    const broken = steps('    inpt: {}').replace('trim', 'mix');
     const { findings } = checkText(broken, specs);
     const [diagnostic] = toDiagnostics(Text.of(broken.split('\n')), findings);
     expect(diagnostic?.message).toBe('did you mean "input"? unknown key "inpt"');
