@@ -11,7 +11,7 @@ import type { Finding } from '../../../src/contracts/pipeline.ts';
 import { completeDefinition } from './completion.ts';
 import { toDiagnostics } from './diagnostics.ts';
 import type { EditorFacts } from './facts.ts';
-import { describeOnHover } from './hover.ts';
+import { describeOnHover } from './hover-box.ts';
 
 export interface Editor {
   setText(text: string): void;

@@ -1,5 +1,4 @@
 /** What stands under the pointer: a capability, a key, a field, or what an expression mentions. */
-import { hoverTooltip } from '@codemirror/view';
 import { type Cursor, segmentsOf } from './completion.ts';
 import { describeOffer, type EditorFacts, fieldsAt } from './facts.ts';
 import { pathAt, stepLines, valueIn } from './place.ts';
@@ -60,37 +59,4 @@ export function describeAt(cursor: Cursor, facts: EditorFacts): Described | null
   const key = /^\s*(?:-\s+)?([\w-]+)$/.exec(before)?.[1];
   const isKey = key !== undefined && (lines[at] ?? '').slice(before.length).startsWith(':');
   return isKey ? describeKey(key, cursor, facts) : null;
-}
-
-function draw({ title, detail, about }: Described): HTMLElement {
-  const box = document.createElement('div');
-  box.className = 'cm-described';
-  for (const [tag, text] of [
-    ['strong', title],
-    ['span', detail],
-    ['p', about],
-  ] as const) {
-    if (text === '') continue;
-    const part = document.createElement(tag);
-    part.textContent = text;
-    box.append(part);
-  }
-  return box;
-}
-
-export function describeOnHover(facts: () => EditorFacts | null) {
-  return hoverTooltip(({ state: { doc } }, pos) => {
-    const known = facts();
-    if (known === null) return null;
-    const line = doc.lineAt(pos);
-    const column = pos - line.from;
-    const rest = /^[\w-]*/.exec(line.text.slice(column))?.[0].length ?? 0;
-    const before = line.text.slice(0, column + rest);
-    const cursor = { lines: doc.toString().split('\n'), at: line.number - 1, before };
-    const found = /[\w-]$/.test(before) ? describeAt(cursor, known) : null;
-    if (found === null) return null;
-    const word = /[\w-]+$/.exec(before)?.[0].length ?? 0;
-    const end = line.from + before.length;
-    return { pos: end - word, end, above: true, create: () => ({ dom: draw(found) }) };
-  });
 }

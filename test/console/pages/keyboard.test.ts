@@ -31,8 +31,10 @@ test('a pipeline is edited and saved by keys alone, and the editor lets go of Ta
   await hands.reach(definition);
   await page.keyboard.press('Control+End');
   await page.keyboard.type('# Edited');
+  const save = page.locator('button:enabled', { hasText: 'Save version' });
+  await save.waitFor();
   await page.keyboard.press('Escape');
-  await hands.press(page.locator('button:enabled', { hasText: 'Save version' }));
+  await hands.press(save);
   await hands.press(page.getByRole('button', { name: /^Save 1/ }));
   await opened.arrive(/\/ui\/pipelines\/reel$/);
   await page.getByRole('combobox', { name: 'Version' }).getByText('1.1').waitFor({ state: 'attached' });

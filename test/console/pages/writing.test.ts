@@ -148,7 +148,7 @@ test('the editor offers what fits while the text is broken, and says so of the g
   const { page } = opened;
   await writeDraft(opened, reel);
   const findings = page.getByRole('region', { name: 'Findings' });
-  await findings.getByText('No problems found').waitFor();
+  await findings.getByText('Checked against the current fleet').waitFor();
   await page.getByRole('textbox', { name: 'Definition, YAML' }).press('Control+End');
   await page.keyboard.type('other: "{{ steps.');
   await page.getByRole('option', { name: 'trim' }).waitFor();

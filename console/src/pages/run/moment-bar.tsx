@@ -26,7 +26,7 @@ export function MomentBar({ run, at, onMove }: MomentBarProps): ReactElement {
         onClick={() => onMove(run.created_at)}
         disabled={run.started_at === null}
       >
-        Replay
+        Time travel
       </Button>
     );
   }

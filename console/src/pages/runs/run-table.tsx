@@ -25,7 +25,7 @@ function toggled(chosen: ReadonlySet<string>, id: string): ReadonlySet<string> {
 export function RunTable({ runs, chosen = new Set(), onChoose }: RunTableProps): ReactElement {
   const isAll = runs.length > 0 && runs.every(({ run_id }) => chosen.has(run_id));
   return (
-    <section className="scrolls" tabIndex={0} aria-label="Runs">
+    <section className="scrolls @container" tabIndex={0} aria-label="Runs">
       <table className={tableClass}>
         <thead>
           <tr>
@@ -41,8 +41,8 @@ export function RunTable({ runs, chosen = new Set(), onChoose }: RunTableProps):
             )}
             <th>State</th>
             <th>Pipeline</th>
-            <th className="max-lg:hidden">Run</th>
-            <th className="max-lg:hidden">Steps</th>
+            <th className="@max-3xl:hidden">Run</th>
+            <th className="@max-3xl:hidden">Steps</th>
             <th className="text-right!">Took</th>
             <th className="text-right!">Cost</th>
             <th className="text-right! max-sm:hidden">Started</th>
@@ -99,10 +99,10 @@ function RunRow({ run, isChosen, onChoose }: RunRowProps): ReactElement {
         </Link>
         <span className="figure ml-1.5 text-xs text-muted">{run.version}</span>
       </td>
-      <td className="whitespace-nowrap font-mono text-xs text-muted max-lg:hidden" title={run.run_id}>
+      <td className="whitespace-nowrap font-mono text-xs text-muted @max-3xl:hidden" title={run.run_id}>
         …{run.run_id.slice(-8)}
       </td>
-      <td className="max-lg:hidden">{progress === null ? null : <ProgressBar progress={progress} />}</td>
+      <td className="@max-3xl:hidden">{progress === null ? null : <ProgressBar progress={progress} />}</td>
       <td className="figure whitespace-nowrap text-right!">
         <Took run={run} />
       </td>
