@@ -122,7 +122,7 @@ test('another project sees nothing of the first', async () => {
   await opened.go('/runs');
   await opened.page.getByText('No runs yet').waitFor();
   await opened.page.goto(`${url}/ui/runs/${visitors.studio.done}`);
-  await opened.page.getByRole('alert').waitFor();
+  await opened.page.getByRole('heading', { name: 'Run not found' }).waitFor();
   opened.expectQuiet();
   await opened.close();
 });
