@@ -11,7 +11,7 @@ import { checkText } from '../../console/src/worker/check-text.ts';
 import type { LiveSpecs } from '../../console/src/worker/messages.ts';
 import { tryText } from '../../console/src/worker/try-text.ts';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
-import { describeKeys } from '../../src/definitions/keys.ts';
+import { describeKeys } from '../../src/definitions/findings.ts';
 
 const text = `pipeline: p
 version: "1"

@@ -6,7 +6,7 @@ import {
   snippetCompletion,
 } from '@codemirror/autocomplete';
 import { rootNames, stepFields } from '../../../src/core/expression/language.ts';
-import type { KeyDocs } from '../../../src/definitions/keys.ts';
+import type { KeyDocs } from '../../../src/definitions/findings.ts';
 import { describeOffer, type EditorFacts, fieldsAt, type SchemaField } from './facts.ts';
 import { pathAt, stepLines, valueIn } from './place.ts';
 
@@ -17,7 +17,7 @@ export interface Offer {
 }
 
 /** Where the cursor stands. */
-export interface Cursor {
+export interface EditorCursor {
   readonly lines: readonly string[];
   /** Index of its line. */
   readonly at: number;
@@ -109,21 +109,21 @@ function offerReferences(before: string, facts: EditorFacts): Offer | null {
 }
 
 /** The fields that an input takes, below the path of its own keys. */
-function inputFields({ lines, at }: Cursor, facts: EditorFacts, path: readonly string[]): Completion[] {
+function inputFields({ lines, at }: EditorCursor, facts: EditorFacts, path: readonly string[]): Completion[] {
   const capability = valueIn(stepLines(lines, at), 'capability');
   const schema = facts.specs[capability ?? '']?.input;
   return schema === undefined ? [] : offerFields(fieldsAt(schema, path), ': ');
 }
 
 /** `input: { a: 1, |` on one line; its values are not looked at. */
-function offerInline(cursor: Cursor, facts: EditorFacts): Offer | null {
+function offerInline(cursor: EditorCursor, facts: EditorFacts): Offer | null {
   const inside = /^\s*(?:-\s+)?input:\s*\{([^{}"']*|(?:[^{}"']|"[^"]*"|'[^']*')*)$/.exec(cursor.before)?.[1];
   const word = inside === undefined ? null : /(?:^|,)\s*([\w-]*)$/.exec(inside);
   if (word === null) return null;
   return { length: word[1]?.length ?? 0, options: inputFields(cursor, facts, []) };
 }
 
-function offerAtKey(cursor: Cursor, facts: EditorFacts): readonly Completion[] {
+function offerAtKey(cursor: EditorCursor, facts: EditorFacts): readonly Completion[] {
   const { lines, at, before } = cursor;
   const here = lines.with(at, before);
   const path = pathAt(here, at);
@@ -144,7 +144,7 @@ function offerAtKey(cursor: Cursor, facts: EditorFacts): readonly Completion[] {
   return key === 'input' ? inputFields({ ...cursor, lines: here }, facts, rest) : [];
 }
 
-export function offerAt(cursor: Cursor, facts: EditorFacts): Offer | null {
+export function offerAt(cursor: EditorCursor, facts: EditorFacts): Offer | null {
   const { before } = cursor;
   const capability = /^\s*(?:-\s+)?capability:\s*["']?([\w.-]*)$/.exec(before);
   if (capability !== null) {

@@ -64,6 +64,11 @@ const colours = HighlightStyle.define([
   { tag: tags.comment, color: 'var(--c-muted)', fontStyle: 'italic' },
 ]);
 
+const reachable = {
+  'aria-description': 'Tab indents. Press Escape, then Tab, to leave the editor.',
+  tabindex: '0',
+};
+
 export function createEditor({ root, label, text, onChange, facts }: EditorOptions): Editor {
   const view = new EditorView({
     parent: root,
@@ -85,11 +90,7 @@ export function createEditor({ root, label, text, onChange, facts }: EditorOptio
         describeOnHover(facts),
         autocompletion({ override: [(context) => completeDefinition(context, facts())] }),
         keymap.of([...defaultKeymap, ...historyKeymap, ...completionKeymap, indentWithTab]),
-        EditorView.contentAttributes.of({
-          'aria-label': label,
-          'aria-description': 'Tab indents. Press Escape, then Tab, to leave the editor.',
-          tabindex: '0',
-        }),
+        EditorView.contentAttributes.of({ ...reachable, 'aria-label': label }),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) onChange(update.state.doc.toString());
         }),

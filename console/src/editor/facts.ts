@@ -1,7 +1,7 @@
 /** What completion and hover know: the live capabilities, the keys of a definition, and the last text that could be read. */
 import { isMap, isScalar, isSeq, parseDocument, type YAMLMap } from 'yaml';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import type { DefinitionKeys } from '../../../src/definitions/keys.ts';
+import type { DefinitionKeys } from '../../../src/definitions/findings.ts';
 import { propertiesOf, toField } from '../form/schema-model.ts';
 import { formatUsd } from '../shared/format.ts';
 import type { LiveSpec, LiveSpecs } from '../worker/messages.ts';

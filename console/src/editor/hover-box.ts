@@ -1,8 +1,8 @@
 import { hoverTooltip } from '@codemirror/view';
 import type { EditorFacts } from './facts.ts';
-import { type Described, describeAt } from './hover.ts';
+import { describeAt, type HoverText } from './hover.ts';
 
-function draw({ title, detail, about }: Described): HTMLElement {
+function draw({ title, detail, about }: HoverText): HTMLElement {
   const box = document.createElement('div');
   box.className = 'cm-described';
   for (const [tag, text] of [

@@ -3,7 +3,7 @@
  * parser is asked.
  */
 
-interface Line {
+interface YamlLine {
   /** Column of the dash of a list item, else of the key. */
   readonly indent: number;
   readonly isItem: boolean;
@@ -11,7 +11,7 @@ interface Line {
   readonly key: string | null;
 }
 
-function readLine(text: string): Line | null {
+function readLine(text: string): YamlLine | null {
   const form = /^(\s*)((?:-\s+|-$)?)(?:["']?([\w.-]+)["']?\s*:(?:\s|$))?/.exec(text);
   if (form === null || text.trim() === '' || text.trim().startsWith('#')) return null;
   const [, space = '', dash = '', key] = form;

@@ -3,13 +3,13 @@ import type { ReactElement } from 'react';
 import { EmptyState, linkClass } from '../shared/parts.tsx';
 import { useTitle } from '../shared/title.ts';
 
-interface Kind {
+interface SoughtKind {
   readonly path: '/runs' | '/reviews' | '/pipelines' | '/capabilities' | '/skills';
   readonly word: string;
   readonly list: string;
 }
 
-const kinds: readonly Kind[] = [
+const kinds: readonly SoughtKind[] = [
   { path: '/runs', word: 'Run', list: 'All runs' },
   { path: '/reviews', word: 'Review', list: 'All reviews' },
   { path: '/pipelines', word: 'Pipeline', list: 'All pipelines' },

@@ -3,7 +3,7 @@
  * in the locale and the zone of the browser; other numbers have a point, as the page is in English and as the command
  * line prints them.
  */
-export { formatUsd } from '../../../src/core/money/shown-usd.ts';
+export { formatUsd } from '../../../src/core/money/nano-usd.ts';
 
 /** The zone of the browser, which every page names: `Europe/Berlin`. */
 export const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;

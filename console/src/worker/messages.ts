@@ -1,7 +1,7 @@
 /** What the page asks of the worker, and what it answers. Ids join a question and its answer. */
 import type { Finding, PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import type { DefinitionKeys } from '../../../src/definitions/keys.ts';
+import type { DefinitionKeys } from '../../../src/definitions/findings.ts';
 import type { MockInstance } from '../../../src/mock-run/mocks.ts';
 import type { Difference, LocalResult } from '../../../src/mock-run/run-locally.ts';
 import type { DrawnGraph } from '../graph/definition-graph.ts';

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'react';
-import type { DefinitionKeys } from '../../../src/definitions/keys.ts';
+import type { DefinitionKeys } from '../../../src/definitions/findings.ts';
 import type { CheckedText, LiveSpecs, Tried, WorkerAnswer, WorkerQuestion } from './messages.ts';
 import type { TryRequest } from './try-text.ts';
 

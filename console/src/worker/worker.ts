@@ -2,7 +2,7 @@
  * Checks a definition and runs it with mocks, beside the page. Schemas are compiled to code here, which the page may
  * not do; in return nothing here reaches the network.
  */
-import { describeKeys } from '../../../src/definitions/keys.ts';
+import { describeKeys } from '../../../src/definitions/findings.ts';
 import { checkText } from './check-text.ts';
 import type { WorkerAnswer, WorkerQuestion } from './messages.ts';
 import { tryText } from './try-text.ts';

@@ -2,7 +2,7 @@
 import type { InstanceState } from '../../contracts/capability.ts';
 import type { ReviewState } from '../../contracts/review.ts';
 import type { AttemptState, RunState, RunSummary, StepState } from '../../contracts/run.ts';
-import { formatUsd } from '../../core/money/shown-usd.ts';
+import { formatUsd } from '../../core/money/nano-usd.ts';
 import { countEnded } from '../../core/run/ended-steps.ts';
 import type { Colour, Style } from './print.ts';
 

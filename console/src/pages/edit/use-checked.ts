@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import type { CapabilityDetail } from '../../../../src/contracts/capability.ts';
-import type { DefinitionKeys } from '../../../../src/definitions/keys.ts';
+import type { DefinitionKeys } from '../../../../src/definitions/findings.ts';
 import type { MockInstance } from '../../../../src/mock-run/mocks.ts';
 import { capabilitiesQuery } from '../../api/capabilities.ts';
 import { askPlainly } from '../../api/client.ts';
