@@ -5,6 +5,7 @@ import {
   createRoute,
   createRouter,
   lazyRouteComponent,
+  redirect,
 } from '@tanstack/react-router';
 import { readProject } from './api/project.ts';
 import { runGraphQuery, runQuery } from './api/runs.ts';
@@ -59,6 +60,12 @@ const routes = [
   createRoute({
     ...at('/pipelines'),
     component: lazyRouteComponent(() => import('./pages/pipelines/page.tsx'), 'PipelinesPage'),
+  }),
+  createRoute({
+    ...at('/pipelines/new'),
+    beforeLoad: () => {
+      throw redirect({ to: '/pipelines/$name/edit', params: { name: 'new' }, search: { example: true } });
+    },
   }),
   createRoute({
     ...at('/pipelines/$name'),

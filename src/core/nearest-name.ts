@@ -54,6 +54,25 @@ function nearestName(name: string, candidates: Iterable<string>): string | undef
   return best;
 }
 
+const allowedAre = '; allowed are ';
+
+/** Of a key that nobody knows: the message of its finding. */
+export function describeUnknownKey(key: string, known: readonly string[]): string {
+  return `unknown key ${JSON.stringify(key.slice(0, 64))}${allowedAre}${known.join(', ')}`;
+}
+
+/** A message in two: what is wrong, and what is allowed instead, which may be long; null when it says nothing of that. */
+export function splitAllowed(message: string): readonly [wrong: string, allowed: string | null] {
+  const at = message.indexOf(allowedAre);
+  return at < 0 ? [message, null] : [message.slice(0, at), message.slice(at + allowedAre.length)];
+}
+
+/** The name that a suggestion of `createNameSuggester` offers; null of another suggestion. */
+export function readSuggestedName(suggestion: string): string | null {
+  const name = /^did you mean (".*")\?$/.exec(suggestion)?.[1];
+  return name === undefined ? null : String(JSON.parse(name));
+}
+
 /** `did you mean "concat"?`, or undefined when nothing known is close. */
 export type SuggestName = (unknown: string) => string | undefined;
 

@@ -16,7 +16,7 @@ import {
 } from '../contracts/pipeline.ts';
 import type { Json } from '../contracts/primitives.ts';
 import { extendPointer, jsonTypeOf } from '../core/json/values.ts';
-import { createNameSuggester } from '../core/nearest-name.ts';
+import { createNameSuggester, describeUnknownKey } from '../core/nearest-name.ts';
 import { createLineTable, findSource, locateInString, type SourceNode } from './source/source-node.ts';
 
 export interface UnplacedFinding {
@@ -155,7 +155,7 @@ function readUnknownKeys(
   return issue.keys.map((key) => ({
     code: 'key_unknown',
     pointer: extendPointer(pointer, key),
-    message: `unknown key ${JSON.stringify(key.slice(0, 64))}; allowed are ${known.join(', ')}`,
+    message: describeUnknownKey(key, known),
     suggestion: suggest(key),
   }));
 }
@@ -225,4 +225,21 @@ function readWrongValue(
     message: `expected one of ${allowed.join(', ')}`,
     suggestion: typeof value === 'string' ? createNameSuggester(allowed)(value) : undefined,
   };
+}
+
+/** Keys with what they mean. */
+export type KeyDocs = Readonly<Record<string, string>>;
+
+export interface DefinitionKeys {
+  readonly pipeline: KeyDocs;
+  readonly step: KeyDocs;
+}
+
+function docsOf(shape: Readonly<Record<string, { readonly description?: string | undefined }>>): KeyDocs {
+  return Object.fromEntries(Object.entries(shape).map(([key, { description = '' }]) => [key, description]));
+}
+
+/** The keys of a definition and of its steps as the contract describes them, for editors. */
+export function describeKeys(): DefinitionKeys {
+  return { pipeline: docsOf(PipelineDefinition.shape), step: docsOf(StepDefinition.shape) };
 }

@@ -144,7 +144,8 @@ export function openDefinition(source: DefinitionText): OpenDefinition {
   const { root } = reading;
   const place = createFindingPlacer(text, root);
   const problems = reading.problems.map((problem): UnplacedFinding => ({ severity: 'error', ...problem }));
-  if (root === null) {
+  // Of a text that was read wrong, nothing is said but that: its shape is not what its author meant.
+  if (root === null || problems.some(({ code }) => code === 'yaml_syntax')) {
     const refused = () => ({ definition: null, findings: place(problems), analysis: null });
     return { definition: null, finish: refused };
   }

@@ -6,7 +6,7 @@
 import type { z } from 'zod';
 import type { Finding } from '../contracts/pipeline.ts';
 import { extendPointer } from '../core/json/values.ts';
-import { createNameSuggester } from '../core/nearest-name.ts';
+import { createNameSuggester, describeUnknownKey } from '../core/nearest-name.ts';
 import { createFindingPlacer, type UnplacedFinding } from '../definitions/findings.ts';
 import { readJson } from '../definitions/source/read-json.ts';
 import { readYaml } from '../definitions/source/read-yaml.ts';
@@ -60,8 +60,12 @@ function toFindings(issue: Issue): UnplacedFinding[] {
 
 function unknownKey(path: Issue['path'], pointer: string, key: string): UnplacedFinding {
   const known = knownKeys(Mocks, path);
-  const message = `unknown key ${JSON.stringify(key.slice(0, 64))}; allowed are ${known.join(', ')}`;
-  return problem(extendPointer(pointer, key), 'key_unknown', message, createNameSuggester(known)(key));
+  return problem(
+    extendPointer(pointer, key),
+    'key_unknown',
+    describeUnknownKey(key, known),
+    createNameSuggester(known)(key),
+  );
 }
 
 /** What the contract cannot say: expressions and schemas. */

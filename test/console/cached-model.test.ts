@@ -7,7 +7,7 @@ import {
 } from '../../console/src/pages/run/drawer/attempts-model.ts';
 import { describeCached } from '../../console/src/pages/run/drawer/result-model.ts';
 import { toneOf } from '../../console/src/pages/run/log-model.ts';
-import { formatUsd } from '../../console/src/shared/money.ts';
+import { formatUsd } from '../../console/src/shared/format.ts';
 import { aCachedAttempt } from '../support/a-cached-attempt.ts';
 
 const attempt = aCachedAttempt({ run_id: 'run_1', step_id: 'cover' });

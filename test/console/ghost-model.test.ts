@@ -92,9 +92,7 @@ describe('what is to come', () => {
     ];
     const remainder = remainderOf(expectSteps(outlook, steps, now), now);
     expect(remainder).toEqual({ steps: 2, usd: 0.031, until: now + 31 * secondMs, isOpenEnded: false });
-    expect(describeRemainder(remainder, now)).toBe(
-      "By today's plan 2 steps to come, for 0.031 USD; all ends in 31 s",
-    );
+    expect(describeRemainder(remainder, now)).toBe('2 steps planned, $0.031; estimated finish in 31 s');
     expect(describeRemainder({ steps: 0, usd: 0, until: now, isOpenEnded: false }, now)).toBeNull();
   });
 
@@ -106,10 +104,8 @@ describe('what is to come', () => {
       step('d', 'pending'),
     ];
     const remainder = remainderOf(expectSteps(outlook, steps, now), now);
-    expect(describeRemainder(remainder, now)).toMatch(/; all ends in 32 s at the earliest$/);
-    expect(describeRemainder({ ...remainder, until: now }, now)).toMatch(
-      /; when all ends depends on what is waited for$/,
-    );
+    expect(describeRemainder(remainder, now)).toMatch(/; estimated finish in 32 s at the earliest$/);
+    expect(describeRemainder({ ...remainder, until: now }, now)).toMatch(/; the finish depends on a review$/);
   });
 
   test('no step is expected before now, or before what it depends on', () => {
@@ -163,10 +159,10 @@ test('a ghost says in words when, for how long and for how much', () => {
   ]);
   const ghosts = expectSteps(of, [step('a', 'running', 4), step('b', 'pending')], now);
   expect([...ghosts.values()].map((ghost) => describeGhost(ghost, now))).toEqual([
-    'planned for 20 s, 0.02 USD',
-    'next, for 10 s, 0.01 USD',
-    'perhaps in 10 s, for 30 s, 0.03 USD for each item',
-    'in 40 s, for as long as a person takes',
+    'planned for 20 s, $0.02',
+    'next, for 10 s, $0.01',
+    'perhaps in 10 s, for 30 s, $0.03 for each item',
+    'in 40 s, until a person decides',
   ]);
 });
 

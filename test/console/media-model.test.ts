@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { formatBytes, refuseFile, takesMedia, toMediaName } from '../../console/src/form/media-model.ts';
+import { refuseFile, takesMedia, toMediaName } from '../../console/src/form/media-model.ts';
+import { formatBytes } from '../../console/src/shared/format.ts';
 import { MediaReference } from '../../src/capability/media/call-media.ts';
 import { parseMediaPath } from '../../src/contracts/media.ts';
 

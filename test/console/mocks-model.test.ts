@@ -109,6 +109,7 @@ test('any output is saved such that the command line reads the same', async () =
 
 test('what is saved holds the live capabilities that the mocks left out, and keeps comments', async () => {
   const live = (output: Json) => ({
+    description: '',
     input: { type: 'object' },
     output: {
       type: 'object',

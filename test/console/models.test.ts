@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { describePace, describeReset, paceOf, sharesOf } from '../../console/src/budget/budget-model.ts';
 import { toLanes } from '../../console/src/decision/lanes-model.ts';
 import { diffLines, foldSame } from '../../console/src/diff/line-diff.ts';
-import { offerWords } from '../../console/src/editor/completion.ts';
 import { describeSuccess } from '../../console/src/fleet/instance-model.ts';
 import { createValue, propertiesOf, toField } from '../../console/src/form/schema-model.ts';
 import { standingErrors } from '../../console/src/form/standing-errors.ts';
@@ -24,9 +23,9 @@ import { describeBytes, describeCount } from '../../console/src/pages/settings/l
 import { scopes, toKeyScopes } from '../../console/src/pages/settings/scope-model.ts';
 import { adviseCeiling } from '../../console/src/review/ceiling.ts';
 import { labelColumns, roundTop } from '../../console/src/shared/bar-column.ts';
-import { formatAmount } from '../../console/src/shared/money.ts';
-import { formatAgo, formatDuration } from '../../console/src/shared/time.ts';
+import { formatAgo, formatDuration, formatUsd } from '../../console/src/shared/format.ts';
 import { createTimeScale } from '../../console/src/timeline/scale.ts';
+import { formatUsd as formatUsdThere } from '../../src/cli/render/formats.ts';
 import { Scope } from '../../src/contracts/access.ts';
 import type { CapabilitySummary, Instance } from '../../src/contracts/capability.ts';
 import type { Budget } from '../../src/contracts/money.ts';
@@ -36,16 +35,20 @@ import { conditionOfRun, conditionOfStep } from '../../src/core/run/condition.ts
 import { countProcessorMs } from '../support/processor-time.ts';
 
 test.each([
-  [0, '0'],
-  [0.0000125, '0.0000125'],
-  [0.04, '0.04'],
-  [0.1 + 0.2, '0.3'],
-  [1204.5, '1,204.50'],
-])('an amount of %d reads %s', (usd, text) => expect(formatAmount(usd)).toBe(text));
+  [0, '$0'],
+  [0.0955, '$0.0955'],
+  [0.1 + 0.2, '$0.30'],
+  [20, '$20.00'],
+  [-1204.5, '-$1,204.50'],
+])('an amount of %d reads %s, here as on the command line', (usd, text) => {
+  expect(formatUsd(usd)).toBe(text);
+  expect(formatUsdThere(usd)).toBe(text);
+});
 
 test.each([
   [340, '340 ms'],
   [1_240, '1.2 s'],
+  [2_733, '2.7 s'],
   [130_000, '2 min 10 s'],
   [3 * 3_600_000, '3 h'],
   [51 * 3_600_000, '2 d 3 h'],
@@ -483,7 +486,7 @@ test('a bar of a day without a limit is empty, and its end is in the zone that i
   expect(sharesOf(day)).toEqual({ spent: 0, reserved: 0 });
   expect(sharesOf({ ...day, daily_limit_usd: 26 })).toEqual({ spent: 12 / 26, reserved: 1 / 26 });
   const resets = { resets_at: '2026-03-02T23:00:00Z', timezone: 'Europe/Berlin' };
-  expect(describeReset(resets)).toBe('new day 00:00 (Europe/Berlin)');
+  expect(describeReset(resets)).toMatch(/^Resets at (00:00|12:00 AM) Europe\/Berlin/);
 });
 
 test.each(['skipped', 'reused', 'pending'] as const)(
@@ -549,20 +552,6 @@ describe('the condition of a run leads to what a person can do', () => {
   ])('%s', (_, run, next) => expect(nextOf(run)).toEqual(next));
 });
 
-test('completion knows capabilities, steps and fields of their outputs', () => {
-  const facts = {
-    specs: { trim: { instances: [], input: {}, output: { properties: { clip: {}, length: {} } } } },
-    steps: { cut: 'trim' },
-    stepKeys: ['id', 'capability'],
-    pipelineKeys: ['pipeline'],
-  };
-  expect(offerWords('    capability: tr', facts)).toEqual({ length: 2, words: ['trim'] });
-  expect(offerWords('  x: "{{ steps.c', facts)).toEqual({ length: 1, words: ['cut'] });
-  expect(offerWords('  x: "{{ steps.cut.output.', facts)?.words).toEqual(['clip', 'length']);
-  expect(offerWords('pip', facts)?.words).toEqual(['pipeline: ']);
-  expect(offerWords('  - i', facts)?.words).toContain('id: ');
-});
-
 test('two runs are compared step by step, with the reason why they are not the same', () => {
   const step = (id: string, rest: object) => ({
     id,
@@ -589,6 +578,6 @@ test('two runs are compared step by step, with the reason why they are not the s
     ['a'],
   ]);
   expect(whyNotTheSame(left, right, steps)).toBe(
-    'Not the same, because they were given different jobs, 1 step went to another instance.',
+    '2 differences: different jobs, 1 step went to another instance.',
   );
 });

@@ -54,6 +54,8 @@ export function runQuery(runId: string) {
     queryKey: ['run', runId],
     queryFn: (): Promise<Run> =>
       answerOf(client.GET('/v1/runs/{id}', { params: { path: { id: runId } } })) as Promise<Run>,
+    // The router has just asked, before the page is there.
+    retryOnMount: false,
   });
 }
 
@@ -70,6 +72,7 @@ export function runGraphQuery(runId: string) {
     queryKey: ['run', runId, 'graph'],
     queryFn: () => askPlainly<RunGraph>(`/v1/runs/${runId}/graph`),
     staleTime: Number.POSITIVE_INFINITY,
+    retryOnMount: false,
   });
 }
 

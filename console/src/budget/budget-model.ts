@@ -1,6 +1,6 @@
 /** A day's budget as shares of its limit, and as words. */
 import type { Budget, CostSeries } from '../../../src/contracts/money.ts';
-import { formatUsd } from '../shared/money.ts';
+import { formatHour, formatUsd } from '../shared/format.ts';
 
 export interface BudgetShares {
   /** 0 to 1; 0 without a limit, of which nothing can be a share. */
@@ -15,15 +15,15 @@ export function sharesOf({ daily_limit_usd, spent_usd, reserved_usd }: Budget): 
 }
 
 export function describeLeft({ daily_limit_usd, spent_usd, reserved_usd }: Budget): string {
-  if (daily_limit_usd === 0) return 'no limit is set';
+  if (daily_limit_usd === 0) return 'No daily limit';
   const left = Math.max(0, daily_limit_usd - spent_usd - reserved_usd);
-  return left === 0 ? 'nothing is left' : `${formatUsd(left)} is left`;
+  return `${formatUsd(left)} left`;
 }
 
-/** `new day 00:00 (UTC)`: the time is in the zone that is named. */
+/** `Resets at 00:00 UTC (01:00 here)`; in the zone of the browser the time stands once. */
 export function describeReset({ resets_at, timezone }: Pick<Budget, 'resets_at' | 'timezone'>): string {
-  const time = { hour: '2-digit', minute: '2-digit', timeZone: timezone } as const;
-  return `new day ${new Date(resets_at).toLocaleTimeString('en-GB', time)} (${timezone})`;
+  const [there, here] = [formatHour(resets_at, timezone), formatHour(resets_at)];
+  return `Resets at ${there} ${timezone}${there === here ? '' : ` (${here} here)`}`;
 }
 
 /** How much of its day has passed, 0 to 1. */

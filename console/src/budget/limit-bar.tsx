@@ -1,10 +1,10 @@
 import type { ReactElement } from 'react';
 import type { Budget } from '../../../src/contracts/money.ts';
-import { formatUsd } from '../shared/money.ts';
+import { formatUsd } from '../shared/format.ts';
 import { useNow } from '../shared/use-now.ts';
 import { describeLeft, describeReset, shareOfDay, sharesOf } from './budget-model.ts';
 
-/** Spent, held (hatched) and left of a day's limit, with a mark where the day is now. */
+/** Spent, reserved (hatched) and left of a day's limit, with a mark where the day is now. */
 export function LimitBar({ budget }: { readonly budget: Budget }): ReactElement {
   const now = useNow();
   const { spent, reserved } = sharesOf(budget);
@@ -32,8 +32,8 @@ export function LimitBar({ budget }: { readonly budget: Budget }): ReactElement 
       <p className="figure mt-1.5 flex flex-wrap justify-between gap-x-3 text-xs text-muted">
         <span>
           {budget.reserved_usd === 0
-            ? 'nothing is held'
-            : `${formatUsd(budget.reserved_usd)} held for calls under way`}
+            ? 'No reserved funds'
+            : `${formatUsd(budget.reserved_usd)} reserved for open calls`}
         </span>
         <span>{describeReset(budget)}</span>
       </p>

@@ -1,8 +1,7 @@
 import type { ReactElement } from 'react';
 import type { Candidate } from '../../../src/contracts/decision.ts';
+import { formatDuration, formatUsd } from '../shared/format.ts';
 import { Icon } from '../shared/icon.tsx';
-import { formatAmount, formatUsd } from '../shared/money.ts';
-import { formatDuration } from '../shared/time.ts';
 import { describeVerdict, shortEndpoint, toLanes } from './lanes-model.ts';
 
 /** Lanes by tier, the first lane wins; in it the shortest bar: money and waiting, divided by the chance of success. */
@@ -36,7 +35,7 @@ export function DecisionLanes({ candidates }: { readonly candidates: readonly Ca
           </ul>
         </section>
       )}
-      {candidates.length === 0 ? <p className="text-muted">Nobody is registered for it.</p> : null}
+      {candidates.length === 0 ? <p className="text-muted">No instance is registered.</p> : null}
     </div>
   );
 }
@@ -58,7 +57,7 @@ function CandidateBar({
       <div className="flex items-baseline justify-between gap-2">
         <span className="min-w-0 truncate font-mono text-xs font-medium">{shortEndpoint(endpoint)}</span>
         <span className="figure shrink-0 text-xs" title="Price: money and waiting, divided by success">
-          {score === null ? '' : formatAmount(score)}
+          {score === null ? '' : formatUsd(score)}
         </span>
       </div>
       <div className="my-1 h-1.5 rounded-full bg-quiet-soft">

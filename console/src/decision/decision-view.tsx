@@ -2,8 +2,8 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactElement, useState } from 'react';
 import type { Decision } from '../../../src/contracts/decision.ts';
 import { decisionQuery } from '../api/capabilities.ts';
+import { formatUsd } from '../shared/format.ts';
 import { Icon } from '../shared/icon.tsx';
-import { formatUsd } from '../shared/money.ts';
 import { Button, Facts } from '../shared/parts.tsx';
 import { QueryView } from '../shared/query-view.tsx';
 import { DecisionLanes } from './decision-lanes.tsx';
@@ -19,7 +19,7 @@ export function DecisionView({ decision }: { readonly decision: Decision }): Rea
       <DecisionLanes candidates={decision.candidates} />
       <Facts
         facts={[
-          ['held', formatUsd(decision.reserved_usd)],
+          ['reserved', formatUsd(decision.reserved_usd)],
           ['settled', decision.settled_usd === null ? 'not yet' : formatUsd(decision.settled_usd)],
         ]}
       />
@@ -34,7 +34,7 @@ export function DecisionView({ decision }: { readonly decision: Decision }): Rea
                 />
                 {detail.replay.same
                   ? 'Made again from what was known then, it is the same.'
-                  : `Made again, it would be ${detail.replay.chosen ?? 'nobody'}: the rules have changed since.`}
+                  : `Made again, it would be ${detail.replay.chosen ?? 'no instance'}: the rules have changed since.`}
               </p>
               <WhatIf inputs={detail.inputs} chosen={detail.chosen} />
             </>

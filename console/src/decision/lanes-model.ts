@@ -41,7 +41,7 @@ const words: Readonly<Record<Verdict, string>> = {
   chosen: 'chosen',
   worse: 'could take it, at a higher price',
   wait: 'best, but full: the call waits for it',
-  lost_claim: 'somebody else took its last slot',
+  lost_claim: 'another call took its last slot',
   wrong_version: 'another version than was asked for',
   tag_mismatch: 'lacks a tag that was asked for',
   draining: 'is about to leave',
@@ -50,7 +50,7 @@ const words: Readonly<Record<Verdict, string>> = {
   breaker_open: 'failed too often; its breaker is open',
   already_tried: 'was tried for this call already',
   input_invalid: 'its schema refuses the input',
-  over_ceiling: 'would cost more than the ceiling',
+  over_ceiling: 'over the budget of the call',
   over_budget: 'would cost more than the budget has left',
 };
 

@@ -25,7 +25,7 @@ export function WhatIf({
       <div className="mb-3 flex flex-wrap items-center gap-3">
         <PriorityField value={change.priority} onChange={(priority) => setChange({ ...change, priority })} />
         <label className="flex items-center gap-1.5">
-          Ceiling
+          Budget
           <input
             type="number"
             min="0"
@@ -52,7 +52,7 @@ export function WhatIf({
       <p aria-live="polite" className={`mb-3 font-medium ${winner === chosen ? '' : 'text-accent'}`}>
         {winner === chosen
           ? 'It would go to the same instance.'
-          : `It would go to ${winner === null ? 'nobody' : shortEndpoint(winner)} instead.`}
+          : `It would go to ${winner === null ? 'no instance' : shortEndpoint(winner)} instead.`}
       </p>
       <DecisionLanes candidates={decision.candidates} />
     </section>

@@ -12,8 +12,7 @@ export function TextDiff({
   readonly after: string;
 }): ReactElement {
   const lines = foldSame(diffLines(before, after));
-  if (!lines.some(({ kind }) => kind !== 'same'))
-    return <p className="text-sm text-muted">Nothing differs.</p>;
+  if (!lines.some(({ kind }) => kind !== 'same')) return <p className="text-sm text-muted">No changes</p>;
   return (
     <pre
       tabIndex={0}

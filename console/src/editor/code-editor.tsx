@@ -1,13 +1,13 @@
 import { type ReactElement, useEffect, useRef } from 'react';
 import type { Finding } from '../../../src/contracts/pipeline.ts';
-import type { CompletionFacts } from './completion.ts';
 import { createEditor, type Editor } from './create-editor.ts';
+import type { EditorFacts } from './facts.ts';
 
 export interface CodeEditorProps {
   readonly label: string;
   readonly text: string;
   readonly findings?: readonly Finding[];
-  readonly facts?: CompletionFacts;
+  readonly facts?: EditorFacts;
   readonly onChange: (text: string) => void;
 }
 

@@ -8,8 +8,10 @@ import { EditorState } from '@codemirror/state';
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
 import type { Finding } from '../../../src/contracts/pipeline.ts';
-import { type CompletionFacts, completeDefinition } from './completion.ts';
+import { completeDefinition } from './completion.ts';
 import { toDiagnostics } from './diagnostics.ts';
+import type { EditorFacts } from './facts.ts';
+import { describeOnHover } from './hover-box.ts';
 
 export interface Editor {
   setText(text: string): void;
@@ -22,7 +24,7 @@ export interface EditorOptions {
   readonly label: string;
   readonly text: string;
   readonly onChange: (text: string) => void;
-  readonly facts: () => CompletionFacts | null;
+  readonly facts: () => EditorFacts | null;
 }
 
 /** In the page's own colours; custom properties reach into a shadow root. */
@@ -47,6 +49,10 @@ const look = EditorView.theme({
     backgroundColor: 'var(--c-accent-soft)',
     color: 'var(--c-text)',
   },
+  '.cm-completionDetail': { color: 'var(--c-muted)', fontStyle: 'normal', marginLeft: '1.5em' },
+  '.cm-completionInfo, .cm-described': { maxWidth: '24rem', padding: '6px 10px' },
+  '.cm-described span': { color: 'var(--c-muted)', marginLeft: '1em' },
+  '.cm-described p': { margin: '4px 0 0' },
   '.cm-diagnostic-error': { borderLeftColor: 'var(--c-failed)' },
   '.cm-diagnostic-warning': { borderLeftColor: 'var(--c-waiting)' },
 });
@@ -58,6 +64,11 @@ const colours = HighlightStyle.define([
   { tag: tags.comment, color: 'var(--c-muted)', fontStyle: 'italic' },
 ]);
 
+const reachable = {
+  'aria-description': 'Tab indents. Press Escape, then Tab, to leave the editor.',
+  tabindex: '0',
+};
+
 export function createEditor({ root, label, text, onChange, facts }: EditorOptions): Editor {
   const view = new EditorView({
     parent: root,
@@ -65,6 +76,7 @@ export function createEditor({ root, label, text, onChange, facts }: EditorOptio
     state: EditorState.create({
       doc: text,
       extensions: [
+        EditorView.lineWrapping,
         lineNumbers(),
         history(),
         drawSelection(),
@@ -75,9 +87,10 @@ export function createEditor({ root, label, text, onChange, facts }: EditorOptio
         yaml(),
         look,
         syntaxHighlighting(colours),
+        describeOnHover(facts),
         autocompletion({ override: [(context) => completeDefinition(context, facts())] }),
         keymap.of([...defaultKeymap, ...historyKeymap, ...completionKeymap, indentWithTab]),
-        EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
+        EditorView.contentAttributes.of({ ...reachable, 'aria-label': label }),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) onChange(update.state.doc.toString());
         }),

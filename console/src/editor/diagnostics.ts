@@ -1,31 +1,43 @@
-import type { Diagnostic } from '@codemirror/lint';
-import type { Text } from '@codemirror/state';
+import type { Action, Diagnostic } from '@codemirror/lint';
+import type { Line, Text } from '@codemirror/state';
 import type { Finding } from '../../../src/contracts/pipeline.ts';
+import { readSuggestedName, splitAllowed } from '../../../src/core/nearest-name.ts';
 
 const severities = { error: 'error', warning: 'warning', note: 'info' } as const;
 
-/** The word or value at a place. */
-function endOf(line: string, from: number): number {
-  const rest = line.slice(from);
-  return from + Math.max(1, /^[^\s:,}\]]+/.exec(rest)?.[0].length ?? 1);
+/** Columns of the word or value at a place. */
+function wordAt(text: string, from: number): { readonly from: number; readonly to: number } {
+  // A reference to a step is wrong in its second part alone.
+  const lead = /^steps\./.exec(text.slice(from))?.[0].length ?? 0;
+  const word = lead > 0 ? /^[\w-]+/ : /^[^\s:,}\]"']+/;
+  const start = from + lead;
+  return { from: start, to: start + Math.max(1, word.exec(text.slice(start))?.[0].length ?? 1) };
 }
 
-/** Each finding at its line and column; a suggestion is offered as the change that makes it. */
+/** The change that a suggestion of a name makes. */
+function fixesOf(suggestion: string | undefined): Action[] {
+  const name = suggestion === undefined ? null : readSuggestedName(suggestion);
+  if (name === null) return [];
+  return [
+    {
+      name: `Use ${name}`,
+      apply: (view, from, to) => view.dispatch({ changes: { from, to, insert: name } }),
+    },
+  ];
+}
+
+function toDiagnostic(at: Line, { severity, column = 1, message, suggestion }: Finding): Diagnostic {
+  const word = wordAt(at.text, column - 1);
+  const from = Math.min(at.to, at.from + word.from);
+  const to = Math.max(from, Math.min(at.to, at.from + word.to));
+  const [wrong] = splitAllowed(message);
+  const said = suggestion === undefined ? wrong : `${suggestion} ${wrong}`;
+  return { from, to, severity: severities[severity], message: said, actions: fixesOf(suggestion) };
+}
+
+/** Each finding at its line and column, its suggestion first; a suggested name is offered as the change that makes it. */
 export function toDiagnostics(text: Text, findings: readonly Finding[]): Diagnostic[] {
-  return findings.map(({ severity, line = 1, column = 1, message, suggestion }) => {
-    const at = text.line(Math.min(Math.max(1, line), text.lines));
-    const from = Math.min(at.to, at.from + column - 1);
-    const to = Math.min(at.to, at.from + endOf(at.text, column - 1));
-    const actions =
-      suggestion === undefined
-        ? []
-        : [
-            {
-              name: `Use ${suggestion}`,
-              apply: (view: { dispatch: (change: object) => void }, start: number, end: number) =>
-                view.dispatch({ changes: { from: start, to: end, insert: suggestion } }),
-            },
-          ];
-    return { from, to: Math.max(from, to), severity: severities[severity], message, actions };
-  });
+  return findings.map((finding) =>
+    toDiagnostic(text.line(Math.min(Math.max(1, finding.line ?? 1), text.lines)), finding),
+  );
 }

@@ -1,7 +1,6 @@
 /** What the tile of an instance says. */
 import type { Instance } from '../../../src/contracts/capability.ts';
-import { formatUsd } from '../shared/money.ts';
-import { formatDuration } from '../shared/time.ts';
+import { formatDuration, formatUsd } from '../shared/format.ts';
 
 export function describePrice({ cost_model: { type, rate_usd } }: Instance): string {
   if (type === 'free' || rate_usd === 0) return 'free';
@@ -9,7 +8,7 @@ export function describePrice({ cost_model: { type, rate_usd } }: Instance): str
 }
 
 export function describeSpeed({ duration_ms }: Instance): string {
-  return duration_ms === null ? 'no successful call' : `about ${formatDuration(duration_ms)}`;
+  return duration_ms === null ? 'No successful call' : `~${formatDuration(duration_ms)}`;
 }
 
 /** Fewer say nothing. */
@@ -35,9 +34,9 @@ export function whatIsWrong(
 ): string | null {
   if (breaker.state === 'open') {
     const left = breaker.until === null ? 0 : Date.parse(breaker.until) - now;
-    return `failed too often: gets no calls${left > 0 ? ` for ${formatDuration(left)}` : ''}`;
+    return `Too many failures: no calls${left > 0 ? ` for ${formatDuration(left)}` : ''}`;
   }
-  if (breaker.state === 'half_open') return 'one call is let through to see whether it works again';
+  if (breaker.state === 'half_open') return 'One call tests whether it works again';
   if (state !== 'up') return reason ?? `is ${state}`;
-  return in_flight >= max_concurrency ? 'is full: calls wait for it' : null;
+  return in_flight >= max_concurrency ? 'Full: calls wait' : null;
 }

@@ -5,8 +5,9 @@ import { uploadMedia } from '../api/upload.ts';
 import { isMedia } from '../json/json-model.ts';
 import { MediaView } from '../media/media-view.tsx';
 import { FileButton } from '../shared/file-button.tsx';
+import { formatBytes } from '../shared/format.ts';
 import { Button, fieldClass } from '../shared/parts.tsx';
-import { formatBytes, refuseFile, toMediaName } from './media-model.ts';
+import { refuseFile, toMediaName } from './media-model.ts';
 
 interface MediaFieldProps {
   readonly id: string;

@@ -1,5 +1,6 @@
 /** Which fields take a file, and what a file is called in the project's media. */
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
+import { formatBytes } from '../shared/format.ts';
 
 const scheme = 'media://';
 
@@ -29,16 +30,6 @@ export function toMediaName(name: string): string {
     .replace(/^[.-]+/, '')
     .slice(0, longestName);
   return `${stem === '' ? 'file' : stem}${ending}`;
-}
-
-const units = ['kB', 'MB', 'GB', 'TB'] as const;
-
-/** `1.2 MB`: of 1,000 bytes, as files are sold. */
-export function formatBytes(bytes: number): string {
-  if (bytes < 1_000) return `${bytes} bytes`;
-  const power = Math.min(units.length, Math.floor(Math.log10(bytes) / 3));
-  const amount = bytes / 1_000 ** power;
-  return `${amount < 10 ? amount.toFixed(1) : Math.round(amount)} ${units[power - 1]}`;
 }
 
 /** Why it is not even tried. @param limit bytes; null = not known yet, so the server will say */

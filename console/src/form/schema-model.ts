@@ -1,5 +1,6 @@
 /** What field a JSON Schema asks for, and what a new value of it is. The verdict on a value is the server's. */
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
+import { takesMedia } from './media-model.ts';
 
 export type FieldKind = 'object' | 'array' | 'choice' | 'oneOf' | 'boolean' | 'number' | 'text' | 'json';
 
@@ -113,6 +114,36 @@ export function createValue(given: JsonObject, root: JsonObject): Json {
     case 'json':
       return typeOf(schema) === 'object' || typeOf(schema) === null ? {} : null;
   }
+}
+
+const textForms: Readonly<Record<string, string>> = {
+  'date-time': '2026-01-01T00:00:00Z',
+  date: '2026-01-01',
+  email: 'name@example.com',
+  uri: 'https://example.com/',
+};
+
+function exampleText(schema: JsonObject): string {
+  if (takesMedia(schema)) return 'media://demo/file';
+  const text = textForms[String(schema.format)] ?? 'text';
+  return typeof schema.minLength === 'number' ? text.padEnd(schema.minLength, '-') : text;
+}
+
+/** A value that a run can be tried with: as `createValue`, but no list and no text is empty. */
+export function createExample(given: JsonObject, root: JsonObject): Json {
+  const { kind, schema, options } = toField(given, root);
+  const isGiven = schema.default !== undefined || Array.isArray(schema.examples);
+  if (isGiven) return createValue(given, root);
+  if (kind === 'text') return exampleText(schema);
+  if (kind === 'oneOf' && options[0] !== undefined) return createExample(options[0].schema, root);
+  if (kind === 'array' && isObject(schema.items)) {
+    const count = Math.min(Math.max(1, Number(schema.minItems ?? 1)), mostItems);
+    const { items } = schema;
+    return Array.from({ length: count }, () => createExample(items, root));
+  }
+  if (kind !== 'object') return createValue(given, root);
+  const wanted = propertiesOf(schema).filter((one) => one.isRequired || one.schema.default !== undefined);
+  return Object.fromEntries(wanted.map(({ name, schema: inner }) => [name, createExample(inner, root)]));
 }
 
 /** More are asked for one by one. */

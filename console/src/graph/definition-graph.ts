@@ -4,8 +4,7 @@ import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Plan } from '../../../src/contracts/plan.ts';
 import { analyseDefinition } from '../../../src/core/definition/compile.ts';
 import { showGraph } from '../../../src/definitions/definition-graph.ts';
-import { formatAmount } from '../shared/money.ts';
-import { formatDuration } from '../shared/time.ts';
+import { formatDuration, formatUsd } from '../shared/format.ts';
 import type { DrawnEdge } from './drawn-step.ts';
 import { describeKind, type NodeFacts } from './node-model.ts';
 
@@ -32,9 +31,9 @@ export function withPlan({ nodes, edges }: DrawnGraph, plan: Plan): DrawnGraph {
     const isMissing = step.capability !== undefined && plan.missing.includes(step.capability);
     return {
       ...node,
-      note: isMissing ? 'nobody is registered' : step.happens === 'no' ? 'does not happen' : node.note,
+      note: isMissing ? 'no instance registered' : step.happens === 'no' ? 'skipped' : node.note,
       time: step.duration_ms === 0 ? '' : formatDuration(step.duration_ms),
-      money: step.cost_usd.expected === 0 ? '' : formatAmount(step.cost_usd.expected),
+      money: step.cost_usd.expected === 0 ? '' : formatUsd(step.cost_usd.expected),
     };
   });
   return { nodes: priced, edges };

@@ -2,9 +2,8 @@
 
 import type { Awaiting, RunStep } from '../../../src/contracts/run.ts';
 import { conditionOfStep, type RunCondition } from '../../../src/core/run/condition.ts';
-import { formatAmount } from '../shared/money.ts';
+import { formatDuration, formatUsd } from '../shared/format.ts';
 import { conditionLooks, type ShownState, type StateLook, stateLooks } from '../shared/state.ts';
-import { formatDuration } from '../shared/time.ts';
 import type { DrawnStep } from './drawn-step.ts';
 
 export interface NodeFacts {
@@ -65,7 +64,7 @@ export function nodeOfStep(step: RunStep, now: number, awaiting: readonly Awaiti
     note:
       step.items === undefined || condition.kind === 'partly' ? noteOf(condition) : describeItems(step.items),
     time: passed === null || step.state === 'reused' ? '' : formatDuration(passed),
-    money: step.cost_usd === 0 ? '' : formatAmount(step.cost_usd),
+    money: step.cost_usd === 0 ? '' : formatUsd(step.cost_usd),
     attempts: step.attempts,
   };
 }

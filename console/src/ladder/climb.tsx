@@ -109,8 +109,8 @@ export function NoClimb(): ReactElement {
   return (
     <p className="flex gap-2 text-sm text-muted">
       <Icon name="info" className="mt-0.5" />
-      Nothing was escalated: no input was refused. When one is, rules, skills, models and at last a person try
-      to correct it, and each move shows here.
+      No input was rejected. When one is, rules, skills, models and at last a person try to correct it, and
+      each move shows here.
     </p>
   );
 }

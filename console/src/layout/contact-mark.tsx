@@ -1,6 +1,6 @@
 import type { ReactElement } from 'react';
 import { useLive } from '../live/live.tsx';
-import { formatDuration } from '../shared/time.ts';
+import { formatDuration } from '../shared/format.ts';
 import { useNow } from '../shared/use-now.ts';
 
 /** Whether what is shown is fresh; a lost stream with its age. */

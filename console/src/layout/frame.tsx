@@ -40,7 +40,7 @@ function Inside({ session }: { readonly session: BrowserSession }): ReactElement
         href="#main"
         className="fixed left-2 top-2 z-50 -translate-y-16 rounded-md bg-accent px-3 py-1.5 text-sm text-on-accent focus:translate-y-0"
       >
-        To the content
+        Skip to content
       </a>
       <SideBar session={session} waiting={waiting} />
       <div className="flex min-w-0 flex-1 flex-col">

@@ -3,14 +3,14 @@ import { Dialog } from '../shared/dialog.tsx';
 import { places } from './places.ts';
 
 const everywhere: readonly (readonly [string, string])[] = [
-  ['Ctrl K', 'search pages, ids and actions'],
+  ['Ctrl K', 'search or run a command'],
   ['/', 'filter the list'],
   ['?', 'this list'],
   ...places.map(({ key, name }) => [`g ${key}`, `go to ${name}`] as const),
 ];
 const reviews: readonly (readonly [string, string])[] = [
   ['j  k', 'next, previous'],
-  ['c', 'claim, or let go'],
+  ['c', 'claim or release'],
   ['a', 'approve the first proposal'],
   ['e', 'edit'],
   ['x', 'reject'],
@@ -36,7 +36,7 @@ function KeyTable({ name, keys }: { readonly name: string; readonly keys: typeof
 
 export function KeyHelp({ onClose }: { readonly onClose: () => void }): ReactElement {
   return (
-    <Dialog title="Keys" onClose={onClose}>
+    <Dialog title="Keyboard shortcuts" onClose={onClose}>
       <KeyTable name="Everywhere" keys={everywhere} />
       <KeyTable name="Reviews" keys={reviews} />
     </Dialog>

@@ -29,7 +29,7 @@ function useEntries(text: string): PaletteEntry[] {
     { id: 'ledger', label: 'Ledger', hint: 'page', icon: 'wallet', href: '/costs/ledger' },
     {
       id: 'new',
-      label: 'Write a pipeline',
+      label: 'New pipeline',
       hint: 'action',
       icon: 'plus',
       href: '/pipelines/new/edit?example=true',

@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
 import type { BrowserSession } from '../../../src/contracts/sign-in.ts';
 import { signOut } from '../api/session.ts';
+import { zone } from '../shared/format.ts';
 import { Icon } from '../shared/icon.tsx';
 import { places } from './places.ts';
 
@@ -40,6 +41,9 @@ export function SideBar({ session, waiting }: SideBarProps): ReactElement {
       <div className="mt-auto border-t border-line px-2 pt-3 text-xs text-muted">
         <p className="truncate" title={session.person?.email ?? session.key_id}>
           Signed in as <span className="font-medium text-text">{session.name}</span>
+        </p>
+        <p className="mt-1 truncate" title="Hover over a time to see it exactly; copy it to get it in UTC.">
+          Times in {zone}
         </p>
         <div className="mt-1.5 flex items-center justify-between">
           <a href="/docs" className="hover:text-text hover:underline">

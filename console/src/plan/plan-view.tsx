@@ -4,43 +4,45 @@ import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Plan } from '../../../src/contracts/plan.ts';
 import { toGraph, withPlan } from '../graph/definition-graph.ts';
 import { GraphView } from '../graph/graph-view.tsx';
+import { formatDuration, formatUsd } from '../shared/format.ts';
 import { Icon } from '../shared/icon.tsx';
-import { formatUsd } from '../shared/money.ts';
-import { formatDuration } from '../shared/time.ts';
 
 export interface PlanViewProps {
   readonly plan: Plan;
   readonly definition: PipelineDefinition;
 }
 
+function describeBudget({ within_ceiling }: Plan, { budget_ceiling_usd }: PipelineDefinition): string {
+  if (!within_ceiling) return 'The worst case exceeds the budget';
+  return budget_ceiling_usd === undefined
+    ? 'No budget set'
+    : `Within the budget of ${formatUsd(budget_ceiling_usd)}`;
+}
+
 /** What a run would do and cost now, without calling anybody; the way it waits longest for is thick. */
 export function PlanView({ plan, definition }: PlanViewProps): ReactElement {
   const { nodes, edges } = withPlan(toGraph(definition), plan);
-  const { min, expected, worst } = plan.cost_usd;
+  const { expected, worst } = plan.cost_usd;
   return (
     <div className="flex flex-col gap-3">
       <div className="flex flex-wrap items-center gap-x-6 gap-y-1 text-sm">
         <span>
-          <span className="text-muted">would cost about</span>{' '}
+          <span className="text-muted">Estimate:</span>{' '}
           <strong className="figure">{formatUsd(expected)}</strong>{' '}
-          <span className="figure text-muted">
-            ({formatUsd(min)} to {formatUsd(worst)})
-          </span>
+          <span className="figure text-muted">(up to {formatUsd(worst)})</span>
         </span>
         <span>
-          <span className="text-muted">and take about</span>{' '}
+          <span className="text-muted">Time:</span>{' '}
           <strong className="figure">{formatDuration(plan.critical_path.duration_ms)}</strong>
         </span>
         <span className={plan.within_ceiling ? 'text-muted' : 'text-failed'}>
-          {plan.within_ceiling
-            ? 'the worst case fits under its ceiling'
-            : 'the worst case does not fit under its ceiling'}
+          {describeBudget(plan, definition)}
         </span>
       </div>
       {plan.missing.length === 0 ? null : (
         <p className="flex items-center gap-2 rounded-md bg-waiting-soft px-3 py-2 text-sm text-waiting">
           <Icon name="triangle-alert" size={15} />
-          Nobody is registered for {plan.missing.join(', ')}: such steps would wait, or fail.
+          No instance is registered for {plan.missing.join(', ')}. These steps will wait or fail.
           <Link to="/capabilities" className="ml-auto underline">
             Fleet
           </Link>
@@ -54,7 +56,7 @@ export function PlanView({ plan, definition }: PlanViewProps): ReactElement {
           <li key={id} className="flex flex-wrap gap-x-3 px-4 py-2">
             <span className="w-40 shrink-0 font-medium">{id}</span>
             <span className="min-w-0 flex-1 break-words text-muted">
-              {happens === 'unknown' ? 'perhaps; ' : ''}
+              {happens === 'unknown' ? 'Conditional. ' : ''}
               {reason}
             </span>
             {dispatch === undefined ? null : (

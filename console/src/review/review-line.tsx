@@ -29,7 +29,7 @@ export function ReviewLine({ review, isChosen = false }: ReviewLineProps): React
           {run_id === undefined ? null : <span title={run_id}>run …{run_id.slice(-8)}</span>}
           {step_id === undefined ? null : <span>step {step_id}</span>}
           {state === 'claimed' ? (
-            <span className="text-running">claimed by {assignee ?? 'somebody'}</span>
+            <span className="text-running">claimed by {assignee ?? 'someone'}</span>
           ) : null}
         </span>
       </span>

@@ -2,30 +2,30 @@
 import type { ReviewAction, ReviewKind } from '../../../src/contracts/review.ts';
 
 export const kindWords: Readonly<Record<ReviewKind, string>> = {
-  escalation: 'an input that nobody could correct',
-  skill: 'a skill that lost its confidence',
-  budget: 'money',
-  ops: 'something only an operator can change',
-  step: 'a question of a pipeline',
+  escalation: 'Rejected input',
+  skill: 'Skill below its confidence',
+  budget: 'Budget',
+  ops: 'Operations',
+  step: 'Question',
 };
 
 export const kindShort: Readonly<Record<ReviewKind, string>> = {
-  escalation: 'correction',
-  skill: 'skill',
-  budget: 'money',
-  ops: 'operations',
-  step: 'question',
+  escalation: 'Rejected input',
+  skill: 'Skill',
+  budget: 'Budget',
+  ops: 'Operations',
+  step: 'Question',
 };
 
 export const actionWords: Readonly<Record<ReviewAction, string>> = {
   approve: 'Approve',
-  edit: 'Use what I wrote',
-  advise: 'Advise and try again',
-  retry: 'Try again as it is',
-  output: 'Give the output',
+  edit: 'Use my input',
+  advise: 'Retry with advice',
+  retry: 'Retry unchanged',
+  output: 'Submit answer',
   skip: 'Skip the step',
   reject: 'Reject',
-  raise: 'Raise the ceiling',
+  raise: 'Raise the budget',
   cancel: 'Cancel the run',
   keep: 'Keep the skill',
   narrow: 'Narrow the skill',
@@ -34,14 +34,14 @@ export const actionWords: Readonly<Record<ReviewAction, string>> = {
 };
 
 export const effectWords: Readonly<Record<ReviewAction, string>> = {
-  approve: 'The step is executed with the proposed input.',
-  edit: 'The step is executed with the input as you wrote it; the schema checks it first.',
+  approve: 'The step runs with the proposed input.',
+  edit: 'The step runs with your input. The schema checks it first.',
   advise: 'A model tries again with your words.',
-  retry: 'The step is executed once more with the same input.',
-  output: 'The step succeeds with what you give, and nothing is executed.',
-  skip: 'The step is skipped; what depends on it is skipped too unless it says otherwise.',
+  retry: 'The step runs again with the same input.',
+  output: 'The step succeeds with your answer. Nothing runs.',
+  skip: 'The step is skipped, and so are steps that depend on it unless their run_if says otherwise.',
   reject: 'The step fails, and the run with it unless it tolerates that.',
-  raise: 'What waits for money goes on under the new ceiling.',
+  raise: 'Waiting steps continue under the new budget.',
   cancel: 'The run is cancelled.',
   keep: 'The skill stays as it is.',
   narrow: 'The skill is used for fewer errors.',

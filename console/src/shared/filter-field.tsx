@@ -24,5 +24,5 @@ export function FilterField({ label, value, onChange }: FilterFieldProps): React
 
 /** In place of a list of which the filter has left nothing. */
 export function NothingMatches({ text }: { readonly text: string }): ReactElement {
-  return <EmptyState title="Nothing here is like that">None of them contains “{text}”.</EmptyState>;
+  return <EmptyState title="No matches">None of them contains “{text}”.</EmptyState>;
 }

@@ -129,7 +129,7 @@ export const fieldClass =
 export const areaClass =
   'w-full rounded-md border border-line-strong bg-surface px-2.5 py-2 font-mono text-sm text-text placeholder:text-faint hover:border-muted';
 export const tableClass =
-  'w-full border-collapse text-sm [&_td]:border-t [&_td]:border-line [&_td]:px-3 [&_td]:py-2 [&_th]:px-3 [&_th]:py-2 [&_th]:text-left [&_th]:text-xs [&_th]:font-medium [&_th]:text-muted [&_tr>:first-child]:pl-4 [&_tr>:last-child]:pr-4';
+  'w-full border-collapse text-sm [&_td]:border-t [&_td]:border-line [&_td]:px-3 [&_td]:py-2 [&_th]:px-3 [&_th]:py-2 [&_th]:text-left [&_th]:text-xs [&_th]:font-medium [&_th]:text-muted [&_tr>:first-child]:pl-4 [&_tr>:last-child]:pr-4 max-sm:[&_td.figure]:whitespace-nowrap max-sm:[&_td]:px-1.5 max-sm:[&_td]:wrap-anywhere max-sm:[&_th]:px-1.5';
 export const linkClass = 'text-accent underline-offset-2 hover:underline';
 
 /** In place of what is being loaded, of about its height. */

@@ -14,7 +14,7 @@ export function ProblemView({ error, onRetry }: ProblemViewProps): ReactElement 
     <div role="alert" className="flex gap-3 rounded-lg border border-line bg-failed-soft px-4 py-3 text-sm">
       <Icon name="triangle-alert" size={18} className="mt-0.5 text-failed" />
       <div className="min-w-0 flex-1">
-        <p className="font-medium">{problem.title ?? 'Something went wrong in the page'}</p>
+        <p className="font-medium">{problem.title ?? 'This page failed'}</p>
         <p className="mt-0.5 break-words text-muted">{said}</p>
         {more.length === 0 ? null : (
           <ul className="mt-1.5 list-disc pl-5">
@@ -27,13 +27,13 @@ export function ProblemView({ error, onRetry }: ProblemViewProps): ReactElement 
         )}
         {problem.request_id === undefined || (status ?? 0) < 500 ? null : (
           <p className="mt-1 text-xs text-muted">
-            The server's log knows it as <code className="font-mono">{problem.request_id}</code>.
+            Request <code className="font-mono">{problem.request_id}</code> in the server's log.
           </p>
         )}
       </div>
       {onRetry === undefined ? null : (
         <Button onClick={onRetry} icon="rotate-cw">
-          Ask again
+          Try again
         </Button>
       )}
     </div>
@@ -42,5 +42,5 @@ export function ProblemView({ error, onRetry }: ProblemViewProps): ReactElement 
 
 export interface ProblemViewProps {
   readonly error: unknown;
-  readonly onRetry?: () => void;
+  readonly onRetry?: (() => void) | undefined;
 }

@@ -1,20 +1,30 @@
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactElement, ReactNode } from 'react';
+import { AnswerError, isStatus } from '../api/problem-error.ts';
+import { NotFound } from '../layout/not-found.tsx';
 import { ProblemView } from './problem-view.tsx';
+
+/** A refusal stays one, however often it is asked for. */
+function mayHelp(error: Error): boolean {
+  const status = error instanceof AnswerError ? error.status : 0;
+  return status < 400 || status >= 500 || status === 429;
+}
 
 /** What a query knows, or why not. What is known stays when asking again fails. */
 export function QueryView<Data>({ query, children }: QueryViewProps<Data>): ReactElement {
-  if (query.data !== undefined) return <>{children(query.data)}</>;
-  if (query.error !== null) {
+  const { data, error } = query;
+  if (data !== undefined) return <>{children(data)}</>;
+  if (isStatus(error, 404)) return <NotFound />;
+  if (error !== null) {
     return (
       <div className="p-4">
-        <ProblemView error={query.error} onRetry={() => void query.refetch()} />
+        <ProblemView error={error} onRetry={mayHelp(error) ? () => void query.refetch() : undefined} />
       </div>
     );
   }
   return (
     <p className="p-4 text-sm text-muted" aria-live="polite">
-      Reading …
+      Loading …
     </p>
   );
 }

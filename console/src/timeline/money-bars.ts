@@ -1,4 +1,5 @@
 /** The bars of a row by money: what each of its calls has cost, and behind them what was expected. */
+import { formatUsd } from '../shared/format.ts';
 import { type Bar, kindOfGhost, toneOfCall } from './bars.ts';
 import { describeGhost } from './ghost-words.ts';
 import type { TimelineCall, TimelineLine } from './timeline-model.ts';
@@ -32,7 +33,7 @@ export function toMoneyBars(row: TimelineLine, most: number, now: number): Bar[]
   let left = 0;
   const bars = calls.map((call, index): Bar => {
     const width = call.cost_usd / most;
-    const title = `${call.cost_usd} USD${call.certainty === 'estimated' ? ', estimated' : ''}`;
+    const title = `${formatUsd(call.cost_usd)}${call.certainty === 'estimated' ? ', estimated' : ''}`;
     const key = call.attempt_id ?? String(index);
     const bar: Bar = { key, left, width, tone: toneOfCall(call), kind: 'called', title, lane: 0 };
     left += width;

@@ -1,5 +1,5 @@
 import { type ReactElement, useMemo } from 'react';
-import { formatAmount, formatUsd } from '../shared/money.ts';
+import { formatUsd } from '../shared/format.ts';
 import { moneyCurve, mostOf, toCurvePaths } from './money-model.ts';
 import type { TimeScale } from './scale.ts';
 import type { TimelineCall } from './timeline-model.ts';
@@ -24,7 +24,7 @@ export function MoneyInTime({ calls, now, scale, below }: MoneyInTimeProps): Rea
   const most = mostOf(points);
   if (last === undefined || most === 0) return null;
   const { spent, held } = toCurvePaths(points, { width, height, at: scale.at });
-  const words = `${formatUsd(last.spent_usd)} spent, ${formatUsd(last.held_usd)} held`;
+  const words = `${formatUsd(last.spent_usd)} spent, ${formatUsd(last.held_usd)} reserved`;
   return (
     <div className="mb-2 flex items-center rounded-lg border border-line bg-surface py-1.5 text-xs">
       <div className="figure w-32 shrink-0 px-3 md:w-52">
@@ -33,7 +33,7 @@ export function MoneyInTime({ calls, now, scale, below }: MoneyInTimeProps): Rea
         </div>
         <div className="flex items-center gap-1.5 text-muted">
           <span className="size-2 shrink-0 rounded-sm bg-waiting opacity-45" /> {formatUsd(last.held_usd)}{' '}
-          held
+          reserved
         </div>
         {below === 0 ? null : <div className="text-muted">+ {formatUsd(below)} in runs it started</div>}
       </div>
@@ -48,8 +48,8 @@ export function MoneyInTime({ calls, now, scale, below }: MoneyInTimeProps): Rea
         <path d={held} className="fill-waiting opacity-45" />
         <path d={spent} className="fill-accent" />
       </svg>
-      <span className="figure w-24 shrink-0 self-start px-3 text-right text-muted" title="most at once, USD">
-        {formatAmount(most)}
+      <span className="figure w-24 shrink-0 self-start px-3 text-right text-muted" title="most at once">
+        {formatUsd(most)}
       </span>
     </div>
   );

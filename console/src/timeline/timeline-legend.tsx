@@ -14,8 +14,8 @@ const entries: readonly Entry[] = [
 ];
 
 const planEntries: readonly Entry[] = [
-  ['planned', "to come, by today's plan"],
-  ['perhaps', 'perhaps to come'],
+  ['planned', 'planned'],
+  ['perhaps', 'planned (conditional)'],
 ];
 
 export function TimelineLegend({ hasPlan }: { readonly hasPlan: boolean }): ReactElement {

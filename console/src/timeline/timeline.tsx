@@ -1,9 +1,8 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type ReactElement, useMemo, useRef } from 'react';
+import { formatClock, formatDuration, formatExact, formatUsd } from '../shared/format.ts';
 import { Icon } from '../shared/icon.tsx';
-import { formatAmount } from '../shared/money.ts';
 import { toneFill } from '../shared/state.ts';
-import { formatClock, formatDuration, formatExact } from '../shared/time.ts';
 import { barLooks } from './bar-looks.ts';
 import { type Bar, toTimeBars } from './bars.ts';
 import { describeGhost } from './ghost-words.ts';
@@ -71,7 +70,7 @@ export function Timeline(props: TimelineProps): ReactElement {
               <span className="figure w-24 shrink-0 px-3 text-right text-xs text-muted">
                 {totalOf(row, by, now)}
                 {row.ghost === null ? null : (
-                  <span className="sr-only">, by today's plan {describeGhost(row.ghost, now)}</span>
+                  <span className="sr-only">, planned: {describeGhost(row.ghost, now)}</span>
                 )}
               </span>
             </div>
@@ -86,9 +85,9 @@ export function Timeline(props: TimelineProps): ReactElement {
 function totalOf({ calls, ghost }: TimelineLine, by: TimelineProps['by'], now: number): string {
   if (calls.length === 0) {
     if (ghost === null) return '';
-    return `~ ${by === 'money' ? formatAmount(ghost.expected_usd) : formatDuration(ghost.to - ghost.from)}`;
+    return `~ ${by === 'money' ? formatUsd(ghost.expected_usd) : formatDuration(ghost.to - ghost.from)}`;
   }
-  if (by === 'money') return `${formatAmount(sumOfCalls(calls))}`;
+  if (by === 'money') return formatUsd(sumOfCalls(calls));
   const begins = calls
     .map(({ ready_at, started_at }) => Date.parse(ready_at ?? started_at ?? ''))
     .filter(Number.isFinite);

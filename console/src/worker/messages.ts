@@ -1,11 +1,13 @@
 /** What the page asks of the worker, and what it answers. Ids join a question and its answer. */
 import type { Finding, PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
+import type { DefinitionKeys } from '../../../src/definitions/findings.ts';
 import type { MockInstance } from '../../../src/mock-run/mocks.ts';
 import type { Difference, LocalResult } from '../../../src/mock-run/run-locally.ts';
 import type { DrawnGraph } from '../graph/definition-graph.ts';
 
 export interface LiveSpec {
+  readonly description: string;
   readonly input: JsonObject;
   readonly output: JsonObject;
   /** Those that are there, as mocks say it. */
@@ -16,6 +18,7 @@ export interface LiveSpec {
 export type LiveSpecs = Readonly<Record<string, LiveSpec>>;
 
 export type WorkerQuestion =
+  | { readonly id: number; readonly kind: 'keys' }
   | { readonly id: number; readonly kind: 'check'; readonly text: string; readonly specs: LiveSpecs }
   | {
       readonly id: number;
@@ -46,5 +49,6 @@ export interface Tried {
 }
 
 export type WorkerAnswer =
+  | { readonly id: number; readonly kind: 'keys'; readonly keys: DefinitionKeys }
   | ({ readonly id: number; readonly kind: 'check' } & CheckedText)
   | ({ readonly id: number; readonly kind: 'try' } & Tried);

@@ -1,8 +1,11 @@
 import { useEffect, useRef } from 'react';
+import type { DefinitionKeys } from '../../../src/definitions/findings.ts';
 import type { CheckedText, LiveSpecs, Tried, WorkerAnswer, WorkerQuestion } from './messages.ts';
 import type { TryRequest } from './try-text.ts';
 
 export interface DefinitionWorker {
+  /** The keys of a definition with what they mean. */
+  keys(): Promise<DefinitionKeys>;
   check(text: string, specs: LiveSpecs): Promise<CheckedText>;
   try(request: TryRequest): Promise<Tried>;
 }
@@ -48,6 +51,7 @@ export function useWorker(): DefinitionWorker {
     return started.current.ask(question);
   };
   return {
+    keys: async () => ((await ask({ kind: 'keys' })) as WorkerAnswer & { keys: DefinitionKeys }).keys,
     check: async (text, specs) => (await ask({ kind: 'check', text, specs })) as WorkerAnswer & CheckedText,
     try: async (request) => (await ask({ kind: 'try', ...request })) as WorkerAnswer & Tried,
   };

@@ -2,6 +2,7 @@
  * Checks a definition and runs it with mocks, beside the page. Schemas are compiled to code here, which the page may
  * not do; in return nothing here reaches the network.
  */
+import { describeKeys } from '../../../src/definitions/findings.ts';
 import { checkText } from './check-text.ts';
 import type { WorkerAnswer, WorkerQuestion } from './messages.ts';
 import { tryText } from './try-text.ts';
@@ -12,6 +13,7 @@ const place = self as unknown as {
 };
 
 async function answer(question: WorkerQuestion): Promise<WorkerAnswer> {
+  if (question.kind === 'keys') return { id: question.id, kind: 'keys', keys: describeKeys() };
   if (question.kind === 'check')
     return { id: question.id, kind: 'check', ...checkText(question.text, question.specs) };
   const { id } = question;

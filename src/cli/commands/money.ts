@@ -55,7 +55,7 @@ const ledgerTable: Columns<LedgerEntry> = [
   ['AT', 'at'],
   ['DAY', 'window'],
   ['KIND', 'kind'],
-  ['AMOUNT', ({ amount_usd: usd }) => (usd < 0 ? `-${formatUsd(-usd)}` : formatUsd(usd)), 'right'],
+  ['AMOUNT', ({ amount_usd }) => formatUsd(amount_usd), 'right'],
   ['', ({ certainty }) => (certainty === 'exact' ? '' : certainty)],
   ['CAPABILITY', 'capability', 'shrinks'],
   ['RUN', 'run_id'],

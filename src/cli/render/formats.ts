@@ -2,19 +2,12 @@
 import type { InstanceState } from '../../contracts/capability.ts';
 import type { ReviewState } from '../../contracts/review.ts';
 import type { AttemptState, RunState, RunSummary, StepState } from '../../contracts/run.ts';
+import { formatUsd } from '../../core/money/nano-usd.ts';
 import { type ConditionKind, conditionOfRun, toSentence } from '../../core/run/condition.ts';
 import { countEnded, countSucceeded } from '../../core/run/ended-steps.ts';
 import type { Colour, Style } from './print.ts';
 
-/** `$0`, `$0.0012`, `$0.25`, `$12.50`: never an exponent, never a false zero. */
-export function formatUsd(usd: number): string {
-  if (usd === 0) return '$0';
-  if (usd >= 1) return `$${usd.toFixed(2)}`;
-  if (usd < 1e-9) return '<$0.000000001';
-  const leadingZeros = Math.max(0, -Math.floor(Math.log10(usd)) - 1);
-  const digits = usd.toFixed(Math.min(9, Math.max(4, leadingZeros + 2)));
-  return `$${digits.replace(/(\.\d\d\d*?)0+$/, '$1')}`;
-}
+export { formatUsd };
 
 /** The API says 0 for no limit. */
 export function formatDailyLimit(usd: number): string {

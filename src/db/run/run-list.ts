@@ -86,19 +86,19 @@ export type RunListRow = RunRow & StepCountColumns;
 /** So many of a project's runs does one page of a search look at, whatever it finds: no index finds parts of texts. */
 export const mostSearched = 10_000;
 
-type RunOrder = Pick<RunFilter, 'after' | 'order'>;
+type SearchOrder = Pick<RunFilter, 'after' | 'order'>;
 
-function direction({ order }: RunOrder): string {
+function direction({ order }: SearchOrder): string {
   return order === 'oldest' ? 'asc' : 'desc';
 }
 
 /** The side of a run on which those behind it are. */
-function beyond({ order }: RunOrder): string {
+function beyond({ order }: SearchOrder): string {
   return order === 'oldest' ? '>' : '<';
 }
 
 /** Those that one page looks at. */
-function pageOfSearch(db: Db, projectId: string, filter: RunOrder) {
+function pageOfSearch(db: Db, projectId: string, filter: SearchOrder) {
   const query = db('run').where('project_id', projectId);
   if (filter.after !== undefined) query.whereRaw(`run_id collate "C" ${beyond(filter)} ?`, [filter.after]);
   return query.orderByRaw(`run_id collate "C" ${direction(filter)}`);
@@ -108,7 +108,7 @@ function pageOfSearch(db: Db, projectId: string, filter: RunOrder) {
 export async function findEndOfSearch(
   db: Db,
   projectId: string,
-  filter: RunOrder,
+  filter: SearchOrder,
 ): Promise<string | undefined> {
   const query = pageOfSearch(db, projectId, filter).offset(mostSearched - 1);
   const row = await query.first<{ readonly run_id: string } | undefined>('run_id');

@@ -3,7 +3,7 @@
  * level, and a text that is deep enough to overflow the stack there can end the process, which no handler sees.
  * Its parser does not call itself.
  */
-import { Composer, type CST, type Document, Lexer, Parser, YAMLParseError } from 'yaml';
+import { Composer, type CST, type Document, type ErrorCode, Lexer, Parser, YAMLParseError } from 'yaml';
 import { type SourceProblem, sourceLimits } from './source-node.ts';
 
 type ComposedYaml =
@@ -58,15 +58,34 @@ function quote(written: string): string {
   return written.includes('"') && !written.includes("'") ? `'${written}'` : JSON.stringify(written);
 }
 
-/** Errors, and warnings for tags that were not understood; one for each place. */
+/**
+ * Errors, and warnings for tags that were not understood; one for each place. Of errors of the syntax only the first is
+ * told, and none after another error: a single typo makes the parser stumble again and again.
+ */
 export function readYamlErrors(text: string, document: Document.Parsed): SourceProblem[] {
   const problems = new Map<number, SourceProblem>();
   for (const error of [...document.errors, ...document.warnings].slice(0, shownErrors)) {
     const problem = translate(text, error);
-    if (!problems.has(problem.at)) problems.set(problem.at, problem);
+    const isConsequence = problem.code === 'yaml_syntax' && problems.size > 0;
+    if (!isConsequence && !problems.has(problem.at)) problems.set(problem.at, problem);
   }
   return [...problems.values()];
 }
+
+/** The library speaks of scalars, flows and mappings. */
+const plainWords: Readonly<Partial<Record<ErrorCode, string>>> = {
+  BAD_DQ_ESCAPE: 'in double quotes a backslash begins an escape; use single quotes, or write two backslashes',
+  BAD_INDENT: 'this line is indented by more or fewer spaces than the lines that it belongs to',
+  BAD_SCALAR_START: 'a text cannot begin with this character; put the text in quotes',
+  BLOCK_AS_IMPLICIT_KEY:
+    'a second key begins on this line; put it on its own line, or put a text that holds a colon in quotes',
+  BLOCK_IN_FLOW: 'between brackets or braces, lists and keys are separated by commas and not by lines',
+  KEY_OVER_1024_CHARS: 'a key has more than 1,024 characters; a quote may be missing',
+  MISSING_CHAR: 'a quote, bracket, brace, comma or colon is missing here or before',
+  MULTILINE_IMPLICIT_KEY:
+    'a key is followed by a colon on its own line; a colon or a quote may be missing before',
+  UNEXPECTED_TOKEN: 'this does not belong here; a quote, bracket, comma or colon may be missing before',
+};
 
 function translate(
   text: string,
@@ -93,7 +112,14 @@ function translate(
     case 'RESOURCE_EXHAUSTION':
       return { code: 'too_deep', pointer: '', at, message: 'the text nests too deep' };
     default:
-      return findUnquoted(text, at) ?? { code: 'yaml_syntax', pointer: '', at, message: error.message };
+      return (
+        findUnquoted(text, at) ?? {
+          code: 'yaml_syntax',
+          pointer: '',
+          at,
+          message: plainWords[error.code] ?? error.message,
+        }
+      );
   }
 }
 

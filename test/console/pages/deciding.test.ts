@@ -18,7 +18,7 @@ test('a person corrects an input with the keyboard, and the run goes on', async 
   await page.keyboard.press('e');
   await page.getByRole('button', { name: 'JSON' }).click();
   await page.getByLabel('Input as JSON').fill('{ "rate": 48000 }');
-  await page.locator('button:enabled', { hasText: 'Decide' }).focus();
+  await page.locator('button:enabled', { hasText: 'Submit' }).focus();
   await page.keyboard.press('Enter');
   expect((await capstan.ended(waiting)).state).toBe('succeeded');
   opened.expectQuiet();
@@ -32,7 +32,7 @@ test('a question is answered on a phone', async () => {
   const { page } = opened;
   await opened.go(`/reviews/${review}`);
   await page.getByLabel('Output as JSON').fill('{ "published": true }');
-  await page.getByRole('button', { name: 'Decide' }).click();
+  await page.getByRole('button', { name: 'Submit' }).click();
   expect((await capstan.ended(run)).output).toEqual({ publish: { published: true } });
   opened.expectQuiet();
   await opened.close();
@@ -85,12 +85,12 @@ test('a review that is only looked at stays open; one that is written in is clai
   expect(await stateOf()).toBe('open');
   await page.getByLabel('tone').fill('loud');
   await waitFor('the claim', async () => (await stateOf()) === 'claimed');
-  await page.getByRole('link', { name: 'Later' }).click();
+  await page.getByRole('link', { name: 'Back to list' }).click();
   await waitFor('the claim to be given back', async () => (await stateOf()) === 'open');
   await opened.go(`/reviews/${review_id}`);
   await page.getByRole('button', { name: 'JSON' }).click();
   await page.getByLabel('Output as JSON').fill('{ "publish": true }');
-  await page.locator('button:enabled', { hasText: 'Decide' }).click();
+  await page.locator('button:enabled', { hasText: 'Submit' }).click();
   expect((await capstan.ended(run_id)).output).toEqual({ publish: { publish: true } });
   opened.expectQuiet();
   await opened.close();
@@ -151,7 +151,7 @@ async function holdDecisions(pages: readonly OpenPage[]): Promise<void> {
 
 async function decide({ page }: OpenPage, output: object): Promise<void> {
   await page.getByLabel('Output as JSON').fill(JSON.stringify(output));
-  await page.locator('button:enabled', { hasText: 'Decide' }).click();
+  await page.locator('button:enabled', { hasText: 'Submit' }).click();
 }
 
 test('two people decide at once: one is taken, the other sees who was faster, and keeps what they wrote', {}, async () => {
@@ -183,7 +183,7 @@ test('two people decide at once: one is taken, the other sees who was faster, an
   expect(ended.output).toEqual({ publish: { published: decided.decided_by } });
   const loser = winner === 0 ? second : first;
   await loser.page.getByText(`Decided by ${decided.decided_by}`).waitFor();
-  const unsent = loser.page.locator('section', { hasText: 'Not sent: what you wrote' });
+  const unsent = loser.page.locator('section', { hasText: 'Your unsent decision' });
   await unsent.getByText(winner === 0 ? ben.key_id : ada.key_id).waitFor();
   for (const opened of pages) {
     opened.expectQuiet();

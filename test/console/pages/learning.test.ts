@@ -51,7 +51,7 @@ async function start(scene: Scene): Promise<string> {
   await hands.press(page.getByRole('button', { name: 'Run', exact: true }));
   await hands.write(page.getByLabel('Job as JSON'), learner.job);
   await keep(scene, '1-start');
-  await hands.press(page.getByRole('button', { name: 'Start the run' }));
+  await hands.press(page.getByRole('button', { name: 'Start run' }));
   await opened.arrive(/\/ui\/runs\/run_/);
   return new URL(page.url()).pathname.split('/').at(-1) ?? '';
 }
@@ -59,7 +59,7 @@ async function start(scene: Scene): Promise<string> {
 /** What is known of the step with the mistake. */
 async function openStep({ way, hands, opened }: Scene): Promise<void> {
   const { page } = opened;
-  if (way.name === 'keys') await hands.press(page.getByRole('button', { name: 'As a list' }));
+  if (way.name === 'keys') await hands.press(page.getByRole('button', { name: 'List view' }));
   if (way.name === 'mouse') await page.locator('.react-flow__node', { hasText: 'mix' }).click();
   else await hands.press(page.getByRole('button', { name: 'mix', exact: true }));
 }
@@ -75,11 +75,11 @@ async function correct(scene: Scene): Promise<void> {
   await hands.press(review);
   await page.getByRole('heading', { name: 'Your decision' }).waitFor();
   if (way.name === 'keys') await page.keyboard.press('e');
-  else await hands.press(page.getByText('Use what I wrote'));
+  else await hands.press(page.getByText('Use my input'));
   await hands.write(page.getByLabel('music_gain_db'), '-12');
   expect(await page.getByRole('switch', { name: /Remember as a skill/ }).isChecked()).toBe(true);
   await keep(scene, '3-corrects');
-  await hands.press(page.locator('button:enabled', { hasText: 'Decide' }));
+  await hands.press(page.locator('button:enabled', { hasText: 'Submit' }));
   await opened.arrive(/\/ui\/reviews$/);
 }
 

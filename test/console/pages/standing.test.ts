@@ -42,10 +42,10 @@ test('a run whose items wait for money says so everywhere, and the button beside
     .waitFor();
   await opened.go(`/runs/${id}`);
   await doing.getByRole('button', { name: 'Raise the budget …' }).click();
-  const sum = '0.04 USD: 0.02 spent, 2 calls of chapter at 0.01 each';
+  const sum = '$0.04: $0.02 spent, 2 calls of chapter at $0.01 each';
   await page.getByText(`To finish, the run needs about ${sum}.`).waitFor();
   await page.getByLabel('Maximum cost (USD)').fill('1');
-  await page.getByRole('button', { name: 'Set the budget' }).click();
+  await page.getByRole('button', { name: 'Set budget' }).click();
   expect((await capstan.ended(id)).state).toBe('succeeded');
   await page.getByRole('heading', { name: 'short' }).getByText('Succeeded').waitFor();
   opened.expectQuiet();
@@ -59,7 +59,7 @@ test('a cancel asks first, says what is spent, and its reason stays with the run
   const { page } = opened;
   await opened.go(`/runs/${id}`);
   await page.getByRole('button', { name: 'Cancel …' }).click();
-  await page.getByText('Spent so far: 0 USD').waitFor();
+  await page.getByText('Spent so far: $0').waitFor();
   await page.getByRole('button', { name: 'Keep it running' }).click();
   expect((await capstan.request<Run>('GET', `/v1/runs/${id}`)).body.state).toBe('running');
   await page.getByRole('button', { name: 'Cancel …' }).click();

@@ -1,6 +1,6 @@
 /** Who is let in, and what somebody sees of runs that go on. In a real browser, against the real server, worker and database. */
 import { expect, test } from 'vitest';
-import { formatUsd } from '../../../console/src/shared/money.ts';
+import { formatUsd } from '../../../console/src/shared/format.ts';
 import type { LoginLink } from '../../../src/contracts/sign-in.ts';
 import { openPage } from '../support/browser.ts';
 import { startRunOf, useStudio } from '../support/studio.ts';
@@ -62,7 +62,7 @@ test('a run under way moves by itself, and the same step is selected in every vi
   expect(page.url()).toContain('step=join');
   const { cost_usd, finished_at } = await visitors.studio.capstan.ended(id);
   expect(cost_usd).toBeGreaterThan(0);
-  const money = page.getByRole('img', { name: `Money in time: ${formatUsd(cost_usd)} spent, 0 USD held` });
+  const money = page.getByRole('img', { name: `Money in time: ${formatUsd(cost_usd)} spent, $0 reserved` });
   await money.waitFor();
   await opened.go(`/runs/${id}?view=timeline&at=${finished_at}`);
   await money.waitFor();
@@ -122,7 +122,7 @@ test('another project sees nothing of the first', async () => {
   await opened.go('/runs');
   await opened.page.getByText('No runs yet').waitFor();
   await opened.page.goto(`${url}/ui/runs/${visitors.studio.done}`);
-  await opened.page.getByRole('alert').waitFor();
+  await opened.page.getByRole('heading', { name: 'Run not found' }).waitFor();
   opened.expectQuiet();
   await opened.close();
 });

@@ -23,14 +23,14 @@ test('a pipeline is written, tried with mocks, stored and run without a command 
   await opened.go('/pipelines/new/edit?example=true');
   await page.getByRole('tab', { name: 'Try with mocks' }).click();
   await page.getByText(/succeeded, after .* of virtual time/).waitFor();
-  await page.getByRole('button', { name: 'Store a version' }).click();
-  await page.getByRole('button', { name: /^Store 1/ }).click();
+  await page.getByRole('button', { name: 'Save version' }).click();
+  await page.getByRole('button', { name: /^Save 1/ }).click();
   await page.getByRole('heading', { name: 'hello-reel' }).waitFor();
   await page.getByRole('button', { name: 'Run', exact: true }).click();
   const clip = { name: 'clip.mp4', mimeType: 'video/mp4', buffer: Buffer.from('a film') };
   await page.getByLabel('A file for media_store_path').setInputFiles(clip);
   await page.getByText('6 bytes, video/mp4').waitFor();
-  await page.getByRole('button', { name: 'Start the run' }).click();
+  await page.getByRole('button', { name: 'Start run' }).click();
   await opened.arrive(/\/ui\/runs\/run_/);
   opened.expectQuiet();
   await opened.close();
@@ -98,16 +98,16 @@ test('what only the server knows stands at its line before anything is stored', 
   });
   await writeDraft(opened, withSubPipeline);
   const findings = page.getByRole('region', { name: 'Findings' });
-  await findings.getByText('checked by the server').waitFor();
+  await findings.getByText('Checked against the current fleet').waitFor();
   await findings.getByText(/reell/).waitFor();
   expect(await findings.getByRole('listitem').first().innerText()).toMatch(/^5\b/);
-  expect(await page.getByRole('button', { name: 'Store a version' }).isDisabled()).toBe(true);
+  expect(await page.getByRole('button', { name: 'Save version' }).isDisabled()).toBe(true);
   expect(asked).toEqual([withSubPipeline]);
   await page.getByRole('textbox', { name: 'Definition, YAML' }).press('Control+End');
   await page.keyboard.type('  - {{');
-  await findings.getByText('when the text can be read').waitFor();
+  await findings.getByText('fix the syntax for a full check').waitFor();
   for (let left = '  - {{'.length; left > 0; left--) await page.keyboard.press('Backspace');
-  await findings.getByText('checked by the server').waitFor();
+  await findings.getByText('Checked against the current fleet').waitFor();
   expect(asked.filter((text) => text.includes('{'))).toEqual([]);
   opened.expectQuiet();
   await opened.close();
@@ -121,7 +121,7 @@ test('mocks come from the last run, and what is saved is a test for the command 
   const [pipeline, mocks] = await saveBeside(opened, folder, reel);
   expect(await testWithMocks(pipeline, mocks)).toMatchObject({ code: 0, differences: [] });
   await page.getByLabel('A mocks file').setInputFiles(mocks);
-  await page.getByText('It comes out as the mocks expect.').waitFor();
+  await page.getByText('The result matches the mocks.').waitFor();
   await rm(folder, { recursive: true });
   opened.expectQuiet();
   await opened.close();
@@ -139,6 +139,23 @@ test('a pipeline that starts another is tried with what both were answered, and 
   const tested = { code: 0, differences: [], calls: { trim: 2, resample: 1, join: 1 } };
   expect(await testWithMocks(pipeline, mocks)).toMatchObject({ ...tested, output: { title: 'Inner' } });
   await rm(folder, { recursive: true });
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('the editor offers what fits while the text is broken, and says so of the graph', async () => {
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await writeDraft(opened, reel);
+  const findings = page.getByRole('region', { name: 'Findings' });
+  await findings.getByText('Checked against the current fleet').waitFor();
+  await page.getByRole('textbox', { name: 'Definition, YAML' }).press('Control+End');
+  await page.keyboard.type('other: "{{ steps.');
+  await page.getByRole('option', { name: 'trim' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByText('The graph shows the last text without an error.').waitFor();
+  expect(await findings.getByRole('listitem').count()).toBe(1);
+  expect(await opened.axe()).toEqual([]);
   opened.expectQuiet();
   await opened.close();
 });
@@ -192,7 +209,7 @@ test('a film of this machine is uploaded where a run asks for one, and plays in 
     .getByLabel('A file for clip')
     .setInputFiles({ name: 'my clip.mp4', mimeType: 'video/mp4', buffer });
   await page.getByText(/^[\d.]+ kB, video\/mp4$/).waitFor();
-  await page.getByRole('button', { name: 'Start the run' }).click();
+  await page.getByRole('button', { name: 'Start run' }).click();
   await opened.arrive(/\/ui\/runs\/run_/);
   const { body: run } = await request<Run>('GET', `/v1${new URL(page.url()).pathname.slice('/ui'.length)}`);
   const { body } = await request<Job>('GET', `/v1/jobs/${run.job_id}`);

@@ -105,7 +105,7 @@ export async function openPage(
     go: async (path) => {
       await page.goto(`${url}/ui${path}`);
       await page.locator('main').waitFor();
-      await page.getByText('Reading …').first().waitFor({ state: 'detached' });
+      await page.getByText('Loading …').first().waitFor({ state: 'detached' });
       await page.getByLabel('Loading').first().waitFor({ state: 'detached' });
       await waitForPaint(page);
     },

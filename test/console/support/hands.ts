@@ -26,7 +26,11 @@ export function withMouse(): Hands {
 const mostTabs = 150;
 
 function isFocused(control: Locator): Promise<boolean> {
-  return control.evaluate((element) => element === element.ownerDocument.activeElement);
+  // An editor stands in a shadow root, which has a focus of its own.
+  return control.evaluate(
+    (element) =>
+      element === (element.getRootNode() as unknown as { readonly activeElement: unknown }).activeElement,
+  );
 }
 
 /** Tab after Tab, as somebody does who sees no pointer. @throws Error when it cannot be reached so */
@@ -39,8 +43,9 @@ async function reach(page: Page, control: Locator): Promise<void> {
   throw new Error(`${control} is not among the first ${mostTabs} that Tab reaches`);
 }
 
-export function withKeys(page: Page): Hands {
+export function withKeys(page: Page): Hands & { readonly reach: (control: Locator) => Promise<void> } {
   return {
+    reach: (control) => reach(page, control),
     press: async (control) => {
       await reach(page, control);
       await page.keyboard.press('Enter');

@@ -22,14 +22,14 @@ export async function followLink({ page, arrive }: OpenPage, link: string): Prom
 
 async function writeFromExample(page: Page): Promise<void> {
   await page.getByRole('link', { name: 'Pipelines' }).first().click();
-  await page.getByRole('link', { name: 'Write one' }).click();
-  await page.getByText('checked by the server').waitFor();
+  await page.getByRole('link', { name: 'New pipeline' }).click();
+  await page.getByText('Checked against the current fleet').waitFor();
   await page.getByRole('tab', { name: 'Plan' }).click();
-  await page.getByText('the worst case fits under its ceiling').waitFor();
+  await page.getByText('Within the budget of $1.00').waitFor();
   await page.getByRole('tab', { name: 'Try with mocks' }).click();
   await page.getByText(/succeeded, after .* of virtual time/).waitFor();
-  await page.getByRole('button', { name: 'Store a version' }).click();
-  await page.getByRole('button', { name: /^Store 1/ }).click();
+  await page.getByRole('button', { name: 'Save version' }).click();
+  await page.getByRole('button', { name: /^Save 1/ }).click();
   await page.getByRole('heading', { name: 'hello-reel' }).waitFor();
 }
 
@@ -39,7 +39,7 @@ export async function writeAndRun({ page, arrive }: OpenPage, film: string): Pro
   await page.getByRole('button', { name: 'Run', exact: true }).click();
   await page.getByLabel('A file for media_store_path').setInputFiles(film);
   await page.getByText(/ [kM]B, video\/mp4$/).waitFor();
-  await page.getByRole('button', { name: 'Start the run' }).click();
+  await page.getByRole('button', { name: 'Start run' }).click();
   await arrive(/\/ui\/runs\/run_/);
   const run = new URL(page.url()).pathname.slice('/ui'.length);
   await page.getByText('Waiting for review: publish').waitFor();
@@ -49,7 +49,7 @@ export async function writeAndRun({ page, arrive }: OpenPage, film: string): Pro
     .click();
   await page.getByRole('link', { name: /May it be published/ }).click();
   await page.getByLabel('Output as JSON').fill('{ "approved": true }');
-  await page.locator('button:enabled', { hasText: 'Decide' }).click();
+  await page.locator('button:enabled', { hasText: 'Submit' }).click();
   await arrive(/\/ui\/reviews$/);
   await page.goto(`${new URL(page.url()).origin}/ui${run}`);
   await page.getByRole('heading', { name: 'hello-reel' }).getByText('succeeded').waitFor();

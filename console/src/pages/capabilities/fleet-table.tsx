@@ -2,8 +2,8 @@ import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
 import { describeSuccess } from '../../fleet/instance-model.ts';
 import { Ago } from '../../shared/ago.tsx';
+import { formatDuration } from '../../shared/format.ts';
 import { tableClass } from '../../shared/parts.tsx';
-import { formatDuration } from '../../shared/time.ts';
 import type { FleetRow } from './model.ts';
 
 /** A row for each capability, with its calls of the last day. */

@@ -27,7 +27,7 @@ export function CapabilitiesPage(): ReactElement {
           if (shown.length === 0) {
             return (
               <EmptyState
-                title="No capability is registered"
+                title="No instances registered"
                 command="npx capstan capability start capabilities/concat"
               >
                 A capability is a program that answers <code>/spec</code>, <code>/health</code> and{' '}

@@ -6,10 +6,9 @@ import { decisionsQuery } from '../../api/capabilities.ts';
 import { shortEndpoint } from '../../decision/lanes-model.ts';
 import { without } from '../../decision/without-model.ts';
 import { Ago } from '../../shared/ago.tsx';
-import { formatAmount, formatUsd } from '../../shared/money.ts';
+import { formatDuration, formatUsd } from '../../shared/format.ts';
 import { EmptyState, fieldClass, linkClass, Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
-import { formatDuration } from '../../shared/time.ts';
 
 export function DecisionsTab({ name }: { readonly name: string }): ReactElement {
   const query = useQuery(decisionsQuery(name));
@@ -62,7 +61,7 @@ function Without({ decisions }: { readonly decisions: readonly DecisionListed[] 
             <strong className="figure">{result.moved}</strong> of {decisions.length} calls would have gone
             elsewhere and cost <strong className="figure">{formatUsd(Math.abs(result.moreUsd))}</strong>{' '}
             {result.moreUsd < 0 ? 'less' : 'more'}; <strong className="figure">{result.stranded}</strong>{' '}
-            would have had nobody.
+            would have had no instance.
             <span className="text-muted"> An estimate: queues would differ.</span>
           </span>
         )}
@@ -80,7 +79,7 @@ function DecisionTable({ decisions }: { readonly decisions: readonly DecisionLis
           <th>Chosen</th>
           <th className="max-sm:hidden">Step</th>
           <th className="text-right!">Took</th>
-          <th className="text-right!">USD</th>
+          <th className="text-right!">Cost</th>
         </tr>
       </thead>
       <tbody>
@@ -89,10 +88,10 @@ function DecisionTable({ decisions }: { readonly decisions: readonly DecisionLis
             <td className="text-muted">
               <Ago at={at} />
             </td>
-            <td className="font-mono text-xs">{chosen === null ? 'nobody' : shortEndpoint(chosen)}</td>
+            <td className="font-mono text-xs">{chosen === null ? 'none' : shortEndpoint(chosen)}</td>
             <td className="max-sm:hidden">
               {run_id === null || step_id === null ? (
-                <span className="text-muted">a call by itself</span>
+                <span className="text-muted">direct call</span>
               ) : (
                 <Link
                   to="/runs/$runId"
@@ -105,7 +104,7 @@ function DecisionTable({ decisions }: { readonly decisions: readonly DecisionLis
               )}
             </td>
             <td className="figure text-right!">{duration_ms === null ? '–' : formatDuration(duration_ms)}</td>
-            <td className="figure text-right!">{settled_usd === null ? '–' : formatAmount(settled_usd)}</td>
+            <td className="figure text-right!">{settled_usd === null ? '–' : formatUsd(settled_usd)}</td>
           </tr>
         ))}
       </tbody>

@@ -21,7 +21,7 @@ type CapabilityTab = (typeof capabilityTabs)[number];
 
 const tabs: readonly Tab<CapabilityTab>[] = [
   { name: 'fleet', label: 'Fleet' },
-  { name: 'why', label: 'Why not this one?' },
+  { name: 'why', label: 'Routing preview' },
   { name: 'try', label: 'Try it' },
   { name: 'decisions', label: 'Decisions' },
   { name: 'spec', label: 'Spec' },

@@ -32,12 +32,12 @@ export function TryTab({
         <SchemaForm label="Input" schema={schema} value={input} verdict={verdict} onChange={setInput} />
         {check.data?.valid === true ? (
           <p className="mt-3 flex items-center gap-1.5 text-sm text-done">
-            <Icon name="circle-check" size={15} /> Its schema takes this input.
+            <Icon name="circle-check" size={15} /> The input matches the schema.
           </p>
         ) : null}
         {proposal === undefined ? null : (
           <p className="mt-3 flex flex-wrap items-center gap-2 rounded-md bg-person-soft px-3 py-2 text-sm">
-            {proposal.note ?? 'There is one way to mend it.'}
+            {proposal.note ?? 'One correction makes it valid.'}
             <Button onClick={() => setInput(proposal.input)}>Use it</Button>
           </p>
         )}
@@ -55,9 +55,7 @@ export function TryTab({
         {call.error === null ? null : <ProblemView error={call.error} />}
         {call.data === undefined ? (
           call.error === null && (
-            <EmptyState title="Nothing was called yet">
-              The output and where the call went show here.
-            </EmptyState>
+            <EmptyState title="No call yet">The output and where the call went show here.</EmptyState>
           )
         ) : (
           <div className="flex flex-col gap-4">

@@ -30,13 +30,13 @@ export function WhyTab({
   });
   return (
     <div className="grid items-start gap-4 lg:grid-cols-2">
-      <Panel title="For this input">
+      <Panel title="Input">
         <SchemaForm label="Input" schema={schema} value={input} onChange={setInput} />
         <div className="mt-4 border-t border-line pt-3 text-sm">
           <PriorityField value={priority} onChange={setPriority} />
         </div>
       </Panel>
-      <Panel title="The router would choose">
+      <Panel title="Routing preview">
         <QueryView query={query}>
           {(decision) => (
             <>

@@ -1,6 +1,6 @@
 /** Two runs beside one another: step by step, with what differs in front, and why they could not be the same. */
 import type { Run, RunStep } from '../../../../src/contracts/run.ts';
-import { formatDuration } from '../../shared/time.ts';
+import { formatDuration } from '../../shared/format.ts';
 
 export interface ComparedStep {
   readonly id: string;
@@ -64,10 +64,10 @@ function compareTimes(left: Run, right: Run): string {
 
 /** Why they differ, in a sentence, and how long each took. */
 export function whyNotTheSame(left: Run, right: Run, steps: readonly ComparedStep[]): string {
-  if (left.pipeline !== right.pipeline) return 'They are runs of different pipelines.';
+  if (left.pipeline !== right.pipeline) return 'The runs belong to different pipelines.';
   const causes: string[] = [];
-  if (left.version !== right.version) causes.push(`version ${left.version} became ${right.version}`);
-  if (left.job_id !== right.job_id) causes.push('they were given different jobs');
+  if (left.version !== right.version) causes.push(`version ${left.version} and ${right.version}`);
+  if (left.job_id !== right.job_id) causes.push('different jobs');
   const count = (difference: string): number =>
     steps.filter(({ differs }) => differs.includes(difference)).length;
   const say = (difference: string, words: string): void => {
@@ -80,6 +80,6 @@ export function whyNotTheSame(left: Run, right: Run, steps: readonly ComparedSte
   say('input', 'had another correction');
   const time = compareTimes(left, right);
   return causes.length === 0
-    ? `Nothing that is known sets them apart.${time}`
-    : `Not the same, because ${causes.join(', ')}.${time}`;
+    ? `No differences found.${time}`
+    : `${causes.length} ${causes.length === 1 ? 'difference' : 'differences'}: ${causes.join(', ')}.${time}`;
 }

@@ -6,11 +6,10 @@ import { runGraphQuery, runQuery } from '../../api/runs.ts';
 import { shortEndpoint } from '../../decision/lanes-model.ts';
 import { ValueDiff } from '../../diff/value-diff.tsx';
 import { passedMs } from '../../graph/node-model.ts';
-import { formatAmount, formatUsd } from '../../shared/money.ts';
+import { formatDuration, formatUsd } from '../../shared/format.ts';
 import { PageHead, Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
-import { formatDuration } from '../../shared/time.ts';
 import { type ComparedStep, compareSteps, whyNotTheSame } from './model.ts';
 
 /** Two runs, step by step, with what differs in front. */
@@ -29,7 +28,7 @@ function Compared({ left, right }: { readonly left: Run; readonly right: Run }):
   const steps = compareSteps(left, right);
   return (
     <>
-      <PageHead title={`Two runs of ${left.pipeline}`} about={whyNotTheSame(left, right, steps)} />
+      <PageHead title={`Compare runs of ${left.pipeline}`} about={whyNotTheSame(left, right, steps)} />
       <Panel isTight>
         <section className="scrolls" tabIndex={0} aria-label="Steps of both runs">
           <table className={tableClass}>
@@ -83,13 +82,13 @@ function StepRow({ step: { id, left, right, differs } }: { readonly step: Compar
 }
 
 function Side({ step }: { readonly step: RunStep | null }): ReactElement {
-  if (step === null) return <>not there</>;
+  if (step === null) return <>absent</>;
   const took = step.finished_at === null ? null : passedMs(step, 0);
   return (
     <span className="flex flex-wrap items-center gap-x-3">
       <StateMark state={step.state} />
       <span className="figure">{took === null ? '' : formatDuration(took)}</span>
-      <span className="figure">{step.cost_usd === 0 ? '' : formatAmount(step.cost_usd)}</span>
+      <span className="figure">{step.cost_usd === 0 ? '' : formatUsd(step.cost_usd)}</span>
       <span className="font-mono text-xs text-muted">
         {step.endpoint === undefined ? '' : shortEndpoint(step.endpoint)}
       </span>

@@ -2,7 +2,7 @@ import type { ReactElement } from 'react';
 import type { CostPeriod, CostSeries } from '../../../../src/contracts/money.ts';
 import type { Grouping } from '../../api/money.ts';
 import { labelColumns, roundTop } from '../../shared/bar-column.ts';
-import { formatAmount, formatUsd } from '../../shared/money.ts';
+import { formatUsd } from '../../shared/format.ts';
 import { StackedBars } from '../../shared/stacked-bars.tsx';
 import { sumSeries, toCostColumns } from './model.ts';
 
@@ -36,8 +36,8 @@ export function CostChart({ costs, period, by }: CostChartProps): ReactElement {
           className="figure flex flex-col justify-between text-right text-xs text-muted"
           aria-hidden="true"
         >
-          <span>{formatAmount(top)}</span>
-          <span>{formatAmount(top / 2)}</span>
+          <span>{formatUsd(top)}</span>
+          <span>{formatUsd(top / 2)}</span>
           <span>0</span>
         </div>
         <StackedBars

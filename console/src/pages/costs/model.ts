@@ -1,8 +1,7 @@
 /** Costs by time as columns. */
 import type { CostSeries, CostSummary } from '../../../../src/contracts/money.ts';
 import type { BarColumn } from '../../shared/bar-column.ts';
-import { formatUsd } from '../../shared/money.ts';
-import { formatClock } from '../../shared/time.ts';
+import { formatMoment, formatUsd } from '../../shared/format.ts';
 
 /** Quiet hues, told apart by lightness as well; what is beyond is gathered. */
 const seriesFills = [
@@ -58,6 +57,6 @@ export function toCostColumns(costs: CostSeries): BarColumn[] {
       fill: seriesFills[index] ?? 'fill-quiet',
     }));
     const total = parts.reduce((sum, { value }) => sum + value, 0);
-    return { key: at, title: `${formatClock(at)}: ${formatUsd(total)}`, parts };
+    return { key: at, title: `${formatMoment(at)}: ${formatUsd(total)}`, parts };
   });
 }

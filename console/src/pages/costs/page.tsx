@@ -6,7 +6,7 @@ import { budgetsQuery, costSeriesQuery, costsQuery, type Grouping, putBudget } f
 import { LimitBar } from '../../budget/limit-bar.tsx';
 import { usePolling } from '../../live/live.tsx';
 import { costPeriods, groupings } from '../../searches.ts';
-import { formatAmount, formatUsd } from '../../shared/money.ts';
+import { formatUsd } from '../../shared/format.ts';
 import { Button, fieldClass, linkClass, PageHead, Panel, tableClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
@@ -104,7 +104,7 @@ function BudgetPanel({ budget }: { readonly budget: Budget }): ReactElement {
           className="mt-3 flex flex-wrap items-center gap-2 border-t border-line pt-3 text-sm"
         >
           <label className="flex items-center gap-2">
-            A day may cost, USD (0 = no limit)
+            Daily limit (USD, 0 = none)
             <input
               name="usd"
               type="number"
@@ -147,7 +147,7 @@ function Spending({ period, by }: { readonly period: CostPeriod; readonly by: Gr
         <thead>
           <tr>
             <th>{by}</th>
-            <th className="text-right!">USD</th>
+            <th className="text-right!">Cost</th>
           </tr>
         </thead>
         <tbody>
@@ -176,7 +176,7 @@ function Spending({ period, by }: { readonly period: CostPeriod; readonly by: Gr
                   name
                 )}
               </td>
-              <td className="figure text-right!">{formatAmount(usd)}</td>
+              <td className="figure text-right!">{formatUsd(usd)}</td>
             </tr>
           ))}
         </tbody>

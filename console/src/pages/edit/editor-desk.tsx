@@ -1,18 +1,16 @@
 import { lazy, type ReactElement, Suspense, useEffect, useState } from 'react';
 import { CodeEditor } from '../../editor/code-editor.tsx';
-import type { CompletionFacts } from '../../editor/completion.ts';
 import { GraphView } from '../../graph/graph-view.tsx';
 import { Button, EmptyState, PageHead } from '../../shared/parts.tsx';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
-import type { CheckedText, LiveSpecs } from '../../worker/messages.ts';
+import type { CheckedText } from '../../worker/messages.ts';
 import { useWorker } from '../../worker/use-worker.ts';
 import { type EditDraft, keepDraft } from './draft.ts';
 import { FindingList } from './finding-list.tsx';
 import { countErrors } from './findings-model.ts';
-import { pipelineKeys, stepKeys } from './keys.ts';
 import { PlanTab } from './plan-tab.tsx';
 import { TryTab } from './try-tab.tsx';
-import { useChecked, useFindings, useLiveSpecs } from './use-checked.ts';
+import { useChecked, useEditorFacts, useFindings, useLiveSpecs } from './use-checked.ts';
 
 const StoreDialog = lazy(() =>
   import('./store-dialog.tsx').then(({ StoreDialog }) => ({ default: StoreDialog })),
@@ -33,11 +31,6 @@ export interface EditorDeskProps {
   readonly begin: EditDraft;
 }
 
-function factsOf({ definition }: CheckedText, specs: LiveSpecs): CompletionFacts {
-  const steps = Object.fromEntries((definition?.steps ?? []).map(({ id, capability }) => [id, capability]));
-  return { specs, steps, stepKeys, pipelineKeys };
-}
-
 /** The text on the left; what it draws, costs and does on the right. */
 export function EditorDesk({ name, stored, begin }: EditorDeskProps): ReactElement {
   const [draft, setDraft] = useState(begin);
@@ -46,6 +39,7 @@ export function EditorDesk({ name, stored, begin }: EditorDeskProps): ReactEleme
   const worker = useWorker();
   const specs = useLiveSpecs();
   const checked = useChecked(worker, draft.text, specs);
+  const facts = useEditorFacts(worker, draft.text, specs);
   const { findings, verdict } = useFindings(checked);
   useEffect(() => {
     if (draft !== begin) keepDraft(name, draft);
@@ -53,15 +47,15 @@ export function EditorDesk({ name, stored, begin }: EditorDeskProps): ReactEleme
   return (
     <>
       <PageHead
-        title={name === 'new' ? 'A new pipeline' : `Edit ${name}`}
-        about="The draft stays in this browser until it is stored."
+        title={name === 'new' ? 'New pipeline' : `Edit ${name}`}
+        about="The draft stays in this browser until you save it as a version."
         actions={
           <Button
             look="primary"
             disabled={countErrors(findings) > 0 || checked.definition === null}
             onClick={() => setStoring(true)}
           >
-            Store a version
+            Save version
           </Button>
         }
       />
@@ -75,7 +69,7 @@ export function EditorDesk({ name, stored, begin }: EditorDeskProps): ReactEleme
               label="Definition, YAML"
               text={draft.text}
               findings={findings}
-              facts={factsOf(checked, specs)}
+              facts={facts}
               onChange={(text) => setDraft((known) => ({ ...known, text }))}
             />
           </div>
@@ -108,14 +102,21 @@ export function EditorDesk({ name, stored, begin }: EditorDeskProps): ReactEleme
   );
 }
 
-function Drawn({ checked: { graph } }: { readonly checked: CheckedText }): ReactElement {
+/** Grey while the text has an error: it is the graph of the text before. */
+function Drawn({ checked: { graph, definition } }: { readonly checked: CheckedText }): ReactElement {
   if (graph === null)
-    return (
-      <EmptyState title="No graph yet">As soon as the text has no error, its graph is drawn here.</EmptyState>
-    );
+    return <EmptyState title="No graph yet">The graph appears here when the text has no error.</EmptyState>;
+  const isOld = definition === null;
   return (
-    <div className="h-[max(20rem,calc(100dvh-15.5rem))] overflow-hidden rounded-lg border border-line bg-sunken/50">
-      <GraphView key={graph.nodes.length} nodes={graph.nodes} edges={graph.edges} />
-    </div>
+    <>
+      <p aria-live="polite" className="text-sm text-waiting">
+        {isOld ? 'The graph shows the last text without an error.' : ''}
+      </p>
+      <div
+        className={`h-[max(20rem,calc(100dvh-15.5rem))] overflow-hidden rounded-lg border border-line bg-sunken/50 ${isOld ? 'opacity-50 grayscale' : ''}`}
+      >
+        <GraphView key={graph.nodes.length} nodes={graph.nodes} edges={graph.edges} />
+      </div>
+    </>
   );
 }

@@ -1,4 +1,6 @@
 import type { ReactElement } from 'react';
+import type { Finding } from '../../../../src/contracts/pipeline.ts';
+import { splitAllowed } from '../../../../src/core/nearest-name.ts';
 import { Icon } from '../../shared/icon.tsx';
 import type { Findings, Verdict } from './findings-model.ts';
 
@@ -9,12 +11,41 @@ const looks = {
 } as const;
 
 const verdictWords: Readonly<Record<Verdict, string>> = {
-  nobody: 'being read …',
-  page: 'checked in the page; the server is asked when the text can be read',
-  asking: 'checked in the page; the server is asked …',
-  server: 'checked by the server, with what is registered now',
-  unreachable: 'checked in the page alone; the server gives no answer',
+  nobody: 'Loading …',
+  page: 'Checked locally; fix the syntax for a full check',
+  asking: 'Checked locally; full check under way …',
+  server: 'Checked against the current fleet',
+  unreachable: 'Checked locally; the server does not answer',
 };
+
+const mostShown = 50;
+
+/** The suggestion first; what is allowed instead may be long, and stays folded. */
+function FindingLine({
+  finding: { severity, line, message, suggestion },
+}: {
+  readonly finding: Finding;
+}): ReactElement {
+  const [wrong, allowed] = splitAllowed(message);
+  return (
+    <>
+      <Icon name={looks[severity].icon} size={15} className={`mt-0.5 ${looks[severity].tone}`} />
+      <span className="figure w-8 shrink-0 text-muted">{line ?? ''}</span>
+      <div className="min-w-0 break-words">
+        {suggestion === undefined ? null : (
+          <strong className="inline-block font-medium first-letter:uppercase">{suggestion} </strong>
+        )}
+        {wrong}
+        {allowed === null ? null : (
+          <details className="text-muted">
+            <summary>Allowed keys</summary>
+            {allowed}
+          </details>
+        )}
+      </div>
+    </>
+  );
+}
 
 /** What is wrong with the text, and who has looked. */
 export function FindingList({ findings, verdict }: Findings): ReactElement {
@@ -23,18 +54,13 @@ export function FindingList({ findings, verdict }: Findings): ReactElement {
       <div aria-live="polite">
         {findings.length === 0 && verdict !== 'nobody' ? (
           <p className="flex items-center gap-2 px-3 py-2 text-done">
-            <Icon name="circle-check" size={15} /> Nothing is wrong with it.
+            <Icon name="circle-check" size={15} /> No problems found
           </p>
         ) : (
           <ul className="divide-y divide-line">
-            {findings.slice(0, 50).map(({ severity, line, message, suggestion, pointer }, at) => (
-              <li key={`${at} ${pointer} ${message}`} className="flex gap-2 px-3 py-1.5">
-                <Icon name={looks[severity].icon} size={15} className={`mt-0.5 ${looks[severity].tone}`} />
-                <span className="figure w-8 shrink-0 text-muted">{line ?? ''}</span>
-                <span className="min-w-0 break-words">
-                  {message}
-                  {suggestion === undefined ? null : <span className="text-muted"> – {suggestion}</span>}
-                </span>
+            {findings.slice(0, mostShown).map((finding, at) => (
+              <li key={`${at} ${finding.pointer} ${finding.message}`} className="flex gap-2 px-3 py-1.5">
+                <FindingLine finding={finding} />
               </li>
             ))}
           </ul>

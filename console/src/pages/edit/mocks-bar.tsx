@@ -3,6 +3,7 @@ import type { ReactElement } from 'react';
 import type { PipelineDefinition } from '../../../../src/contracts/pipeline.ts';
 import { readFormerRun } from '../../api/former-run.ts';
 import { FileButton } from '../../shared/file-button.tsx';
+import { formatBytes } from '../../shared/format.ts';
 import { Button } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { saveText } from '../../shared/save-text.ts';
@@ -35,7 +36,7 @@ export function MocksBar(props: MocksBarProps): ReactElement {
   const load = useMutation({
     mutationFn: async (file: File) => {
       if (file.size > mostBytes)
-        throw new Error(`${file.name} has ${file.size} bytes; ${mostBytes} are allowed`);
+        throw new Error(`${file.name} has ${formatBytes(file.size)}; ${formatBytes(mostBytes)} are allowed`);
       onMocks(await file.text());
     },
   });

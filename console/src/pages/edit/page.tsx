@@ -6,7 +6,7 @@ import { QueryView } from '../../shared/query-view.tsx';
 import { sourceOf } from '../pipeline/source-text.ts';
 import { readDraft } from './draft.ts';
 import { EditorDesk } from './editor-desk.tsx';
-import { emptyMocks, exampleMocks, examplePipeline } from './example.ts';
+import { beginMocks, exampleMocks, examplePipeline } from './example.ts';
 
 /** `new` begins with an example; another name with its stored text, or the draft that was left. */
 export function EditPage(): ReactElement {
@@ -27,7 +27,7 @@ export function EditPage(): ReactElement {
           key={`${name} ${version}`}
           name={name}
           stored={sourceOf(stored)}
-          begin={draft ?? { text: sourceOf(stored), mocks: emptyMocks }}
+          begin={draft ?? { text: sourceOf(stored), mocks: beginMocks(stored.definition) }}
         />
       )}
     </QueryView>

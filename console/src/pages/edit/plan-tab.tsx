@@ -16,8 +16,6 @@ export function PlanTab({ definition }: { readonly definition: PipelineDefinitio
     retry: false,
   });
   if (definition === null)
-    return (
-      <EmptyState title="No plan yet">The text has an error; its plan follows when it has none.</EmptyState>
-    );
+    return <EmptyState title="No plan yet">The plan appears here when the text has no error.</EmptyState>;
   return <QueryView query={query}>{(plan) => <PlanView plan={plan} definition={definition} />}</QueryView>;
 }

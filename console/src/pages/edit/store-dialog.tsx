@@ -37,7 +37,7 @@ export function StoreDialog({ name, stored, text, onClose }: StoreDialogProps): 
   });
   return (
     <Dialog
-      title="Store a version"
+      title="Save version"
       onClose={onClose}
       footer={
         <Button
@@ -45,7 +45,7 @@ export function StoreDialog({ name, stored, text, onClose }: StoreDialogProps): 
           disabled={store.isPending || version.trim() === ''}
           onClick={() => store.mutate()}
         >
-          Store {version}
+          Save {version}
         </Button>
       }
     >
@@ -56,11 +56,11 @@ export function StoreDialog({ name, stored, text, onClose }: StoreDialogProps): 
           value={version}
           onChange={({ target }) => setVersion(target.value)}
         />
-        {former === null ? null : <span className="text-muted">the last one was {former}</span>}
+        {former === null ? null : <span className="text-muted">latest: {former}</span>}
       </label>
       {store.error === null ? null : <ProblemView error={store.error} />}
       {stored === '' ? (
-        <p className="text-sm text-muted">It is the first version.</p>
+        <p className="text-sm text-muted">This is the first version.</p>
       ) : (
         <TextDiff before={stored} after={next} />
       )}

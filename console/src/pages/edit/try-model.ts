@@ -2,8 +2,7 @@
 import type { LocalResult } from '../../../../src/mock-run/run-locally.ts';
 import type { DrawnGraph } from '../../graph/definition-graph.ts';
 import { describeItems, type NodeFacts } from '../../graph/node-model.ts';
-import { formatAmount, formatUsd } from '../../shared/money.ts';
-import { formatDuration } from '../../shared/time.ts';
+import { formatDuration, formatUsd } from '../../shared/format.ts';
 
 type TriedStep = LocalResult['steps'][number];
 
@@ -26,7 +25,7 @@ export function withResult({ nodes, edges }: DrawnGraph, { steps }: LocalResult)
       state: step.state,
       note: items === null ? '' : describeItems(items),
       time: from === null || to === null ? '' : formatDuration(to - from),
-      money: step.cost_usd === 0 ? '' : formatAmount(step.cost_usd),
+      money: step.cost_usd === 0 ? '' : formatUsd(step.cost_usd),
       attempts: step.attempts,
     };
   });

@@ -54,9 +54,7 @@ export function TryTab(props: TryTabProps): ReactElement {
   const capability = checked.definition?.steps.find(({ id }) => id === chosen)?.capability;
   const shown = graph === null || tried?.result == null ? graph : withResult(graph, tried.result);
   if (shown === null)
-    return (
-      <EmptyState title="Nothing to try yet">The text has an error; it runs when it has none.</EmptyState>
-    );
+    return <EmptyState title="No run yet">The run appears here when the text has no error.</EmptyState>;
   return (
     <div className="flex flex-col gap-3">
       <p aria-live="polite" className="flex items-center gap-2 text-sm font-medium">
@@ -67,7 +65,7 @@ export function TryTab(props: TryTabProps): ReactElement {
         {tried === null
           ? 'Running …'
           : tried.result === null
-            ? 'It cannot run yet.'
+            ? 'It cannot run yet:'
             : describeResult(tried.result)}
       </p>
       {tried?.problems.map((problem) => (
@@ -80,7 +78,7 @@ export function TryTab(props: TryTabProps): ReactElement {
         <GraphView nodes={shown.nodes} edges={shown.edges} selected={chosen} onSelect={setChosen} />
       </div>
       {chosen === null || capability === undefined ? (
-        <p className="text-xs text-muted">Choose a step that calls a capability to let it fail.</p>
+        <p className="text-xs text-muted">Select a step that calls a capability to simulate a failure.</p>
       ) : (
         <div className="flex flex-wrap items-center gap-2 text-sm">
           Let <strong>{chosen}</strong> be
@@ -112,7 +110,7 @@ function Expected({
 }: {
   readonly differences: NonNullable<Tried['differences']>;
 }): ReactElement {
-  if (differences.length === 0) return <p className="text-sm text-done">It comes out as the mocks expect.</p>;
+  if (differences.length === 0) return <p className="text-sm text-done">The result matches the mocks.</p>;
   return (
     <ul aria-label="Differences" className="text-sm">
       {differences.map(({ at, expected, actual }) => (

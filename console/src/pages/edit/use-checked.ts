@@ -1,10 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
-import { useEffect, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import type { CapabilityDetail } from '../../../../src/contracts/capability.ts';
+import type { DefinitionKeys } from '../../../../src/definitions/findings.ts';
 import type { MockInstance } from '../../../../src/mock-run/mocks.ts';
 import { capabilitiesQuery } from '../../api/capabilities.ts';
 import { askPlainly } from '../../api/client.ts';
 import { validationQuery } from '../../api/pipelines.ts';
+import { type EditorFacts, emptyOutline, readOutline } from '../../editor/facts.ts';
 import { useSettled } from '../../shared/use-settled.ts';
 import type { CheckedText, LiveSpecs } from '../../worker/messages.ts';
 import type { DefinitionWorker } from '../../worker/use-worker.ts';
@@ -37,8 +39,8 @@ export function useLiveSpecs(): LiveSpecs {
   const specs = (query.data ?? []).flatMap(({ name, specs: all, instances }) => {
     const spec = all.at(-1)?.spec;
     if (spec === undefined) return [];
-    const { input, output } = spec;
-    return [[name, { input, output, instances: toMockInstances(instances) }] as const];
+    const { description, input, output } = spec;
+    return [[name, { description, input, output, instances: toMockInstances(instances) }] as const];
   });
   return Object.fromEntries(specs);
 }
@@ -75,4 +77,14 @@ export function useFindings(checked: CheckedText): Findings {
   const { data, isError } = useQuery({ ...validationQuery(asked ?? ''), enabled: isAsked });
   const found = asked === null || data === undefined ? null : { text: asked, findings: data.findings };
   return joinFindings(checked, checked.isReadable, { found, hasFailed: isAsked && isError });
+}
+
+/** What completion and hover know, of the last text that could be read. */
+export function useEditorFacts(worker: DefinitionWorker, text: string, specs: LiveSpecs): EditorFacts {
+  const [keys, setKeys] = useState<DefinitionKeys>({ pipeline: {}, step: {} });
+  const outline = useRef(emptyOutline);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the worker is one
+  useEffect(() => void worker.keys().then(setKeys), []);
+  outline.current = useMemo(() => readOutline(text, outline.current), [text]);
+  return { ...outline.current, specs, keys };
 }

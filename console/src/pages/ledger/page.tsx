@@ -5,14 +5,19 @@ import type { LedgerEntry } from '../../../../src/contracts/money.ts';
 import { ledgerQuery, toLedgerPath } from '../../api/money.ts';
 import { readProject } from '../../api/project.ts';
 import { shortEndpoint } from '../../decision/lanes-model.ts';
+import { Moment } from '../../shared/ago.tsx';
 import { CursorPager } from '../../shared/cursor-pager.tsx';
+import { formatUsd } from '../../shared/format.ts';
 import { Icon } from '../../shared/icon.tsx';
-import { formatAmount } from '../../shared/money.ts';
 import { EmptyState, fieldClass, linkClass, PageHead, Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
-import { formatExact } from '../../shared/time.ts';
 
-const kindWords = { reserve: 'held', settle: 'settled', release: 'given back', adjust: 'corrected' } as const;
+const kindWords = {
+  reserve: 'reserved',
+  settle: 'settled',
+  release: 'released',
+  adjust: 'corrected',
+} as const;
 
 function toCsvAddress(search: Parameters<typeof toLedgerPath>[0]): string {
   const project = readProject();
@@ -38,7 +43,7 @@ export function LedgerPage(): ReactElement {
       </p>
       <PageHead
         title="Ledger"
-        about="What was held before each call and what it cost in the end. Entries are added, never changed."
+        about="What Capstan reserved before each call, and what the call cost. Entries never change."
         actions={
           <>
             <input
@@ -70,9 +75,7 @@ export function LedgerPage(): ReactElement {
         <QueryView query={query}>
           {({ items, next_cursor }) =>
             items.length === 0 ? (
-              <EmptyState title="Nothing was held or spent">
-                Calls of free capabilities hold nothing and leave no entry.
-              </EmptyState>
+              <EmptyState title="No entries">Calls of free capabilities leave no entry.</EmptyState>
             ) : (
               <>
                 <section className="scrolls" tabIndex={0} aria-label="Entries">
@@ -95,9 +98,9 @@ function Entries({ entries }: { readonly entries: readonly LedgerEntry[] }): Rea
         <tr>
           <th>At</th>
           <th>What</th>
-          <th className="text-right!">USD</th>
-          <th>Capability</th>
-          <th>Instance</th>
+          <th className="text-right!">Amount</th>
+          <th className="max-sm:hidden">Capability</th>
+          <th className="max-sm:hidden">Instance</th>
           <th>Step</th>
         </tr>
       </thead>
@@ -105,14 +108,16 @@ function Entries({ entries }: { readonly entries: readonly LedgerEntry[] }): Rea
         {entries.map(
           ({ entry_id, at, kind, amount_usd, certainty, capability, endpoint, run_id, step_id }) => (
             <tr key={entry_id}>
-              <td className="figure whitespace-nowrap text-muted">{formatExact(at)}</td>
+              <td className="text-muted">
+                <Moment at={at} />
+              </td>
               <td className="whitespace-nowrap">
                 {kindWords[kind]}
                 {certainty === 'estimated' ? <span className="text-waiting"> (estimated)</span> : ''}
               </td>
-              <td className="figure text-right!">{formatAmount(amount_usd)}</td>
-              <td>{capability}</td>
-              <td className="font-mono text-xs text-muted">
+              <td className="figure text-right!">{formatUsd(amount_usd)}</td>
+              <td className="max-sm:hidden">{capability}</td>
+              <td className="font-mono text-xs text-muted max-sm:hidden">
                 {endpoint === undefined ? '' : shortEndpoint(endpoint)}
               </td>
               <td>

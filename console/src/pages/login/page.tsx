@@ -79,7 +79,8 @@ export function LoginPage(): ReactElement {
         <img src="/ui/icon.svg" alt="" width="40" height="40" />
         <h1 className="mt-4">Sign in to Capstan</h1>
         <p className="mt-1 text-sm text-muted">
-          A link that signs you in is printed by <code className="font-mono">capstan login</code>.
+          <code className="font-mono">capstan login</code>, where Capstan runs, prints a link that signs you
+          in.
         </p>
       </div>
       {refusal === null ? null : <Refusal words={refusal} />}
@@ -101,7 +102,9 @@ export function LoginPage(): ReactElement {
           {isBusy ? 'Signing in …' : 'Sign in'}
         </Button>
         <p className="text-xs text-muted">
-          The page does not keep it: the browser gets a cookie that ends after 12 hours.
+          An administrator creates your key in Settings, Keys, or with{' '}
+          <code className="font-mono">capstan keys create</code>. The page does not keep it: the browser gets
+          a cookie that ends after 12 hours.
         </p>
       </form>
     </main>
@@ -117,7 +120,7 @@ interface AskFirstProps extends SessionReplacement {
 function AskFirst({ present, link, onReplace, onStay }: AskFirstProps): ReactElement {
   return (
     <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center gap-5 px-5 py-10">
-      <h1>Sign in as somebody else?</h1>
+      <h1>Switch to another key?</h1>
       <p>
         You are signed in as <strong>{present}</strong>. This link signs you in as <strong>{link}</strong>.
         What you do then is done with that key, in its projects. If you did not make the link yourself, stay.

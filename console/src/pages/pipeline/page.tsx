@@ -112,7 +112,7 @@ function LastRuns({ name }: { readonly name: string }): ReactElement {
       <QueryView query={query}>
         {({ items }) =>
           items.length === 0 ? (
-            <p className="p-4 text-sm text-muted">It has not run yet.</p>
+            <p className="p-4 text-sm text-muted">No runs yet</p>
           ) : (
             <RunTable runs={items.slice(0, 8)} />
           )

@@ -45,7 +45,7 @@ export function StartDialog({
       onClose={onClose}
       footer={
         <Button look="primary" icon="play" disabled={start.isPending} onClick={() => start.mutate(job)}>
-          {start.isPending ? 'Starting …' : 'Start the run'}
+          {start.isPending ? 'Starting …' : 'Start run'}
         </Button>
       }
     >
@@ -55,7 +55,7 @@ export function StartDialog({
         <div className="flex flex-wrap gap-3 border-t border-line pt-3 text-sm">
           <PriorityField value={priority} onChange={setPriority} />
           <label className="flex items-center gap-1.5">
-            Ceiling, USD
+            Budget (USD)
             <input
               type="number"
               min="0"

@@ -26,7 +26,7 @@ export function PipelinesPage(): ReactElement {
               search={{ example: true }}
               className="inline-flex h-8 items-center gap-1.5 rounded-md bg-accent px-3 text-sm font-medium text-on-accent hover:opacity-90"
             >
-              <Icon name="plus" size={15} /> Write one
+              <Icon name="plus" size={15} /> New pipeline
             </Link>
           </>
         }

@@ -18,7 +18,7 @@ export function Asked({ review, draft, onDraft }: AskedProps): ReactElement {
   const { error, validation_errors = [], proposals = [], input, details } = payload;
   const proposed = draft.action === 'edit' ? draft.value : proposals[draft.proposal]?.input;
   return (
-    <Panel title="What is asked">
+    <Panel title="Request">
       <div className="flex flex-col gap-4">
         {error === undefined ? null : <p className="break-words text-sm text-failed">{error}</p>}
         {validation_errors.length === 0 ? null : (
@@ -70,7 +70,7 @@ function Input({ input, proposed, source }: InputProps): ReactElement {
   if (proposed === undefined) {
     return (
       <section>
-        <h3 className="mb-1 text-muted">As it was</h3>
+        <h3 className="mb-1 text-muted">Original</h3>
         <JsonTree value={input} name="input" />
       </section>
     );
@@ -78,8 +78,7 @@ function Input({ input, proposed, source }: InputProps): ReactElement {
   return (
     <section>
       <h3 className="text-muted">
-        As it was <span aria-hidden="true">→</span> as{' '}
-        {source === undefined ? 'you write it' : `${source} proposes`}
+        Original <span aria-hidden="true">→</span> {source === undefined ? 'yours' : `proposed by ${source}`}
       </h3>
       <ValueDiff before={input} after={proposed} />
     </section>

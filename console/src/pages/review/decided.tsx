@@ -17,7 +17,7 @@ export function Decided({ review, unsent }: DecidedProps): ReactElement {
     <div className="flex flex-col gap-4">
       <Outcome review={review} />
       {unsent === null ? null : (
-        <Panel title="Not sent: what you wrote">
+        <Panel title="Your unsent decision">
           <JsonTree value={{ ...unsent }} name="decision" />
         </Panel>
       )}
@@ -29,11 +29,9 @@ function Outcome({ review }: { readonly review: Review }): ReactElement {
   const { decision, decided_by, decided_at, state, payload } = review;
   if (decision === undefined) {
     return (
-      <Panel title="Not decided">
+      <Panel title="No decision">
         <p className="text-sm text-muted">
-          {state === 'expired'
-            ? 'Nobody decided in time.'
-            : 'The question went away before somebody decided.'}
+          {state === 'expired' ? 'It expired without a decision.' : 'It was withdrawn before a decision.'}
         </p>
       </Panel>
     );
@@ -41,7 +39,7 @@ function Outcome({ review }: { readonly review: Review }): ReactElement {
   return (
     <Panel title={`${actionWords[decision.action]}`}>
       <p className="mb-3 text-sm text-muted">
-        Decided by {decided_by ?? 'somebody'} {decided_at === undefined ? null : <Ago at={decided_at} />}
+        Decided by {decided_by ?? 'someone'} {decided_at === undefined ? null : <Ago at={decided_at} />}
         {decision.note === undefined ? '' : `: ${decision.note}`}
       </p>
       {decision.input === undefined ? null : <JsonTree value={decision.input} name="input" />}

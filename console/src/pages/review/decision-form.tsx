@@ -57,7 +57,7 @@ export function DecisionForm({ review, draft, onDraft, advice, children }: Decis
             <span>
               Remember as a skill
               <span className="block text-xs text-muted">
-                The next failure like this is corrected without asking anybody.
+                Similar failures are then corrected without a review.
               </span>
             </span>
           </label>
@@ -67,7 +67,7 @@ export function DecisionForm({ review, draft, onDraft, advice, children }: Decis
           <input
             className={fieldClass}
             value={draft.note}
-            placeholder="For those who read it later"
+            placeholder="Optional note for the audit trail"
             onChange={({ target }) => onDraft({ ...draft, note: target.value })}
           />
         </label>
@@ -79,8 +79,8 @@ export function DecisionForm({ review, draft, onDraft, advice, children }: Decis
 
 const textLabels: Partial<Record<DecisionDraft['action'], string>> = {
   advise: 'What the model should do',
-  merge: 'Id of the skill that stays',
-  narrow: 'Errors that it is for, one pattern (RE2) a line',
+  merge: 'Id of the skill to keep',
+  narrow: 'Error patterns (RE2), one per line',
 };
 
 /** What was found in the input that was refused. */
@@ -113,7 +113,7 @@ function ActionFields({
     return (
       <>
         <label className="flex flex-col gap-1 text-sm">
-          New ceiling, USD
+          New budget (USD)
           <input
             type="number"
             min="0"

@@ -113,14 +113,14 @@ function ToDecide({ review, draft, onDraft, onSent }: ToDecideProps): ReactEleme
             disabled={missing !== null || decide.isPending || !claim.isSettled}
             onClick={() => decide.mutate()}
           >
-            {decide.isPending ? 'Sending …' : 'Decide'}
+            {decide.isPending ? 'Sending …' : 'Submit'}
           </Button>
           <Button onClick={claim.toggle} disabled={!claim.isSettled}>
             {claim.isHeld ? 'Release' : 'Claim'}
           </Button>
           <span className="text-sm text-muted">{missing ?? ''}</span>
           <Link to="/reviews" className="ml-auto text-sm text-muted hover:underline">
-            Later
+            Back to list
           </Link>
         </div>
       </DecisionForm>

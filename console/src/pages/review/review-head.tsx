@@ -25,7 +25,7 @@ export function ReviewHead({ review }: { readonly review: Review }): ReactElemen
         <span className="text-muted">
           due <Ago at={due_at} />
         </span>
-        {round > 1 ? <span className="text-muted">asked for the {round}. time</span> : null}
+        {round > 1 ? <span className="text-muted">round {round}</span> : null}
         {run_id === undefined ? null : (
           <Link
             to="/runs/$runId"
@@ -33,12 +33,12 @@ export function ReviewHead({ review }: { readonly review: Review }): ReactElemen
             search={{ step: step_id, tab: 'ladder' }}
             className={linkClass}
           >
-            step {step_id} of its run
+            View step {step_id} in its run
           </Link>
         )}
         {skill_id === undefined ? null : (
           <Link to="/skills/$skillId" params={{ skillId: skill_id }} className={linkClass}>
-            the skill
+            View skill
           </Link>
         )}
       </div>

@@ -35,7 +35,7 @@ export function ReviewsPage(): ReactElement {
     <>
       <PageHead
         title="Reviews"
-        about="What only a person can decide. The first to decide wins; a claim tells the others that somebody looks at it."
+        about="Items that need a human decision. Claim one to show others you're on it."
         actions={
           <>
             <label className="flex items-center gap-1.5 text-sm">
@@ -44,17 +44,17 @@ export function ReviewsPage(): ReactElement {
                 checked={mine === true}
                 onChange={() => void navigate({ search: { kind, mine: mine ? undefined : true } })}
               />
-              claimed by me
+              Assigned to me
             </label>
             <select
-              aria-label="Kind"
+              aria-label="Type"
               className={fieldClass}
               value={kind ?? ''}
               onChange={({ target }) =>
                 void navigate({ search: { mine, kind: reviewKinds.find((one) => one === target.value) } })
               }
             >
-              <option value="">every kind</option>
+              <option value="">All types</option>
               {reviewKinds.map((one) => (
                 <option key={one} value={one}>
                   {kindShort[one]}
@@ -68,7 +68,7 @@ export function ReviewsPage(): ReactElement {
         <QueryView query={query}>
           {(items) =>
             items.length === 0 ? (
-              <EmptyState title="Nothing waits for you">
+              <EmptyState title="No open reviews">
                 Rules, skills and models correct what they can. What is left to a person, and questions that a
                 pipeline asks, stand here with everything that was tried.
               </EmptyState>

@@ -1,7 +1,7 @@
 import { type FormEvent, type ReactElement, useId } from 'react';
 import { cancelRun } from '../../api/runs.ts';
 import { Dialog } from '../../shared/dialog.tsx';
-import { formatUsd } from '../../shared/money.ts';
+import { formatUsd } from '../../shared/format.ts';
 import { Button, fieldClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { type RunDialogProps, useRunChange } from './use-run-change.ts';

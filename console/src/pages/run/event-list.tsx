@@ -2,8 +2,8 @@ import { useVirtualizer } from '@tanstack/react-virtual';
 import { type ReactElement, useEffect, useRef } from 'react';
 import type { RunEvent } from '../../../../src/contracts/event.ts';
 import { readStepLog } from '../../../../src/core/call/log-lines.ts';
+import { formatExact, formatTimeOfDay } from '../../shared/format.ts';
 import { toneText } from '../../shared/state.ts';
-import { formatExact } from '../../shared/time.ts';
 import { describeEvent, nameOf, suffixOf, toneOf } from './log-model.ts';
 
 export interface EventListProps {
@@ -75,7 +75,7 @@ function EventLine({ event, isSelected, onSelect, wraps }: EventLineProps): Reac
       className={`flex gap-3 px-3 font-mono text-xs ${wraps === true ? 'items-baseline py-1' : 'h-full items-center'} ${isSelected ? 'bg-accent-soft' : ''}`}
     >
       <time dateTime={event.at} title={formatExact(event.at)} className="figure shrink-0 text-muted">
-        {formatExact(event.at).slice(11)}
+        {formatTimeOfDay(event.at)}
       </time>
       <span className={`w-32 shrink-0 ${toneText[toneOf(event)]}`}>{nameOf(event)}</span>
       {step_id === undefined ? null : (

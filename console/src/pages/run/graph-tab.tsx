@@ -32,7 +32,7 @@ export function GraphTab({ run, search, onSearch }: RunViewProps): ReactElement 
               onClick={() => setList(!isList)}
               className="rounded-md px-2 py-1 text-sm text-muted hover:bg-sunken aria-pressed:bg-accent-soft aria-pressed:text-accent"
             >
-              As a list
+              List view
             </button>
           </div>
           {isList ? (

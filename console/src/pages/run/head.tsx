@@ -5,11 +5,10 @@ import { conditionOfRun } from '../../../../src/core/run/condition.ts';
 import { useServerAway } from '../../live/live.tsx';
 import { Ago } from '../../shared/ago.tsx';
 import { CopyButton } from '../../shared/copy-button.tsx';
+import { formatClock, formatDuration, formatUsd } from '../../shared/format.ts';
 import { Icon } from '../../shared/icon.tsx';
-import { formatUsd } from '../../shared/money.ts';
 import { linkClass } from '../../shared/parts.tsx';
 import { ConditionMark } from '../../shared/state-mark.tsx';
-import { formatClock, formatDuration } from '../../shared/time.ts';
 import { useTitle } from '../../shared/title.ts';
 import { useNow } from '../../shared/use-now.ts';
 import { ConditionBar } from './condition-bar.tsx';
@@ -149,7 +148,7 @@ function Fact({ name, children }: { readonly name: string; readonly children: Re
 /** What was spent, what is held (hatched), and what of the ceiling is left. */
 function CostFact({ run }: { readonly run: Run }): ReactElement {
   const shares = shareOfCeiling(run);
-  const held = run.reserved_usd === 0 ? '' : `, ${formatUsd(run.reserved_usd)} held`;
+  const held = run.reserved_usd === 0 ? '' : `, ${formatUsd(run.reserved_usd)} reserved`;
   const of = run.budget_ceiling_usd === null ? '' : ` of ${formatUsd(run.budget_ceiling_usd)}`;
   return (
     <span className="inline-flex flex-wrap items-center gap-2">

@@ -5,10 +5,9 @@ import type { Run } from '../../../../src/contracts/run.ts';
 import { jobQuery } from '../../api/runs.ts';
 import { JsonTree } from '../../json/json-tree.tsx';
 import { CopyButton } from '../../shared/copy-button.tsx';
-import { formatUsd } from '../../shared/money.ts';
+import { formatExact, formatUsd } from '../../shared/format.ts';
 import { Facts, linkClass, Panel } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
-import { formatExact } from '../../shared/time.ts';
 import { nameOfActor } from './model.ts';
 import type { RunViewProps } from './run-view-props.ts';
 

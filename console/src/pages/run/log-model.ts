@@ -2,9 +2,8 @@
 import type { LogLevel, RunEvent } from '../../../../src/contracts/event.ts';
 import type { Json } from '../../../../src/contracts/primitives.ts';
 import { isAtLeast, readStepLog } from '../../../../src/core/call/log-lines.ts';
-import { formatUsd } from '../../shared/money.ts';
+import { formatDuration, formatUsd } from '../../shared/format.ts';
 import type { Tone } from '../../shared/state.ts';
-import { formatDuration } from '../../shared/time.ts';
 
 function isRecord(value: Json | undefined): value is Readonly<Record<string, Json>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

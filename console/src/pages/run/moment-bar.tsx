@@ -3,8 +3,8 @@ import { type ReactElement, useEffect, useRef, useState } from 'react';
 import type { RunEvent } from '../../../../src/contracts/event.ts';
 import type { Run } from '../../../../src/contracts/run.ts';
 import { eventsQuery } from '../../api/runs.ts';
+import { formatClock } from '../../shared/format.ts';
 import { Button } from '../../shared/parts.tsx';
-import { formatClock } from '../../shared/time.ts';
 
 const playMs = 12_000;
 const frameMs = 100;
@@ -26,7 +26,7 @@ export function MomentBar({ run, at, onMove }: MomentBarProps): ReactElement {
         onClick={() => onMove(run.created_at)}
         disabled={run.started_at === null}
       >
-        Any moment
+        Time travel
       </Button>
     );
   }

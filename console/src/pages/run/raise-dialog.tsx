@@ -5,7 +5,7 @@ import { raiseCeiling } from '../../api/runs.ts';
 import { findCeilingFault } from '../../review/ceiling.ts';
 import { useCeilingAdvice } from '../../review/ceiling-hint.tsx';
 import { Dialog } from '../../shared/dialog.tsx';
-import { formatAmount, formatUsd } from '../../shared/money.ts';
+import { formatUsd } from '../../shared/format.ts';
 import { Button, fieldClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { type BudgetNeed, needOfRun } from './rerun-model.ts';
@@ -33,11 +33,11 @@ export function RaiseDialog({ run, onClose }: RunDialogProps): ReactElement {
   };
   return (
     <Dialog
-      title="Budget of this run"
+      title="Run budget"
       onClose={onClose}
       footer={
         <Button look="primary" type="submit" form={form} disabled={raise.isPending || fault !== null}>
-          Set the budget
+          Set budget
         </Button>
       }
     >
@@ -75,10 +75,10 @@ function describeNeed({ usd, spentUsd, left }: BudgetNeed): string {
     .slice(0, mostNamed)
     .map(({ id, calls, eachUsd }) =>
       calls === 1
-        ? `${id} at ${formatAmount(eachUsd)}`
-        : `${calls} calls of ${id} at ${formatAmount(eachUsd)} each`,
+        ? `${id} at ${formatUsd(eachUsd)}`
+        : `${calls} calls of ${id} at ${formatUsd(eachUsd)} each`,
     );
   const more = left.length > mostNamed ? [`${left.length - mostNamed} more steps`] : [];
-  const sum = [`${formatAmount(spentUsd)} spent`, ...parts, ...more].join(', ');
+  const sum = [`${formatUsd(spentUsd)} spent`, ...parts, ...more].join(', ');
   return `To finish, the run needs about ${formatUsd(usd)}: ${sum}.`;
 }

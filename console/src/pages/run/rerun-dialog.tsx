@@ -8,7 +8,7 @@ import { pipelineQuery, planDefinition, versionsQuery } from '../../api/pipeline
 import { jobQuery, previewRerun, rerun, runGraphQuery } from '../../api/runs.ts';
 import { SchemaForm } from '../../form/schema-form.tsx';
 import { Dialog } from '../../shared/dialog.tsx';
-import { formatUsd } from '../../shared/money.ts';
+import { formatUsd } from '../../shared/format.ts';
 import { Button, fieldClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';

@@ -47,7 +47,7 @@ export function StepGrid({ steps, edges, awaiting, search, onSearch }: StepGridP
           Took
         </span>
         <span role="columnheader" className="text-right max-md:hidden">
-          USD
+          Cost
         </span>
       </div>
       <div ref={place} role="rowgroup" className="scrolls max-h-[max(24rem,calc(100dvh-24rem))]">

@@ -4,9 +4,8 @@ import type { RunState, RunSummary } from '../../../../src/contracts/run.ts';
 import type { RunsSummary } from '../../../../src/contracts/run-picture.ts';
 import { countEnded, countSucceeded } from '../../../../src/core/run/ended-steps.ts';
 import type { BarColumn } from '../../shared/bar-column.ts';
-import { formatUsd } from '../../shared/money.ts';
+import { formatMoment, formatUsd } from '../../shared/format.ts';
 import { stateLooks } from '../../shared/state.ts';
-import { formatClock } from '../../shared/time.ts';
 
 const hourMs = 3_600_000;
 
@@ -38,7 +37,7 @@ export function toColumns({ buckets }: RunsSummary): BarColumn[] {
       .filter(({ value }) => value > 0)
       .map(({ name, value }) => `${value} ${stateLooks[name].word}`);
     const words = said.length === 0 ? 'no runs' : `${said.join(', ')}, ${formatUsd(cost_usd)}`;
-    return { key: at, title: `${formatClock(at)}: ${words}`, parts };
+    return { key: at, title: `${formatMoment(at)}: ${words}`, parts };
   });
 }
 

@@ -3,10 +3,9 @@ import type { ReactElement } from 'react';
 import type { RunSummary } from '../../../../src/contracts/run.ts';
 import { conditionOfRun } from '../../../../src/core/run/condition.ts';
 import { Ago } from '../../shared/ago.tsx';
-import { formatAmount } from '../../shared/money.ts';
+import { formatDuration, formatUsd } from '../../shared/format.ts';
 import { linkClass, tableClass } from '../../shared/parts.tsx';
 import { ConditionMark } from '../../shared/state-mark.tsx';
-import { formatDuration } from '../../shared/time.ts';
 import { useNow } from '../../shared/use-now.ts';
 import { type FollowedRun, followedBy, progressOf } from './model.ts';
 import { ProgressBar } from './progress-bar.tsx';
@@ -36,12 +35,12 @@ export function RunTable({
 }: RunTableProps): ReactElement {
   const isAll = runs.length > 0 && runs.every(({ run_id }) => chosen.has(run_id));
   return (
-    <section className="scrolls" tabIndex={0} aria-label="Runs">
+    <section className="scrolls @container" tabIndex={0} aria-label="Runs">
       <table className={tableClass}>
         <thead>
           <tr>
             {onChoose === undefined ? null : (
-              <th className="w-8">
+              <th className="w-8 max-sm:hidden">
                 <input
                   type="checkbox"
                   aria-label="Choose all on this page"
@@ -54,14 +53,14 @@ export function RunTable({
             <th>Pipeline</th>
             {isCompact ? null : (
               <>
-                <th className="max-lg:hidden">Run</th>
-                <th className="max-lg:hidden">Steps</th>
+                <th className="@max-3xl:hidden">Run</th>
+                <th className="@max-3xl:hidden">Steps</th>
               </>
             )}
             {columns.has('labels') ? <th>Labels</th> : null}
             {columns.has('trigger') ? <th>Trigger</th> : null}
             <th className="text-right!">Took</th>
-            <th className="text-right!">USD</th>
+            <th className="text-right!">Cost</th>
             <th className="text-right! max-sm:hidden">Started</th>
           </tr>
         </thead>
@@ -96,7 +95,7 @@ function RunRow({ run, isCompact, columns, isChosen, onChoose }: RunRowProps): R
   return (
     <tr className={isChosen ? 'bg-accent-soft' : 'hover:bg-sunken/60'}>
       {onChoose === undefined ? null : (
-        <td>
+        <td className="max-sm:hidden">
           <input type="checkbox" aria-label={`Choose ${run.run_id}`} checked={isChosen} onChange={onChoose} />
         </td>
       )}
@@ -104,7 +103,7 @@ function RunRow({ run, isCompact, columns, isChosen, onChoose }: RunRowProps): R
         <ConditionMark condition={condition} />
         {condition.detail === '' || condition.kind === 'running' ? null : (
           <div
-            className={`max-w-36 truncate text-xs text-muted ${isCompact ? 'sm:max-w-44' : 'sm:max-w-64'}`}
+            className={`max-w-28 truncate text-xs text-muted ${isCompact ? 'sm:max-w-44' : 'sm:max-w-64'}`}
             title={condition.detail}
           >
             {condition.detail}
@@ -130,9 +129,9 @@ function RunRow({ run, isCompact, columns, isChosen, onChoose }: RunRowProps): R
         <Took run={run} />
       </td>
       <td className="figure text-right!">
-        {formatAmount(run.cost_usd)}
+        {formatUsd(run.cost_usd)}
         {run.reserved_usd === 0 ? null : (
-          <span className="block text-xs text-muted">+{formatAmount(run.reserved_usd)} held</span>
+          <span className="block text-xs text-muted">+{formatUsd(run.reserved_usd)} reserved</span>
         )}
       </td>
       <td className="text-right! text-muted max-sm:hidden">

@@ -3,10 +3,10 @@ import type { ReactElement } from 'react';
 import { runsSummaryQuery } from '../../api/runs.ts';
 import { usePolling } from '../../live/live.tsx';
 import type { RunsSearch } from '../../searches.ts';
+import { formatMoment } from '../../shared/format.ts';
 import { Panel } from '../../shared/parts.tsx';
 import { StackedBars } from '../../shared/stacked-bars.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
-import { formatClock } from '../../shared/time.ts';
 import { useNow } from '../../shared/use-now.ts';
 import { countByState, toColumns, toSpan } from './model.ts';
 
@@ -37,7 +37,7 @@ export function RunsChart({ search, onChange }: RunsChartProps): ReactElement | 
         onChoose={choose}
       />
       <div className="mt-2 flex flex-wrap items-center gap-x-5 gap-y-1 text-xs text-muted">
-        <span className="figure">{formatClock(span.since)}</span>
+        <span className="figure">{formatMoment(span.since)}</span>
         <span className="flex flex-1 flex-wrap justify-center gap-x-4 gap-y-1">
           {counts.map(([state, count]) => (
             <button
@@ -52,7 +52,7 @@ export function RunsChart({ search, onChange }: RunsChartProps): ReactElement | 
             </button>
           ))}
         </span>
-        <span className="figure">{formatClock(span.until)}</span>
+        <span className="figure">{formatMoment(span.until)}</span>
       </div>
     </Panel>
   );

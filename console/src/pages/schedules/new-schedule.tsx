@@ -7,9 +7,9 @@ import { createSchedule } from '../../api/schedules.ts';
 import { SchemaForm } from '../../form/schema-form.tsx';
 import { createValue } from '../../form/schema-model.ts';
 import { Dialog } from '../../shared/dialog.tsx';
+import { formatMoment } from '../../shared/format.ts';
 import { Button, fieldClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
-import { formatInZone } from '../../shared/time.ts';
 import { overlapWords, previewStarts, toScheduleRequest } from './model.ts';
 
 const overlaps = Object.keys(overlapWords) as readonly OverlapPolicy[];
@@ -125,7 +125,7 @@ function Calendar(): ReactElement {
         />
       </Field>
       <p role="status" className={`text-xs ${fault === null ? 'text-muted' : 'text-failed'}`}>
-        {fault ?? `Starts ${starts.map((at) => formatInZone(at, timezone)).join(', ')} …`}
+        {fault ?? `Starts ${starts.map((at) => formatMoment(at, timezone)).join(', ')} …`}
       </p>
     </>
   );

@@ -7,12 +7,11 @@ import { runsQuery, startRun } from '../../api/runs.ts';
 import { deleteSchedule, pauseSchedule, schedulesQuery } from '../../api/schedules.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { ConfirmButton } from '../../shared/confirm-button.tsx';
-import { formatUsd } from '../../shared/money.ts';
+import { formatMoment, formatUsd } from '../../shared/format.ts';
 import { Button, EmptyState, linkClass, PageHead, Panel } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { ConditionMark, StateMark } from '../../shared/state-mark.tsx';
-import { formatClock, formatInZone } from '../../shared/time.ts';
 import { useNow } from '../../shared/use-now.ts';
 import { describeMissed, overlapWords } from './model.ts';
 
@@ -183,8 +182,8 @@ function NextTimes({
       <tbody className="figure">
         {next_at.map((at) => (
           <tr key={at}>
-            <td>{formatInZone(at, timezone)}</td>
-            {isHere ? null : <td>{formatClock(at)}</td>}
+            <td>{formatMoment(at, timezone)}</td>
+            {isHere ? null : <td>{formatMoment(at)}</td>}
             <td className="text-right text-muted">
               <Ago at={at} />
             </td>

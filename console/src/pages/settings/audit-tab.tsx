@@ -2,10 +2,10 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
 import { auditQuery } from '../../api/access.ts';
 import { JsonTree } from '../../json/json-tree.tsx';
+import { Moment } from '../../shared/ago.tsx';
 import { IdLink } from '../../shared/id-link.tsx';
 import { EmptyState, Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
-import { formatExact } from '../../shared/time.ts';
 
 /** What was done to things that outlive a run, and by whom. */
 export function AuditTab(): ReactElement {
@@ -33,7 +33,9 @@ export function AuditTab(): ReactElement {
                 <tbody>
                   {items.map(({ entry_id, at, actor, action, subject, data }) => (
                     <tr key={entry_id} className="align-top">
-                      <td className="figure whitespace-nowrap text-muted">{formatExact(at).slice(0, 19)}</td>
+                      <td className="text-muted">
+                        <Moment at={at} />
+                      </td>
                       <td className="font-mono text-xs">
                         <IdLink id={actor} />
                       </td>

@@ -1,6 +1,6 @@
 /** The limits of requests as lines that people read. */
 import type { Limits } from '../../../../src/contracts/limits.ts';
-import { formatDuration } from '../../shared/time.ts';
+import { formatDuration } from '../../shared/format.ts';
 
 export interface LimitLine {
   readonly name: string;

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
 import { projectsQuery } from '../../api/access.ts';
-import { formatUsd } from '../../shared/money.ts';
+import { formatUsd } from '../../shared/format.ts';
 import { Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 

@@ -22,7 +22,7 @@ export function SessionsTab(): ReactElement {
         <QueryView query={query}>
           {({ items }) =>
             items.length === 0 ? (
-              <EmptyState title="Nobody is signed in">Browsers that are signed in show here.</EmptyState>
+              <EmptyState title="No sessions">Browsers that are signed in show here.</EmptyState>
             ) : (
               <section className="scrolls" tabIndex={0} aria-label="Sessions">
                 <table className={tableClass}>

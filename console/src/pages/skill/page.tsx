@@ -6,12 +6,11 @@ import { patchSkill, retireSkill, skillQuery, skillUsesQuery, skillWorthQuery } 
 import { ValueDiff } from '../../diff/value-diff.tsx';
 import { Ago } from '../../shared/ago.tsx';
 import { ConfirmButton, type ConfirmQuestion } from '../../shared/confirm-button.tsx';
-import { formatUsd } from '../../shared/money.ts';
+import { formatDuration, formatUsd } from '../../shared/format.ts';
 import { areaClass, Button, Facts, linkClass, PageHead, Panel } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
-import { formatDuration } from '../../shared/time.ts';
 import { ConfidenceBar } from '../skills/confidence-bar.tsx';
 
 export function SkillPage(): ReactElement {
@@ -22,9 +21,7 @@ export function SkillPage(): ReactElement {
 
 const retireQuestion: ConfirmQuestion = {
   title: 'Retire this skill?',
-  about: (
-    <p>No step uses it any more. The next failure like it is asked about again, which may cost money.</p>
-  ),
+  about: <p>No step uses it any more. A similar failure needs a correction again, which may cost money.</p>,
   confirm: 'Retire the skill',
   keep: 'Keep the skill',
 };
@@ -46,7 +43,7 @@ function SkillOpen({ skill }: { readonly skill: Skill }): ReactElement {
         about={skill.id}
         actions={
           <>
-            <Button onClick={() => setEditing(!isEditing)}>{isEditing ? 'Do not edit' : 'Edit'}</Button>
+            <Button onClick={() => setEditing(!isEditing)}>{isEditing ? 'Stop editing' : 'Edit'}</Button>
             {skill.state === 'active' ? (
               <ConfirmButton
                 disabled={retire.isPending}
@@ -61,7 +58,7 @@ function SkillOpen({ skill }: { readonly skill: Skill }): ReactElement {
       />
       {retire.error === null ? null : <ProblemView error={retire.error} />}
       <div className="grid items-start gap-4 lg:grid-cols-2">
-        <Panel title="What it says">
+        <Panel title="Instructions">
           {isEditing ? (
             <EditSkill skill={skill} onDone={() => setEditing(false)} />
           ) : (
@@ -76,7 +73,7 @@ function SkillOpen({ skill }: { readonly skill: Skill }): ReactElement {
             </>
           )}
         </Panel>
-        <Panel title="How it does">
+        <Panel title="Evidence">
           <Facts
             facts={[
               ['state', <StateMark key="state" state={skill.state} />],
@@ -163,10 +160,10 @@ function Worth({ id }: { readonly id: string }): ReactElement | null {
   if (data === undefined) return null;
   const { learnt } = data;
   return (
-    <Panel title="What it is worth" className="lg:col-span-2">
+    <Panel title="Value" className="lg:col-span-2">
       <p className="figure mb-3 text-sm">
         {data.uses} uses saved about <strong>{formatUsd(data.saved_usd)}</strong> and{' '}
-        <strong>{formatDuration(data.saved_ms)}</strong>, and {data.reviews_avoided} questions to a person.{' '}
+        <strong>{formatDuration(data.saved_ms)}</strong>, and {data.reviews_avoided} reviews.{' '}
         <span className="text-muted">An estimate: each use counts as what learning it cost.</span>
       </p>
       {learnt === null ? null : (

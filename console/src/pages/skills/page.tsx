@@ -27,7 +27,7 @@ export function SkillsPage(): ReactElement {
     <>
       <PageHead
         title="Skills"
-        about="What once cured a failure, kept with its evidence. The next failure like it is corrected without a model or a person."
+        about="Fixes learned from past failures. Capstan applies them without a model or a review."
         actions={<FilterField label="Filter skills" value={text} onChange={setText} />}
       />
       <Panel isTight>
@@ -41,8 +41,8 @@ export function SkillsPage(): ReactElement {
             if (shown.length === 0) {
               return (
                 <EmptyState title="No skills yet" command="npm run demo -- learning">
-                  A skill is learnt when a correction works: from a model, or from a person who leaves
-                  "remember as a skill" on.
+                  Capstan learns a skill when a correction works: from a model, or from a review with
+                  “Remember as a skill” on.
                 </EmptyState>
               );
             }
@@ -78,7 +78,7 @@ function SkillTable({ skills }: { readonly skills: readonly Skill[] }): ReactEle
                 {skill.pattern.job_type}
               </Link>
               {skill.flagged ? (
-                <span className="ml-2 rounded bg-waiting-soft px-1.5 text-xs text-waiting">wants a look</span>
+                <span className="ml-2 rounded bg-waiting-soft px-1.5 text-xs text-waiting">needs review</span>
               ) : null}
               <div className="line-clamp-1 max-w-36 break-all text-xs sm:max-w-xl text-muted">
                 {skill.instructions}

@@ -1,6 +1,6 @@
 /** What became of a delivery, in words. */
 import type { Ambiguity, Attempt } from '../../../../../src/contracts/run.ts';
-import { formatUsd } from '../../../shared/money.ts';
+import { formatUsd } from '../../../shared/format.ts';
 import type { Tone } from '../../../shared/state.ts';
 
 const deliveries: Readonly<Record<Ambiguity, string>> = {

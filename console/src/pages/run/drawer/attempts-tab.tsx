@@ -1,21 +1,17 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
 import type { Attempt } from '../../../../../src/contracts/run.ts';
-import { formatUsd } from '../../../shared/money.ts';
+import { Moment } from '../../../shared/ago.tsx';
+import { formatDuration, formatUsd } from '../../../shared/format.ts';
 import { EmptyState, linkClass } from '../../../shared/parts.tsx';
 import { toneFill } from '../../../shared/state.ts';
-import { formatDuration, formatExact } from '../../../shared/time.ts';
 import { describeDelivery, describeOrigin, toneOfAttempt } from './attempts-model.ts';
 import type { StepTabProps } from './step-tab-props.ts';
 
 /** Every delivery to an instance, oldest first. */
 export function AttemptsTab({ step }: StepTabProps): ReactElement {
   if (step.attempts.length === 0) {
-    return (
-      <EmptyState title="Nothing was delivered yet">
-        Each call of an instance shows here with its end.
-      </EmptyState>
-    );
+    return <EmptyState title="No attempts yet">Each call of an instance shows here with its end.</EmptyState>;
   }
   return (
     <ol className="flex flex-col gap-2">
@@ -58,7 +54,7 @@ function AttemptLine({
         </p>
       )}
       <p className="figure mt-1 text-xs text-muted">
-        {formatExact(attempt.started_at)} · {formatUsd(attempt.cost_usd)}
+        <Moment at={attempt.started_at} /> · {formatUsd(attempt.cost_usd)}
         {attempt.certainty === 'estimated' ? ' (estimated)' : ''}
       </p>
       <p className="mt-1 text-xs text-muted">{attempt.decision?.reason}</p>

@@ -8,7 +8,7 @@ export function DecisionTab({ step }: StepTabProps): ReactElement {
   const attempt = step.attempts.find(({ attempt_id }) => attempt_id === chosen) ?? step.attempts.at(-1);
   if (attempt === undefined) {
     return (
-      <EmptyState title="Nothing was decided yet">
+      <EmptyState title="No routing decision yet">
         Who was considered, and why one was chosen, shows here.
       </EmptyState>
     );
@@ -17,14 +17,14 @@ export function DecisionTab({ step }: StepTabProps): ReactElement {
     <>
       {step.attempts.length < 2 ? null : (
         <select
-          aria-label="Which delivery"
+          aria-label="Attempt"
           className={`${fieldClass} mb-3`}
           value={attempt.attempt_id}
           onChange={({ target }) => setChosen(target.value)}
         >
           {step.attempts.map(({ attempt_id }, index) => (
             <option key={attempt_id} value={attempt_id}>
-              delivery #{index + 1}
+              Attempt {index + 1}
             </option>
           ))}
         </select>

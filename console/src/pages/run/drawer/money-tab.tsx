@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
-import { formatAmount, formatUsd } from '../../../shared/money.ts';
+import { formatUsd } from '../../../shared/format.ts';
 import { linkClass, tableClass } from '../../../shared/parts.tsx';
 import type { StepTabProps } from './step-tab-props.ts';
 
@@ -17,8 +17,8 @@ export function MoneyTab({ step, runId }: StepTabProps): ReactElement {
       <table className={tableClass}>
         <thead>
           <tr>
-            <th>Delivery</th>
-            <th className="text-right!">Held</th>
+            <th>Attempt</th>
+            <th className="text-right!">Reserved</th>
             <th className="text-right!">Settled</th>
             <th>Is</th>
           </tr>
@@ -28,10 +28,10 @@ export function MoneyTab({ step, runId }: StepTabProps): ReactElement {
             <tr key={attempt_id}>
               <td>#{index + 1}</td>
               <td className="figure text-right!">
-                {decision === null ? '–' : formatAmount(decision.reserved_usd)}
+                {decision === null ? '–' : formatUsd(decision.reserved_usd)}
               </td>
-              <td className="figure text-right!">{certainty === null ? '–' : formatAmount(cost_usd)}</td>
-              <td className="text-muted">{certainty ?? 'still held'}</td>
+              <td className="figure text-right!">{certainty === null ? '–' : formatUsd(cost_usd)}</td>
+              <td className="text-muted">{certainty ?? 'still reserved'}</td>
             </tr>
           ))}
         </tbody>

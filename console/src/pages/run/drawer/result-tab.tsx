@@ -1,8 +1,9 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
 import { JsonTree } from '../../../json/json-tree.tsx';
+import { Moment } from '../../../shared/ago.tsx';
+import { formatDuration } from '../../../shared/format.ts';
 import { Facts, linkClass } from '../../../shared/parts.tsx';
-import { formatDuration, formatExact } from '../../../shared/time.ts';
 import { changedPointers, describeCached } from './result-model.ts';
 import type { StepTabProps } from './step-tab-props.ts';
 
@@ -20,16 +21,13 @@ export function ResultTab({ step }: StepTabProps): ReactElement {
     <div className="flex flex-col gap-4">
       <Facts
         facts={[
-          ['started', step.started_at === null ? null : formatExact(step.started_at)],
+          ['started', step.started_at === null ? null : <Moment key="started" at={step.started_at} />],
           ['took', took],
           ['instance', step.endpoint ?? null],
           ['cached', describeCached(step)],
-          [
-            'carried out',
-            step.dispatch === undefined ? null : `${step.dispatch.how}: ${step.dispatch.message}`,
-          ],
+          ['dispatch', step.dispatch === undefined ? null : `${step.dispatch.how}: ${step.dispatch.message}`],
           ['after', step.depends_on.length === 0 ? null : step.depends_on.join(', ')],
-          ['run below', step.sub_run_id === undefined ? null : <RunLink key="run" id={step.sub_run_id} />],
+          ['child run', step.sub_run_id === undefined ? null : <RunLink key="run" id={step.sub_run_id} />],
           ['result of', step.reused_from === undefined ? null : <RunLink key="from" id={step.reused_from} />],
           ['skill', step.skill_id === undefined ? null : <SkillLink key="skill" id={step.skill_id} />],
           ['review', step.review_id === undefined ? null : <ReviewLink key="review" id={step.review_id} />],

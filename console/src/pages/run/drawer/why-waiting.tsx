@@ -34,7 +34,7 @@ function Considered({ question }: { readonly question: RouteQuestion }): ReactEl
     <section aria-label="Why it waits" className="mb-3 rounded-lg border border-line p-3">
       <h3 className="mb-1.5 text-sm font-medium">Asked now, the router says</h3>
       {isStatus(query.error, 404) ? (
-        <p className="text-sm">Nobody has ever registered for {question.capability}.</p>
+        <p className="text-sm">No instance has registered {question.capability}.</p>
       ) : (
         <QueryView query={query}>
           {(decision) => (

@@ -1,0 +1,79 @@
+/**
+ * Money, durations, sizes and times as people read them. The console formats none of them elsewhere. Dates and times are
+ * in the locale and the zone of the browser; other numbers have a point, as the page is in English and as the command
+ * line prints them.
+ */
+export { formatUsd } from '../../../src/core/money/nano-usd.ts';
+
+/** The zone of the browser, which every page names: `Europe/Berlin`. */
+export const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+const units: readonly (readonly [string, number])[] = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+];
+
+/** `340 ms`, `1.2 s`, `2 min 10 s`, `3 h 5 min`, `2 d 4 h`: the two greatest units. */
+export function formatDuration(ms: number): string {
+  const size = Math.max(0, ms);
+  if (size < 1_000) return `${Math.round(size)} ms`;
+  if (size < 10_000) return `${(Math.floor(size / 100) / 10).toFixed(1)} s`;
+  const first = units.findIndex(([, unit]) => size >= unit);
+  const [name = 's', unit = 1_000] = units[first] ?? [];
+  const [nextName, nextUnit = 1] = units[first + 1] ?? [];
+  const whole = Math.floor(size / unit);
+  const rest = Math.floor((size - whole * unit) / nextUnit);
+  return nextName === undefined || rest === 0 ? `${whole} ${name}` : `${whole} ${name} ${rest} ${nextName}`;
+}
+
+/** `in 4 min`, `12 s ago`, `now`. */
+export function formatAgo(at: string, now: number): string {
+  const ms = now - Date.parse(at);
+  if (Math.abs(ms) < 1_000) return 'now';
+  const first = units.find(([, unit]) => Math.abs(ms) >= unit);
+  const text = first === undefined ? '' : `${Math.floor(Math.abs(ms) / first[1])} ${first[0]}`;
+  return ms < 0 ? `in ${text}` : `${text} ago`;
+}
+
+const clock = { hour: '2-digit', minute: '2-digit', second: '2-digit' } as const;
+const exactClock = { ...clock, fractionalSecondDigits: 3 } as const;
+const day = { year: 'numeric', month: 'short', day: 'numeric' } as const;
+
+/** `14:03:27`, with its date when it is not today. */
+export function formatClock(at: string, now: number = Date.now()): string {
+  const moment = new Date(at);
+  const isToday = new Date(now).toDateString() === moment.toDateString();
+  return isToday ? moment.toLocaleTimeString([], clock) : moment.toLocaleString([], { ...day, ...clock });
+}
+
+/** `14:03:27.123`, for times of one day that stand among one another. */
+export function formatTimeOfDay(at: string): string {
+  return new Date(at).toLocaleTimeString([], exactClock);
+}
+
+/** `25 Nov 2026, 14:03:27.123 CET`: what stands behind every other form of a time. */
+export function formatExact(at: string): string {
+  return new Date(at).toLocaleString([], { ...day, ...exactClock, timeZoneName: 'short' });
+}
+
+/** `25 Nov 2026, 09:00`. @param timeZone where no zone is given, that of the browser */
+export function formatMoment(at: string, timeZone: string = zone): string {
+  return new Date(at).toLocaleString([], { ...day, hour: '2-digit', minute: '2-digit', timeZone });
+}
+
+/** `09:00`. @param timeZone where no zone is given, that of the browser */
+export function formatHour(at: string, timeZone: string = zone): string {
+  return new Date(at).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', timeZone });
+}
+
+const sizes = ['kB', 'MB', 'GB', 'TB'] as const;
+
+/** `1.2 MB`: of 1,000 bytes, as files are sold. */
+export function formatBytes(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} bytes`;
+  const power = Math.min(sizes.length, Math.floor(Math.log10(bytes) / 3));
+  const amount = bytes / 1_000 ** power;
+  return `${amount < 10 ? amount.toFixed(1) : Math.round(amount)} ${sizes[power - 1]}`;
+}

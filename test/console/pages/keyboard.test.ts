@@ -1,0 +1,43 @@
+/** That no story needs a pointer: `learning.test.ts` starts a run and decides a review so; here are the others. */
+import { test } from 'vitest';
+import { withKeys } from '../support/hands.ts';
+import { useStudio } from '../support/studio.ts';
+
+const visitors = useStudio();
+
+test('a run is cancelled, with a reason, by keys alone', async () => {
+  const { capstan } = visitors.studio;
+  const { run_id: id } = await capstan.submit([{ id: 'night', wait: '1d' }]);
+  const opened = await visitors.visit();
+  const { page } = opened;
+  const hands = withKeys(page);
+  await opened.go(`/runs/${id}`);
+  await hands.press(page.getByRole('button', { name: 'Cancel …' }));
+  await hands.write(page.getByLabel('Reason (optional)'), 'wrong clip');
+  await hands.press(page.getByRole('button', { name: 'Cancel the run' }));
+  await page.getByRole('heading', { name: 'test' }).getByText('Cancelled').waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('a pipeline is edited and saved by keys alone, and the editor lets go of Tab', async () => {
+  const opened = await visitors.visit();
+  const { page } = opened;
+  const hands = withKeys(page);
+  await opened.go('/pipelines/reel');
+  await hands.press(page.getByRole('link', { name: 'Edit' }));
+  const definition = page.getByRole('textbox', { name: 'Definition, YAML' });
+  await definition.waitFor();
+  await hands.reach(definition);
+  await page.keyboard.press('Control+End');
+  await page.keyboard.type('# Edited');
+  const save = page.locator('button:enabled', { hasText: 'Save version' });
+  await save.waitFor();
+  await page.keyboard.press('Escape');
+  await hands.press(save);
+  await hands.press(page.getByRole('button', { name: /^Save 1/ }));
+  await opened.arrive(/\/ui\/pipelines\/reel$/);
+  await page.getByRole('combobox', { name: 'Version' }).getByText('1.1').waitFor({ state: 'attached' });
+  opened.expectQuiet();
+  await opened.close();
+});
