@@ -69,6 +69,7 @@ describe('the OpenAPI document', () => {
         'POST /v1/login-links',
         'GET /readyz',
         'GET /v1/cache',
+        'GET /v1/calls/summary',
         'GET /v1/capabilities',
         'GET /v1/budgets',
         'GET /v1/capabilities/{name}',

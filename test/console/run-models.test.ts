@@ -264,7 +264,7 @@ test('a step whose result was reused went to no other instance', () => {
   const steps = compareSteps(left, right);
   expect(steps.map(({ differs }) => differs)).toEqual([['reused']]);
   expect(whyNotTheSame(left, right, steps)).toBe(
-    'Not the same, because 1 step reused an earlier result. The first took 7.2 s, the second 3.7 s.',
+    '1 difference: 1 step reused an earlier result. The first took 7.2 s, the second 3.7 s.',
   );
 });
 

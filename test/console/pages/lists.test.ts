@@ -63,7 +63,7 @@ test('runs are found while a label is typed as it is shown, by a pipeline, and a
   await page.getByLabel('Labels', { exact: true }).check();
   await page.getByLabel('Trigger').check();
   await page.getByRole('columnheader', { name: 'Trigger' }).waitFor();
-  await page.getByLabel('Search runs by pipeline, id or label').pressSequentially('ticket=OPS-4711');
+  await page.getByLabel('Search runs by pipeline, id, label or error').pressSequentially('ticket=OPS-4711');
   await page.getByTitle(done).waitFor({ state: 'detached' });
   await page.getByTitle(id).waitFor();
   await page.getByRole('group').filter({ hasText: 'Views' }).click();
@@ -104,7 +104,7 @@ test('Ctrl-K finds a run by its label, cancels it after its dialog, and starts a
   await page.keyboard.press('Control+k');
   await field.fill('Run reel');
   await page.getByRole('option', { name: 'Run reel …' }).click();
-  await page.getByRole('button', { name: 'Start the run' }).waitFor();
+  await page.getByRole('button', { name: 'Start run' }).waitFor();
   opened.expectQuiet();
   await opened.close();
 });
@@ -152,7 +152,7 @@ test('a schedule is made with everything the API takes, after a look at its next
   await page.getByText('hour holds "25"; allowed is 0 to 23').waitFor();
   await cron.fill('0 9 29 2 *');
   await page.getByLabel('Time zone').fill('UTC');
-  await page.getByText(/^Starts 2028-02-29 09:00, 2032-02-29 09:00/).waitFor();
+  await page.getByText(/^Starts 29 Feb 2028, 09:00, 29 Feb 2032, 09:00/).waitFor();
   await page.getByRole('dialog').getByRole('combobox', { name: 'Pipeline' }).selectOption('reel');
   await page.getByLabel('Version at each start').selectOption('version 1.0');
   await page.getByLabel('While the last run is still going on').selectOption('buffer_one');
@@ -200,7 +200,7 @@ test('the fleet is a table, and a key is made of scopes that say what they allow
   await page.getByText('Steps of a pipeline').waitFor();
   expect(await page.getByText('2147483648').count()).toBe(0);
   await opened.go('/costs?period=week');
-  await page.getByText('daily limit 2.00 USD').waitFor();
+  await page.getByText('daily limit $2.00').waitFor();
   opened.expectQuiet();
   await opened.close();
 });

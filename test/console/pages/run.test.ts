@@ -62,7 +62,7 @@ test('a run is started again from a step, with another job, after its price was 
   await opened.go(`/runs/${done}?step=join`);
   await page.getByRole('button', { name: 'Run again from here …' }).click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByText('1 of 3 steps run again, for about 0.01 USD.').waitFor();
+  await dialog.getByText('1 of 3 steps run again, for about $0.01.').waitFor();
   await dialog.getByLabel('With another job').check();
   await dialog.getByRole('button', { name: 'JSON' }).click();
   await dialog.getByRole('textbox').last().fill('{"clips": ["a"], "title": "Again", "rate": 44100}');
@@ -120,7 +120,7 @@ test('the timeline has an axis from its begin, and its rows can be ordered by fa
   const opened = await visitors.visit();
   const { page } = opened;
   await opened.go(`/runs/${visitors.studio.waiting}?view=timeline`);
-  await page.getByRole('img', { name: /^Time since \d{4}-\d\d-\d\d/ }).waitFor();
+  await page.getByRole('img', { name: /^Time since \d{1,2} [A-Z][a-z]{2} \d{4}/ }).waitFor();
   await page.getByLabel('Order of the rows').selectOption('failure');
   const first = page.getByRole('region', { name: 'Timeline' }).getByRole('button').first();
   await first.and(page.getByRole('button', { name: 'sound' })).waitFor();

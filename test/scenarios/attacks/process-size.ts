@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface ProcessSize {
+  /** Its own pages; those of files come and go as the system likes. */
   readonly residentMib: number;
   readonly descriptors: number;
 }
@@ -15,8 +16,9 @@ export const collectorEnvironment = {
 
 /** Of a process on Linux. */
 function measureProcess(pid: number): ProcessSize {
-  const pages = Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]);
-  return { residentMib: (pages * pageBytes) / 1_048_576, descriptors: readdirSync(`/proc/${pid}/fd`).length };
+  const [, resident = 0, shared = 0] = readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ').map(Number);
+  const residentMib = ((resident - shared) * pageBytes) / 1_048_576;
+  return { residentMib, descriptors: readdirSync(`/proc/${pid}/fd`).length };
 }
 
 /**

@@ -9,18 +9,18 @@ import type { FleetRow } from './model.ts';
 /** A row for each capability, with its calls of the last day. */
 export function FleetTable({ rows }: { readonly rows: readonly FleetRow[] }): ReactElement {
   return (
-    <section className="scrolls" tabIndex={0} aria-label="Fleet">
+    <section className="scrolls @container" tabIndex={0} aria-label="Fleet">
       <table className={tableClass}>
         <thead>
           <tr>
             <th>Capability</th>
             <th className="text-right!">Up</th>
-            <th className="text-right!">In use</th>
+            <th className="text-right! @max-3xl:hidden">In use</th>
             <th>Calls in 24 h</th>
-            <th className="text-right!">p50</th>
-            <th className="text-right!">p95</th>
-            <th>Price</th>
-            <th>Last error in 24 h</th>
+            <th className="text-right! @max-3xl:hidden">p50</th>
+            <th className="text-right! @max-3xl:hidden">p95</th>
+            <th className="@max-xl:hidden">Price</th>
+            <th className="@max-3xl:hidden">Last error in 24 h</th>
           </tr>
         </thead>
         <tbody>
@@ -51,16 +51,16 @@ function FleetLine({ row }: { readonly row: FleetRow }): ReactElement {
       <td className={`figure whitespace-nowrap text-right! ${up < instances ? 'text-failed' : ''}`}>
         {up} of {instances}
       </td>
-      <td className="figure whitespace-nowrap text-right!">
+      <td className="figure whitespace-nowrap text-right! @max-3xl:hidden">
         {inUse} of {slots}
       </td>
-      <td className="figure text-xs">
+      <td className="text-xs tabular-nums">
         {calls === null ? '…' : describeSuccess(calls.succeeded, calls.calls)}
       </td>
-      <td className="figure whitespace-nowrap text-right!">{durationOf(calls?.p50_ms)}</td>
-      <td className="figure whitespace-nowrap text-right!">{durationOf(calls?.p95_ms)}</td>
-      <td className="whitespace-nowrap text-xs">{price}</td>
-      <td className="max-w-64 text-xs">
+      <td className="figure whitespace-nowrap text-right! @max-3xl:hidden">{durationOf(calls?.p50_ms)}</td>
+      <td className="figure whitespace-nowrap text-right! @max-3xl:hidden">{durationOf(calls?.p95_ms)}</td>
+      <td className="whitespace-nowrap text-xs @max-xl:hidden">{price}</td>
+      <td className="max-w-64 text-xs @max-3xl:hidden">
         {calls?.last_error == null ? null : (
           <>
             <span className="line-clamp-2 break-words" title={calls.last_error.message}>

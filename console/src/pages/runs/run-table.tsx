@@ -145,10 +145,10 @@ function IdAndSteps({ run: { run_id, step_counts } }: { readonly run: RunSummary
   const progress = progressOf(step_counts);
   return (
     <>
-      <td className="whitespace-nowrap font-mono text-xs text-muted max-lg:hidden" title={run_id}>
+      <td className="whitespace-nowrap font-mono text-xs text-muted @max-3xl:hidden" title={run_id}>
         …{run_id.slice(-8)}
       </td>
-      <td className="max-lg:hidden">{progress === null ? null : <ProgressBar progress={progress} />}</td>
+      <td className="@max-3xl:hidden">{progress === null ? null : <ProgressBar progress={progress} />}</td>
     </>
   );
 }
