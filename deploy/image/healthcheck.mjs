@@ -1,5 +1,5 @@
-// Whether the process of this container is well: of a server its API, of a worker its metrics where it has a port for
-// them. A worker without one is well while it runs.
+// Health check of the container. It requests /livez of a server, and /metrics of a worker with METRICS_PORT. A worker
+// without METRICS_PORT counts as healthy while it runs.
 import { readFileSync } from 'node:fs';
 
 const { HOST, PORT = '7400', METRICS_HOST, METRICS_PORT } = process.env;

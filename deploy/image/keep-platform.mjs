@@ -1,4 +1,4 @@
-// Of Temporal's library there is a build for each platform, 30 MB each: only that of this machine stays.
+// Temporal's library has a build of 30 MB for each platform. This keeps only the build for this machine.
 import { readdirSync, rmSync } from 'node:fs';
 
 const folder = 'node_modules/@temporalio/core-bridge/releases';

@@ -14,7 +14,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Of one part: (dict "root" . "part" "server"). */}}
+{{/* Labels that select one part; argument: (dict "root" . "part" "server"). */}}
 {{- define "capstan.selector" -}}
 app.kubernetes.io/name: capstan
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -28,7 +28,7 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- end -}}
 
-{{/* What servers, workers and the migration read. */}}
+{{/* Settings of servers, workers and the migration. */}}
 {{- define "capstan.env" -}}
 - name: DATABASE_URL
   valueFrom:
@@ -95,12 +95,12 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- end }}
 {{- range $name, $value := .Values.config }}
 - name: {{ $name }}
-  {{- /* A number of a values file is a float, which would be written as 2e+09. */}}
+  {{- /* Helm reads numbers as floats and would write 2e+09. */}}
   value: {{ if kindIs "float64" $value }}{{ int64 $value | quote }}{{ else }}{{ $value | quote }}{{ end }}
 {{- end }}
 {{- end -}}
 
-{{/* What servers alone read. */}}
+{{/* Settings of servers only. */}}
 {{- define "capstan.oidc" -}}
 {{- with .Values.oidc }}
 {{- if .issuer }}
@@ -126,7 +126,7 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- end }}
 {{- end -}}
 
-{{/* After the grace calls are cut (5 s); the endpoint is taken out before (5 s), and 5 s are for the end itself. */}}
+{{/* The grace period, and 15 s more: 5 s before it to leave the endpoints, 5 s to abort open calls, 5 s to exit. */}}
 {{- define "capstan.terminationSeconds" -}}
 {{ add (div (add (int .Values.shutdownGraceMs) 999) 1000) 15 }}
 {{- end -}}
