@@ -14,7 +14,7 @@ function describeHeld(played: PlayedFault | undefined): string {
 
 function faultTable({ faults }: FaultFigures): string {
   return formatTable(
-    ['', 'fault', 'how much', 'expected', 'seen', '', 'played'],
+    ['name', 'fault', 'size', 'expected', 'measured', 'result', 'date'],
     faultNames.map((name) => {
       const row = faultRows[name];
       const played = faults[name];
@@ -33,42 +33,52 @@ function faultTable({ faults }: FaultFigures): string {
 }
 
 const introduction = `
-What was done to a cluster on one machine ([production](production.md#a-cluster-on-one-machine)), and what became of it. Again, in about ten minutes on two quiet cores, or as long as it takes:
+Each fault below was injected into a [cluster on one machine](production.md#a-cluster-on-one-machine). The table shows the expected result and the measured one. The [failure matrix](failure-matrix.md) explains each case.
+
+## Run the faults
 
 \`\`\`sh
-npm run faults                                 # all, small; writes the figures and this page
+npm run faults                                 # all, short; writes the figures and this page
 npm run faults -- --only sigterm,worker-killed # some, and only their figures on the terminal
-npm run faults -- --long                       # all, as large as the table says
+npm run faults -- --long                       # all, in the long size
 \`\`\`
 
-Exit code 1 when something does not hold. What happens in each case and why is in the [failure matrix](failure-matrix.md).
+The short size takes about ten minutes on two quiet cores. The command exits with 1 if a fault has another result than expected.
+
+In the short size leases and heartbeats expire after 10 s instead of 30 s (\`LEASE_MS\`, \`HEARTBEAT_TIMEOUT_MS\`), which shortens the waits.
 `;
 
 const checked = `
-## What is compared
+## What each run checks
 
-Runs of six steps that cost 0.001 USD each (one, two side by side, three in sequence) are submitted while the fault lasts, five more when it is over. The instances are in the script's own process, which no fault touches: they answer a hash of what they are given and write down every call, when it began and ended. After every fault, in what clients were told, in that journal, and in the rows of runs, attempts, budgets and ledger:
+While the fault lasts, a client submits runs of six steps, and five more after it. Each step costs 0.001 USD. The six steps are one, two in parallel, then three in sequence.
 
-- every submission that was taken is a run, every run has ended, and there is no other one;
-- every output is what the graph of hashes gives, worked out without the engine; no step began before those it depends on had ended;
-- one charge for each step that succeeded; every lost call beside it is booked once, as estimated; a call at an instance has an attempt of its own;
-- at every commit: spent + reserved ≤ the budget's limit, no instance has more calls than it takes; at the end nothing is reserved, and budgets, attempts and ledger agree;
-- every decision, made again from what was known, is the same;
-- the list of runs only grew; at least half of the submissions were taken; the last five were taken at the first try.
+The instances run in the script's own process, which no fault affects. They answer with a hash of their input. Their journal records when each call began and ended.
 
-In short, leases and heartbeats end after 10 s instead of 30 s (\`LEASE_MS\`, \`HEARTBEAT_TIMEOUT_MS\`), so that less time is spent on waiting.
+After every fault the script compares the clients' answers, that journal, and the rows of runs, attempts, budgets and ledger:
+
+| subject | what must hold |
+| --- | --- |
+| runs | Every accepted submission is a run. Every run has ended, and there are no others. |
+| outputs | Every output equals the hash that the script computes without the engine. |
+| order | No step began before its dependencies had ended. |
+| charges | Each succeeded step has one charge. Each lost call is charged once more, as estimated. Each call at an instance has its own attempt. |
+| budgets | At every commit, spent + reserved ≤ limit. At the end nothing is reserved, and budgets, attempts and ledger agree. |
+| load | At every commit, no instance has more calls than it accepts. |
+| decisions | Each decision, made again from its recorded inputs, is the same. |
+| submissions | The list of runs only grew. At least half of the submissions were accepted, and the last five at the first try. |
 `;
 
 export function createFaultsPage(figures: FaultFigures): Page {
   const left = notRun.map(({ fault, reason }) => [fault, reason]);
   return createPage('docs/faults.md', {
-    title: 'Faults, and what became of them',
+    title: 'Faults injected into a cluster',
     source: faultFiguresFile,
     sections: [
       introduction,
-      `## What was seen\n\nOn ${figures.machine}.\n\n${faultTable(figures)}`,
+      `## Results\n\nMeasured on ${figures.machine}.\n\n${faultTable(figures)}`,
       checked,
-      `## What is not run here\n\n${formatTable(['fault', 'why'], left)}`,
+      `## Faults that this cluster does not play\n\n${formatTable(['fault', 'reason'], left)}`,
     ],
   });
 }

@@ -89,7 +89,7 @@ async function judgeRuns({ db, dag, pipeline, submissions, withCancels }: Eviden
   }
   if (rows.length !== runs.size)
     breaches.push(`${runs.size} submissions were taken, there are ${rows.length} runs`);
-  return { figures: { 'runs taken': runs.size, 'runs right': right }, breaches };
+  return { figures: { 'runs accepted': runs.size, 'runs correct': right }, breaches };
 }
 
 /** @returns a line for each file that does not come back as it was sent */
@@ -116,7 +116,7 @@ function judgeSubmissions({ submissions }: Evidence): Verdict {
   return {
     figures: {
       'submissions failed': failed.length,
-      'requests tried again': retried.length,
+      'requests retried': retried.length,
       ...(files.size === 0 ? {} : { files: files.size }),
     },
     breaches: [

@@ -30,9 +30,9 @@ export function sendTemporalAway(stage: Stage): Promise<Verdict> {
       disturb: ({ fleet, isOver, client }) =>
         whileFrozen(stage, temporalNodes, async () => {
           await waitFor('all to be submitted', isOver, seconds * 2_000);
-          const taken = atLeast('taken meanwhile', client.submissions.runs.size, count);
+          const taken = atLeast('accepted meanwhile', client.submissions.runs.size, count);
           return joinVerdicts([
-            { figures: { 'seconds away': seconds }, breaches: [] },
+            { figures: { 'outage s': seconds }, breaches: [] },
             taken,
             atMost('calls meanwhile', fleet.lines.length, 0),
           ]);
@@ -61,11 +61,11 @@ export function outlastHeartbeats(stage: Stage): Promise<Verdict> {
       disturb: async (round) => {
         await waitFor('all calls to be under way', () => begun(round).length >= count, 60_000);
         await whileFrozen(stage, temporalNodes, () => sleep(awayMs));
-        return { figures: { 'seconds away': awayMs / 1_000 }, breaches: [] };
+        return { figures: { 'outage s': awayMs / 1_000 }, breaches: [] };
       },
       audit: async (round) => {
         const again = begun(round).filter(({ number }) => number > 1);
-        return atMost('calls made again', again.length, 0);
+        return atMost('calls repeated', again.length, 0);
       },
     },
   );
@@ -88,8 +88,8 @@ export function sendServersAway(stage: Stage): Promise<Verdict> {
         const states = await beats.stop();
         const others = [...states].filter((state) => state !== 'up');
         return joinVerdicts([
-          { figures: { instances: count, 'seconds away': seconds }, breaches: [] },
-          atMost('all up again after s', took, 10),
+          { figures: { instances: count, 'outage s': seconds }, breaches: [] },
+          atMost('all up after s', took, 10),
           { figures: {}, breaches: others.map((state) => `an instance was told that it is ${state}`) },
         ]);
       },
@@ -113,7 +113,7 @@ export function pauseWorker(stage: Stage): Promise<Verdict> {
       },
       audit: async ({ pipeline }, db) => {
         const [row] = await db('attempt').where({ capability: pipeline, state: 'lost' }).count({ lost: '*' });
-        return atLeast('calls taken from it', Number(row?.lost), 1);
+        return atLeast('calls lost to the other worker', Number(row?.lost), 1);
       },
     },
   );

@@ -5,7 +5,7 @@ import { joinVerdicts, type Verdict } from '../verdict.ts';
 
 function describeKills(away: readonly number[]): Verdict {
   return {
-    figures: { kills: away.length, 'longest away s': Number(Math.max(0, ...away).toFixed(1)) },
+    figures: { kills: away.length, 'longest outage s': Number(Math.max(0, ...away).toFixed(1)) },
     breaches: away.length === 0 ? ['nothing was killed'] : [],
   };
 }
