@@ -40,7 +40,7 @@ function showExamples(header: string, shown: readonly Example[]): string {
   );
 }
 
-const foundAt = { submission: 'when it is submitted', run: 'in the run' };
+const foundAt = { submission: 'at submission', run: 'in the run' };
 
 function showBroken(header: string, shown: readonly BrokenExample[]): string {
   return formatTable(
@@ -62,7 +62,7 @@ ${rules
   .join('\n')}
 \`\`\`
 
-\`{ }\` is any number of times, \`/ /\` a regular expression. White space may stand between the parts of an expression, not inside those between \`/ /\`. \`template\` is a string in an input or output, \`when\` the condition of a step.
+\`{ }\` means any number of times, \`/ /\` is a regular expression. White space is allowed between the parts of an expression, not inside a part between \`/ /\`. \`template\` is a string in an input or output, \`when\` the condition of a step.
 `;
 
 const roots = formatTable(
@@ -72,33 +72,55 @@ const roots = formatTable(
     ...stepFields.map((field) => [
       code(`steps.<id>.${field}${field === 'output' ? '.…' : ''}`),
       {
-        output: 'what the step answered, in the form of its output schema',
-        status: 'how the step ended',
-        error: 'its error, `{code, message}`; missing when it has none',
-        cost_usd: 'what its attempts cost so far',
+        output: 'the output of the step, in the form of its output schema',
+        status: 'how the step ended: `succeeded`, `reused`, `failed`, `unknown`, `skipped` or `cancelled`',
+        error: 'its error, `{code, message, details?}`; missing if it has none',
+        cost_usd: 'the cost of its attempts so far',
       }[field],
     ]),
     [runFields.map((field) => code(`run.${field}`)).join(', '), 'facts of the run'],
     ['`item`, `item.…`', 'inside `for_each`: the item'],
-    ['`index`', 'inside `for_each`: its index, from 0'],
+    ['`index`', 'inside `for_each`: the index of the item, from 0'],
   ],
 );
 
 const ruleList = `
-- A string that is exactly one \`{{ }}\` keeps the type of its value. Inside text, strings stand as they are, numbers and booleans as JSON text, anything else is an error (use \`| json\`, or \`?? ""\`).
-- A missing value is the error \`expression_unresolved\`: the step fails before any instance is chosen, at no cost, and is not retried. \`??\` covers missing and null, nothing else.
-- Nothing is converted: \`"42"\` is never \`42\`. \`==\` and \`!=\` are strict, and deep for lists and objects. \`<\`, \`<=\`, \`>\`, \`>=\` order two numbers or two strings, strings by UTF-16 unit. Comparisons associate to the left.
-- \`&&\`, \`||\` and \`!\` take booleans only. What stands right of \`&&\` and \`||\` is evaluated only when it decides.
-- \`in\` looks for a value in a list, or for a string in a string or among the keys of an object.
-- Comparisons and conditions stand in parentheses: \`{{ ( a == b ) }}\`. Only an operator or a filter follows a closing one.
-- \`[0]\` on an object, \`["x"]\` and \`.x\` on a list are errors that \`??\` does not cover. There is no negative index; the last item is \`| last\`. \`[*]\` is every item, and one that is null stays null; a second one does not flatten.
-- Object keys are never templates, and results are never read again as templates. \`{"$literal": value}\` is the value as it is.
-- A step waits for every step that its expressions mention, without \`depends_on\`.
-- There is no clock, no random value, no environment and no secret. \`__proto__\`, \`prototype\` and \`constructor\` are refused as names.
+### Types and text
+
+- A string that is exactly one \`{{ }}\` keeps the type of its value.
+- Inside a longer text, strings are inserted unchanged, numbers and booleans as JSON text. Any other value is an error: use \`| json\`, or \`?? ""\` for null.
+- Nothing is converted: \`"42"\` is never \`42\`.
+- Object keys are never templates, and results are never evaluated again. \`{"$literal": value}\` gives the value unchanged.
+
+### Missing values
+
+- A missing value is the error \`expression_unresolved\`. The step fails before an instance is chosen, at no cost, and is not retried.
+- \`??\` gives a default for a missing value and for null. It covers no other error.
+
+### Operators
+
+- \`==\` and \`!=\` are strict, and compare lists and objects by content.
+- \`<\`, \`<=\`, \`>\` and \`>=\` order two numbers or two strings, strings by UTF-16 unit.
+- Comparisons associate to the left.
+- \`&&\`, \`||\` and \`!\` accept booleans only. \`&&\` and \`||\` evaluate their right side only if it decides the result.
+- \`in\` looks for a value in a list, for a string in a string, or for a string among the keys of an object.
+- Comparisons and conditions need parentheses: \`{{ ( a == b ) }}\`. Only an operator or a filter may follow the closing one.
+
+### Lists and paths
+
+- \`[*]\` means every item. An item that is null stays null. A second \`[*]\` does not flatten the list.
+- There is no negative index: \`| last\` gives the last item.
+- \`[0]\` on an object, and \`["x"]\` or \`.x\` on a list, are errors that \`??\` does not cover.
+- A step depends on every step that its expressions mention, without \`depends_on\`.
+
+### What expressions cannot read
+
+- Expressions have no clock, no random values, no environment variables and no secrets.
+- \`__proto__\`, \`prototype\` and \`constructor\` are refused as names.
 `;
 
 const whenRules = `
-A \`when\` value is a condition without \`{{ }}\`; one \`{{ }}\` around all of it is accepted too. Comparisons need no parentheses there, and the value must be a boolean.
+A \`when\` value is a condition without \`{{ }}\`. One \`{{ }}\` around the whole condition is accepted too. Comparisons need no parentheses there. The value must be a boolean.
 `;
 
 const limits = formatTable(
@@ -106,8 +128,8 @@ const limits = formatTable(
   [
     ['bytes of one string that holds an expression', expressionLimits.stringBytes],
     ['segments of a path', expressionLimits.pathSegments],
-    ['parentheses, lists and objects inside one another', expressionLimits.nesting],
-    ['lists and objects inside one another in a value', expressionLimits.valueNesting],
+    ['nested parentheses, lists and objects', expressionLimits.nesting],
+    ['nested lists and objects in a value', expressionLimits.valueNesting],
     ['expressions in one definition', expressionLimits.expressionsPerDefinition],
     [
       `characters that one template may build or compare; an item of a list counts as ${expressionLimits.charactersPerItem}`,
@@ -146,22 +168,22 @@ export function createExpressionsPage(): Page {
       ruleList,
       '## Filters',
       filterTable,
-      'A filter passes a missing value on, up to the next `??`, and refuses a value of another type.',
+      'A filter passes a missing value on to the next `??`. It refuses a value of another type.',
       '## Examples',
-      `Here and above, the job is\n\n\`\`\`json\n${JSON.stringify(exampleScope.job, null, 2)}\n\`\`\``,
+      `The examples here and above use this job:\n\n\`\`\`json\n${JSON.stringify(exampleScope.job, null, 2)}\n\`\`\``,
       showExamples('Template', examples),
       `Inside \`for_each\`, where \`item\` is ${showJson(itemScope.item ?? null)} and \`index\` is ${itemScope.index}:`,
       showExamples('Template', itemExamples),
-      'What is refused when the definition is submitted, and what fails in a run:',
+      'Some errors are found when the definition is submitted, others only in a run:',
       showBroken('Template', brokenExamples),
       '## Conditions',
       whenRules,
       showExamples('`when`', conditionExamples),
       showBroken('`when`', brokenConditions),
       '## In the template of a skill',
-      "The strings of a skill's template take the same expressions, with other roots and four more filters. `input.…` is the input that failed, `match.…` the named groups of the error pattern. Pipeline definitions take neither.",
+      "The strings of a skill's template take the same expressions, with other roots and four more filters. `input.…` is the input that failed, `match.…` the named groups of the error pattern. Pipeline definitions accept neither.",
       skillFilterTable,
-      `There, the input is \`${JSON.stringify(skillScope.input)}\`, and the groups are \`${JSON.stringify(skillScope.match)}\`.`,
+      `In these examples the input is \`${JSON.stringify(skillScope.input)}\`, and the groups are \`${JSON.stringify(skillScope.match)}\`.`,
       '## Limits',
       limits,
     ],

@@ -249,7 +249,8 @@ export const PipelineDefinition = z
       description: 'Text by name, carried by its runs.',
     }),
     steps: z.array(StepDefinition).min(1).max(mostSteps).meta({
-      description: 'A step starts as soon as what it depends on allows; their order here says nothing.',
+      description:
+        'A step starts as soon as what it depends on allows; of those that become ready together, the first in this list starts first.',
     }),
     output: Json.optional().meta({
       description:
