@@ -91,7 +91,7 @@ export const ConfigSchema = z
     TASK_QUEUE: z.string().default('capstan').meta({ description: 'Temporal task queue.' }),
     PAYLOAD_KEYS: z.string().min(1).optional().meta({
       description:
-        'Keys that encrypt what stands in Temporal, ID:BASE64 of 32 bytes each, the newest first, separated by commas, or the path of a file of them. The same for server and worker; see docs/operate.md.',
+        'Keys that encrypt what stands in Temporal, ID:BASE64 of 32 bytes each, the newest first, separated by commas, or the path of a file of them. The same for server and worker; see docs/operate/encryption.md.',
     }),
     TEMPORAL_UI_URL: z
       .url()

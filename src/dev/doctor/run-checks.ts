@@ -170,7 +170,7 @@ export async function checkMedia(options: DoctorOptions): Promise<Check> {
     return ok(name, `${store.name}: a file was written, read and deleted`);
   } catch (error) {
     const remedy =
-      'correct MEDIA_URL, or the keys and rights of its bucket: docs/operate.md, "Media in a bucket"';
+      'correct MEDIA_URL, or the keys and rights of its bucket: docs/operate/media.md, "Set up a bucket"';
     return missing(name, messageOf(error), remedy);
   }
 }
