@@ -37,7 +37,7 @@ interface Addresses {
   readonly PUBLIC_URL?: string | undefined;
 }
 
-/** Links, and the cookie of browsers, which is bound to https, are made with it. */
+/** Links are built with PUBLIC_URL. So is the browser cookie, which requires https. */
 function checkPublicUrl({ CAPSTAN_MODE, PUBLIC_URL }: Addresses, context: z.RefinementCtx): void {
   const needed = 'the address at which clients reach the API, as https://capstan.example.com';
   const isUrl = PUBLIC_URL !== undefined && /^https?:\/\//.test(PUBLIC_URL) && URL.canParse(PUBLIC_URL);
@@ -49,7 +49,7 @@ function checkPublicUrl({ CAPSTAN_MODE, PUBLIC_URL }: Addresses, context: z.Refi
     context.addIssue({ code: 'custom', path: ['PUBLIC_URL'], message });
 }
 
-/** One that is lost must not cost a step its worker, so two fit into the timeout. */
+/** One lost heartbeat must not cost a step its worker, so the timeout spans at least two intervals. */
 function checkHeartbeats(
   { HEARTBEAT_INTERVAL_MS: given = 0, HEARTBEAT_TIMEOUT_MS: timeout }: Heartbeats,
   context: z.RefinementCtx,
@@ -270,12 +270,12 @@ export type Config = z.infer<typeof ConfigSchema>;
 
 const steadyIntervalMs = 5_000;
 
-/** Pause between two signs of life of a step. */
+/** Interval between two heartbeats of a step. */
 export function heartbeatIntervalMs({ HEARTBEAT_INTERVAL_MS, HEARTBEAT_TIMEOUT_MS }: Config): number {
   return HEARTBEAT_INTERVAL_MS ?? Math.min(steadyIntervalMs, Math.floor(HEARTBEAT_TIMEOUT_MS / 3));
 }
 
-/** @throws ConfigurationError that names every wrong variable, what was seen and what is allowed */
+/** @throws ConfigurationError that names every wrong variable, the value seen and the values allowed */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const parsed = ConfigSchema.safeParse(environment);
   if (parsed.success) return parsed.data;

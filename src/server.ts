@@ -1,4 +1,4 @@
-/** The server process: the API and maintenance, until SIGTERM or SIGINT. A second signal ends it at once. */
+/** The server process: the API and maintenance, until SIGTERM or SIGINT. A second signal ends it immediately. */
 import { fileURLToPath } from 'node:url';
 import { createApp } from './api/app.ts';
 import { listen } from './api/listen.ts';
@@ -17,7 +17,7 @@ if (config.API_KEY_FILE !== undefined) {
 }
 let url = publicUrlOf(config);
 const runtime = await createServerRuntime(config, { logger, publicUrl: () => url, telemetry });
-// Beside the sources, and beside what they are compiled to.
+// The console lies beside the sources, and beside the compiled output.
 const built = import.meta.url.endsWith('.ts') ? '../dist/console' : '../console';
 const consoleFolder = fileURLToPath(new URL(built, import.meta.url));
 const app = createApp({ ctx: runtime.ctx, consoleFolder });

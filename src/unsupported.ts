@@ -1,27 +1,28 @@
 /**
- * What we rely upon in libraries though they do not promise it. Each has a test that an upgrade would fail.
+ * Behaviour of libraries that we rely upon though they do not promise it. Each has a test that fails after an upgrade
+ * that breaks it.
  *
- * Temporal: a connection carries the deadline of a call in an AsyncLocalStorage that its declarations show and its
- * documents do not. Once in use, such a storage makes Node follow every promise of the process, until it is
+ * Temporal: a connection keeps the deadline of a call in an AsyncLocalStorage, which its declarations show and its
+ * documentation does not. Once in use, such a storage makes Node track every promise of the process until it is
  * disabled.
  */
 import type { NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
 import type { Connection } from '@temporalio/client';
 
 /**
- * Knex has no call that throws a connection away; its dialects note a reason on the connection, and its pool ends one
- * that has a reason instead of lending it again.
+ * Knex has no call that discards a connection. Its dialects note a reason on the connection; its pool then closes that
+ * connection instead of lending it again.
  */
 interface PooledConnection {
   __knex__disposed?: unknown;
 }
 
-/** The connection ends when it is given back to the pool. */
+/** Marks the connection; the pool closes it on release. */
 export function discardConnection(connection: object, reason: unknown): void {
   (connection as PooledConnection).__knex__disposed = reason;
 }
 
-/** Of the pool behind a client of Knex, whose type says nothing of it. */
+/** The pool behind a Knex client, which the client's type does not declare. */
 interface PooledClient {
   readonly pool?: {
     numUsed(): number;
@@ -30,7 +31,7 @@ interface PooledClient {
   };
 }
 
-/** How many connections are used and free, and how many askers wait for one. */
+/** Counts used connections, free connections and callers that wait for one. */
 export function readPoolState(client: PooledClient): Record<'used' | 'free' | 'pending', number> {
   const { pool } = client;
   return {
@@ -41,8 +42,8 @@ export function readPoolState(client: PooledClient): Record<'used' | 'free' | 'p
 }
 
 /**
- * pg gives a statement a time on the client's side, but leaves it in front of all later ones of its connection. Its client
- * says by a field whether it is ready for the next one, and where its socket is.
+ * pg applies a client-side timeout to a statement, but leaves the statement ahead of all later ones of its connection.
+ * Fields of its client show whether it is ready for the next statement, and its socket.
  */
 interface WaitingClient {
   readonly readyForQuery?: boolean;
@@ -54,7 +55,7 @@ interface WaitingClient {
   };
 }
 
-/** A connection that is asked and says nothing for so long is dead: what waits for it fails. */
+/** Destroys a connection that has a statement open and is silent for `ms`: everything that waits for it fails. */
 export function endWhenSilent(client: object, ms: number): void {
   const waiting = client as WaitingClient;
   const { stream } = waiting.connection;
@@ -68,8 +69,8 @@ export function endWhenSilent(client: object, ms: number): void {
 type Resource = NonNullable<NonNullable<ConstructorParameters<typeof NodeTracerProvider>[0]>['resource']>;
 
 /**
- * OpenTelemetry's packages ask that a resource be made by one of them, which would be a dependency for two strings. What
- * the SDK and the exporter use of one is this.
+ * OpenTelemetry expects a resource made by one of its packages, a dependency for the sake of two strings. This object
+ * has the parts that the SDK and the exporter use.
  */
 export function ownResource(attributes: Readonly<Record<string, string>>): Resource {
   const resource: Resource = {
@@ -80,7 +81,7 @@ export function ownResource(attributes: Readonly<Record<string, string>>): Resou
   return resource;
 }
 
-/** To be called while no call with a deadline is under way; the next one takes the storage into use again. */
+/** Call this only while no call with a deadline is in flight; the next such call enables the storage again. */
 export function disableCallContext(connection: Connection): void {
   connection.callContextStorage.disable();
 }

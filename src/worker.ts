@@ -1,6 +1,6 @@
 /**
- * The worker process: runs workflows and activities until SIGTERM or SIGINT, then lets calls end for
- * SHUTDOWN_GRACE_MS. A second signal ends it at once.
+ * The worker process: runs workflows and activities until SIGTERM or SIGINT, then gives calls SHUTDOWN_GRACE_MS to end.
+ * A second signal ends it immediately.
  */
 import { setFlagsFromString } from 'node:v8';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
@@ -12,14 +12,14 @@ import { createLogger, readDataConverter } from './runtime/foundation.ts';
 import { createWorkerRuntime } from './runtime/worker-runtime.ts';
 import { startTelemetry } from './telemetry/start-telemetry.ts';
 
-// For the workflow sandboxes, which are made from here on: the SDK maps a stack for every promise, which costs a
+// This affects the workflow sandboxes, which are created later: the SDK maps a stack for every promise, which costs a
 // quarter of a workflow's time. This thread's own context exists already and keeps its stack traces.
 setFlagsFromString('--stack-trace-limit=0');
 
-/** From the end of the grace, when calls are cut, to the end of the process. */
+/** Time from the end of the grace period, when calls are aborted, to the end of the process. */
 const forceAfterMs = 5_000;
 
-/** Temporal's Core serves its metrics on a port of its own. */
+/** Temporal's Core serves its metrics on a separate port. */
 function coreMetrics(port: number) {
   const prometheus = { bindAddress: `127.0.0.1:${port}`, useSecondsForDurations: true };
   return { metrics: { prometheus } };
@@ -41,7 +41,7 @@ Runtime.install({
   ...(corePort === null ? {} : { telemetryOptions: coreMetrics(corePort) }),
 });
 
-// Before any connection is open: making a bundle leaves this thread no time to serve one.
+// Loaded before any connection opens: bundling leaves this thread no time to serve one.
 const bundle = await loadWorkflowBundle(config.WORKFLOW_BUNDLE, temporalLogger);
 
 const dataConverter = readDataConverter(config);
@@ -67,7 +67,7 @@ function stop(): void {
   logger.info('stopping: waiting for calls to end');
   runtime.retire();
   worker.shutdown();
-  setTimeout(runtime.finish, config.SHUTDOWN_GRACE_MS).unref(); // when calls are cut
+  setTimeout(runtime.finish, config.SHUTDOWN_GRACE_MS).unref(); // when calls are aborted
 }
 process.on('SIGTERM', stop);
 process.on('SIGINT', stop);

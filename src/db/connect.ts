@@ -1,5 +1,5 @@
 /**
- * Opens the pool, and holds locks on connections of it. Times come back as Date; bigint and numeric as text, so
+ * Opens the pool, and holds advisory locks on its connections. Times come back as Date; bigint and numeric as text, so
  * that no cent is lost to a double.
  */
 import knex, { type Knex } from 'knex';
@@ -8,17 +8,17 @@ import { discardConnection, endWhenSilent } from '../unsupported.ts';
 export type Db = Knex;
 
 const connectMs = 5_000;
-/** For the way, beside the time that the database gives a statement. */
+/** Allowance for the network, on top of the statement timeout. */
 const wayMs = 2_000;
-/** By which the database notices that we have gone, with our locks, within half a minute. */
+/** With these settings the database detects a vanished client, and frees its locks, within half a minute. */
 const serverKeepalive = '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3';
 
 /**
- * The other side of a connection may vanish without a word, by a failover or a firewall that forgets: then nothing that
- * was asked waits longer than the time of a statement, and a transaction that we began and left is rolled back.
+ * The peer of a connection may vanish silently, by a failover or a firewall that drops its state. Then no query waits
+ * longer than the statement timeout, and an abandoned transaction is rolled back.
  *
  * @param url Postgres connection URL
- * @param statementTimeoutMs 0 = none, on neither side
+ * @param statementTimeoutMs 0 = no timeout, on either side
  */
 export function connectDatabase(url: string, poolSize: number, statementTimeoutMs = 10_000): Db {
   const silenceMs = statementTimeoutMs === 0 ? 0 : statementTimeoutMs + wayMs;
@@ -46,13 +46,15 @@ export function connectDatabase(url: string, poolSize: number, statementTimeoutM
   });
 }
 
-/** In a statement's condition: true, and the commit does not wait for the disk. For what a crash may take back. */
+/**
+ * A condition for a statement: it is true, and the commit does not wait for the disk. For writes that a crash may undo.
+ */
 export const relaxed = "set_config('synchronous_commit', 'off', true) is not null";
 
-// An advisory lock on a connection of its own: it is gone when the process is.
+// An advisory lock on a dedicated connection: it ends with the process.
 
 export interface LockHold {
-  /** False when the connection broke, and the lock with it. */
+  /** False if the connection broke, and the lock with it. */
   isHeld(): Promise<boolean>;
   release(): Promise<void>;
 }
@@ -61,11 +63,11 @@ interface LockConnection {
   query(text: string, values?: readonly unknown[]): Promise<{ rows: { held: boolean }[] }>;
 }
 
-/** @returns null when another process holds it */
+/** @returns null if another process holds it */
 export async function holdLock(db: Db, key: number): Promise<LockHold | null> {
   const connection: LockConnection = await db.client.acquireConnection();
   const giveBack = (): Promise<void> => db.client.releaseConnection(connection);
-  /** A connection that failed may hold the lock still: the pool must end it, not lend it again. */
+  /** A failed connection may still hold the lock: the pool must close it, not lend it again. */
   const discard = async (error: unknown): Promise<never> => {
     discardConnection(connection, error);
     await giveBack();

@@ -1,6 +1,6 @@
 /**
- * For metrics: how much stands open in the database, where each statement reads an index that holds little else,
- * and how all instances and all budgets of today stand.
+ * Queries for metrics: how much is open in the database, each by an index that holds little else, and the state of all
+ * instances and of today's budgets.
  */
 
 import type { InstanceState } from '../contracts/capability.ts';
@@ -22,7 +22,7 @@ export async function countOpenRuns(db: Db): Promise<readonly OpenRunCount[]> {
 
 interface WaitingStepCount {
   readonly awaiting: Awaiting;
-  /** That it waits for, or has just been woken by; empty: something else. */
+  /** The capability that it waits for, or was just woken by; empty: it waits for something else. */
   readonly capability: string;
   readonly count: number;
 }
@@ -53,13 +53,13 @@ export async function countOpenReviews(db: Db): Promise<readonly OpenReviewCount
 }
 
 interface Lateness {
-  /** Age of the oldest row that Temporal should have been told of; 0 where there is none. */
+  /** Age of the oldest row that is due for delivery to Temporal; 0: there is none. */
   readonly delivery_s: number;
-  /** Age of the oldest transaction of the cluster that has an id: readers of events wait for it. */
+  /** Age of the cluster's oldest transaction with an id, which readers of events wait for. */
   readonly horizon_s: number;
 }
 
-/** Transactions of other roles are seen by members of pg_read_all_stats alone. */
+/** Only members of pg_read_all_stats see transactions of other roles. */
 export async function readLateness(db: Db): Promise<Lateness> {
   const { rows } = await db.raw<{ rows: [Lateness] }>(
     `select coalesce(greatest(0, extract(epoch from clock_timestamp() - least(
@@ -124,14 +124,14 @@ export async function listBreakers(db: Db): Promise<readonly BreakerState[]> {
 
 interface LimitedBudget {
   readonly scope: 'project' | 'global';
-  /** Empty: of all. */
+  /** Empty: the budget of all projects. */
   readonly project_id: string;
   readonly limit_usd: number;
   readonly spent_usd: number;
   readonly reserved_usd: number;
 }
 
-/** Today's, of each project and of all, where there is a limit. */
+/** Lists today's budgets that have a limit, of each project and of all projects. */
 export async function listLimitedBudgets(db: Db): Promise<readonly LimitedBudget[]> {
   const { rows } = await db.raw<{ rows: LimitedBudget[] }>(
     `select t.name as scope, t.project_id, (coalesce(b.limit_nano, t.limit_nano) / 1e9)::float8 as limit_usd,

@@ -1,7 +1,7 @@
 /**
- * Answers kept under an Idempotency-Key, by the transaction that does the work or by a holder whose work is
- * outside of one; and advice that is kept the same way. Where a transaction writes the row with its work, an
- * answer that was given survives a crash, and of two equal requests at once the second waits for the first.
+ * Responses kept under an Idempotency-Key, by the transaction that does the work or by a holder that works outside of
+ * one; and advice, which is kept the same way. If a transaction writes the row with its work, a response survives a
+ * crash, and the second of two equal concurrent requests waits for the first.
  */
 import type { Json } from '../contracts/primitives.ts';
 import type { Db } from './connect.ts';
@@ -9,7 +9,7 @@ import { purgeOld } from './statements.ts';
 
 export interface IdempotentRequest {
   readonly project_id: string;
-  /** Method and path. */
+  /** Method and path of the request. */
   readonly request: string;
   readonly key: string;
   readonly body_sha256: Buffer;
@@ -20,7 +20,7 @@ interface StoredAnswer {
   readonly answer: Json;
 }
 
-/** @returns false when the key is taken; nothing was written */
+/** @returns false if the key is taken; nothing was written */
 export async function insertAnswer(
   db: Db,
   { project_id, request, key, body_sha256 }: IdempotentRequest,
@@ -41,26 +41,26 @@ export async function findAnswer(
   return db('idempotency').where({ project_id, request, key }).first('body_sha256', 'answer');
 }
 
-/** Forgets answers after 24 hours. @returns how many */
+/** Deletes responses after 24 hours. @returns how many */
 export function purgeAnswers(db: Db): Promise<number> {
   return purgeOld(db, { table: 'idempotency', hours: 24 });
 }
 
-// Idempotency-Keys whose work is under way outside of a transaction: rows with status 0 whose answer names the
-// holder. A holder renews its rows, so one that is 10 s old, and without an open attempt, has lost its process,
-// and the same request may take it over. Whoever lost a row that way can neither answer nor release it any more.
+// Idempotency-Keys of work in flight outside of a transaction: rows with status 0 whose answer names the holder. A
+// holder renews its rows. A row that is 10 s old and has no open attempt has lost its process, and the same request may
+// take it over. The former holder can then neither answer nor release it.
 
 export interface KeyHold extends Omit<IdempotentRequest, 'body_sha256'> {
   /** Unique for each hold. */
   readonly holder: string;
 }
 
-/** Where an answer goes that is stored together with something else. */
+/** The key under which a response is stored, together with other writes. */
 export interface KeptPlace extends KeyHold {
   readonly status: number;
 }
 
-/** Stored by the statement that settles a call: functions/keep-answers.sql.ts. */
+/** Stored by the statement that settles a call: `keepAnswers` (sql/attempts.sql.ts). */
 export interface KeptAnswer {
   readonly place: KeptPlace;
   readonly answer: Json;
@@ -68,7 +68,7 @@ export interface KeptAnswer {
 
 export interface KeyRow {
   readonly body_sha256: Buffer;
-  /** 0 = under way. */
+  /** 0 = in flight. */
   readonly status: number;
   readonly answer: Json;
 }
@@ -80,7 +80,7 @@ function holderBindings({ project_id, request, key, holder }: KeyHold): string[]
   return [...[project_id, request, key, JSON.stringify(holder)]];
 }
 
-/** @returns false when the key is taken */
+/** @returns false if the key is taken */
 export function holdKey(db: Db, hold: KeyHold, body_sha256: Buffer): Promise<boolean> {
   return insertAnswer(db, { ...hold, body_sha256 }, { status: underWay, answer: hold.holder });
 }
@@ -89,7 +89,7 @@ export function findKey(db: Db, { project_id, request, key }: KeyHold): Promise<
   return db('idempotency').where({ project_id, request, key }).first('body_sha256', 'status', 'answer');
 }
 
-/** @param attemptKey of the attempts that are made for the request @returns false when its holder is alive */
+/** @param attemptKey of the request's attempts @returns false if the holder is alive */
 export async function takeOverKey(db: Db, hold: KeyHold, attemptKey: string): Promise<boolean> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `update idempotency set answer = ?, created_at = clock_timestamp()
@@ -102,7 +102,7 @@ export async function takeOverKey(db: Db, hold: KeyHold, attemptKey: string): Pr
   return rowCount === 1;
 }
 
-/** @returns the holders whose rows are still theirs */
+/** @returns the holders that still own their rows */
 export async function renewKeys(db: Db, holds: readonly KeyHold[]): Promise<ReadonlySet<string>> {
   const { rows } = await db.raw<{ rows: { holder: string }[] }>(
     `with held as (
@@ -125,7 +125,7 @@ export async function renewKeys(db: Db, holds: readonly KeyHold[]): Promise<Read
   return new Set(rows.map(({ holder }) => holder));
 }
 
-/** Stores the answer, kept for 24 h from now. Repeated, it changes nothing. */
+/** Stores the response for 24 h from now. A repetition changes nothing. */
 export async function answerKey(db: Db, { place, answer }: KeptAnswer): Promise<void> {
   await db.raw(
     `update idempotency set status = ?, answer = ?, created_at = clock_timestamp() where ${ofHolder}`,
@@ -133,7 +133,7 @@ export async function answerKey(db: Db, { place, answer }: KeptAnswer): Promise<
   );
 }
 
-/** The same request may be made again, as if it had not been. */
+/** Deletes the hold, so that the same request can be made again. */
 export async function releaseKey(db: Db, hold: KeyHold): Promise<void> {
   await db.raw(`delete from idempotency where ${ofHolder}`, holderBindings(hold));
 }
@@ -143,13 +143,13 @@ interface AdviceKey {
   readonly request_sha256: Buffer;
 }
 
-/** Finds advice that `/execute` has given: the `/advise` that follows answers the same and is not charged again. */
+/** Finds advice that `/execute` has given: a following `/advise` returns the same and is not charged again. */
 export async function findAdviceAnswer(db: Db, key: AdviceKey): Promise<Json | undefined> {
   const row = await db('advice_answer').where(key).first('answer');
   return row?.answer;
 }
 
-/** The first answer to a request stays. */
+/** The first response to a request stays. */
 export async function insertAdviceAnswer(db: Db, key: AdviceKey, answer: Json): Promise<void> {
   await db('advice_answer')
     .insert({ ...key, answer: JSON.stringify(answer) })
@@ -157,7 +157,7 @@ export async function insertAdviceAnswer(db: Db, key: AdviceKey, answer: Json): 
     .ignore();
 }
 
-/** Forgets answers after 24 hours. @returns how many */
+/** Deletes responses after 24 hours. @returns how many */
 export function purgeAdviceAnswers(db: Db): Promise<number> {
   return purgeOld(db, { table: 'advice_answer', hours: 24 });
 }

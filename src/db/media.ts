@@ -1,6 +1,6 @@
 /**
- * What is known of files: one state of each, the bytes that a project has, and uploads that were allowed and may
- * still come.
+ * Known facts about files: one state of each, the bytes of a project, and uploads that were allowed and may still
+ * arrive.
  */
 import type { Db } from './connect.ts';
 import { hasSqlState } from './statements.ts';
@@ -38,7 +38,7 @@ export async function findFacts(db: Db, { job_id, file }: MediaPlace): Promise<O
   return rows[0] === undefined ? null : toFacts(rows[0]);
 }
 
-/** Of these files, by file. */
+/** Facts about these files, by file. */
 export async function listFacts(
   db: Db,
   jobId: string,
@@ -51,12 +51,15 @@ export async function listFacts(
   return new Map(rows.map(({ file, ...row }) => [file, toFacts(row)]));
 }
 
-/** The job was still seen, and deleted before the row that names it stood. */
+/** The job was deleted after it was read and before the row that refers to it was written. */
 function hasLostJob(thrown: unknown): boolean {
   return hasSqlState(thrown, 'foreign_key_violation');
 }
 
-/** Uploads that announced these bytes have come with them. @returns false: there is no such job (any more), of which nothing is kept */
+/**
+ * Marks announced uploads of these bytes as arrived.
+ * @returns false if the job does not exist (any more); nothing was kept
+ */
 export async function keepFacts(db: Db, { job_id, file }: MediaPlace, facts: ObjectFacts): Promise<boolean> {
   const kept = db.raw<{ rowCount: number }>(
     `with come as (
@@ -80,7 +83,7 @@ export async function keepFacts(db: Db, { job_id, file }: MediaPlace, facts: Obj
   );
 }
 
-/** Whether an upload was announced for this place and has not been seen there. */
+/** Whether an upload was announced for this file and has not arrived. */
 export async function isAwaited(db: Db, { job_id, file }: MediaPlace): Promise<boolean> {
   const { rows } = await db.raw<{ rows: [{ is_awaited: boolean }] }>(
     `select exists (select from media_object
@@ -90,7 +93,7 @@ export async function isAwaited(db: Db, { job_id, file }: MediaPlace): Promise<b
   return rows[0].is_awaited;
 }
 
-/** @param etag only of this state of it */
+/** @param etag deletes the facts only of this state */
 export async function forgetFacts(db: Db, { job_id, file }: MediaPlace, etag?: string): Promise<void> {
   await db.raw(
     `delete from media_object where job_id = :job_id and file = :file and state = 'stored'
@@ -99,16 +102,16 @@ export async function forgetFacts(db: Db, { job_id, file }: MediaPlace, etag?: s
   );
 }
 
-/** Announced uploads too: nobody can come with one any more. */
+/** Deletes announced uploads too: none can arrive any more. */
 export async function forgetJob(db: Db, jobId: string): Promise<void> {
   await db.raw('delete from media_object where job_id = ?', [jobId]);
 }
 
 /**
- * The bytes of the project that owns the job. Of a place count those of the largest file that stands there or was announced
- * for it and has not come yet: there will be one.
+ * Sums the bytes of the project that owns the job. A file counts with the larger of its stored size and its announced
+ * sizes that have not arrived yet.
  *
- * @param at a place that is about to be written, which does not count; it may be no job's
+ * @param at a file about to be written, which does not count; its job need not exist
  */
 export async function sumBytes(db: Db, { job_id, file }: MediaPlace): Promise<number> {
   const { rows } = await db.raw<{ rows: [{ bytes: string }] }>(
@@ -126,21 +129,21 @@ export async function sumBytes(db: Db, { job_id, file }: MediaPlace): Promise<nu
   return Number(rows[0].bytes);
 }
 
-// Uploads that were allowed, and may still come.
+// Uploads that were allowed and may still arrive.
 
 interface AnnouncedUpload extends MediaPlace, Omit<ObjectFacts, 'etag'> {
-  /** The store's name for an upload in parts. */
+  /** The store's id of a multipart upload. */
   readonly upload_id: string | null;
 }
 
 export interface FoundUpload extends AnnouncedUpload {
-  /** It has come, and nothing has replaced it since, as far as we were told. */
+  /** It has arrived, and as far as we know nothing has replaced it since. */
   readonly is_stored: boolean;
-  /** The state of the file that it has made; null: of none yet. */
+  /** The state of the file that it made; null: none yet. */
   readonly etag: string | null;
 }
 
-/** @param token hex of the SHA-256 of what allows it */
+/** @param token SHA-256 of the upload's token, hex */
 export async function announceUpload(
   db: Db,
   projectId: string,
@@ -154,7 +157,7 @@ export async function announceUpload(
   );
 }
 
-/** @returns null when it is unknown, too old, was not what had been announced, or its file was replaced */
+/** @returns null if it is unknown or too old, if it did not match its announcement, or if its file was replaced */
 export async function findUpload(db: Db, token: string, withinHours: number): Promise<FoundUpload | null> {
   const { rows } = await db.raw<{ rows: (Omit<FoundUpload, 'size'> & { size: string })[] }>(
     `select job_id, file, size, encode(sha256, 'hex') as sha256, content_type, upload_id, etag,
@@ -165,7 +168,7 @@ export async function findUpload(db: Db, token: string, withinHours: number): Pr
   return rows[0] === undefined ? null : { ...rows[0], size: Number(rows[0].size) };
 }
 
-/** Notes what the parts have made, before somebody reads whether it is what was announced. */
+/** Notes the file that the parts have made, before it is checked against the announcement. */
 export async function noteMade(db: Db, token: string, etag: string): Promise<void> {
   await db.raw(`update media_object set etag = ? where token = decode(?, 'hex') and state = 'announced'`, [
     etag,
@@ -173,7 +176,10 @@ export async function noteMade(db: Db, token: string, etag: string): Promise<voi
   ]);
 }
 
-/** It has come: its announcement goes, and the row of its file, if that is still of this state, answers to its token. */
+/**
+ * The upload has arrived: its announcement is deleted. Its token moves to the row of the file, if that is still in this
+ * state.
+ */
 export function endUpload(
   db: Db,
   token: string,
@@ -191,11 +197,11 @@ export function endUpload(
 export interface OverdueUpload extends MediaPlace {
   /** Hex. */
   readonly token: string;
-  /** As text: a Date has no microseconds. */
+  /** Text, because a Date has no microseconds. */
   readonly announced_at: string;
 }
 
-/** @param after the last one of those before; null: from the oldest on */
+/** @param after the last upload of the previous page; null: begin with the oldest */
 export async function listOverdueUploads(
   db: Db,
   { hours, limit, after }: { hours: number; limit: number; after: OverdueUpload | null },
@@ -210,7 +216,7 @@ export async function listOverdueUploads(
   return rows;
 }
 
-/** They will not come any more, or have come. @param tokens hex. @returns how many */
+/** Deletes announcements of uploads that have arrived or will not. @param tokens hex. @returns how many */
 export async function dropUploads(db: Db, tokens: readonly string[]): Promise<number> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `delete from media_object where state = 'announced'

@@ -1,12 +1,11 @@
 /**
- * Brings a database to the newest schema that this process knows, forward only, and says how far it is without
- * writing to it. Migrations are statically imported, so that sources and compiled output behave alike. A session
- * advisory lock lets many processes start at once; knex's own lock row, which a killed migrator leaves behind, is
- * freed inside it.
+ * Migrates a database to the newest schema that this process knows, forward only, and reads its schema version without
+ * writing. Migrations are imported statically, so that sources and compiled output behave alike. A session advisory
+ * lock lets many processes start at the same time; inside it, knex's own lock row, which a killed migrator leaves
+ * behind, is freed.
  *
- * A process also starts beside a newer schema, so that a rolling update and its roll-back work: what it does not
- * know is left alone, unless a migration has raised the floor above what it knows (`schemaFloorTable`,
- * sql/database.sql.ts).
+ * A process also starts with a newer schema, so that a rolling update and its rollback work. It ignores what it does
+ * not know, unless a migration has raised the floor above its version (`schemaFloorTable`, sql/database.sql.ts).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
@@ -17,18 +16,18 @@ import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
 
 interface Migration {
-  /** Begins with its number. */
+  /** Begins with the migration's number. */
   readonly name: string;
   readonly up: (db: Knex) => Promise<void>;
-  /** Not in one transaction: migrations/gentle-steps.ts. */
+  /** Runs outside of one transaction: migrations/gentle-steps.ts. */
   readonly isPiecewise?: boolean;
 }
 
 const migrations: readonly Migration[] = [createSchema, countItems];
 
-/** In the order in which they are applied. */
+/** In the order of application. */
 const migrationNames: readonly string[] = migrations.map(({ name }) => name);
-/** Where knex keeps which were applied. */
+/** The table in which knex keeps the applied migrations. */
 const migrationTable = 'schema_migration';
 
 const lockKey = 7_236_150_443;
@@ -45,10 +44,12 @@ const source: Knex.MigrationSource<Migration> = {
   }),
 };
 
-/** An index that is made beside others waits for all statements: a lock that is waited for in one would be such a one. */
+/**
+ * We poll for the lock: a concurrent index build waits for every open statement, also for one that waits for a lock.
+ */
 const tryMs = 100;
 
-/** Holds the lock on a connection of its own while `work` uses the pool. */
+/** Holds the lock on a dedicated connection while `work` uses the pool. */
 async function withLock<Result>(db: Db, work: () => Promise<Result>): Promise<Result> {
   const connection = await db.client.acquireConnection();
   try {
@@ -64,7 +65,7 @@ async function withLock<Result>(db: Db, work: () => Promise<Result>): Promise<Re
   }
 }
 
-/** @throws Error when the database has left this process behind */
+/** @throws Error if the database requires a newer process */
 async function checkFloor(db: Db): Promise<void> {
   if (!(await db.schema.hasTable('schema_floor'))) return;
   const { rows } = await db.raw<{ rows: [{ floor: number }] }>('select migration as floor from schema_floor');
@@ -77,9 +78,9 @@ async function checkFloor(db: Db): Promise<void> {
 }
 
 /**
- * @param url database that exists; its schema `public` receives the tables
- * @returns what it had to do because the database came from another cluster; null: it did not
- * @throws Error when the database's schema is too new for this process
+ * @param url of an existing database; its schema `public` receives the tables
+ * @returns the changes that were due because the database comes from another cluster; null: it does not
+ * @throws Error if the database's schema is too new for this process
  */
 export async function migrate(url: string): Promise<Adoption | null> {
   const db = connectDatabase(url, 3, 0);
@@ -89,7 +90,7 @@ export async function migrate(url: string): Promise<Adoption | null> {
       const config = {
         migrationSource: source,
         tableName: migrationTable,
-        disableMigrationsListValidation: true, // later ones may be there
+        disableMigrationsListValidation: true, // later migrations may have been applied
       };
       await db.migrate.forceFreeMigrationsLock(config);
       await db.migrate.latest(config);
@@ -102,17 +103,17 @@ export async function migrate(url: string): Promise<Adoption | null> {
   }
 }
 
-// How far the schema of a database is, without writing to it.
+// The schema version of a database, read without writing.
 
 export interface SchemaState {
   readonly applied: readonly string[];
-  /** What `migrate` would apply, in this order. */
+  /** Migrations that `migrate` would apply, in this order. */
   readonly pending: readonly string[];
-  /** What a newer version has applied and this one does not know. */
+  /** Migrations that a newer version has applied and this one does not know. */
   readonly newer: readonly string[];
 }
 
-/** @throws Error when the database has left this version behind */
+/** @throws Error if the database requires a newer version */
 export async function readSchemaState(url: string): Promise<SchemaState> {
   const db = connectDatabase(url, 2, 0);
   try {

@@ -1,18 +1,15 @@
-/**
- * Tables that lie in parts. Parts are made before anything falls into them, and dropped when they have had their
- * time.
- */
+/** Partitioned tables. A partition is made before any row belongs to it, and dropped after its retention. */
 import type { Db } from './connect.ts';
 import { hasSqlState } from './statements.ts';
 
-/** One part: rows with `from` ≤ value of `column` < `to`. */
+/** One partition: rows with `from` ≤ value of `column` < `to`. */
 export interface TablePart {
-  /** Of the table that is the part. */
+  /** Name of the partition's table. */
   readonly name: string;
   readonly column: string;
   readonly from: string;
   readonly to: string;
-  /** When what is in it had all happened. */
+  /** The end of the time span that it covers. */
   readonly endsAt: Date;
 }
 
@@ -21,7 +18,7 @@ export type PartedTable = 'event' | 'attempt_choice' | 'ledger_entry';
 interface Layout {
   readonly unit: 'week' | 'month';
   readonly column: string;
-  /** The least value from a moment on. */
+  /** The smallest value of the column at a point in time. */
   readonly least: (at: Date) => string;
 }
 
@@ -33,7 +30,7 @@ const layouts: Readonly<Record<PartedTable, Layout>> = {
 
 export const partedTables = Object.keys(layouts) as readonly PartedTable[];
 
-/** Ids of this prefix that were made at a moment, or later, are not below it. */
+/** The lower bound of all ids with this prefix that are made at this time or later. */
 export function leastId(prefix: string, at: Date): string {
   const time = Math.max(0, at.getTime()).toString(16).padStart(12, '0');
   return `${prefix}_${time.slice(0, 8)}-${time.slice(8)}`;
@@ -45,7 +42,7 @@ function dayOf(at: Date): string {
 
 const dayMs = 86_400_000;
 
-/** Weeks begin on Monday, in UTC. */
+/** Starts of weeks (Monday) and months, in UTC. */
 function startOf(unit: Layout['unit'], at: Date): Date {
   const month = Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1);
   if (unit === 'month') return new Date(month);
@@ -58,7 +55,7 @@ function endOf(unit: Layout['unit'], start: Date): Date {
   return new Date(Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + 1, 1));
 }
 
-/** The parts that hold what happens from one moment to another, both included. */
+/** The partitions that cover the time between two points, both included. */
 export function partsBetween(table: PartedTable, from: Date, until: Date): readonly TablePart[] {
   const { unit, column, least } = layouts[table];
   const parts: TablePart[] = [];
@@ -71,7 +68,7 @@ export function partsBetween(table: PartedTable, from: Date, until: Date): reado
   return parts;
 }
 
-/** The part of a name; null: it is none of this table's. */
+/** The partition of this name; null: it is none of this table. */
 export function partNamed(table: PartedTable, name: string): TablePart | null {
   const [, year, month, day] = /_(\d{4})(\d{2})(\d{2})$/.exec(name) ?? [];
   if (year === undefined) return null;
@@ -80,12 +77,12 @@ export function partNamed(table: PartedTable, name: string): TablePart | null {
   return part?.name === name ? part : null;
 }
 
-/** What happens when nothing has made parts for as long as this is kept in the default part, and stays there. */
+/** If no partitions are made for this long, new rows fall into the default partition and stay there. */
 const aheadMs = 35 * 86_400_000;
 
 const lockKey = 7_236_150_445;
 
-/** Waits behind others for a moment only, because what comes next waits behind it. */
+/** Waits for locks only briefly, because later statements queue behind it. */
 async function withLocks<Result>(db: Db, wait: string, work: (trx: Db) => Promise<Result>): Promise<Result> {
   return db.transaction(async (trx) => {
     await trx.raw(`set local lock_timeout = '${wait}'`);
@@ -94,10 +91,10 @@ async function withLocks<Result>(db: Db, wait: string, work: (trx: Db) => Promis
   });
 }
 
-/** Every claim writes into the table meanwhile. What is not free now is dropped another time. */
+/** Every claim writes into the table meanwhile. A partition that is locked now is dropped another time. */
 const dropWait = '100ms';
 
-/** @returns null: others hold it, a dump for one */
+/** @returns null if others hold the lock, for example a dump */
 async function unlessHeld<Result>(work: Promise<Result>): Promise<Result | null> {
   return work.catch((error: unknown) => {
     if (hasSqlState(error, 'lock_not_available')) return null;
@@ -105,7 +102,7 @@ async function unlessHeld<Result>(work: Promise<Result>): Promise<Result | null>
   });
 }
 
-/** Oldest first, without the default one. */
+/** Oldest first, without the default partition. */
 export async function listParts(db: Db, table: PartedTable): Promise<readonly TablePart[]> {
   const { rows } = await db.raw<{ rows: { name: string }[] }>(
     `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -120,7 +117,7 @@ async function hasRows(trx: Db, table: string, { column, from, to }: TablePart):
   return row !== undefined;
 }
 
-/** Rows that came before their part stay in the default one, and the part is not made. */
+/** Makes no partition if the default partition already holds rows of its range; they stay there. */
 async function addPart(trx: Db, table: PartedTable, part: TablePart): Promise<number> {
   if (await hasRows(trx, `${table}_default`, part)) return 0;
   const { name, from, to } = part;
@@ -146,13 +143,13 @@ export async function addParts(db: Db, now = new Date()): Promise<number> {
   return added;
 }
 
-/** Drops a part with all that is in it. False while others hold it. */
+/** Drops a partition with its rows. False if others hold a lock on it. */
 export async function dropPart(db: Db, { name }: TablePart): Promise<boolean> {
   const dropping = withLocks(db, dropWait, (trx) => trx.raw('drop table if exists ??', [name]));
   return (await unlessHeld(dropping)) !== null;
 }
 
-/** False while others hold it: it could not be dropped, and all that is told of it would be told again. */
+/** False if others hold a lock on it. Then it could not be dropped, and its rows would be exported twice. */
 export async function isFree(db: Db, { name }: TablePart): Promise<boolean> {
   const locking = withLocks(db, dropWait, (trx) => trx.raw('lock table ?? in access exclusive mode', [name]));
   return (await unlessHeld(locking)) !== null;

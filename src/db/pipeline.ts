@@ -1,9 +1,8 @@
 /**
- * Stored pipelines: versions, the definitions that they name, and names for versions. A version never changes; the
+ * Stored pipelines: versions, the definitions that they refer to, and aliases of versions. A version never changes; the
  * latest is the one stored last.
  *
- * A mistyped name is compared with those that there are; a check of references reads many stored pipelines at
- * once.
+ * A misspelt name is compared with the existing ones; a check of references reads many stored pipelines at once.
  */
 import type { PipelineDefinition, PipelineVersion } from '../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
@@ -15,7 +14,7 @@ export interface VersionKey {
   readonly version: string;
 }
 
-/** The text that a version was sent as. */
+/** The text in which a version was sent. */
 export type VersionSource = NonNullable<PipelineVersion['source']>;
 
 export interface VersionRow {
@@ -40,13 +39,13 @@ interface Page {
   readonly limit: number;
 }
 
-/** A stored version by its content. */
+/** A stored version, identified by its content. */
 type VersionDigest = Pick<VersionRow, 'version' | 'digest'>;
 
 const selectVersion = `select v.pipeline, v.version, v.digest, v.source, v.created_at, d.body as definition
   from pipeline_version v join definition d using (digest)`;
 
-/** False when the version exists already, with whatever content. */
+/** @returns false if the version exists already, with any content */
 export async function insertVersion(
   db: Db,
   key: VersionKey,
@@ -79,12 +78,12 @@ export async function findLatestVersion(
   return rows[0] ?? null;
 }
 
-/** Which version a run is of: that one, that of an alias, or the latest. */
+/** How a run chooses its version: by number, by alias, or the latest. */
 export type VersionChoice =
   | { readonly version: string }
-  /** `latest` too. */
+  /** Includes `latest`. */
   | { readonly alias: string }
-  /** A version, else an alias. */
+  /** A version, or else an alias. */
   | { readonly reference: string };
 
 const latest = `select version, digest, created_at, 3 as place from pipeline_version
@@ -95,7 +94,7 @@ const ofAlias = `select v.version, v.digest, v.created_at, 2 as place
   from pipeline_alias a join pipeline_version v using (project_id, pipeline, version)
   where a.project_id = :project_id and a.pipeline = :pipeline and a.alias = :name`;
 
-/** By the name that it is prepared under. */
+/** By the name of the prepared statement. */
 const candidates = {
   find_version: ofVersion,
   find_latest: latest,
@@ -163,7 +162,7 @@ export async function listVersions(
   return rows;
 }
 
-/** Definitions by content: equal ones are stored once, whoever submits them. */
+/** Definitions are stored by content: equal ones once, for all projects. */
 export async function insertDefinition(
   db: Db,
   { digest, body }: { digest: string; body: PipelineDefinition },
@@ -181,7 +180,7 @@ export async function readDefinition(db: Db, digest: string): Promise<PipelineDe
   return rows[0]?.body;
 }
 
-// Names for versions of a pipeline, which may be moved. `latest` is none of them: it follows what is stored.
+// Aliases: names for versions, which can be moved. `latest` is not an alias: it follows the stored versions.
 
 export interface AliasRow {
   readonly alias: string;
@@ -189,7 +188,7 @@ export interface AliasRow {
   readonly updated_at: Date;
 }
 
-/** @returns undefined when there is no such version */
+/** @returns undefined if there is no such version */
 export async function setAlias(
   db: Db,
   { project_id, pipeline, version }: VersionKey,
@@ -208,7 +207,7 @@ export async function setAlias(
   return rows[0];
 }
 
-/** By name; `latest` first. Empty when there is no such pipeline. */
+/** By name; `latest` first. Empty if there is no such pipeline. */
 export async function listAliases(
   db: Db,
   { project_id, pipeline }: Omit<VersionKey, 'version'>,
@@ -244,10 +243,10 @@ export async function listVersionNames(db: Db, projectId: string, pipeline: stri
   return rows.map(({ name }) => name);
 }
 
-// Stored pipelines as other pipelines refer to them, many at once: no more of each than a check looks at.
+// Stored pipelines to which other pipelines refer, many in one query, with only those parts that a check reads.
 
 export interface ReferencedRow {
-  /** As it was asked for: `name@version` or `name@alias`. */
+  /** As in the request: `name@version` or `name@alias`. */
   readonly reference: string;
   readonly pipeline: string;
   readonly version: string;
@@ -259,7 +258,7 @@ export interface ReferencedRow {
   readonly references: readonly string[];
 }
 
-/** A version goes before an alias of the same name. What does not exist is left out. */
+/** A version takes precedence over an alias of the same name. Missing ones are left out. */
 export async function findReferenced(
   db: Db,
   projectId: string,

@@ -1,20 +1,19 @@
 /**
- * A database that was restored: what it holds of work that goes on, its keys beside what is known to have been
- * done to keys, and its numbers of transactions.
+ * A restored database: its open work, its keys compared with known changes of keys, and its transaction numbers.
  *
- * Events and instances carry the number of the transaction that wrote them, by which logs are ordered and changes
- * are polled. A dump that is restored brings numbers of another cluster, whose counter may have been ahead of this
- * one's: its events would lie in the future, unread, and new ones before them. So whoever starts first on another
- * cluster brings them below every number of this one, in their order; logs and their numbers stay as they were.
+ * Events and instances carry the number of the transaction that wrote them, which orders logs and drives the polls for
+ * changes. A restored dump brings the numbers of another cluster, whose counter may have been ahead of this one's: its
+ * events would lie in the future, unread, and new ones before them. So the first process that starts on another cluster
+ * lowers them below every number of this one, in their order. Logs and the numbers of their events do not change.
  */
 import type { Db } from './connect.ts';
 
-/** What the transactions of this cluster have not reached. */
+/** The first number that transactions of this cluster have not reached. */
 const ahead = 'pg_snapshot_xmax(pg_current_snapshot())';
 
 /**
- * Whether the row that we wrote is the one that stands there. It says by which transaction it was written, and so does its
- * tuple: whatever copies rows writes them by a transaction of its own. A file copy of a cluster keeps both, and its counter.
+ * Whether this cluster wrote the row of `cluster`. The row names the transaction that wrote it, and so does its tuple:
+ * a copy of rows is written by another transaction. A file copy of a cluster keeps both, and its counter.
  */
 async function isKnown(db: Db): Promise<boolean> {
   const { rows } = await db.raw<{ rows: { is_own: boolean }[] }>(
@@ -23,13 +22,13 @@ async function isKnown(db: Db): Promise<boolean> {
   return rows[0]?.is_own === true;
 }
 
-/** What was brought below the numbers of this cluster. */
+/** Counts of rows whose numbers were lowered below those of this cluster. */
 export interface Adoption {
   readonly events: number;
   readonly instances: number;
 }
 
-/** Those of an earlier restore stay before all others. @returns how many it has lowered */
+/** Events of an earlier restore stay before all others. @returns how many it lowered */
 async function lowerEvents(trx: Db): Promise<number> {
   await trx.raw('lock table event in share row exclusive mode');
   const { rows } = await trx.raw<{ rows: [{ is_ahead: boolean }] }>(
@@ -50,12 +49,12 @@ async function lowerEvents(trx: Db): Promise<number> {
   return rowCount;
 }
 
-/** Does nothing on the cluster that it knows. @returns null then */
+/** @returns null, without changes, on the known cluster */
 export async function adoptCluster(db: Db): Promise<Adoption | null> {
   if (await isKnown(db)) return null;
   return db.transaction(async (trx) => {
     const events = await lowerEvents(trx);
-    // Their trigger gives them this transaction, so that every router reads them once more.
+    // Their trigger sets this transaction's number, so that every router reads them once more.
     const { rowCount: instances } = await trx.raw<{ rowCount: number }>(
       `update instance set changed_xid = changed_xid where changed_xid >= ${ahead}`,
     );
@@ -66,15 +65,15 @@ export async function adoptCluster(db: Db): Promise<Adoption | null> {
   });
 }
 
-// What a database that was restored holds of work that goes on.
+// Open work in a restored database.
 
 export interface RestoredState {
-  /** The last thing that it knows of; null: it is empty. */
+  /** The last time that it recorded; null: it is empty. */
   readonly last_at: Date | null;
   readonly open_runs: number;
-  /** Starts that Temporal had not taken yet. */
+  /** Starts that Temporal had not accepted yet. */
   readonly undelivered_starts: number;
-  /** Calls that were under way. */
+  /** Calls in flight at the time of the backup. */
   readonly open_calls: number;
   readonly open_reviews: number;
   readonly pending_webhooks: number;
@@ -106,11 +105,11 @@ export interface InterruptedCall {
 export interface OpenRun {
   readonly run_id: string;
   readonly pipeline: string;
-  /** Whether Temporal had taken its start. */
+  /** Whether Temporal had accepted its start. */
   readonly is_delivered: boolean;
 }
 
-/** By id, after `after`: runs that have not ended. */
+/** Lists runs that have not ended, by id, after `after`. */
 export async function listOpenRuns(db: Db, after: string, limit: number): Promise<readonly OpenRun[]> {
   const { rows } = await db.raw<{ rows: OpenRun[] }>(
     `select run_id, pipeline, start_delivered_at is not null as is_delivered from run
@@ -120,7 +119,7 @@ export async function listOpenRuns(db: Db, after: string, limit: number): Promis
   return rows;
 }
 
-/** Calls that were under way: nobody knows how they ended. */
+/** Calls that were in flight: their outcome is unknown. */
 export async function listInterruptedCalls(db: Db, limit: number): Promise<readonly InterruptedCall[]> {
   return db('attempt')
     .whereIn('state', ['reserved', 'dispatched'])
@@ -132,21 +131,24 @@ export async function listInterruptedCalls(db: Db, limit: number): Promise<reado
 export interface KeyAct {
   readonly entry_id: string;
   readonly action: 'key.created' | 'key.revoked' | 'key.rotated';
-  /** The key. */
+  /** Id of the key. */
   readonly subject: string;
 }
 
-/** Ids of keys to which something was done that the database does not know. */
+/** Ids of keys with changes that the database does not know. */
 export interface LostKeyActs {
-  /** Made after the backup, and not revoked since: they do not work any more. */
+  /** Created after the backup, and not revoked since: they no longer work. */
   readonly made: readonly string[];
   /** Revoked after the backup: they work again. */
   readonly revoked: readonly string[];
-  /** Their secret was replaced after the backup: the one before works again, the new one does not. */
+  /** Rotated after the backup: the former secret works again, the new one does not. */
   readonly rotated: readonly string[];
 }
 
-/** Revocations are for ever and ids are used once, so the state says what is missing; rotations stand in the audit log. */
+/**
+ * Revocations are permanent and ids are unique, so the rows show which are missing; rotations are found in the audit
+ * log.
+ */
 export async function compareKeys(db: Db, acts: readonly KeyAct[]): Promise<LostKeyActs> {
   const { rows } = await db.raw<{ rows: [LostKeyActs] }>(
     `with act as (

@@ -1,6 +1,6 @@
 /**
- * Schedules: the row is the truth, `version` grows with every change, `delivered_version` is what Temporal has
- * taken. Delivering what it has not taken yet is repeated.
+ * Schedules: the row is the truth, `version` grows with every change, and `delivered_version` is the version that
+ * Temporal has accepted. Delivery is retried until they are equal.
  */
 import type { ScheduleRequest } from '../contracts/schedule.ts';
 import type { Db } from './connect.ts';
@@ -8,13 +8,13 @@ import type { Db } from './connect.ts';
 export interface ScheduleRow {
   readonly schedule_id: string;
   readonly project_id: string;
-  /** Its name in Temporal, which stays whatever pipeline it starts later. */
+  /** Its id in Temporal, which stays even if it later starts another pipeline. */
   readonly workflow_id: string;
   readonly name: string;
   readonly body: ScheduleRequest;
   readonly version: number;
   readonly delivered_version: number;
-  /** The id of the key by which Temporal holds it encrypted; '' = by none. */
+  /** Id of the key with which Temporal's copy is encrypted; '': not encrypted. */
   readonly payload_key: string;
   readonly deleted_at: Date | null;
   readonly created_by: string;
@@ -32,7 +32,7 @@ interface Page {
   readonly limit: number;
 }
 
-/** @returns undefined when the project has one of that name */
+/** @returns undefined if the project has a schedule of that name */
 export async function insertSchedule(
   db: Db,
   {
@@ -51,7 +51,7 @@ export async function insertSchedule(
   return rows[0];
 }
 
-/** Not those that were deleted. */
+/** Ignores deleted schedules. */
 export async function readSchedule(db: Db, scheduleId: string): Promise<ScheduleRow | undefined> {
   const { rows } = await db.raw<{ rows: ScheduleRow[] }>(
     'select * from schedule where schedule_id = ? and deleted_at is null',
@@ -60,7 +60,7 @@ export async function readSchedule(db: Db, scheduleId: string): Promise<Schedule
   return rows[0];
 }
 
-/** That nobody else changes until the transaction ends. */
+/** Locks the schedule until the transaction ends. */
 export async function lockSchedule(
   trx: Db,
   { project_id, schedule_id }: ScheduleKey,
@@ -72,7 +72,7 @@ export async function lockSchedule(
   return rows[0];
 }
 
-/** @throws a database error (23505) when the project has another one of that name */
+/** @throws a database error (23505) if the project has another schedule of that name */
 export async function updateSchedule(
   trx: Db,
   scheduleId: string,
@@ -110,7 +110,7 @@ export async function listSchedules(
   return rows;
 }
 
-/** The run of a start that was repeated, or that another start has made; its end is told to that one. */
+/** Finds the run of this scheduled time. `is_untold`: it is open, and its end will be reported to this start. */
 export async function findScheduledRun(
   db: Db,
   start: { readonly schedule_id: string; readonly scheduled_at: string; readonly workflow_id: string },
@@ -123,7 +123,7 @@ export async function findScheduledRun(
   return rows[0];
 }
 
-/** Changes of schedules that Temporal has not taken yet: the row is the truth, delivering it is repeated. */
+/** Schedules with changes that Temporal has not accepted yet. */
 export async function listUndeliveredSchedules(
   db: Db,
   olderThanMs: number,
@@ -138,7 +138,7 @@ export async function listUndeliveredSchedules(
   return rows.map(({ schedule_id }) => schedule_id);
 }
 
-/** Those that Temporal holds under another payload key than this one, or under none. */
+/** Schedules whose copy in Temporal is encrypted with another key than this one, or not at all. */
 export async function listUnderOtherKeys(db: Db, payloadKey: string, limit: number): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { schedule_id: string }[] }>(
     `select schedule_id from schedule where deleted_at is null and delivered_version >= version
@@ -148,7 +148,7 @@ export async function listUnderOtherKeys(db: Db, payloadKey: string, limit: numb
   return rows.map(({ schedule_id }) => schedule_id);
 }
 
-/** Until the transaction ends nobody else delivers it. @returns false when somebody does */
+/** Locks the delivery of the schedule until the transaction ends. @returns false if another process delivers it */
 export async function tryScheduleTurn(trx: Db, scheduleId: string): Promise<boolean> {
   const { rows } = await trx.raw<{ rows: { held: boolean }[] }>(
     `select pg_try_advisory_xact_lock(hashtextextended('schedule ' || ?, 0)) as held`,
@@ -157,7 +157,7 @@ export async function tryScheduleTurn(trx: Db, scheduleId: string): Promise<bool
   return rows[0]?.held === true;
 }
 
-/** What Temporal does not know of it yet, deleted or not, or holds under another payload key. */
+/** Reads the schedule, even if deleted, if Temporal's copy is outdated or encrypted with another key. */
 export async function readUndeliveredSchedule(
   db: Db,
   scheduleId: string,
@@ -171,7 +171,7 @@ export async function readUndeliveredSchedule(
   return rows[0];
 }
 
-/** Marks a schedule as delivered; the row of a deleted one goes. */
+/** Marks a schedule as delivered; deletes the row of a deleted one. */
 export async function markScheduleDelivered(
   db: Db,
   { schedule_id, version, deleted_at }: ScheduleRow,
@@ -186,12 +186,12 @@ export async function markScheduleDelivered(
   } else await db('schedule').where({ schedule_id }).delete();
 }
 
-/** Temporal has lost it: it is to be told again. */
+/** Temporal has lost the schedule: it must be delivered again. */
 export async function markScheduleForgotten(db: Db, scheduleId: string): Promise<void> {
   await db.raw('update schedule set delivered_version = 0 where schedule_id = ?', [scheduleId]);
 }
 
-/** By id, after `after`: those that Temporal took so long ago. */
+/** Lists schedules that Temporal accepted at least `olderThanMs` ago, by id, after `after`. */
 export async function listDeliveredSchedules(
   db: Db,
   {

@@ -1,16 +1,16 @@
-/** Uses of skills: what their counts are made of. */
+/** Uses of skills, from which their counts are made. */
 import type { SkillOutcome } from '../contracts/skill.ts';
 import type { Db } from './connect.ts';
 
 export interface NewSkillUse {
   readonly skill_id: string;
-  /** That was used. */
+  /** The version that was used. */
   readonly version: number;
   readonly level: number;
   readonly outcome: SkillOutcome;
 }
 
-/** Where skills were used; null: a call of `/execute`, which counts whenever it is told. */
+/** The transition in which skills were used; null: a call of `/execute`, which always counts. */
 export interface SkillOccasion {
   readonly escalation_id: string;
   readonly transition: number;
@@ -27,12 +27,12 @@ export interface CountedSkillRow {
 
 export interface SkillUses {
   readonly project_id: string;
-  /** Null: a call of `/execute`, whose uses count whenever they are written. */
+  /** Null: a call of `/execute`, whose uses count every time they are written. */
   readonly occasion: SkillOccasion | null;
   readonly uses: readonly NewSkillUse[];
 }
 
-/** Locks skills by id, so that no two statements wait for each other. */
+/** Locks skills by id, so that two statements cannot deadlock. */
 const insertAndCount = `with told as (
     select * from unnest(cast(:ids as text[]), cast(:versions as int[]), cast(:levels as int[]),
       cast(:outcomes as text[])) t (skill_id, version, level, outcome)
@@ -58,9 +58,9 @@ const insertAndCount = `with told as (
     s.success_count - s.base_success + s.failure_count - s.base_failure - s.uses_at_keep as uses_since_keep`;
 
 /**
- * Writes uses of skills of a project and counts them, by one statement; a use that its occasion has written before
- * does not count again.
- * @returns the skills that were used, with their new counts
+ * Writes and counts uses of a project's skills in one statement. A use that its occasion has already written does not
+ * count again.
+ * @returns the used skills, with their new counts
  */
 export async function addSkillUses(
   db: Db,

@@ -1,24 +1,24 @@
 /**
- * Queries on skills. A row is a skill with its current version and its counts; all are of one project.
+ * Queries on skills. A row is a skill with its current version and its counts; all belong to one project.
  *
- * The order of locks: a skill comes before its reviews. Whoever changes a skill, or counts uses of it, does so
- * before the reviews of it; a decision about it has to lock it first, or the two would wait for each other.
+ * Lock order: a skill comes before its reviews. A change of a skill, or a count of its uses, precedes the change of its
+ * reviews. A decision in a review must lock the skill first, or the two would deadlock.
  */
 
 import type { Json } from '../contracts/primitives.ts';
 import type { SkillState, SkillTrust } from '../contracts/skill.ts';
 import type { Db } from './connect.ts';
 
-/** What a version says. */
+/** The content of a version. */
 export interface SkillText {
   readonly repo_signals: readonly string[];
   /** Empty: any error. */
   readonly error_patterns: readonly string[];
   readonly instructions: string;
   readonly template: string | null;
-  /** The digest of all of it; equal skills of a job type have equal ones. */
+  /** Digest of the whole content; equal skills of a job type have equal digests. */
   readonly content_sha256: Buffer;
-  /** A key, or what made it. */
+  /** A key, or the part of Capstan that made it. */
   readonly author: string;
 }
 
@@ -28,13 +28,13 @@ export interface NewSkill extends SkillText {
   readonly job_type: string;
   readonly trust: SkillTrust;
   readonly source: string;
-  /** Its counts when it is new. */
+  /** Counts of a new skill. */
   readonly success_count: number;
   readonly failure_count: number;
-  /** What is added to an equal one that exists. */
+  /** Counts added to an equal skill that exists. */
   readonly added_success: number;
   readonly added_failure: number;
-  /** That made it. */
+  /** The escalation that made it. */
   readonly escalation_id: string | null;
   /** Null = now. */
   readonly last_used_at: Date | null;
@@ -52,9 +52,9 @@ export interface SkillRow
   readonly version: number;
   readonly success_count: number;
   readonly failure_count: number;
-  /** Uses here that counted; imported counts are none. */
+  /** Counted uses in this installation, without imported counts. */
   readonly uses: number;
-  /** How many of those came since somebody last looked at it. */
+  /** Uses since a person last reviewed it. */
   readonly uses_since_keep: number;
   readonly flagged_at: Date | null;
   readonly escalation_id: string | null;
@@ -73,8 +73,8 @@ const select = `select s.skill_id, s.project_id, s.job_type, s.state, s.trust, s
   from skill s join skill_version v on v.skill_id = s.skill_id and v.version = s.version`;
 
 /**
- * Stores a skill, or counts on the equal one, whatever its state; a trusted duplicate vouches for a candidate.
- * @throws a database error when the escalation has made another skill
+ * Stores a skill, or adds its counts to an equal one in any state; a trusted duplicate makes a candidate trusted.
+ * @throws a database error if the escalation has made another skill
  */
 export async function storeSkill(
   db: Db,
@@ -105,11 +105,11 @@ export async function storeSkill(
   return rows[0];
 }
 
-/** So that sums stay below what an int holds. */
+/** Keeps sums within the range of an int. */
 const highestCount = 2_000_000_000;
 
 /**
- * Counts a skill that a key sent and now sends again. What Capstan wrote itself has been counted already.
+ * Counts a skill that a key sent and now sends again. Capstan's own skills have been counted already.
  * @returns whether it was counted
  */
 export async function countSkillAgain(
@@ -129,7 +129,7 @@ export async function countSkillAgain(
   return rows.length === 1;
 }
 
-/** The skill that an escalation has made. */
+/** Finds the skill that an escalation made. */
 export async function findSkillOfEscalation(db: Db, escalationId: string): Promise<string | undefined> {
   const row = await db('skill').where({ escalation_id: escalationId }).first('skill_id');
   return row?.skill_id;
@@ -138,13 +138,13 @@ export async function findSkillOfEscalation(db: Db, escalationId: string): Promi
 interface SkillFilter {
   readonly project_id: string;
   readonly job_type?: string | undefined;
-  /** Those whose signals are all among these. */
+  /** Skills whose signals are all among these. */
   readonly signals?: readonly string[] | undefined;
   readonly state?: SkillState | undefined;
   readonly flagged?: boolean | undefined;
 }
 
-/** All of them, in no order: whoever asks ranks them. */
+/** All matches, unordered: the caller ranks them. */
 export async function listSkills(
   db: Db,
   { project_id, job_type, signals, state, flagged }: SkillFilter,
@@ -175,15 +175,16 @@ export async function findSkill(db: Db, projectId: string, skillId: string): Pro
 interface SkillRevision extends SkillText {
   readonly project_id: string;
   readonly skill_id: string;
-  /** That was changed; stored is one more. */
+  /** The version that was changed; the stored one is one higher. */
   readonly version: number;
-  /** Null: as it was. */
+  /** Null: unchanged. */
   readonly trust: SkillTrust | null;
 }
 
 /**
- * A new version, seen by somebody: no longer flagged. @returns false when it is not active at that version
- * @throws a database error (23505) when another skill of the job type says the same
+ * Stores a new version. A person has seen it, so the flag is cleared.
+ * @returns false if the skill is not active at that version
+ * @throws a database error (23505) if another skill of the job type has the same content
  */
 export async function reviseSkill(db: Db, revision: SkillRevision): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
@@ -201,7 +202,7 @@ export async function reviseSkill(db: Db, revision: SkillRevision): Promise<bool
   return rows.length === 1;
 }
 
-/** @returns false when it was flagged already, or is not active */
+/** @returns false if it was flagged already, or is not active */
 export async function flagSkill(db: Db, skillId: string): Promise<boolean> {
   const flagged = await db('skill')
     .where({ skill_id: skillId, state: 'active', flagged_at: null })
@@ -209,7 +210,7 @@ export async function flagSkill(db: Db, skillId: string): Promise<boolean> {
   return flagged === 1;
 }
 
-/** Somebody looked at it and kept it: only later uses may flag it again. @returns false when it is not active */
+/** A person reviewed the skill and kept it: only later uses can flag it again. @returns false if it is not active */
 export async function keepSkill(db: Db, projectId: string, skillId: string): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update skill s set flagged_at = null, uses_at_keep = ${usesOf('s')}
@@ -219,7 +220,7 @@ export async function keepSkill(db: Db, projectId: string, skillId: string): Pro
   return rows.length === 1;
 }
 
-/** @returns false when it does not exist; one that is retired stays so */
+/** @returns false if it does not exist; a retired skill stays retired */
 export async function retireSkill(db: Db, projectId: string, skillId: string): Promise<boolean> {
   const retired = await db('skill')
     .where({ project_id: projectId, skill_id: skillId })
@@ -227,12 +228,12 @@ export async function retireSkill(db: Db, projectId: string, skillId: string): P
   return retired === 1;
 }
 
-// What a skill came from, and how often it has helped since.
+// The origin of a skill, and how often it has helped since.
 
 export interface SkillWorthRow {
-  /** Uses that worked. */
+  /** Successful uses. */
   readonly uses: number;
-  /** Null, with all below: there is no ladder that it came from. */
+  /** Null, with all fields below: it does not come from a ladder. */
   readonly escalation_id: string | null;
   readonly run_id: string | null;
   readonly step_id: string | null;
@@ -245,7 +246,7 @@ export interface SkillWorthRow {
   readonly was_reviewed: boolean;
 }
 
-/** Undefined: the project has no such skill. */
+/** @returns undefined if the project has no such skill */
 export async function readSkillWorth(
   db: Db,
   projectId: string,
@@ -269,7 +270,7 @@ export async function readSkillWorth(
   return rows[0];
 }
 
-/** Held until the end of the transaction. */
+/** Locks the skill until the transaction ends. */
 export async function lockSkill(trx: Db, projectId: string, skillId: string): Promise<void> {
   await trx.raw('select 1 from skill where project_id = ? and skill_id = ? for no key update', [
     projectId,

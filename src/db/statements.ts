@@ -1,6 +1,6 @@
 /**
- * How statements are sent, and why Postgres refuses them. Those on the way of every call go past the query
- * builder: it takes longer over a small one than the database does.
+ * How statements are sent, and why Postgres refuses them. Statements of every call bypass the query builder, which
+ * takes longer over a small statement than the database does.
  */
 import pg from 'pg';
 import { discardConnection } from '../unsupported.ts';
@@ -8,16 +8,16 @@ import type { Db } from './connect.ts';
 
 interface PreparedStatement {
   readonly name: string;
-  /** With `$1`, `$2` and so on. */
+  /** SQL with `$1`, `$2` and so on. */
   readonly text: string;
   readonly values: readonly unknown[];
-  /** Then the connection counts as dead. Default: a little more than what the database gives a statement. */
+  /** After this time the connection counts as dead. Default: a little more than the statement timeout. */
   readonly timeoutMs?: number;
 }
 
 const defaultTimeoutMs = 12_000;
 
-/** @throws DatabaseError of the database, Error of the way to it */
+/** @throws DatabaseError of the database, or Error of the connection */
 export async function runPrepared<Row extends pg.QueryResultRow>(
   db: Db,
   { name, text, values, timeoutMs = defaultTimeoutMs }: PreparedStatement,
@@ -28,7 +28,7 @@ export async function runPrepared<Row extends pg.QueryResultRow>(
     const statement = { name, text, values: [...values], query_timeout: timeoutMs };
     return (await connection.query<Row>(statement)).rows;
   } catch (error) {
-    // Else the database has ended the connection, or nobody knows what it still has to say.
+    // Otherwise the database has closed the connection, or a late response may still arrive on it.
     const isOfStatement = error instanceof pg.DatabaseError && error.severity === 'ERROR';
     if (!isOfStatement) discardConnection(connection, error);
     throw error;
@@ -38,8 +38,8 @@ export async function runPrepared<Row extends pg.QueryResultRow>(
 }
 
 /**
- * JSON text for a `jsonb` column. It holds neither NUL nor half a surrogate pair, and messages of instances may
- * contain both; they become U+FFFD, so that no settlement is lost to the text of an error.
+ * JSON text for a `jsonb` column. That type rejects NUL and lone surrogates, and messages of instances may contain
+ * both. They become U+FFFD, so that no settlement is lost because of the text of an error.
  */
 export function toJsonb(value: object | string | number | boolean | null): string {
   const text = JSON.stringify(value);
@@ -47,7 +47,7 @@ export function toJsonb(value: object | string | number | boolean | null): strin
   return text.replace(/\\(?:\\|u0000|ud[89a-f][0-9a-f]{2})/g, (code) => (code === '\\\\' ? code : '\ufffd'));
 }
 
-/** Why Postgres refused a statement, by the code that it gives (its manual, appendix A). */
+/** Reasons why Postgres refuses a statement, by SQLSTATE (its manual, appendix A). */
 const states = {
   unique_violation: '23505',
   foreign_key_violation: '23503',
@@ -58,17 +58,17 @@ export function hasSqlState(thrown: unknown, state: keyof typeof states): boolea
   return thrown instanceof Error && 'code' in thrown && thrown.code === states[state];
 }
 
-// Old rows go in small statements: one that takes all of a backlog runs into its time limit, and then for ever.
+// Old rows are deleted in small statements: one that takes a whole backlog would run into its timeout every time.
 
 interface Purge {
   readonly table: 'idempotency' | 'advice_answer' | 'session' | 'login_code' | 'webhook_delivery';
   /** The age from which rows are deleted. */
   readonly hours: number;
-  /** Rows of one statement. */
+  /** Rows per statement. */
   readonly batch?: number;
 }
 
-/** How much one call deletes; what is left is for the next. */
+/** Batches of one call; the next call takes the rest. */
 const mostBatches = 200;
 
 /** @returns how many */

@@ -1,9 +1,9 @@
 /**
- * Webhooks: who is told of what happens in a project, what they are told, and how it went.
+ * Webhooks, their deliveries, and the results of those.
  *
- * What has happened since somebody who is told of it was last looked at is found, and written down once. The
- * search looks back a minute further than it did the last time: what was committed late is found then. Ids of
- * reviews begin with the time at which they were made, give or take what clocks differ by.
+ * `findHappenings` finds the events since a webhook was last looked at, and writes each once as a delivery. The search
+ * looks back a minute further than the last one, to find events that were committed late. Ids of reviews begin with the
+ * time of their creation, within the difference of the clocks.
  */
 
 import type { JsonObject } from '../contracts/primitives.ts';
@@ -23,7 +23,7 @@ export interface WebhookRow {
 
 type NewWebhook = Omit<WebhookRow, 'created_at'>;
 
-/** Undefined when the project has `most` of them. */
+/** @returns undefined if the project has `most` webhooks */
 export async function insertWebhook(
   db: Db,
   { webhook_id, project_id, url, events, secret, created_by }: NewWebhook,
@@ -54,12 +54,12 @@ export function findWebhook(db: Db, project_id: string, webhook_id: string): Pro
   return db('webhook').where({ project_id, webhook_id }).first('*');
 }
 
-/** With its deliveries. False: there was none. */
+/** Deletes the webhook with its deliveries. @returns false if there was none */
 export async function deleteWebhook(db: Db, project_id: string, webhook_id: string): Promise<boolean> {
   return (await db('webhook').where({ project_id, webhook_id }).delete()) > 0;
 }
 
-// What somebody is told, and how it went.
+// Deliveries and their results.
 
 export interface WebhookDeliveryRow {
   readonly delivery_id: string;
@@ -83,7 +83,7 @@ export interface DeliveryRoom {
   readonly all: number;
   readonly ofWebhook: number;
   readonly ofProject: number;
-  /** Where it is less than that, by webhook and project. */
+  /** The rest, by webhook and project, if less than `ofWebhook` or `ofProject`. */
   readonly left: {
     readonly webhooks: ReadonlyMap<string, number>;
     readonly projects: ReadonlyMap<string, number>;
@@ -91,8 +91,8 @@ export interface DeliveryRoom {
 }
 
 /**
- * Takes what is due: the oldest of each webhook, in turns by project, so that nobody waits behind what others have due.
- * Nobody else takes them for `leaseMs`.
+ * Takes due deliveries: the oldest of each webhook, in turns by project, so that no project waits behind the backlog of
+ * another. They are leased to the caller for `leaseMs`.
  */
 export async function takeDueDeliveries(
   db: Db,
@@ -138,7 +138,7 @@ export interface DeliveryEnd {
   readonly delivery_id: string;
   readonly status: number | null;
   readonly error: string | null;
-  /** Null: it is over. */
+  /** Null: it is not retried. */
   readonly againInMs: number | null;
 }
 
@@ -187,7 +187,7 @@ export async function listDeliveries(
   return rows;
 }
 
-/** Of 30 days ago. @returns how many */
+/** Deletes deliveries after 30 days. @returns how many */
 export function purgeDeliveries(db: Db): Promise<number> {
   return purgeOld(db, { table: 'webhook_delivery', hours: 720 });
 }

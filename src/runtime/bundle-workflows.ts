@@ -1,7 +1,7 @@
 /**
- * Bundles the workflows into one file, the form in which a worker's sandboxes run them. That takes seconds of processor
- * time, so `npm run build` leaves a bundle beside the compiled sources, and a setting may name one. A worker from
- * sources without that setting makes its own, so it never runs the workflows of yesterday.
+ * Bundles the workflows into one file, the form in which a worker's sandboxes run them. Bundling takes seconds of
+ * processor time, so `npm run build` puts a bundle beside the compiled sources, and a setting may name one. A worker
+ * that runs from sources without that setting bundles at start, so it never runs outdated workflows.
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { ConfigurationError } from '../errors/start-errors.ts';
 
 export interface WorkflowBundle {
   readonly code: string;
-  /** Where it was read; null = made by this process. */
+  /** The file that it was read from; null: this process made it. */
   readonly file: string | null;
 }
 
@@ -22,7 +22,7 @@ export const builtBundleName = 'workflow-bundle.js';
 const builtFile = fileURLToPath(new URL(`../${builtBundleName}`, import.meta.url));
 const entry = fileURLToPath(new URL(`../workflows/index${extname(import.meta.url)}`, import.meta.url));
 
-/** @returns the code */
+/** @returns the code of the bundle */
 export async function bundleWorkflows(logger: Logger = new DefaultLogger('ERROR')): Promise<string> {
   const { code } = await bundleWorkflowCode({ workflowsPath: entry, logger });
   return code;
@@ -33,7 +33,7 @@ async function readNamed(file: string): Promise<string> {
     const message = `configuration: WORKFLOW_BUNDLE: "${file}" cannot be read: ${cause.message}`;
     throw new ConfigurationError(message, { cause });
   });
-  // The name under which Temporal calls it, and the source map that it wants at the end.
+  // The name under which Temporal calls it, and the source map that Temporal expects at the end.
   if (code.includes('__TEMPORAL__') && code.includes('//# sourceMappingURL=data:')) return code;
   throw new ConfigurationError(
     `configuration: WORKFLOW_BUNDLE: "${file}" is no workflow bundle; allowed is what npm run build writes to dist/src/${builtBundleName}`,
@@ -41,8 +41,8 @@ async function readNamed(file: string): Promise<string> {
 }
 
 /**
- * @param named file of a ready bundle of this version of Capstan; without it the one of the build, or a new one
- * @throws Error that says what is wrong with the named file
+ * @param named a ready bundle of this version of Capstan; without it, that of the build or a new one is used
+ * @throws Error that describes the fault of the named file
  */
 export async function loadWorkflowBundle(named: string | undefined, logger: Logger): Promise<WorkflowBundle> {
   if (named !== undefined) return { code: await readNamed(named), file: named };

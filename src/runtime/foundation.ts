@@ -1,7 +1,7 @@
 /**
- * This folder is the composition root: configuration becomes connections, connections become the context of a
- * process. Nothing else wires, and nothing else closes. This file makes the context that both processes have in
- * common, and the parts that more than one process makes: log, files, Temporal.
+ * This folder is the composition root: configuration becomes connections, connections become the context of a process.
+ * Only this folder wires and closes parts. This file makes the context that both processes share, and the parts that
+ * several processes make: log, files, Temporal.
  */
 
 import { type Logger, pino } from 'pino';
@@ -50,12 +50,12 @@ import { createSkillMatcher } from '../services/skills/use.ts';
 import { createCallLogWriter } from '../services/steps/call-log.ts';
 import { readPoolState } from '../unsupported.ts';
 
-/** Where this process listens, as far as its settings say. */
+/** The URL on which this process listens, from its settings. */
 function listeningUrlOf({ HOST, PORT }: Config): string {
   return `http://${HOST.includes(':') ? `[${HOST}]` : HOST}:${PORT}`;
 }
 
-/** The API as clients see it. @param listening where it listens, once that is known */
+/** The URL of the API as clients see it. @param listening the actual URL, once known */
 export function publicUrlOf(config: Config, listening = listeningUrlOf(config)): string {
   return config.PUBLIC_URL ?? listening;
 }
@@ -64,7 +64,7 @@ export function consoleUrlOf({ CONSOLE_URL }: Config, publicUrl: string): string
   return CONSOLE_URL ?? `${publicUrl}/ui/`;
 }
 
-/** Where instances may be. */
+/** The addresses at which instances are allowed. */
 function createPolicy(config: Config) {
   return createAddressPolicy({
     allowedCidrs: config.ALLOWED_CIDRS,
@@ -91,7 +91,7 @@ function countConnections({ metrics }: Telemetry, db: Db): void {
 
 type ProcessParts = Pick<Ctx, 'config' | 'logger' | 'telemetry' | 'db'>;
 
-/** The parts by which instances are registered and probed. */
+/** Makes the parts that register and probe instances. */
 function createRegistering({ config }: ProcessParts) {
   const policy = createPolicy(config);
   const guard = createDialGuard(policy);
@@ -107,7 +107,7 @@ function createRegistering({ config }: ProcessParts) {
 }
 
 const answerLimitBytes = 16 * 1_048_576;
-/** Between two looks at what other processes wrote. */
+/** Interval between two polls for changes by other processes. */
 const pollMs = 250;
 
 function createLeases({ config: { LEASE_MS: leaseMs }, db, logger }: ProcessParts) {
@@ -120,7 +120,7 @@ function createLeases({ config: { LEASE_MS: leaseMs }, db, logger }: ProcessPart
   });
 }
 
-/** The parts of routed calls that keep state. */
+/** Makes the stateful parts of routed calls. */
 function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vetter'>) {
   const { config, db, logger, guard } = base;
   const breakers = createBreakers(base);
@@ -153,7 +153,7 @@ async function closeRouting(parts: ReturnType<typeof createRouting>): Promise<vo
 
 export type Foundation = Awaited<ReturnType<typeof createFoundation>>;
 
-/** Makes the context that server and worker have in common. */
+/** Makes the context that server and worker share. */
 export async function createFoundation(config: Config, logger: Logger, telemetry: Telemetry = noTelemetry) {
   await migrate(config.DATABASE_URL);
   const db = connectDatabase(config.DATABASE_URL, config.DATABASE_POOL);
@@ -182,7 +182,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
     ctx,
     directMedia,
     start: fleet.start,
-    /** Calls that are ended now may wait for the database some seconds, not longer. */
+    /** From now on, calls that end wait for the database for some seconds at most. */
     finish: attemptWriter.finish,
     close: async (): Promise<void> => {
       await calls.close();
@@ -193,7 +193,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
   };
 }
 
-/** @param fields of each line, besides what it says itself: where in a trace it was written */
+/** @param fields added to each line: its place in a trace */
 export function createLogger(
   config: Pick<Config, 'LOG_LEVEL'>,
   process: string,
@@ -202,7 +202,7 @@ export function createLogger(
   return pino({ level: config.LOG_LEVEL, base: { process }, mixin: fields });
 }
 
-/** The files of all projects, in both processes; `direct` are the ways past them that the API gives. */
+/** Makes the media library of all projects, for both processes, and the API's `direct` access to the store. */
 export async function createMedia(config: Config, db: Db) {
   const store = await createMediaStore(config.MEDIA_URL);
   const bytesPerProject = config.MEDIA_BYTES_PER_PROJECT;
@@ -220,12 +220,12 @@ export async function createMedia(config: Config, db: Db) {
 
 export type Temporal = ReturnType<typeof createTemporal>;
 
-/** For a worker; clients make theirs. @throws Error that says which key is wrong */
+/** Makes a worker's converter; clients make their own. @throws Error that names the wrong key */
 export function readDataConverter({ PAYLOAD_KEYS }: Pick<Config, 'PAYLOAD_KEYS'>) {
   return createDataConverter(PAYLOAD_KEYS);
 }
 
-/** Makes the server's clients of Temporal, on one connection that opens when it is first used. */
+/** Makes the server's Temporal clients, on one connection that opens on first use. */
 export function createTemporal({ TASK_QUEUE, PAYLOAD_KEYS }: Config) {
   const client = openTemporal(PAYLOAD_KEYS);
   const bounded = createBoundedCalls(client);
@@ -234,7 +234,7 @@ export function createTemporal({ TASK_QUEUE, PAYLOAD_KEYS }: Config) {
     namespace: client.options.namespace,
     schedules: createSchedules(client, TASK_QUEUE, bounded),
     payloadKey: readNewestKeyId(PAYLOAD_KEYS),
-    /** Rejects when Temporal does not answer within 10 s. */
+    /** Rejects if Temporal does not answer within 10 s. */
     answers: () => connectionOf(client).ensureConnected(),
     registerSearchAttributes: () =>
       addMissingSearchAttributes(connectionOf(client), client.options.namespace),

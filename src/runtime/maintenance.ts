@@ -1,6 +1,6 @@
 /**
- * Wires the work that no request waits for: repeated deliveries, repairs and deletions by the clock;
- * and the same by hand, as `capstan purge` and `capstan recover` do it.
+ * Wires the work that no request waits for: retries of deliveries, repairs and scheduled deletions; and the same on
+ * demand, for `capstan purge` and `capstan recover`.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -62,7 +62,7 @@ function exportTo(folder: string | undefined): Promise<PurgeExport | null> {
   return folder === undefined ? Promise.resolve(null) : createPurgeExport(folder);
 }
 
-/** One round of maintenance takes so many batches, two hundred thousand runs; the next round takes the rest. */
+/** Batches of one maintenance round: two hundred thousand runs. The next round takes the rest. */
 const batchesOfRound = 200;
 
 /** Deletes rows and files whose retention is over. */
@@ -79,10 +79,10 @@ async function purgeOld(
   return rows;
 }
 
-/** A statement of a deletion by hand may take a minute: no caller waits for it. */
+/** Statement timeout of a deletion on demand: no caller waits for it. */
 const statementMs = 60_000;
 
-/** Everything that is too old, at once, also where no server can start: the schema is taken as it is. */
+/** Deletes everything whose retention is over, even if no server can start: it does not migrate the schema. */
 export async function purgeByHand(
   config: Config,
   { exportDir, isTrial }: { readonly exportDir: string | undefined; readonly isTrial: boolean },
@@ -97,10 +97,10 @@ export async function purgeByHand(
   }
 }
 
-/** Sums over days of calls may take so long: no caller waits for them. */
+/** Statement timeout for sums over days of calls: no caller waits for them. */
 const sumsMs = 60_000;
 
-/** Makes the maintenance jobs: they repair rows and repeat deliveries, by the clock. */
+/** Makes the maintenance jobs, which repair rows and retry deliveries by schedule. */
 export function createKeeping(ctx: ServerCtx, personChecks: PersonChecks | null) {
   const { config, db, logger, media, telemetry } = ctx;
   const { metrics } = telemetry;
@@ -138,7 +138,7 @@ export function createKeeping(ctx: ServerCtx, personChecks: PersonChecks | null)
 
 interface OtherCluster {
   /**
-   * The rows that were moved below the transactions of this cluster; null: the database did not come from another one.
+   * Rows whose numbers were lowered below the transactions of this cluster; null: the database comes from this cluster.
    */
   readonly other_cluster: Adoption | null;
 }
@@ -147,7 +147,7 @@ export type WholeFindings = OtherCluster & RecoveryFindings;
 export type WholeRecovery = OtherCluster & RecoveryReport;
 export type RecoveryOptions = RecoverOptions<WholeFindings>;
 
-/** The database first, then what Temporal lacks. */
+/** Recovers the database first, then Temporal's missing state. */
 export async function recoverFromRestore(
   config: Config,
   { restartsAll, keyActs, onFound }: RecoveryOptions,

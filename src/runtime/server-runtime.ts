@@ -1,4 +1,4 @@
-/** Wires the services behind the API, with sign-in where a provider is configured. */
+/** Wires the services behind the API, and sign-in if a provider is configured. */
 import type { Logger } from 'pino';
 import { createOpenIdProvider } from '../clients/openid-provider.ts';
 import { readTemporalAddress } from '../clients/temporal/connection.ts';
@@ -29,7 +29,7 @@ import {
 } from './foundation.ts';
 import { createKeeping } from './maintenance.ts';
 
-/** Null: no provider is configured. @throws Error for a configuration that is wrong */
+/** @returns null if no provider is configured @throws Error for a wrong configuration */
 async function configureSignIn(config: Config): Promise<SignIn | null> {
   const settings = await readSignInSettings(config);
   if (settings === null) return null;
@@ -50,7 +50,7 @@ type OwnParts =
   | 'publicUrl'
   | 'consoleUrl';
 
-/** The parts that the rest of the server's context is made of. */
+/** The parts from which the rest of the server's context is made. */
 interface Base extends Pick<ServerCtx, OwnParts> {
   readonly foundation: Foundation;
   readonly temporal: Temporal;
@@ -98,20 +98,20 @@ function createCallParts({ logger, foundation: { ctx } }: Base) {
 
 interface ServerTools {
   readonly logger: Logger;
-  /** The API's address, known once it listens. */
+  /** The URL of the API, known once it listens. */
   readonly publicUrl: () => string;
   /** Default: no metrics, no traces. */
   readonly telemetry?: Telemetry;
 }
 
-/** Where it does not answer in time, the server begins without it. */
+/** The server starts without Temporal if Temporal does not answer in time. */
 async function awaitTemporal(temporal: Temporal, logger: Logger): Promise<void> {
   const words = 'Temporal does not answer: runs are taken, and begin when it does';
   const warn = (err: unknown): void => logger.warn({ err, address: readTemporalAddress() }, words);
   await temporal.answers().catch(warn);
 }
 
-/** Connections for what must not wait behind requests, and for what requests must not wait behind. */
+/** Connections that requests cannot delay (health), and connections that cannot delay requests (history). */
 function connectAside({ DATABASE_URL, DATABASE_HISTORY_POOL }: Config): Pick<Base, 'healthDb' | 'historyDb'> {
   return {
     healthDb: connectDatabase(DATABASE_URL, 1, databaseMs),
@@ -141,7 +141,7 @@ function createServerCtx(base: Base, signIn: SignIn | null) {
   return { ctx, close };
 }
 
-/** The context of the API. */
+/** Makes the context of the API. */
 export async function createServerRuntime(
   config: Config,
   { logger, publicUrl, telemetry = noTelemetry }: ServerTools,

@@ -8,7 +8,7 @@ import type { StepEnd } from '../services/steps/execution.ts';
 import { createInFlightSteps } from '../services/steps/in-flight-steps.ts';
 import { createFoundation } from './foundation.ts';
 
-/** The context of the activities. */
+/** Makes the context of the activities. */
 export async function createWorkerRuntime(config: Config, logger: Logger, telemetry = noTelemetry) {
   const foundation = await createFoundation(config, logger, telemetry);
   const { ctx: common } = foundation;
@@ -24,9 +24,9 @@ export async function createWorkerRuntime(config: Config, logger: Logger, teleme
   await foundation.start();
   return {
     ctx,
-    /** Short steps are left to other workers from now on. */
+    /** From now on, short steps are left to other workers. */
     retire: inFlightSteps.retire,
-    /** Calls that end from now on wait for the database some seconds, not longer. */
+    /** From now on, calls that end wait for the database for some seconds at most. */
     finish: (): void => {
       inFlightSteps.abandon();
       foundation.finish();

@@ -1,6 +1,6 @@
 /**
- * The metrics of one process in a registry of its own, in the form that Prometheus reads, and the page that serves
- * them. A worker's page ends with the metrics of Temporal's Core.
+ * The metrics of one process in its own registry, in the Prometheus format, and the page that serves them. A worker's
+ * page ends with the metrics of Temporal's Core.
  */
 
 import { createServer, type Server } from 'node:http';
@@ -18,7 +18,7 @@ import {
 import type { Metrics } from '../core/telemetry/telemetry.ts';
 
 export interface Prometheus extends Metrics {
-  /** All of it as text, after what is to be refreshed was. */
+  /** The whole page as text, after all refreshes have run. */
   text(): Promise<string>;
   readonly contentType: string;
 }
@@ -46,16 +46,16 @@ function createCollector(registry: Registry, name: MetricName): Collector {
   }
 }
 
-/** A gauge without labels has a value from the first; one that another process exports must have none here. */
+/** A gauge without labels starts with a value; one that another process exports must have none here. */
 function clear(gauge: Gauge, name: MetricName): void {
   gauge.reset();
   if (metricTable[name].labels.length === 0) gauge.remove();
 }
 
 interface NameLimits {
-  /** @param round of which names give no place to each other */
+  /** @param round names used in the same round do not displace each other */
   within(name: MetricName, labels: Labels, round: object): Labels;
-  /** Uses those names first that are known: they keep their places before new ones come. */
+  /** Uses the known names first: they keep their slots before new names get one. */
   keepKnown(name: MetricName, all: readonly Labels[], round: object): void;
 }
 
@@ -97,7 +97,7 @@ interface EndedName {
   readonly isBack: () => boolean;
 }
 
-/** The series of a name end. What a counter has counted under it goes on under `other`, so that sums do not fall. */
+/** Ends the series of a name. A counter's value moves to `other`, so sums do not fall. */
 async function foldSeries(collector: Collector, label: string, { ended, isBack }: EndedName): Promise<void> {
   const { values } = await collector.get();
   if (isBack()) return;
@@ -113,7 +113,7 @@ async function foldSeries(collector: Collector, label: string, { ended, isBack }
   }
 }
 
-/** Adds up what has equal labels: open names beyond the limit do. */
+/** Adds up samples with equal labels, as open names beyond the limit have. */
 function sumUp(samples: readonly { readonly labels: Labels; readonly value: number }[]) {
   const sums = new Map<string, { labels: Labels; value: number }>();
   for (const { labels, value } of samples) {
@@ -125,7 +125,7 @@ function sumUp(samples: readonly { readonly labels: Labels; readonly value: numb
   return sums.values();
 }
 
-/** @param onFault hears of a refresh that failed */
+/** @param onFault is called with the error of a failed refresh */
 export function createPrometheus(onFault: (error: unknown) => void): Prometheus {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -160,11 +160,11 @@ export function createPrometheus(onFault: (error: unknown) => void): Prometheus 
   };
 }
 
-// Answers `GET /metrics` on a port of its own: whoever may scrape need not reach the API, and nobody who reaches
-// it may.
+// Serves `GET /metrics` on a separate port: a scraper needs no access to the API, and access to the API grants none to
+// the metrics.
 
 export interface MetricsServer {
-  /** Where Prometheus scrapes. */
+  /** The address that Prometheus scrapes. */
   readonly url: string;
   close(): Promise<void>;
 }
@@ -183,7 +183,7 @@ function open(server: Server, host: string, port: number): Promise<AddressInfo> 
   });
 }
 
-/** @throws Error that names METRICS_PORT when the port cannot be opened */
+/** @throws Error that names METRICS_PORT if the port cannot be opened */
 export async function serveMetrics(
   page: MetricsPage,
   { host, port }: { readonly host: string; readonly port: number },
@@ -210,12 +210,12 @@ export async function serveMetrics(
   };
 }
 
-// The metrics of Temporal's Core, which serves them on a port of its own: they are fetched there and told with
-// ours, so that a worker is one target.
+// Temporal's Core serves its metrics on a separate port. They are fetched from there and appended to ours, so that a
+// worker is one target.
 
 const withinMs = 2_000;
 
-/** A port of the loopback address that was free a moment ago: Core cannot be told to choose one and say which. */
+/** Finds a loopback port that was free a moment ago: Core cannot choose a port and report it. */
 export function findFreePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createTcpServer();
@@ -227,7 +227,7 @@ export function findFreePort(): Promise<number> {
   });
 }
 
-/** @throws when Core does not answer */
+/** @throws if Core does not answer */
 export async function readCoreText(port: number): Promise<string> {
   const signal = AbortSignal.timeout(withinMs);
   const response = await fetch(`http://127.0.0.1:${port}/metrics`, { signal });

@@ -1,5 +1,5 @@
 /**
- * OpenTelemetry's SDK, loaded only where spans are to be told: it takes a tenth of a second and 17 MiB. It reads its own
+ * OpenTelemetry's SDK, loaded only if spans are exported: it takes a tenth of a second and 17 MiB. It reads its own
  * variables (OTEL_EXPORTER_OTLP_…, OTEL_BSP_…, OTEL_TRACES_SAMPLER).
  */
 import type { Tracer } from '@opentelemetry/api';
@@ -8,11 +8,11 @@ import type { SpanSource } from './tracing.ts';
 import { createSpanIds } from './tracing.ts';
 
 export interface SpanExport extends SpanSource {
-  /** Tells what is left, for as long as that is worth waiting for. */
+  /** Exports the remaining spans, for at most `closeMs`. */
   close(): Promise<void>;
 }
 
-/** `key=value,key=value`, as OTEL_RESOURCE_ATTRIBUTES has it: percent-encoded. */
+/** Parses `key=value,key=value`, percent-encoded as in OTEL_RESOURCE_ATTRIBUTES. */
 export function readResource(text: string): Record<string, string> {
   const pairs = text.split(',').map((pair) => pair.split('='));
   const sound = pairs.filter(([name = '', value]) => name.trim() !== '' && value !== undefined);
@@ -29,7 +29,7 @@ function decode(text: string): string {
 
 const closeMs = 3_000;
 
-/** @param attributes of the process, with its `service.name` */
+/** @param attributes of the process, including its `service.name` */
 export async function startSpanExport(attributes: Readonly<Record<string, string>>): Promise<SpanExport> {
   const [{ NodeTracerProvider, BatchSpanProcessor }, { OTLPTraceExporter }] = await Promise.all([
     import('@opentelemetry/sdk-trace-node'),

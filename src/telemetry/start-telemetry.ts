@@ -1,6 +1,6 @@
 /**
- * What one process tells of itself, by its configuration: metrics on a port of their own, spans to a collector. It
- * always tells how late the event loop is: what a busy process makes everybody wait, whatever they ask for.
+ * Telemetry of one process, by its configuration: metrics on a separate port, spans to a collector. The metrics always
+ * include the delay of the event loop, which every request in a busy process has to wait for.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { DiagLogLevel, diag } from '@opentelemetry/api';
@@ -16,7 +16,7 @@ import {
 import { readResource, type SpanExport, startSpanExport } from './span-export.ts';
 import { createTracing, toLogFields } from './tracing.ts';
 
-/** @returns ends it */
+/** @returns stops the measurement */
 function watchEventLoop(metrics: Metrics): () => void {
   const delay = monitorEventLoopDelay({ resolution: 10 });
   delay.enable();
@@ -34,25 +34,25 @@ function watchEventLoop(metrics: Metrics): () => void {
 interface TelemetrySettings {
   readonly METRICS_PORT?: number | undefined;
   readonly METRICS_HOST?: string | undefined;
-  /** Of the API, and of the metrics unless they have one of their own. */
+  /** Host of the API, and of the metrics unless METRICS_HOST is set. */
   readonly HOST: string;
   readonly OTEL_EXPORTER_OTLP_ENDPOINT?: string | undefined;
   readonly OTEL_SERVICE_NAME?: string | undefined;
   readonly OTEL_RESOURCE_ATTRIBUTES?: string | undefined;
 }
 
-/** What the log is told. */
+/** The log methods that telemetry uses. */
 interface TelemetryLog {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
 }
 
 interface RunningTelemetry extends Telemetry {
-  /** For each line of the log. */
+  /** Fields of each log line. */
   readonly logFields: () => Record<string, string>;
-  /** Begins to answer and to tell. @throws Error that names METRICS_PORT */
+  /** Starts to serve metrics and to log faults of the export. @throws Error that names METRICS_PORT */
   listen(log: TelemetryLog): Promise<void>;
-  /** Where Temporal's Core is to serve its own metrics; null: nowhere. */
+  /** The port on which Temporal's Core shall serve its own metrics; null: none. */
   corePort(): Promise<number | null>;
   close(): Promise<void>;
 }
@@ -71,7 +71,7 @@ async function startSpans(
   });
 }
 
-/** What the SDK has to say, a collector that is away above all; its words may hold addresses, never secrets. */
+/** Logs warnings and errors of the SDK, mostly an unreachable collector. They may contain addresses, never secrets. */
 function listenToSdk(log: TelemetryLog): void {
   const warn = (message: string): void => log.warn({ message }, 'spans were not told');
   const silent = (): void => undefined;
@@ -79,7 +79,7 @@ function listenToSdk(log: TelemetryLog): void {
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
 }
 
-/** A worker's page ends with the text of Core; without it, while Core does not answer. */
+/** A worker's page ends with Core's metrics, and omits them while Core does not answer. */
 async function textOf(prometheus: Prometheus, corePort: number | null): Promise<string> {
   const [own, core] = await Promise.all([
     prometheus.text(),

@@ -1,6 +1,6 @@
 /**
- * Traces by the API of OpenTelemetry. Scopes are kept by Node, so that nothing has to hand them on. A span that
- * has a key has the first eight bytes of the key's SHA-256 as its id, so that every process knows it.
+ * Traces through the OpenTelemetry API. Node keeps the scopes, so no code has to pass them on. A span with a key takes
+ * the first eight bytes of the key's SHA-256 as its id, so every process can compute it.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash, randomBytes } from 'node:crypto';
@@ -14,7 +14,7 @@ import {
   type WorkScope,
 } from '../core/telemetry/telemetry.ts';
 
-/** What tells spans to a collector. */
+/** The source of spans for a collector. */
 export interface SpanSource {
   readonly tracer: Tracer;
   readonly ids: Pick<PreparedIds, 'prepare'>;
@@ -49,12 +49,12 @@ function startSpan({ tracer, ids }: SpanSource, start: SpanStart): OpenSpan {
   };
 }
 
-/** The API asks for lists that it may change, and changes none. */
+/** The API's types ask for mutable lists, but it changes none. */
 function toMutable(attributes: NonNullable<SpanStart['attributes']>) {
   return attributes as Record<string, string | number | boolean | string[]>;
 }
 
-/** @param source null: nothing is told, and what came in is passed on */
+/** @param source null: no spans are exported, and incoming context is passed on */
 export function createTracing(source: SpanSource | null): Tracing {
   const scopes = new AsyncLocalStorage<WorkScope>();
   return {
@@ -65,7 +65,7 @@ export function createTracing(source: SpanSource | null): Tracing {
   };
 }
 
-/** What every line of the log says of where it was written. */
+/** Fields that every log line carries: its trace, span and run. */
 export function toLogFields({ current }: Pick<Tracing, 'current'>): Record<string, string> {
   const scope = current();
   if (scope === null) return {};
@@ -76,7 +76,9 @@ export function toLogFields({ current }: Pick<Tracing, 'current'>): Record<strin
   };
 }
 
-/** As the SDK asks for ids: without saying for what. Starting a span asks at once, so what was prepared last is meant. */
+/**
+ * The SDK asks for ids without naming the span. It asks as soon as a span starts, so the span prepared last is meant.
+ */
 interface PreparedIds {
   prepare(span: Pick<SpanStart, 'key' | 'trace_id'>): void;
   generateSpanId(): string;
@@ -87,7 +89,7 @@ export function spanIdOf(key: string): string {
   return createHash('sha256').update(key).digest('hex').slice(0, 16);
 }
 
-/** A pool, because asking for eight bytes costs as much as asking for thousands. */
+/** Random bytes are pooled: eight bytes cost as much as thousands. */
 const pooled = 4_096;
 
 export function createSpanIds(): PreparedIds {

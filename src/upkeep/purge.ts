@@ -1,4 +1,4 @@
-/** `capstan purge`: deletes by hand what maintenance deletes by the clock, also while no server can start. */
+/** `capstan purge`: deletes on demand the rows that maintenance deletes by schedule, even if no server can start. */
 import type { Config } from '../config.ts';
 import { purgeByHand } from '../runtime/maintenance.ts';
 

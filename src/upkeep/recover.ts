@@ -1,4 +1,4 @@
-/** `capstan recover`: after a restore of the database, what it holds goes on, with a Temporal that may be empty. */
+/** `capstan recover`: resumes the work in a restored database, with a Temporal that may be empty. */
 import type { Config } from '../config.ts';
 import { type RecoveryOptions, recoverFromRestore, type WholeRecovery } from '../runtime/maintenance.ts';
 import { readKeyActs } from '../services/recovery/lost-acts.ts';
@@ -6,11 +6,11 @@ import { readKeyActs } from '../services/recovery/lost-acts.ts';
 export type { WholeFindings, WholeRecovery } from '../runtime/maintenance.ts';
 
 export interface RecoveryOrder extends Omit<RecoveryOptions, 'keyActs'> {
-  /** Of an audit log that was kept elsewhere: what `capstan audit export` printed, or logs of servers. */
+  /** Lines of an audit log kept elsewhere: output of `capstan audit export`, or server logs. */
   readonly auditLines?: AsyncIterable<string> | undefined;
 }
 
-/** @throws AppError `request_invalid` for lines without an entry, before anything is done */
+/** @throws AppError `request_invalid` for lines without an entry, before anything changes */
 export async function runRecovery(
   settings: Config,
   { auditLines, ...options }: RecoveryOrder,

@@ -1,4 +1,4 @@
-/** Keys. Some changes follow who made a key: upwards for a new project, downwards for a revocation. */
+/** Keys. Some changes follow the chain of creators: upwards for a new project, downwards for a revocation. */
 import type { KeyScope } from '../../contracts/access.ts';
 import type { Db } from '../connect.ts';
 
@@ -6,11 +6,11 @@ export interface KeyRow {
   readonly key_id: string;
   readonly name: string;
   readonly secret_sha256: Buffer;
-  /** The secret before a rotation, where it still works. */
+  /** The secret before a rotation, while it still works. */
   readonly former_sha256: Buffer | null;
   readonly scopes: readonly KeyScope[];
   readonly projects: readonly string[];
-  /** Null: a first start. */
+  /** Null: made at a first start. */
   readonly created_by: string | null;
   readonly expires_at: Date | null;
   readonly revoked_at: Date | null;
@@ -24,7 +24,7 @@ type NewKey = Pick<KeyRow, 'key_id' | 'name' | 'secret_sha256' | 'scopes' | 'pro
 const columns = `key_id, name, secret_sha256, scopes, projects, created_by, expires_at, revoked_at, created_at,
   case when former_until > now() then former_sha256 end as former_sha256`;
 
-/** The condition by which a key works. @param table its name or alias in the query */
+/** The condition under which a key works. @param table its name or alias in the query */
 export function isLiveKey(table: string): string {
   return `${table}.revoked_at is null and (${table}.expires_at is null or ${table}.expires_at > now())`;
 }
@@ -40,7 +40,7 @@ export async function insertKey(db: Db, key: NewKey): Promise<void> {
   );
 }
 
-/** Null when there is none, or it is revoked or expired. */
+/** @returns null if it does not exist, or is revoked or expired */
 export async function findLiveKey(db: Db, keyId: string): Promise<KeyRow | null> {
   const { rows } = await db.raw<{ rows: KeyRow[] }>(
     `select ${columns} from api_key where key_id = ? and ${isLiveKey('api_key')}`,
@@ -49,7 +49,7 @@ export async function findLiveKey(db: Db, keyId: string): Promise<KeyRow | null>
   return rows[0] ?? null;
 }
 
-/** Also when it is revoked. Null when it shares none of `projects`. */
+/** Finds revoked keys too. @returns null if the key shares none of `projects` */
 export async function findKeyOf(db: Db, keyId: string, projects: readonly string[]): Promise<KeyRow | null> {
   const { rows } = await db.raw<{ rows: KeyRow[] }>(
     `select ${columns} from api_key where key_id = ? and projects && ?::text[]`,
@@ -75,8 +75,8 @@ export async function listKeys(
 const changeLock = 7_236_150_446;
 
 /**
- * Keys change one at a time, until the transaction ends: otherwise a key that is made while the one that makes it is
- * revoked would stay.
+ * Serialises changes of keys until the transaction ends. Otherwise a key created during the revocation of its creator
+ * would survive.
  */
 export async function lockKeys(trx: Db): Promise<void> {
   await trx.raw('select pg_advisory_xact_lock(?)', [changeLock]);
@@ -84,7 +84,7 @@ export async function lockKeys(trx: Db): Promise<void> {
 
 type Revoked = Pick<KeyRow, 'key_id' | 'projects'>;
 
-/** Revoking again changes nothing. @returns the keys that are revoked by it, the key itself among them */
+/** A second revocation changes nothing. @returns the keys that it revokes, including the key itself */
 export async function revokeWithKeysBelow(trx: Db, keyId: string): Promise<readonly Revoked[]> {
   const { rows } = await trx.raw<{ rows: Revoked[] }>(
     `with recursive below as (
@@ -99,7 +99,7 @@ export async function revokeWithKeysBelow(trx: Db, keyId: string): Promise<reado
   return rows;
 }
 
-/** @returns the keys that hold it now: the key, the one that made it, and so on */
+/** @returns the keys that now hold the project: the key, its creator, and so on */
 export async function addProjectUpwards(
   trx: Db,
   keyId: string,
@@ -118,7 +118,7 @@ export async function addProjectUpwards(
   return rows.map(({ key_id }) => key_id);
 }
 
-/** False when the key is neither `from` nor below it, or does not work any more; nothing was written. */
+/** @returns false if the key is neither `from` nor below it, or no longer works; nothing was written */
 export async function replaceSecret(
   trx: Db,
   { keyId, from }: { readonly keyId: string; readonly from: string },
@@ -139,7 +139,7 @@ export async function replaceSecret(
   return rowCount > 0;
 }
 
-// What a key has set up and does not end with it: a project's webhooks and schedules are the project's.
+// Webhooks and schedules that a key has set up belong to the project, and do not end with the key.
 
 interface GoingOn {
   readonly webhooks: readonly {
@@ -154,7 +154,7 @@ interface GoingOn {
   }[];
 }
 
-/** Of the key and of those that came from it, in these projects; the first `most` of each. */
+/** Lists those set up by the key and by the keys below it, in these projects; the first `most` of each. */
 export async function listGoingOn(
   db: Db,
   keyId: string,

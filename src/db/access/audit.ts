@@ -1,17 +1,17 @@
-/** Administrative acts. Rows are added, never changed: the database refuses it. */
+/** Administrative acts. Rows are only added: the database refuses changes. */
 import type { Knex } from 'knex';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { Db } from '../connect.ts';
 import { toJsonb } from '../statements.ts';
 
 export interface NewAuditEntry {
-  /** Null: of no project. */
+  /** Null: it concerns no single project. */
   readonly project_id: string | null;
   /** A key, or a part of Capstan. */
   readonly actor: string;
-  /** `skill.retired` */
+  /** For example `skill.retired`. */
   readonly action: string;
-  /** Id of what it was done to. */
+  /** Id of the object of the act. */
   readonly subject: string;
   readonly data: JsonObject;
 }
@@ -35,7 +35,7 @@ export async function insertAudits(db: Db, entries: readonly NewAuditEntry[]): P
   const settled = isTransaction(db) ? db.executionPromise : Promise.resolve();
   settled.then(
     () => stored.forEach(tell),
-    () => undefined, // rolled back: it did not happen
+    () => undefined, // rolled back: the act did not happen
   );
 }
 
@@ -43,7 +43,7 @@ export type AuditListener = (row: AuditRow) => void;
 
 const listenerPlace = 'audits';
 
-/** From now on it hears of every entry that is written through `db`, when that is committed. */
+/** Calls the listener for every entry written through `db`, after its commit. */
 export function listenToAudits(db: Db, listener: AuditListener): void {
   db.userParams = { ...db.userParams, [listenerPlace]: listener };
 }
@@ -53,20 +53,20 @@ function isTransaction(db: Db): db is Knex.Transaction {
 }
 
 interface AuditFilter {
-  /** Entries of no project too. */
+  /** Includes entries that concern no single project. */
   readonly withGlobal?: boolean;
   readonly subject?: string | undefined;
-  /** The last entry of the page before. */
+  /** The last entry of the previous page. */
   readonly after?: string | undefined;
   readonly from?: string | undefined;
-  /** Itself not. */
+  /** Exclusive. */
   readonly to?: string | undefined;
   /** Oldest first instead of newest first. */
   readonly isAscending?: boolean;
   readonly limit: number;
 }
 
-/** Newest first, unless said otherwise. */
+/** Newest first by default. */
 export async function listAudit(
   db: Db,
   project_id: string,

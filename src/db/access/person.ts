@@ -1,4 +1,4 @@
-/** People who sign in at the provider; what they may do stands in the key of the same id. */
+/** People who sign in at the provider. The key with the same id holds their permissions. */
 import type { KeyScope } from '../../contracts/access.ts';
 import type { Grant } from '../../contracts/sign-in.ts';
 import type { Db } from '../connect.ts';
@@ -16,7 +16,7 @@ export interface PersonFacts {
   readonly email: string | null;
   readonly grants: readonly Grant[];
   readonly holdsEveryProject: boolean;
-  /** Of all grants together. */
+  /** The scopes of all grants together. */
   readonly scopes: readonly KeyScope[];
   readonly projects: readonly string[];
 }
@@ -25,7 +25,7 @@ export interface NewPerson extends PersonFacts {
   readonly key_id: string;
   readonly issuer: string;
   readonly subject: string;
-  /** Of a secret that nobody knows. */
+  /** Digest of a secret that is not stored anywhere. */
   readonly secret_sha256: Buffer;
 }
 
@@ -38,7 +38,7 @@ export async function findPerson(trx: Db, issuer: string, subject: string): Prom
   return rows[0] ?? null;
 }
 
-/** Of `wanted`, which are taken already. */
+/** Finds those of `wanted` that are already taken. */
 export async function findTakenIds(trx: Db, wanted: readonly string[]): Promise<readonly string[]> {
   const { rows } = await trx.raw<{ rows: { key_id: string }[] }>(
     'select key_id from api_key where key_id = any(?)',
@@ -71,7 +71,7 @@ export async function updatePerson(trx: Db, key_id: string, facts: PersonFacts):
     .update({ email, grants: toJsonb([...grants]), holds_every_project });
 }
 
-/** The key keeps its projects: by them an administrator finds and revokes it. */
+/** The key keeps its projects, by which an administrator finds and revokes it. */
 export async function clearGrants(trx: Db, key_id: string): Promise<void> {
   await trx('person')
     .where({ key_id })
@@ -103,13 +103,13 @@ export async function findProjectsCalled(
   return rows;
 }
 
-/** Null: it is a key. */
+/** @returns null if the id is a key's */
 export async function findEmail(db: Db, key_id: string): Promise<{ email: string | null } | null> {
   const row = await db('person').where({ key_id }).first('email');
   return row ?? null;
 }
 
-/** Whether a group of theirs holds all projects, those that will be made too. */
+/** Whether one of the person's groups holds all projects, including future ones. */
 export async function holdsEvery(db: Db, key_id: string): Promise<boolean> {
   const row = await db('person').where({ key_id }).first('holds_every_project');
   return row?.holds_every_project === true;

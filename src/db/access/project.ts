@@ -9,7 +9,7 @@ export interface ProjectRow {
   readonly created_at: Date;
 }
 
-/** What is told of a project. */
+/** The public columns of a project. */
 const columns = 'project_id, name, timezone, daily_limit_nano, created_at';
 
 export async function insertProject(
@@ -23,7 +23,7 @@ export async function insertProject(
   return rows[0];
 }
 
-/** Oldest first (ids grow with time), after the id `after`. */
+/** Oldest first (ids increase with time), after the id `after`. */
 export async function listProjects(
   db: Db,
   { ids, after, limit }: { ids: readonly string[]; after: string | null; limit: number },

@@ -1,6 +1,6 @@
 /**
- * Sessions of browsers, and the codes that open them. Both end with their key, or when an administrator, or the
- * provider, ends them.
+ * Browser sessions, and the codes that open them. Both end with their key, or if an administrator or the provider ends
+ * them.
  */
 import type { Grant } from '../../contracts/sign-in.ts';
 import type { Db } from '../connect.ts';
@@ -10,9 +10,9 @@ import { isLiveKey, type KeyRow } from './api-key.ts';
 type KeyOfSession = Pick<KeyRow, 'key_id' | 'scopes' | 'projects'>;
 
 export interface SessionHolder extends KeyOfSession {
-  /** Of a person; null: a key. */
+  /** A person's grants; null: the session is a key's. */
   readonly grants: readonly Grant[] | null;
-  /** Where a grant speaks of all projects. */
+  /** All projects, if a grant covers every project. */
   readonly every_project: readonly string[] | null;
 }
 
@@ -21,19 +21,22 @@ interface NewSession {
   readonly secret_sha256: Buffer;
   readonly keyId: string;
   readonly hours: number;
-  /** By the secret before a rotation: it ends with that. */
+  /** Opened with the secret before a rotation: the session ends with that secret. */
   readonly isByFormer?: boolean;
-  /** Of a person. */
+  /** Only for a person. */
   readonly provider?: {
     readonly signIn: Buffer;
     readonly sid: string | null;
     readonly tokens: Buffer | null;
-    /** Whether it goes on while the provider renews it. */
+    /** Whether the session lasts only while the provider confirms it. */
     readonly isRenewed: boolean;
   };
 }
 
-/** It ends after `hours`, or with its key. False when the sign-in has opened one before; nothing was written. */
+/**
+ * The session ends after `hours`, or with its key.
+ * @returns false if the sign-in has opened one before; nothing was written
+ */
 export async function insertSession(
   db: Db,
   { session_id, secret_sha256, keyId, hours, isByFormer = false, provider }: NewSession,
@@ -58,7 +61,7 @@ const holder = `key_id, scopes, projects, p.grants,
   case when p.holds_every_project
     then array(select project_id from project where erasing_since is null order by project_id) end as every_project`;
 
-/** Null when it is unknown or over, or its key is. */
+/** @returns null if the session or its key is unknown, expired or revoked */
 export async function findSessionHolder(db: Db, secret_sha256: Buffer): Promise<SessionHolder | null> {
   const { rows } = await db.raw<{ rows: SessionHolder[] }>(
     `select ${holder} from session s join api_key k using (key_id) left join person p using (key_id)
@@ -68,7 +71,7 @@ export async function findSessionHolder(db: Db, secret_sha256: Buffer): Promise<
   return rows[0] ?? null;
 }
 
-/** As a session of it would hold; null when there is none, or it is revoked or expired. */
+/** What a session of this key would hold. @returns null if the key is unknown, revoked or expired */
 export async function findHolder(db: Db, keyId: string): Promise<SessionHolder | null> {
   const { rows } = await db.raw<{ rows: SessionHolder[] }>(
     `select ${holder} from api_key k left join person p using (key_id) where key_id = ? and ${isLiveKey('k')}`,
@@ -84,7 +87,7 @@ export interface EndedSession {
   readonly tokens: Buffer | null;
 }
 
-/** Null: there was none. */
+/** @returns null if there was none */
 export async function deleteSession(db: Db, secret_sha256: Buffer): Promise<EndedSession | null> {
   const { rows } = await db.raw<{ rows: EndedSession[] }>(
     `delete from session s using api_key k where k.key_id = s.key_id and s.secret_sha256 = ?
@@ -94,7 +97,7 @@ export async function deleteSession(db: Db, secret_sha256: Buffer): Promise<Ende
   return rows[0] ?? null;
 }
 
-/** @returns when it ends */
+/** @returns the time at which it expires */
 export async function insertLoginCode(
   db: Db,
   {
@@ -112,7 +115,10 @@ export async function insertLoginCode(
   return rows[0].expires_at;
 }
 
-/** It is gone by this, so of two that bring it one gets the key. Null when it is unknown, used or over, or its key is. */
+/**
+ * Deletes the code, so only one of two concurrent uses gets the key.
+ * @returns null if the code is unknown, used or expired, or its key does not work
+ */
 export async function useLoginCode(db: Db, code_sha256: Buffer): Promise<KeyOfSession | null> {
   const { rows } = await db.raw<{ rows: KeyOfSession[] }>(
     `with used as (delete from login_code where code_sha256 = ? returning key_id, expires_at)
@@ -123,7 +129,7 @@ export async function useLoginCode(db: Db, code_sha256: Buffer): Promise<KeyOfSe
   return rows[0] ?? null;
 }
 
-/** Sessions and codes of a key whose secret is renewed end when the former secret does. */
+/** Sessions and codes of a key whose secret was rotated end with the former secret. */
 export async function endSessionsOf(trx: Db, keyId: string, overlapS: number): Promise<void> {
   for (const table of ['session', 'login_code'])
     await trx.raw(
@@ -132,7 +138,7 @@ export async function endSessionsOf(trx: Db, keyId: string, overlapS: number): P
     );
 }
 
-/** All of them, whoever they are of. @returns how many */
+/** Deletes the sessions and codes of all keys. @returns how many */
 export async function deleteAllSessions(db: Db): Promise<{ sessions: number; login_links: number }> {
   return db.transaction(async (trx) => ({
     sessions: await trx('session').delete(),
@@ -140,13 +146,13 @@ export async function deleteAllSessions(db: Db): Promise<{ sessions: number; log
   }));
 }
 
-/** Of those that are over for longer than anybody asks. @returns how many */
+/** Deletes sessions and codes that are a day old, longer than any of them lasts. @returns how many */
 export async function purgeSessions(db: Db): Promise<number> {
   const sessions = await purgeOld(db, { table: 'session', hours: 24 });
   return sessions + (await purgeOld(db, { table: 'login_code', hours: 24 }));
 }
 
-// Sessions as an administrator sees and ends them.
+// Sessions, for administrators.
 
 export interface SessionRow {
   readonly session_id: string;
@@ -156,12 +162,12 @@ export interface SessionRow {
   readonly scopes: readonly string[];
   readonly created_at: Date;
   readonly expires_at: Date;
-  /** Null: nobody is asked about it. */
+  /** Null: it is not confirmed with the provider. */
   readonly checked_at: Date | null;
 }
 
 interface SessionFilter {
-  /** Whose key has one of them. */
+  /** The session's key has at least one of these. */
   readonly projects: readonly string[];
   /** Id of a person or key, e-mail address, or subject at the provider. */
   readonly user: string | undefined;
@@ -175,7 +181,7 @@ function namesOf(user: string | undefined): readonly (string | null)[] {
   return [user ?? null, user ?? null, user ?? null, user ?? null];
 }
 
-/** Newest first; those that are not over. */
+/** Newest first, without expired ones. */
 export async function listSessions(
   db: Db,
   { projects, user, after, limit }: SessionFilter,
@@ -192,7 +198,7 @@ export async function listSessions(
   return rows;
 }
 
-/** Those of a user, or the one of an id, whose key has one of `projects`. */
+/** Ends all sessions of a user, or the one with this id, if its key has one of `projects`. */
 export async function endSessions(
   trx: Db,
   { projects, user, sessionId }: { projects: readonly string[]; user?: string; sessionId?: string },
@@ -207,7 +213,7 @@ export async function endSessions(
   return rows;
 }
 
-/** By what the provider tells: the sign-in of that name, or else all of the person. */
+/** Ends the sessions that the provider's notice names: those of one sign-in, or all of the person. */
 export async function endSessionsAtProvider(
   trx: Db,
   notice: { readonly issuer: string; readonly subject: string | null; readonly sid: string | null },
@@ -222,7 +228,7 @@ export async function endSessionsAtProvider(
   return rows;
 }
 
-/** All of a person. */
+/** Ends all sessions of a person. */
 export async function endSessionsOfPerson(trx: Db, keyId: string): Promise<readonly EndedSession[]> {
   const { rows } = await trx.raw(
     `delete from session s using api_key k where k.key_id = s.key_id and s.key_id = ?
@@ -240,7 +246,7 @@ export interface DueSession {
   readonly subject: string;
 }
 
-/** Takes those that the provider was not asked about for so long; nobody else takes them until the next time. */
+/** Takes sessions that the provider has not confirmed for `seconds`. They are due again after the same time. */
 export async function takeDueSessions(
   db: Db,
   { seconds, limit }: { readonly seconds: number; readonly limit: number },
@@ -259,7 +265,7 @@ export async function takeDueSessions(
   return rows;
 }
 
-/** The provider has just said that the person may stay. */
+/** Notes that the provider has just confirmed the session. */
 export async function keepChecked(trx: Db, sessionId: string): Promise<void> {
   await trx.raw('update session set checked_at = now() where session_id = ?', [sessionId]);
 }

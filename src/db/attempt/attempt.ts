@@ -1,4 +1,4 @@
-/** Queries on attempts. The one around every call is a function of the database: sql/claims.sql.ts. */
+/** Queries on attempts. The statement of every call is a database function: sql/claims.sql.ts. */
 import type { CostModel } from '../../contracts/capability.ts';
 import type { Decision } from '../../contracts/decision.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
@@ -14,7 +14,7 @@ export interface StepItemKey {
   readonly item: number;
 }
 
-/** What an attempt works for: a unit, by the revision of its input. */
+/** The unit that an attempt works for, with the revision of its input. */
 export interface StepKey extends StepItemKey {
   readonly revision: number;
 }
@@ -23,35 +23,35 @@ export interface Claim {
   readonly attempt_id: string;
   readonly token: string;
   readonly key: string;
-  /** No other attempt of this key was ever made, and nobody else makes one. */
+  /** No other attempt of this key exists, and no other caller makes one. */
   readonly is_first: boolean;
-  /** Refused as closed where its step has begun: whoever began it may be at it still. */
+  /** Refused as `closed` if its step has begun: another caller may still be working on it. */
   readonly begins_step: boolean;
-  /** Instances of which it is known that they have failed the key. */
+  /** Instances that are known to have failed the key. */
   readonly known_failures: readonly string[];
   readonly project_id: string;
   readonly step: StepKey | null;
-  /** Whose ceiling holds: the run of the step, or of the ladder that asks a model for it. */
+  /** The run whose ceiling applies: that of the step, or of the ladder that calls a model for it. */
   readonly run_id: string | null;
   readonly capability: string;
   readonly instance_id: string;
   readonly must_be_idle: boolean;
-  /** For a call that may come: refused where money is short. */
+  /** For a call that may follow: refused if money is short. */
   readonly is_prefetch: boolean;
-  /** The price that the reservation was worked out from. */
+  /** The price from which the reservation was computed. */
   readonly cost_type: CostModel['type'];
   readonly rate_usd: number;
   readonly lease_ms: number;
   readonly reserved_nano: bigint;
   readonly decision: Decision;
-  /** What the choice was made from. */
+  /** The inputs of the decision. */
   readonly inputs: JsonObject;
 }
 
 /** The scope that has no room for a reservation. */
 export interface BudgetShortage {
   readonly scope: 'run' | 'project' | 'global';
-  /** The run of the call, or one above it, where the scope is a run's. */
+  /** The run of the call, or one above it, if the scope is a run's. */
   readonly run_id: string | null;
   readonly limit_nano: string;
   readonly spent_nano: string;
@@ -68,12 +68,15 @@ interface Claimed {
 
 export type ClaimResult =
   | Claimed
-  /** The step has its result. */
+  /** The step already has its result. */
   | { readonly outcome: 'answered'; readonly output: Json }
-  /** closed: the step or its run ended otherwise. full, gone: not this instance; gone also when its price is another. */
+  /**
+   * closed: the step or its run has ended otherwise. full, gone: the instance is not available; gone also if its price
+   * has changed.
+   */
   | { readonly outcome: 'closed' | 'full' | 'gone' }
   | { readonly outcome: 'over_budget'; readonly output: BudgetShortage }
-  /** Instances have failed the key that were not known to; with how many of those attempts are counted. */
+  /** Instances have failed the key that the claim did not know; each with the number of its counted attempts. */
   | { readonly outcome: 'failed_before'; readonly output: Readonly<Record<string, number>> };
 
 export interface AttemptEnd {
@@ -82,27 +85,27 @@ export interface AttemptEnd {
   readonly state: AttemptState;
   readonly ambiguity: Ambiguity | null;
   readonly counted: boolean;
-  /** Later attempts of the key go to other instances first. */
+  /** Later attempts of the key prefer other instances. */
   readonly has_failed: boolean;
   readonly settled_nano: bigint;
   readonly certainty: 'exact' | 'estimated';
   readonly duration_ms: number;
   readonly error: Failure | null;
-  /** What becomes of the step. */
+  /** The resulting state of the step. */
   readonly step_state: StepState;
-  /** Kept with the step, or under the caller's Idempotency-Key. */
+  /** Stored with the step, or under the caller's Idempotency-Key. */
   readonly output: Json | undefined;
-  /** Where the output is the answer that a caller's Idempotency-Key keeps. */
+  /** Set if the output is stored under a caller's Idempotency-Key. */
   readonly keeps: KeptPlace | null;
   readonly event_data: Json;
   /** The step that the attempt worked for. */
   readonly step: StepKey | null;
 }
 
-/** superseded: a later attempt has taken over, and nothing but money was written. */
+/** superseded: a later attempt has taken over, and only money was written. */
 export type EndResult = 'settled' | 'superseded';
 
-/** JSON leaves out what is undefined. */
+/** JSON omits undefined values. */
 function toClaimRequest(claim: Claim) {
   return { ...claim, ...claim.step, step: undefined, reserved_nano: claim.reserved_nano.toString() };
 }
@@ -124,8 +127,8 @@ export interface AttemptBatch {
 }
 
 /**
- * Ends and claims by one statement, one result for each.
- * @param isDurable false: a crash of the database may take it back; all ends are of free calls without a step
+ * Writes ends and claims in one statement, with one result for each.
+ * @param isDurable false: a crash of the database may undo it; all ends are of free calls without a step
  */
 export async function settleAndClaim(
   db: Db,
@@ -150,10 +153,10 @@ export async function settleAndClaim(
 }
 
 /**
- * Renews the leases of one process at once. What was made for a run that has ended is nobody's any more: who began it may
- * not have been told, when the run was terminated or nobody had asked yet for what goes on of a batch.
+ * Renews the leases of one process in one statement. Attempts for an ended run are not renewed. Their caller may not
+ * know of the end: the run was terminated, or the rest of a batch has not asked yet.
  *
- * @returns ids that are still its own
+ * @returns ids of the attempts that the process still holds
  */
 export async function renewLeases(
   db: Db,
@@ -174,7 +177,7 @@ export async function renewLeases(
   return new Set(rows.map(({ attempt_id }) => attempt_id));
 }
 
-/** Whether some process makes the call of one of these keys: its attempt is open, and its lease runs. */
+/** Whether a call with one of these keys is in flight: its attempt is open, and its lease has not expired. */
 export async function isHeld(db: Db, keys: readonly string[]): Promise<boolean> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `select from attempt where key = any(?) and state in ('reserved', 'dispatched') and lease_until > clock_timestamp()`,
@@ -183,7 +186,7 @@ export async function isHeld(db: Db, keys: readonly string[]): Promise<boolean> 
   return rowCount > 0;
 }
 
-/** Takes a call away from the process that makes it, which hears so when it renews its lease. */
+/** Takes a call away from the process that makes it, which learns of that at its next lease renewal. */
 export async function loseOpenAttempt(db: Db, key: string): Promise<void> {
   await db.raw(
     `select lose_attempts(array(select attempt_id from attempt where key = ? and state in ('reserved', 'dispatched')
@@ -192,7 +195,10 @@ export async function loseOpenAttempt(db: Db, key: string): Promise<void> {
   );
 }
 
-/** Closes attempts whose lease ran out: their process is gone. Those being renewed are left. @returns how many */
+/**
+ * Closes attempts whose lease has expired: their process is gone. Attempts that are being renewed are skipped.
+ * @returns how many
+ */
 export async function loseExpiredAttempts(db: Db): Promise<number> {
   const { rows } = await db.raw<{ rows: { lost: number }[] }>(
     `select lose_attempts(array(
@@ -216,13 +222,13 @@ export interface AttemptRow {
   readonly settled_nano: string | null;
   readonly certainty: 'exact' | 'estimated' | null;
   readonly error: Failure | null;
-  /** Of the state `cached`. */
+  /** Only in state `cached`. */
   readonly cached_from: CachedFrom | null;
-  /** Null: it is no longer kept. */
+  /** Null: it is no longer stored. */
   readonly decision: Decision | null;
 }
 
-/** Lists the attempts of all revisions of a step, or of one of its items, the oldest first. */
+/** Lists the attempts of all revisions of a step or item, oldest first. */
 export function listStepAttempts(
   db: Db,
   { run_id, step_id, item }: StepItemKey,
@@ -235,8 +241,9 @@ export function listStepAttempts(
 }
 
 /**
- * Takes the place of a claim whose answer was lost, so that it can never be made: the row says that nothing was sent, and
- * belongs to no key, run or budget. A claim that is under way is waited for. @returns false: it was made before
+ * Inserts a row in place of a claim whose response was lost, so that it can never be made. The row records that nothing
+ * was sent, and belongs to no key, run or budget. It waits for a claim in flight.
+ * @returns false if the claim was made before
  */
 export async function preventClaim(db: Db, claim: Claim): Promise<boolean> {
   const { rowCount } = await db.raw<{ rowCount: number }>(

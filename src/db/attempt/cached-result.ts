@@ -1,7 +1,7 @@
 /**
- * Which call a kept result answers, and who makes a call that others wait for. A leader shows that it is there by
- * its open attempt, or by an end or a beginning that is a moment old: one that shows nothing is replaced by
- * whoever comes next.
+ * Cached results: the call that each answers, and the leader of a call that others wait for. A leader proves that it is
+ * alive by its open attempt, or by an attempt or a start within the last seconds. The next caller replaces a leader
+ * without such proof.
  */
 
 import type { CacheRemoval } from '../../contracts/cache.ts';
@@ -16,10 +16,10 @@ export interface CacheKey {
   readonly key: string;
 }
 
-/** Before its first attempt, and between two, a leader is believed for so long. */
+/** How long a leader counts as alive before its first attempt, and between two. */
 const quietSeconds = 10;
 
-/** Whether somebody makes the call of `cached_result c`. */
+/** Whether `cached_result c` has a live leader. */
 const isLed = `greatest(c.led_at, (select max(coalesce(a.finished_at, a.lease_until)) from attempt a
     where a.key = c.run_id || '.' || c.step_id || '.' || c.item || '.0'))
   > clock_timestamp() - interval '${quietSeconds} seconds'`;
@@ -40,7 +40,7 @@ export interface CachedResultRow {
 
 export interface CacheLookup {
   readonly project_id: string;
-  /** Any of them answers; the first is led. At least one. */
+  /** A result under any of them is a hit; the first is led. At least one. */
   readonly keys: readonly string[];
   readonly step: StepKey;
   readonly pipeline: string;
@@ -50,11 +50,11 @@ export interface CacheLookup {
 
 type CacheFind =
   | { readonly kind: 'hit'; readonly result: CachedResultRow }
-  /** It is the caller's to make. */
+  /** The caller becomes the leader and makes the call. */
   | { readonly kind: 'lead' }
   | { readonly kind: 'follow' };
 
-/** Of a parameter. */
+/** Decodes a parameter of hex keys. */
 function bytes(keys: string): string {
   return `array(select decode(k, 'hex') from unnest(${keys}::text[]) k)`;
 }
@@ -85,7 +85,7 @@ const lookUp = `with clock as materialized (select clock_timestamp() as now), kn
  union all
  select false, null, null, null, null, null, null, null, null, null, null, null from led`;
 
-/** Takes the result of an equal call, or the lead where nobody makes it. One statement. */
+/** In one statement, takes the result of an equal call, or becomes the leader if there is none. */
 export async function lookUpResult(db: Db, lookup: CacheLookup): Promise<CacheFind> {
   const { project_id, keys, step, pipeline, capability, ttl_ms } = lookup;
   const [row] = await runPrepared<CachedResultRow & { is_hit: boolean }>(db, {
@@ -97,7 +97,7 @@ export async function lookUpResult(db: Db, lookup: CacheLookup): Promise<CacheFi
   return row.is_hit ? { kind: 'hit', result: row } : { kind: 'lead' };
 }
 
-/** Reads a result without leading: for a plan. */
+/** Reads a result without becoming the leader, for a plan. */
 export async function readResult(
   db: Db,
   { project_id, keys, ttl_ms }: Pick<CacheLookup, 'project_id' | 'keys' | 'ttl_ms'>,
@@ -110,7 +110,7 @@ export async function readResult(
   return rows[0];
 }
 
-/** Of those that are waited for, the ones of which it is over: there is a result, or nobody makes the call any more. */
+/** Lists the awaited keys whose wait is over: there is a result, or no live leader. */
 export async function listDecidedKeys(db: Db, waited: readonly CacheKey[]): Promise<readonly CacheKey[]> {
   const { rows } = await db.raw<{ rows: CacheKey[] }>(
     `select w.project_id, w.key from unnest(?::text[], ?::text[]) w (project_id, key)
@@ -122,21 +122,21 @@ export async function listDecidedKeys(db: Db, waited: readonly CacheKey[]): Prom
 }
 
 interface NewResult extends Omit<CacheLookup, 'keys'> {
-  /** That was led. */
+  /** The key that was led. */
   readonly led_key: string;
-  /** What the instance that answered makes of the call. */
+  /** The key of the call as the answering instance would compute it. */
   readonly key: string;
   readonly attempt_id: string;
   readonly places: JsonObject;
   readonly files: JsonObject;
-  /** Only what an instance of the project itself has answered is kept. */
+  /** Stores only results from instances of the project itself. */
   readonly is_of_own_alone?: boolean;
 }
 
 /**
- * Whoever led is told by the row; a result of somebody who was taken for gone is a result all the same.
+ * The row informs the leader of this key. A result of a leader that was taken for dead is stored too.
  *
- * @returns false when it was to be kept of own instances alone, and another project's has answered
+ * @returns false if only results of own instances are stored, and another project's instance answered
  */
 export async function storeResult(db: Db, result: NewResult): Promise<boolean> {
   const { project_id, step, ttl_ms, led_key, key, ...rest } = result;
@@ -166,7 +166,7 @@ export async function storeResult(db: Db, result: NewResult): Promise<boolean> {
   return rows.length === 1;
 }
 
-/** The leader has no result: the next one may come. */
+/** The leader has no result: another caller can become the leader. */
 export async function releaseLead(
   db: Db,
   { project_id, key }: CacheKey,
@@ -179,7 +179,7 @@ export async function releaseLead(
   );
 }
 
-/** Its files are gone, or others. One that was stored since stays. */
+/** Deletes a result whose files are missing or changed. A newer result stays. */
 export async function dropResult(db: Db, { project_id, key }: CacheKey, attemptId: string): Promise<void> {
   await db.raw(
     `delete from cached_result where project_id = ? and key = decode(?, 'hex') and attempt_id = ?`,
@@ -187,7 +187,7 @@ export async function dropResult(db: Db, { project_id, key }: CacheKey, attemptI
   );
 }
 
-// Results that are kept, as people look at them; calls under way are none yet.
+// Stored results, for people; calls in flight are not listed.
 
 export interface ListedResultRow {
   /** Hex. */
@@ -201,12 +201,12 @@ export interface ListedResultRow {
   readonly cost_nano: string;
   readonly files: number;
   readonly stored_at: Date;
-  /** As text, exact. */
+  /** Exact time as text, for pages. */
   readonly place: string;
   readonly expires_at: Date;
 }
 
-/** The last one of the page before. */
+/** The last result of the previous page. */
 export type ResultPlace = Pick<ListedResultRow, 'place' | 'key'>;
 
 type ResultFilter = Omit<CacheRemoval, 'key'> & {
@@ -226,7 +226,7 @@ function conditionsOf({ key, capability, pipeline, run_id }: Which): string {
   ].join(' and ');
 }
 
-/** Newest first; those that are too old are left out. */
+/** Newest first, without expired ones. */
 export async function listResults(
   db: Db,
   projectId: string,
@@ -257,7 +257,7 @@ export async function removeResults(db: Db, projectId: string, which: CacheRemov
 
 const batch = 1_000;
 
-/** What nobody may take any more, and calls that nobody has ended. @returns how many */
+/** Deletes expired results and abandoned calls. @returns how many */
 export async function purgeResults(db: Db): Promise<number> {
   let purged = 0;
   for (;;) {

@@ -1,4 +1,4 @@
-/** Ends a step with the result of an equal call: its attempt is of a kind of its own and costs nothing. */
+/** Ends a step with the cached result of an equal call: its attempt has the state `cached` and costs nothing. */
 import type { Decision } from '../../contracts/decision.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { CachedFrom } from '../../contracts/run.ts';
@@ -12,7 +12,7 @@ export interface CachedStep {
   readonly project_id: string;
   readonly capability: string;
   readonly attempt_id: string;
-  /** The instance that made the result. */
+  /** The instance that produced the result. */
   readonly instance_id: string;
   readonly endpoint: string;
   readonly output: Json;
@@ -20,7 +20,7 @@ export interface CachedStep {
   readonly saved_nano: string;
   readonly duration_ms: number;
   readonly decision: Decision;
-  /** Of its event. */
+  /** Data of the step's event. */
   readonly data: Json;
 }
 
@@ -56,7 +56,7 @@ const end = `with asked as materialized (
  )
  select number from made`;
 
-/** @returns the attempt's number; undefined when the step has ended, or its run */
+/** @returns the attempt's number; undefined if the step or its run has ended */
 export async function endCachedStep(db: Db, cached: CachedStep): Promise<number | undefined> {
   const { run_id, step_id, item, revision } = cached.step;
   const rows = await runPrepared<{ number: number }>(db, {

@@ -1,11 +1,11 @@
-/** How the calls of a project went in a stretch of time, by capability. */
+/** Results of a project's calls in a time span, by capability. */
 import type { Db } from '../connect.ts';
 
 export interface CallSummaryRow {
   readonly name: string;
   readonly calls: number;
   readonly succeeded: number;
-  /** Of those that succeeded; null when none did. */
+  /** Of the successful calls; null if there are none. */
   readonly p50_ms: number | null;
   readonly p95_ms: number | null;
   readonly last_error: { readonly at: string; readonly code: string; readonly message: string } | null;
@@ -14,11 +14,11 @@ export interface CallSummaryRow {
 interface CallSpan {
   readonly since: Date;
   readonly until: Date;
-  /** Of attempts, as boundsOfIds has it: they are found by an index of their project. */
+  /** Attempt ids of the span, from boundsOfIds: an index of the project finds them. */
   readonly ids: readonly [from: string, to: string];
 }
 
-/** Calls that were sent and have ended; those whose answer is lost have not succeeded. */
+/** Summarises calls that were sent and have ended. A lost response counts as a failure. */
 export async function summariseCalls(
   db: Db,
   projectId: string,

@@ -1,4 +1,4 @@
-/** The stored decision of an attempt, with what it was made from. */
+/** The stored decision of an attempt, with its inputs. */
 import type { Decision } from '../../contracts/decision.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { Db } from '../connect.ts';
@@ -47,17 +47,17 @@ export interface DecisionFilter {
   readonly run_id?: string | undefined;
   readonly since?: Date | undefined;
   readonly until?: Date | undefined;
-  /** Ids of attempts that may have been made in it; undefined: of any time. */
+  /** Bounds of attempt ids in the time span; undefined: any time. */
   readonly ids?: readonly [from: string, to: string] | undefined;
-  /** The last attempt of the page before. */
+  /** The last attempt of the previous page. */
   readonly after?: string | undefined;
   readonly limit: number;
 }
 
-/** The collation of attempt_by_project, which the primary key has not: it alone finds, and in this order. */
+/** The collation of attempt_by_project, which the primary key lacks: only that index serves this order. */
 const id = 'attempt.attempt_id collate "C"';
 
-/** Newest first, of calls that were made. Ids begin with the time, so they are what finds those of a time. */
+/** Newest first, of calls that were made. Ids begin with the time, so a range of ids selects a time span. */
 export async function listDecisions(
   db: Db,
   project_id: string,

@@ -1,29 +1,29 @@
 /**
- * The tables whose rows are deleted, in the order in which they can go: with their runs, by retention when they are old
- * and nothing needs them, by an erasure when they are a project's. A new table is a row here. What no run owns is old:
- * calls that were made directly, ladders by themselves with the calls that they made, and questions that ended. Jobs go
- * with their files (old-jobs.ts); the ledger, the audit log and choices go by rules of their own (old-rows.ts,
- * erased-rows.ts). What is not named goes with its run.
+ * The tables from which rows are deleted, in a possible order: with their runs, by retention when they are old and
+ * unneeded, or by an erasure when they belong to the project. A new table is a row here. `old` applies to rows without
+ * a run: direct calls, standalone ladders with their calls, and ended reviews. Jobs are deleted with their files
+ * (old-jobs.ts); the ledger, the audit log and choices have their own rules (old-rows.ts, erased-rows.ts). Unlisted
+ * tables lose rows with their run.
  *
  * Each statement deletes a bounded number of rows.
  */
 import type { Db } from '../connect.ts';
 
-/** Rows by table. */
+/** Number of rows by table. */
 export type RowCounts = Readonly<Record<string, number>>;
 
-/** What one statement of bounded work has deleted. It may say of each row what was in it, for an export. */
+/** The deletions of one bounded statement, with the content of the rows if an export wants it. */
 export interface DeletedBatch {
   readonly counts: RowCounts;
-  /** Of the last row that was looked at; null = it was the last one. */
+  /** Position of the last row that was examined; null = there are no more. */
   readonly place: string | null;
-  /** JSON, of each row that went, with those that went with it; none where nobody wants them. */
+  /** JSON of each deleted row, and of the rows deleted with it; empty if not requested. */
   readonly lines: readonly string[];
 }
 
-/** Whether anything goes, and whether it is said what. */
+/** Whether rows are deleted, and whether their content is returned. */
 export interface BatchMode {
-  /** Nothing is deleted. */
+  /** Deletes nothing. */
   readonly isTrial: boolean;
   readonly isTold: boolean;
 }
@@ -33,21 +33,21 @@ interface BatchRow extends Pick<DeletedBatch, 'place'> {
   readonly line: string | null;
 }
 
-/** @param row what a row of the table is called in the statement. @returns a column `line`: `{"table": …, "row": …}` */
+/** @param row alias of the table in the statement. @returns a column `line`: `{"table": …, "row": …}` */
 export function lineOf(table: string, row: string): string {
   return `json_build_object('table', '${table}', 'row', row_to_json(${row}))::text as line`;
 }
 
-/** @param counts columns `deleted` and `place`. @param told queries of lines */
+/** @param counts columns `deleted` and `place`. @param told queries that return lines */
 export function selectBatch(counts: string, told: readonly string[]): string {
   const lines = ['select null::text as line where false', ...told].join(' union all ');
   return `select ${counts}, line from (select) one left join (${lines}) told on line is not null`;
 }
 
 interface BatchStatement {
-  /** What is counted. */
+  /** The table that is counted. */
   readonly table: string;
-  /** It ends with `selectBatch`. */
+  /** Ends with `selectBatch`. */
   readonly text: string;
   readonly bindings: object;
 }
@@ -65,19 +65,19 @@ export async function deleteBatch(db: Db, { table, text, bindings }: BatchStatem
 /** `delete from table row using … where …` */
 interface Deletion {
   readonly table: string;
-  /** What a row of it is called in `where`. */
+  /** Alias of the table in `where`. */
   readonly row: string;
   readonly using: string;
   readonly where: string;
 }
 
 interface OldRows {
-  /** Of which their ids are. */
+  /** The kind of the ids. */
   readonly kind: 'attempt' | 'escalation' | 'review';
-  /** They are read by it, and it tells when they were made. */
+  /** The key by which rows are read, which begins with the time of their creation. */
   readonly id: string;
   readonly where: string;
-  /** What goes with `old`. */
+  /** Rows that are deleted with `old`. */
   readonly also: readonly Deletion[];
 }
 
@@ -90,11 +90,14 @@ type EraseRows = (db: Db, page: ProjectPage) => Promise<DeletedBatch>;
 
 export interface DeletedTable {
   readonly table: string;
-  /** Absent: no run owns any. Bound: `runIds`, `scopes`. */
+  /** Absent: no run owns any rows. Parameters: `runIds`, `scopes`. */
   readonly ofRuns?: string;
-  /** Absent: they do not go by their age, or with others. */
+  /** Absent: rows are not deleted by age, or only with others. */
   readonly old?: OldRows;
-  /** A condition, or what deletes them. Absent: they have gone, with their runs or by rules of their own. */
+  /**
+   * A condition, or the function that deletes them. Absent: they are already deleted, with their runs or by other
+   * rules.
+   */
   readonly ofProject?: string | EraseRows;
 }
 
@@ -119,7 +122,7 @@ export const deletedTables: readonly DeletedTable[] = [
   },
   { table: 'step_revision', ofRuns: byRun },
   {
-    table: 'escalation', // of a project they have gone: Temporal forgets them first (E3)
+    table: 'escalation', // a project's are already deleted: Temporal forgets them first (E3)
     ofRuns: byRun,
     old: {
       kind: 'escalation',
@@ -142,7 +145,7 @@ export const deletedTables: readonly DeletedTable[] = [
     ofRuns: 'attempt_id in (select attempt_id from attempt where run_id = any (:runIds::text[]))',
   },
   {
-    table: 'attempt', // of a project they have gone: budgets are moved with them (E2)
+    table: 'attempt', // a project's are already deleted: budgets move with them (E2)
     ofRuns: byRun,
     old: {
       kind: 'attempt',
@@ -195,13 +198,13 @@ function oldStatement({ table }: DeletedTable, { id, where, also }: OldRows, mod
 
 interface OldPage extends BatchMode {
   readonly endedBefore: Date;
-  /** Ids that were made later than this are not looked at. */
+  /** Later ids are not examined. */
   readonly upTo: string;
   readonly after: string;
   readonly limit: number;
 }
 
-/** Looks at so many rows from a place on. */
+/** Examines a page of rows from a position on. */
 export async function deleteOld(
   db: Db,
   row: DeletedTable,
@@ -214,7 +217,7 @@ export async function deleteOld(
 
 const nothing: DeletedBatch = { counts: {}, place: null, lines: [] };
 
-/** What goes is never told: it is to be forgotten. */
+/** An erasure never exports rows: they must be forgotten. */
 function toErased(counts: DeletedBatch['counts'], isMore: boolean): DeletedBatch {
   return { counts, place: isMore ? '' : null, lines: [] };
 }
@@ -233,7 +236,7 @@ export async function deleteOfProject(
   return toErased({ [table]: rowCount }, rowCount === page.limit);
 }
 
-/** @param digests that the rows named that have just been deleted */
+/** @param digests to which the rows that were just deleted referred */
 export async function deleteUnnamed(trx: Db, digests: readonly string[]): Promise<number> {
   const { rowCount } = await trx.raw<{ rowCount: number }>(
     `delete from definition d where digest = any (?)
@@ -244,7 +247,7 @@ export async function deleteUnnamed(trx: Db, digests: readonly string[]): Promis
   return rowCount;
 }
 
-/** Stored pipelines, whose aliases have gone. */
+/** Deletes stored pipelines; their aliases are already deleted. */
 function eraseVersions(db: Db, { projectId, limit }: ProjectPage): Promise<DeletedBatch> {
   return db.transaction(async (trx) => {
     const { rows } = await trx.raw<{ rows: { digest: string }[] }>(
@@ -258,7 +261,7 @@ function eraseVersions(db: Db, { projectId, limit }: ProjectPage): Promise<Delet
   });
 }
 
-/** They are only added to, but for an erasure: `erase_project` (sql/deletion.sql.ts). They go uncounted. */
+/** The table is append-only except for an erasure: `erase_project` (sql/deletion.sql.ts). Its rows are not counted. */
 async function eraseSkillVersions(db: Db, { projectId, limit }: ProjectPage): Promise<DeletedBatch> {
   const { rows } = await db.raw<{ rows: [{ place: string | null }] }>(
     `select erase_project('skill_version', ?, '', '{}', 0, ?) as place`,

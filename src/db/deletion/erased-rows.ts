@@ -1,8 +1,8 @@
 /**
- * Rows of a project that is being erased, in batches. What is named here belongs to nothing else. Its calls go by
- * `erase_attempts` (sql/deletion.sql.ts). None of its schedules starts anything, and none is told to Temporal
- * again. Definitions are stored once per text, whoever submits it: one goes with the last run or version that
- * names it.
+ * Deletes the rows of a project that is being erased, in batches; all of them belong to that project alone. Its calls
+ * are deleted by `erase_attempts` (sql/deletion.sql.ts). Its schedules start nothing more, and are not delivered to
+ * Temporal again. Definitions are stored once per text, for all projects: one is deleted with the last run or version
+ * that refers to it.
  */
 import type { Db } from '../connect.ts';
 import { leastId } from '../partitions.ts';
@@ -15,7 +15,7 @@ interface ErasedSchedule {
   readonly workflow_id: string;
 }
 
-/** What Temporal still has of them is removed before their rows go, so nobody delivers the deletion. */
+/** Marks the deletion as delivered: the schedules are removed from Temporal before their rows are deleted. */
 async function endSchedules(db: Db, projectId: string): Promise<void> {
   await db.raw(
     `update schedule set deleted_at = clock_timestamp(), delivered_version = version
@@ -29,8 +29,9 @@ export async function listEndedSchedules(db: Db, projectId: string): Promise<rea
 }
 
 /**
- * Whoever is telling Temporal of it, from what it read before, is waited for.
- * @param forget answers whether Temporal has nothing of it any more @returns whether the row has gone
+ * Does nothing while another process delivers the schedule to Temporal.
+ * @param forget returns whether Temporal no longer has any of it
+ * @returns whether the row was deleted
  */
 export function eraseSchedule(
   db: Db,
@@ -45,7 +46,7 @@ export function eraseSchedule(
   });
 }
 
-/** Nobody is asked and nothing is called or started any more; runs are ended by themselves. */
+/** Stops new calls, starts, webhooks and standalone ladders; runs are ended separately. */
 export async function stopWork(db: Db, projectId: string): Promise<void> {
   const names = { projectId };
   await db.raw(
@@ -62,12 +63,12 @@ export async function stopWork(db: Db, projectId: string): Promise<void> {
   );
 }
 
-/** One may be in the middle of a call of another project. */
+/** An instance may still be executing a call of another project. */
 export async function hasInstances(db: Db, projectId: string): Promise<boolean> {
   return (await db('instance').where({ owner_project: projectId }).first('instance_id')) !== undefined;
 }
 
-/** @param ms an upload past us that was announced so lately may still come */
+/** @param ms a direct upload announced within this time may still arrive */
 export async function listErasableJobs(
   db: Db,
   projectId: string,
@@ -84,7 +85,7 @@ export async function listErasableJobs(
 
 export type ErasedBook = 'ledger_entry' | 'audit';
 
-/** `erase_project` (sql/deletion.sql.ts). @returns null when there are no more */
+/** Calls `erase_project` (sql/deletion.sql.ts). @returns null if there are no more rows */
 export async function eraseBook(
   db: Db,
   book: ErasedBook,
@@ -98,7 +99,7 @@ export async function eraseBook(
   return rows[0].place;
 }
 
-/** What is the project's by its name only. A spec stays that a run of another project is under way with. */
+/** Deletes rows that refer to the project only by name. A spec that an open run of another project uses stays. */
 export async function eraseNames(trx: Db, projectId: string): Promise<RowCounts> {
   const names = { projectId };
   const remove = async (statement: string): Promise<number> => {
@@ -122,7 +123,7 @@ interface ErasedProject {
   readonly pseudonym: string;
 }
 
-/** @returns how many went; those that stay are nobody's any more */
+/** @returns how many were deleted; the remaining ones have no project any more */
 export async function eraseAttempts(
   trx: Db,
   { project_id, pseudonym }: ErasedProject,
@@ -137,13 +138,13 @@ export async function eraseAttempts(
 
 interface AttemptPage {
   readonly own: readonly string[];
-  /** The last that was looked at; null: there are no more. */
+  /** The last attempt that was examined; null: there are no more. */
   readonly place: string | null;
-  /** One is open, or ended so lately that the next may follow: it is looked at again. */
+  /** An attempt is open, or ended so recently that another may follow: it is examined again. */
   readonly is_blocked: boolean;
 }
 
-/** Attempts have no order by project: all are looked at, once. */
+/** No order of attempts is by project, so each attempt is examined once. */
 export async function pageAttempts(
   db: Db,
   {
@@ -167,13 +168,13 @@ export async function pageAttempts(
   return rows[0];
 }
 
-/** Clocks of servers, which give out the ids, may differ. */
+/** The clocks of servers, which assign the ids, may differ. */
 const skewMs = 600_000;
 
 /**
- * Calls that were written after their place had been looked at: made by whoever was still trusted, all of them after the
- * erasure was asked for.
- * @returns the place before them; null: there are none
+ * Finds calls that were written after their position had been examined. Processes that had not seen the erasure made
+ * them, all after its request.
+ * @returns the position before them; null: there are none
  */
 export async function findLatePlace(
   db: Db,
@@ -199,17 +200,17 @@ export async function listRunsToEnd(db: Db, projectId: string, limit: number): P
 export interface ErasedRun {
   readonly run_id: string;
   readonly pipeline: string;
-  /** Of the schedule's start that made it. */
+  /** The schedule's start that made the run. */
   readonly schedule_start: string | null;
 }
 
-/** No start of one that ended before it was known to have started comes any more after so long. */
+/** After this time, no start is in flight for a run that ended before its start was marked. */
 const startOverS = 60;
 
 const hasOpenCall = `exists (select from attempt a
   where a.run_id = r.run_id and a.state in ('reserved', 'dispatched'))`;
 
-/** Ended, with no run below and no call open. */
+/** Ended runs without child runs and open calls. */
 export async function listErasableRuns(
   db: Db,
   projectId: string,
@@ -227,7 +228,9 @@ export async function listErasableRuns(
   return rows;
 }
 
-/** A claim names its run's row, so none comes between the lock and the look. One that came before keeps its run. */
+/**
+ * A claim refers to the row of its run, so none is made between the lock and the check. An earlier claim keeps its run.
+ */
 export async function eraseRuns(
   trx: Db,
   project: ErasedProject,

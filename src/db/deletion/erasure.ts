@@ -1,7 +1,7 @@
 /**
- * Erasures of projects: asked for, under way, ended; how much of a project is there, which an erasure would delete
- * or has still to; and ties between keys, people and a project that goes. A key that holds nothing else goes with
- * it; a person never does.
+ * Erasures of projects: requested, in progress, ended; the number of rows that an erasure would delete or has left; and
+ * the ties between keys, people and a project that is erased. A key without other projects is deleted with it; a person
+ * never is.
  */
 import type { Db } from '../connect.ts';
 import { toJsonb } from '../statements.ts';
@@ -9,7 +9,7 @@ import type { RowCounts } from './deleted-tables.ts';
 
 export interface ErasureRow {
   readonly pseudonym: string;
-  /** Null: it is gone. */
+  /** Null: the project is deleted. */
   readonly project_id: string | null;
   readonly requested_at: Date;
   readonly finished_at: Date | null;
@@ -17,7 +17,7 @@ export interface ErasureRow {
   readonly deleted: Readonly<Record<string, number>>;
 }
 
-/** One that has not ended. */
+/** An erasure that has not ended. */
 export interface OpenErasure extends ErasureRow {
   readonly project_id: string;
 }
@@ -41,7 +41,10 @@ export async function insertErasure(trx: Db, pseudonym: string, projectId: strin
   return rows[0];
 }
 
-/** Waits for work that is being written in it; what comes then is refused. False: there is no such project. */
+/**
+ * Waits for transactions that write work of the project; later ones are refused.
+ * @returns false if there is no such project
+ */
 export async function markErasing(trx: Db, projectId: string): Promise<boolean> {
   await trx.raw('select 1 from project where project_id = ? for update', [projectId]);
   const { rowCount } = await trx.raw<{ rowCount: number }>(
@@ -51,7 +54,7 @@ export async function markErasing(trx: Db, projectId: string): Promise<boolean> 
   return rowCount > 0;
 }
 
-/** Oldest first; those that were asked for so long ago, by the clock of the database, are quiet. */
+/** Oldest first. `is_quiet`: requested at least `quietMs` ago, by the database's clock. */
 export async function listOpenErasures(
   db: Db,
   quietMs: number,
@@ -73,13 +76,13 @@ export async function saveProgress(
     .update({ deleted: toJsonb({ ...deleted }), attempts_after });
 }
 
-/** The last of it: keys, the project and its name. */
+/** Ends the erasure and deletes the row of the project, and so its name. */
 export async function finishErasure(trx: Db, { pseudonym, project_id }: OpenErasure): Promise<void> {
   await trx('erasure').where({ pseudonym }).update({ project_id: null, finished_at: trx.fn.now() });
   await trx('project').where({ project_id }).delete();
 }
 
-/** Of these projects. */
+/** Selects the projects that are being erased. */
 export async function listErasing(db: Db, projects: readonly string[]): Promise<readonly string[]> {
   return db('project')
     .whereIn('project_id', [...projects])
@@ -87,11 +90,11 @@ export async function listErasing(db: Db, projects: readonly string[]): Promise<
     .pluck('project_id');
 }
 
-/** Bound: `projectId`. */
+/** Parameter: `projectId`. */
 const keysOfProjectAlone = `projects = array[:projectId::text]
   and not exists (select from person p where p.key_id = api_key.key_id)`;
 
-/** Keys that hold other projects keep those; the others stop, and their sessions end. */
+/** Keys with other projects keep those; the others are revoked, and their sessions end. */
 export async function untieKeys(
   trx: Db,
   { projectId, pseudonym }: { readonly projectId: string; readonly pseudonym: string },
@@ -119,7 +122,7 @@ export async function untieKeys(
     );
 }
 
-/** Those that go with the project. */
+/** Lists the keys that are deleted with the project. */
 export async function listKeysOfProject(db: Db, projectId: string): Promise<readonly string[]> {
   const { rows } = await db.raw<{ rows: { key_id: string }[] }>(
     `select key_id from api_key where ${keysOfProjectAlone}`,
@@ -138,7 +141,7 @@ export async function deleteKeys(trx: Db, keyIds: readonly string[]): Promise<nu
   return trx('api_key').whereIn('key_id', ids).delete();
 }
 
-/** Each by an index; each named once where `Erasure` is explained. */
+/** Each count uses an index; each name is explained at `Erasure`. */
 const counted: Readonly<Record<string, string>> = {
   run: 'project_id = :projectId',
   open_run: 'project_id = :projectId and finished_at is null',
@@ -164,7 +167,7 @@ const countColumns = Object.entries(counted)
   })
   .join(', ');
 
-/** Rows by table, `open_run` beside them, each as far as `most`; none of what there is none. */
+/** Counts rows by table, and `open_run`, each up to `most`. Zero counts are left out. */
 export async function countLeft(db: Db, projectId: string, most: number): Promise<RowCounts> {
   const { rows } = await db.raw<{ rows: [RowCounts] }>(`select ${countColumns}`, { projectId, most });
   return Object.fromEntries(Object.entries(rows[0]).filter(([, count]) => count > 0));

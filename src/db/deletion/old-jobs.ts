@@ -1,21 +1,20 @@
 /**
- * Jobs that no run is left of, and whose files nobody is going to read: none that a run under way, a stored
- * pipeline or a schedule names. A job is also kept while it is in use by itself: for as long after a file came
- * into it, or was announced, as after its own beginning.
+ * Jobs without runs whose files are no longer needed: no open run, stored pipeline or schedule refers to them. A job is
+ * also kept while it is in use itself: an added or announced file extends its life like its own creation.
  *
- * Files stand in no table's foreign keys, so ids of jobs are looked for in the texts of a project's open runs,
- * stored pipelines and schedules. A project may have any amount of text: it is read in pages that are bounded by
- * bytes, and what comes meanwhile is read again by its time.
+ * No foreign key refers to files, so ids of jobs are searched in the texts of a project's open runs, stored pipelines
+ * and schedules. A project may have any amount of text: it is read in pages limited by bytes, and later texts are read
+ * again by their time.
  */
 import type { Db } from '../connect.ts';
 import { lineOf } from './deleted-tables.ts';
 
 interface Source {
   readonly keys: readonly string[];
-  /** What is less than every key. */
+  /** A value below every key. */
   readonly least: readonly string[];
   readonly from: string;
-  /** `:since` or later. */
+  /** Selects rows from `:since` on. */
   readonly isNew: string;
   readonly body: string;
 }
@@ -62,7 +61,7 @@ const sources: readonly Source[] = [
   },
 ];
 
-/** Where the next page begins. */
+/** The start of the next page. */
 interface NamesPlace {
   readonly source: number;
   readonly keys: readonly string[];
@@ -70,23 +69,25 @@ interface NamesPlace {
 
 interface NamesPage {
   readonly jobIds: readonly string[];
-  /** Null: it was the last one. */
+  /** Null: this was the last page. */
   readonly next: NamesPlace | null;
 }
 
 interface NamesOrder {
   readonly projectId: string;
-  /** Only what came since; null: everything. */
+  /** Only texts since then; null: all. */
   readonly since: Date | null;
 }
 
 const rowsOfPage = 1_000;
-/** As they are stored, which is compressed. What one page begins it also ends, so one text may be larger. */
+/**
+ * Stored, compressed bytes. A page is completed with the text that reaches the limit, so a single text may be larger.
+ */
 const bytesOfPage = 4 * 1_048_576;
 
 export const firstNames: NamesPlace = { source: 0, keys: sources[0]?.least ?? [] };
 
-/** A row that is not the last one has a key less than the next one's. */
+/** Every row but the last has a key less than that of the next. */
 function statementOf({ keys, from, isNew, body }: Source, { since }: NamesOrder): string {
   const condition = since === null ? 'true' : isNew;
   const where = from.includes(':new') ? from.replace(':new', condition) : `${from} and ${condition}`;
@@ -130,7 +131,7 @@ export async function readNames(db: Db, order: NamesOrder, place: NamesPlace): P
   };
 }
 
-/** All pages. @returns null when it was stopped before the last one */
+/** Reads all pages. @returns null if it was stopped before the last one */
 export async function listNames(
   db: Db,
   order: NamesOrder,
@@ -154,19 +155,19 @@ export async function readClock(db: Db): Promise<Date> {
 
 interface JobPage {
   readonly createdBefore: Date;
-  /** Ids of jobs that were made later than this are not looked at. */
+  /** Jobs with later ids are not examined. */
   readonly upTo: string;
-  /** By id, after this one. */
+  /** Continues after this id. */
   readonly after: string;
   readonly limit: number;
 }
 
-/** Runs that have ended before count as gone where `isTrial`. */
+/** With `isTrial`, runs that ended earlier count as deleted. */
 interface JobSelection extends JobPage {
   readonly isTrial: boolean;
 }
 
-/** A file that was announced may come past us, so that nobody would know of it. */
+/** An announced file may be uploaded directly to the store, unnoticed by us. */
 const hasYoungFile = `exists (select from media_object o where o.job_id = j.job_id and o.created_at >= :createdBefore)`;
 
 export interface OwnedJob {
@@ -174,7 +175,7 @@ export interface OwnedJob {
   readonly project_id: string;
 }
 
-/** Not locked yet, nor looked at for who names them. */
+/** Neither locked yet nor checked for references. */
 export async function listRunlessJobs(
   db: Db,
   { createdBefore, upTo, after, limit, isTrial }: JobSelection,
@@ -191,7 +192,7 @@ export async function listRunlessJobs(
   return rows;
 }
 
-/** Jobs that runs or files have come to since. Read after the locks: what was committed before them is seen. */
+/** Jobs that have received runs or files since. Read after the locks, so that all commits before them are visible. */
 async function listUsed(
   trx: Db,
   jobIds: readonly string[],
@@ -205,16 +206,17 @@ async function listUsed(
   return new Set(rows.map(({ job_id }) => job_id));
 }
 
-/** What was found of names before: those of them, and the moment from which on there may be others. */
+/** Names found earlier, and the time after which there may be others. */
 export interface KnownNames {
   readonly named: ReadonlySet<string>;
   readonly since: Date;
 }
 
 /**
- * Keeps new runs, new names (db/run/job.ts) and new files from these jobs until the transaction ends.
+ * Prevents new runs, references (db/run/job.ts) and files of these jobs until the transaction ends.
  *
- * @param known by project @returns those that may go
+ * @param known by project
+ * @returns the jobs that may be deleted
  */
 export async function lockUnneededJobs(
   trx: Db,
@@ -240,7 +242,7 @@ export async function lockUnneededJobs(
   return locked.filter((id) => !named.has(id) && !used.has(id));
 }
 
-/** A line of JSON for each, as of the rows of runs, and for what is known of their files. */
+/** Lists a line of JSON for each job, in the format of run rows, and for each known file. */
 export async function listJobLines(trx: Db, jobIds: readonly string[]): Promise<readonly string[]> {
   const { rows } = await trx.raw<{ rows: { line: string }[] }>(
     `select ${lineOf('job', 'j')} from job j where job_id = any (:jobIds)
@@ -250,7 +252,7 @@ export async function listJobLines(trx: Db, jobIds: readonly string[]): Promise<
   return rows.map(({ line }) => line);
 }
 
-/** Deletes the rows of jobs whose files are still to go, which is noted. @returns how many */
+/** Deletes the rows of jobs, and notes that their files are still to be deleted. @returns how many */
 export async function leaveJobs(trx: Db, jobIds: readonly string[]): Promise<number> {
   const bindings = { jobIds: [...jobIds] };
   await trx.raw('delete from media_object where job_id = any (:jobIds)', bindings);
@@ -262,7 +264,7 @@ export async function leaveJobs(trx: Db, jobIds: readonly string[]): Promise<num
   return rowCount;
 }
 
-/** Jobs whose files are to go, by id. @param projectId of this one alone */
+/** Jobs whose files are to be deleted, by id. @param projectId only those of this project */
 export async function listLeavingJobs(
   db: Db,
   { after, limit, projectId = null }: { after: string; limit: number; projectId?: string | null },
@@ -275,7 +277,7 @@ export async function listLeavingJobs(
   return rows.map(({ job_id }) => job_id);
 }
 
-/** Their files are gone. */
+/** Call this after their files are deleted. */
 export async function forgetLeavingJobs(db: Db, jobIds: readonly string[]): Promise<void> {
   await db('leaving_job')
     .whereIn('job_id', [...jobIds])

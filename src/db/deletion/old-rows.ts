@@ -1,14 +1,14 @@
 /**
- * What goes by its age alone: entries of the ledger and the audit log, choices, and parts of tables.
+ * Deletion by age alone: entries of the ledger and the audit log, choices, and partitions.
  *
- * Each statement looks at a bounded number of rows from a place on, and deletes those of them that may go. A part
- * goes as a whole.
+ * Each statement examines a bounded number of rows from a position on, and deletes those that may go. A partition is
+ * dropped as a whole.
  */
 import type { Db } from '../connect.ts';
 import { listParts, type PartedTable, type TablePart } from '../partitions.ts';
 import { type BatchMode, type DeletedBatch, deleteBatch, lineOf, selectBatch } from './deleted-tables.ts';
 
-// The ledger and the audit log, of which only the oldest entries may ever go: functions/purge-books.sql.ts.
+// The ledger and the audit log, of which only the oldest entries may be deleted: `purgeBooks` (sql/deletion.sql.ts).
 
 export type Book = 'ledger_entry' | 'audit';
 
@@ -17,14 +17,14 @@ interface BookBatch {
   readonly most: number;
 }
 
-/** Where the entries are that go one by one. */
+/** The table whose entries are deleted one by one. */
 function tableOf(book: Book): string {
   return book === 'audit' ? book : 'ledger_entry_default';
 }
 
 const keys: Readonly<Record<Book, string>> = { audit: 'entry', ledger_entry: 'entry_id' };
 
-/** A line of JSON for each entry that `purgeBook` deletes in the same snapshot. */
+/** Lists a line of JSON for each entry that `purgeBook` deletes in the same snapshot. */
 export async function listBookLines(
   trx: Db,
   book: Book,
@@ -55,14 +55,16 @@ export async function countOld(db: Db, book: Book, before: Date): Promise<number
   return rows[0].count;
 }
 
-/** Parts of tables that hold nothing any more that has to be kept: dropped as a whole (db/parts/keep-parts.ts). */
+/** Partitions whose time span ended earlier. They are dropped as a whole (services/retention/purge.ts). */
 export async function listOldParts(db: Db, table: PartedTable, before: Date): Promise<readonly TablePart[]> {
   return (await listParts(db, table)).filter(({ endsAt }) => endsAt < before);
 }
 
 const mostCounted = 10_000;
 
-/** Beyond ten thousand rows what the planner reckons with: to count a week or a month takes as long as it is large. */
+/**
+ * Above ten thousand rows, returns the planner's estimate: an exact count takes time in proportion to the partition.
+ */
 export async function countPart(db: Db, { name }: TablePart): Promise<number> {
   const { rows } = await db.raw<{ rows: [{ count: number }] }>(
     `select case when few.count < :most then few.count else greatest(few.count, c.reltuples) end::float8 as count
@@ -73,13 +75,13 @@ export async function countPart(db: Db, { name }: TablePart): Promise<number> {
   return rows[0].count;
 }
 
-/** The order in which rows are read. */
+/** The column by which rows are read in order. */
 const orderOfRows = {
   attempt_choice: { column: 'attempt_id', least: '' },
   ledger_entry: { column: 'entry_id', least: '0' },
 } as const;
 
-/** A line of JSON for each row, as of the rows of runs: in pages, so that no statement takes long. */
+/** Yields a line of JSON for each row, in the format of run rows. It reads pages, so that no statement takes long. */
 export async function* listPartLines(
   db: Db,
   table: keyof typeof orderOfRows,
@@ -106,7 +108,7 @@ async function isSo(db: Db, question: string, bindings: object): Promise<boolean
   return rows[0].answer;
 }
 
-/** Whether a run that has not ended has made one of the choices in it. */
+/** Whether an open run has made one of the choices in this partition. */
 export function hasOpenChoices(db: Db, { from, to }: TablePart): Promise<boolean> {
   return isSo(
     db,
@@ -116,19 +118,19 @@ export function hasOpenChoices(db: Db, { from, to }: TablePart): Promise<boolean
   );
 }
 
-/** Whether one of its runs is still there. */
+/** Whether one of the partition's runs still exists. */
 export function hasRuns(db: Db, { from, to }: TablePart): Promise<boolean> {
   return isSo(db, 'exists (select from run where run_id >= :from and run_id < :to)', { from, to });
 }
 
 interface ChoiceBatch extends BatchMode {
   readonly after: string;
-  /** Choices of attempts that were made later than this are not looked at. */
+  /** Choices of attempts with later ids are not examined. */
   readonly upTo: string;
   readonly limit: number;
 }
 
-/** One by one, where a part cannot go: those of open runs stay. */
+/** Deletes choices one by one if a partition cannot be dropped; those of open runs stay. */
 export function purgeChoices(db: Db, { isTrial, isTold, ...place }: ChoiceBatch): Promise<DeletedBatch> {
   const line = isTold ? lineOf('attempt_choice', 'c') : 'null as line';
   const gone = isTrial

@@ -1,30 +1,29 @@
 /**
- * Runs that may be deleted, by families: a run that nothing started, with all below it. A family goes as a whole,
- * when each of its runs has ended long enough ago and no call of theirs is open. One stays for as long as a run
- * outside of it repeats one of its runs and has not ended, or has taken results over, whose files are named by
- * them.
+ * Runs that may be deleted, by families: a top-level run with all runs below it. A family is deleted as a whole, when
+ * all its runs ended long enough ago and none has an open call. A family stays while a run outside of it repeats one of
+ * its runs and is open, or has copied results, which refer to files of the family.
  */
 import type { Db } from '../connect.ts';
 import { deletedTables, lineOf, type RowCounts } from './deleted-tables.ts';
 
 export interface Family {
-  /** The run that nothing started. */
+  /** The top-level run. */
   readonly root: string;
-  /** With the root, which is the last: each comes before the one that started it. */
+  /** Child runs come before their parents; the root is the last. */
   readonly run_ids: readonly string[];
 }
 
 interface FamilyPage {
-  /** Runs that ended before. */
+  /** Runs that ended earlier are examined. */
   readonly endedBefore: Date;
-  /** Ids of runs that were made later than this are not looked at. */
+  /** Runs with later ids are not examined. */
   readonly upTo: string;
-  /** By id, after this root. */
+  /** Continues after the id of this root. */
   readonly after: string;
   readonly limit: number;
 }
 
-/** Looks at no family twice in a pass, whatever is kept. */
+/** A pass examines each family once, even if some are kept. */
 export async function listEndedFamilies(
   db: Db,
   { endedBefore, upTo, after, limit }: FamilyPage,
@@ -45,7 +44,7 @@ export async function listEndedFamilies(
   return rows;
 }
 
-/** Of each run, but no further than `most`. */
+/** Counts the steps of each run, up to `most`. */
 export async function countSteps(
   db: Db,
   runIds: readonly string[],
@@ -61,8 +60,8 @@ export async function countSteps(
 }
 
 /**
- * Keeps others from what is to be deleted, until the transaction ends. What somebody else holds is left for another time.
- * @returns of these runs those that may go
+ * Locks the runs to be deleted until the transaction ends. Runs that others have locked are left for a later pass.
+ * @returns the runs that may be deleted
  */
 export async function lockDeletable(
   trx: Db,
@@ -80,7 +79,7 @@ export async function lockDeletable(
   return whole.flatMap(({ root, run_ids }) => (needed.has(root) ? [] : run_ids));
 }
 
-/** Read by a statement of its own, after the locks: what was committed before them is seen. */
+/** A separate statement after the locks, so that it sees all commits before them. */
 async function listNeeded(
   trx: Db,
   families: readonly Family[],
@@ -127,12 +126,12 @@ async function eachPart(count: (part: RunPart) => Promise<number>): Promise<RowC
   return counts;
 }
 
-/** That one statement deletes: of a run with very many, all at once might take longer than a statement may. */
+/** Maximum of rows per statement: deleting all rows of a very large run at once might exceed the statement timeout. */
 const mostDeleted = 10_000;
 
 export function deleteRuns(trx: Db, runIds: readonly string[]): Promise<RowCounts> {
   return eachPart(async ({ table, where }) => {
-    // A ctid is that of one row in each part of a table; those of others that are met are of these runs too.
+    // A ctid is unique only within a partition; rows of other partitions that it matches belong to these runs too.
     const statement = `delete from ${table} where ${where}
       and ctid = any (array(select ctid from ${table} where ${where} limit :most))`;
     let deleted = 0;
@@ -156,7 +155,7 @@ export function countRunRows(trx: Db, runIds: readonly string[]): Promise<RowCou
   });
 }
 
-/** A line of JSON for each row: `{"table": …, "row": …}`. They are read in pages. */
+/** Yields a line of JSON for each row: `{"table": …, "row": …}`. Rows are read in pages. */
 export async function* listRunLines(trx: Db, runIds: readonly string[]): AsyncGenerator<string> {
   for (const { table, where } of parts) {
     await trx.raw(

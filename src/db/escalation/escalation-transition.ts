@@ -1,12 +1,12 @@
 /**
- * Queries around one transition of an escalation, and ladders by themselves that Temporal has taken and that have
- * not ended.
+ * Queries for one transition of an escalation, and standalone ladders that Temporal has accepted and that have not
+ * ended.
  */
 import type { StepState } from '../../contracts/run.ts';
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 
-/** Holds the escalation until the transaction ends. @returns false when another transition was stored, or it has ended */
+/** Locks the escalation until the transaction ends. @returns false if another transition was stored, or it has ended */
 export async function lockTransition(db: Db, escalationId: string, transition: number): Promise<boolean> {
   const row = await db('escalation')
     .where({ escalation_id: escalationId, transition })
@@ -16,17 +16,17 @@ export async function lockTransition(db: Db, escalationId: string, transition: n
   return row !== undefined;
 }
 
-/** Whom it waits for. */
+/** Stores the escalation that this one waits for. */
 export async function noteLeader(db: Db, escalationId: string, leaderId: string): Promise<void> {
   await db('escalation').where({ escalation_id: escalationId }).update({ leader_id: leaderId });
 }
 
-/** What a person allows it to spend from now on, USD. */
+/** Sets the total that a person allows it to spend, USD. */
 export async function raiseEscalationLimit(db: Db, escalationId: string, maxUsd: number): Promise<void> {
   await db('escalation').where({ escalation_id: escalationId }).update({ max_usd: maxUsd });
 }
 
-/** The database's clock, in Unix seconds with their fraction. */
+/** The database's clock, in Unix seconds with a fraction. */
 export async function readUnixTime(db: Db): Promise<number> {
   const { rows } = await db.raw<{ rows: [{ now: number }] }>(
     'select round(extract(epoch from clock_timestamp()), 3)::float8 as now',
@@ -34,7 +34,7 @@ export async function readUnixTime(db: Db): Promise<number> {
   return rows[0].now;
 }
 
-/** What the calls under keys that begin with `<owner>.` have cost and hold, in nano-USD. */
+/** Cost and reservations of the calls under keys that begin with `<owner>.`, in nano-USD. */
 export async function readCallCost(
   db: Db,
   projectId: string,
@@ -50,7 +50,7 @@ export async function readCallCost(
   return rows[0];
 }
 
-/** Undefined before its first claim. */
+/** @returns undefined before its first claim */
 export async function readStepState(
   db: Db,
   { run_id, step_id, item }: StepItemKey,
@@ -59,7 +59,7 @@ export async function readStepState(
   return row?.state;
 }
 
-/** By id, after `after`: those that it took so long ago. */
+/** Lists ladders that Temporal accepted at least `olderThanMs` ago, by id, after `after`. */
 export async function listDeliveredLadders(
   db: Db,
   {
@@ -77,7 +77,7 @@ export async function listDeliveredLadders(
   return rows;
 }
 
-/** Its start is delivered again, with the answer of the person that it waits for. False when it has ended. */
+/** Marks its start for redelivery, with the decision of its review. @returns false if it has ended */
 export async function forgetLadderStart(db: Db, escalationId: string): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `with forgotten as (

@@ -1,6 +1,6 @@
 /**
- * Queries on escalations. `transition` fences every change: it is stored only on top of the state it was worked out
- * from, so of two workers with the same command one writes.
+ * Queries on escalations. `transition` fences every change: it is stored only on top of the state that it was computed
+ * from, so only one of two workers with the same command writes.
  */
 import type { EscalationAttempt, EscalationState, ModelSpec } from '../../contracts/escalation.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
@@ -8,15 +8,15 @@ import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { toJsonb } from '../statements.ts';
 
-/** The state of the ladder's machine (core/ladder) without its lists, as it was stored. */
+/** The stored state of the ladder's state machine (core/ladder), without its lists. */
 type StoredLadder = object;
 
-/** With the fingerprint of its error. */
+/** An attempt with the fingerprint of its error. */
 interface KeptAttempt extends EscalationAttempt {
   readonly fingerprint: string;
 }
 
-/** With the fingerprint of the error that it answered. */
+/** Advice with the fingerprint of the error that it answered. */
 interface KeptAdvice {
   readonly from_level: number;
   readonly label: string;
@@ -46,7 +46,7 @@ export interface NewEscalation {
   readonly max_usd: number | null;
 }
 
-/** @returns false when it exists, or its step has an open one; nothing was written */
+/** @returns false if it exists, or its step has an open one; nothing was written */
 export async function insertEscalation(db: Db, { step, ...escalation }: NewEscalation): Promise<boolean> {
   const { context, result_schema, ladder, escalation_history, escalation_advice, model_spec } = escalation;
   const written = await db('escalation')
@@ -87,12 +87,12 @@ export interface EscalationRow extends LadderColumns {
   readonly job_type: string;
   readonly prompt: string;
   readonly context: Json;
-  /** Tells a context of null from none. */
+  /** Distinguishes a null context from none. */
   readonly has_context: boolean;
   readonly repo_context: string;
   readonly signals: readonly string[];
   readonly result_schema: JsonObject | null;
-  /** Null, with step_id and item: by itself. */
+  /** Null, with step_id and item: a standalone ladder. */
   readonly run_id: string | null;
   readonly step_id: string | null;
   readonly item: number | null;
@@ -107,7 +107,7 @@ export interface EscalationRow extends LadderColumns {
   readonly start_delivered_at: Date | null;
   readonly created_at: Date;
   readonly finished_at: Date | null;
-  /** What its model calls cost; bigint as text. */
+  /** Cost of its model calls; bigint as text. */
   readonly cost_nano: string;
   readonly reserved_nano: string;
 }
@@ -141,7 +141,7 @@ export function findEscalation(
   return readOne(db, 'e.escalation_id = ? and e.project_id = ?', [escalationId, projectId]);
 }
 
-/** For workers, which have the id from the escalation's own workflow. */
+/** For workers, which read the id from the escalation's own workflow. */
 export function readEscalation(db: Db, escalationId: string): Promise<EscalationRow | undefined> {
   return readOne(db, 'e.escalation_id = ?', [escalationId]);
 }
@@ -156,12 +156,12 @@ export function findStepEscalation(
   ]);
 }
 
-/** What one transition makes of an escalation. */
+/** The change that one transition makes to an escalation. */
 export interface EscalationChange extends LadderColumns {
   readonly escalation_id: string;
-  /** That the change was worked out from; stored is one more. */
+  /** The transition that the change was computed from; the stored one is one higher. */
   readonly transition: number;
-  /** Undefined, here and below: as it was. */
+  /** Undefined, here and below: unchanged. */
   readonly result?: Json | undefined;
   readonly review_id?: string | undefined;
   readonly skill_id?: string | undefined;
@@ -172,8 +172,8 @@ function isEnd(state: EscalationState): boolean {
 }
 
 /**
- * @returns false when another transition was stored, or it has ended; nothing was written
- * @throws a database error when a list lost or changed an element
+ * @returns false if another transition was stored, or it has ended; nothing was written
+ * @throws a database error if a list has lost or changed an element
  */
 export async function storeTransition(
   db: Db,
@@ -199,7 +199,7 @@ export async function storeTransition(
 const cancelled = `state = 'cancelled', finished_at = clock_timestamp(), transition = e.transition + 1,
   error = coalesce(e.error, '{"code": "escalation_cancelled", "message": "the run ended"}')`;
 
-/** Ends those that a run leaves open. Their own transitions come too late then. @returns their ids */
+/** Cancels the open escalations of a run. Their own transitions are then refused. @returns their ids */
 export async function cancelRunEscalations(db: Db, runId: string): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { escalation_id: string }[] }>(
     `update escalation e set ${cancelled} where e.run_id = ? and e.state in ${open} returning e.escalation_id`,
@@ -208,7 +208,11 @@ export async function cancelRunEscalations(db: Db, runId: string): Promise<strin
   return rows.map(({ escalation_id }) => escalation_id);
 }
 
-/** Ends those of runs that ended without knowing of them, as when a worker died between the row and its answer. @returns how many */
+/**
+ * Cancels escalations of runs that ended without a reference to them, for example because a worker died after it wrote
+ * the row.
+ * @returns how many
+ */
 export async function cancelOrphanedEscalations(db: Db): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update escalation e set ${cancelled} from run
@@ -218,8 +222,8 @@ export async function cancelOrphanedEscalations(db: Db): Promise<number> {
 }
 
 /**
- * Whom to wait for: the first open one of the project with the same failure, if it came before this one.
- * @param younger_than_s an older one may wait for a person, or its workflow may be gone
+ * Finds the leader to wait for: the first open escalation of the project with the same failure, if older than this one.
+ * @param younger_than_s an older leader may wait for a person, or its workflow may be gone
  */
 export async function findLeader(
   db: Db,
@@ -251,7 +255,7 @@ export interface RecentErrorRow {
   readonly fingerprint: string;
 }
 
-/** Errors in the histories of the last escalations of a job type, for judging how general a pattern is. */
+/** Errors from the histories of the last escalations of a job type, to judge how general a pattern is. */
 export async function listRecentErrors(
   db: Db,
   { project_id, job_type }: { readonly project_id: string; readonly job_type: string },
@@ -267,7 +271,7 @@ export async function listRecentErrors(
   return rows;
 }
 
-/** Ladders by themselves; a step's ladder is started by its run. */
+/** Lists standalone ladders only: a step's ladder is started by its run. */
 export async function listUndeliveredEscalations(
   db: Db,
   olderThanMs: number,

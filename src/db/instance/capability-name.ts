@@ -1,4 +1,4 @@
-/** Names of capabilities: which projects register instances under one, and which are known. */
+/** Capability names: the projects that may register instances under each, and the known names. */
 import type { Db } from '../connect.ts';
 
 export interface PublisherRow {
@@ -7,7 +7,7 @@ export interface PublisherRow {
   readonly updated_at: Date;
 }
 
-/** @returns the projects that may; who comes first to a name that nobody has is the one */
+/** The first project to claim an unused name gets it. @returns the projects that may use the name */
 export async function claimName(trx: Db, name: string, projectId: string): Promise<readonly string[]> {
   await trx.raw('insert into publisher (name, projects) values (?, array[?]) on conflict (name) do nothing', [
     name,
@@ -51,7 +51,10 @@ export async function listPublishers(
   return rows;
 }
 
-/** Locked until the transaction ends. @returns those of a name that projects outside of `projects` registered */
+/**
+ * Locks, until the transaction ends, the instances of a name that other projects than `projects` registered.
+ * @returns them
+ */
 export async function lockForeignInstances(
   trx: Db,
   name: string,
@@ -65,14 +68,14 @@ export async function lockForeignInstances(
   return rows;
 }
 
-/** Names that nobody registers any more and no operator has given; whoever comes first has them again. */
+/** Deletes names without an instance that no operator has assigned; the next project to claim one gets it. */
 export async function purgePublishers(db: Db): Promise<void> {
   await db.raw(
     `delete from publisher p where set_by is null and not exists (select from instance i where i.name = p.name)`,
   );
 }
 
-/** Names that an instance registered and did not take back, of all projects. */
+/** Lists the names of all instances that are not deregistered, in all projects. */
 export async function listCapabilityNames(db: Db): Promise<ReadonlySet<string>> {
   const { rows } = await db.raw<{ rows: { name: string }[] }>(
     `select distinct name from instance where state <> 'deregistered'`,
@@ -80,7 +83,7 @@ export async function listCapabilityNames(db: Db): Promise<ReadonlySet<string>> 
   return new Set(rows.map(({ name }) => name));
 }
 
-/** Whether an instance ever registered the name; instances are forgotten 7 days after they went. */
+/** Whether the name has an instance, even a deregistered one; instances are deleted after 7 days. */
 export async function isCapabilityName(db: Db, name: string): Promise<boolean> {
   const { rows } = await db.raw<{ rows: [{ known: boolean }] }>(
     'select exists (select 1 from instance where name = ?) as known',
@@ -89,7 +92,7 @@ export async function isCapabilityName(db: Db, name: string): Promise<boolean> {
   return rows[0].known;
 }
 
-/** Whether an instance of it is registered now, up or not. */
+/** Whether an instance of the name is registered now, up or not. */
 export async function isRegistered(db: Db, name: string): Promise<boolean> {
   const { rows } = await db.raw<{ rows: [{ known: boolean }] }>(
     `select exists (select 1 from instance where name = ? and state <> 'deregistered') as known`,

@@ -1,6 +1,6 @@
 /**
- * Specs that were read from instances and accepted. Never changed: another content has another digest. Checks of a
- * whole definition read those of many capabilities at once.
+ * Specs that were read from instances and accepted. They never change: other content has another digest. A check of a
+ * whole definition reads the specs of many capabilities at once.
  */
 import type { CapabilitySpec } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
@@ -28,7 +28,7 @@ export async function findSpec(db: Db, digest: string): Promise<CapabilitySpec |
   return rows[0]?.spec ?? null;
 }
 
-/** One spec for each registered version of a capability: the one in use, else the latest that was. */
+/** One spec for each registered version of a capability: the one in use, else the latest. */
 export async function listSpecs(db: Db, name: string): Promise<CapabilitySpecRow[]> {
   const { rows } = await db.raw<{ rows: CapabilitySpecRow[] }>(
     `select distinct on (s.version) s.name, s.version, s.digest, s.spec
@@ -54,8 +54,8 @@ export async function listDescriptions(
 }
 
 /**
- * The instance that serves this version with another spec, if one is routable: a version means one spec while an
- * instance of it is up. Serialises such checks until the transaction ends.
+ * Finds a routable instance that serves this version with another spec: while an instance is up, its version means one
+ * spec. Serialises these checks until the transaction ends.
  */
 export async function findRivalSpec(
   db: Db,
@@ -78,7 +78,7 @@ export async function findRivalSpec(
   return rows[0] ?? null;
 }
 
-/** One for each registered version of each capability: the one in use, else the latest that was. */
+/** One for each registered version of each capability: the one in use, else the latest. */
 export async function listKnownSpecs(
   db: Db,
   names: readonly string[],

@@ -1,17 +1,17 @@
 /**
- * What calls have shown of an instance, its breaker (null `breaker_until` = closed) and its speed, and how long
- * the process behind it runs.
+ * Results of an instance's calls: its breaker (null `breaker_until` = closed) and its speed; and the uptime of its
+ * process.
  */
 import type { Db } from '../connect.ts';
 
-/** Faults in a row; the one call of a half-open breaker failed; a half-open instance does not even answer `/health`. */
+/** Consecutive faults; a failed trial call through a half-open breaker; a half-open instance whose `/health` fails. */
 export type OpeningReason = 'faults' | 'trial' | 'health';
 
 /**
- * Opens a breaker: `faults` a closed one, `trial` any, `health` a half-open one. One that another process opened
- * meanwhile stays as it is.
- * @param openMs for how long, by how often it was opened in a row before
- * @returns for how long it is open, or null
+ * Opens a breaker: `faults` a closed one, `trial` any, `health` a half-open one. A breaker that another process opened
+ * meanwhile stays unchanged.
+ * @param openMs duration, from the number of consecutive openings before
+ * @returns the duration in ms; null: it was not opened
  */
 export function openBreaker(
   db: Db,
@@ -45,26 +45,26 @@ export async function closeBreaker(db: Db, instanceId: string): Promise<void> {
   ]);
 }
 
-/** What a process saw of an instance since its last report, as weights for the stored moving averages. */
+/** Calls that a process saw of an instance since its last report, as weights for the stored moving averages. */
 interface SpeedReport {
   readonly instance_id: string;
   /** Durations of successful calls in order, ms. */
   readonly durations: readonly number[];
-  /** What each of them cost, USD. */
+  /** Cost of each of them, USD. */
   readonly costs: readonly number[];
   /** Weight of each call in the new averages. */
   readonly weights: readonly number[];
   /** Weight that the stored average keeps. */
   readonly kept: number;
-  /** Factor by which the stored counts decay, and what is added to them. */
+  /** Factor by which the stored counts decay before the new ones are added. */
   readonly decay: number;
   readonly successes: number;
   readonly failures: number;
 }
 
 /**
- * Folds reports into the stored averages, by one statement. The first call of all stands in for an average that
- * does not exist yet. Rows are locked in order of their ids, so that two processes cannot deadlock.
+ * Merges reports into the stored averages, in one statement. The first call initialises an average that does not exist
+ * yet. Rows are locked in order of their ids, so that two processes cannot deadlock.
  */
 export async function foldSpeedReports(db: Db, reports: readonly SpeedReport[]): Promise<void> {
   const calls = reports.flatMap(({ instance_id, durations, costs, weights }) =>
@@ -114,7 +114,7 @@ export async function recordUptime(db: Db, instanceId: string, uptimeMs: number)
   ]);
 }
 
-/** Breaker and speed as of an instance that was never called. */
+/** Resets breaker and speed to those of an instance that was never called. */
 export async function forgetCalls(db: Db, instanceId: string): Promise<void> {
   await db.raw(
     `update instance set breaker_until = null, breaker_openings = 0, duration_ms = null, deviation_ms = null,

@@ -1,9 +1,9 @@
 /**
- * Many instances: as the registry shows them, grouped by capability name, and as routers poll them.
+ * Queries on many instances: for the registry, grouped by capability name, and for the polls of routers.
  *
- * A poll reads what changed since the last one, in one snapshot. `horizon` is the oldest transaction that was
- * still open then; whatever it or a later one writes has `changed_xid >= horizon`, so the next poll, which starts
- * there, sees every change at least once.
+ * A poll reads the changes since the last one, in one snapshot. `horizon` is the oldest transaction that was still open
+ * then. That transaction and later ones write `changed_xid >= horizon`, so the next poll, which starts there, sees
+ * every change at least once.
  */
 import type { InstanceState } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
@@ -22,7 +22,7 @@ const listed = `(
 
 /**
  * The instances of the first `limit` capability names after `after` that have any, by name.
- * @param state null shows all but the evicted and the deregistered
+ * @param state null: all but the evicted and the deregistered
  */
 export async function listInstancePage(
   db: Db,
@@ -55,7 +55,7 @@ export async function listInstancesByName(db: Db, name: string): Promise<ListedI
   return rows;
 }
 
-/** Those that have changed since a horizon, and these. */
+/** Lists the instances that have changed since a horizon, and those with these ids. */
 export async function listChangedInstances(
   db: Db,
   since: string,
@@ -69,7 +69,7 @@ export async function listChangedInstances(
   return rows;
 }
 
-/** How many calls each instance has; without those that have none. */
+/** Counts the calls in flight of each instance; instances without calls are absent. */
 export async function countHeldCalls(db: Db): Promise<ReadonlyMap<string, number>> {
   const { rows } = await db.raw<{ rows: { instance_id: string; held: number }[] }>(
     `select instance_id, count(*)::int as held from attempt where state in ('reserved', 'dispatched') group by 1`,
@@ -78,11 +78,11 @@ export async function countHeldCalls(db: Db): Promise<ReadonlyMap<string, number
 }
 
 export interface FeedRow extends InstanceJson<(typeof polledColumns)[number]> {
-  /** Work reported beyond the calls of ours that were open then. */
+  /** Reported queue depth beyond our own calls that were open at that time. */
   readonly reported_extra: number;
   /** Unix time by the database's clock. */
   readonly reported_at_ms: number | null;
-  /** Since when it is down or deregistered. */
+  /** Time since which it is down or deregistered. */
   readonly down_since_ms: number | null;
   readonly breaker_until_ms: number | null;
 }

@@ -1,7 +1,7 @@
 /**
- * Queries on one registered instance, whose it is, and when it is probed. Every read adds what depends on now:
- * silence, expiry, open calls. Rows of a probing round that another process works on are skipped, so rounds never
- * wait for another.
+ * Queries on one registered instance, its owner and its probes. Every read adds the facts that depend on the current
+ * time: silence, expiry, open calls. A probing round skips rows that another process has locked, so rounds never wait
+ * for each other.
  */
 import { evictedAfterMs, silenceMs } from '../../contracts/bounds.ts';
 import type { CostModel, InstanceState, Registration } from '../../contracts/capability.ts';
@@ -28,7 +28,7 @@ export interface InstanceColumns {
   readonly state: Exclude<InstanceState, 'draining' | 'evicted'>;
   readonly reason: string | null;
   readonly generation: number;
-  /** Registered over a registration that was not taken back. */
+  /** The registration replaced one that was not deregistered. */
   readonly replaces: boolean;
   readonly queue_depth: number | null;
   readonly queue_depth_held: number;
@@ -43,22 +43,22 @@ export interface InstanceColumns {
   readonly next_probe_at: Date | null;
   readonly registered_at: Date;
   readonly last_heartbeat_at: Date;
-  /** Since when it is down or deregistered; else null. */
+  /** Time since which it is down or deregistered; else null. */
   readonly down_since: Date | null;
-  /** What `/health` said last, and when. */
+  /** Uptime from the last `/health`, and the time of that report. */
   readonly uptime_ms: number | null;
   readonly uptime_at: Date | null;
-  /** When an open breaker lets a call through to see; null: closed. */
+  /** When an open breaker lets a trial call through; null: closed. */
   readonly breaker_until: Date | null;
   readonly breaker_openings: number;
 }
 
-/** A row with what depends on now. */
+/** A row with the facts that depend on the current time. */
 export interface InstanceRow extends InstanceColumns {
-  /** Open attempts, of all routers. */
+  /** Open attempts of all routers. */
   readonly in_flight: number;
   readonly is_silent: boolean;
-  /** Down for so long that it is hidden and not probed any more. */
+  /** Down for so long that it is hidden and no longer probed. */
   readonly is_evicted: boolean;
   readonly is_breaker_open: boolean;
   /** Time since it registered, and since `uptime_at`, by the database's clock. */
@@ -67,7 +67,7 @@ export interface InstanceRow extends InstanceColumns {
   readonly expires_at: Date;
 }
 
-/** What a registration says: it is inserted, written again and compared by this list. */
+/** The columns of a registration, in one list for insert, update and comparison. */
 const registeredColumns = [
   'version',
   'spec_url',
@@ -80,7 +80,7 @@ const registeredColumns = [
   'settle',
 ] as const satisfies readonly (keyof InstanceColumns)[];
 
-/** What routers poll as it stands in the row. */
+/** Columns that routers poll unchanged. */
 export const polledColumns = [
   'instance_id',
   'name',
@@ -112,7 +112,7 @@ export interface InstanceKey {
   readonly endpoint: string;
 }
 
-/** How the state of an instance changes; `next_probe_in_ms` counts from the database's now. */
+/** A change of the state; `next_probe_in_ms` counts from the database's now. */
 interface StateChange extends Pick<InstanceRow, 'state' | 'reason' | 'failed_probes'> {
   readonly next_probe_in_ms: number | null;
 }
@@ -135,14 +135,14 @@ export const instanceColumns = `i.*, ${openAttempts} as in_flight,
 
 const probeAt = `now() + ?::double precision * interval '1 millisecond'`;
 
-/** Sets what a change of state says; its values are those of `valuesOf`. */
+/** Sets the columns of a change of state, with the values of `valuesOf`. */
 const setState = `state = ?, reason = ?, failed_probes = ?, next_probe_at = ${probeAt}`;
 
 function valuesOf({ state, reason, failed_probes, next_probe_in_ms }: StateChange) {
   return [state, reason, failed_probes, next_probe_in_ms];
 }
 
-/** Columns of the registration `r`, which came as JSON. */
+/** Columns of the registration `r`, passed as JSON. */
 const fromJson = 'jsonb_populate_record(null::instance, ?::jsonb) r';
 
 function columnsOf(table: 'i' | 'r', columns: readonly string[]): string {
@@ -159,7 +159,7 @@ export async function findInstance(db: Db, instanceId: string): Promise<Instance
   return rows[0] ?? null;
 }
 
-/** Locked until the transaction ends; calls to it may still be claimed by those who hold the lock already. */
+/** Locks the instance until the transaction ends. Transactions that hold a lock on it can still claim calls. */
 export async function lockInstance(db: Db, instanceId: string): Promise<InstanceRow | null> {
   const { rows } = await db.raw<{ rows: InstanceRow[] }>(
     `select ${instanceColumns} from instance i where i.instance_id = ? for no key update of i`,
@@ -179,7 +179,7 @@ export async function lockInstanceByKey(
   return rows[0] ?? null;
 }
 
-/** @returns false when the key is taken; nothing was written */
+/** @returns false if the key is taken; nothing was written */
 export async function insertInstance(
   db: Db,
   row: Registered & InstanceKey & Pick<InstanceRow, 'instance_id' | 'owner_project'>,
@@ -195,8 +195,8 @@ export async function insertInstance(
 }
 
 /**
- * Writes a repeated registration; the generation grows when it says something else. Its spec is read anew, and
- * what is known of its process stays, until a probe shows another one.
+ * Writes a repeated registration; the generation increases if it differs. Its spec will be read again. Facts about its
+ * process stay until a probe shows another process.
  */
 export async function updateRegistration(
   db: Db,
@@ -215,7 +215,7 @@ export async function updateRegistration(
   );
 }
 
-/** A new state. Who was down or quarantined comes back with its spec read anew: it may be another program. */
+/** Sets a new state. An instance that was down or quarantined gets its spec read again: it may be another program. */
 export async function updateInstanceState(db: Db, instanceId: string, change: StateChange): Promise<void> {
   const { state } = change;
   await db.raw(
@@ -236,7 +236,7 @@ export async function recordHeartbeat(db: Db, instanceId: string): Promise<void>
   await db.raw('update instance set last_heartbeat_at = now() where instance_id = ?', [instanceId]);
 }
 
-/** @param queueDepth what the instance says of its queue, kept with our open calls of this moment */
+/** @param queueDepth reported by the instance, stored with our number of open calls at this time */
 export async function recordQueueDepth(db: Db, instanceId: string, queueDepth: number): Promise<void> {
   await db.raw(
     `update instance i set queue_depth = ?, queue_depth_at = now(), queue_depth_held = ${openAttempts}
@@ -245,7 +245,7 @@ export async function recordQueueDepth(db: Db, instanceId: string, queueDepth: n
   );
 }
 
-/** Serialises such counts of a project until the transaction ends. Those that left do not count. */
+/** Serialises these counts per project until the transaction ends. Deregistered instances do not count. */
 export async function countInstancesOf(trx: Db, projectId: string): Promise<number> {
   await trx.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [`instances ${projectId}`]);
   const { rows } = await trx.raw<{ rows: [{ count: number }] }>(
@@ -255,7 +255,7 @@ export async function countInstancesOf(trx: Db, projectId: string): Promise<numb
   return rows[0].count;
 }
 
-/** Another project registers in its place: what was known of its calls is not of this one's. */
+/** Another project registers in its place; deregistrations of the earlier generation become stale. */
 export async function moveInstance(trx: Db, instanceId: string, projectId: string): Promise<void> {
   await trx.raw('update instance set owner_project = ?, generation = generation + 1 where instance_id = ?', [
     projectId,
@@ -263,7 +263,7 @@ export async function moveInstance(trx: Db, instanceId: string, projectId: strin
   ]);
 }
 
-/** Applies `change` to every instance that is up and silent and not due for a probe anyway. @returns how many */
+/** Applies `change` to every instance that is up, silent and without a scheduled probe. @returns how many */
 export async function changeSilentInstances(db: Db, change: StateChange): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update instance set ${setState} where instance_id in (
@@ -276,7 +276,7 @@ export async function changeSilentInstances(db: Db, change: StateChange): Promis
   return rows.length;
 }
 
-/** Makes a probe due of every other instance at the endpoint: one of them is not what it was. @returns how many */
+/** Makes probes due for all other instances at the endpoint, because one of them has changed. @returns how many */
 export async function probeNamesakes(
   db: Db,
   { instance_id, endpoint }: Pick<InstanceRow, 'instance_id' | 'endpoint'>,
@@ -300,7 +300,7 @@ export async function probeSoon(db: Db, instanceId: string, withinMs: number): P
   );
 }
 
-/** Takes due probes for this process; they are due again after `leaseMs`, should it die. */
+/** Takes due probes for this process; if it dies, they are due again after `leaseMs`. */
 export async function claimDueProbes(db: Db, limit: number, leaseMs: number): Promise<InstanceRow[]> {
   const { rows } = await db.raw<{ rows: InstanceRow[] }>(
     `update instance i set next_probe_at = now() + ? * interval '1 millisecond'
@@ -314,8 +314,9 @@ export async function claimDueProbes(db: Db, limit: number, leaseMs: number): Pr
 }
 
 /**
- * Deletes instances that nobody has heard of for 7 days: evicted, deregistered, or quarantined without heartbeats.
- * Their attempts stay; names that are left without an instance are free again. @returns how many
+ * Deletes instances without a sign of life for 7 days: evicted, deregistered, or quarantined without heartbeats. Their
+ * attempts stay; names left without an instance are free again.
+ * @returns how many
  */
 export async function purgeInstances(db: Db): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(

@@ -1,4 +1,4 @@
-/** What has become of the items of a run that succeeded, kept with its end: lists do not count them again. */
+/** Stores the item counts of a succeeded run with its end, so that lists need not count the items again. */
 import type { Knex } from 'knex';
 import { changeTables } from './gentle-steps.ts';
 

@@ -1,22 +1,22 @@
 /**
- * What a migration is made of that other processes work beside. None waits long for a lock, because whatever comes
- * later waits behind it; none holds one for as long as a table is large; each may be repeated, so a migration that was
- * interrupted begins again. Such a migration runs outside of a transaction (`isPiecewise`), a step after the other.
+ * Parts of a migration that runs while other processes work. No part waits long for a lock, because later statements
+ * queue behind it. No part holds a lock for a time that grows with the table. Each part can be repeated, so an
+ * interrupted migration starts over. Such a migration runs outside of a transaction (`isPiecewise`), step by step.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Db } from '../connect.ts';
 
 export interface LockPatience {
-  /** What one try waits for its locks. */
+  /** How long one try waits for its locks. */
   readonly lockMs: number;
-  /** Between two tries others have their turn. */
+  /** Pause between two tries, in which others get the lock. */
   readonly pauseMs: number;
   readonly tries: number;
 }
 
 const patient: LockPatience = { lockMs: 3_000, pauseMs: 500, tries: 200 };
 
-/** Of Postgres: the lock was not there in time. */
+/** A Postgres error code: the lock was not available in time. */
 const lockNotAvailable = '55P03';
 
 async function retryLocks<Result>(
@@ -35,9 +35,9 @@ async function retryLocks<Result>(
 }
 
 /**
- * Statements that need a moment only (a column, a constraint that is not valid yet), in one transaction.
+ * Runs statements that take only a moment (a column, a constraint that is not valid yet), in one transaction.
  *
- * @param statements each good for a second time: `add column if not exists`
+ * @param statements each can be repeated: `add column if not exists`
  */
 export function changeTables(
   db: Db,
@@ -54,12 +54,12 @@ export function changeTables(
 
 export interface NewIndex {
   readonly name: string;
-  /** What follows the name: `on step (note) where note is not null`. Not of a table in parts. */
+  /** The text after the name: `on step (note) where note is not null`. Not for a partitioned table. */
   readonly on: string;
   readonly isUnique?: boolean;
 }
 
-/** Beside writers. What an interrupted try has left is thrown away first. */
+/** Builds the index concurrently with writers. An index left by an interrupted try is dropped first. */
 export function addIndex(
   db: Db,
   { name, on, isUnique = false }: NewIndex,
@@ -84,9 +84,9 @@ export function addIndex(
 }
 
 /**
- * Fills what a new column lacks, a batch in each transaction.
+ * Fills a new column, a batch in each transaction.
  *
- * @param statement changes at most `?` rows, and finds none when all is done
+ * @param statement changes at most `?` rows, and finds none when all are done
  * @returns how many
  */
 export async function fillInBatches(db: Db, statement: string, batch = 1_000): Promise<number> {

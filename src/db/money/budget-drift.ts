@@ -1,8 +1,8 @@
 /**
- * Whether the budgets that are in use say what the attempts say. A claim or settlement changes both in one transaction
- * and one statement reads both, so calls under way never look like drift. In use are the days from the day before
- * yesterday on (yesterday, in every time zone) and runs that have not ended. The calls of days are millions: what has
- * ended is added up once and its sums are kept (`addEnded`), so that a look reads the calls of the last minutes alone.
+ * Compares the budgets in use with the attempts. A claim or settlement changes both in one transaction and one
+ * statement reads both, so calls in flight never look like drift. In use are the days since the day before yesterday
+ * (yesterday, in every time zone) and runs that have not ended. Days have millions of calls: ended calls are summed
+ * once and their sums kept (`addEnded`), so that a check reads only the calls of the last minutes.
  */
 import type { Db } from '../connect.ts';
 
@@ -10,14 +10,17 @@ export interface Drift {
   readonly scope: string;
   /** YYYY-MM-DD, or `-infinity` for a run. */
   readonly day: string;
-  /** What the attempts say more than the budget does; bigint as text. */
+  /** The attempts' sum minus the budget's; bigint as text. */
   readonly reserved_nano: string;
   readonly spent_nano: string;
 }
 
-/** Sums of the calls that had ended at a time. A late correction of one of them makes them wrong: then they are made anew. */
+/**
+ * Sums of the calls that had ended at `until`. A late correction of such a call invalidates them; they are then
+ * recalculated.
+ */
 export interface EndedSums {
-  /** As Postgres writes it, with microseconds. */
+  /** In Postgres' format, with microseconds. */
   readonly until: string;
   readonly rows: readonly EndedSum[];
 }
@@ -32,24 +35,24 @@ interface EndedSum {
   readonly spent_nano: string;
 }
 
-/** An expression, not a subquery, so that the plan knows how few days these are. */
+/** An expression, not a subquery, so that the planner can estimate how few days these are. */
 const firstDay = `((now() at time zone 'UTC')::date - 2)`;
 const open = `a.state in ('reserved', 'dispatched')`;
 const sums = `coalesce(sum(a.reserved_nano) filter (where ${open}), 0)::bigint as reserved_nano,
   coalesce(sum(a.settled_nano) filter (where not ${open}), 0)::bigint as spent_nano`;
 
 const paid = `a.reserved_nano > 0 and a.budget_window >= ${firstDay} - 1`;
-/** A call ends after it was admitted, and a day begins up to 14 hours before that of UTC. */
+/** A call ends after its admission, and a day begins up to 14 hours before the UTC day. */
 const firstEnd = `(${firstDay} - 2)::timestamptz`;
 
-/** An end is seen within this time after the clock that it carries: no transaction lives longer. */
+/** An end is visible within this time after its own timestamp: no transaction lives longer. */
 const settlingMinutes = 10;
 
 function keyOf({ project_id, capability, budget_window, utc_day }: EndedSum): string {
   return JSON.stringify([project_id, capability, budget_window, utc_day]);
 }
 
-/** Sums of all calls that have ended by now, but for the last minutes. @param known what need not be read again */
+/** Sums all calls that have ended, except those of the last minutes. @param known sums that need not be read again */
 export async function addEnded(db: Db, known: EndedSums | null): Promise<EndedSums> {
   const { rows } = await db.raw<{ rows: { until: string; sums: EndedSum[] }[] }>(
     `with span as materialized (
@@ -73,11 +76,11 @@ export async function addEnded(db: Db, known: EndedSums | null): Promise<EndedSu
   return { until, rows: [...all.values()] };
 }
 
-/** With the run itself; the search is only for one that has started others. */
+/** The run and those below it; it searches only below a run that has started others. */
 const runsBelow = `case when (select true from run c where c.parent_run_id = r.run_id limit 1)
   then with_runs_below(r.run_id) else array[r.run_id] end`;
 
-/** @param ended what need not be read; without it all of these days are */
+/** @param ended sums that need not be read again; without them, all calls of these days are read */
 export async function findDrift(db: Db, ended: EndedSums | null = null): Promise<readonly Drift[]> {
   const { rows } = await db.raw<{ rows: Drift[] }>(
     `with charged as (
@@ -114,7 +117,7 @@ export async function findDrift(db: Db, ended: EndedSums | null = null): Promise
   return rows;
 }
 
-/** Makes the budgets say what the attempts say, beside calls under way. @returns what was wrong */
+/** Corrects the budgets to match the attempts, while calls are in flight. @returns the differences */
 export async function correctDrift(db: Db): Promise<readonly Drift[]> {
   if ((await findDrift(db)).length === 0) return [];
   return db.transaction(async (trx) => {

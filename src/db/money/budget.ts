@@ -1,12 +1,11 @@
 /**
- * Budgets of a day as people see and set them, and the room that they leave. A new limit holds from the next
- * reservation on, in every process: it first changes where new days take it from, which waits for a day that is
- * just being added, and then every day that exists from today on. Reservations move the rows by functions of the
- * database: sql/money.sql.ts.
+ * Daily budgets as people see and set them, and the room in them. A new limit holds from the next reservation on, in
+ * every process. It first changes the source of new days, waiting for a day that is being added, and then every
+ * existing day from today on. Reservations change the rows by database functions: sql/money.sql.ts.
  */
 import type { Db } from '../connect.ts';
 
-/** Daily limit of a row of `project`, null = none: the column says 0. */
+/** Daily limit of a `project` row; null = no limit, which the column stores as 0. */
 export const dailyLimitNano = 'nullif(daily_limit_nano, 0)';
 
 export interface BudgetRow {
@@ -24,7 +23,7 @@ export interface BudgetRow {
   readonly reached_100_at: Date | null;
 }
 
-/** Today's budgets of a project and of all projects, whether or not something was spent. */
+/** Today's budgets of a project and of all projects, even if nothing was spent. */
 export async function listBudgets(db: Db, projectId: string): Promise<readonly BudgetRow[]> {
   const { rows } = await db.raw<{ rows: BudgetRow[] }>(
     `select t.name as scope, t.day::text as "window", t.timezone, day_start(t.day + 1, t.timezone) as resets_at,
@@ -44,7 +43,11 @@ export async function listBudgets(db: Db, projectId: string): Promise<readonly B
   return rows;
 }
 
-/** Marks are those of the new limit. @param timezone of days from today on; null: of what has no day @param limitNano null = none */
+/**
+ * Sets the limit of existing windows and recalculates their marks.
+ * @param timezone of days from today on; null: windows without a day
+ * @param limitNano null = no limit
+ */
 async function limitWindows(
   trx: Db,
   { scope, timezone, limitNano }: { scope: string; timezone: string | null; limitNano: bigint | null },
@@ -68,7 +71,7 @@ async function limitWindows(
   );
 }
 
-/** @param limitNano of every day from today on; null = none */
+/** @param limitNano of every day from today on; null = no limit */
 export function setProjectLimit(db: Db, projectId: string, limitNano: bigint | null): Promise<void> {
   return db.transaction(async (trx) => {
     const { rows } = await trx.raw<{ rows: { timezone: string }[] }>(
@@ -80,7 +83,7 @@ export function setProjectLimit(db: Db, projectId: string, limitNano: bigint | n
   });
 }
 
-/** @param limitNano of every day from today on; null = none */
+/** @param limitNano of every day from today on; null = no limit */
 export function setGlobalLimit(db: Db, limitNano: bigint | null): Promise<void> {
   return db.transaction(async (trx) => {
     await trx.raw(`update budget set limit_nano = ? where scope = 'global' and window_start = '-infinity'`, [
@@ -90,10 +93,10 @@ export function setGlobalLimit(db: Db, limitNano: bigint | null): Promise<void> 
   });
 }
 
-/** Sets the limit of a run whose row has its new ceiling already. @param limitNano null = none */
+/** Sets the limit of a run whose row already has its new ceiling. @param limitNano null = no limit */
 export async function setRunLimit(trx: Db, runId: string, limitNano: bigint | null): Promise<void> {
   const scope = `run:${runId}`;
-  // A first claim that is just adding the row, with the old ceiling, is waited for.
+  // Waits for a first claim that is adding the row with the old ceiling.
   await trx.raw(`select open_budget(?, '-infinity')`, [scope]);
   await limitWindows(trx, { scope, timezone: null, limitNano });
 }
@@ -109,8 +112,8 @@ interface NewMarks {
 }
 
 /**
- * Marks that nobody was told of yet; each is answered once, and told to the logs of the runs under way that it is about,
- * with its figures where they are the project's own.
+ * Takes marks that were not announced yet, each once. Writes those of the project and of all projects to the logs of
+ * the open runs that they concern, with amounts only for the project's own budget.
  */
 export async function takeNewMarks(db: Db): Promise<readonly NewMarks[]> {
   const { rows } = await db.raw<{ rows: NewMarks[] }>(
@@ -142,7 +145,7 @@ export async function takeNewMarks(db: Db): Promise<readonly NewMarks[]> {
   return rows;
 }
 
-/** What the budgets of today, the project's and the global one, leave to be reserved; null = there is no limit. */
+/** Room for reservations in today's budgets, the project's and the global one; null = no limit. */
 interface HeadroomRow {
   readonly project_nano: string | null;
   readonly global_nano: string | null;
@@ -167,8 +170,8 @@ export async function readHeadroom(db: Db, projectId: string): Promise<HeadroomR
 }
 
 /**
- * Whether a budget could take so much now, in nano-USD, once the calls under way have cost nothing. It is held, so that
- * a limit that changes meanwhile is waited for, and whoever changes it then sees what was written here.
+ * Whether the budget would have room for this amount, in nano-USD, if the calls in flight cost nothing. Locks the row:
+ * it waits for a concurrent change of the limit, and a later change sees the rows written here.
  */
 export async function hasRoomFor(trx: Db, scope: string, nano: bigint): Promise<boolean> {
   const { rows } = await trx.raw<{ rows: { has_room: boolean }[] }>(

@@ -1,17 +1,17 @@
 /**
- * What a project spent, from the sums that its budgets keep: a row per day, and per day and capability. The ledger
- * is not read, so the time depends on days and capabilities only; what was saved is summed of today alone, in an
- * index that holds nothing else.
+ * A project's spending, from the sums in its budgets: a row per day, and per day and capability. The ledger is not
+ * read, so the time depends only on days and capabilities. Savings are summed for today only, by an index that holds
+ * nothing else.
  *
- * Paid calls are read by bucket and name, and the ledger the newest day first and in it the newest entry: its
- * pages never shift under what is added.
+ * Paid calls are read by bucket and name. The ledger is read from the newest day on, and within a day from the newest
+ * entry on: new entries never shift its pages.
  */
 import type { CostPeriod, CostSeriesQuery, LedgerQuery } from '../../contracts/money.ts';
 import type { Db } from '../connect.ts';
 
 interface SpendingRow {
   readonly timezone: string;
-  /** 0 = none. Amounts are bigint as text. */
+  /** 0 = no limit. Amounts are bigint as text. */
   readonly daily_limit_nano: string;
   /** YYYY-MM-DD */
   readonly today: string;
@@ -19,20 +19,20 @@ interface SpendingRow {
   readonly first_day: string | null;
   readonly today_nano: string;
   readonly reserved_nano: string;
-  /** What results had cost that were taken today instead of making calls. */
+  /** The original cost of results that calls of today took from the cache. */
   readonly saved_nano: string;
   readonly spent_nano: string;
   /** Most expensive first. */
   readonly by_capability: readonly { readonly capability: string; readonly spent_nano: string }[];
 }
 
-/** Many days: all rows of the project, each page of the table once. */
+/** Many days: reads all rows of the project, each page of the table once. */
 const sumRange = `capabilities as (
   select substr(scope, length(:prefix) + 1) as capability, sum(spent_nano) as nano
   from budget where scope > :prefix and scope < :stop group by scope
 )`;
 
-/** Few days: the names by leaping from one to the next, then the days of each. */
+/** Few days: finds the names by a loose index scan, then reads the days of each. */
 const sumDays = `names as (
   (select scope from budget where scope > :prefix and scope < :stop order by scope limit 1)
   union all
@@ -45,7 +45,7 @@ const sumDays = `names as (
     where b.scope = n.scope and b.window_start between span.first_day and span.today) s
 )`;
 
-/** @param period up to today: a calendar week starts on Monday, a month on its first, in the project's days */
+/** @param period ends today: a calendar week starts on Monday, a month on its first, in the project's time zone */
 export async function readSpending(
   db: Db,
   projectId: string,
@@ -83,7 +83,7 @@ export async function readSpending(
   return rows[0];
 }
 
-// What paid calls have cost, by bucket and name. Free calls are not read.
+// The cost of paid calls, by bucket and name. Free calls are not read.
 
 export interface CostPointRow {
   readonly name: string;
@@ -101,7 +101,7 @@ interface CostSpanRow {
   readonly today: string;
 }
 
-/** The days of a period, up to today: a calendar week starts on Monday, a month on its first. */
+/** The days of a period that ends today: a calendar week starts on Monday, a month on its first. */
 export async function readCostSpan(
   db: Db,
   projectId: string,
@@ -168,13 +168,13 @@ export interface LedgerRow {
   /** YYYY-MM-DD */
   readonly day: string;
   readonly capability: string;
-  /** Null, with the run, where the attempt has been deleted. */
+  /** Null, with the run, if the attempt has been deleted. */
   readonly endpoint: string | null;
   readonly run_id: string | null;
   readonly step_id: string | null;
 }
 
-/** The last entry of the page before. */
+/** The last entry of the previous page. */
 export type LedgerPlace = Pick<LedgerRow, 'day' | 'entry_id'>;
 
 type LedgerFilter = Pick<LedgerQuery, 'since' | 'until' | 'kind' | 'capability' | 'run_id'> & {
@@ -187,7 +187,10 @@ function toDay(date: string): string {
   return date < '0001-01-01' ? '0001-01-01' : date;
 }
 
-/** A run's entries are few and are all read, through its attempts; `offset 0` keeps them from being looked for. */
+/**
+ * A run has few entries. All are read through its attempts; `offset 0` stops the planner from searching the ledger for
+ * them.
+ */
 const ofRun = `(
   select e.* from attempt o join ledger_entry e using (attempt_id, budget_window) where o.run_id = :run_id offset 0
 )`;

@@ -1,7 +1,7 @@
-/** Reviews that are over and whose run or escalation has not learnt of it; those whose time is over; those of ended runs. */
+/** Ended reviews that were not delivered to their run or escalation; expired reviews; reviews of ended runs. */
 import type { Db } from '../connect.ts';
 
-/** What a delivery needs to know. */
+/** The fields that a delivery needs. */
 export interface EndedReviewRow {
   readonly review_id: string;
   readonly project_id: string;
@@ -30,7 +30,7 @@ export async function listUndeliveredReviews(
   return rows;
 }
 
-/** @param version that was delivered; of a review that was reopened since, nothing is marked */
+/** @param version that was delivered; a review reopened since is not marked */
 export async function markReviewDelivered(db: Db, reviewId: string, version: number): Promise<void> {
   await db('review')
     .where({ review_id: reviewId, version })
@@ -39,8 +39,8 @@ export async function markReviewDelivered(db: Db, reviewId: string, version: num
 }
 
 /**
- * Ends reviews that nobody answered in time. A decision that comes first wins.
- * @param reviewId only this one, waiting for whoever is at it; null = any that nobody is at
+ * Expires reviews past their due date. A decision that comes first wins.
+ * @param reviewId only this one, waiting for its lock; null = all that are not locked
  */
 export async function expireReviews(
   db: Db,
@@ -83,7 +83,7 @@ export async function cancelEscalationReviews(db: Db, escalationId: string): Pro
   return rows.length;
 }
 
-/** Cancels the reviews of a skill that was changed or retired meanwhile. @returns how many */
+/** Cancels the reviews of a skill that was changed or retired. @returns how many */
 export async function cancelSkillReviews(db: Db, skillId: string): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update review r set ${cancelled} where r.kind = 'skill' and r.skill_id = ? and r.state in ('open', 'claimed')
@@ -93,7 +93,7 @@ export async function cancelSkillReviews(db: Db, skillId: string): Promise<numbe
   return rows.length;
 }
 
-/** Cancels the reviews of runs that ended while nobody could cancel them. @returns how many */
+/** Cancels the reviews of ended runs that were not cancelled with the run. @returns how many */
 export async function cancelOrphanedReviews(db: Db): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `update review r set ${cancelled} from run

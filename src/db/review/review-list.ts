@@ -1,6 +1,6 @@
 /**
- * Reading reviews: a page of a project's, newest first, for which ids sort by time, or what is due first; and as
- * somebody who watches the project needs them.
+ * Reads reviews: a page of a project's reviews, newest first (ids sort by time) or by due date; and marks of the open
+ * ones for a live view of the project.
  */
 import type { ReviewKind, ReviewState } from '../../contracts/review.ts';
 import type { Db } from '../connect.ts';
@@ -11,16 +11,16 @@ export interface ReviewFilter {
   readonly kind?: ReviewKind | undefined;
   readonly assignee?: string | undefined;
   readonly run_id?: string | undefined;
-  /** Whether it waits past its due date. */
+  /** Whether it is open past its due date. */
   readonly overdue?: boolean | undefined;
   readonly order?: 'newest' | 'due_at' | undefined;
-  /** The last review of the page before. */
+  /** The last review of the previous page. */
   readonly after?: string | undefined;
   readonly limit: number;
 }
 
 export interface ListedReview extends ReviewRow {
-  /** Of its run, which may have been deleted. */
+  /** The pipeline of its run; null if the run has been deleted. */
   readonly pipeline: string | null;
 }
 
@@ -62,7 +62,7 @@ export async function listReviews(
 
 export type ReviewMark = Pick<ReviewRow, 'review_id' | 'version' | 'state'>;
 
-/** Those that wait, what is due first before the others. */
+/** Lists open reviews by due date. */
 export async function listReviewMarks(
   db: Db,
   projectId: string,

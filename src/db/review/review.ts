@@ -1,9 +1,8 @@
 /**
- * Queries on reviews. The row decides: a claim and a decision are compare-and-set, so of two people one wins. A
- * claim whose lease ran out reads as open. Listing and maintenance are in review-list.ts and review-delivery.ts.
+ * Queries on reviews. The row decides: a claim and a decision are compare-and-set, so one of two people wins. A claim
+ * whose lease has expired reads as open. Listing and maintenance are in review-list.ts and review-delivery.ts.
  *
- * A question about a budget is also answered by whoever gives the budget another limit, without looking at the
- * question.
+ * A new limit of a budget also resolves its review, even if the person has not seen the review.
  */
 import type { ReviewDecision, ReviewKind, ReviewPayload, ReviewState } from '../../contracts/review.ts';
 import type { Db } from '../connect.ts';
@@ -18,7 +17,7 @@ export interface NewReview {
   readonly item: number | null;
   readonly escalation_id: string | null;
   readonly skill_id: string | null;
-  /** The scope that has no room, of a review of kind budget. */
+  /** For a review of kind budget: the scope that has no room. */
   readonly subject?: string | null;
   readonly due_in_ms: number;
   readonly payload: ReviewPayload;
@@ -36,14 +35,14 @@ export interface ReviewRow {
   readonly escalation_id: string | null;
   readonly skill_id: string | null;
   readonly subject: string | null;
-  /** Who has claimed it; null when the claim ran out before it was decided. */
+  /** The person who holds the claim; null if the claim expired before a decision. */
   readonly assignee: string | null;
   readonly claim_expires_at: Date | null;
   readonly due_at: Date;
   readonly payload: ReviewPayload;
   readonly decision: ReviewDecision | null;
   readonly decided_by: string | null;
-  /** When it was decided, expired or was cancelled. */
+  /** When it was decided, expired or cancelled. */
   readonly decided_at: Date | null;
   readonly version: number;
   readonly round: number;
@@ -51,17 +50,17 @@ export interface ReviewRow {
   readonly created_at: Date;
 }
 
-/** Of `review r`: its claim ran out. */
+/** For `review r`: its claim has expired. */
 export const hasLapsed = `(r.state = 'claimed' and r.claim_expires_at <= clock_timestamp())`;
 
-/** Of `review r`. */
+/** For `review r`. */
 export const reviewColumns = `r.review_id, r.project_id, r.kind, r.reason, r.run_id, r.step_id, r.item,
   r.escalation_id, r.skill_id, r.subject, r.due_at, r.payload, r.decision, r.decided_by, r.decided_at, r.version, r.round,
   r.delivered_at, r.created_at, case when ${hasLapsed} then 'open' else r.state end as state,
   case when not ${hasLapsed} then r.assignee end as assignee,
   case when not ${hasLapsed} then r.claim_expires_at end as claim_expires_at`;
 
-/** @returns false when what it is about has an open one; nothing was written */
+/** @returns false if its subject has an open review; nothing was written */
 export async function insertReview(db: Db, { due_in_ms, ...review }: NewReview): Promise<boolean> {
   const written = await db('review')
     .insert({
@@ -87,7 +86,7 @@ export async function findReview(
   return rows[0];
 }
 
-/** For workers, which have the id from the run or the escalation. */
+/** For workers, which read the id from the run or the escalation. */
 export async function readReview(db: Db, reviewId: string): Promise<ReviewRow | undefined> {
   const { rows } = await db.raw<{ rows: ReviewRow[] }>(
     `select ${reviewColumns} from review r where r.review_id = ?`,
@@ -101,7 +100,7 @@ export type ReviewSubject =
   | { readonly skill_id: string }
   /** The review of a budget. */
   | { readonly project_id: string; readonly subject: string }
-  /** The review of a step that is one. */
+  /** The review of a `review` step. */
   | { readonly run_id: string; readonly step_id: string; readonly item: number };
 
 function conditionOf(about: ReviewSubject): readonly [string, readonly (string | number)[]] {
@@ -119,7 +118,7 @@ function conditionOf(about: ReviewSubject): readonly [string, readonly (string |
   ];
 }
 
-/** The one question that is open about something. */
+/** Finds the one open review about a subject. */
 export async function findOpenReview(db: Db, about: ReviewSubject): Promise<ReviewRow | undefined> {
   const [condition, bindings] = conditionOf(about);
   const { rows } = await db.raw<{ rows: ReviewRow[] }>(
@@ -129,7 +128,7 @@ export async function findOpenReview(db: Db, about: ReviewSubject): Promise<Revi
   return rows[0];
 }
 
-/** The question that was asked last. */
+/** Finds the last review about a subject. */
 export async function findLastReview(db: Db, about: ReviewSubject): Promise<ReviewRow | undefined> {
   const [condition, bindings] = conditionOf(about);
   const { rows } = await db.raw<{ rows: ReviewRow[] }>(
@@ -147,8 +146,8 @@ interface ReviewKey {
 const isFree = `(r.state = 'open' or r.state = 'claimed' and (r.assignee = :by or ${hasLapsed}))`;
 
 /**
- * Claims for `by`, or prolongs the claim that `by` holds, which leaves the version.
- * @returns undefined when it is not to be had; read it to see why
+ * Claims for `by`, or extends the claim of `by`, which keeps the version.
+ * @returns undefined if it is not available; read it to see why
  */
 export async function claimReview(
   db: Db,
@@ -164,7 +163,7 @@ export async function claimReview(
   return rows[0];
 }
 
-/** @returns undefined when `by` does not hold the claim */
+/** @returns undefined if `by` does not hold the claim */
 export async function releaseReview(
   db: Db,
   { project_id, review_id, by }: ReviewKey & { readonly by: string },
@@ -180,15 +179,15 @@ export async function releaseReview(
 
 interface DecideRequest extends ReviewKey {
   readonly by: string;
-  /** That was read. */
+  /** The version that was read. */
   readonly version: number;
   readonly decision: ReviewDecision;
 }
 
 /**
- * Resolves a review that is open, or claimed by the same person. Nobody waits for one of a skill, or of no run and no
- * escalation: it counts as delivered.
- * @returns undefined when the version is another, or it is not to be had; read it to see who won
+ * Resolves a review that is open, or claimed by the same person. No workflow waits for a review of a skill, or for one
+ * without run and escalation: it counts as delivered.
+ * @returns undefined if the version differs, or it is not available; read it to see who won
  */
 export async function decideReview(
   db: Db,
@@ -209,7 +208,7 @@ export async function decideReview(
 
 interface ReopenRequest {
   readonly review_id: string;
-  /** The number of the round that did not help. */
+  /** The number of the round whose decision did not help. */
   readonly round: number;
   readonly reason: string;
   readonly subject?: string | null | undefined;
@@ -217,7 +216,10 @@ interface ReopenRequest {
   readonly due_in_ms: number;
 }
 
-/** Asks again after a decision that did not help. @returns false when that round was reopened before, or not resolved */
+/**
+ * Opens the next round after a decision that did not help.
+ * @returns false if that round was reopened before, or is not resolved
+ */
 export async function reopenReview(
   db: Db,
   { payload, subject = null, ...request }: ReopenRequest,
@@ -233,10 +235,10 @@ export async function reopenReview(
 }
 
 /**
- * Only ladders wait for the answer: the steps that wait for the budget are woken. A ladder's question stays open under a
- * limit that is no higher than the one that it shows.
+ * Only ladders wait for the decision: steps that wait for the budget are woken separately. A ladder's review stays open
+ * if the new limit is not higher than the one that it shows.
  *
- * @param limitUsd null = none
+ * @param limitUsd null = no limit
  * @returns ids of those that were open
  */
 export async function resolveBudgetReviews(

@@ -1,6 +1,6 @@
 /**
- * Reading the log of runs. A reader sees events of transactions that ended before the oldest one still open, in
- * the order (xid, id): a prefix of that order never changes, so a position in it is the event's number.
+ * Reads the log of runs. A reader sees events of transactions that ended before the oldest one still open, in the order
+ * (xid, id). A prefix of that order never changes, so a position in it is the event's number.
  */
 import { type EventType, terminalEvents } from '../../contracts/event.ts';
 import type { Json } from '../../contracts/primitives.ts';
@@ -18,7 +18,7 @@ export interface EventRow {
   readonly data: Json;
 }
 
-/** A place in the log of a run: right behind the event of this number, transaction and id. */
+/** A position in the log of a run: right after the event with this number, transaction and id. */
 export interface LogPosition {
   readonly seq: number;
   readonly xid: string;
@@ -29,7 +29,7 @@ export interface NumberedEventRow extends EventRow, LogPosition {}
 
 const logStart: LogPosition = { seq: 0, xid: '0', id: '0' };
 
-/** Where the readable part of the log ends; every event before it is readable. */
+/** The end of the readable part of the log; every event before it is readable. */
 export async function readHorizon(db: Db): Promise<string> {
   const { rows } = await db.raw<{ rows: { horizon: string }[] }>(
     'select pg_snapshot_xmin(pg_current_snapshot())::text as horizon',
@@ -39,7 +39,7 @@ export async function readHorizon(db: Db): Promise<string> {
 
 const isReadable = 'xid < coalesce(:before::text::xid8, pg_snapshot_xmin(pg_current_snapshot()))';
 
-/** The place behind the event of a number, for those who know no more of it: the log is counted up to there. */
+/** The position after the event of this number, found by counting, for readers that know only the number. */
 export async function findPosition(db: Db, runId: string, seq: number): Promise<LogPosition> {
   if (seq === 0) return logStart;
   const { rows } = await db.raw<{ rows: { xid: string; id: string }[] }>(
@@ -50,7 +50,7 @@ export async function findPosition(db: Db, runId: string, seq: number): Promise<
   return { seq, ...(rows[0] ?? logEnd) };
 }
 
-/** Whether the end of the run stands behind a number, readable already or not yet; lines of a call may follow it. */
+/** Whether the run's end follows this number, even if not readable yet; log lines of a call may follow the end. */
 export async function hasEndBehind(db: Db, runId: string, seq: number): Promise<boolean> {
   const { rows } = await db.raw<{ rows: [{ found: boolean }] }>(
     `select exists (select 1 from (select type from event where run_id = ? order by xid, id offset ?) behind
@@ -60,10 +60,10 @@ export async function hasEndBehind(db: Db, runId: string, seq: number): Promise<
   return rows[0].found;
 }
 
-/** Behind everything. */
+/** After every event. */
 const logEnd = { xid: '18446744073709551615', id: '9223372036854775807' };
 
-/** A restored log keeps its order and its numbers, its transactions have others. */
+/** A restored log keeps its order and numbers, but its transactions have other numbers. */
 export async function confirmPosition(db: Db, runId: string, position: LogPosition): Promise<LogPosition> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     'select 1 from event where run_id = ? and xid = ?::text::xid8 and id = ?::bigint',
@@ -74,7 +74,7 @@ export async function confirmPosition(db: Db, runId: string, position: LogPositi
 
 /**
  * @param before a horizon; null = now
- * @param after where to read on; of a number alone the log is counted up to there
+ * @param after position to continue from; for a plain number the log is counted up to it
  */
 export async function listEvents(
   db: Db,
@@ -91,7 +91,10 @@ export async function listEvents(
   return rows.map((row, at) => ({ ...row, seq: from.seq + 1 + at }));
 }
 
-/** New events of several runs, from one horizon to the next. Sorted by the column: a bare `xid` is the text here. */
+/**
+ * New events of several runs, from one horizon to the next. Sorted by the column: an unqualified `xid` is the text
+ * here.
+ */
 export async function listNewEvents(
   db: Db,
   runIds: readonly string[],

@@ -34,7 +34,7 @@ export async function jobExists(db: Db, { project_id, job_id }: JobKey): Promise
   return rows.length > 0;
 }
 
-/** Those of them that are the project's. */
+/** Lists those that belong to the project. */
 export async function listOwnedJobs(
   db: Db,
   projectId: string,
@@ -48,10 +48,10 @@ export async function listOwnedJobs(
 }
 
 /**
- * Keeps jobs, and so their files, from being deleted until the transaction ends. Whoever deletes them takes a lock that is
- * in the way of this one, and looks for names after it (db/deletion/old-jobs.ts).
+ * Prevents the deletion of jobs, and so of their files, until the transaction ends. A deletion takes a conflicting
+ * lock, and searches for references after it (db/deletion/old-jobs.ts).
  *
- * @returns those of them that are there
+ * @returns the jobs that exist
  */
 export async function holdJobs(
   trx: Db,

@@ -1,6 +1,6 @@
 /**
- * Runs with the same concurrency key of a project are admitted in the order in which they came, so many at once as each
- * of them says. A lock on the key, held to the end of a transaction, makes one decision at a time.
+ * Runs with the same concurrency key of a project are admitted in order of arrival, up to the limit that each of them
+ * sets. A lock on the key, held until the transaction ends, allows one decision at a time.
  */
 import type { Db } from '../connect.ts';
 
@@ -9,7 +9,7 @@ export interface ConcurrencyKey {
   readonly concurrency_key: string;
 }
 
-/** Sort keys before locking more than one. */
+/** Lock several keys in sorted order. */
 export async function lockAdmission(trx: Db, { project_id, concurrency_key }: ConcurrencyKey): Promise<void> {
   await trx.raw(
     `select pg_advisory_xact_lock(hashtextextended('admission ' || ?::text || ' ' || ?::text, 0))`,
@@ -38,7 +38,7 @@ export async function countAdmissions(trx: Db, key: ConcurrencyKey): Promise<Adm
   return rows[0];
 }
 
-/** Whether a run, or one above it, has this key. */
+/** Whether the run, or one above it, has this key. */
 export async function hasKeyAbove(db: Db, runId: string, concurrencyKey: string): Promise<boolean> {
   const { rows } = await db.raw<{ rows: [{ found: boolean }] }>(
     `select exists (select 1 from run where concurrency_key = ?
@@ -51,7 +51,10 @@ export async function hasKeyAbove(db: Db, runId: string, concurrencyKey: string)
 const head = `project_id, concurrency_key, concurrency_limit from run where state = 'queued' and ${isWaiting}`;
 const inOrder = 'order by project_id, concurrency_key, created_at, run_id limit 1';
 
-/** Lists keys whose next run may be admitted. Of each key that one is looked at, and as many as may be under way at once. */
+/**
+ * Lists keys whose next run may be admitted. It reads that run of each key, and at most as many admitted runs as its
+ * limit.
+ */
 export async function listAdmissibleKeys(db: Db, limit: number): Promise<readonly ConcurrencyKey[]> {
   const { rows } = await db.raw<{ rows: ConcurrencyKey[] }>(
     `with recursive next as (
@@ -70,8 +73,8 @@ export async function listAdmissibleKeys(db: Db, limit: number): Promise<readonl
 }
 
 /**
- * Admits the runs for which there is room, once the key is locked. A paused run keeps its place.
- * @param limit how many are looked at: the others come next time
+ * Admits the runs for which there is room; the key must be locked. A paused run keeps its position.
+ * @param limit of runs examined; the next call takes the rest
  * @returns their ids
  */
 export async function admitRuns(trx: Db, key: ConcurrencyKey, limit: number): Promise<string[]> {

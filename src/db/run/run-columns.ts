@@ -1,12 +1,14 @@
 /**
- * The columns of a run, each once: those that its writer gives, and those that its readers are shown. What is shown of
- * the runs below it, and of what it waits for, is worked out in run-list.ts.
+ * The columns of a run in one list each: those that a writer sets, and those that readers see. Columns about the runs
+ * below it, and about its waits, are computed in run-list.ts.
  */
 import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { Failure, Priority } from '../../contracts/primitives.ts';
 import type { Awaiting, RunFollows, RunState } from '../../contracts/run.ts';
 
-/** Who started a run that no request did: a step of another run, or a schedule; at most once for its key. */
+/**
+ * The origin of a run that no request started: a step of another run, or a schedule. Each key starts one run at most.
+ */
 export interface RunOrigin {
   readonly parent_run_id?: string;
   readonly parent_step_id?: string;
@@ -15,9 +17,9 @@ export interface RunOrigin {
   readonly schedule_id?: string;
   /** RFC 3339 */
   readonly scheduled_at?: string;
-  /** Is told when the run has ended. */
+  /** Notified when the run has ended. */
   readonly parent_workflow_id?: string;
-  /** Runs above it. */
+  /** Number of runs above it. */
   readonly depth?: number;
 }
 
@@ -31,23 +33,23 @@ export interface NewRun extends RunOrigin {
   readonly priority: Priority;
   readonly budget_ceiling_usd: number | null;
   readonly labels: Readonly<Record<string, string>>;
-  /** Digest of the spec that it was checked against, by capability. */
+  /** Digest of the spec against which it was checked, by capability. */
   readonly specs?: Readonly<Record<string, string>>;
-  /** How steps are carried out that leave it open, by route; absent when none does. */
+  /** Dispatch, by route, of the steps that leave it open; absent if there are none. */
   readonly dispatch?: readonly DecidedRoute[];
   readonly rerun_of?: string;
-  /** Id of the key or the person who asks for it; told in its log alone. */
+  /** Id of the key or the person that requested it; stored only in its log. */
   readonly started_by?: string;
   /** Runs with the same key take turns. */
   readonly concurrency_key?: string;
   readonly concurrency_limit?: number;
-  /** Its turn has come. */
+  /** It does not wait for its turn. */
   readonly is_admitted?: boolean;
-  /** Its place in a trace, as the header traceparent says it. Absent: a trace begins with it. */
+  /** Its parent in a trace, in the format of the traceparent header. Absent: it starts a trace. */
   readonly trace_parent?: string;
 }
 
-/** Rows of new runs come as JSON; what is no column of this list is not read from it. */
+/** Rows of new runs are passed as JSON; only the columns of this list are read from it. */
 const given: Record<Exclude<keyof NewRun, 'is_admitted' | 'started_by'>, true> = {
   run_id: true,
   project_id: true,
@@ -80,7 +82,7 @@ export interface RunStandingColumns {
   readonly follows: RunFollows | null;
 }
 
-/** A run as its row has it. */
+/** The columns of a run's own row. */
 interface ShownColumns {
   readonly run_id: string;
   readonly project_id: string;
@@ -125,12 +127,12 @@ const shown: Record<keyof ShownColumns, true> = {
 export const shownRunColumns: readonly string[] = Object.keys(shown);
 
 export interface RunRow extends ShownColumns, RunStandingColumns {
-  /** bigint as text; with all runs below it */
+  /** bigint as text; includes all runs below it */
   readonly cost_nano: string;
   readonly reserved_nano: string;
 }
 
-/** A new run as its row would be read at once: nothing was called, and nothing cost. */
+/** A new run as its row would read now, without calls and cost. */
 export function rowOfNew(run: NewRun): RunRow {
   return {
     ...run,

@@ -1,7 +1,7 @@
 /**
- * What people ask of a run: pause, resume, cancel, another ceiling. Each is compare-and-set on the row, with a
- * line in the run's log; Temporal is told afterwards, which maintenance repeats. `control_version` grows with each
- * of them but a cancel. They may also ask to repeat it: the new run takes over results of the one that it repeats.
+ * Requests of people for a run: pause, resume, cancel, a new ceiling. Each is compare-and-set on the row, with a line
+ * in the run's log; afterwards Temporal is notified, which maintenance retries. `control_version` increases with each
+ * of them but a cancel. A run can also be repeated: the new run copies results of the one that it repeats.
  */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
@@ -14,7 +14,7 @@ export interface RunKey {
   readonly run_id: string;
 }
 
-/** Nothing new of it starts. @returns false when it is neither queued nor running */
+/** Starts no new steps. @returns false if it is neither queued nor running */
 export async function pauseRun(db: Db, key: RunKey): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `with changed as (
@@ -29,7 +29,7 @@ export async function pauseRun(db: Db, key: RunKey): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** As it was before, or as it has begun while the pause was on its way. @returns false when it is not paused */
+/** Restores the earlier state, or `running` if the run began during the pause. @returns false if it is not paused */
 export async function resumeRun(db: Db, key: RunKey): Promise<boolean> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `with changed as (
@@ -48,13 +48,13 @@ export async function resumeRun(db: Db, key: RunKey): Promise<boolean> {
 interface CancelOrder {
   readonly reason: string | null;
   readonly mode: CancelRequest['mode'];
-  /** Id of the key or the person who asks; absent: Capstan itself. */
+  /** Id of the key or the person; absent: Capstan itself. */
   readonly by?: string;
 }
 
 /**
- * Asks for a cancel; one that was asked for gracefully may be asked for again, to terminate.
- * @returns false when nothing has changed: it is asked for already, the run has ended, or there is none
+ * Requests a cancel. After a graceful request, a second one may terminate the run.
+ * @returns false if nothing changed: it was requested before, the run has ended, or there is none
  */
 export async function requestCancel(
   db: Db,
@@ -79,7 +79,7 @@ export async function requestCancel(
   return rows.length > 0;
 }
 
-/** Cancels the runs that steps of an ended run have started; graceful cancels too become terminations. @returns how many were asked now */
+/** Cancels the child runs of an ended run; mode `terminate` also replaces graceful cancels. @returns how many */
 export async function requestCancelOfChildren(
   db: Db,
   parentRunId: string,
@@ -101,7 +101,7 @@ interface LockedRun extends RunKey {
   readonly definition: PipelineDefinition;
 }
 
-/** Until the transaction ends, nobody else moves it. */
+/** Locks the run until the transaction ends. */
 export async function lockRun(trx: Db, { project_id, run_id }: RunKey): Promise<LockedRun | undefined> {
   const { rows } = await trx.raw<{ rows: LockedRun[] }>(
     `select r.run_id, r.project_id, r.state, r.start_delivered_at, r.cancel_mode, r.concurrency_key, r.admitted_at,
@@ -113,10 +113,10 @@ export async function lockRun(trx: Db, { project_id, run_id }: RunKey): Promise<
 }
 
 /**
- * Another ceiling, from the next reservation on; what is reserved stays so. Marks of the budget are those of the new
- * limit. It holds for the runs below too, which are told.
- * @param ceilingUsd null = none
- * @returns false when the run is not queued, running or paused
+ * Sets a new ceiling for later reservations; existing ones stay. `setRunLimit` adjusts the budget and its marks. The
+ * ceiling also applies to the runs below, which are notified.
+ * @param ceilingUsd null = no ceiling
+ * @returns false if the run is not queued, running or paused
  */
 export async function setRunCeiling(trx: Db, key: RunKey, ceilingUsd: number | null): Promise<boolean> {
   const { rows } = await trx.raw<{ rows: unknown[] }>(
@@ -147,7 +147,7 @@ export async function setRunCeiling(trx: Db, key: RunKey, ceilingUsd: number | n
   return rows.length > 0;
 }
 
-/** A run as it is repeated. */
+/** A run that can be repeated. */
 export interface RepeatedRun extends RunKey {
   readonly state: RunState;
   readonly job_id: string;
@@ -174,7 +174,7 @@ export async function readRepeatedRun(
   return rows[0];
 }
 
-/** Keeps the run from being deleted until the transaction ends. @returns false when there is none any more */
+/** Prevents the deletion of the run until the transaction ends. @returns false if it no longer exists */
 export async function keepRepeated(trx: Db, runId: string): Promise<boolean> {
   const { rows } = await trx.raw<{ rows: unknown[] }>('select from run where run_id = ? for key share', [
     runId,
@@ -193,11 +193,11 @@ export async function readStepStates(db: Db, runId: string): Promise<ReadonlyMap
 
 export interface MentionedMedia {
   readonly step_id: string;
-  /** `media://…`, perhaps no reference that a store could know. */
+  /** `media://…`, possibly not a valid reference. */
   readonly reference: string;
 }
 
-/** Texts in the results of steps and their items that are media references as a whole, each once. */
+/** Lists distinct strings in the results of steps and items that consist of a media reference. */
 export async function listMentionedMedia(
   db: Db,
   runId: string,
@@ -212,7 +212,7 @@ export async function listMentionedMedia(
   return rows;
 }
 
-/** Steps with their items; what succeeded is told as reused from the run that really made it. */
+/** Copies steps with their items; succeeded steps are logged as reused from the run that executed them. */
 export async function copySteps(
   trx: Db,
   {

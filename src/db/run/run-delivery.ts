@@ -1,6 +1,6 @@
 /**
- * Starts, cancels and controls that Temporal has not taken yet: the row is the truth, delivering it is repeated. A
- * run that waits its turn is not started. Beside them, the runs that Temporal has taken and that have not ended.
+ * Starts, cancels and controls that Temporal has not accepted yet. The row is the truth; delivery is retried. A run
+ * that waits for its turn is not started. Also the open runs that Temporal has accepted.
  */
 import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
@@ -27,7 +27,7 @@ export function listUndeliveredStarts(db: Db, olderThanMs: number, limit: number
   );
 }
 
-/** Holds for runs that no request started: whoever wrote the row cannot deliver it. */
+/** Runs that no request started: the writer of the row cannot deliver them. */
 const startedByOthers = `${isUnstarted} and parent_workflow_id is not null`;
 
 export function listStartedByOthers(db: Db, limit: number): Promise<string[]> {
@@ -38,17 +38,17 @@ export interface StartedRow {
   readonly is_cancelled: boolean;
   /** A cancel has closed it meanwhile, without waiting for its workflow. */
   readonly is_terminated: boolean;
-  /** A pause, a resume or another ceiling came meanwhile. */
+  /** A pause, a resume or a new ceiling came meanwhile. */
   readonly is_changed: boolean;
 }
 
 export interface StartMark {
   readonly run_id: string;
-  /** That went with it. */
+  /** The control version that was delivered with the start. */
   readonly version: number;
 }
 
-/** Marks that a crash takes back are made again: the start meets the first one. @returns those of runs that are there */
+/** A mark that a crash undoes is made again: the repeated start finds the first one. @returns the runs that exist */
 export function markStartsDelivered(
   db: Db,
   marks: readonly StartMark[],
@@ -68,7 +68,7 @@ export function markStartsDelivered(
   });
 }
 
-/** Holds for runs whose start was delivered, or never will be; the others are started first. */
+/** Runs whose start was delivered, or never will be; other runs are started first. */
 const cancelUndelivered = `cancel_requested_at is not null and cancel_delivered_at is null
   and finished_at is null and (start_delivered_at is not null or cancel_mode = 'terminate' or not ${hasTurn})`;
 
@@ -80,7 +80,7 @@ export function listUndeliveredCancels(db: Db, limit: number): Promise<string[]>
   );
 }
 
-/** @param mode that was delivered: a graceful cancel may have become another one meanwhile */
+/** @param mode that was delivered; a graceful cancel may have been replaced meanwhile */
 export async function markCancelDelivered(db: Db, runId: string, mode: CancelRequest['mode']): Promise<void> {
   await db.raw(
     `update run set cancel_delivered_at = now() where run_id = ? and coalesce(cancel_mode, 'graceful') = ?`,
@@ -89,8 +89,8 @@ export async function markCancelDelivered(db: Db, runId: string, mode: CancelReq
 }
 
 /**
- * Runs that were terminated before they were known to have started, and so long ago that nobody is still starting them.
- * One that was started by a server that died since goes on in Temporal.
+ * Runs terminated before their start was marked, long enough ago that no start is in flight. A run that a server
+ * started before it died is still open in Temporal.
  */
 export async function listEndedUnstarted(
   db: Db,
@@ -106,7 +106,7 @@ export async function listEndedUnstarted(
   return rows;
 }
 
-/** Holds for runs whose start was delivered: that of another one takes its control along. */
+/** Runs whose start was delivered: the start of another run delivers its controls too. */
 const controlUndelivered = `control_version > control_delivered and finished_at is null
   and start_delivered_at is not null`;
 
@@ -130,7 +130,7 @@ export interface UntoldRow {
   readonly parent_item: number | null;
 }
 
-/** Ended runs whose starter has not learnt of it. */
+/** Ended runs whose parent workflow has not been notified. */
 export async function listUntoldParents(db: Db, limit: number): Promise<readonly UntoldRow[]> {
   const { rows } = await db.raw<{ rows: UntoldRow[] }>(
     `select run_id, parent_workflow_id, parent_step_id, parent_item from run where ${untoldParents}
@@ -144,7 +144,7 @@ export async function markParentTold(db: Db, runId: string): Promise<void> {
   await db('run').where({ run_id: runId }).update({ parent_told_at: db.fn.now() });
 }
 
-/** What a delivery needs to know of a run. */
+/** The columns that a delivery needs. */
 export interface DeliveryRow {
   readonly run_id: string;
   readonly project_id: string;
@@ -160,11 +160,11 @@ export interface DeliveryRow {
   readonly control_version: number;
   readonly control_delivered: number;
   readonly budget_version: number;
-  /** Others with its concurrency key come first. */
+  /** Earlier runs with its concurrency key come first. */
   readonly waits_its_turn: boolean;
-  /** Ids of steps whose results were taken from the run that it repeats. */
+  /** Ids of steps whose results were copied from the run that it repeats. */
   readonly reused: readonly string[];
-  /** How steps are carried out that leave it open, as it was decided when the run was taken. */
+  /** Dispatch of the steps that leave it open, as decided when the run was accepted. */
   readonly dispatch: readonly DecidedRoute[];
 }
 
@@ -184,7 +184,7 @@ export async function readDelivery(db: Db, runId: string): Promise<DeliveryRow |
   return rows[0];
 }
 
-/** What runs wait for and nobody has done yet. */
+/** Kinds of pending work that runs wait for. */
 export interface DueWork {
   readonly has_wakes: boolean;
   readonly has_parents: boolean;
@@ -194,7 +194,7 @@ export interface DueWork {
   readonly has_cancels: boolean;
 }
 
-/** Cheap: each is a look into a partial index that is empty in steady state. */
+/** Cheap: each column probes a partial index that is empty in steady state. */
 export async function readDueWork(db: Db): Promise<DueWork> {
   const { rows } = await db
     .raw<{ rows: [DueWork] }>(
@@ -210,7 +210,7 @@ export async function readDueWork(db: Db): Promise<DueWork> {
   return rows[0];
 }
 
-/** When the start of the oldest of them was delivered; null = there is none. */
+/** Delivery time of the oldest open run; null = there is none. */
 export async function readOldestOpen(db: Db): Promise<Date | null> {
   const { rows } = await db.raw<{ rows: [{ oldest: Date | null }] }>(
     `select min(start_delivered_at) as oldest from run
@@ -228,7 +228,7 @@ export interface OpenRunRow {
   readonly cancel_mode: CancelRequest['mode'] | null;
 }
 
-/** Those of them that are open. */
+/** Selects the open ones. */
 export async function listOpenAmong(db: Db, runIds: readonly string[]): Promise<readonly OpenRunRow[]> {
   if (runIds.length === 0) return [];
   const { rows } = await db.raw<{ rows: OpenRunRow[] }>(
@@ -240,7 +240,7 @@ export async function listOpenAmong(db: Db, runIds: readonly string[]): Promise<
   return rows;
 }
 
-/** Null when there is no such run. */
+/** @returns null if there is no such run */
 export async function readRunRef(
   db: Db,
   runId: string,
@@ -252,7 +252,7 @@ export async function readRunRef(
   return rows[0] ?? null;
 }
 
-/** By id, after `after`: open runs that Temporal took so long ago. */
+/** Lists open runs that Temporal accepted at least `olderThanMs` ago, by id, after `after`. */
 export async function listDelivered(
   db: Db,
   {
@@ -270,7 +270,7 @@ export async function listDelivered(
   return rows;
 }
 
-/** Its start is delivered again, with what was asked of it since. False when it has ended; nothing was written. */
+/** Marks its start for redelivery, with all later requests. @returns false if it has ended; nothing was written */
 export async function forgetStart(db: Db, runId: string): Promise<boolean> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `update run set start_delivered_at = null, cancel_delivered_at = null, control_delivered = 0

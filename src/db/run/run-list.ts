@@ -1,9 +1,8 @@
 /**
- * Reading runs: one, a page of a project's, in the order of their starts (ids sort by time), or those about which something was
- * logged between two horizons.
+ * Reads runs: one, a page of a project's runs in the order of their starts (ids sort by time), or those with log
+ * entries between two horizons.
  *
- * Why a run `r` stands where it stands is read by columns of any query over runs, each by an index of its run
- * alone.
+ * Columns for any query over a run `r` show what it waits for, each by an index of its run alone.
  */
 
 import type { DecidedRoute } from '../../contracts/decision.ts';
@@ -16,28 +15,30 @@ import type { RunQuery } from '../../contracts/run-query.ts';
 import type { Db } from '../connect.ts';
 import { type RunRow, type RunStandingColumns, shownRunColumns } from './run-columns.ts';
 
-/** What a step or item `s` waits for; one that is tried again because nobody takes it waits for an instance or money. */
+/**
+ * The cause of the wait of a step or item `s`. If it is retried for want of an instance or money, it waits for that.
+ */
 const awaitedByStep = `case s.state when 'in_review' then 'review' when 'waiting' then s.awaiting
    when 'retrying' then case s.error ->> 'code' when 'no_instance' then 'capability' when 'budget_reserved' then 'budget' end
    end`;
 
-/** Ids of the run and of all below it. */
+/** Ids of the run and of all runs below it. */
 const runsWithin = `case when exists (select from run b where b.parent_run_id = r.run_id)
    then with_runs_below(r.run_id) else array[r.run_id] end`;
 
-/** What some of its steps and items, and of the runs below it, wait for, each once; empty when it has ended. */
+/** The distinct causes of waits of its steps and items, and of the runs below it; empty if it has ended. */
 const awaitingOfRun = `case when r.finished_at is not null then '{}' else array(
    select distinct w.awaited from step s cross join lateral (select ${awaitedByStep} as awaited) w
    where s.run_id = any (${runsWithin}) and s.state in ('waiting', 'in_review', 'retrying') and w.awaited is not null
    order by 1) end`;
 
-/** How many of its steps are in which state, of those that have a row. */
+/** Number of its steps by state, of those that have a row. */
 const stepsOfRun = `(select coalesce(json_object_agg(state, steps), '{}') from (
    select state, count(*)::int as steps from step where run_id = r.run_id and item = 0 group by state) t)`;
 
 /**
- * The ladder with the same failure that one of its own waits for before it asks anybody (L9). One that has given the
- * wait up asks at once, and is then known by its own advice.
+ * The ladder with the same failure that one of its own ladders waits for before it asks for advice (L9). A ladder that
+ * has given up the wait asks immediately, and is recognised by its own advice.
  */
 const followsOfRun = `case when r.finished_at is null then (
    select json_strip_nulls(json_build_object('escalation_id', l.escalation_id, 'run_id', l.run_id, 'step_id', l.step_id,
@@ -50,13 +51,13 @@ const followsOfRun = `case when r.finished_at is null then (
 export interface StepCountColumns {
   readonly digest: string;
   readonly step_counts: Readonly<Partial<Record<StepState, number>>>;
-  /** Of a run that succeeded and has items. */
+  /** For a run that succeeded and has items. */
   readonly item_counts: Readonly<Partial<Record<StepState, number>>> | null;
 }
 
 interface RunFilter extends Omit<RunQuery, 'cursor' | 'order'> {
   readonly order?: RunQuery['order'];
-  /** The last run of the page before. */
+  /** The last run of the previous page. */
   readonly after?: string | undefined;
 }
 
@@ -64,7 +65,7 @@ const columns = `${shownRunColumns.map((column) => `r.${column}`).join(', ')},
   coalesce(a.cost_nano, 0) as cost_nano, coalesce(a.reserved_nano, 0) as reserved_nano,
   ${awaitingOfRun} as awaiting, ${followsOfRun} as follows`;
 
-/** With all runs below it. */
+/** Cost and reservations, including all runs below it. */
 const money = `left join lateral (
     select sum(settled_nano) as cost_nano,
       sum(reserved_nano) filter (where state in ('reserved', 'dispatched')) as reserved_nano
@@ -78,12 +79,12 @@ const mentions = `(r.pipeline ilike '%' || :q || '%' or r.run_id ilike :q || '%'
   or (r.error ->> 'code') || ': ' || (r.error ->> 'message') ilike '%' || :q || '%' or exists (
   select from jsonb_each_text(r.labels) l where l.key || '=' || l.value ilike '%' || :q || '%'))`;
 
-/** The collation of run_listed, which the primary key has not: it alone gives runs in this order. */
+/** The collation of run_listed, which the primary key lacks: only that index serves this order. */
 const id = 'r.run_id collate "C"';
 
 export type RunListRow = RunRow & StepCountColumns;
 
-/** So many of a project's runs does one page of a search look at, whatever it finds: no index finds parts of texts. */
+/** Runs of a project that one page of a search examines, even without a match: no index finds parts of texts. */
 export const mostSearched = 10_000;
 
 type SearchOrder = Pick<RunFilter, 'after' | 'order'>;
@@ -92,19 +93,19 @@ function direction({ order }: SearchOrder): string {
   return order === 'oldest' ? 'asc' : 'desc';
 }
 
-/** The side of a run on which those behind it are. */
+/** Compares ids in the direction of the list. */
 function beyond({ order }: SearchOrder): string {
   return order === 'oldest' ? '>' : '<';
 }
 
-/** Those that one page looks at. */
+/** The runs that one page examines. */
 function pageOfSearch(db: Db, projectId: string, filter: SearchOrder) {
   const query = db('run').where('project_id', projectId);
   if (filter.after !== undefined) query.whereRaw(`run_id collate "C" ${beyond(filter)} ?`, [filter.after]);
   return query.orderByRaw(`run_id collate "C" ${direction(filter)}`);
 }
 
-/** The last run that a page of a search looked at; undefined where there are no more behind it. */
+/** The last run that a page of a search examined; undefined if no more follow it. */
 export async function findEndOfSearch(
   db: Db,
   projectId: string,
@@ -126,7 +127,7 @@ export async function listRuns(db: Db, projectId: string, filter: RunFilter): Pr
     .limit(filter.limit);
   if (filter.pipeline !== undefined) query.where('r.pipeline', filter.pipeline);
   if (filter.state !== undefined) query.where('r.state', filter.state);
-  // So that run_open serves it: what has ended is most of the table.
+  // Lets the index run_open serve the query: most rows have ended.
   if (filter.state !== undefined && !terminalRunStates.has(filter.state)) query.whereNull('r.finished_at');
   if (filter.schedule_id !== undefined) query.where('r.schedule_id', filter.schedule_id);
   if (filter.awaiting !== undefined) query.whereRaw(awaitsIt, { awaiting: filter.awaiting });
@@ -145,7 +146,7 @@ export interface RunDetailRow extends RunRow {
   readonly definition: PipelineDefinition;
   readonly dispatch: readonly DecidedRoute[];
   readonly output: Json;
-  /** Tells an output of null from none. */
+  /** Distinguishes a null output from none. */
   readonly has_output: boolean;
   readonly job: JsonObject;
   readonly started_by: ActorColumn | null;
@@ -160,7 +161,7 @@ interface ActorColumn {
   readonly name?: string;
 }
 
-/** Who asked for what an event of the run `r` tells: the log has it, which lives as long as the run. */
+/** The actor of an event of the run `r`, from the log, which lives as long as the run. */
 function actorOf(type: EventType): string {
   return `(select json_strip_nulls(json_build_object('id', e.data ->> 'by', 'name', k.name))
      from event e left join api_key k on k.key_id = e.data ->> 'by'
@@ -179,15 +180,15 @@ export async function readRun(db: Db, projectId: string, runId: string): Promise
   return rows[0];
 }
 
-/** From one horizon to another. */
+/** A span of the log, from one horizon to another. */
 export interface LogSpan {
   readonly from: string;
   readonly to: string;
 }
 
 /**
- * Those under way, and those that ended after `endedSince`; with each the runs above it, since what a run costs and
- * waits for is told with all that is below it.
+ * Lists open runs, and those that ended after `endedSince`, each with the runs above it: the cost and the waits of a
+ * run include those of all runs below it.
  */
 export async function listChangedRuns(
   db: Db,
@@ -218,7 +219,7 @@ export interface RunStandingRow extends RunStandingColumns, StepCountColumns {
   readonly pipeline: string;
   readonly state: RunState;
   readonly error: Failure | null;
-  /** bigint as text; with all runs below it */
+  /** bigint as text; includes all runs below it */
   readonly cost_nano: string;
   readonly reserved_nano: string;
 }
@@ -244,7 +245,7 @@ export async function listRunStandings(
   return rows;
 }
 
-/** By digest: how many steps a definition has. */
+/** Number of steps of a definition, by digest. */
 export async function countDefinitionSteps(
   db: Db,
   digests: readonly string[],
@@ -256,7 +257,7 @@ export async function countDefinitionSteps(
   return new Map(rows.map(({ digest, steps }) => [digest, steps]));
 }
 
-/** How many events of a run lie before a horizon: the number of the last of them. */
+/** Counts the events of a run before a horizon, which is the number of the last of them. */
 export async function countEventsBefore(db: Db, runId: string, horizon: string): Promise<number> {
   const { rows } = await db.raw<{ rows: [{ count: number }] }>(
     'select count(*)::int as count from event where run_id = ? and xid < ?::text::xid8',
@@ -265,7 +266,7 @@ export async function countEventsBefore(db: Db, runId: string, horizon: string):
   return rows[0].count;
 }
 
-/** Of these, those that the project has. */
+/** Selects the runs of the project. */
 export async function listOwnRuns(
   db: Db,
   projectId: string,

@@ -1,7 +1,7 @@
 /**
- * Runs as pictures show them. Of one run: every call, those of the models that were asked for its steps among
- * them, in the order of their starts. Of a project's runs in time: their ids begin with the time at which they
- * were made, so the list's index finds them; what they cost is read from paid calls alone.
+ * Data for pictures of runs. For one run: every call, including the calls of models for its steps, in the order of
+ * their starts. For a project's runs in a time span: ids begin with the time of creation, so the list's index finds
+ * them; their cost is read from paid calls only.
  */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Ambiguity, Attempt, AttemptState, RunState } from '../../contracts/run.ts';
@@ -9,24 +9,24 @@ import type { Db } from '../connect.ts';
 
 export interface TimelineRow {
   readonly attempt_id: string;
-  /** Of a model's call: the step that it was asked for; null when its ladder is gone. */
+  /** For a model's call: the step that it was made for; null if its ladder is gone. */
   readonly step_id: string | null;
   readonly item: number | null;
   readonly revision: number;
   readonly capability: string;
-  /** It was asked for an input, and is no call of the step itself. */
+  /** A model was called for an input; it is no call of the step itself. */
   readonly is_model: boolean;
   readonly endpoint: string;
   readonly state: AttemptState;
   readonly ambiguity: Ambiguity | null;
   readonly certainty: Attempt['certainty'];
-  /** The code with which it failed. */
+  /** Code of its failure. */
   readonly error: string | null;
   readonly started_at: Date;
   readonly finished_at: Date | null;
-  /** When the call before with the same key ended. */
+  /** End of the previous call with the same key. */
   readonly former_ended_at: Date | null;
-  /** When the corrected input that it has was stored. */
+  /** Time at which its corrected input was stored. */
   readonly revised_at: Date | null;
   readonly expected_ms: number | null;
   readonly expected_usd: number | null;
@@ -35,7 +35,7 @@ export interface TimelineRow {
   readonly settled_nano: string | null;
 }
 
-/** @param after the last attempt of the page before */
+/** @param after the last attempt of the previous page */
 export async function listTimeline(
   db: Db,
   runId: string,
@@ -77,12 +77,12 @@ export interface StepTimes {
   readonly finished_at: Date | null;
 }
 
-/** Of the steps of a run as a whole. */
+/** Times of a run's steps as a whole. */
 export function listStepTimes(db: Db, runId: string): Promise<readonly StepTimes[]> {
   return db('step').where({ run_id: runId, item: 0 }).select('step_id', 'started_at', 'finished_at');
 }
 
-/** What pictures need of a run's row. */
+/** The columns of a run that pictures need. */
 export interface PicturedRun {
   readonly run_id: string;
   readonly definition: PipelineDefinition;
@@ -103,7 +103,7 @@ export async function readPicturedRun(
 }
 
 interface SummaryBucketRow {
-  /** From 0 on. */
+  /** Counts from 0. */
   readonly bucket: number;
   readonly state: RunState;
   readonly runs: number;
@@ -117,7 +117,7 @@ interface SummarySpan {
   readonly buckets: number;
   readonly pipeline: string | undefined;
   readonly label: readonly [name: string, value: string] | undefined;
-  /** Ids of runs that may have been made in it. */
+  /** Bounds of run ids in the time span. */
   readonly ids: readonly [from: string, to: string];
 }
 

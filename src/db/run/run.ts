@@ -1,6 +1,5 @@
 /**
- * Queries that move a run from one state to the next, and that find a run by what started it. What people ask of
- * it is in run-control.ts.
+ * Queries that change the state of a run, and that find a run by its origin. Requests of people are in run-control.ts.
  */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
@@ -11,31 +10,31 @@ import { runPrepared, toJsonb } from '../statements.ts';
 import { openSteps, waitOver } from '../step/step.ts';
 import { type NewRun, newRunColumns } from './run-columns.ts';
 
-/** A job that is written with the first run of it. */
+/** A job that is written with its first run. */
 interface NewJob {
   readonly job_id: string;
   readonly project_id: string;
   readonly body: JsonObject;
 }
 
-/** One writer of many runs of a project at a time; taken before the locks on keys. */
+/** Admits one writer of many runs per project at a time; take it before the locks on keys. */
 export async function lockOpenRuns(trx: Db, projectId: string): Promise<void> {
   await trx.raw(`select pg_advisory_xact_lock(hashtextextended('open runs ' || ?::text, 0))`, [projectId]);
 }
 
 interface NewRuns {
-  /** All of one project, and asked for by one. */
+  /** All of one project and one requester. */
   readonly runs: readonly NewRun[];
-  /** Those of them that are new. */
+  /** The new ones among their jobs. */
   readonly jobs?: readonly NewJob[];
-  /** As many of the project may be open; null = any number. What comes last is left out. */
+  /** Maximum of open runs of the project; null = no limit. The last runs are left out. */
   readonly mostOpen?: number | null;
 }
 
 export interface InsertedRuns {
-  /** Left out are also those that were there before: a step, or a schedule at its time, starts one run. */
+  /** Existing runs are left out too: a step, or a schedule at one time, starts one run. */
   readonly run_ids: ReadonlySet<string>;
-  /** Runs of the project that were open before, counted as far as it matters. */
+  /** Runs of the project that were open before, counted up to `mostOpen`. */
   readonly open: number;
 }
 
@@ -65,9 +64,9 @@ const insertAll = `with open as materialized (
  select array(select run_id from taken) as run_ids, (select count from open) as open`;
 
 /**
- * A run that has ended starts none: its row is held, so that whoever ends it then sees the runs that it has started.
- * What is open is counted by the statement that writes, in an index that holds nothing else; two statements at the same
- * moment do not see each other's runs. Whoever writes many locks first.
+ * An ended run starts none: the parent's row is locked, so that the statement that ends it later sees its child runs.
+ * The inserting statement counts open runs, in an index that holds nothing else; two concurrent statements do not see
+ * each other's runs. A writer of many runs locks first.
  */
 export async function insertRuns(
   db: Db,
@@ -78,7 +77,7 @@ export async function insertRuns(
     specs: run.specs ?? {},
     dispatch: run.dispatch ?? [],
     depth: run.depth ?? 0,
-    admitted_at: is_admitted ? 'now' : null, // of the database
+    admitted_at: is_admitted ? 'now' : null, // by the database's clock
   }));
   const [written] = await runPrepared<{ run_ids: string[]; open: number }>(db, {
     name: 'insert_runs',
@@ -96,24 +95,27 @@ export async function insertRuns(
   return { run_ids: new Set(written?.run_ids), open: written?.open ?? 0 };
 }
 
-/** Everything that a worker needs of a run; of it only the ceiling changes. */
+/** The facts about a run that a worker needs; only the ceiling changes. */
 export interface RunContextRow
   extends Pick<NewRun, 'run_id' | 'project_id' | 'job_id' | 'pipeline' | 'version' | 'digest' | 'priority'> {
-  /** The lowest of its own and those of the runs above it. */
+  /** The lowest ceiling of the run and those above it. */
   readonly budget_ceiling_usd: string | null;
-  /** Grows with every change of one of them. */
+  /** Increases with every change of one of them. */
   readonly budget_version: number;
-  /** Runs above it. */
+  /** Number of runs above it. */
   readonly depth: number;
-  /** Digest of the spec that it was checked against, by capability. */
+  /** Digest of the spec against which it was checked, by capability. */
   readonly specs: Readonly<Record<string, string>>;
-  /** Its place in a trace; null: one begins with it. */
+  /** Its parent in a trace; null: it starts a trace. */
   readonly trace_parent: string | null;
   readonly definition: PipelineDefinition;
   readonly job: JsonObject;
 }
 
-/** Reads a run and, the first time, marks it as running; one that was paused meanwhile has begun, and stays paused. */
+/**
+ * Reads a run and, the first time, marks it as running. A run that was paused meanwhile is marked as begun and stays
+ * paused.
+ */
 export async function openRun(db: Db, runId: string): Promise<RunContextRow | undefined> {
   const rows = await runPrepared<RunContextRow>(db, {
     name: 'open_run',
@@ -133,7 +135,7 @@ export async function openRun(db: Db, runId: string): Promise<RunContextRow | un
   return rows[0];
 }
 
-/** Of the last change of a ceiling that holds for the run; 0 where there is no such run. */
+/** Version of the last change of a ceiling that applies to the run; 0 if there is no such run. */
 export async function readBudgetVersion(db: Db, runId: string): Promise<number> {
   const row = await db('run').where({ run_id: runId }).first<{ budget_version: number }>('budget_version');
   return row?.budget_version ?? 0;
@@ -148,7 +150,7 @@ export interface EndedRun {
   readonly error: Failure | null;
 }
 
-/** Undefined while it goes on. */
+/** @returns undefined while it is open */
 export function readRunEnd(db: Db, runId: string): Promise<EndedRun | undefined> {
   return db('run')
     .where({ run_id: runId })
@@ -156,7 +158,7 @@ export function readRunEnd(db: Db, runId: string): Promise<EndedRun | undefined>
     .first('run_id', 'pipeline', 'version', 'state', 'output', 'error');
 }
 
-/** How many runs it repeats, one after the other. */
+/** Counts the chain of runs that it repeats. */
 export async function countReruns(db: Db, runId: string): Promise<number> {
   const { rows } = await db.raw<{ rows: [{ count: number }] }>(
     `with recursive earlier as (
@@ -175,7 +177,7 @@ export interface RunEnd {
   readonly state: Extract<RunState, 'succeeded' | 'failed' | 'cancelled'>;
   readonly output: Json | undefined;
   readonly error: Failure | null;
-  /** Those of them that never began become skipped; cancelled when the run was cancelled. What had begun is cancelled. */
+  /** Steps without a row become skipped, or cancelled with a cancelled run. Steps that had begun are cancelled. */
   readonly step_ids: readonly string[];
 }
 
@@ -210,8 +212,7 @@ const closeAll = `with finished as (
  ) select true from finished`;
 
 /**
- * Closes a run, and the steps and items that never came to an end; runs that they have started are asked to cancel. A
- * run that is closed stays as it is.
+ * Closes a run with its unfinished steps and items, and asks its child runs to cancel. A closed run stays as it is.
  * @returns whether it was open
  */
 export async function finishRun(db: Db, end: RunEnd): Promise<boolean> {
@@ -231,7 +232,7 @@ export async function finishRun(db: Db, end: RunEnd): Promise<boolean> {
   return closed.length > 0;
 }
 
-/** That an execution of a step has started. */
+/** Finds the run that an execution of a step has started. */
 export async function findSubRun(
   db: Db,
   { run_id, step_id, item, revision }: StepKey,
@@ -244,7 +245,7 @@ export async function findSubRun(
   return rows[0]?.run_id;
 }
 
-/** The run that this one repeats. */
+/** Finds the run that this one repeats. */
 export async function findRepeated(db: Db, runId: string): Promise<string | undefined> {
   const row = await db('run').where({ run_id: runId }).first('rerun_of');
   return row?.rerun_of ?? undefined;

@@ -1,9 +1,9 @@
 /**
- * Tables of access: projects, their keys, the people and browsers that act by them, what they did, and the answers
- * that are kept under their Idempotency-Keys.
+ * Tables of access: projects, their keys, the people and browsers that use them, their acts, and the responses stored
+ * under their Idempotency-Keys.
  */
 
-/** A project owns everything else; its budget is a day of its time zone. */
+/** A project owns everything else; its budget applies to a day in its time zone. */
 export const projectTable = `
 create table project (
   project_id text primary key,
@@ -15,7 +15,7 @@ create table project (
 );
 `;
 
-/** A key is kept as the digest of its secret. After a rotation the former secret works on until `former_until`. */
+/** A key is stored as the digest of its secret. After a rotation the former secret works until `former_until`. */
 export const apiKeyTable = `
 create table api_key (
   key_id text primary key,
@@ -35,8 +35,8 @@ create index api_key_created_by on api_key (created_by); -- the keys below a key
 `;
 
 /**
- * Somebody who signs in at the OpenID provider. What they may do stands with a key that no secret opens, so revocation,
- * and the keys that they make, follow the rules of keys.
+ * A person who signs in at the OpenID provider. Their permissions are those of a key that no secret opens, so
+ * revocation, and the keys that they create, follow the rules of keys.
  */
 export const personTable = `
 create table person (
@@ -51,7 +51,9 @@ create table person (
 );
 `;
 
-/** A browser that has signed in: it acts as its key, and no longer than the key does. Only the digest of its secret is kept. */
+/**
+ * A signed-in browser: it acts as its key, and no longer than the key works. Only the digest of its secret is stored.
+ */
 export const sessionTable = `
 create table session (
   secret_sha256 bytea primary key,
@@ -71,7 +73,7 @@ create index session_created_at on session (created_at); -- purge
 create index session_due on session (asked_at) where is_renewed; -- asked of the provider again
 `;
 
-/** A code that opens one session of its key, once. Only its digest is kept. */
+/** A code that opens one session of its key, once. Only its digest is stored. */
 export const loginCodeTable = `
 create table login_code (
   code_sha256 bytea primary key,
@@ -83,7 +85,7 @@ create index login_code_by_key on login_code (key_id); -- a renewed secret ends 
 create index login_code_created_at on login_code (created_at); -- purge
 `;
 
-/** Who changed what; nothing is ever changed or truncated. */
+/** Administrative acts with their actor; rows are never changed or truncated. */
 export const auditTable = `
 create table audit (
   entry bigint generated always as identity primary key,
@@ -101,7 +103,7 @@ create trigger audit_append_only before update or delete on audit
 create trigger audit_keep before truncate on audit for each statement execute function refuse_change();
 `;
 
-/** Answers are kept to answer a repeated request with. */
+/** Responses stored for repeated requests. */
 export const idempotencyTable = `
 create table idempotency (
   project_id text not null references project,

@@ -1,11 +1,11 @@
 /**
- * Tables of attempts, of the choices behind them and of results that are kept, and the functions that end
- * attempts. Claims are in claims.sql.ts, where the order of locks (L1 to L5) stands.
+ * Tables of attempts, of the choices behind them and of cached results, and the functions that end attempts. Claims,
+ * and the lock order (L1 to L5), are in claims.sql.ts.
  */
 
 /**
- * One delivery to one instance, with its lease, price and reservation; why it was chosen is in attempt_choice. Attempts
- * outlive the instances that they were made on.
+ * One attempt of a call on one instance, with its lease, price and reservation; attempt_choice has the reasons of the
+ * choice. Attempts outlive their instances.
  */
 export const attemptTable = `
 create table attempt (
@@ -55,9 +55,9 @@ create index attempt_paid on attempt (finished_at) where reserved_nano > 0; -- m
 `;
 
 /**
- * Why an attempt's instance was chosen, and what the choice was made from. It is written once, beside the attempt, which
- * is written again as it ends; it is read as a whole and never searched, so it is kept as text. It is kept for a shorter
- * time than its attempt, in parts by week (db/parts/table-parts.ts).
+ * The reasons why an attempt's instance was chosen, and the inputs of the choice. The row is written once, apart from
+ * the attempt, which is updated at its end. It is read as a whole and never searched, so it is text. Its retention is
+ * shorter than that of the attempt; it is partitioned by week (db/partitions.ts).
  */
 export const attemptChoiceTable = `
 create table attempt_choice (
@@ -69,8 +69,8 @@ create table attempt_choice_default partition of attempt_choice default;
 `;
 
 /**
- * Results that equal calls take. What a result is stands in the step that made it; here is which call it answers. A row
- * without `stored_at` is a call under way, which others wait for.
+ * Cached results for equal calls. The result itself is in the step that produced it; this row maps a call to it. A row
+ * without `stored_at` is a call in flight, which others wait for.
  */
 export const cachedResultTable = `
 create table cached_result (
@@ -95,9 +95,7 @@ create index cached_result_listed on cached_result (project_id, stored_at desc, 
 create index cached_result_expired on cached_result (expires_at); -- purge
 `;
 
-/**
- * What a claim asks for and what the end of an attempt says, as `db/attempt/attempt.ts` sends them.
- */
+/** The requests of claims and the ends of attempts, as `db/attempt/attempt.ts` sends them. */
 export const attemptTypes = `
 create type claim_request as (
   attempt_id text, token uuid, key text, is_first boolean, begins_step boolean, known_failures text[], project_id text,
@@ -122,10 +120,10 @@ $$;
 `;
 
 /**
- * Writes ends of attempts with their outputs, in the order given, and with each the end of its step. superseded = a later
- * attempt has taken over; then only money is corrected. An end that is told twice is told once. The budgets are left to
- * the caller: which attempts are charged, what they give back and cost. The steps are locked; it locks the attempts, by
- * id (L3).
+ * Writes ends of attempts with their outputs, in the given order, and with each the end of its step. superseded = a
+ * later attempt has taken over; then only money is corrected. A repeated end has no second effect. The budgets are left
+ * to the caller: it returns the charged attempts, their refunds and costs. The steps must be locked; it locks the
+ * attempts, by id (L3).
  */
 export const settleEnds = `
 create function settle_ends(p_ends attempt_end[], p_outputs json[], p_has_steps boolean,
@@ -201,8 +199,8 @@ end $$;
 `;
 
 /**
- * Keeps answers of ended calls under the keys of their callers, for whoever still holds those; the output of such an end
- * is the answer. An answer that is told twice is kept once. It locks the keys, in their order (L3).
+ * Stores the outputs of ended calls as responses under their callers' keys, if the caller still holds the key. A
+ * repeated response is stored once. It locks the keys, in their order (L3).
  */
 export const keepAnswers = `
 create function keep_answers(p_ends attempt_end[], p_outputs json[]) returns void language sql as $$
@@ -220,9 +218,9 @@ $$;
 `;
 
 /**
- * Closes open attempts whose outcome nobody will report; what they reserved counts as spent, estimated. They keep their
- * token, so that the truth may still correct the estimate. It locks the attempts, then their budgets (L3, L4); callers
- * that pass more than one have locked them in their order.
+ * Closes open attempts whose outcome will not be reported; their reservation counts as spent, estimated. They keep
+ * their token, so that a late report can still correct the estimate. It locks the attempts, then their budgets (L3,
+ * L4); callers that pass more than one have locked them in their order.
  */
 export const loseAttempts = `
 create function lose_attempts(p_attempt_ids text[]) returns int language plpgsql as $$

@@ -1,21 +1,22 @@
 /**
- * The one statement around every call, and the functions by which it claims: money is locked, then slots are taken
- * for all claims at once, or for one after the other.
+ * The one statement of every call, and its functions for claims: they lock money, then take slots for all claims at
+ * once, or one by one.
  */
 
 /**
- * Writes what ended, then claims, with results in that order: the one statement around every call. What is not durable may
- * be taken back by a crash of the database; such ends are those of free calls without a step, and a lost claim on a free
- * instance ends when its lease is over.
+ * Writes ends, then claims, with results in that order: the one statement of every call. A crash of the database may
+ * undo a call that is not durable; such ends are those of free calls without a step, and a lost claim on a free
+ * instance ends with its lease.
  *
- * Everything is locked in one order, within a kind by its key, so that nothing deadlocks:
- * L1 keys of calls (advisory), L2 steps, L3 attempts and then answers kept under keys of callers, L4 budgets, L5 instances.
+ * All locks are taken in one order, within a kind by key, so that nothing deadlocks:
+ * L1 keys of calls (advisory), L2 steps, L3 attempts and then responses kept under callers' keys, L4 budgets, L5
+ * instances.
  *
- * For every batch the plan is the same, whatever the statistics say: planning a settlement takes longer than making it, and
- * a plan made when the tables were empty would read all of them. So no statement leaves open where to begin: rows are looked
- * up one by one, in a lateral subquery that is not drawn into what is around it (`for update`, `offset 0`), and what is
- * changed is named by its whole key besides (`= any`). Starting a statement costs more than its work, so a plain call, free
- * and without a step, starts as few as can be.
+ * Every batch has the same plan, whatever the statistics say: planning a settlement takes longer than executing it, and
+ * a plan made for empty tables would read all of them. So every statement fixes its starting point. Rows are looked up
+ * one by one, in a lateral subquery that the planner does not flatten (`for update`, `offset 0`), and updated rows are
+ * also named by their whole key (`= any`). Starting a statement costs more than its work, so a plain call, free and
+ * without a step, starts as few as possible.
  */
 export const settleAndClaim = `
 create function settle_and_claim(p_ends json, p_outputs json[], p_claims json, p_durable boolean)
@@ -134,8 +135,8 @@ end $$;
 `;
 
 /**
- * Locks what claims are charged to together with what the open attempts are charged to that they replace, which may be of
- * another day. It opens the budgets that are missing, then locks all of them, in the order of their key (L4).
+ * Locks the budgets of claims together with those of the open attempts that they replace, which may be of another day.
+ * It opens missing budgets, then locks all of them, in the order of their key (L4).
  */
 export const lockBudgets = `
 create function lock_budgets(p_claims claim_request[], p_attempt_ids text[], p_now timestamptz)
@@ -160,11 +161,11 @@ end $$;
 `;
 
 /**
- * Claims slots on instances, for claims whose keys, steps and money are locked; null p_refusal = the money of all of them is
- * reserved. A claim is answered or closed by its step, by the step as a whole or by its run, or because its step has begun and
- * it would begin it; one that does not know which
- * instances have failed its key is told (R6); a half-open breaker lets one call through. It answers in the order given, and gives back the money of those that came to nothing. It locks the
- * instances, by id (L5).
+ * Claims slots on instances, for claims whose keys, steps and money are locked; null p_refusal = the money of all of
+ * them is reserved. A claim is answered or closed if its step, the step as a whole or its run has ended, or if it would
+ * begin a step that has begun. A claim that does not know which instances have failed its key gets the list (R6). A
+ * half-open breaker lets one call through. It returns results in the given order, and releases the money of refused
+ * claims. It locks the instances, by id (L5).
  */
 export const claimSlots = `
 create function claim_slots(p_claims claim_request[], p_now timestamptz, p_refusal jsonb, p_is_paid boolean,
@@ -289,9 +290,9 @@ end $$;
 `;
 
 /**
- * Claims one after the other, with keys, steps and money locked: for money that not all of them can have, and for claims of
- * one key, where each supersedes the one before, but for one that would begin a step that has begun. It locks all
- * instances first, by id (L5).
+ * Claims one by one, with keys, steps and money locked: if there is not enough money for all, and for claims of one
+ * key, where each supersedes the one before, except one that would begin a step that has begun. It locks all instances
+ * first, by id (L5).
  */
 export const claimOneByOne = `
 create function claim_one_by_one(p_claims claim_request[], p_now timestamptz, p_is_reserved boolean)

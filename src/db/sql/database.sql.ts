@@ -1,8 +1,8 @@
-/** What the database knows of itself. */
+/** Facts about the database itself. */
 
 /**
- * The oldest migration that a process has to know to work on this database. A migration that takes away what older
- * processes need raises it to its own number; all others leave it, so that processes of both versions run side by side.
+ * The oldest migration that a process must know to work on this database. A migration that removes something that older
+ * processes need raises it to its own number. All others leave it, so that processes of both versions run side by side.
  */
 export const schemaFloorTable = `
 create table schema_floor (
@@ -12,7 +12,7 @@ create table schema_floor (
 insert into schema_floor (migration) values (1);
 `;
 
-/** The Postgres cluster that the numbers of transactions in this database are of: db/adopt-cluster.ts. */
+/** The Postgres cluster to which the transaction numbers in this database belong: db/recovery.ts. */
 export const clusterTable = `
 create table cluster (
   written_by xid8 not null default pg_current_xact_id(), -- the transaction that wrote this row, as long as nobody has copied it

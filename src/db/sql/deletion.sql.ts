@@ -1,11 +1,11 @@
 /**
- * Deletion by age and by project: the table of erasures, the triggers that refuse what may not be written or
- * changed, and the functions that alone may pass them.
+ * Deletion by age and by project: the table of erasures, the triggers that refuse writes and changes, and the only
+ * functions that may bypass them.
  */
 
 /**
- * The erasure of a project: what has been asked for, and how far it is. When it has ended, its project is known by the
- * digest of its id alone, so that whoever asks again by the id hears of it.
+ * The erasure of a project: its request and its progress. After its end only the digest of the project's id remains, so
+ * that a later request with the id finds it.
  */
 export const erasureTable = `
 create table erasure (
@@ -21,9 +21,9 @@ create table erasure (
 `;
 
 /**
- * Refuses new work of a project that is being erased, whoever asks and whatever they still trust. It locks the project's
- * row as its foreign key does, so that whoever begins an erasure, under a stronger lock, waits for work that is being
- * written, and work that comes then waits for the erasure to be known.
+ * Refuses new work of a project that is being erased, whichever process writes it. It locks the project's row as its
+ * foreign key does. So an erasure, which takes a stronger lock, waits for work that is being written, and later work
+ * waits until the erasure is visible.
  */
 export const refuseErased = `
 create function refuse_erased() returns trigger language plpgsql as $$
@@ -39,9 +39,8 @@ end $$;
 `;
 
 /**
- * Refuses every change of a table whose rows are only added, but what those functions do that name the table in
- * `capstan.erases` while they run: `purge_books` and `erase_project`. A part has the name of its table, and a day. It
- * takes no lock.
+ * Refuses changes of append-only tables, except by the functions that name the table in `capstan.erases` while they
+ * run: `purge_books` and `erase_project`. A partition's name is that of its table, with a day. It takes no lock.
  */
 export const refuseChange = `
 create function refuse_change() returns trigger language plpgsql as $$
@@ -58,8 +57,8 @@ end $$;
 `;
 
 /**
- * Deletes the oldest entries of the audit log, or of the ledger those that lie in none of its months, that were made
- * before a moment: so many at most. Nobody else may. It locks the rows that it deletes, in their order. It returns how
+ * Deletes the oldest entries of the audit log, or those of the ledger's default partition, that were made before a
+ * time, up to p_most. Nothing else may delete them. It locks the rows that it deletes, in their order. It returns how
  * many.
  */
 export const purgeBooks = `
@@ -84,10 +83,10 @@ end $$;
 `;
 
 /**
- * Deletes ended attempts of a project with their choices. Paid ones of days that budgets are still compared with
- * (db/money/budget-drift.ts) stay under the pseudonym, without all that tells what they were, and what the project's
- * budgets say of them moves along: the budget of all projects does not change. It locks the attempts, then those budgets,
- * in the order of their key (L3, L4).
+ * Deletes ended attempts of a project with their choices. Paid attempts of days whose budgets are still checked
+ * (db/money/budget-drift.ts) stay under the pseudonym, without identifying details, and their amounts move from the
+ * project's budgets to those of the pseudonym: the budget of all projects does not change. It locks the attempts, then
+ * those budgets, in the order of their key (L3, L4).
  */
 export const eraseAttempts = `
 create function erase_attempts(p_project text, p_pseudonym text, p_ids text[]) returns int language plpgsql as $$
@@ -121,10 +120,10 @@ end $$;
 `;
 
 /**
- * What an erasure changes in tables that are only added to, some rows at a time. The ledger keeps amounts, the audit log
- * keeps acts and their time, both under the pseudonym; versions of skills go. In the audit log it looks at the entries
- * after p_after, of all projects: others may name this one. It locks the rows that it changes. It returns the place of the
- * last row for the audit log, else how many it changed; null when there are no more.
+ * The changes of an erasure in append-only tables, in batches. The ledger keeps amounts, the audit log keeps acts and
+ * their times, both under the pseudonym; versions of skills are deleted. In the audit log it examines the entries after
+ * p_after, of all projects, because others may name this one. It locks the rows that it changes. It returns the
+ * position of the last row for the audit log, else how many it changed; null if there are no more.
  */
 export const eraseProject = `
 create function erase_project(p_table text, p_project text, p_pseudonym text, p_keys text[], p_after bigint, p_most int)

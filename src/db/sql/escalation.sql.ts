@@ -1,6 +1,6 @@
-/** Tables of ladders, of the questions that people are asked, and of advice that is kept. */
+/** Tables of ladders, of reviews by people, and of stored advice. */
 
-/** A ladder: its lists only grow. What it cost is read from its attempts, whose keys begin with its id. */
+/** A ladder: its lists only grow. Its cost is read from its attempts, whose keys begin with its id. */
 export const escalationTable = `
 create table escalation (
   escalation_id text primary key,
@@ -53,7 +53,7 @@ create trigger escalation_append_only before update of escalation_history, escal
 create trigger escalation_refuse_erased before insert on escalation for each row execute function refuse_erased();
 `;
 
-/** A question to a person, who claims it for a while and decides it once. */
+/** A review by a person, who claims it for a while and decides it once. */
 export const reviewTable = `
 create table review (
   review_id text primary key,
@@ -103,7 +103,7 @@ create unique index review_open_by_step on review (run_id, step_id, item)
   where kind = 'step' and state in ('open', 'claimed'); -- one question per step
 `;
 
-/** Advice is kept to answer the same request with. */
+/** Advice stored as the response to an equal request. */
 export const adviceAnswerTable = `
 create table advice_answer (
   project_id text not null references project,
@@ -115,9 +115,7 @@ create table advice_answer (
 create index advice_answer_created_at on advice_answer (created_at); -- purge
 `;
 
-/**
- * Refuses a change of an escalation's lists that takes back or alters what they hold. It takes no lock.
- */
+/** Refuses a change that removes or alters elements of an escalation's lists. It takes no lock. */
 export const refuseShrinking = `
 create function refuse_shrinking() returns trigger language plpgsql as $$
 begin

@@ -1,9 +1,9 @@
-/** The log of runs, and who is told of what happens. */
+/** The log of runs, and webhooks with their deliveries. */
 
 /**
- * The log of a run, in an order that never changes behind a reader: readers take what lies below the oldest open
- * transaction. A restored log is brought below all transactions: db/adopt-cluster.ts.
- * It lies in parts by week (db/parts/table-parts.ts).
+ * The log of a run, in an order that never changes behind a reader: readers see entries below the oldest open
+ * transaction. A restored log is lowered below all transactions: db/recovery.ts. It is partitioned by week
+ * (db/partitions.ts).
  */
 export const eventTable = `
 create table event (
@@ -21,7 +21,7 @@ create table event (
 create table event_default partition of event default;
 `;
 
-/** Who is told of what happens in a project. What signs a delivery has to be kept as it is. */
+/** Webhooks of a project. The secret that signs deliveries has to be stored in plain text. */
 export const webhookTable = `
 create table webhook (
   webhook_id text primary key,
@@ -36,7 +36,7 @@ create table webhook (
 create index webhook_listed on webhook (project_id, webhook_id); -- GET /v1/webhooks
 `;
 
-/** What somebody is told, once for each thing that happened, and how it went. */
+/** One delivery for each event and webhook, and its result. */
 export const webhookDeliveryTable = `
 create table webhook_delivery (
   delivery_id text primary key,

@@ -13,9 +13,9 @@ create trigger job_refuse_erased before insert on job for each row execute funct
 `;
 
 /**
- * A job whose row is gone and whose files are not yet. Rows and files cannot go at once, and files take as long as their
- * store does: the row goes first, in a short transaction, so that nothing new can name the job, and this one stays until
- * the store has deleted its files.
+ * A deleted job whose files still exist. Rows and files cannot be deleted together, and the store may take long to
+ * delete files. The job's row is deleted first, in a short transaction, so that nothing new can refer to the job; this
+ * row stays until the store has deleted the files.
  */
 export const leavingJobTable = `
 create table leaving_job (
@@ -26,13 +26,13 @@ create index leaving_job_by_project on leaving_job (project_id); -- erasure
 `;
 
 /**
- * What is known of the files of jobs; the bytes are in the media store. A `stored` row describes one state of one file,
- * which `etag` names: a file with another one is measured again. A file that was written past the API has no row until
- * somebody looks at it. An `announced` row is an upload that was allowed and may still come; when it has come as far as we
- * are told, it goes, and the `stored` row keeps its token as long as the file is of that state.
+ * Known facts about files of jobs; the bytes are in the media store. A `stored` row describes one state of one file,
+ * which `etag` names: a file with another etag is measured again. A file written directly to the store has no row until
+ * it is first read. An `announced` row is an upload that was allowed and may still arrive. It is deleted when the
+ * upload is reported complete; the `stored` row keeps its token while the file is in that state.
  *
- * Who deletes a job calls `MediaLibrary.deleteJob` (services/media/media-library.ts) first: it removes the bytes, known or
- * not, and then these rows, which otherwise keep the job.
+ * To delete a job, call `MediaLibrary.deleteJob` (services/media/media-library.ts) first: it removes the bytes, known
+ * or not, and then these rows, which otherwise keep the job.
  */
 export const mediaObjectTable = `
 create table media_object (

@@ -1,12 +1,12 @@
 /**
- * Tables of money, and the functions by which claims and ends of attempts move it. The order of locks (L1 to L5)
- * stands in claims.sql.ts.
+ * Tables of money, and the functions by which claims and ends of attempts move it. The lock order (L1 to L5) is in
+ * claims.sql.ts.
  */
 
 /**
- * Money by scope and window: `run:<run>`, `project:<project>`, `capability:<project>:<name>`, `global`. A window is a day
- * (local to the project; UTC for global); `-infinity` is the window of what has none: a run, and the standing global
- * limit, which has a row from the first day. Rows are always locked in the order of their key, so scopes sort bytewise.
+ * Budgets by scope and window: `run:<run>`, `project:<project>`, `capability:<project>:<name>`, `global`. A window is a
+ * day (local to the project; UTC for global). `-infinity` is the window of a run, and of the permanent global limit,
+ * which has a row from the beginning. Rows are always locked in the order of their key, so scopes sort bytewise.
  */
 export const budgetTable = `
 create table budget (
@@ -29,9 +29,9 @@ insert into budget (scope, window_start) values ('global', '-infinity');
 `;
 
 /**
- * What was reserved, settled, released and adjusted; nothing is ever changed. Entries are written by the statement that
- * writes their attempt, so they are not looked up again by foreign keys, which took most of its time. They lie in parts by
- * month (db/parts/table-parts.ts); an attempt has one day, so its entries are in one part.
+ * Reserved, settled, released and adjusted amounts; entries never change. An entry is written by the statement that
+ * writes its attempt, so it has no foreign keys, whose checks took most of its time. The table is partitioned by month
+ * (db/partitions.ts); an attempt has one day, so its entries are in one partition.
  */
 export const ledgerEntryTable = `
 create table ledger_entry (
@@ -55,7 +55,8 @@ create trigger ledger_entry_append_only before update or delete on ledger_entry
 `;
 
 /**
- * Gives the first instant of a local day: where clocks go back over midnight, midnight comes twice. It takes no lock.
+ * Returns the first instant of a local day: where clocks go back over midnight, midnight occurs twice. It takes no
+ * lock.
  */
 export const dayStart = `
 create function day_start(p_day date, p_zone text) returns timestamptz language sql stable as $$
@@ -66,8 +67,8 @@ $$;
 `;
 
 /**
- * Gives the budgets that a call is charged to: all of them and all days, the project's, the capability's, its run's and
- * those of the runs above. It takes no lock.
+ * Returns the budgets that a call is charged to: the global, the project's, the capability's, its run's and those of
+ * the runs above. It takes no lock.
  */
 export const budgetScopes = `
 create function budget_scopes(p_project text, p_capability text, p_run text, p_day date, p_utc_day date)
@@ -84,9 +85,7 @@ returns table (scope text, window_start date) language sql stable as $$
 $$;
 `;
 
-/**
- * Gives the budgets that claims are charged to, and how much each has to hold for them. It takes no lock.
- */
+/** Returns the budgets that claims are charged to, and the amount that each must hold. It takes no lock. */
 export const budgetDemand = `
 create function budget_demand(p_claims claim_request[], p_now timestamptz)
 returns table (scope text, window_start date, nano bigint) language sql stable as $$
@@ -98,7 +97,7 @@ returns table (scope text, window_start date, nano bigint) language sql stable a
 $$;
 `;
 
-/** Whether money is short for what a claim would reserve: there is no room for nine more like it. It takes no lock. */
+/** Whether a claim's money is short: there is no room for nine more like it. It takes no lock. */
 export const isTight = `
 create function is_tight(p_claim claim_request, p_now timestamptz) returns boolean language sql as $$
   select p_claim.reserved_nano > 0 and exists (
@@ -109,9 +108,9 @@ $$;
 `;
 
 /**
- * Adds a budget's row for its window when it is the first call of it, with the limit that holds now. It locks the row that
- * the limit is read from, for share: a limit that is being changed is waited for. Callers open budgets in the order of
- * their key, and before they lock any.
+ * Adds a budget's row for the first call of its window, with the current limit. It waits for a concurrent change of the
+ * limit: it locks the source of the limit for share, except a run's. Callers open budgets in the order of their key,
+ * and before they lock any.
  */
 export const openBudget = `
 create function open_budget(p_scope text, p_window date) returns void language plpgsql as $$
@@ -138,11 +137,12 @@ end $$;
 `;
 
 /**
- * Moves money in many budgets at once: `moved` between free and reserved, `spent`, and `wanted`, which is reserved in all
- * of them or in none. A mark is set when spending passes it, and a run's log tells it. A lone claim that has no room even
- * when nothing is reserved marks the budget as reached. One statement locks, judges and moves: starting a statement costs
- * more than its work. It opens the budgets that are missing, then locks all of them; scopes come in their order (L4).
- * It returns null, or the tightest scope that has no room for what is wanted, and of a run which one: it may be one above.
+ * Moves money in many budgets at once: `moved` between free and reserved, `spent`, and `wanted`, which is reserved in
+ * all of them or in none. A mark is set when spending passes it, and logged for a run's budget. A lone claim that has
+ * no room even when nothing is reserved marks the budget as reached. One statement locks, checks and moves: starting a
+ * statement costs more than its work. It opens missing budgets, then locks all of them; scopes come in their order
+ * (L4). It returns null, or the tightest scope without room for `wanted`; for a run also its id, as it may be one
+ * above.
  */
 export const applyBudgets = `
 create function apply_budgets(p_scopes text[], p_windows date[], p_moved bigint[], p_spent bigint[],
@@ -204,9 +204,7 @@ begin
 end $$;
 `;
 
-/**
- * Moves money that nobody has to have room for. It locks the budgets, whose scopes come in their order (L4).
- */
+/** Moves money without a check of the room. It locks the budgets, whose scopes come in their order (L4). */
 export const moveBudgets = `
 create function move_budgets(p_scopes text[], p_windows date[], p_reserved bigint[], p_spent bigint[])
 returns void language plpgsql as $$
@@ -217,8 +215,8 @@ end $$;
 `;
 
 /**
- * Books what ended attempts give back and cost, and then reserves what claims need, for all claims or for none. It locks
- * all their budgets, in the order of their key (L4). It returns null, or the tightest scope that has no room for the claims.
+ * Books the refunds and costs of ended attempts, then reserves money for all claims or for none. It locks all their
+ * budgets, in the order of their key (L4). It returns null, or the tightest scope that has no room for the claims.
  */
 export const chargeBudgets = `
 create function charge_budgets(p_attempt_ids text[], p_back bigint[], p_spent bigint[], p_claims claim_request[],
@@ -254,9 +252,7 @@ begin
 end $$;
 `;
 
-/**
- * Gives back what claims that came to nothing had reserved. It locks their budgets, in the order of their key (L4).
- */
+/** Releases the reservations of refused claims. It locks their budgets, in the order of their key (L4). */
 export const releaseBudgets = `
 create function release_budgets(p_claims claim_request[], p_now timestamptz) returns void language sql as $$
   select move_budgets(array_agg(d.scope), array_agg(d.window_start), array_agg(-d.nano), array_agg(0::bigint))

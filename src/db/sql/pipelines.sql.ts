@@ -9,7 +9,7 @@ create table definition (
 );
 `;
 
-/** A version of a pipeline names its definition, for ever. */
+/** A version of a pipeline refers to its definition, permanently. */
 export const pipelineVersionTable = `
 create table pipeline_version (
   project_id text not null references project,
@@ -23,7 +23,7 @@ create table pipeline_version (
 create index pipeline_version_latest on pipeline_version (project_id, pipeline, created_at desc); -- latest
 `;
 
-/** A name that can be moved from one version of a pipeline to another. */
+/** An alias, which can be moved from one version of a pipeline to another. */
 export const pipelineAliasTable = `
 create table pipeline_alias (
   project_id text not null,
@@ -36,7 +36,7 @@ create table pipeline_alias (
 );
 `;
 
-/** A schedule, and which version of it Temporal has taken. */
+/** A schedule, and the version of it that Temporal has accepted. */
 export const scheduleTable = `
 create table schedule (
   schedule_id text primary key,

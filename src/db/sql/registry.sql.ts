@@ -1,4 +1,4 @@
-/** Tables of the registry: instances, the specs that they showed, and which projects register under a name. */
+/** Tables of the registry: instances, their specs, and the projects that may register under a name. */
 
 /** An instance of a capability, its price, health, speed and breaker. */
 export const instanceTable = `
@@ -50,7 +50,7 @@ create index instance_endpoint on instance (endpoint); -- other names of an endp
 create trigger instance_touch before update on instance for each row execute function touch_instance();
 `;
 
-/** What instances said of themselves at `/spec`, once per text. */
+/** Specs that instances returned at `/spec`, once per text. */
 export const capabilitySpecTable = `
 create table capability_spec (
   name text not null,
@@ -62,7 +62,7 @@ create table capability_spec (
 );
 `;
 
-/** Which projects register instances under a name. */
+/** The projects that may register instances under a name. */
 export const publisherTable = `
 create table publisher (
   name text primary key,
@@ -72,9 +72,7 @@ create table publisher (
 );
 `;
 
-/**
- * Notes the transaction that changed an instance, by which routers poll for changes. It takes no lock.
- */
+/** Notes the transaction that changed an instance, which routers use to poll for changes. It takes no lock. */
 export const touchInstance = `
 create function touch_instance() returns trigger language plpgsql as $$
 begin

@@ -1,6 +1,6 @@
-/** Tables of runs and steps, and the functions that follow a run to those below it or begin its steps. */
+/** Tables of runs and steps, and the functions that find the runs below a run or begin its steps. */
 
-/** A run, with what was asked of it and what Temporal has taken of that. */
+/** A run, with the requests for it and those that Temporal has accepted. */
 export const runTable = `
 create table run (
   run_id text primary key,
@@ -131,9 +131,7 @@ create table step_revision (
 );
 `;
 
-/**
- * Gives a run and all below it. It takes no lock.
- */
+/** Returns a run and all runs below it. It takes no lock. */
 export const withRunsBelow = `
 create function with_runs_below(p_run_id text) returns text[] language sql stable as $$
   with recursive below as (
@@ -146,7 +144,8 @@ $$;
 `;
 
 /**
- * Sums what the runs that a step has started, and all runs below them, have cost; item 0: of all items. It takes no lock.
+ * Sums the cost of the runs that a step has started, and of all runs below them; item 0: for all items. It takes no
+ * lock.
  */
 export const costBelow = `
 create function cost_below(p_run_id text, p_step_id text, p_item int) returns bigint language sql stable as $$
@@ -161,9 +160,9 @@ $$;
 `;
 
 /**
- * Asks the runs that a run has started to cancel, and those that are cancelling already to terminate. It is a statement of
- * its own, so that it sees a run whose insertion was waited for. It locks those runs, in no order; nobody locks several
- * but from above to below. It returns how many.
+ * Asks the child runs of a run to cancel; mode `terminate` also applies to those that are cancelling gracefully. It is
+ * a separate statement, so that it sees a run whose insertion it waited for. It locks those runs, in no order; every
+ * caller that locks several does so from above to below. It returns how many.
  */
 export const stopChildren = `
 create function stop_children(p_run_id text, p_mode text, p_reason text) returns int language plpgsql as $$
@@ -186,8 +185,8 @@ end $$;
 `;
 
 /**
- * Begins or resumes the steps of claims that were made, and tells the logs of their runs. What a step waited for is
- * forgotten. The steps that are there are locked.
+ * Begins or resumes the steps of successful claims, and logs that. It clears the wait of a step. Existing steps must be
+ * locked.
  */
 export const beginSteps = `
 create function begin_steps(p_claims claim_request[], p_outcomes text[], p_numbers int[], p_endpoints text[])

@@ -1,6 +1,6 @@
 /**
- * What becomes of a step outside of its attempts: it waits for a correction or a person, a person ends it, or its
- * run decides about it: about several steps at once, by one statement, each told once.
+ * Changes of a step outside of its attempts: it waits for a correction or a person, a person ends it, or its run
+ * decides about several steps in one statement.
  */
 import type { EventType, StepLogData } from '../../contracts/event.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
@@ -17,7 +17,10 @@ interface StepHold {
   readonly data: JsonObject;
 }
 
-/** Keeps a step open, also one without a row. A step that ended stays. @returns whether it is held, also since before */
+/**
+ * Holds a step open, even one without a row. An ended step stays ended.
+ * @returns whether it is held now, newly or from before
+ */
 export async function holdStep(
   db: Db,
   step: StepItemKey,
@@ -44,13 +47,13 @@ export async function holdStep(
 
 interface NewWait {
   readonly awaiting: Awaiting;
-  /** When it is over at the latest: a moment (RFC 3339), or a time from its beginning on; both null = never. */
+  /** Latest end of the wait: a time (RFC 3339), or a duration from its beginning; both null = no end. */
   readonly until: string | null;
   readonly for_ms: number | null;
-  /** Whether the step has begun with it. */
+  /** Whether the wait begins the step. */
   readonly begins: boolean;
   readonly budget_scope?: string;
-  /** Whose appearance wakes it, once. */
+  /** A capability that wakes the step, once, when it appears. */
   readonly capability?: string;
   readonly sub_run_id?: string;
   /** For the run's log. */
@@ -59,7 +62,7 @@ interface NewWait {
 
 interface HeldWait {
   readonly wait_until: Date | null;
-  /** By the clock of the database; null when it has no end of its own. */
+  /** By the database's clock; null: the wait has no end of its own. */
   readonly wait_left_ms: number | null;
 }
 
@@ -100,9 +103,9 @@ const keep = `with clock as materialized (select clock_timestamp() as now), held
    and not exists (select 1 from held)`;
 
 /**
- * Keeps a step waiting, without an attempt. One that waits for the same already goes on with that wait, and is told
- * again only if its end or its budget is another, or what it was woken for is gone; a wake that was asked for stays.
- * @returns undefined when the step has ended, or its run
+ * Makes a step wait, without an attempt. A step that already waits for the same continues that wait. It is logged again
+ * only if its end or budget differs, or the capability it was woken for is gone. A requested wake stays.
+ * @returns undefined if the step or its run has ended
  */
 export async function keepWaiting(
   db: Db,
@@ -124,7 +127,7 @@ export async function keepWaiting(
   return rows[0];
 }
 
-/** Whether an attempt is open, of which somebody else may still tell the end. @param key of the step's attempts */
+/** Whether an attempt is open whose end may still be reported. @param key of the step's attempts */
 export async function isUnderWay(db: Db, key: string): Promise<boolean> {
   const { rows } = await db.raw<{ rows: [{ found: boolean }] }>(
     `select exists (select 1 from attempt where key = ? and state in ('reserved', 'dispatched')) as found`,
@@ -133,7 +136,7 @@ export async function isUnderWay(db: Db, key: string): Promise<boolean> {
   return rows[0].found;
 }
 
-/** A person's answer for a step that is open: its output, or that it is skipped. @returns false when it had ended */
+/** Ends an open step with a person's answer: an output, or skipped. @returns false if it had ended */
 export async function answerStep(
   db: Db,
   step: StepItemKey,
@@ -157,7 +160,7 @@ export async function answerStep(
   return rows.length === 1;
 }
 
-/** A line in the run's log about a step. */
+/** Writes a line about a step to the run's log. */
 export async function logStep(
   db: Db,
   { run_id, step_id, item }: StepItemKey,
@@ -170,13 +173,13 @@ function pick({ run_id, step_id, item }: StepItemKey): StepItemKey {
   return { run_id, step_id, item };
 }
 
-/** What is decided of a step that is due: it does not happen, happens once per item, or cannot be said. */
+/** The decision about a due step: it is skipped, runs once per item, or fails because the decision is impossible. */
 export type StepDecision =
   | { readonly step_id: string; readonly state: 'skipped' }
   | { readonly step_id: string; readonly state: 'running'; readonly items: number }
   | { readonly step_id: string; readonly state: 'failed'; readonly error: Failure };
 
-/** A step that has a row stays as it is. */
+/** A step that has a row stays unchanged. */
 export async function recordDecisions(
   db: Db,
   runId: string,
@@ -206,7 +209,7 @@ export interface StepChange {
   /** 0 = the step as a whole. */
   readonly item: number;
   readonly state: 'skipped' | 'succeeded' | 'failed' | 'cancelled';
-  /** Absent = the one that the row has. */
+  /** Absent = that of the row. */
   readonly error?: Failure | undefined;
 }
 
@@ -252,14 +255,14 @@ const endAll = `with due as materialized (
   from due join ended using (step_id, item) order by ordinality)`;
 
 /**
- * Ends that no attempt writes. A step that ended stays. What it waited for is over: its question is withdrawn, its ladder
- * ends, and the run that it has started is asked to cancel.
+ * Writes ends without an attempt. An ended step stays. Its waits end: its review is cancelled, its ladder ends, and the
+ * run that it has started is asked to cancel.
  */
 export async function recordChanges(db: Db, runId: string, changes: readonly StepChange[]): Promise<void> {
   await db.raw(endAll, { runId, changes: toJsonb(changes) });
 }
 
-/** Writes how far the call of a step or of one of its items has come: a line in the run's log, none after its end. */
+/** Writes the progress of a step's or item's call to the run's log; nothing after its end. */
 export async function insertProgressNote(
   db: Db,
   { run_id, step_id, item }: { readonly run_id: string; readonly step_id: string; readonly item: number },
@@ -273,10 +276,10 @@ export async function insertProgressNote(
   );
 }
 
-/** A line that the instance of a step's call has logged. */
+/** A line logged by the instance during a step's call. */
 export interface StepLogLine extends StepItemKey {
   readonly attempt: number;
-  /** How long ago it came, by the clock of this process. */
+  /** Time since its arrival, by the clock of this process. */
   readonly age_ms: number;
   readonly data: StepLogData;
 }
@@ -292,7 +295,7 @@ const logAll = `with line as materialized (
    clock_timestamp() - age_ms * interval '1 millisecond', data
  from line join known using (run_id) order by ordinality`;
 
-/** Of several runs at once; also of steps that have ended meanwhile. Lines of a run that was deleted are left out. */
+/** Writes lines of several runs, also of ended steps. Lines of deleted runs are left out. */
 export async function insertStepLog(db: Db, lines: readonly StepLogLine[]): Promise<void> {
   await db.raw(logAll, { lines: toJsonb(lines) });
 }

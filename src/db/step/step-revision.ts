@@ -18,7 +18,7 @@ export interface StepRevisionRow extends NewStepRevision {
   readonly created_at: Date;
 }
 
-/** Stores the next revision; a correction that its transition has stored before stays, and is what is answered. */
+/** Stores the next revision. If this transition has stored the correction before, that one stays and is returned. */
 export async function storeStepRevision(db: Db, correction: NewStepRevision): Promise<StepRevisionRow> {
   const { rows } = await db.raw<{ rows: [StepRevisionRow] }>(
     `insert into step_revision (run_id, step_id, item, revision, input, source, escalation_id, transition, choice)
@@ -41,7 +41,7 @@ export function readStepRevision(
 }
 
 /**
- * The failure that a revision ended with: of its last attempt, when that was final by itself, not by its number.
+ * The failure that ended a revision: that of its last attempt, if final by itself and not by exhausted retries.
  * @param key of the revision's attempts
  */
 export async function findRevisionFailure(
@@ -57,7 +57,7 @@ export async function findRevisionFailure(
 }
 
 export interface ListedRevision extends StepRevisionRow {
-  /** An instance was given it, or may have been. */
+  /** An instance received it, or may have. */
   readonly was_claimed: boolean;
 }
 
@@ -77,7 +77,7 @@ export async function listStepRevisions(
   return rows;
 }
 
-/** What a transition has corrected already, by choice. */
+/** Lists the corrections that a transition has stored, by choice. */
 export function listTransitionRevisions(
   db: Db,
   escalationId: string,

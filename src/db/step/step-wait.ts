@@ -1,6 +1,6 @@
 /**
- * Steps that wait without taking room, and what ends their wait from outside. A wake is written with the change that
- * makes it due, and stays until the step's run was told. Rows are locked in their order, as claims lock them.
+ * Steps that wait without occupying a slot, and external ends of their waits. A wake is written with the change that
+ * causes it, and stays until the step's run was notified. Rows are locked in the order in which claims lock them.
  */
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
@@ -11,7 +11,7 @@ export interface WaitingRow extends StepItemKey {
   readonly digest: string;
 }
 
-/** Those of a project that wait for room in a budget. */
+/** Lists a project's steps that wait for room in a budget. */
 export async function listWaitingForBudget(
   db: Db,
   { project_id, scope }: { readonly project_id: string; readonly scope: string },
@@ -39,7 +39,7 @@ function toColumns(units: readonly StepItemKey[]) {
   };
 }
 
-/** Those that still wait. @returns how many */
+/** Wakes those that still wait. @returns how many */
 export async function wakeUnits(db: Db, units: readonly StepItemKey[]): Promise<number> {
   if (units.length === 0) return 0;
   const { rows } = await db.raw<{ rows: unknown[] }>(
@@ -52,8 +52,9 @@ export async function wakeUnits(db: Db, units: readonly StepItemKey[]): Promise<
 }
 
 /**
- * Steps that wait for a capability which now has an instance that could take a call; the others of them next time. Woken
- * once, they may find it full or resting: that is waited for elsewhere, and they are woken again only when it is gone.
+ * Wakes steps that wait for a capability which now has an instance that could take a call, up to `limit`. Each is woken
+ * once: if the instance is full or its breaker is open, the wait for that is elsewhere, and another wake follows only
+ * after it is gone.
  * @returns how many
  */
 export async function wakeForCapabilities(db: Db, limit: number): Promise<number> {
@@ -70,11 +71,11 @@ export async function wakeForCapabilities(db: Db, limit: number): Promise<number
   return rows.length;
 }
 
-/** Shared by those that take back a wake, so that none of them holds a step while others are woken. */
+/** Shared by transactions that clear a wake, so that none of them locks a step while others are woken. */
 const wakeLock = 7_202_611;
 
 /**
- * Every step that waits for room in this budget, whose limit is locked: one that is locked itself is being claimed.
+ * Wakes every step that waits for room in this budget. A step that is locked is being claimed, and is skipped.
  * @param trx in which the limit is locked
  * @returns how many
  */
@@ -93,7 +94,7 @@ export async function wakeScope(trx: Db, scope: string): Promise<number> {
   return rows.length;
 }
 
-/** Ends steps that still wait, as skipped by a person; their runs are told. @returns how many */
+/** Ends steps that still wait, as skipped by a person, and notifies their runs. @returns how many */
 export async function skipUnits(
   trx: Db,
   units: readonly StepItemKey[],
@@ -117,11 +118,11 @@ export async function skipUnits(
 
 export interface WakeRow extends StepItemKey {
   readonly pipeline: string;
-  /** When the wake was asked for, exactly. */
+  /** Exact time of the request for the wake. */
   readonly asked: string;
 }
 
-/** Those whose run is to be told. */
+/** Lists wakes whose run has not been notified. */
 export async function listWakes(db: Db, limit: number): Promise<readonly WakeRow[]> {
   const { rows } = await db.raw<{ rows: WakeRow[] }>(
     `select s.run_id, s.step_id, s.item, r.pipeline, s.wake_requested_at::text as asked
@@ -131,7 +132,7 @@ export async function listWakes(db: Db, limit: number): Promise<readonly WakeRow
   return rows;
 }
 
-/** A wake that was asked for again meanwhile stays, and that of a step which is being claimed goes with the claim. */
+/** A wake that was requested again meanwhile stays. The wake of a step that is being claimed ends with the claim. */
 export async function clearWake(db: Db, { run_id, step_id, item, asked }: WakeRow): Promise<void> {
   await db.raw(
     `with told as (

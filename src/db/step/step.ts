@@ -11,7 +11,7 @@ import { toJsonb } from '../statements.ts';
 /** The states of a step that has not ended. */
 export const openSteps = `('ready', 'running', 'retrying', 'waiting', 'in_review')`;
 
-/** Left by a step that waits no more. */
+/** The columns of a step that no longer waits. */
 export const waitOver = `awaiting = null, wait_since = null, wait_until = null, wake_requested_at = null,
   budget_scope = null, awaited_capability = null`;
 
@@ -20,9 +20,9 @@ export interface StepResultRow {
   readonly state: StepState;
   readonly output: Json;
   readonly error: Failure | null;
-  /** With all its items, and all runs that it has started. */
+  /** Includes all its items, and all runs that it has started. */
   readonly cost_nano: string;
-  /** How many items a step with `for_each` has; its own output is null then. */
+  /** Number of items of a step with `for_each`, whose own output is null. */
   readonly items: number | null;
 }
 
@@ -47,7 +47,7 @@ export async function listStepResults(
 interface ItemResultRow {
   readonly step_id: string;
   readonly item: number;
-  /** Null also of an item that has none. */
+  /** Also null for an item without one. */
   readonly output: Json;
 }
 
@@ -65,7 +65,7 @@ export async function listItemResults(
   return rows;
 }
 
-/** Size of stored outputs as JSON text, in bytes, without reading them; those of all items together. */
+/** Size of stored outputs as JSON text, in bytes, without reading them; the outputs of all items are summed. */
 export async function listOutputBytes(
   db: Db,
   runId: string,
@@ -79,19 +79,19 @@ export async function listOutputBytes(
   return new Map(rows.map(({ step_id, bytes }) => [step_id, Number(bytes)]));
 }
 
-/** A step, or an item of it, as it stands. */
+/** The current state of a step or item. */
 export interface StandingStep {
   readonly state: StepState;
   readonly output: Json;
   readonly error: Failure | null;
   readonly started_at: Date | null;
   readonly wait_until: Date | null;
-  /** By the clock of the database; null when the wait has no end of its own. */
+  /** By the database's clock; null: the wait has no end of its own. */
   readonly wait_left_ms: number | null;
   readonly sub_run_id: string | null;
 }
 
-/** Undefined before it began. */
+/** @returns undefined before it began */
 export async function readStep(
   db: Db,
   { run_id, step_id, item }: StepItemKey,
@@ -106,8 +106,8 @@ export async function readStep(
 }
 
 /**
- * Ends a step that no attempt ends: nothing could be claimed, or its time is over. A step that ended stays.
- * @returns false when it had ended
+ * Ends a step without an attempt: no claim was possible, or its time is over. An ended step stays.
+ * @returns false if it had ended
  */
 export async function endStep(
   db: Db,
@@ -144,19 +144,19 @@ export interface RunStepRow {
   readonly finished_at: Date | null;
   readonly endpoint: string | null;
   readonly attempts: number;
-  /** Attempts that took the result of an equal call. */
+  /** Attempts that took a cached result. */
   readonly cached: number;
-  /** With all its items, and all runs that it has started. */
+  /** Includes all its items, and all runs that it has started. */
   readonly cost_nano: string;
   /** Its last ladder. */
   readonly escalation_id: string | null;
-  /** That it waits for, or the last one. */
+  /** The review that it waits for, or the last one. */
   readonly review_id: string | null;
-  /** That it succeeded by; not one that was made of its success. */
+  /** The skill by which it succeeded; not one made from its success. */
   readonly skill_id: string | null;
   readonly sub_run_id: string | null;
   readonly reused_from: string | null;
-  /** How many items of a step with `for_each` are in which state, `pending` ones too. */
+  /** Number of items of a step with `for_each` by state, including `pending`. */
   readonly item_states: Readonly<Record<string, number>> | null;
 }
 
@@ -172,7 +172,7 @@ const budgetReviewOf = `(select r.review_id from review r join run on run.run_id
       where r.project_id = run.project_id and r.kind = 'budget' and r.subject = s.budget_scope
         and r.escalation_id is null and r.state in ('open', 'claimed'))`;
 
-/** @param which of `step s`; the whole of a step has the attempts of all its items */
+/** @param which selects from `step s`; a step as a whole has the attempts of all its items */
 function selectSteps(which: string, by: string): string {
   return `select s.step_id, s.item, s.state, s.revision, s.error, s.awaiting, s.wait_until, s.started_at, s.finished_at,
      s.sub_run_id, s.reused_from, a.endpoint, coalesce(a.attempts, 0) as attempts,
@@ -203,7 +203,7 @@ function selectSteps(which: string, by: string): string {
    where s.run_id = :runId and ${which}`;
 }
 
-/** Every step of a run that has begun, as a whole, with its attempts summed up. */
+/** Every step of a run that has begun, as a whole, with totals of its attempts. */
 export async function listRunSteps(db: Db, runId: string): Promise<readonly RunStepRow[]> {
   const { rows } = await db.raw<{ rows: RunStepRow[] }>(selectSteps('s.item = 0', 'step_id'), { runId });
   return rows;
@@ -213,7 +213,7 @@ interface ItemPage {
   /** Only this one. */
   readonly item?: number;
   readonly state?: StepState | undefined;
-  /** The last item of the page before. */
+  /** The last item of the previous page. */
   readonly after?: number | undefined;
   readonly limit?: number;
 }
@@ -233,7 +233,7 @@ export async function listStepItems(
   return rows;
 }
 
-/** Reads the output of a step without items, or of one item. Undefined: there is none. */
+/** Reads the output of a step without items, or of one item. @returns undefined if there is none */
 export async function readStepOutput(
   db: Db,
   { run_id, step_id, item }: StepItemKey,
@@ -242,7 +242,7 @@ export async function readStepOutput(
   return row?.output ?? undefined;
 }
 
-/** Reads the outputs of a step's items, by item; those that are larger are left out. */
+/** Reads the outputs of a step's items, by item, without those above the size limit. */
 export async function readItemOutputs(
   db: Db,
   {
@@ -260,26 +260,26 @@ export async function readItemOutputs(
   return new Map(rows.map(({ item, output }) => [item, output]));
 }
 
-// The outputs of a step's items as one list, a page at a time.
+// The outputs of a step's items as one list, in pages.
 
 interface ItemOutputPage {
   readonly run_id: string;
   readonly step_id: string;
-  /** The last item of the page before; 0 = none. */
+  /** The last item of the previous page; 0 = none. */
   readonly after: number;
   readonly limit: number;
-  /** A page ends with the item that brings it to so many bytes of JSON text. */
+  /** A page ends with the item that reaches this number of bytes of JSON text. */
   readonly bytes: number;
 }
 
 interface ItemOutputRow {
   readonly item: number;
-  /** Null too where it is not on the page. */
+  /** Also null for an item that is not on the page. */
   readonly output: Json;
   readonly is_on_page: boolean;
 }
 
-/** Those of at most `limit` items that have an output, in order. */
+/** Among the next `limit` items, those that have an output, in order. */
 export async function listItemOutputs(db: Db, page: ItemOutputPage): Promise<readonly ItemOutputRow[]> {
   const { rows } = await db.raw<{ rows: ItemOutputRow[] }>(
     `select item, before < :bytes as is_on_page, case when before < :bytes then output end as output
