@@ -1,7 +1,6 @@
 /**
- * Gives an answer to Koa, which puts it on the wire: JSON, text, bytes or a stream. JSON for clients that read:
- * what is worth it is compressed, in Node's own threads. An error, as clients read it, is problem+json (RFC 9457).
- * Of an unexpected fault it says nothing.
+ * Passes an answer to Koa, which sends it: JSON, text, bytes or a stream. JSON in reply to a GET is compressed if it is
+ * large enough, in Node's own threads. Errors are sent as problem+json (RFC 9457). An unexpected error reveals nothing.
  */
 
 import { Readable } from 'node:stream';
@@ -16,7 +15,7 @@ import { isPlainObject } from '../core/json/values.ts';
 import { AppError, isUnavailable, toAppError } from '../errors/app-error.ts';
 import type { Answer } from './route.ts';
 
-/** Which of the compressed forms a client takes, the smaller first; null: none. @param header `Accept-Encoding` */
+/** The best compression that a client accepts, the smaller first; null: none. @param header `Accept-Encoding` */
 export function acceptedEncoding(header: string | undefined): 'br' | 'gzip' | null {
   const accepted = new Set(
     (header ?? '')
@@ -30,16 +29,16 @@ export function acceptedEncoding(header: string | undefined): 'br' | 'gzip' | nu
   return accepted.has('gzip') ? 'gzip' : null;
 }
 
-/** Less is sent as it is. */
+/** Smaller answers are sent uncompressed. */
 const worthBytes = 8_192;
 
-// The lowest qualities that shrink: lists repeat themselves, so the next ones take twice the time for a tenth less.
+// The lowest qualities that compress: lists repeat themselves, so the next ones take twice the time for a tenth less.
 const compress = {
   br: (text: string) => promisify(brotliCompress)(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
   gzip: (text: string) => promisify(gzip)(text, { level: 2 }),
 } as const;
 
-/** Null: it is sent as it is. @param accepted `Accept-Encoding` */
+/** Null: send it uncompressed. @param accepted `Accept-Encoding` */
 async function compressJson(
   text: string,
   accepted: string | undefined,
@@ -68,7 +67,7 @@ export async function sendAnswer(
   if (headers !== undefined) ctx.set(headers);
 }
 
-/** Only what is read is compressed: whoever makes a call waits for nothing else. */
+/** Compresses only answers to GET: a caller that waits for a call is not delayed. */
 async function sendJson(ctx: ParameterizedContext, text: string): Promise<void> {
   ctx.body = text;
   if (ctx.method !== 'GET') return;
@@ -114,7 +113,7 @@ export function toProblem(error: AppError, place: { instance: string; request_id
   };
 }
 
-/** What an unknown error means to a client: our database being away is `unavailable`, all else is `internal`. */
+/** Translates an unknown error for a client: `unavailable` if our database is unreachable, else `internal`. */
 export function translateFault(thrown: unknown): AppError {
   return !(thrown instanceof AppError) && isUnavailable(thrown)
     ? new AppError('unavailable', 'the database does not answer', { cause: thrown, retryAfterS: 1 })

@@ -1,6 +1,6 @@
 /**
- * The HTTP API as one request listener. What it needs comes in; nothing is kept between requests. Declared routes
- * are put on a router: authentication, then the body, then the handler, then its answer.
+ * The HTTP API as one request listener. Dependencies are passed in; nothing is kept between requests. Declared routes
+ * are mounted on a router: authentication, then the body, then the handler, then its answer.
  */
 import { METHODS, type RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
@@ -39,7 +39,7 @@ interface MountOptions {
 }
 
 function mountRoutes(routes: readonly Route[], options: MountOptions): Router<RequestState> {
-  // The methods that Node knows: for each of them a path that is there answers 405, none is "not implemented".
+  // All methods that Node knows: a known path answers 405 to a wrong one, never "not implemented".
   const router = new Router<RequestState>({ methods: METHODS });
   const readBody = createReadBody(options.server.config);
   for (const route of routes) {
@@ -62,7 +62,7 @@ function enter(route: Route): ApiMiddleware {
   };
 }
 
-/** @throws AppError `unavailable` when the time is over; what is late is not sent any more */
+/** @throws AppError `unavailable` when the time is over; a late answer is discarded */
 function answerWithin(answer: Promise<unknown>, ms: number): Promise<unknown> {
   return within(answer, ms, () => {
     throw new AppError('unavailable', `no answer of the database within ${ms} ms`, { retryAfterS: 1 });
@@ -101,20 +101,20 @@ function answer(route: Route, readBody: ReadBody, { limits, closing }: MountOpti
   };
 }
 
-/** @throws AppError `unavailable` when the client went away while it stood in line */
+/** @throws AppError `unavailable` when the client disconnected while its request was queued */
 function ifWanted({ signal }: RawCall, giveAnswer: () => Promise<void>): Promise<void> {
   if (signal.aborted) throw new AppError('unavailable', 'nobody waits for the answer any more');
   return giveAnswer();
 }
 
-/** Without `project_id`, which authentication has read. */
+/** The query without `project_id`, which authentication has read. */
 function queryOf({ scope, method }: Route, { query }: Context): Context['query'] {
   if (scope === null || (method !== 'GET' && method !== 'HEAD')) return query;
   const { project_id: _read, ...rest } = query;
   return rest;
 }
 
-/** Node sets the limit anew for the next request; a client that vanished is noticed by TCP. */
+/** Node resets the limit for the next request. TCP detects a client that vanished. */
 function allowSilence(socket: Socket): void {
   socket.setTimeout(0);
   socket.setKeepAlive(true, 30_000);
@@ -122,13 +122,13 @@ function allowSilence(socket: Socket): void {
 
 interface AppOptions {
   readonly ctx: ServerCtx;
-  /** Where the console is built, or will be; without it there is none. */
+  /** The folder of the console's build, which may not exist yet; without it there is no console. */
   readonly consoleFolder?: string;
 }
 
 export interface App {
   readonly handle: RequestListener;
-  /** From now on answers close their connections and open streams and waits end. */
+  /** From now on, answers close their connections, and open streams and waits end. */
   readonly drain: () => void;
 }
 

@@ -1,10 +1,10 @@
 /**
- * Who sends a request: a key in a header, or the cookie of a signed-in browser, for requests from pages of this
- * server. Browsers say where a request comes from in `Sec-Fetch-Site`, which no script can set; older ones in
- * `Origin` alone.
+ * Identifies the sender of a request: by a key in a header, or by the cookie of a signed-in browser, which only pages
+ * of this server may use. Browsers state where a request comes from in `Sec-Fetch-Site`, which no script can set; older
+ * browsers only in `Origin`.
  *
- * Streams, waits and long calls outlive the look at their key. It is looked at again, once for all open requests
- * of a key, and what it does not hold any more is cut off.
+ * Streams, waits and long calls outlive the check of their key. The key is checked again, once for all open requests
+ * that use it; requests of an invalid key are cut off.
  */
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
@@ -22,9 +22,9 @@ function isHttps(publicUrl: string | undefined): boolean {
   return publicUrl?.startsWith('https:') === true;
 }
 
-// Cookies, which scripts cannot read. Where clients come by https, which is what `PUBLIC_URL` says, the name has the
-// prefix that keeps browsers from taking it from anywhere else. Koa's own cookies have no `Max-Age`, and no `Secure`
-// behind a proxy that ends TLS.
+// Cookies that scripts cannot read. If clients use https, according to `PUBLIC_URL`, the name has the prefix that makes
+// browsers accept it from this host only. Koa's own cookies have no `Max-Age`, and no `Secure` behind a proxy that ends
+// TLS.
 
 interface Cookie {
   readonly plainName: string;
@@ -32,14 +32,14 @@ interface Cookie {
   readonly seconds: number;
 }
 
-/** Of a signed-in browser. Other sites cannot send it. */
+/** The cookie of a signed-in browser. Other sites cannot send it. */
 export const sessionCookie: Cookie = {
   plainName: 'capstan_session',
   sameSite: 'Strict',
   seconds: sessionHours * 3_600,
 };
 
-/** What a sign-in at a provider ends with. Lax: the browser comes back from another site, and must bring it. */
+/** The cookie that completes a sign-in at a provider. Lax: the browser returns from another site and must send it. */
 export const signInCookie: Cookie = {
   plainName: 'capstan_sign_in',
   sameSite: 'Lax',
@@ -52,7 +52,7 @@ function nameOf({ plainName }: Cookie, { PUBLIC_URL }: UrlConfig): string {
   return isHttps(PUBLIC_URL) ? `__Host-${plainName}` : plainName;
 }
 
-/** Null when a request carries none. */
+/** Null when the request carries no such cookie. */
 export function readCookie(
   cookie: Cookie,
   config: UrlConfig,
@@ -70,7 +70,7 @@ export function writeCookie(cookie: Cookie, config: UrlConfig, value: string): s
   return `${nameOf(cookie, config)}=${value}; ${rules}; Max-Age=${value === '' ? 0 : cookie.seconds}`;
 }
 
-/** @returns `Set-Cookie` that takes it away */
+/** @returns `Set-Cookie` that deletes the cookie */
 export function clearCookie(cookie: Cookie, config: UrlConfig): string {
   return writeCookie(cookie, config, '');
 }
@@ -80,7 +80,7 @@ function isOwnOrigin(origin: string, host: string | undefined, publicUrl: string
   return !isHttps(publicUrl) && host !== undefined && origin === `http://${host}`;
 }
 
-/** Null: the request does not say where it comes from, as those of no browser. */
+/** Null: the request does not name its origin, like requests of clients other than browsers. */
 function isFromOwnPage(headers: IncomingHttpHeaders, publicUrl: string | undefined): boolean | null {
   const site = headers['sec-fetch-site'];
   if (site !== undefined) return site === 'same-origin';
@@ -88,7 +88,7 @@ function isFromOwnPage(headers: IncomingHttpHeaders, publicUrl: string | undefin
   return origin === undefined ? null : isOwnOrigin(origin, headers.host, publicUrl);
 }
 
-/** Of what a cookie alone speaks for and is no reading. @throws AppError `csrf_refused` */
+/** Guards writing requests that carry only a cookie. @throws AppError `csrf_refused` */
 function requireOwnPage(headers: IncomingHttpHeaders, publicUrl: string | undefined): void {
   if (headers['x-capstan-console'] !== '1')
     throw new AppError('csrf_refused', 'with a cookie send X-Capstan-Console: 1, or a key instead of it');
@@ -96,7 +96,10 @@ function requireOwnPage(headers: IncomingHttpHeaders, publicUrl: string | undefi
     throw new AppError('csrf_refused', 'the request does not come from a page of this server');
 }
 
-/** Of what signs a browser in: pages of others may not do it, what is no browser may. @throws AppError `csrf_refused` */
+/**
+ * Guards sign-in routes: refuses pages of other sites, accepts clients other than browsers.
+ * @throws AppError `csrf_refused`
+ */
 export function refuseForeignPage(headers: IncomingHttpHeaders, publicUrl: string | undefined): void {
   if (isFromOwnPage(headers, publicUrl) === false)
     throw new AppError('csrf_refused', 'the request comes from a page of another server');
@@ -114,10 +117,10 @@ interface Gate {
 type Credential = { readonly kind: 'key' | 'session'; readonly text: string };
 
 /**
- * Finds out who sends a request, and whether the route is theirs to call. A key in a header goes before the cookie of a
- * signed-in browser, which changes something only from a page of this server.
+ * Identifies the sender of a request and checks that it may call the route. A key in a header takes precedence over the
+ * cookie of a signed-in browser. A cookie permits changes only from a page of this server.
  *
- * @param scope what the key must be allowed
+ * @param scope required scope of the key
  * @throws AppError `unauthenticated`, `csrf_refused`, `forbidden`, `rate_limited`
  */
 export function authenticate({ server, limits }: Gate, scope: KeyRouteScope): ApiMiddleware {
@@ -156,7 +159,7 @@ function isReading({ method }: Context): boolean {
   return method === 'GET' || method === 'HEAD';
 }
 
-/** The secret of a session is no key, and the other way round. */
+/** A session's secret is not accepted as a key, nor a key as a session. */
 function isForm({ kind, text }: Credential): boolean {
   return isSessionText(text) === (kind === 'session');
 }
@@ -170,7 +173,7 @@ function readCredential(ctx: Context, session: string | null): Credential {
   throw refuse(ctx, missing, 'send a key as Authorization: Bearer <key> or as X-API-Key: <key>');
 }
 
-/** All keys of a request. */
+/** All different keys of a request. */
 function readKeys(request: IncomingMessage): ReadonlySet<string> {
   return new Set([
     ...valuesOf(request, 'authorization').map((value) => bearer.exec(value)?.[1] ?? ''),
@@ -179,7 +182,8 @@ function readKeys(request: IncomingMessage): ReadonlySet<string> {
 }
 
 /**
- * Of the header, or of the address when something is read: a browser sends no headers of its own for streams and images.
+ * The project named by the header or, for reads, by the query: a browser sends no custom headers for streams and
+ * images.
  *
  * @throws AppError `request_invalid` when the two differ
  */
@@ -199,16 +203,16 @@ function refuse(ctx: Context, challenge: string, message: string): AppError {
   return new AppError('unauthenticated', message);
 }
 
-/** Between two looks: less than the time within which a revoked key stops. */
+/** Interval between checks: shorter than the time within which a revoked key stops working. */
 const recheckMs = 2_000;
 
 interface OpenRequests {
   readonly open: ReadonlyMap<ServerResponse, Pick<RequestState, 'key'>>;
-  /** Aborted when no more will come. */
+  /** Aborted when no more requests will come. */
   readonly closing: AbortSignal;
 }
 
-/** Until all requests have ended after the server has begun to close. */
+/** Cuts off requests of revoked keys; ends when the server is closing and all requests have ended. */
 export function watchRevocations(
   { open, closing }: OpenRequests,
   isValid: (key: string) => Promise<boolean>,
@@ -220,7 +224,7 @@ export function watchRevocations(
     if (isLooking || open.size === 0) return;
     isLooking = true;
     cutRevoked(open, isValid)
-      .catch(() => undefined) // what cannot be looked up now is looked up the next time
+      .catch(() => undefined) // a failed check is repeated at the next interval
       .finally(() => {
         isLooking = false;
       });

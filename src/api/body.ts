@@ -1,10 +1,11 @@
 /**
- * Receives a body of a known size class: media type first, then size and the sender's share of memory while it
- * arrives, then characters, then one linear scan, and only then `JSON.parse`. Large bodies take turns.
+ * Receives a body of a known size class: media type first, then size and the sender's share of memory during the
+ * transfer, then characters, then one linear scan, and only then `JSON.parse`. Large bodies are processed one at a
+ * time.
  *
- * The memory that bodies take while they are received has one budget for the process, and a share of it for each
- * sender, a key or, where none is known yet, an address. What is over it is refused, so that many slow bodies
- * neither fill the process nor keep others from sending theirs.
+ * The memory of bodies in transfer has one budget per process, and a share of it for each sender: a key or, before
+ * authentication, an address. A body above it is refused, so that many slow bodies neither fill the process nor block
+ * other senders.
  */
 
 import { isUtf8 } from 'node:buffer';
@@ -17,19 +18,19 @@ import { AppError } from '../errors/app-error.ts';
 import type { BodyKind, JsonBody, ReceivedStream, ReceivedText } from './input.ts';
 import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits } from './limits.ts';
 
-/** Beside its bytes, what a piece takes by being one: a body that comes byte by byte holds a hundred times its length. */
+/** Memory of a chunk besides its bytes: a body that arrives byte by byte takes a hundred times its length. */
 const pieceBytes = 200;
 
 interface HeldBody {
-  /** @returns null, or why the body has to be refused */
+  /** @returns null, or the reason to refuse the body */
   take(bytes: number): AppError | null;
-  /** The body has been parsed or refused. */
+  /** Called when the body has been parsed or refused. */
   release(): void;
 }
 
 interface BodyBudget {
   open(sender: string): HeldBody;
-  /** Of all senders. */
+  /** Sum over all senders. */
   readonly heldBytes: number;
 }
 
@@ -48,11 +49,7 @@ function refuseAll({ processBytes }: BodyBudgetLimits): AppError {
   return new AppError('unavailable', message, { retryAfterS: 1 });
 }
 
-/**
- * The memory that bodies take while they are received: one budget for the process, and a share of it for each sender, a
- * key or, where none is known yet, an address. What is over it is refused, so that many slow bodies neither fill the
- * process nor keep others from sending theirs.
- */
+/** The memory budget for bodies in transfer; see the header. */
 function createBodyBudget(limits: BodyBudgetLimits): BodyBudget {
   const bySender = createTally();
   let all = 0;
@@ -123,14 +120,14 @@ interface BodyReading {
   readonly held: HeldBody;
 }
 
-/** While a large body is checked, and what its handler does at once, no other one is. */
+/** A large body waits for its turn: its check, and the synchronous part of its handler, run alone. */
 async function receive({ request, limits, takeTurn, held }: BodyReading): Promise<Buffer> {
   const { chunks, size } = await receiveChunks(request, limits.bytes, held);
   if (size >= largeTextBytes) await takeTurn();
   return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
 }
 
-/** By events: an iterator over the stream takes several times as long for a small body. */
+/** Uses events: an iterator over the stream takes several times as long for a small body. */
 function receiveChunks(request: IncomingMessage, limit: number, held: HeldBody): Promise<ReceivedChunks> {
   return new Promise((resolve, reject) => {
     const { bodyTimeoutMs } = httpLimits;
@@ -201,7 +198,7 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 }
 
-/** The text is not parsed here: its reader names every mistake with line and column. */
+/** Does not parse the text: its reader reports every mistake with line and column. */
 async function readDefinitionBody(reading: BodyReading): Promise<ReceivedBody> {
   const { request, limits } = reading;
   const contentType = requireType(request, definitionTypes);
@@ -222,20 +219,20 @@ function takeStream(request: IncomingMessage): ReceivedBody {
 }
 
 /**
- * @param sender whose share of memory the body takes: the id of a key, or an address
+ * @param sender the owner of the body's share of memory: the id of a key, or an address
  * @throws AppError `unsupported_media_type`, `body_too_large`, `malformed_json`, `json_too_deep`, `proto_key`,
  * `request_timeout`, `rate_limited`, `unavailable`
  */
 export type ReadBody = (request: IncomingMessage, kind: BodyKind, sender: string) => Promise<ReceivedBody>;
 
 function createBudget({ BODIES_BYTES, BODY_LIMIT_BYTES, DEFINITION_LIMIT_BYTES }: ApiConfig): BodyBudget {
-  // A body of the largest size fits, and as much again for the pieces that it comes in.
+  // Holds a body of the largest size, and as much again for the overhead of its chunks.
   const senderBytes = Math.max(BODIES_BYTES / 4, 2 * BODY_LIMIT_BYTES, 2 * DEFINITION_LIMIT_BYTES);
   return createBodyBudget({ processBytes: Math.max(BODIES_BYTES, senderBytes), senderBytes });
 }
 
 export function createReadBody(config: ApiConfig): ReadBody {
-  const takeTurn = createTurns(setImmediate); // of all large bodies
+  const takeTurn = createTurns(setImmediate); // shared by all large bodies
   const budget = createBudget(config);
   const reading = async <T>(sender: string, read: (held: HeldBody) => Promise<T>): Promise<T> => {
     const held = budget.open(sender);

@@ -1,9 +1,9 @@
 /**
- * The console: one page, and the files that it is made of.
+ * The console: one page, and the files that it consists of.
  *
- * The build is read into memory: a request names one of the files that were listed, and no path of it reaches the
- * disk. The build writes its hash last, so a hash that is new says that all files are there; until the first one a
- * page says that the console is being built.
+ * The build is read into memory. A request names one of the listed files; no path of a request reaches the disk. The
+ * build writes its hash last, so a new hash means that all files are complete. Until the first hash, a page reports
+ * that the console is being built.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
@@ -16,7 +16,7 @@ import { type Answer, type Route, route } from './route.ts';
 
 interface ConsoleFile {
   readonly type: string;
-  /** Its name changes with its content. */
+  /** The name changes with the content. */
   readonly isImmutable: boolean;
   readonly policy: string;
   readonly body: Buffer;
@@ -25,16 +25,16 @@ interface ConsoleFile {
 }
 
 export interface ConsoleFiles {
-  /** The page; null while nothing is built. */
+  /** The page; null before the first build. */
   readonly page: () => Promise<ConsoleFile | null>;
   /** @param path below `/ui/`. Undefined: no such file. */
   readonly file: (path: string) => Promise<ConsoleFile | undefined>;
 }
 
-/** Besides what every answer allows, the page has a worker and media. */
+/** Besides the policy of every answer, the page has a worker and media. */
 const pagePolicy = contentPolicy("worker-src 'self'", "media-src 'self'");
 
-/** Of the worker, which compiles schemas to code: it reaches nothing. */
+/** Policy of the worker, which compiles schemas to code: it has no network access. */
 const workerPolicy = "default-src 'none';script-src 'self' 'unsafe-eval';connect-src 'none'";
 
 const types: Readonly<Record<string, string>> = {
@@ -82,7 +82,7 @@ async function listFiles(folder: string): Promise<Listed> {
   return new Map(await Promise.all(loaded));
 }
 
-/** @param folder of the build; it need not be there yet */
+/** @param folder the build's folder; it may not exist yet */
 export function createConsoleFiles(folder: string): ConsoleFiles {
   let hash: string | null = null;
   let files: Listed = new Map();
@@ -98,7 +98,7 @@ export function createConsoleFiles(folder: string): ConsoleFiles {
   const refresh = (): Promise<void> => {
     if (performance.now() - checkedAt < recheckMs) return check;
     checkedAt = performance.now();
-    check = look().catch(() => undefined); // a build that began meanwhile: the next look sees its end
+    check = look().catch(() => undefined); // a new build has begun; the next check sees its end
     return check;
   };
   void refresh();
@@ -145,7 +145,7 @@ export function consoleRoutes(files?: ConsoleFiles): Route[] {
       responses: { 200: { content: 'text/html' }, 503: { content: 'text/html' } },
       handle: async (call) => showPage(files, call.headers['accept-encoding']),
     }),
-    leadToConsole('/ui', 'open_console'), // behind /ui/, which it would take too
+    leadToConsole('/ui', 'open_console'), // after /ui/, which it would match too
     route({
       operation: 'get_console_file',
       method: 'GET',

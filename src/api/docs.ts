@@ -1,9 +1,9 @@
 /**
- * Pages for people, and what machines read about this API: its OpenAPI document, and schemas for editors. Swagger
- * UI is served from its package, by name, so that no path can lead elsewhere.
+ * Pages for people, and documents for machines: the OpenAPI document, and schemas for editors. Swagger UI is served
+ * from its package, by file name, so that no path can lead elsewhere.
  *
- * The JSON Schema of a pipeline definition accepts whatever shape the contract accepts and refuses what it
- * refuses; what takes more than a shape (unknown steps, cycles, expressions) is found by `/v1/pipelines/validate`.
+ * The JSON Schema of a pipeline definition accepts and refuses the same shapes as the contract.
+ * `/v1/pipelines/validate` finds the errors beyond shapes (unknown steps, cycles, expressions).
  */
 
 import { readFile } from 'node:fs/promises';
@@ -17,7 +17,7 @@ import type { ApiConfig } from './limits.ts';
 import { createOpenApi } from './openapi.ts';
 import { type Route, route } from './route.ts';
 
-/** The pages that the server writes itself: no inline script or style, nothing from another origin. */
+/** A page of the server itself: no inline script or style, nothing from another origin. */
 function page(title: string, head: string, body: string): string {
   return `<!doctype html>
 <html lang="en">
@@ -91,7 +91,7 @@ interface Page {
   readonly operation: string;
   readonly path: string;
   readonly summary: string;
-  /** Its media type, without the charset. */
+  /** The media type, without the charset. */
   readonly content: string;
   readonly text: string;
 }
@@ -172,17 +172,17 @@ export function createPipelineSchema(publicUrl: string | undefined): JsonObject 
   });
 }
 
-/** How zod names what refers to itself, which is the schema of any JSON value and nothing else. */
+/** Zod's name for a recursive schema; only the schema of any JSON value is one. */
 const inner = '__schema';
 
-/** Any JSON value is any value: an editor is not told of its six types at every key. */
+/** Any JSON value accepts anything, so editors need not list its six types at every key. */
 function simplify(schema: unknown, shown: z.core.JSONSchema.BaseSchema): void {
   if (schema !== Json && schema !== JsonObject) return;
   for (const key of Object.keys(shown)) if (key !== 'id') delete shown[key];
   if (schema === JsonObject) shown.type = 'object';
 }
 
-/** @param documented routes that the OpenAPI document lists besides these two */
+/** @param documented the routes of the OpenAPI document, besides these */
 export function documentRoutes(documented: readonly Route[], config: ApiConfig): Route[] {
   const pipelineSchema = createPipelineSchema(config.PUBLIC_URL);
   let openApi: JsonObject | undefined;

@@ -1,6 +1,6 @@
 /**
- * What a route reads: the kind of its body and how much of it, and the check of path, query, headers and body of a
- * request together, so that one answer names everything that is wrong.
+ * The input of a route: the kind and size of its body, and the validation of path, query, headers and body together, so
+ * that one answer names every error.
  */
 
 import type { Readable } from 'node:stream';
@@ -11,7 +11,7 @@ import { AppError } from '../errors/app-error.ts';
 
 const shownItems = 100;
 
-/** A request as it came in. */
+/** A request before validation. */
 export interface RawInput {
   readonly params: unknown;
   readonly query: unknown;
@@ -19,7 +19,7 @@ export interface RawInput {
   readonly body: unknown;
 }
 
-/** The schema of a part that is not looked at. */
+/** The schema of a part that is ignored. */
 export const Nothing = z.object({});
 export type Nothing = typeof Nothing;
 
@@ -41,8 +41,8 @@ function toItems(issue: z.core.$ZodIssue, prefix: string): ProblemItem[] {
 }
 
 /**
- * The parts as the schemas make them. Pointers into the body are plain (`/steps/0/id`); those of other parts
- * start with `/path`, `/query` or `/headers`.
+ * Validates and converts the parts. Pointers into the body are plain (`/steps/0/id`); those of other parts start with
+ * `/path`, `/query` or `/headers`.
  *
  * @throws AppError `request_invalid` with up to 100 items
  */
@@ -70,8 +70,8 @@ export function validateInput(schemas: InputSchemas, input: RawInput): RawInput 
 }
 
 /**
- * Whose limits apply: those of one that holds a few short fields; those of an ordinary request; those of one that carries a job or another input, which may hold as
- * much wherever it is sent; or those of a pipeline definition.
+ * The limits of a body. `small`: a few short fields. `request`: an ordinary request. `data`: it carries a job or
+ * another input, which has the same limit in every route. `definition`: a pipeline definition.
  */
 export type BodySize = 'small' | 'request' | 'data' | 'definition';
 
@@ -79,7 +79,7 @@ export interface JsonBody<S extends z.ZodType = z.ZodType> {
   readonly kind: 'json';
   readonly schema: S;
   readonly size: BodySize;
-  /** An absent body is read as `{}`. */
+  /** An absent body counts as `{}`. */
   readonly optional: boolean;
 }
 

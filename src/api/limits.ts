@@ -1,9 +1,9 @@
 /**
- * Limits of the HTTP surface: enforced here, shown at /v1/limits.
+ * Limits of the HTTP API: enforced here, shown at /v1/limits.
  *
- * How much one sender may ask of a process, so that the others get their turn: how often a key asks, how many of
- * its requests are open at once, how much of what has been it reads at once, and how often an address sends a
- * wrong key or opens a session. Each process counts by itself.
+ * They bound the load of one sender on a process, so that other senders get their turn: the request rate of a key, its
+ * open requests, its parallel reads of history, and the rates of wrong keys and new sessions. Each process counts
+ * separately.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -49,11 +49,11 @@ export function bodyLimits(config: ApiConfig, size: BodySize): BodyLimits {
 }
 
 export const httpLimits = {
-  /** The time that a JSON or YAML body may take as a whole. */
+  /** Total time for a JSON or YAML body. */
   bodyTimeoutMs: 30_000,
-  /** Between two pieces of a media file. */
+  /** Maximum gap between two chunks of a media file. */
   mediaIdleMs: 60_000,
-  /** How long a connection may stay on which nothing moves while a request is handled. */
+  /** Maximum time without traffic on a connection while a request is handled. */
   idleMs: 120_000,
   keepAliveMs: 65_000,
   headerBytes: 16_384,
@@ -63,8 +63,8 @@ export const httpLimits = {
   eventCommentMs: 15_000,
 } as const;
 
-// Token buckets: `burst` requests at once, then `perSecond` of them. In the memory of one process; of 10,000
-// holders the ones that asked last are remembered, and who is forgotten begins with a full bucket.
+// Token buckets: a burst of `burst` requests, then `perSecond`. They live in the memory of one process, which keeps the
+// 10,000 holders that asked last. A dropped holder starts again with a full bucket.
 
 export interface TokenRate {
   readonly perSecond: number;
@@ -72,11 +72,11 @@ export interface TokenRate {
 }
 
 interface TokenBuckets {
-  /** Takes one token. @returns 0, or the seconds until there is one; then nothing was taken */
+  /** Takes one token. @returns 0, or the seconds until the next token; then none was taken */
   take(holder: string): number;
 }
 
-/** @param now milliseconds of a clock that does not go back */
+/** @param now milliseconds of a monotonic clock */
 export function createTokenBuckets({ perSecond, burst }: TokenRate, now: () => number): TokenBuckets {
   const buckets = new LRUCache<string, { tokens: number; at: number }>({ max: 10_000 });
   return {
@@ -90,12 +90,12 @@ export function createTokenBuckets({ perSecond, burst }: TokenRate, now: () => n
   };
 }
 
-/** Every kind has buckets of its own, so that heartbeats get through whatever else a key does. */
+/** Each kind has its own buckets, so that heartbeats succeed whatever else a key does. */
 export type RateKind = 'request' | 'start' | 'escalation' | 'heartbeat' | 'session';
 
 /**
- * What a route does while it is open. `history`: reads what has been, over a pool of the database of its own; of a key
- * a few at once, the others wait in line. `stream`: stays open for as long as its client likes.
+ * The load of a route while it is open. `history`: reads past data through a connection pool of its own; the reads of a
+ * key queue up. `stream`: stays open as long as the client wants.
  */
 export type OpenKind = 'request' | 'stream' | 'history';
 
@@ -113,12 +113,12 @@ type RateConfig = Pick<
 >;
 
 /**
- * Lists of a key that the server reads and writes at a time. With two, twenty readers made the calls of another project
- * wait 3.5 times as long at the 99th percentile on two processors, with one 1.9 times (`npm run bench:readers`).
+ * Parallel history reads of a key. On two processors, twenty readers made the calls of another project wait 3.5 times
+ * as long at the 99th percentile with two, and 1.9 times with one (`npm run bench:readers`).
  */
 const historyAtOnce = 1;
 
-/** Five seconds' worth at once, where the rate is one of seconds. */
+/** A per-second rate, with a burst of five seconds. */
 function bySecond(rate: number): TokenRate {
   return { perSecond: rate, burst: 5 * rate };
 }
@@ -134,11 +134,11 @@ export function ratesOf(config: RateConfig): Rates {
     request: bySecond(config.RATE_REQUESTS_PER_S),
     start: bySecond(config.RATE_STARTS_PER_S),
     escalation: byMinute(config.RATE_ESCALATIONS_PER_MIN),
-    // After an outage all instances of a key come at once.
+    // After an outage all instances of a key send heartbeats together.
     heartbeat: { perSecond: config.RATE_HEARTBEATS_PER_S, burst: 20 * config.RATE_HEARTBEATS_PER_S },
     session: byMinute(config.RATE_SESSIONS_PER_MIN),
     wrong_key: byMinute(config.RATE_WRONG_KEYS_PER_MIN),
-    // A proxy is one address for all who come through it.
+    // All clients behind a proxy share one address.
     open_body: { perSecond: 20, burst: 100 },
   };
 }
@@ -148,15 +148,15 @@ export interface RateLimits {
   ask(kind: RateKind, keyId: string): void;
   /**
    * Counts a request as open.
-   * @returns says that it is over
-   * @throws AppError `rate_limited` when the key has as many open as it may have
+   * @returns a function that counts it as ended
+   * @throws AppError `rate_limited` when the key has too many open requests
    */
   enter(kind: OpenKind, keyId: string): () => void;
-  /** Runs `read` when as many others of the key as may run at a time have ended. */
+  /** Queues `read` behind other history reads of the key. */
   inLine<T>(keyId: string, read: () => Promise<T>): Promise<T>;
-  /** Keys that are right pass whatever else their address sends. @throws AppError `rate_limited` */
+  /** Counts a wrong key; valid keys of the same address still pass. @throws AppError `rate_limited` */
   sawWrongKey(address: string): void;
-  /** Before a body is read of a sender of whom nothing is known. @throws AppError `rate_limited` */
+  /** Counts a request without a key before its body is read. @throws AppError `rate_limited` */
   sawOpenBody(address: string): void;
 }
 
@@ -195,7 +195,7 @@ function createOpenCounts({ REQUESTS_AT_ONCE, STREAMS_AT_ONCE }: RateConfig): Op
   };
 }
 
-/** A line for each key that reads now. */
+/** One queue per key that has reads. */
 function createLines(atOnce: number): RateLimits['inLine'] {
   const lines = new Map<string, LimitFunction>();
   return async (keyId, read) => {
@@ -209,7 +209,7 @@ function createLines(atOnce: number): RateLimits['inLine'] {
   };
 }
 
-/** @param now milliseconds of a clock that does not go back */
+/** @param now milliseconds of a monotonic clock */
 export function createRateLimits(config: RateConfig, now: () => number): RateLimits {
   if (config.RATE_LIMITS === 'off') return unlimited;
   const rates = ratesOf(config);
@@ -235,14 +235,14 @@ export function createRateLimits(config: RateConfig, now: () => number): RateLim
   };
 }
 
-/** A body may be as large as a definition; a job in it has the size of one that is sent by itself. */
+/** Checks the size of a job inside a larger body: the limit is that of a job that is sent by itself. */
 export function findJobFault(job: JsonObject | undefined, limitBytes: number): AppError | null {
   const bytes = job === undefined ? 0 : Buffer.byteLength(JSON.stringify(job));
   if (bytes <= limitBytes) return null;
   return new AppError('job_invalid', `the job has ${bytes} bytes; allowed are ${limitBytes}`);
 }
 
-/** Looks at the job of a body that is larger than a job may be. @throws AppError `job_invalid` */
+/** Checks the job of a body that is larger than a job may be. @throws AppError `job_invalid` */
 export function requireSmallJob(
   job: JsonObject | undefined,
   { length }: Buffer,

@@ -1,4 +1,4 @@
-/** Serves an app on a port, with limits on how long and how much a client may keep us busy. */
+/** Serves an app on a port, with limits on how long and how much a client may occupy the process. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { App } from './app.ts';
@@ -7,13 +7,13 @@ import { httpLimits } from './limits.ts';
 export interface Listening {
   /** `http://host:port` */
   readonly url: string;
-  /** Takes no more requests, lets those under way end, cuts what is left after `graceMs`. */
+  /** Stops accepting requests, lets requests in flight end, cuts the rest after `graceMs`. */
   readonly close: () => Promise<void>;
 }
 
 export interface ListenOptions {
   readonly host: string;
-  /** 0 picks a free one. */
+  /** 0 picks a free port. */
   readonly port: number;
   readonly headersTimeoutMs: number;
   readonly graceMs: number;
@@ -28,7 +28,7 @@ function open(server: Server, { host, port }: ListenOptions): Promise<AddressInf
   });
 }
 
-/** Connections that have not carried a request yet; Node counts them neither as idle nor, while closing, as late. */
+/** Connections without a request so far. Node counts them neither as idle nor, while closing, as late. */
 function trackUnused(server: Server): ReadonlySet<Socket> {
   const unused = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
@@ -39,7 +39,7 @@ function trackUnused(server: Server): ReadonlySet<Socket> {
   return unused;
 }
 
-/** Connections whose last answer was under way become idle one by one; unused ones have a moment to begin. */
+/** Connections become idle when their last answer ends; unused ones get a moment to send a request. */
 function shut(server: Server, unused: ReadonlySet<Socket>, graceMs: number): Promise<void> {
   return new Promise((resolve) => {
     const sweep = setInterval(() => server.closeIdleConnections(), 100);
@@ -65,7 +65,7 @@ export async function listen(app: App, options: ListenOptions): Promise<Listenin
     {
       maxHeaderSize: httpLimits.headerBytes,
       headersTimeout: options.headersTimeoutMs,
-      // Bodies have their own limits: a JSON body in total, a media file between two pieces.
+      // Bodies have their own limits: a JSON body in total, a media file between two chunks.
       requestTimeout: 0,
       keepAliveTimeout: httpLimits.keepAliveMs,
       connectionsCheckingInterval: Math.ceil(options.headersTimeoutMs / 5),

@@ -1,7 +1,4 @@
-/**
- * Middleware of every request, which app.ts puts in order, and what they know of a request, each of what runs
- * after it.
- */
+/** Middleware for every request, in the order of app.ts, and the request state that it passes on. */
 
 import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
@@ -22,13 +19,13 @@ import type { Route } from './route.ts';
 
 export interface RequestState {
   request_id: string;
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted when the answer is no longer wanted. */
   gone: CancelSource<'gone'>;
-  /** Absent until a route has taken the request. */
+  /** Absent until a route matches the request. */
   route?: Route;
-  /** Absent on open routes, and until the key has been accepted. */
+  /** Absent on open routes, and before the key is accepted. */
   caller?: Caller;
-  /** The same: the key itself. */
+  /** The key itself; absent in the same cases. */
   key?: string;
 }
 
@@ -40,7 +37,7 @@ export function sentPath({ url = '/' }: IncomingMessage): string {
   return end < 0 ? url : url.slice(0, end);
 }
 
-/** Every value of a header: one that is sent twice counts twice. */
+/** Every value of a header, including repeated headers. */
 export function valuesOf({ rawHeaders }: IncomingMessage, name: string): readonly string[] {
   const values: string[] = [];
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -52,7 +49,7 @@ export function valuesOf({ rawHeaders }: IncomingMessage, name: string): readonl
 
 const accepted = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** Takes a sane `X-Request-Id` over or makes one; every answer, log line and problem carries it. */
+/** Accepts a valid `X-Request-Id` or creates one; every answer, log line and problem carries it. */
 export const requestId: ApiMiddleware = (ctx, next) => {
   const sent = ctx.get('x-request-id');
   ctx.state.request_id = accepted.test(sent) ? sent : randomUUID();
@@ -60,13 +57,13 @@ export const requestId: ApiMiddleware = (ctx, next) => {
   return next();
 };
 
-/** Asked every few seconds by whoever watches a process: they are counted, and make no spans. */
+/** Health checks poll these every few seconds: they are counted, but create no spans. */
 const quietPaths = new Set(['/livez', '/readyz']);
 
 interface AnsweredRequest {
   readonly route: string;
   readonly method: string;
-  /** Undefined: the client had gone before. */
+  /** Undefined: the client disconnected before the answer. */
   readonly status: number | undefined;
 }
 
@@ -82,7 +79,7 @@ function endSpan(scope: RequestScope, { route, method, status }: AnsweredRequest
   });
 }
 
-/** Counts each request, and makes it a span: the first of a trace, or the next of the one that it brings. */
+/** Counts each request and records a span: the root of a trace, or a child of the trace that the request names. */
 export function observeRequest({ metrics, tracing }: Telemetry): ApiMiddleware {
   let inFlight = 0;
   return (ctx, next) => {
@@ -107,11 +104,11 @@ export function observeRequest({ metrics, tracing }: Telemetry): ApiMiddleware {
   };
 }
 
-/** Writes one line when the answer has been sent or the client has gone: never headers, bodies or queries. */
+/** Writes one log line when the answer is sent or the client disconnects: never headers, bodies or queries. */
 export function requestLog(logger: Logger): ApiMiddleware {
   return ({ req, res, state }, next) => {
     const startedAt = performance.now();
-    // Bound: the connection closes outside of the request, whose place in a trace the line names.
+    // Bound: the connection closes outside of the request, but the line names the request's trace.
     const write = AsyncResource.bind(() => {
       const path = state.route?.path ?? 'none';
       const level = quietPaths.has(path) ? 'debug' : 'info';
@@ -137,15 +134,14 @@ interface Draining {
   readonly middleware: ApiMiddleware;
   /** Requests whose answers have not ended. */
   readonly open: ReadonlyMap<ServerResponse, RequestState>;
-  /** Aborted once the server closes. */
+  /** Aborted when the server closes. */
   readonly closing: AbortSignal;
   readonly begin: () => void;
 }
 
 /**
  * A request is `gone` when its answer has ended, when its connection closes and, unless its route is long, when the
- * server closes: whatever still works for it stops. A closing server tells every client to come back on another
- * connection.
+ * server closes: all work for it stops. A closing server asks every client to reconnect.
  */
 export function createDraining(): Draining {
   const closing = new AbortController();
@@ -174,8 +170,8 @@ export function createDraining(): Draining {
 const graceMs = 5_000;
 
 /**
- * For answers given before the whole body arrived: what still comes is thrown away for 5 s, so that the client reads
- * the answer instead of a reset, then the connection is cut.
+ * For answers that are sent before the whole body arrived: the rest is discarded for 5 s, so that the client reads the
+ * answer instead of a reset. Then the connection is cut.
  */
 export const discardRest: ApiMiddleware = async ({ req, res }, next) => {
   await next();
@@ -217,13 +213,13 @@ const common = {
   'X-Frame-Options': 'SAMEORIGIN',
 };
 
-/** Every answer allows scripts and styles of our origin only. TLS ends at a proxy, which is where HSTS belongs. */
+/** Every answer allows scripts and styles of our origin only. A proxy ends TLS, so HSTS belongs there. */
 export const securityHeaders: ApiMiddleware = (ctx, next) => {
   ctx.set(common);
   return next();
 };
 
-/** Every error leaves as problem+json. Causes go to the log with the request's id and nowhere else. */
+/** Sends every error as problem+json. Causes are logged with the request's id and sent nowhere else. */
 export function problem(logger: Logger): ApiMiddleware {
   return async (ctx, next) => {
     try {
@@ -247,7 +243,7 @@ function isGone({ destroyed, complete }: IncomingMessage): boolean {
   return destroyed && !complete;
 }
 
-/** Refuses what different readers would read differently: several Host headers, NUL or damaged escapes in the address. */
+/** Refuses ambiguous requests: several Host headers, NUL or damaged escapes in the address. */
 export const refuseAmbiguity: ApiMiddleware = (ctx, next) => {
   const hosts = valuesOf(ctx.req, 'host').length;
   if (hosts > 1)
@@ -268,7 +264,7 @@ function isDecodable(path: string): boolean {
   }
 }
 
-/** Requests that no route took: 405, or 204 to OPTIONS, with the `Allow` that the router found for the path, else 404. */
+/** Answers requests without a route: 405, or 204 to OPTIONS, with the router's `Allow` for the path, else 404. */
 export const notFound: ApiMiddleware = async (ctx, next) => {
   await next();
   const allowed = String(ctx.res.getHeader('Allow') ?? '')

@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document, made of the same declarations that are mounted. */
+/** The OpenAPI 3.1 document, generated from the declarations of the routes. */
 import { z } from 'zod';
 import {
   createDocument,
@@ -25,7 +25,7 @@ function hasInput({ params, query, headers, body }: Route): boolean {
   return body.kind === 'json' || [params, query, headers].some((schema) => !isEmptyShape(schema));
 }
 
-/** Everything that a route can answer besides its responses. */
+/** All errors of a route besides its responses. */
 function errorsOf(route: Route): ErrorCode[] {
   const isText = route.body.kind === 'json' || route.body.kind === 'definition';
   const codes: ErrorCode[] = [
@@ -53,7 +53,7 @@ function problemResponses(route: Route): ZodOpenApiResponsesObject {
   return { ...Object.fromEntries(entries), 431: tooLargeHead };
 }
 
-/** Answered by Node, before there is a request that a problem could be about. */
+/** Node answers this itself, before there is a request for a problem. */
 const tooLargeHead = {
   description: `Address and headers are larger than ${httpLimits.headerBytes} bytes together. The body is empty.`,
 };
@@ -97,7 +97,7 @@ const ProjectChoice = z.object({
   project_id: z.string().optional().meta({ description: 'Instead of `X-Project-ID`.' }),
 });
 
-/** What is read takes `project_id` too, where a header cannot be sent. */
+/** Reads accept `project_id` too, for clients that cannot send a header. */
 function queryParameters({ method, query, scope }: Route): { query?: z.ZodObject } {
   const takesProject = scope !== null && method === 'GET';
   if (isEmptyShape(query)) return takesProject ? { query: ProjectChoice } : {};
@@ -128,7 +128,7 @@ function toOperation(route: Route): ZodOpenApiOperationObject {
   };
 }
 
-/** `{+file}` takes the rest of the path; OpenAPI has no form for that but a plain parameter. */
+/** `{+file}` matches the rest of the path; OpenAPI can only express a plain parameter. */
 export function toDocumentedPath(path: string): string {
   return path.replace('{+', '{');
 }
@@ -142,7 +142,7 @@ function toPaths(routes: readonly Route[]): ZodOpenApiPathsObject {
   return paths;
 }
 
-/** Of a list that has so many places and no more: some generators take no boolean for a schema. */
+/** Writes the length of a tuple as numbers: some generators do not accept a boolean schema. */
 function countPlaces({ jsonSchema }: { readonly jsonSchema: { [key: string]: unknown } }): void {
   const { prefixItems, items } = jsonSchema;
   if (!Array.isArray(prefixItems) || (items !== undefined && items !== false)) return;
@@ -151,7 +151,7 @@ function countPlaces({ jsonSchema }: { readonly jsonSchema: { [key: string]: unk
   jsonSchema.maxItems = prefixItems.length;
 }
 
-/** @param serverUrl where clients reach the API; relative to the document when left out */
+/** @param serverUrl address of the API for clients; default: relative to the document */
 export function createOpenApi(routes: readonly Route[], serverUrl = '/'): ReturnType<typeof createDocument> {
   return createDocument(
     {

@@ -1,4 +1,4 @@
-/** Parameters that several resources share: of paths, and the `Idempotency-Key`. */
+/** Parameters that several resources share: path parameters, and the `Idempotency-Key`. */
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -26,7 +26,7 @@ export const WebhookPath = z.object({ id: Id });
 export const SkillPath = z.object({ id: Id });
 export const CapabilityPath = z.object({ name: CapabilityName });
 export const PipelinePath = z.object({ name: PipelineName });
-/** `latest` is kept by Capstan. */
+/** Capstan maintains `latest`. */
 const SetAlias = PipelineName.refine((name) => name !== 'latest', {
   error: 'latest always is the version that was stored last; choose another name',
 }).meta({ not: { const: 'latest' } });
@@ -34,9 +34,9 @@ export const AliasPath = z.object({ name: PipelineName, alias: SetAlias });
 export const VersionPath = z.object({ name: PipelineName, version: VersionText });
 export const MediaFilePath = z.object({ job_id: MediaJobId, file: MediaFile });
 
-// The `Idempotency-Key` of a request, and how its answer says that it is not the first.
+// The `Idempotency-Key` of a request, and the mark of a repeated answer.
 
-/** Why a request that starts a run may be refused. */
+/** Errors of a request that starts a run. */
 export const startErrors = [
   'definition_invalid',
   'job_invalid',

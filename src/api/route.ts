@@ -1,7 +1,7 @@
 /**
- * One declaration per route: it is mounted, it authenticates and validates, and it is the route's entry in the
- * OpenAPI document. `handle` receives what the schemas made of the request and returns one of the declared
- * responses; the compiler holds both to the declaration.
+ * One declaration per route: it defines mounting, authentication and validation, and it is the route's entry in the
+ * OpenAPI document. `handle` receives the validated request and returns one of the declared responses; the compiler
+ * checks both against the declaration.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
@@ -16,8 +16,8 @@ import { Nothing, type RawInput, validateInput } from './input.ts';
 import type { OpenKind, RateKind } from './limits.ts';
 
 /**
- * An answer that is not JSON, or not only; a stream that begins work when it is made is given as a function, which HEAD
- * does not call. `content` is its media type, `*` + `/*` when the file decides.
+ * An answer that is not JSON, or not always. A stream that starts work when created is passed as a function, which HEAD
+ * does not call. `content` is the media type, `*` + `/*` if the file decides.
  */
 export interface ByteResponse {
   readonly content: string;
@@ -27,7 +27,7 @@ export interface ByteResponse {
 /** Status → schema of a JSON answer, bytes, or nothing. */
 export type Responses = Readonly<Record<number, z.ZodType | ByteResponse | 'empty'>>;
 
-/** A list is a header that is sent several times. */
+/** A list sends the header several times. */
 export type AnswerHeaders = Readonly<Record<string, string | string[]>>;
 
 type BodyOfResponse<R> = R extends z.ZodType
@@ -55,26 +55,26 @@ export interface Answer {
 
 type Auth = 'key' | 'open';
 
-/** A request that was authenticated and whose body was read, before validation. */
+/** An authenticated request with its body, before validation. */
 export interface RawCall extends RawInput {
   /** Null on open routes. */
   readonly caller: Caller | null;
-  /** Whether the request says which of the key's projects it means. */
+  /** The request names one of the key's projects. */
   readonly isProjectChosen: boolean;
   /** The path as it was sent, still percent-encoded. */
   readonly path: string;
-  /** As it is in the log and in problems. */
+  /** The id in the log and in problems. */
   readonly request_id: string;
-  /** The body as it was sent; empty when the route streams it or reads none. */
+  /** The raw body; empty when the route streams it or reads none. */
   readonly bytes: Buffer;
   readonly requestHeaders: IncomingHttpHeaders;
-  /** Aborted when the client goes away or, unless the route is long, the server is closing. */
+  /** Aborted when the client disconnects or, unless the route is long, the server is closing. */
   readonly signal: CancelSignal;
   /** For headers that an error answer carries too. */
   readonly setHeader: (name: string, value: string) => void;
-  /** Counts against the address that sent one in a body. @throws AppError `rate_limited` */
+  /** Counts a wrong key in a body against the sender's address. @throws AppError `rate_limited` */
   readonly sawWrongKey: () => void;
-  /** Counts a session against the key that opens it. @throws AppError `rate_limited` */
+  /** Counts a new session against the key that opens it. @throws AppError `rate_limited` */
   readonly opensSession: (keyId: string) => void;
 }
 
@@ -89,7 +89,7 @@ type Call<P, Q, H, B, A extends Auth> = Omit<RawCall, 'params' | 'query' | 'head
 export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 interface RouteFacts {
-  /** Its `operationId`: the name that generators give the method. Verb first, of one route alone. */
+  /** The `operationId`: generators use it as the method name. Verb first, unique. */
   readonly operation: string;
   readonly method: Method;
   /** With `{name}` for a segment and `{+name}` for the rest of the path. */
@@ -98,21 +98,21 @@ interface RouteFacts {
   readonly summary: string;
   readonly description?: string;
   /**
-   * Its answer may take hours, and nothing moves on the connection until then. A closing server lets it end like any
-   * request, so its `signal` aborts only when the client goes away.
+   * The answer may take hours without traffic on the connection. A closing server waits for it, so its `signal` aborts
+   * only when the client disconnects.
    */
   readonly isLong?: boolean;
-  /** Which of a key's rates it counts against; `request` by default. */
+  /** The rate that the route counts against; default `request`. */
   readonly rate?: RateKind;
-  /** As what it is counted among the open requests of its key; `request` by default. */
+  /** The kind under which open requests are counted; default `request`. */
   readonly opens?: OpenKind;
-  /** Its answer is `unavailable` when it takes longer, authentication included. */
+  /** Time limit including authentication; a later answer becomes `unavailable`. */
   readonly withinMs?: number;
   /** Codes beyond those that follow from authentication, parameters and body. */
   readonly errors?: readonly ErrorCode[];
 }
 
-/** `any`: whatever the key may do. */
+/** `any`: every valid key. */
 export type KeyRouteScope = Scope | 'any';
 
 type Access<A extends Auth> = A extends 'key'

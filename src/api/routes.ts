@@ -22,7 +22,7 @@ import { signInRoutes } from './routes/sign-in.ts';
 import { skillRoutes } from './routes/skills.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
 
-/** Every route of the API. All but the pages for people are in the OpenAPI document. */
+/** Every route of the API. All except the pages for people are in the OpenAPI document. */
 export function createRoutes(
   ctx: ServerCtx,
   options: { config: ApiConfig; closing: AbortSignal; console?: ConsoleFiles | undefined },

@@ -1,16 +1,24 @@
 /**
- * What `exec` throws when the caller should do something else than give up on its input, as it does for any other
- * error (422). The statuses are those that the router tells apart: 429 and 503 mean "not now", which is not counted;
- * 502 and 504 are tried on another instance. Known by its name, as the author's copy of this package may be another.
+ * Status of the answer to a failed call. The router retries by status:
+ *
+ * - 422: the input is at fault; the call is not retried.
+ * - 429, 503: busy; the call is retried elsewhere or later, and does not count against `retry.max`.
+ * - 502, 504: the call is retried on another instance.
  */
 export type CallFailureStatus = 422 | 429 | 502 | 503 | 504;
 
+/**
+ * Throw this from `exec` to choose the status of the answer; any other error is a 422.
+ *
+ * It is recognised by its `name`, because the author's copy of this package may differ from the one that runs the
+ * instance.
+ */
 export class CallFailure extends Error {
   override readonly name = 'CallFailure';
   readonly status: CallFailureStatus;
-  /** When to ask again (`Retry-After`), for 429 and 503. */
+  /** For 429 and 503: seconds until the caller should retry (`Retry-After`). */
   readonly retryAfterS: number | undefined;
-  /** What kind of error it is, for callers that know the capability (`x-error-code`): a-z, 0-9 and _, at most 64. */
+  /** An error code for callers that know the capability (`x-error-code`): a-z, 0-9 and _, at most 64 characters. */
   readonly code: string | undefined;
 
   constructor(

@@ -1,7 +1,7 @@
 /**
- * Proves that an instance keeps the contract of a capability, whatever language it is written in: three endpoints,
- * their shapes, 422 for what it cannot use, lines of an answer that can be read, and no crash. It sends an input that the
- * spec allows only if its caller gives one, so it starts no real work by itself.
+ * Tests an instance against the contract of a capability, in any language: three endpoints, their shapes, 422 for an
+ * unusable input, readable lines in a streamed answer, and no crash. It sends a valid input only if its caller passes
+ * one, so it starts no real work by itself.
  */
 import type { ValidateFunction } from 'ajv';
 import { z } from 'zod';
@@ -11,16 +11,16 @@ import { isLogLine, readLogLine } from '../core/call/log-lines.ts';
 import { isProgressLine, readProgress } from '../core/call/outcome.ts';
 import { compileAjv } from './schema.ts';
 
-/** Requests to a capability under test. A probe never throws: no answer is a finding like any other. */
+/** Requests to a capability under test. A probe never throws: a missing answer is a finding too. */
 
 interface Reply {
-  /** 0 when there was no answer. */
+  /** 0: no answer. */
   readonly status: number;
-  /** Undefined when the body is not JSON. */
+  /** Undefined: the body is not JSON. */
   readonly body: unknown;
-  /** What came, in a few words. */
+  /** The answer in a few words. */
   readonly summary: string;
-  /** Empty when there is none. */
+  /** The content type; empty when there is none. */
   readonly type: string;
   readonly text: string;
 }
@@ -86,7 +86,7 @@ function createProbe(url: string): Probe {
 export interface CheckResult {
   readonly name: string;
   readonly ok: boolean;
-  /** One line: what was seen, and what was expected when that differs. */
+  /** One line: the observed value, and the expected one when it differs. */
   readonly detail: string;
 }
 
@@ -155,7 +155,7 @@ function describeLine(line: string): string | null {
   return `its log needs a level (${LogLevel.options.join(', ')}) and a message`;
 }
 
-/** What is wrong with the lines before the last one, which is the answer. */
+/** Errors in the lines before the last one, which holds the answer. */
 function findLineFaults(lines: readonly string[]): readonly string[] {
   return lines.flatMap((line, at) => {
     const value = parse(line);
@@ -167,7 +167,7 @@ function findLineFaults(lines: readonly string[]): readonly string[] {
 
 const LastLine = Refusal.extend({ status: z.number().int().min(400).max(599) });
 
-/** @param isRefused the input is invalid, so the last line says why */
+/** @param isRefused the input is invalid, so the last line must hold an error */
 function checkLines(name: string, { status, type, text, summary }: Reply, isRefused: boolean): CheckResult {
   if (!/^application\/x-ndjson\b/i.test(type)) {
     const ok = status === (isRefused ? 422 : 200);
@@ -198,7 +198,7 @@ async function checkInvalidInLines(probe: Probe, validate: ValidateFunction | nu
   return checkLines(name, await probe('POST', '/exec', { body: '{}', accept: inLines }), true);
 }
 
-/** Real work, because an author asked for it. */
+/** Time limit of a call with the author's input, which is real work. */
 const workMs = 600_000;
 
 async function checkWork(probe: Probe, input: unknown): Promise<readonly CheckResult[]> {
@@ -207,7 +207,7 @@ async function checkWork(probe: Probe, input: unknown): Promise<readonly CheckRe
   return [checkLines('POST /exec answers the given input', await probe('POST', '/exec', request), false)];
 }
 
-/** A refusal in the 4xx range; which one is the capability's choice. */
+/** Expects a refusal in the 4xx range; the capability chooses which one. */
 function checkRefused(name: string, reply: Reply, allowed: readonly number[]): CheckResult {
   const ok = allowed.includes(reply.status);
   return {
@@ -225,9 +225,10 @@ function checkStillHealthy(before: Health | null, reply: Reply): CheckResult {
 }
 
 /**
+ * Tests an instance against the contract of a capability.
  * @param url base address of the instance
- * @param input a call to make. Default: no work is started
- * @returns one entry per check; a single one when nothing listens there
+ * @param input input of one call; without it, no work is started
+ * @returns one entry per check; a single entry when no server listens at `url`
  */
 export async function checkCapability(url: string, input?: unknown): Promise<readonly CheckResult[]> {
   const probe = createProbe(url);

@@ -9,61 +9,98 @@ import type { Prerequisite } from './lifecycle/prerequisites.ts';
 import type { CallMedia } from './media/call-media.ts';
 import { type Checked, compileSchema, type InputOf, type OutputOf, type Schema } from './schema.ts';
 
-/** Where a call says what it does. A line is cut at 2,000 characters. */
+/**
+ * The log of a call. `log('…')` writes to the instance's own log. `log.info('…')` and the other methods write to the
+ * log of the run, where messages are cut at 2,000 characters. If the caller accepts no log messages, they write to the
+ * instance's own log.
+ */
 export interface CallLogger {
-  /** A line in the instance's own log. */
+  /** Writes a line to the instance's own log. */
   (line: string): void;
-  // Lines in the log of the run; in the instance's own where the caller takes none.
   debug(message: string): void;
   info(message: string): void;
   warn(message: string): void;
   error(message: string): void;
 }
 
-/** What `exec` gets beside its input. */
+/** The second argument of `exec`: cancellation, files, logging and progress of one call. */
 export interface ExecContext {
-  /** Aborts when the caller's connection closes or the instance is forced to stop. */
+  /**
+   * Aborts when the caller closes the connection or the instance is forced to stop. Pass it to `fetch`, `spawn` and
+   * timers.
+   */
   readonly signal: AbortSignal;
+  /** Downloads and uploads the files of this call. */
   readonly media: CallMedia;
-  /** When the caller gives up, if it said so (`X-Deadline`). */
+  /** The time at which the caller gives up (`X-Deadline`); absent if the caller sent none. */
   readonly deadline?: Date;
-  /** The same for every delivery of one piece of work (`Idempotency-Key`). */
+  /** Identical in every attempt of the same piece of work (`Idempotency-Key`). Use it to deduplicate side effects. */
   readonly idempotencyKey?: string;
-  /** Where the call stands in a trace, to be sent with what the work asks of others (`traceparent`). */
+  /** W3C trace context of the call (`traceparent`). Forward it with requests to other services. */
   readonly traceparent?: string;
-  /** Where prerequisites were installed. */
+  /** The folder into which prerequisites were installed. */
   readonly cacheDir: string;
+  /** `log.info('…')` writes to the log of the run, `log('…')` to the instance's own log. */
   readonly log: CallLogger;
-  /** Says how far the call has come, 0 to 1, to whoever wants to know; call it as often as you like. */
+  /**
+   * Reports progress to the caller. You may call it often: a report within 250 ms of the last one is dropped, unless
+   * `fraction` is 1.
+   * @param fraction 0 to 1; values outside are clamped
+   * @param message at most 200 characters
+   */
   progress(fraction: number, message?: string): void;
 }
 
+/** A capability as its author declares it: the argument of `defineCapability`. */
 export interface CapabilityDefinition<I extends Schema = Schema, O extends Schema = Schema> {
+  /** Letters, digits, `_`, `-` and `.`, at most 128 characters. Steps refer to the capability by this name. */
   readonly name: string;
+  /** 1 to 128 characters, such as `1.2.0`. All instances of one version must have the same schemas. */
   readonly version: string;
+  /** One or two sentences for people who look for a capability. */
   readonly description: string;
+  /**
+   * Zod or JSON Schema (draft 2020-12) of the input. An input that does not match is answered 422; `exec` is not
+   * called.
+   */
   readonly input: I;
+  /** Zod or JSON Schema of the output. An output that does not match makes the call fail with 422. */
   readonly output: O;
+  /**
+   * The price in USD per unit, such as `{ type: 'per_call', rate_usd: 0.01 }`; `{ type: 'free', rate_usd: 0 }` costs
+   * nothing.
+   */
   readonly cost_model: CostModel;
+  /** Tags that calls may require of an instance, such as `local` or `gpu`. */
   readonly tags: readonly string[];
-  /** Calls worked on at once, default 1; more of them wait inside the instance. */
+  /** Calls that run in parallel, 1 to 10,000; default 1. Further calls wait inside the instance. */
   readonly max_concurrency?: number;
-  /** reported: a success costs what `cost_usd` of the output says, at most the price; default computed. */
+  /**
+   * How a successful call is charged. `computed` (default): by the cost model. `reported`: the output's `cost_usd`, at
+   * most the reserved price.
+   */
   readonly settle?: Registration['settle'];
-  /** Equal inputs, with files of equal bytes, have results that are as good as equal: steps may keep them. Default false. */
+  /** True: equal inputs, with files of equal bytes, give equivalent results, so steps may cache them. Default false. */
   readonly deterministic?: boolean;
+  /** Programs and models that the instance needs; checked, and installed if possible, before it listens. */
   readonly prerequisites?: readonly Prerequisite[];
-  /** @throws anything: the caller gets 422 with the message; a `CallFailure` says another status */
+  /**
+   * Performs one call.
+   * @param input the parsed input
+   * @returns the output, which is checked against the output schema
+   * @throws CallFailure to choose the status of the answer; any other error is answered 422 with its message
+   */
   exec(input: InputOf<I>, context: ExecContext): Promise<OutputOf<O>> | OutputOf<O>;
 }
 
+/** A checked definition that can be served: the result of `defineCapability`. */
 export interface Capability {
   /** Answer of `GET /spec`. */
   readonly spec: CapabilitySpec;
   readonly cost_model: CostModel;
   readonly tags: readonly string[];
   readonly max_concurrency: number;
-  /** Absent in what an older copy of this package defined: computed. */
+  /** Absent in definitions by an older copy of this package: computed. */
   readonly settle?: Registration['settle'];
   readonly prerequisites: readonly Prerequisite[];
   checkInput(value: unknown): Promise<Checked>;
@@ -78,7 +115,23 @@ const Declared = z.object({
   max_concurrency: z.number().int().min(1).max(10_000),
 });
 
-/** @throws Error that names every wrong field of the definition */
+/**
+ * Checks a definition and turns it into a capability that can be served.
+ *
+ * @example
+ * export const capability = defineCapability({
+ *   name: 'word-count',
+ *   version: '1.0.0',
+ *   description: 'Counts the words of a text.',
+ *   input: z.object({ text: z.string() }),
+ *   output: z.object({ words: z.number().int() }),
+ *   cost_model: { type: 'free', rate_usd: 0 },
+ *   tags: ['local'],
+ *   exec: ({ text }) => ({ words: text.split(/\s+/).filter(Boolean).length }),
+ * });
+ *
+ * @throws Error that names every invalid field of the definition
+ */
 export function defineCapability<I extends Schema, O extends Schema>(
   definition: CapabilityDefinition<I, O>,
 ): Capability {
@@ -98,7 +151,7 @@ export function defineCapability<I extends Schema, O extends Schema>(
     prerequisites,
     checkInput: input.check,
     checkOutput: output.check,
-    // The value comes from checkInput, which is what ties it to I.
+    // `checkInput` has validated the value against I.
     exec: async (value, context) => definition.exec(value as InputOf<I>, context),
   };
 }
@@ -118,7 +171,7 @@ function describe(definition: CapabilityDefinition, input: JsonObject, output: J
   };
 }
 
-/** True for what `defineCapability` returns, from this or another copy of the package. */
+/** True for results of `defineCapability`, of this or another copy of the package. */
 export function isCapability(value: unknown): value is Capability {
   return (
     typeof value === 'object' &&

@@ -1,8 +1,8 @@
 /**
- * One `POST /exec` after its body is read: check, wait for a place, run, check the output, clean up.
+ * One `POST /exec` after its body is read: check the input, wait for a slot, run, check the output, clean up.
  *
- * A caller that takes it (`Accept: application/x-ndjson`) is sent the call's progress and what it logs, a line each,
- * and at last the ordinary answer as a line. A call that says nothing on its way is answered as ever.
+ * A caller that sends `Accept: application/x-ndjson` receives the progress and the log messages of the call, one line
+ * each. The last line is the ordinary answer. A call that reports neither is answered as usual.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { LogLevel } from '../contracts/event.ts';
@@ -40,7 +40,7 @@ function messageOf(thrown: unknown): string {
   return thrown instanceof Error && thrown.message !== '' ? thrown.message : String(thrown);
 }
 
-/** 422, unless `exec` asked for another answer. */
+/** 422, unless `exec` threw a CallFailure. */
 function answerThrown(thrown: unknown): ExecReply {
   const error = messageOf(thrown);
   if (!isCallFailure(thrown)) return failure(422, error);
@@ -91,7 +91,7 @@ async function perform(
   }
 }
 
-/** Never throws: whatever goes wrong is the answer; 503 when the instance stops before the work is done. */
+/** Never throws: every error becomes an answer; 503 when the instance stops before the work is done. */
 export async function answerCall(
   capability: Capability,
   host: CallHost & { readonly queue: CallQueue; isStopping(): boolean },
@@ -111,11 +111,11 @@ export async function answerCall(
   }
 }
 
-/** First come, first served places for the calls of one instance. Nothing is refused: a call too many waits. */
+/** A first-come, first-served queue for the calls of one instance. No call is refused: excess calls wait. */
 export interface CallQueue {
-  /** Calls in work or waiting. */
+  /** Calls that run or wait. */
   readonly depth: number;
-  /** Runs `work` when a place is free; rejects with the signal's reason when it aborts before that. */
+  /** Runs `work` when a slot is free; rejects with the signal's reason if the signal aborts first. */
   run<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result>;
 }
 
@@ -156,14 +156,14 @@ export function createCallQueue(places: number): CallQueue {
   };
 }
 
-/** Tells the caller of a call what happens while it is made. */
+/** Reports progress and log messages of a call to its caller. */
 export interface CallTeller {
   readonly progress: ExecContext['progress'];
-  /** @returns false when the caller takes no lines */
+  /** @returns false when the caller does not accept lines */
   log(level: LogLevel, message: string): boolean;
 }
 
-/** Lines of progress that come sooner are left out, but for the last one. */
+/** Progress reports that follow sooner are dropped, except a progress of 1. */
 const pauseMs = 250;
 const longestMessage = { progress: 200, log: 2_000 };
 
@@ -199,7 +199,7 @@ function createCallLogger({ log }: CallHost, teller: CallTeller): CallLogger {
   });
 }
 
-/** An answer whose head has gone already says what the head would have said. */
+/** The status and headers have already been sent, so the last line carries them for a failure. */
 export function toLastLine({ status, body, headers }: ExecReply): string {
   const retryAfter = headers?.['retry-after'];
   const code = headers?.['x-error-code'];

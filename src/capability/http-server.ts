@@ -1,6 +1,6 @@
 /**
- * The HTTP face of an instance: exactly `POST /exec`, `GET /health`, `GET /spec`, every answer JSON. It knows
- * nothing of the router and authenticates nobody (the router is the boundary).
+ * The HTTP interface of an instance: exactly `POST /exec`, `GET /health`, `GET /spec`, every answer JSON. It does not
+ * know the router and does not authenticate callers (the router is the boundary).
  *
  * A request body must be one JSON object. Size is checked while reading, nesting before parsing, so a hostile body
  * costs no more than its bytes; a `__proto__` key is refused.
@@ -21,17 +21,17 @@ import {
 
 interface Connections {
   readonly isClosing: boolean;
-  /** @returns aborts when the caller closes the connection before the answer, or by `abort` */
+  /** @returns a signal that aborts when the caller closes the connection before the answer, or on `abort` */
   watch(response: ServerResponse): AbortSignal;
-  /** Stops listening; every connection is closed once nothing is being answered. */
+  /** Stops listening; closes every connection once no request is in flight. */
   close(): void;
-  /** Aborts all that is being answered. */
+  /** Aborts all requests in flight. */
   abort(reason: Error): void;
 }
 
 /**
- * What an HTTP server is answering right now, so that it can close as soon as that is done: Node counts a
- * connection that has not sent its first request as busy and would wait for it.
+ * Tracks the requests in flight of an HTTP server, so that it can close as soon as they end. Node treats a connection
+ * that has not sent its first request as busy and would wait for it.
  */
 function createConnections(server: Server): Connections {
   const open = new Map<ServerResponse, AbortController>();
@@ -67,7 +67,7 @@ function createConnections(server: Server): Connections {
 
 export interface JsonBounds {
   readonly bytes: number;
-  /** Brackets open at once. */
+  /** Maximum nesting of brackets. */
   readonly depth: number;
 }
 
@@ -93,7 +93,7 @@ async function readBytes(request: IncomingMessage, limit: number): Promise<Buffe
   return Buffer.concat(chunks);
 }
 
-/** How deep the brackets outside strings nest. */
+/** Maximum nesting of the brackets outside strings. */
 function nesting(text: string): number {
   let depth = 0;
   let deepest = 0;
@@ -116,10 +116,7 @@ function parse(text: string): unknown {
   });
 }
 
-/**
- * Reads a request body that must be one JSON object. Size is checked while reading, nesting before parsing, so a
- * hostile body costs no more than its bytes; a `__proto__` key is refused.
- */
+/** Reads a request body that must be one JSON object; see the header for its limits. */
 async function readJsonBody(request: IncomingMessage, limits: JsonBounds): Promise<Body> {
   const bytes = await readBytes(request, limits.bytes);
   if (bytes === null) return refuse(`the body is larger than the allowed ${limits.bytes} bytes`, 413);
@@ -136,9 +133,9 @@ async function readJsonBody(request: IncomingMessage, limits: JsonBounds): Promi
 
 export interface InstanceServer {
   readonly http: Server;
-  /** Calls in work or waiting. */
+  /** Calls that run or wait. */
   queueDepth(): number;
-  /** Stops listening, answers 503 to new calls, and closes every connection once nothing is being answered. */
+  /** Stops listening, answers 503 to new calls, and closes every connection once no request is in flight. */
   close(): void;
   /** Aborts the signal of every open call; their callers get 503. */
   abortCalls(): void;
@@ -153,7 +150,7 @@ interface Parts {
 
 const methods: Readonly<Record<string, string>> = { '/exec': 'POST', '/health': 'GET', '/spec': 'GET' };
 
-/** Longer than a caller keeps an idle connection, so that it is never closed under a request on its way. */
+/** Longer than a caller keeps an idle connection, so that no connection is closed while a request is being sent. */
 const keepAliveMs = 65_000;
 
 function send(response: ServerResponse, { status, body, headers }: ExecReply, isClosing: boolean): void {
@@ -203,7 +200,7 @@ async function answer(parts: Parts, request: IncomingMessage, response: ServerRe
   return path === '/health' ? answerHealth(parts) : { status: 200, body: parts.capability.spec };
 }
 
-/** Not listening yet. */
+/** The server is not listening yet. */
 export function createInstanceServer(capability: Capability, host: Parts['host']): InstanceServer {
   const http = createServer({ keepAliveTimeout: keepAliveMs });
   const queue = createCallQueue(capability.max_concurrency);
@@ -213,7 +210,7 @@ export function createInstanceServer(capability: Capability, host: Parts['host']
     answer(parts, request, response)
       // After 413 the rest of the body is unread, so the connection cannot serve another request.
       .then((given) => send(response, given, connections.isClosing || given.status === 413))
-      // A connection that broke while the body was read, or an output that JSON cannot hold.
+      // The connection broke while the body was read, or JSON cannot represent the output.
       .catch((error: Error) => send(response, failure(422, error.message), true));
   });
   return {

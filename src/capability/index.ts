@@ -1,4 +1,4 @@
-/** What a capability author imports as `capstan/capability`. */
+/** The public API for authors of capabilities, imported as `capstan/capability`. */
 export { installPackages } from './bootstrap/packages.ts';
 export { CallFailure, type CallFailureStatus } from './call-failure.ts';
 export {

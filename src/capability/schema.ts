@@ -1,6 +1,6 @@
 /**
- * An author's schema, as zod or as JSON Schema (draft 2020-12), in the two forms an instance needs: the JSON Schema
- * that `/spec` shows and a check that names the wrong field.
+ * An author's schema, as zod or as JSON Schema (draft 2020-12), in the two forms that an instance needs: the JSON
+ * Schema for `/spec`, and a check that names the wrong field.
  */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { z } from 'zod';
@@ -23,7 +23,7 @@ export interface PortSchema {
   check(value: unknown): Promise<Checked>;
 }
 
-/** Not `instanceof`: the author's zod may be another copy than ours. */
+/** Not `instanceof`: the author may use another copy of zod. */
 function isZod(schema: Schema): schema is z.ZodType {
   return '_zod' in schema;
 }
@@ -57,7 +57,7 @@ function pathOf(error: ErrorObject): PropertyKey[] {
   return typeof named === 'string' ? [...parts, named] : parts;
 }
 
-/** As the router does: formats are asserted of inputs alone. @throws Error when it is no schema */
+/** Like the router, asserts formats for inputs only. @throws Error when it is not a schema */
 export function compileAjv(schema: JsonObject, io: 'input' | 'output'): ValidateFunction {
   const validateFormats = io === 'input';
   const ajv = new Ajv2020({ strict: false, ownProperties: true, validateFormats, logger: false });
@@ -78,7 +78,7 @@ function compileJsonSchema(schema: JsonObject, io: 'input' | 'output'): PortSche
   };
 }
 
-/** @throws Error when the schema is none, or cannot be written as JSON Schema */
+/** @throws Error when it is not a schema, or cannot be represented as JSON Schema */
 export function compileSchema(schema: Schema, io: 'input' | 'output'): PortSchema {
   try {
     return isZod(schema) ? compileZod(schema, io) : compileJsonSchema(schema, io);

@@ -1,6 +1,6 @@
 /**
- * A capability as a process of its own. SIGTERM or SIGINT stops it in order, a second one at once. The handlers
- * stand before the start begins, so that no signal leaves a registration behind.
+ * A capability as a process of its own. SIGTERM or SIGINT stops it gracefully, a second signal immediately. The signal
+ * handlers are installed before the start, so that no signal leaves a registration behind.
  */
 
 import {
@@ -13,12 +13,11 @@ import { type RunningInstance, startInstance } from './lifecycle/start-instance.
 import type { Schema } from './schema.ts';
 import { readSettings } from './settings.ts';
 
-// The process around an instance: SIGTERM or SIGINT stops it in order, a second one at once. The handlers stand
-// before the start begins, so that no signal leaves a registration behind.
-
 const signals = ['SIGTERM', 'SIGINT'] as const;
 
-/** Runs until a signal, then ends the process: 0 when a signal asked for it; 1 when the start failed or the end was forced. */
+/**
+ * Runs until a signal, then ends the process: 0 after a graceful stop; 1 when the start failed or a second signal came.
+ */
 export async function runUntilSignal(
   start: (signal: AbortSignal) => Promise<RunningInstance>,
   print: (line: string) => void,
@@ -50,9 +49,11 @@ export async function runUntilSignal(
 }
 
 /**
- * Serves a capability from a stand-alone file until SIGTERM or SIGINT, then ends the process. Configured by
- * ROUTER_URL, ROUTER_TOKEN, HOST, PORT, ADVERTISE_URL and MEDIA_URL; exits 1 when the start fails, a refused
- * registration included.
+ * Serves a capability until SIGTERM or SIGINT, then ends the process. Call it at the end of a stand-alone file.
+ *
+ * It reads ROUTER_URL, ROUTER_TOKEN, HOST, PORT, ADVERTISE_URL and MEDIA_URL from the environment; without ROUTER_URL
+ * it serves only. The process exits with 1 when the start fails, which includes a refused registration.
+ * @param source a definition, or the result of `defineCapability`
  */
 export async function serveCapability<I extends Schema, O extends Schema>(
   source: CapabilityDefinition<I, O> | Capability,

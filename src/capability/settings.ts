@@ -1,4 +1,4 @@
-/** The only reader of the environment for capabilities: the variables every instance understands. */
+/** The only reader of the environment for capabilities: the variables that every instance supports. */
 import { z } from 'zod';
 
 const HttpUrl = z.url({ protocol: /^https?$/ });
@@ -30,11 +30,12 @@ export const SettingsSchema = z
       ROUTER_URL === undefined || ADVERTISE_URL !== undefined || !wildcards.has(HOST),
     { path: ['ADVERTISE_URL'], error: 'needed because HOST is every address of this machine' },
   );
+/** The settings of an instance, as `readSettings` reads them from the environment. */
 export type Settings = z.infer<typeof SettingsSchema>;
 
 /**
- * Empty variables count as absent.
- * @throws Error that names every wrong variable and what is allowed
+ * Reads the settings of an instance. Empty variables count as absent.
+ * @throws Error that names every invalid variable and the allowed values
  */
 export function readSettings(environment: NodeJS.ProcessEnv = process.env): Settings {
   const present = Object.entries(environment).filter(([, value]) => value !== undefined && value !== '');

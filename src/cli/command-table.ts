@@ -1,7 +1,4 @@
-/**
- * Every command and where it is defined. Only the file of the command that is called gets loaded, so that
- * starting up stays fast whatever the others import.
- */
+/** Every command and its source file. Only the file of the called command is loaded, so that startup stays fast. */
 import type { Command } from 'commander';
 import type { Register } from './command.ts';
 import type { Shell } from './shell.ts';
@@ -57,7 +54,7 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   },
 };
 
-/** Registers the command called `name`, or all of them when there is none (help, a typing error). */
+/** Registers the command called `name`, or all commands without a name (help, a typing error). */
 export async function registerCommands(
   program: Command,
   shell: Shell,

@@ -1,11 +1,11 @@
 /**
- * A command that talks to the API is one declaration: what help says of it, its arguments and options under the names
- * that help shows, the call, and how the answer is shown. `command()` adds the options of every command, opens the
- * session and prints the API's own text under `--json`; errors become words and exit codes in program.ts.
+ * A command that talks to the API is one declaration: its help, its arguments and options under the names that help
+ * shows, the request, and the output. `command()` adds the common options, opens the session and prints the API's own
+ * text under `--json`; program.ts turns errors into messages and exit codes.
  *
- * To add one, write `command(…)` in the file of its subject in commands/, put it into the `group(…)` there (or, as a
- * word of its own, into command-table.ts), and run `npx tsx scripts/generate-docs.ts`. A command that does more than
- * to ask and to show is a `procedure(…)` of its own; one that needs no API is `local(…)`.
+ * To add one, write `command(…)` in the file of its subject in commands/, add it to the `group(…)` there (or, as a
+ * top-level command, to command-table.ts), and run `npx tsx scripts/generate-docs.ts`. A command that does more than
+ * request and show is a `procedure(…)`; a command without the API is a `local(…)`.
  */
 import { Argument, type Command, Option } from 'commander';
 import type { ApiAnswer } from './client/api-client.ts';
@@ -13,24 +13,24 @@ import type { CommonOptions, Session } from './client/session.ts';
 import type { Columns } from './render/print.ts';
 import type { Shell } from './shell.ts';
 
-/** Adds one command to what is above it. */
+/** Adds one command to its parent. */
 export type Register = (above: Command, shell: Shell) => void;
 
-/** An argument or option of which more than a description is said. `type` is for the compiler alone. */
+/** An argument or option with more than a description. `type` is for the compiler only. */
 export interface Term<Value> {
   readonly about: string;
   readonly parse?: (text: string, previous: never) => unknown;
   readonly choices?: readonly string[];
   readonly initial?: unknown;
   readonly mandatory?: boolean;
-  /** Another name of an option, as `--long <value>`, which help does not list. */
+  /** Another name of an option, as `--long <value>`, hidden from help. */
   readonly alias?: string;
   readonly type?: readonly [Value];
 }
 
 type Parse<Value> = (text: string, previous?: Value) => Value;
 
-/** @param initial what holds when nothing is said; without it, nothing */
+/** @param initial the default value; absent: none */
 export function parsed<Value, Initial extends Value | undefined = undefined>(
   about: string,
   parse: Parse<Value>,
@@ -47,19 +47,19 @@ export function oneOf<Value extends string, Initial extends Value | undefined = 
   return { about, choices, initial };
 }
 
-/** A text or flag that is `initial` when nothing is said. */
+/** A text or flag with the default value `initial`. */
 export function usually<Value>(about: string, initial: Value): Term<Value> {
   return { about, initial };
 }
 
-/** An option that has to be given. */
+/** A mandatory option. */
 export function required(about: string): Term<string>;
 export function required<Value>(term: Term<Value>): Term<Exclude<Value, undefined>>;
 export function required(said: string | Term<unknown>): Term<unknown> {
   return { ...toTerm(said), mandatory: true };
 }
 
-/** By what is written on the command line: `<name>`, `[name]`, `-l, --long <value>`, `--flag`. */
+/** Keys are written as on the command line: `<name>`, `[name]`, `-l, --long <value>`, `--flag`. */
 type Terms = Readonly<Record<string, string | Term<unknown>>>;
 type None = Readonly<Record<never, never>>;
 
@@ -86,7 +86,7 @@ type ValueOf<Written, Said> =
           ? string | undefined
           : boolean | undefined;
 
-/** What was given, by the names of arguments and options in camelCase. */
+/** The values of arguments and options, under camelCase names. */
 export type Given<Arguments extends Terms, Options extends Terms> = {
   readonly [Written in keyof Arguments as ArgumentName<Written>]: ValueOf<Written, Arguments[Written]>;
 } & {
@@ -95,13 +95,13 @@ export type Given<Arguments extends Terms, Options extends Terms> = {
 
 interface Described<Arguments extends Terms, Options extends Terms> {
   readonly about: string;
-  /** A command line that help shows as the example. */
+  /** The command line in the help's example. */
   readonly example?: string;
-  /** In place of an example: all that help says at its end. */
+  /** The whole end of the help text, instead of an example. */
   readonly help?: string;
   readonly args?: Arguments;
   readonly options?: Options;
-  /** Of its group: the one that is meant when none is named. */
+  /** The default command of its group. */
   readonly isDefault?: boolean;
 }
 
@@ -111,9 +111,9 @@ interface LocalCommand<Arguments extends Terms, Options extends Terms> extends D
 
 interface OnlineCommand<Arguments extends Terms, Options extends Terms>
   extends Described<Arguments, Options> {
-  /** Commands below this one. */
+  /** Subcommands. */
   readonly inner?: readonly Register[];
-  /** What comes before the session is opened. The command is over when it answers true. @throws UsageError */
+  /** Runs before the session is opened. The command ends if it returns true. @throws UsageError */
   readonly before?: (given: Given<Arguments, Options>, shell: Shell) => unknown;
 }
 
@@ -158,7 +158,7 @@ function addTerms(command: Command, args: Terms, options: Terms): void {
   }
 }
 
-/** What is given under the other name is the option's. */
+/** Stores a value of the alias under the option's name. */
 function addAlias(command: Command, option: Option, alias: Option): void {
   command.addOption(alias).on(`option:${alias.name()}`, () => {
     const value = command.getOptionValue(alias.attributeName());
@@ -210,7 +210,7 @@ export function local<const A extends Terms = None, const O extends Terms = None
   };
 }
 
-/** Registers a command that does its own work with a session. */
+/** Registers a command with a session and its own procedure. */
 export function procedure<const A extends Terms = None, const O extends Terms = None>(
   name: string,
   { inner = [], before, run, ...declared }: WorkingCommand<A, O>,
@@ -228,7 +228,7 @@ export function procedure<const A extends Terms = None, const O extends Terms = 
   };
 }
 
-/** Registers a command that asks the API one thing and shows the answer. */
+/** Registers a command that sends one request to the API and shows the answer. */
 export function command<Value, const A extends Terms = None, const O extends Terms = None>(
   name: string,
   { call, show, ...declared }: AskingCommand<A, O, Value>,
@@ -243,7 +243,7 @@ export function command<Value, const A extends Terms = None, const O extends Ter
   });
 }
 
-/** Registers a word with commands below it. */
+/** Registers a command with subcommands. */
 export function group(name: string, about: string, inner: readonly Register[]): Register {
   return (above, shell) => {
     const command = above.command(name).description(about);
@@ -251,7 +251,7 @@ export function group(name: string, about: string, inner: readonly Register[]): 
   };
 }
 
-// How answers are shown: as a table of their items, or of themselves.
+// Output of answers: as a table of their items, or as one row.
 
 interface Page<Item> {
   readonly items: readonly Item[];
@@ -259,9 +259,9 @@ interface Page<Item> {
 }
 
 interface Remarks<Options> {
-  /** In place of an empty table. */
+  /** Replaces an empty table. */
   readonly none?: string;
-  /** After a page that is not the last. */
+  /** Follows a page that is not the last. */
   readonly more?: (given: Options) => string;
 }
 

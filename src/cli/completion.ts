@@ -1,26 +1,26 @@
-/** `capstan completion SHELL`: the script that a shell reads; and, asked by that script, what may come next. */
+/** `capstan completion SHELL`: the script for a shell; the script calls it to get the candidates for the next word. */
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Argument, Command, type Option } from 'commander';
 import { packageFolder, type Shell } from './shell.ts';
 
-// What may come next on a command line: subcommands, options, and the values of what is enumerated, as the
-// declared commands say. Nothing where any text may stand, which shells complete with names of files.
+// Candidates for the next word: subcommands, options, and enumerated values, from the declared commands. There are none
+// where any text is valid; the shell then completes file names.
 
 interface Candidate {
   readonly value: string;
   readonly description: string;
 }
 
-/** Where the words before the current one have led. */
+/** The state after the words before the current one. */
 interface TypedSoFar {
   readonly command: Command;
-  /** The option whose value the next word is. */
+  /** The option that expects the next word as its value. */
   readonly option: Option | null;
-  /** Arguments of the command that are given already. */
+  /** Number of arguments so far. */
   readonly given: number;
-  /** After `--` nothing is an option. */
+  /** Set after `--`: no further word is an option. */
   readonly optionsEnded: boolean;
 }
 
@@ -28,7 +28,7 @@ function findOption({ options }: Command, word: string): Option | null {
   return options.find(({ short, long }) => word === short || word === long) ?? null;
 }
 
-/** A value in the same word, as in `--priority=batch`, leaves no option open. */
+/** An option with its value in the same word, as in `--priority=batch`, expects no further word. */
 function advanceByOption(position: TypedSoFar, word: string): TypedSoFar {
   const option = findOption(position.command, word);
   return { ...position, option: option !== null && (option.required || option.optional) ? option : null };
@@ -67,7 +67,7 @@ function candidatesAt({ command, option, given, optionsEnded }: TypedSoFar, curr
   return [...(given === 0 ? subcommandsOf(command) : []), ...choicesOf(argument)];
 }
 
-/** `--priority=ba`: its values, and what they are put behind. */
+/** `--priority=ba`: the option, and the text before its value. */
 function splitAssignment(position: TypedSoFar, current: string): { option: Option; before: string } | null {
   const at = current.indexOf('=');
   if (at === -1 || position.option !== null || position.optionsEnded) return null;
@@ -76,8 +76,8 @@ function splitAssignment(position: TypedSoFar, current: string): { option: Optio
 }
 
 /**
- * @param program with the commands that the words may name
- * @param words after the program's name, up to the one under the cursor, which may be empty
+ * @param program contains the commands that the words may name
+ * @param words after the program's name, up to the word under the cursor, which may be empty
  */
 function findCandidates(program: Command, words: readonly string[]): Candidate[] {
   const start: TypedSoFar = { command: program, option: null, given: 0, optionsEnded: false };
@@ -94,12 +94,12 @@ function findCandidates(program: Command, words: readonly string[]): Candidate[]
   return found.filter(({ value }) => value.startsWith(current));
 }
 
-// How each shell wants to be told what may come next.
+// The completion scripts of the shells.
 
 const completionShells = ['bash', 'zsh', 'fish'] as const;
 type CompletionShell = (typeof completionShells)[number];
 
-/** bash takes `=` for a word of its own, of which its completion then begins anew. */
+/** bash treats `=` as a word of its own and completes only the part after it. */
 const afterAssignment = /^--[\w-]+=/;
 
 function joinWords(shell: CompletionShell, words: readonly string[]): string[] {
@@ -132,7 +132,7 @@ function escapeColon(text: string): string {
   return text.replaceAll(':', '\\:');
 }
 
-/** Registers the command of that name, or all. */
+/** Registers the command of that name, or all without a name. */
 export type RegisterCommands = (program: Command, shell: Shell, name: string | undefined) => Promise<void>;
 
 const example = `
@@ -155,7 +155,7 @@ export function registerCompletionCommand(
     }
     const words = joinWords(kind, typed);
     const commands = new Command('capstan').description(program.description());
-    // Only the name of a command itself needs them all.
+    // Only completing a command's name requires all commands.
     await registerCommands(commands, shell, words.length > 1 ? words[0] : undefined);
     for (const candidate of findCandidates(commands, words)) {
       shell.stdout.write(`${formatCandidate(kind, candidate)}\n`);

@@ -1,4 +1,4 @@
-/** What can go wrong in a command, and how each is told: lines for stderr and an exit code. */
+/** The errors of a command, each with its lines for stderr and its exit code. */
 
 import type { ProblemItem } from '../contracts/problem.ts';
 import type { RunState } from '../contracts/run.ts';
@@ -8,16 +8,16 @@ export const exitCodes = {
   ok: 0,
   /** The run failed, the definition has errors, or the API refused the request. */
   failed: 1,
-  /** The outcome is not known: no contact with Capstan, or no longer waited for. */
+  /** The outcome is unknown: no contact with Capstan, or the wait ended. */
   unknown: 2,
   cancelled: 3,
-  /** A part that the command needs is not installed. */
+  /** A required part is not installed. */
   missingPart: 4,
   interrupted: 130,
   brokenPipe: 141,
 } as const;
 
-/** What the exit code of `capstan` says. Scripts depend on these numbers. */
+/** The exit code of `capstan` for a run. Scripts depend on these numbers. */
 export function exitCodeOf(state: RunState): number {
   switch (state) {
     case 'succeeded':
@@ -54,12 +54,12 @@ export class ProblemError extends Error {
   }
 }
 
-/** No answer that could be understood: refused, unresolved, broken off, timed out, or not Capstan at all. */
+/** No usable answer: refused, unresolved, broken off, timed out, or not Capstan at all. */
 export class UnreachableError extends Error {
   override readonly name = 'UnreachableError';
 }
 
-/** The command line, or a file it names, cannot be used. */
+/** The command line, or a file that it names, is invalid. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
@@ -84,7 +84,7 @@ function describeProblem(problem: ProblemAnswer): string[] {
   return lines;
 }
 
-/** Also of what failed because of it. */
+/** Also searches the causes. */
 function findMissingPart(thrown: unknown): MissingPartError | null {
   if (!(thrown instanceof Error)) return null;
   return thrown instanceof MissingPartError ? thrown : findMissingPart(thrown.cause);

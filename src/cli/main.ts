@@ -2,7 +2,7 @@ import { exitCodes } from './errors.ts';
 import { runCapstan } from './program.ts';
 import { createShell } from './shell.ts';
 
-/** `capstan ls | head -1`: the reader has gone, which is no error worth a word. */
+/** `capstan ls | head -1`: the reader has closed the pipe, which is not an error. */
 function onOutputError(fault: NodeJS.ErrnoException): void {
   if (fault.code === 'EPIPE') process.exit(exitCodes.brokenPipe);
   throw fault;

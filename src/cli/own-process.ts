@@ -1,9 +1,8 @@
 /**
- * `capstan server` and `capstan worker`: the process of the command becomes one of Capstan's own, so that signals,
- * exit and memory are that process's, with nothing in between.
+ * `capstan server` and `capstan worker`: the command's process becomes Capstan's own process, without a child in
+ * between for signals, exit codes and memory.
  *
- * The settings of a process that a command starts are the environment, and a file of variables for what it leaves
- * open, as `node --env-file` reads one.
+ * The settings are the environment, completed by a file of variables, as in `node --env-file`.
  */
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
@@ -13,7 +12,7 @@ import { readTemporalConnection } from '../dev/temporal/environment.ts';
 import { ConfigurationError, configurationError } from '../errors/start-errors.ts';
 import { UnreachableError, UsageError } from './errors.ts';
 
-/** Shorter names are near to too many that mean something else. */
+/** Shorter names resemble too many unrelated ones. */
 const shortestChecked = 6;
 
 function readFile(file: string): string {
@@ -25,7 +24,7 @@ function readFile(file: string): string {
   }
 }
 
-/** A file may hold variables of Temporal, Node or a cloud; one that is almost ours is a mistake. */
+/** A file may hold variables of Temporal, Node or a cloud; a misspelt name of ours is an error. */
 function checkNames(file: string, names: readonly string[]): void {
   const known = Object.keys(ConfigSchema.shape);
   const suggest = createNameSuggester(known.filter((name) => name.length >= shortestChecked));
@@ -38,7 +37,7 @@ function checkNames(file: string, names: readonly string[]): void {
   throw new UsageError(`--env-file ${file}: ${words.join('; ')}`);
 }
 
-/** @returns what the file says and the environment leaves open */
+/** @returns the variables of the file that the environment does not set */
 export function readEnvFile(file: string | undefined, environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   if (file === undefined) return {};
   const written = parseEnv(readFile(file)) as NodeJS.ProcessEnv;
@@ -46,7 +45,7 @@ export function readEnvFile(file: string | undefined, environment: NodeJS.Proces
   return Object.fromEntries(Object.entries(written).filter(([name]) => environment[name] === undefined));
 }
 
-/** @throws UsageError that names every wrong variable, what was seen and what is allowed */
+/** @throws UsageError that names every invalid variable, its value and the allowed values */
 export function checkSettings(environment: NodeJS.ProcessEnv) {
   try {
     return readConfig(environment);
@@ -55,14 +54,14 @@ export function checkSettings(environment: NodeJS.ProcessEnv) {
   }
 }
 
-/** What Node and Postgres say of a connection that was not made. */
+/** A failed connection, as Node and Postgres report it. */
 interface ConnectFault extends Error {
   readonly code?: string;
   readonly syscall?: string;
   readonly errors?: readonly Error[];
 }
 
-/** A name with several addresses fails with one fault for each, and no words of its own. */
+/** A host with several addresses fails with one error for each, and no message of its own. */
 function wordsOf(fault: ConnectFault): string {
   return fault.errors?.map(({ message }) => message).join(', ') || fault.message || String(fault.code);
 }
@@ -76,7 +75,7 @@ function placeOf(databaseUrl: string): string {
   }
 }
 
-/** Null when something else is the matter. */
+/** Null for any other error. */
 function describeAbsence(fault: ConnectFault, databaseUrl: string): string | null {
   const [first] = (fault.errors ?? [fault]) as readonly ConnectFault[];
   if (first?.syscall === 'connect' || first?.syscall === 'getaddrinfo') {
@@ -85,36 +84,36 @@ function describeAbsence(fault: ConnectFault, databaseUrl: string): string | nul
   if (fault.name !== 'TransportError') return null;
   const { connectionOptions, namespace = 'default' } = readTemporalConnection(process.env);
   const { address = 'localhost:7233' } = connectionOptions;
-  // What follows is the whole answer in the form of its library.
+  // The rest is the whole answer in the library's own format.
   const [words] = wordsOf(fault).split(': Status {');
   return `no use of Temporal at ${address}, namespace ${namespace} (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE): ${words}`;
 }
 
-/** @returns in words of one line where it can, what kept a process from starting or made it end */
+/** @returns the reason why a process did not start or ended, in one line if possible */
 export function translateFault(thrown: unknown, databaseUrl: string): unknown {
   if (!(thrown instanceof Error)) return thrown;
-  // By name: a server that is one file brings a class of its own.
+  // Compared by name: a bundled server has its own copy of the class.
   if (thrown.name === configurationError) return new UsageError(thrown.message);
   const absence = describeAbsence(thrown, databaseUrl);
   if (absence !== null) return new UnreachableError(absence);
-  // A code is given by the system or by Postgres: its words say all. Without one a fault is ours, and keeps its stack.
+  // Errors of the system or of Postgres have a code and need no stack. Others are our bugs and keep theirs.
   return (thrown as ConnectFault).code === undefined ? thrown : new UsageError(wordsOf(thrown));
 }
 
 export interface OwnProcess {
   readonly envFile: string | undefined;
-  /** Imports the file whose loading is the process. */
+  /** Imports the program's file, which runs it. */
   readonly load: () => Promise<unknown>;
 }
 
-/** Resolves when the server listens, or when the worker has ended. @throws what is told in one line */
+/** Resolves when the server listens, or when the worker has ended. @throws an error with a one-line message */
 export async function becomeProcess({ envFile, load }: OwnProcess): Promise<void> {
   Object.assign(process.env, readEnvFile(envFile, process.env));
   const { DATABASE_URL } = checkSettings(process.env);
   try {
     await load();
   } catch (thrown) {
-    // Connections that are open already would keep the process.
+    // Open connections would keep the process alive.
     setImmediate(() => process.exit());
     throw translateFault(thrown, DATABASE_URL);
   }

@@ -1,4 +1,7 @@
-/** The whole command line as one function: arguments in, words and an exit code out through the shell. */
+/**
+ * The whole command line as one function: it receives the arguments, and writes text and an exit code through the
+ * shell.
+ */
 import { createRequire } from 'node:module';
 import { Command, CommanderError } from 'commander';
 import { registerCommands } from './command-table.ts';
@@ -16,7 +19,7 @@ function createProgram({ stdout, stderr }: Shell): Command {
     new Command('capstan')
       .description('Durable pipelines with a cost-aware capability router in front of every step')
       .version(readVersion())
-      // What follows a command's name is the command's: `--version` there is a pipeline's.
+      // Options after a command's name belong to the command: `--version` there is a pipeline's.
       .enablePositionalOptions()
       .exitOverride()
       .showHelpAfterError('(add --help to see what is possible)')
@@ -36,7 +39,7 @@ function report(thrown: unknown, { stderr, environment, exitWith }: Shell): void
   exitWith(exitCode);
 }
 
-/** Options of every command that talks to the API, which may stand before its name too. */
+/** Options of every command that talks to the API; they may precede its name too. */
 const leadingOptions: ReadonlySet<string> = new Set(['--url', '--key', '--project', '--data']);
 
 function moveBehind(words: readonly string[]): readonly string[] {
@@ -50,7 +53,7 @@ function moveBehind(words: readonly string[]): readonly string[] {
   return command === undefined || at === 0 ? words : [command, ...addOptions(rest, words.slice(0, at))];
 }
 
-/** Before `--`, behind which nothing is an option. */
+/** Inserts before `--`, after which no word is an option. */
 function addOptions(words: readonly string[], options: readonly string[]): readonly string[] {
   const end = words.indexOf('--');
   return end < 0 ? [...words, ...options] : [...words.slice(0, end), ...options, ...words.slice(end)];

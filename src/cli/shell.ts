@@ -1,13 +1,11 @@
 /**
- * The process around a command: its terminals and environment, the folder of this package, and the signals of a
- * command that holds the embedded stack.
+ * The process around a command: its terminals and environment, the folder of this package, and the signal handling of
+ * commands with the embedded stack.
  */
 import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
 
-/**
- * What a command may touch of the process around it, so that the whole program also runs inside a test.
- */
+/** The parts of the process that a command may use, so that the whole program also runs inside a test. */
 export type Terminal = NodeJS.WritableStream & {
   readonly isTTY?: boolean;
   readonly columns?: number;
@@ -21,9 +19,9 @@ export interface Shell {
   readonly stderr: Terminal;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Takes Ctrl-C until the returned function is called. */
+  /** Handles Ctrl-C until the returned function is called. */
   readonly onInterrupt: (handler: () => void) => () => void;
-  /** Sets what the process exits with once the command is through. */
+  /** Sets the exit code of the process after the command. */
   readonly exitWith: (code: number) => void;
 }
 
@@ -44,10 +42,10 @@ export function createShell(from: NodeJS.Process): Shell {
   };
 }
 
-/** npm passes Ctrl-C on to a program that had it from the terminal already: that is one signal, not two. */
+/** npm forwards Ctrl-C to a program that has received it from the terminal already. Both count as one signal. */
 const sameSignalMs = 1_000;
 
-/** First signal: stop in order. A later one: leave at once; the watchdog then ends the children. */
+/** The first signal stops gracefully. A later one exits at once; the watchdog then ends the children. */
 export function stackSignal(): AbortSignal {
   const controller = new AbortController();
   let caughtAt = 0;
@@ -68,5 +66,5 @@ export function untilAborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Where this package is, from its sources as from what is compiled: files that are not code stand beside both. */
+/** The folder of this package, for sources and compiled code alike; it holds files that are not code. */
 export const packageFolder = dirname(createRequire(import.meta.url).resolve('capstan/package.json'));

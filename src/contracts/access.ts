@@ -1,9 +1,9 @@
-/** Projects, API keys and what a key may do, and the audit log. */
+/** Projects, API keys and their scopes, and the audit log. */
 import { z } from 'zod';
 import { erasureCounted, showCount } from './bounds.ts';
 import { Instant, JsonObject, ListQuery, listOf, Timezone, Usd } from './primitives.ts';
 
-/** What routes ask for. `admin` includes all but `operator`, which is for what all projects share. */
+/** The scopes that routes require. `admin` includes all except `operator`, which covers what all projects share. */
 export const Scope = z
   .enum([
     'capability:register',
@@ -27,7 +27,7 @@ export const Scope = z
   .meta({ id: 'Scope' });
 export type Scope = z.infer<typeof Scope>;
 
-/** What a key holds: a scope, or leave to register one capability, or those whose names begin alike. */
+/** The scopes that a key holds: a scope, or permission to register one capability or those with a common prefix. */
 export const KeyScope = z
   .union([Scope, z.templateLiteral(['capability:register:', z.string().regex(/^[A-Za-z0-9_.-]{1,128}\*?$/)])])
   .meta({
@@ -57,15 +57,15 @@ export const Project = z
 export type Project = z.infer<typeof Project>;
 export const ProjectList = listOf(Project).meta({ id: 'ProjectList' });
 
-/** How far the erasure of a project is. */
+/** The progress of a project's erasure. */
 export const Erasure = z
   .strictObject({
-    /** What ledger and audit log call the project from then on; null: nobody has asked for it. */
+    /** The project's name in ledger and audit log after the erasure; null: not requested. */
     pseudonym: z.string().nullable(),
     state: z.enum(['none', 'erasing', 'erased']),
     requested_at: Instant.nullable(),
     finished_at: Instant.nullable(),
-    /** Rows by table, and media files, that have gone so far. */
+    /** Rows by table, and media files, deleted so far. */
     deleted: z.record(z.string(), z.number().int()),
     left: z.record(z.string(), z.number().int()).meta({
       description: `Rows by table that it has, or has still, with \`open_run\` beside \`run\`; each counted up to ${showCount(erasureCounted)}`,
@@ -79,7 +79,7 @@ export const KeyRequest = z
     name: z.string().min(1).max(128),
     projects: z.array(z.string()).min(1).max(100),
     scopes: z.array(KeyScope).min(1).max(100),
-    /** At the latest when the key that makes it ends, which is what it is if left out. */
+    /** Not later than the expiry of the creating key, which is the default. */
     expires_at: Instant.optional(),
   })
   .meta({ id: 'KeyRequest' });
@@ -87,17 +87,17 @@ export type KeyRequest = z.infer<typeof KeyRequest>;
 
 export const RotationRequest = z
   .strictObject({
-    /** How long the former secret works on; a day by default, 30 days at most. */
+    /** How long the former secret remains valid; default a day, at most 30 days. */
     overlap_s: z.number().int().min(0).max(2_592_000).default(86_400),
   })
   .meta({ id: 'RotationRequest' });
 export type RotationRequest = z.infer<typeof RotationRequest>;
 
-/** The key itself is shown once, here. */
+/** The only answer with the key itself. */
 export const KeyCreated = z.strictObject({ key_id: z.string(), key: z.string() }).meta({ id: 'KeyCreated' });
 export type KeyCreated = z.infer<typeof KeyCreated>;
 
-/** What a revocation ended, and what it did not. */
+/** The effects of a revocation, and what continues. */
 export const KeyRevoked = z
   .strictObject({
     key_ids: z.array(z.string()).meta({ description: 'That worked until now: the key and those it made.' }),
@@ -122,10 +122,10 @@ export const Key = z
   .strictObject({
     key_id: z.string(),
     name: z.string(),
-    /** Those that the caller holds too. */
+    /** Only projects that the caller holds too. */
     projects: z.array(z.string()),
     scopes: z.array(KeyScope),
-    /** The key that made it; null: a first start. */
+    /** The creating key; null: a first start. */
     created_by: z.string().nullable(),
     expires_at: Instant.nullable(),
     revoked_at: Instant.nullable(),
@@ -135,7 +135,7 @@ export const Key = z
 export type Key = z.infer<typeof Key>;
 export const KeyList = listOf(Key).meta({ id: 'KeyList' });
 
-// What was done to things that outlive a run, and by whom. Entries are added, never changed.
+// Actions on things that outlive a run, with their actors. Entries are added, never changed.
 
 export const AuditEntry = z
   .strictObject({
@@ -145,7 +145,7 @@ export const AuditEntry = z
     actor: z.string(),
     /** `skill.retired` */
     action: z.string(),
-    /** Id of what it was done to. */
+    /** The id of the changed object. */
     subject: z.string(),
     data: JsonObject,
   })

@@ -1,23 +1,23 @@
-/** Results that equal calls take, as they are listed and removed. */
+/** Cached results: list and remove. */
 import { z } from 'zod';
 import { CapabilityName, Instant, ListQuery, listOf, PipelineName, StepId } from './primitives.ts';
 
 const CacheKey = z.string().regex(/^[0-9a-f]{64}$/, { error: 'a key is 64 hexadecimal digits' });
 
-/** A result that is kept, and where it was made. */
+/** A cached result, and its origin. */
 export const CacheEntry = z
   .strictObject({
     key: CacheKey,
     capability: CapabilityName,
-    /** Of the run that made it. */
+    /** The pipeline of the run that produced the result. */
     pipeline: PipelineName,
     run_id: z.string(),
     step_id: StepId,
     /** Absent for a step without items. */
     item: z.number().int().optional(),
-    /** What it has cost, and saves each time. */
+    /** The cost of the call, saved by each use. */
     cost_usd: z.number(),
-    /** Files that it has written or named. */
+    /** Number of files that the result has written or refers to. */
     files: z.number().int(),
     stored_at: Instant,
     expires_at: Instant,
@@ -28,7 +28,7 @@ export const CacheList = listOf(CacheEntry).meta({ id: 'CacheList' });
 
 const which = {
   capability: CapabilityName.optional(),
-  /** Of the runs that made them. */
+  /** The pipeline of the runs that produced the results. */
   pipeline: PipelineName.optional(),
   run_id: z.string().min(1).max(128).optional(),
 };
@@ -36,7 +36,7 @@ const which = {
 export const CacheQuery = ListQuery.extend(which).strict();
 export type CacheQuery = z.infer<typeof CacheQuery>;
 
-/** Which are removed; all of the project when nothing is said. */
+/** The results to remove; without a filter, all of the project. */
 export const CacheRemoval = z.strictObject({ key: CacheKey.optional(), ...which });
 export type CacheRemoval = z.infer<typeof CacheRemoval>;
 

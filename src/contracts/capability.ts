@@ -5,7 +5,7 @@ import { CapabilityName, Instant, Json, JsonObject, listOf, Tag, Tags, VersionTe
 
 const rate = z.number().min(0).max(10_000);
 
-/** USD per unit of type; `free` has rate 0. */
+/** USD per unit of `type`; the rate of `free` is 0. */
 export const CostModel = z
   .object({
     type: z.enum(['per_second', 'per_call', 'free']),
@@ -40,11 +40,11 @@ export const Registration = z
     health_url: HttpUrl,
     cost_model: CostModel,
     tags: Tags,
-    /** Calls the instance works on at once. */
+    /** Calls that the instance runs in parallel. */
     max_concurrency: z.number().int().min(1).max(10_000).default(1),
-    /** Work that waits inside the instance, ours included. */
+    /** Calls that wait inside the instance, including ours. */
     queue_depth: z.number().int().min(0).max(1_000_000).optional(),
-    /** reported: a success costs what `cost_usd` in its output says, never more than was reserved. */
+    /** reported: a success costs the `cost_usd` of its output, at most the reserved amount. */
     settle: z.enum(['computed', 'reported']).default('computed'),
   })
   .meta({ id: 'Registration' });
@@ -73,7 +73,7 @@ export const DeregisterRequest = z
   .object({
     name: CapabilityName.optional().meta({ description: 'That of the path, if given.' }),
     endpoint: HttpUrl,
-    /** The number of the registration that is taken back; a newer one makes the request stale. */
+    /** The number of the registration to remove; after a newer one, the request is stale. */
     generation: z.number().int().min(1).optional(),
   })
   .meta({ id: 'DeregisterRequest' });
@@ -92,13 +92,13 @@ export const CapabilitySpec = z
     input: JsonObject,
     output: JsonObject,
     cost_model: z.object({ type: z.enum(['per_second', 'per_call', 'free']), rate_usd: rate }),
-    /** Equal inputs, with files of equal bytes, have results that are as good as equal. Ours and optional. */
+    /** Equal inputs, with files of equal bytes, give equivalent results. Our optional addition. */
     deterministic: z.boolean().optional(),
   })
   .meta({ id: 'CapabilitySpec' });
 export type CapabilitySpec = z.infer<typeof CapabilitySpec>;
 
-/** Answer of `GET /health`. `queue_depth` is ours and optional. */
+/** Answer of `GET /health`. `queue_depth` is our optional addition. */
 export const Health = z
   .object({
     status: z.string(),
@@ -115,7 +115,7 @@ export const InstanceState = z
   .meta({ id: 'InstanceState' });
 export type InstanceState = z.infer<typeof InstanceState>;
 
-/** open: no calls until `until`. half_open: one call is let through to see whether it works again. */
+/** open: no calls until `until`. half_open: one trial call is allowed. */
 export const Breaker = z
   .strictObject({ state: z.enum(['closed', 'open', 'half_open']), until: Instant.nullable() })
   .meta({ id: 'Breaker' });
@@ -133,23 +133,23 @@ export const Instance = z
     tags: z.array(Tag),
     max_concurrency: z.number().int(),
     state: InstanceState,
-    /** Why it is quarantined, down or suspect; absent when up. */
+    /** The reason for quarantined, down or suspect; absent when up. */
     reason: z.string().optional(),
     generation: z.number().int(),
     in_flight: z.number().int(),
     queue_depth: z.number().int().nullable(),
     /** Moving average of successful calls; null before the first. */
     duration_ms: z.number().nullable(),
-    /** Share of its recent calls that succeeded, with 9 of 10 assumed before the first. */
+    /** Share of recent calls that succeeded; 9 of 10 is assumed before the first call. */
     success_rate: z.number(),
-    /** What that share is of: how many of its calls, of which older ones count for less. */
+    /** The calls behind that share; older ones weigh less. */
     recent_calls: z.strictObject({ succeeded: z.number(), failed: z.number() }),
     breaker: Breaker,
     settle: z.enum(['computed', 'reported']),
     spec_digest: z.string().nullable(),
     registered_at: Instant,
     last_heartbeat_at: Instant,
-    /** When silence makes it suspect. */
+    /** The time at which it becomes suspect without a heartbeat. */
     expires_at: Instant,
   })
   .meta({ id: 'Instance' });
@@ -166,7 +166,7 @@ export const PublisherRequest = z
   })
   .meta({ id: 'PublisherRequest' });
 
-/** Who may register under a name. */
+/** The projects that may register a name. */
 export const Publisher = z
   .strictObject({ name: CapabilityName, projects: z.array(z.string()), updated_at: Instant })
   .meta({ id: 'Publisher' });
@@ -195,14 +195,14 @@ export const CapabilityDetail = z
 export type CapabilityDetail = z.infer<typeof CapabilityDetail>;
 
 export const CallsSummaryQuery = z.strictObject({
-  /** A day before `until` by default. */
+  /** Default: a day before `until`. */
   since: Instant.optional(),
-  /** Now by default. */
+  /** Default: now. */
   until: Instant.optional(),
 });
 export type CallsSummaryQuery = z.infer<typeof CallsSummaryQuery>;
 
-/** Answer of `GET /v1/calls/summary`: calls of the project that were sent and have ended, by capability. */
+/** Answer of `GET /v1/calls/summary`: the project's completed calls by capability. */
 export const CallsSummary = z
   .strictObject({
     items: z.array(
@@ -210,10 +210,10 @@ export const CallsSummary = z
         name: CapabilityName,
         calls: z.number().int(),
         succeeded: z.number().int(),
-        /** Of those that succeeded; null when none did. */
+        /** Of successful calls; null without any. */
         p50_ms: z.number().nullable(),
         p95_ms: z.number().nullable(),
-        /** Of the newest call that did not succeed. */
+        /** The error of the newest failed call. */
         last_error: z.strictObject({ at: Instant, code: z.string(), message: z.string() }).nullable(),
       }),
     ),
@@ -227,7 +227,7 @@ export const CheckRequest = z
     input: Json,
     /** A version, or a range such as `^1.2`. */
     version: VersionText.optional(),
-    /** Tags that the instance must all carry. */
+    /** Tags that the instance must have, all of them. */
     tags: Tags.default([]),
   })
   .meta({ id: 'CheckRequest' });

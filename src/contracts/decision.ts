@@ -1,6 +1,6 @@
 /**
- * Why a call went where it went: stored on the attempt, returned to the caller. How a step's calls are carried
- * out: by a worker that takes them off a queue, or at once by the one that has the run.
+ * Routing decisions: stored on the attempt, returned to the caller. Dispatch decisions: whether a worker takes a step's
+ * calls from a queue, or the worker of the run makes them inline.
  */
 import { z } from 'zod';
 import {
@@ -39,10 +39,10 @@ export type Verdict = z.infer<typeof Verdict>;
 export const Candidate = z
   .strictObject({
     endpoint: z.string(),
-    /** 0 = free, local, up and idle; 1 = up; 2 = suspect; 3 = half-open breaker; null when filtered out. */
+    /** 0 = free, local, up and idle; 1 = up; 2 = suspect; 3 = half-open breaker; null when ruled out. */
     tier: z.number().int().nullable(),
     cost_usd: z.number().nullable(),
-    /** Expected time until the call would end there. */
+    /** Expected time until the call would end on this instance. */
     wait_ms: z.number().nullable(),
     score: z.number().nullable(),
     verdict: Verdict,
@@ -53,7 +53,7 @@ export type Candidate = z.infer<typeof Candidate>;
 export const Decision = z
   .strictObject({
     decision_id: z.string(),
-    /** Endpoint of the chosen instance; null when none could take the call. */
+    /** Endpoint of the chosen instance; null when none could accept the call. */
     chosen: z.string().nullable(),
     /** One sentence for a person. */
     reason: z.string(),
@@ -66,13 +66,13 @@ export type Decision = z.infer<typeof Decision>;
 
 const routeFields = {
   priority: Priority.default('standard'),
-  /** The most that the call may cost. */
+  /** Maximum cost of the call. */
   budget_ceiling_usd: Usd.optional(),
   /** A version, or a range such as `^1.2`. */
   version: VersionText.optional(),
-  /** Tags that the instance must all carry. */
+  /** Tags that the instance must have, all of them. */
   tags: Tags.default([]),
-  /** How long one attempt may take. */
+  /** Time limit of one attempt. */
   timeout_ms: z.number().int().min(1).max(86_400_000).default(300_000),
 };
 
@@ -91,7 +91,7 @@ export const ExecAnswer = z
   .meta({ id: 'ExecAnswer' });
 export type ExecAnswer = z.infer<typeof ExecAnswer>;
 
-/** A stored decision, made again from what was known then. */
+/** A stored decision, replayed from its inputs. */
 export const DecisionDetail = z
   .strictObject({
     ...Decision.shape,
@@ -100,7 +100,7 @@ export const DecisionDetail = z
     attempt_id: z.string(),
     run_id: z.string().nullable(),
     step_id: z.string().nullable(),
-    /** What `choose` was given: request, seed and the candidates as they were. */
+    /** The inputs of `choose`: request, seed and the candidates at that time. */
     inputs: JsonObject,
     replay: z.strictObject({ chosen: z.string().nullable(), same: z.boolean() }),
   })
@@ -109,17 +109,17 @@ export type DecisionDetail = z.infer<typeof DecisionDetail>;
 
 export const DecisionQuery = ListQuery.extend({
   capability: CapabilityName.optional(),
-  /** That was chosen. */
+  /** The chosen endpoint. */
   endpoint: z.string().max(2_048).optional(),
   run_id: z.string().max(128).optional(),
-  /** A week before `until` by default, except of a run. */
+  /** Default: a week before `until`; no default with `run_id`. */
   since: Instant.optional(),
-  /** Now by default. */
+  /** Default: now. */
   until: Instant.optional(),
 }).strict();
 export type DecisionQuery = z.infer<typeof DecisionQuery>;
 
-/** One of many, with what it takes to make it again. */
+/** A decision in a list, with the inputs for a replay. */
 export const DecisionListed = z
   .strictObject({
     decision_id: z.string(),
@@ -135,29 +135,29 @@ export const DecisionListed = z
 export type DecisionListed = z.infer<typeof DecisionListed>;
 export const DecisionList = listOf(DecisionListed).meta({ id: 'DecisionList' });
 
-/** What a step, or the pipeline's defaults, may ask for. */
+/** The dispatch that a step, or the pipeline's defaults, may request. */
 export const DispatchWish = z.enum(['auto', 'inline', 'queued']).meta({ id: 'DispatchWish' });
 export type DispatchWish = z.infer<typeof DispatchWish>;
 
 const dispatchFields = {
   how: z.enum(['inline', 'queued']),
   /**
-   * short, slow: what is known of the instances; unknown: too little is. asked: the definition insists. at_most_once:
-   * `retry.max` is 0.
+   * short, slow: according to past calls of the instances; unknown: too few calls. asked: the definition requests it.
+   * at_most_once: `retry.max` is 0.
    */
   code: z.enum(['short', 'slow', 'unknown', 'asked', 'at_most_once']),
   /** One sentence for a person. */
   message: z.string(),
-  /** Nine of ten calls take at most so long, on the slowest instance that could be chosen; absent when nothing is known. */
+  /** The 90th percentile of calls, on the slowest instance that could be chosen; absent without data. */
   p90_ms: z.number().optional(),
-  /** How many calls that is known of; old ones count for less. */
+  /** Number of calls behind `p90_ms`; older ones weigh less. */
   calls: z.number().int().optional(),
 };
 
 export const StepDispatch = z.strictObject(dispatchFields).meta({ id: 'StepDispatch' });
 export type StepDispatch = z.infer<typeof StepDispatch>;
 
-/** What was decided for all steps of a run that ask for the same instances and leave it open how. */
+/** The decision for all steps of a run with the same route whose definition leaves the dispatch open. */
 export const RouteDispatch = z
   .strictObject({
     capability: CapabilityName,
@@ -168,9 +168,9 @@ export const RouteDispatch = z
   .meta({ id: 'RouteDispatch' });
 export type RouteDispatch = z.infer<typeof RouteDispatch>;
 
-/** Without words, as it is stored with a run. */
+/** Without the message, as stored with a run. */
 export type DispatchChoice = Omit<StepDispatch, 'message'>;
 export type DecidedRoute = Omit<RouteDispatch, 'message'>;
 
-/** What a step asks of its instances, and no more: equal for many steps. */
+/** The requirements of a step on its instances; many steps share them. */
 export type DispatchRoute = Pick<RouteDispatch, 'capability' | 'capability_version' | 'tags'>;

@@ -1,7 +1,6 @@
 /**
- * The closed table of error codes: everything Capstan can answer or record, with its HTTP status,
- * whether the same request may succeed later, and what it means. The OpenAPI responses and
- * docs/reference/errors.md are generated from it.
+ * The closed table of error codes: every error that Capstan answers or records, with its HTTP status, whether the same
+ * request may succeed later, and its meaning. The OpenAPI responses and docs/reference/errors.md are generated from it.
  */
 interface ErrorRow {
   readonly status: number;

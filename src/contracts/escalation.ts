@@ -38,13 +38,13 @@ export type EscalationAdvice = z.infer<typeof EscalationAdvice>;
 const History = z.array(EscalationAttempt).max(1_000);
 const AdviceList = z.array(EscalationAdvice).max(1_000);
 
-/** What the current attempt runs with; capability and model are null at level 0 and for a person. */
+/** The model of the current attempt; capability and model are null at level 0 and for a person. */
 export const ModelSpec = z
   .strictObject({
     level: EscalationLevel,
     label: z.string(),
     capability: z.string().nullable(),
-    /** As the provider named it; null until it has answered. */
+    /** The provider's name of the model; null before its first answer. */
     model: z.string().nullable(),
   })
   .meta({ id: 'ModelSpec' });
@@ -61,7 +61,7 @@ export const ExecuteRequest = z
     escalation_advice: AdviceList.default([]),
     repo_context: z.string().optional(),
     signals: Signals.default([]),
-    /** The most that the execution and the advice it embeds may cost. */
+    /** Maximum cost of the execution and the advice that it includes. */
     max_usd: Usd.optional(),
     /** JSON Schema that a result must match. */
     result_schema: JsonObject.optional(),
@@ -75,12 +75,12 @@ export const ExecuteAnswer = z
     /** Null on failure. */
     result: Json,
     error: z.string().optional(),
-    /** The execution that failed, with its own error also where no level is left: append it to `escalation_history`. */
+    /** The failed execution, with its own error even if no level is left: append it to `escalation_history`. */
     attempt: EscalationAttempt.optional(),
-    /** Level to run at next, with the advice; 5 = a person. */
+    /** The level of the next execution, with the advice; 5 = a person. */
     new_level: EscalationLevel.optional(),
     advice: EscalationAdvice.optional(),
-    /** The skill that the success was stored as. */
+    /** The skill that was stored for the success. */
     skill_candidate: Skill.optional(),
     review_id: z.string().optional(),
     model_spec: ModelSpec,
@@ -117,7 +117,7 @@ export const AdviseAnswer = z
   .meta({ id: 'AdviseAnswer' });
 export type AdviseAnswer = z.infer<typeof AdviseAnswer>;
 
-/** Body of `POST /v1/escalations`: the whole loop for one job. */
+/** Body of `POST /v1/escalations`: a whole ladder for one job. */
 export const EscalationRequest = z
   .object({
     job_type: JobType,
@@ -127,14 +127,14 @@ export const EscalationRequest = z
     signals: Signals.default([]),
     /** The level of the first execution. */
     escalation_level: EscalationLevel.default(0),
-    /** What was tried before, by whom ever: the ladder goes on from it. */
+    /** Earlier attempts by any client: the ladder continues after them. */
     escalation_history: History.default([]),
     escalation_advice: AdviceList.default([]),
-    /** As an earlier payload had it, of whatever form; worked out anew. */
+    /** From an earlier payload, in any form; ignored and computed again. */
     model_spec: JsonObject.optional(),
-    /** As an earlier payload had it; worked out anew. */
+    /** From an earlier payload; ignored and computed again. */
     active_skills: z.array(z.string()).max(1_000).optional(),
-    /** The most that all of its model calls may cost together. */
+    /** Maximum total cost of its model calls. */
     max_usd: Usd.optional(),
     /** JSON Schema that a result must match. */
     result_schema: JsonObject.optional(),
@@ -164,7 +164,7 @@ const EscalationPayload = z.strictObject({
   active_skills: z.array(z.string()),
 });
 
-/** One ladder: of a step of a run, or by itself. */
+/** A ladder: for a step of a run, or started directly. */
 export const Escalation = z
   .strictObject({
     escalation_id: z.string(),
@@ -180,9 +180,9 @@ export const Escalation = z
     item: z.number().int().optional(),
     /** The escalation of the same step in the run that this one repeats. */
     previous_id: z.string().optional(),
-    /** The review that waits, or the last one. */
+    /** The open review, or the last one. */
     review_id: z.string().optional(),
-    /** The skill that its success was stored as, or that solved it at level 0. */
+    /** The skill that was stored for its success, or that solved it at level 0. */
     skill_id: z.string().optional(),
     max_usd: z.number().nullable(),
     cost_usd: z.number(),

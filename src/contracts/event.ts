@@ -1,6 +1,4 @@
-/**
- * What happens in a run, line by line: its log, in pages and as server-sent events, and the stream of a project.
- */
+/** The events of a run: its log, as pages and as server-sent events, and the stream of a project. */
 import { z } from 'zod';
 import type { Instance } from './capability.ts';
 import type { Budget } from './money.ts';
@@ -39,7 +37,7 @@ export const EventType = z
   .meta({ id: 'EventType' });
 export type EventType = z.infer<typeof EventType>;
 
-/** Of a line that a capability logs while its call is open, from the least to the gravest. */
+/** The level of a message that a capability logs during a call, in order of severity. */
 export const LogLevel = z.enum(['debug', 'info', 'warn', 'error']).meta({ id: 'LogLevel' });
 export type LogLevel = z.infer<typeof LogLevel>;
 
@@ -47,7 +45,7 @@ export type LogLevel = z.infer<typeof LogLevel>;
 export interface StepLogData {
   readonly level: LogLevel;
   readonly message: string;
-  /** Of the instance. */
+  /** The endpoint of the instance. */
   readonly endpoint: string;
 }
 
@@ -57,7 +55,7 @@ export const terminalEvents: ReadonlySet<EventType> = new Set([
   'run.cancelled',
 ]);
 
-/** The number of an event within its run. */
+/** The number of an event in its run. */
 export const Seq = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 
 export const EventQuery = z.strictObject({
@@ -71,7 +69,7 @@ export type EventQuery = z.infer<typeof EventQuery>;
 
 export const RunEvent = z
   .strictObject({
-    /** Grows within a run; gaps mean nothing. */
+    /** Increases within a run; gaps mean nothing. */
     seq: z.number().int(),
     at: Instant,
     run_id: z.string(),
@@ -85,11 +83,11 @@ export const RunEvent = z
   .meta({ id: 'RunEvent' });
 export type RunEvent = z.infer<typeof RunEvent>;
 
-/** `next_cursor` is null at the end of what the log holds now; the last event's `seq`, given as `after`, reads on later. */
+/** `next_cursor` is null at the current end of the log; pass the last event's `seq` as `after` to continue later. */
 export const EventPage = listOf(RunEvent).meta({ id: 'EventPage' });
 export type EventPage = z.infer<typeof EventPage>;
 
-// What the stream of a project tells: one server-sent event each, named by its kind.
+// The stream of a project: one server-sent event per frame, named by its kind.
 
 export const StreamTopic = z.enum(['runs', 'reviews', 'instances', 'budgets']).meta({ id: 'StreamTopic' });
 export type StreamTopic = z.infer<typeof StreamTopic>;
@@ -117,18 +115,18 @@ const RunIds = z
 export const StreamQuery = z.strictObject({
   topics: Topics,
   run_id: RunIds,
-  /** What a frame carried as its `id`. */
+  /** The `id` of an earlier frame. */
   after: z.string().max(60).optional(),
 });
 export type StreamQuery = z.infer<typeof StreamQuery>;
 
-/** `run`: how a run stands. */
+/** `run`: the state of a run. */
 export const RunFrame = z
   .strictObject({
     run_id: z.string(),
     pipeline: PipelineName,
     state: RunState,
-    /** What some of its steps wait for, each once. */
+    /** Reasons why its steps wait, without duplicates. */
     awaiting: z.array(Awaiting),
     follows: RunFollows.optional(),
     error: Failure.optional(),
@@ -140,13 +138,13 @@ export const RunFrame = z
   .meta({ id: 'RunFrame' });
 export type RunFrame = z.infer<typeof RunFrame>;
 
-/** `review`: how a question to a person stands. */
+/** `review`: the state of a review. */
 const ReviewFrame = ReviewStanding.extend({
   ...Review.pick({ kind: true, due_at: true, run_id: true }).shape,
 }).meta({ id: 'ReviewFrame' });
 type ReviewFrame = z.infer<typeof ReviewFrame>;
 
-/** `reset`: something may have been missed, so what is shown is to be read again. */
+/** `reset`: events may be missing, so the client must reload its data. */
 export type StreamFrame =
   | { readonly kind: 'run'; readonly data: RunFrame }
   | { readonly kind: 'step'; readonly data: RunEvent }

@@ -1,4 +1,4 @@
-/** Answer of `GET /v1/limits`: what one request may hold. */
+/** Answer of `GET /v1/limits`: the limits of requests. */
 import { z } from 'zod';
 
 const Count = z.number().int();
@@ -24,11 +24,11 @@ export const Limits = z
     body_timeout_ms: Count,
     wait_seconds: Count,
     list_items: Count,
-    /** Of the project at once. */
+    /** Open runs of the project. */
     open_runs: z.number().int(),
     pipeline_steps: Count,
     idempotency_hours: Count,
-    /** The rates of a key, in each process; null: none. */
+    /** The rates of a key in each process; null: no limits. */
     rates: z
       .strictObject({
         request: Rate,
@@ -39,7 +39,7 @@ export const Limits = z
         wrong_key: Rate,
       })
       .nullable(),
-    /** Of a key in each process; null: as many as it likes. */
+    /** Open requests of a key in each process; null: no limit. */
     open_at_once: z.strictObject({ requests: Count, streams: Count }).nullable(),
   })
   .meta({ id: 'Limits' });

@@ -1,16 +1,16 @@
 /**
- * `media://<job_id>/<file>`: an own grammar, because `new URL()` folds `..` silently.
- * At most 8 segments of letters, digits, `.`, `_` and `-`; no `.` or `..`.
+ * `media://<job_id>/<file>` has a grammar of its own, because `new URL()` resolves `..` silently: at most 8 segments of
+ * letters, digits, `.`, `_` and `-`; no `.` or `..`.
  */
 import { z } from 'zod';
 import { Instant, JsonObject } from './primitives.ts';
 
-/** Neither `.` nor `..`; without look-ahead, which not every reader of a JSON Schema knows. */
+/** Neither `.` nor `..`; without look-ahead, which some readers of JSON Schema do not support. */
 const segment =
   '(?:[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}|\\.[A-Za-z0-9_-][A-Za-z0-9._-]{0,126}|\\.\\.[A-Za-z0-9._-]{1,126})';
 const wholeSegment = new RegExp(`^${segment}$`);
 
-/** Of a path below `/v1/media/`: the job, and the file in it. */
+/** The parts of a path below `/v1/media/`: the job, and the file in it. */
 export const MediaJobId = z.string().regex(wholeSegment);
 export const MediaFile = z
   .string()
@@ -25,12 +25,12 @@ export interface MediaPath {
   readonly file: string;
 }
 
-/** Reads `media://job/a/b.mp4`; null when it is anything else. */
+/** Parses `media://job/a/b.mp4`; null for any other text. */
 export function parseMediaReference(text: string): MediaPath | null {
   return text.startsWith('media://') ? parseMediaPath(text.slice('media://'.length)) : null;
 }
 
-/** Reads `job/a/b.mp4`, the path below `/v1/media/`; null when it is anything else. */
+/** Parses `job/a/b.mp4`, the path below `/v1/media/`; null for any other text. */
 export function parseMediaPath(text: string): MediaPath | null {
   const segments = text.split('/');
   if (segments.length < 2 || segments.length > 8) return null;
@@ -79,7 +79,7 @@ const PartedUpload = z.strictObject({
   expires_at: Instant,
 });
 
-/** What an announced upload is answered: the requests that make it. */
+/** The answer to an announced upload: the requests to send. */
 export const UploadTicket = z.union([WholeUpload, PartedUpload]).meta({ id: 'UploadTicket' });
 export type UploadTicket = z.infer<typeof UploadTicket>;
 

@@ -1,4 +1,4 @@
-/** What was spent, what is reserved, what may be spent; and the ledger behind it. */
+/** Costs, reservations and budgets, and the ledger behind them. */
 import { z } from 'zod';
 import { CapabilityName, Instant, ListQuery, listOf, Usd } from './primitives.ts';
 
@@ -9,16 +9,16 @@ export type CostPeriod = z.infer<typeof CostPeriod>;
 export const CostSummary = z
   .strictObject({
     today_spend_usd: z.number(),
-    /** What calls had cost whose results were taken today instead of paying again. */
+    /** Original cost of the calls whose results were reused today. */
     today_saved_usd: z.number(),
     /** 0 = no limit. */
     daily_limit_usd: z.number(),
-    /** Held for calls under way. */
+    /** Reserved for calls in flight. */
     reserved_usd: z.number(),
     period: CostPeriod,
     /** Null for `all`. */
     from: z.iso.date().nullable(),
-    /** The last day that counts, today. */
+    /** The last included day, today. */
     to: z.iso.date(),
     timezone: z.string(),
     spend_usd: z.number(),
@@ -30,7 +30,7 @@ export type CostSummary = z.infer<typeof CostSummary>;
 export const CostSeriesQuery = z
   .strictObject({
     period: CostPeriod.default('day'),
-    /** Hours of a day or a week only. */
+    /** `hour` only for a day or a week. */
     bucket: z.enum(['hour', 'day']).default('day'),
     by: z.enum(['capability', 'pipeline', 'endpoint']).default('capability'),
   })
@@ -40,17 +40,17 @@ export const CostSeriesQuery = z
   });
 export type CostSeriesQuery = z.infer<typeof CostSeriesQuery>;
 
-/** Answer of `GET /v1/costs/series`: what calls have cost, by when they were admitted and by one thing. */
+/** Answer of `GET /v1/costs/series`: costs of calls by their time of admission and one other dimension. */
 export const CostSeries = z
   .strictObject({
-    /** Days of the project's time zone, both included. */
+    /** Days of the project's time zone, both inclusive. */
     from: z.iso.date(),
     to: z.iso.date(),
-    /** Most expensive first; beyond 50, `others`. Calls without a run have the pipeline ''. */
+    /** Most expensive first; above 50, the rest is `others`. Calls without a run have the pipeline ''. */
     series: z.array(
       z.strictObject({
         name: z.string(),
-        /** The begin of the bucket and its USD, oldest first; buckets without costs are left out. */
+        /** Start of the bucket and its USD, oldest first; empty buckets are omitted. */
         points: z.array(z.tuple([Instant, z.number()])),
       }),
     ),
@@ -62,7 +62,7 @@ export type CostSeries = z.infer<typeof CostSeries>;
 
 const Certainty = z.enum(['exact', 'estimated']).meta({ id: 'Certainty' });
 
-/** reserve: held before a call. settle: what it cost. release: it cost nothing. adjust: a settlement corrected. */
+/** reserve: before a call. settle: its cost. release: it cost nothing. adjust: correction of a settlement. */
 export const LedgerKind = z.enum(['reserve', 'settle', 'release', 'adjust']).meta({ id: 'LedgerKind' });
 
 export const LedgerEntry = z
@@ -71,13 +71,13 @@ export const LedgerEntry = z
     at: Instant,
     attempt_id: z.string(),
     kind: LedgerKind,
-    /** Reserved, spent, or for `adjust` the difference. */
+    /** The reserved or spent amount; for `adjust`, the difference. */
     amount_usd: z.number(),
     certainty: Certainty,
-    /** The project's local day that it counts on. */
+    /** The day of the project's time zone that it counts for. */
     window: z.iso.date(),
     capability: CapabilityName,
-    /** Absent, with the next two, where the call has been deleted since: the ledger is kept longer than runs. */
+    /** Absent, with the next two, if the call has been deleted: the ledger is kept longer than runs. */
     endpoint: z.string().optional(),
     run_id: z.string().optional(),
     step_id: z.string().optional(),
@@ -87,7 +87,7 @@ export type LedgerEntry = z.infer<typeof LedgerEntry>;
 export const LedgerPage = listOf(LedgerEntry).meta({ id: 'LedgerPage' });
 
 export const LedgerQuery = ListQuery.extend({
-  /** The first and the last day that count. */
+  /** The first and the last included day. */
   since: z.iso.date().optional(),
   until: z.iso.date().optional(),
   kind: LedgerKind.optional(),
@@ -96,12 +96,12 @@ export const LedgerQuery = ListQuery.extend({
     .string()
     .regex(/^[!-~]{1,128}$/, { error: 'a run id has 1 to 128 visible ASCII characters' })
     .optional(),
-  /** csv answers everything that matches, newest first, without pages. */
+  /** csv returns all matching entries, newest first, without pages. */
   format: z.enum(['json', 'csv']).default('json'),
 }).strict();
 export type LedgerQuery = z.infer<typeof LedgerQuery>;
 
-/** global counts all projects, in days of UTC; project in days of the project's time zone. */
+/** global covers all projects, in days of UTC; project one project, in days of its time zone. */
 export const BudgetScope = z.enum(['project', 'global']).meta({ id: 'BudgetScope' });
 export type BudgetScope = z.infer<typeof BudgetScope>;
 
@@ -116,7 +116,7 @@ export const Budget = z
     spent_usd: z.number(),
     reserved_usd: z.number(),
     resets_at: Instant,
-    /** Marks of the limit that today's spending has passed. */
+    /** Thresholds of the limit that today's costs have reached. */
     reached: z.array(z.strictObject({ percent: z.number().int(), at: Instant })),
   })
   .meta({ id: 'Budget' });
@@ -128,18 +128,18 @@ export const BudgetRequest = z
   .meta({ id: 'BudgetRequest' });
 export type BudgetRequest = z.infer<typeof BudgetRequest>;
 
-/** What a refusal for want of money says beside the problem. */
+/** Details of a budget refusal, beside the problem's own fields. */
 export const BudgetRefusal = z.strictObject({
   scope: z.enum(['call', 'run', 'project', 'global']),
-  /** The run of the call, or one above it whose step started it, where the scope is a run's. */
+  /** For scope `run`: the run of the call, or an ancestor run. */
   run_id: z.string().optional(),
-  /** Absent, with the next two, of scope global: a project does not learn what others spend. */
+  /** Absent, with the next two, for scope global: a project must not learn the costs of others. */
   limit_usd: z.number().optional(),
   spent_usd: z.number().optional(),
   reserved_usd: z.number().optional(),
-  /** Null where nothing resets it: a run's or a call's ceiling. */
+  /** Null for a ceiling of a run or a call, which never resets. */
   resets_at: Instant.nullable(),
-  /** The least that a ceiling or a limit must leave for this call. */
+  /** The minimum that a ceiling or a limit must leave for this call. */
   minimum_usd: z.number(),
 });
 export type BudgetRefusal = z.infer<typeof BudgetRefusal>;

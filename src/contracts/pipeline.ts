@@ -37,7 +37,7 @@ export const RetryPolicy = z
   .meta({ id: 'RetryPolicy' });
 export type RetryPolicy = z.infer<typeof RetryPolicy>;
 
-/** What happens when a step fails for good: corrected inputs, advice by models, then a person. */
+/** Handling of a step's final failure: corrected inputs, advice by models, then a person. */
 export const EscalatePolicy = z
   .strictObject({
     enabled: z.boolean().optional().meta({
@@ -62,7 +62,7 @@ export const EscalatePolicy = z
   .meta({ id: 'EscalatePolicy' });
 export type EscalatePolicy = z.infer<typeof EscalatePolicy>;
 
-/** The result of an equal call is taken instead of making the call again. */
+/** Reuse of the result of an equal call. */
 export const CachePolicy = z
   .strictObject({
     ttl: Duration.meta({ description: 'How old a result may be, at most 90d; 0s: every call is made.' }),
@@ -77,7 +77,7 @@ export const CachePolicy = z
   .meta({ id: 'CachePolicy' });
 export type CachePolicy = z.infer<typeof CachePolicy>;
 
-/** What a step may say, and `defaults` may say for every step. */
+/** Settings of a step; `defaults` sets them for all steps. */
 const stepSettings = {
   retry: RetryPolicy.optional().meta({
     description: 'Further deliveries after failures that may pass; a refused input is never retried.',
@@ -103,7 +103,7 @@ const stepSettings = {
   }),
 };
 
-/** The step once per item of a list; its output is the list of their outputs, in item order. */
+/** Runs the step once per item of a list; its output is the list of their outputs, in item order. */
 export const ForEach = z
   .strictObject({
     items: Json.meta({
@@ -119,7 +119,7 @@ export const ForEach = z
   .meta({ id: 'ForEach' });
 export type ForEach = z.infer<typeof ForEach>;
 
-/** A question to a person; what the person answers becomes the step's output. */
+/** A question to a person; the answer becomes the step's output. */
 export const ReviewStep = z
   .strictObject({
     title: z.string().min(1).max(1_000).meta({ description: 'The question.' }),
@@ -134,13 +134,13 @@ export const ReviewStep = z
   .meta({ id: 'ReviewStep' });
 export type ReviewStep = z.infer<typeof ReviewStep>;
 
-/** When a step starts, once all it depends on is done. */
+/** The condition for starting a step, once all its dependencies are done. */
 export const RunIf = z
   .enum(['all_succeeded', 'any_succeeded', 'all_done', 'any_failed'])
   .meta({ id: 'RunIf' });
 export type RunIf = z.infer<typeof RunIf>;
 
-/** What a step is: exactly one of the four, which the core checks and the schema for editors says. */
+/** The kind of a step: exactly one of four. The core checks it; the schema for editors states it. */
 const stepKinds = {
   capability: CapabilityName.optional().meta({ description: 'The capability that the step calls.' }),
   pipeline: PipelineReference.optional().meta({
@@ -207,7 +207,7 @@ export const StepDefinition = z
   .meta({ id: 'StepDefinition', oneOf: Object.keys(stepKinds).map((kind) => ({ required: [kind] })) });
 export type StepDefinition = z.infer<typeof StepDefinition>;
 
-/** How many runs with the same key may be under way at once. */
+/** Maximum number of parallel runs with the same key. */
 export const Concurrency = z
   .strictObject({
     key: z.string().min(1).max(1_024).meta({
@@ -260,7 +260,7 @@ export const PipelineDefinition = z
   .meta({ id: 'PipelineDefinition', title: 'Capstan pipeline' });
 export type PipelineDefinition = z.infer<typeof PipelineDefinition>;
 
-/** One thing that validation found. */
+/** A finding of validation. */
 export const Finding = z
   .strictObject({
     severity: z.enum(['error', 'warning', 'note']),
@@ -275,7 +275,7 @@ export const Finding = z
   .meta({ id: 'Finding' });
 export type Finding = z.infer<typeof Finding>;
 
-/** What a step does, in a graph, a plan or a run: one of them. */
+/** The kind of a step in a graph, a plan or a run: exactly one field. */
 export const stepKindFields = {
   capability: CapabilityName.optional(),
   pipeline: PipelineReference.optional(),
@@ -284,19 +284,19 @@ export const stepKindFields = {
   review: z.string().optional(),
 };
 
-/** Definitions that count as stored, for a check or a plan that stores nothing. */
+/** Definitions that count as stored, for a validation or a plan. */
 export const BesideDefinitions = z.array(PipelineDefinition).max(50);
 
 /** Body of `POST /v1/validate`. */
 export const ValidationRequest = z
   .strictObject({
-    /** The definition as it is written, JSON or YAML. */
+    /** The definition's text, JSON or YAML. */
     text: z.string(),
-    /** Default: told by the first character. */
+    /** Default: derived from the first character. */
     type: z.enum(['application/json', 'application/yaml']).optional(),
-    /** true: a capability that nobody has registered is an error instead of a warning. */
+    /** true: an unregistered capability is an error instead of a warning. */
     strict: z.boolean().default(false),
-    /** Pipelines that it runs and that need not be stored yet. */
+    /** Pipelines that it runs, which need not be stored yet. */
     pipelines: BesideDefinitions.default([]),
   })
   .meta({ id: 'ValidationRequest' });
@@ -343,7 +343,7 @@ export const PipelineVersion = z
     version: VersionText,
     digest: z.string(),
     definition: PipelineDefinition,
-    /** As it was sent when the version was stored, comments included. */
+    /** The text as it was stored, comments included. */
     source: z
       .strictObject({ text: z.string(), content_type: z.enum(['application/json', 'application/yaml']) })
       .optional(),
@@ -360,7 +360,7 @@ export const PipelineVersionList = listOf(
 export const AliasRequest = z.strictObject({ version: VersionText }).meta({ id: 'AliasRequest' });
 export type AliasRequest = z.infer<typeof AliasRequest>;
 
-/** `latest` is kept by Capstan: the version that was stored last. */
+/** Capstan maintains `latest`: the version that was stored last. */
 export const Alias = z
   .strictObject({ alias: PipelineName, version: VersionText, updated_at: Instant })
   .meta({ id: 'Alias' });

@@ -1,11 +1,11 @@
-/** What a run would do and cost, worked out without calling anybody. */
+/** The plan of a run: steps, time and cost, computed without any call. */
 import { z } from 'zod';
 import { Candidate, StepDispatch } from './decision.ts';
 import { BesideDefinitions, Finding, PipelineDefinition, stepKindFields } from './pipeline.ts';
 import { JsonObject, PipelineName, Priority, StepId, Usd, VersionText } from './primitives.ts';
 import { checkAll, notBoth, sayAll } from './rules.ts';
 
-/** A run that is only planned. Without a job, what depends on it is not known. */
+/** A run to plan. Without a job, values that depend on it are unknown. */
 const plannedRun = {
   job: JsonObject.optional(),
   job_id: z.string().max(128).optional(),
@@ -32,7 +32,7 @@ export type PlanRequest = z.infer<typeof PlanRequest>;
 export const PlanDefinitionRequest = z
   .strictObject({
     definition: PipelineDefinition,
-    /** Pipelines that it runs and that need not be stored yet. */
+    /** Pipelines that it runs, which need not be stored yet. */
     pipelines: BesideDefinitions.optional(),
     ...plannedRun,
   })
@@ -41,9 +41,9 @@ export const PlanDefinitionRequest = z
 export type PlanDefinitionRequest = z.infer<typeof PlanDefinitionRequest>;
 
 /**
- * USD, if no input has to be corrected. min: with the cheapest instances, of what surely happens; calls of instances that
- * report their cost count nothing. expected: with the chosen ones, for as long as such calls took, or what they cost, so far.
- * worst: with every delivery that the retries allow lost, and paid for with all it reserved; of a run below at most its ceiling.
+ * USD, if no input has to be corrected. min: certain calls on the cheapest instances; instances that report their cost
+ * count as 0. expected: the chosen instances, at the past duration or cost of such calls. worst: every attempt that the
+ * retries allow is lost and costs all that it reserved; a child run costs at most its ceiling.
  */
 export const PlannedCost = z
   .strictObject({ min: z.number(), expected: z.number(), worst: z.number() })
@@ -54,21 +54,24 @@ export const PlannedStepView = z
   .strictObject({
     id: StepId,
     ...stepKindFields,
-    /** If nothing fails. unknown: it depends on what earlier steps answer, or it happens when one of them fails. */
+    /** If nothing fails. unknown: it depends on outputs of earlier steps, or it happens when one of them fails. */
     happens: z.enum(['yes', 'no', 'unknown']),
-    /** How many items a step with `for_each` has; null when it depends on what earlier steps answer: cost and time are then of one. */
+    /**
+     * Number of items of a step with `for_each`; null when it depends on outputs of earlier steps: cost and time are
+     * then those of one item.
+     */
     items: z.number().int().nullable().optional(),
-    /** How many of its calls have a result of an equal call, which costs nothing; absent for none. */
+    /** Number of its calls with a cached result, which cost nothing; absent for none. */
     cached: z.number().int().optional(),
-    /** Endpoint, of the first item; null when no instance could take it now, and for steps that call none. */
+    /** Endpoint for the first item; null when no instance could accept the call now, and for steps without calls. */
     chosen: z.string().nullable(),
     /** One sentence for a person. */
     reason: z.string(),
     candidates: z.array(Candidate),
-    /** How it would be carried out, and why; absent for a step that calls nobody. */
+    /** The planned dispatch, and its reason; absent for a step without calls. */
     dispatch: StepDispatch.optional(),
     cost_usd: PlannedCost,
-    /** As long as such calls took so far, with all items. */
+    /** The past duration of such calls, for all items. */
     duration_ms: z.number(),
   })
   .meta({ id: 'PlannedStep' });
@@ -80,13 +83,13 @@ export const Plan = z
     version: z.string(),
     steps: z.array(PlannedStepView),
     cost_usd: PlannedCost,
-    /** The chain that the run waits for longest, when no call waits for an instance and none is repeated. */
+    /** The longest chain of steps, if no call waits for an instance and none is retried. */
     critical_path: z.strictObject({ steps: z.array(StepId), duration_ms: z.number() }),
-    /** Capabilities that it needs and nobody has registered. */
+    /** Required capabilities that are not registered. */
     missing: z.array(z.string()),
-    /** The ceiling that the run would have, USD; null = none. */
+    /** The ceiling of the run, USD; null = none. */
     budget_ceiling_usd: Usd.nullable(),
-    /** Whether the worst case fits under the run's ceiling, with as many items as a step may have where their number is not known. */
+    /** True if the worst case fits under the run's ceiling; an unknown number of items counts as the maximum. */
     within_ceiling: z.boolean(),
     findings: z.array(Finding),
   })

@@ -1,4 +1,4 @@
-/** Small shapes that several contracts share. */
+/** Small schemas that several contracts share. */
 import { z } from 'zod';
 
 /** A step id. */
@@ -23,7 +23,7 @@ export const PipelineReference = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_-]{0,
   error: 'a pipeline is referred to as name@version or name@alias',
 });
 
-/** Who may wait: interactive pays for speed, batch stays on what is free. */
+/** interactive pays for speed, batch stays on free instances. */
 export const Priority = z.enum(['interactive', 'standard', 'batch']).meta({ id: 'Priority' });
 export type Priority = z.infer<typeof Priority>;
 
@@ -55,15 +55,15 @@ export interface JsonObject {
   readonly [key: string]: Json;
 }
 /**
- * Whatever JSON can say. What it is made of is not walked: `JSON.parse` has proved it to be JSON, after a scan that
- * bounds it, and a schema that tries every kind of value for every value inside takes seconds for a large body.
+ * Any JSON value. Its contents are not walked: `JSON.parse` has accepted it, after a scan that bounds it, and a schema
+ * that tries every kind for every inner value takes seconds for a large body.
  */
 export const Json: z.ZodType<Json> = z
   .unknown()
   .refine((value) => value !== undefined, { error: 'is required' })
   .meta({ id: 'Json' }) as z.ZodType<Json>;
 
-/** The same of an object. */
+/** Any JSON object; its contents are not walked either. */
 export const JsonObject: z.ZodType<JsonObject> = z
   .unknown()
   .check(({ value, issues }) => {
@@ -73,8 +73,8 @@ export const JsonObject: z.ZodType<JsonObject> = z
   .meta({ id: 'JsonObject', type: 'object' }) as z.ZodType<JsonObject>;
 
 /**
- * What a step or run error looks like wherever it is shown. `status` is what the instance answered by HTTP, where it
- * answered; code decides by it, never by the message.
+ * The error of a step or run. `status` is the instance's HTTP status, if it answered; code decides by it, never by the
+ * message.
  */
 export const Failure = z
   .strictObject({

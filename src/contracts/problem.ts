@@ -25,11 +25,11 @@ export const Problem = z
     code: z.enum(errorCodes),
     errors: z.array(ProblemItem).optional(),
     request_id: z.string(),
-    // Of refusals for want of money.
+    // For budget refusals.
     ...BudgetRefusal.partial().shape,
-    /** Who was considered for a routed call, and why none could take it or the last one failed. */
+    /** The candidates of a routed call, and the reason why none could accept it or the last one failed. */
     decision: Decision.optional(),
-    /** How a review is now that is not to be had. */
+    /** The current state of a review that cannot be claimed or decided. */
     review: ReviewStanding.optional(),
   })
   .meta({ id: 'Problem' });

@@ -5,7 +5,7 @@ import { Instant, Json, JsonObject, ListQuery, listOf, PipelineName, StepId, Usd
 import { checkAll, needsOneOf, sayAll } from './rules.ts';
 import { SkillPatch } from './skill.ts';
 
-/** escalation: a ladder ended. skill: confidence fell. budget, ops: what only they can change. step: asked for. */
+/** escalation: a ladder ended. skill: its confidence fell. budget, ops: only a person can help. step: a review step. */
 export const ReviewKind = z.enum(['escalation', 'skill', 'budget', 'ops', 'step']).meta({ id: 'ReviewKind' });
 export type ReviewKind = z.infer<typeof ReviewKind>;
 
@@ -14,7 +14,7 @@ export const ReviewState = z
   .meta({ id: 'ReviewState' });
 export type ReviewState = z.infer<typeof ReviewState>;
 
-/** An input that would be valid, and how it differs from the one that failed (JSON Patch). */
+/** A valid input, and its difference from the failed one (JSON Patch). */
 export const ReviewProposal = z
   .strictObject({
     input: Json,
@@ -29,11 +29,11 @@ export type ReviewProposal = z.infer<typeof ReviewProposal>;
 /** Answer of `POST /v1/capabilities/{name}/check`. */
 export const InputVerdict = z
   .strictObject({
-    /** Some instance that it may be given to would take it. */
+    /** True if at least one eligible instance would accept the input. */
     valid: z.boolean(),
-    /** What the nearest one says. */
+    /** Errors of the instance that comes closest. */
     errors: z.array(z.strictObject({ pointer: z.string(), message: z.string() })),
-    /** Inputs that it would take. */
+    /** Inputs that the instance would accept. */
     proposals: z.array(ReviewProposal),
   })
   .meta({ id: 'InputCheck' });
@@ -42,26 +42,26 @@ export type InputVerdict = z.infer<typeof InputVerdict>;
 export const ReviewPayload = z
   .strictObject({
     job_type: z.string().optional(),
-    /** What the person is asked about: a step's last input, or a job's prompt and context. */
+    /** The subject of the review: a step's last input, or a job's prompt and context. */
     input: Json.optional(),
-    /** Of an escalated step: what its own call failed of. What was seen last, if it differs, is `details.last_error`. */
+    /** For an escalated step: the error of its own call. If the latest error differs, it is in `details.last_error`. */
     error: z.string().optional(),
     validation_errors: z.array(z.strictObject({ pointer: z.string(), message: z.string() })).optional(),
     proposals: z.array(ReviewProposal).optional(),
     history: z.array(EscalationAttempt).optional(),
     advice: z.array(EscalationAdvice).optional(),
-    /** JSON Schema: of the answer in a review of kind step, of the input in others. */
+    /** JSON Schema of the answer for kind step, else of the input. */
     schema: JsonObject.optional(),
-    /** What the step says about its own review. */
+    /** Settings of a review step. */
     allow_output: z.boolean().optional(),
     optional: z.boolean().optional(),
-    /** What a review of kind budget needs to show, and what else a kind does. */
+    /** Details of a budget review, and kind-specific data of others. */
     details: JsonObject.optional(),
   })
   .meta({ id: 'ReviewPayload' });
 export type ReviewPayload = z.infer<typeof ReviewPayload>;
 
-/** Which of them a review takes depends on its kind, and on what its step allows. */
+/** The actions of a review depend on its kind and on its step's settings. */
 export const ReviewAction = z
   .enum([
     'approve',
@@ -83,7 +83,7 @@ export type ReviewAction = z.infer<typeof ReviewAction>;
 
 type DecisionField = 'input' | 'instructions' | 'output' | 'budget_ceiling_usd' | 'into' | 'skill';
 
-/** Fields without one of which an action says nothing. `edit` needs `skill` in a review of a skill, else `input`. */
+/** Required fields of actions; one of them suffices. `edit` needs `skill` in a review of a skill, else `input`. */
 const neededFields: Partial<Record<ReviewAction, readonly DecisionField[]>> = {
   advise: ['instructions'],
   output: ['output'],
@@ -100,24 +100,24 @@ const decisionRules = Object.entries(neededFields).map(([action, fields]) =>
 export const ReviewDecision = z
   .strictObject({
     action: ReviewAction,
-    /** approve: which of the proposals. */
+    /** approve: index of the proposal. */
     proposal: z.number().int().min(0).max(100).optional(),
     /** edit: the corrected input. */
     input: Json.optional(),
-    /** advise: what the executor should do. */
+    /** advise: instructions for the executor. */
     instructions: z.string().min(1).max(4_000).optional(),
-    /** advise: where to execute. */
+    /** advise: level of the execution. */
     level: z.number().int().min(0).max(4).optional(),
-    /** output: what the step succeeds with. */
+    /** output: the step's output. */
     output: Json.optional(),
     /** raise: the new ceiling. */
     budget_ceiling_usd: Usd.optional(),
-    /** edit and narrow of a skill. */
+    /** For edit and narrow of a skill. */
     skill: SkillPatch.optional(),
-    /** merge: id of the skill that stays. */
+    /** merge: id of the remaining skill. */
     into: z.string().max(128).optional(),
     note: z.string().max(10_000).optional(),
-    /** Whether a correction that works becomes a skill. Default: yes. */
+    /** True: a correction that works becomes a skill. Default true. */
     remember: z.boolean().optional(),
   })
   .check(checkAll(decisionRules))
@@ -130,7 +130,7 @@ export const Review = z
     kind: ReviewKind,
     /** One sentence for a person. */
     reason: z.string(),
-    /** A claim whose lease ran out shows as open. */
+    /** A claim with an expired lease is shown as open. */
     state: ReviewState,
     run_id: z.string().optional(),
     step_id: StepId.optional(),
@@ -139,24 +139,24 @@ export const Review = z
     assignee: z.string().optional(),
     claim_expires_at: Instant.optional(),
     due_at: Instant,
-    /** Grows with every change; also the ETag. */
+    /** Increases with every change; also the ETag. */
     version: z.number().int(),
-    /** 1 = asked for the first time. */
+    /** 1 = the first round. */
     round: z.number().int(),
     payload: ReviewPayload,
-    /** Actions that this review takes. */
+    /** Actions that this review allows. */
     actions: z.array(ReviewAction),
     decision: ReviewDecision.optional(),
     decided_by: z.string().optional(),
     decided_at: Instant.optional(),
-    /** When the run learnt of the decision. */
+    /** When the decision was delivered to the run. */
     delivered_at: Instant.optional(),
     created_at: Instant,
   })
   .meta({ id: 'Review' });
 export type Review = z.infer<typeof Review>;
 
-/** What a refusal says because somebody else was faster: how the review is now, and who won. */
+/** Details of a refusal after another person acted first: the review's state, and who claimed or decided it. */
 export const ReviewStanding = Review.pick({
   review_id: true,
   state: true,
@@ -169,9 +169,9 @@ export const ReviewStanding = Review.pick({
 }).meta({ id: 'ReviewStanding' });
 export type ReviewStanding = z.infer<typeof ReviewStanding>;
 
-/** A review in a list: without what may be large and only the decision needs. */
+/** A review in a list, without the large fields that only a decision needs. */
 export const ReviewSummary = Review.extend({
-  /** Of its run. */
+  /** The pipeline of its run. */
   pipeline: PipelineName.optional(),
   payload: ReviewPayload.omit({ input: true, proposals: true, history: true, advice: true, schema: true }),
 }).meta({ id: 'ReviewSummary' });
@@ -188,7 +188,7 @@ export const ReviewQuery = ListQuery.extend({
     .stringbool({ truthy: ['true'], falsy: ['false'], case: 'sensitive' })
     .meta({ enum: ['true', 'false'] })
     .optional(),
-  /** The newest first by default, or what is due first. */
+  /** Default: newest first; `due_at`: earliest due first. */
   order: z.enum(['newest', 'due_at']).default('newest'),
 }).meta({ id: 'ReviewQuery' });
 export type ReviewQuery = z.infer<typeof ReviewQuery>;

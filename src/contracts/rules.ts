@@ -1,4 +1,4 @@
-/** Rules about several fields of an object, each as zod checks it and as JSON Schema says it, so that both agree. */
+/** Rules about several fields of an object, both as a zod check and as JSON Schema, so that the two agree. */
 import type { z } from 'zod';
 
 export interface ObjectRule {
@@ -11,7 +11,7 @@ function has(value: object, field: string): boolean {
   return (value as Record<string, unknown>)[field] !== undefined;
 }
 
-/** A rule that a check follows and that says `error` at `field`. */
+/** A check that reports `error` at `field`. */
 function ruleAt(
   field: string,
   {
@@ -28,7 +28,7 @@ function ruleAt(
   };
 }
 
-/** The two are never given together. */
+/** At most one of the two fields is present. */
 export function notBoth(first: string, second: string): ObjectRule {
   return ruleAt(first, {
     isKept: (value) => !(has(value, first) && has(value, second)),
@@ -37,7 +37,7 @@ export function notBoth(first: string, second: string): ObjectRule {
   });
 }
 
-/** One of them is given; with a condition, where that field has that value. */
+/** At least one of the fields is present; with a condition, only where its field has its value. */
 export function needsOneOf(
   needed: readonly string[],
   condition?: readonly [field: string, value: string],
@@ -57,7 +57,7 @@ export function needsOneOf(
   });
 }
 
-/** Keywords that say all of them. */
+/** Keywords that combine all rules. */
 export function sayAll(rules: readonly ObjectRule[]): { readonly allOf: ObjectRule['schema'][] } {
   return { allOf: rules.map(({ schema }) => schema) };
 }

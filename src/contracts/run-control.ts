@@ -1,4 +1,4 @@
-/** What people do to runs: cancel them, repeat them, give them money, start many at once. */
+/** Control of runs: cancel, repeat, change the budget, start many. */
 
 import { z } from 'zod';
 import { mostSteps } from './bounds.ts';
@@ -9,26 +9,26 @@ import { RunRequest } from './run.ts';
 export const CancelRequest = z
   .strictObject({
     reason: z.string().max(1_000).optional(),
-    /** graceful: running steps are asked to stop and their ends are waited for. terminate: the run ends at once. */
+    /** graceful: running steps are cancelled and awaited. terminate: the run ends immediately. */
     mode: z.enum(['graceful', 'terminate']).default('graceful'),
   })
   .meta({ id: 'CancelRequest' });
 export type CancelRequest = z.infer<typeof CancelRequest>;
 
-/** Body of `POST /v1/runs/{id}/rerun`: a new run; without `from` and `only_failed` every step happens again. */
+/** Body of `POST /v1/runs/{id}/rerun`: a new run; without `from` and `only_failed` every step is repeated. */
 export const RerunRequest = z
   .strictObject({
-    /** These steps and all that depends on them happen again; the others keep their results. */
+    /** These steps and all their dependents are repeated; others keep their results. */
     from: z.array(StepId).min(1).max(mostSteps).optional(),
     /** Steps that succeeded keep their results. */
     only_failed: z.boolean().optional(),
-    /** Another job; steps that mention what differs happen again. */
+    /** Another job; steps that refer to a difference are repeated. */
     job: JsonObject.optional(),
-    /** Another version of the pipeline; steps that differ happen again. */
+    /** Another version of the pipeline; changed steps are repeated. */
     version: VersionText.optional(),
-    /** The most that the new run may cost; null = no ceiling, absent = that of the run that it repeats. */
+    /** Maximum cost of the new run; null = no ceiling, absent = the ceiling of the repeated run. */
     budget_ceiling_usd: Usd.nullable().optional(),
-    /** Only say which steps would happen again. */
+    /** Only list the steps that would be repeated. */
     preview: z.boolean().optional(),
   })
   .meta({ id: 'RerunRequest' });
@@ -48,7 +48,7 @@ export const RunBudgetRequest = z
   .meta({ id: 'RunBudgetRequest' });
 export type RunBudgetRequest = z.infer<typeof RunBudgetRequest>;
 
-/** Body of `POST /v1/runs/bulk`. Each run is taken or refused by itself. */
+/** Body of `POST /v1/runs/bulk`. Each run is accepted or refused on its own. */
 export const BulkRequest = z
   .strictObject({ runs: z.array(RunRequest).min(1).max(1_000) })
   .meta({ id: 'BulkRequest' });
@@ -58,7 +58,7 @@ export const BulkAnswer = z
   .strictObject({
     items: z.array(
       z.strictObject({
-        /** That the run would have been answered with by itself. */
+        /** The status of this run's own `POST /v1/runs`. */
         status: z.number().int(),
         run_id: z.string().optional(),
         error: Problem.optional(),

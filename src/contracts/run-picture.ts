@@ -1,4 +1,4 @@
-/** A run as pictures show it: its whole graph from the first moment, and its calls in time; and many runs in time. */
+/** The graph of a run, known from its start; its calls over time; and a summary of many runs over time. */
 import { z } from 'zod';
 import { PipelineDefinition, stepKindFields } from './pipeline.ts';
 import { Instant, Json, PipelineName, StepId } from './primitives.ts';
@@ -8,7 +8,7 @@ import { LabelFilter } from './run-query.ts';
 export const RunGraph = z
   .strictObject({
     definition: PipelineDefinition,
-    /** A step with `for_each` is one. */
+    /** A step with `for_each` counts as one. */
     steps: z.array(z.strictObject({ id: StepId, ...stepKindFields, for_each: Json.optional() })),
     edges: z.array(z.strictObject({ from: StepId, to: StepId })),
   })
@@ -19,9 +19,9 @@ export type RunGraph = z.infer<typeof RunGraph>;
 export const timelinePage = 10_000;
 
 /**
- * `level`: of a model that was asked for a step; null: a call of the step itself. `ready_at`: since when nothing but an
- * instance was missing. `expected_ms`, `expected_usd`: what the router thought when it chose. `error`: the code with
- * which the call failed; null while it is open and when it succeeded.
+ * `level`: of a model call for the step; null: a call of the step itself. `ready_at`: since when it waited only for an
+ * instance. `expected_ms`, `expected_usd`: the router's estimate at its choice. `error`: the failed call's code; null
+ * while it is open and when it succeeded.
  */
 export const TimelineColumn = z
   .enum([
@@ -47,7 +47,10 @@ export const TimelineColumn = z
   .meta({ id: 'TimelineColumn' });
 export type TimelineColumn = z.infer<typeof TimelineColumn>;
 
-/** Answer of `GET /v1/runs/{id}/timeline`: a row for each call, in the order of their starts, in the order of `columns`. */
+/**
+ * Answer of `GET /v1/runs/{id}/timeline`: a row for each call, ordered by start, with its values in the order of
+ * `columns`.
+ */
 export const RunTimeline = z
   .strictObject({
     columns: z.array(TimelineColumn),
@@ -58,9 +61,9 @@ export const RunTimeline = z
 export type RunTimeline = z.infer<typeof RunTimeline>;
 
 export const RunsSummaryQuery = z.strictObject({
-  /** A day before `until` by default. */
+  /** Default: a day before `until`. */
   since: Instant.optional(),
-  /** Now by default. */
+  /** Default: now. */
   until: Instant.optional(),
   pipeline: PipelineName.optional(),
   label: LabelFilter.optional(),
@@ -68,15 +71,15 @@ export const RunsSummaryQuery = z.strictObject({
 });
 export type RunsSummaryQuery = z.infer<typeof RunsSummaryQuery>;
 
-/** Answer of `GET /v1/runs/summary`: runs by the time at which they were made, in buckets of one length. */
+/** Answer of `GET /v1/runs/summary`: runs by their time of creation, in buckets of equal length. */
 export const RunsSummary = z
   .strictObject({
     buckets: z.array(
       z.strictObject({
-        /** Its begin. */
+        /** Start of the bucket. */
         at: Instant,
         by_state: z.partialRecord(RunState, z.number().int()),
-        /** What the calls of these runs have cost until now. */
+        /** The cost so far of these runs' calls. */
         cost_usd: z.number(),
       }),
     ),

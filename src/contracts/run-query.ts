@@ -1,11 +1,11 @@
-/** How runs, their steps and items are listed: what the routes read from the address, and what services and database are asked. */
+/** Queries for runs, their steps and items, from the URL to services and database. */
 
 import { z } from 'zod';
 import { mostItems } from './bounds.ts';
 import { Instant, ListQuery, PipelineName } from './primitives.ts';
 import { Awaiting, RunState, StepState } from './run.ts';
 
-/** `name=value`, as a name and a value. */
+/** `name=value`, parsed into name and value. */
 export const LabelFilter = z
   .string()
   .max(321)

@@ -43,7 +43,7 @@ export const StepState = z
   .meta({ id: 'StepState' });
 export type StepState = z.infer<typeof StepState>;
 
-/** What a step waits for without taking room: a person, money, an instance, a moment, a run of its own. */
+/** What a step waits for while it occupies no slot: a person, budget, an instance, a time, a child run. */
 export const Awaiting = z.enum(['review', 'budget', 'capability', 'time', 'run']).meta({ id: 'Awaiting' });
 export type Awaiting = z.infer<typeof Awaiting>;
 
@@ -54,7 +54,7 @@ const runRules = [
   notBoth('job', 'job_id'),
 ];
 
-/** Body of `POST /v1/runs`: a stored pipeline by name, or a definition; a job or the id of one. */
+/** Body of `POST /v1/runs`: a stored pipeline by name, or a definition; a job, or a job's id. */
 export const RunRequest = z
   .strictObject({
     pipeline: PipelineName.optional(),
@@ -75,15 +75,15 @@ export type RunRequest = z.infer<typeof RunRequest>;
 export const RunStep = z
   .strictObject({
     id: StepId,
-    /** Which item of a step with `for_each` it is; absent for the step as a whole. */
+    /** The item of a step with `for_each`; absent for the step as a whole. */
     item: z.number().int().optional(),
     state: StepState,
     ...stepKindFields,
-    /** Planned without a queue in between; absent for an item. What turns out long goes on by the queue. */
+    /** The step was planned as inline; absent for an item. A call that takes too long continues in the queue. */
     inline: z.literal(true).optional(),
-    /** While it is waiting. */
+    /** Present while the step is waiting. */
     awaiting: Awaiting.optional(),
-    /** How many items of a step with `for_each` are in which state. */
+    /** Items of a step with `for_each`, counted by state. */
     items: z.record(z.string(), z.number().int()).optional(),
     endpoint: z.string().optional(),
     attempts: z.number().int(),
@@ -94,25 +94,25 @@ export const RunStep = z
     error: Failure.optional(),
     /** The last ladder of the step. */
     escalation_id: z.string().optional(),
-    /** The review that it waits for, or the last one. */
+    /** The review that the step waits for, or its last one. */
     review_id: z.string().optional(),
-    /** The run that a step with `pipeline` has started. */
+    /** The child run of a step with `pipeline`. */
     sub_run_id: z.string().optional(),
-    /** The run that the result was taken from. */
+    /** The run that the result was copied from. */
     reused_from: z.string().optional(),
-    /** How many of its results were taken from equal calls, of its items where it has some; absent for none. */
+    /** Number of cached results, counted over the items if there are any; absent for none. */
     cached: z.number().int().optional(),
-    /** The skill that made it succeed without a model. */
+    /** The skill that corrected the step without a model. */
     skill_id: z.string().optional(),
   })
   .meta({ id: 'RunStep' });
 export type RunStep = z.infer<typeof RunStep>;
 
-/** An item of a step in the list of them. */
+/** An item in the list of a step's items. */
 export const RunStepItem = z
   .strictObject({
     ...RunStep.shape,
-    /** The output of an item that succeeded; a larger one than 64 KiB is on the item's own page alone. */
+    /** The output of an item that succeeded; an output above 64 KiB is only on the item's own page. */
     output: Json.optional(),
   })
   .meta({ id: 'RunStepItem' });
@@ -128,8 +128,8 @@ const RunLinks = z.strictObject({
 });
 
 /**
- * A ladder with the same failure as one of the run's own, which waits for its end before it asks anybody; `review_id`
- * while a person is asked there.
+ * A ladder with the same failure as one of the run's own. The run's ladder waits for its end before it asks a model or
+ * a person. `review_id`: its open review.
  */
 export const RunFollows = z
   .strictObject({
@@ -141,19 +141,19 @@ export const RunFollows = z
   .meta({ id: 'RunFollows' });
 export type RunFollows = z.infer<typeof RunFollows>;
 
-/** How many steps are in which state; a step with `for_each` is one. */
+/** Steps counted by state; a step with `for_each` counts as one. */
 export const StepCounts = z.partialRecord(StepState, z.number().int());
 
-/** Somebody who asked for something: a key or a person. */
+/** The actor of a request: a key or a person. */
 const Actor = z.strictObject({
   id: z.string(),
-  /** As the key, or the person, is called; absent when it is not known any more. */
+  /** The name of the key or person; absent when it is no longer known. */
   name: z.string().optional(),
 });
 
-/** The cancel that was asked for. */
+/** The requested cancel. */
 const RunCancel = z.strictObject({
-  /** Absent: Capstan itself, because the run or the step that started it has ended. */
+  /** Absent: Capstan itself, because the run or the step that started this run has ended. */
   by: Actor.optional(),
   reason: z.string().optional(),
   mode: z.enum(['graceful', 'terminate']),
@@ -174,13 +174,13 @@ const runFields = {
   error: Failure.optional(),
   /** The run that this one repeats. */
   rerun_of: z.string().optional(),
-  /** The step that started it. */
+  /** The step that started this run. */
   parent: z.strictObject({ run_id: z.string(), step_id: StepId, item: z.number().int() }).optional(),
   schedule_id: z.string().optional(),
   created_at: Instant,
   started_at: Instant.nullable(),
   finished_at: Instant.nullable(),
-  /** What some of its steps, and of the runs below it, wait for, each once. */
+  /** Reasons why its steps, and those of child runs, wait; without duplicates. */
   awaiting: z.array(Awaiting).optional(),
   follows: RunFollows.optional(),
 };
@@ -189,7 +189,7 @@ export const RunSummary = z
   .strictObject({
     ...runFields,
     step_counts: StepCounts,
-    /** How many items of its steps ended in which state; absent unless it succeeded and has items. */
+    /** Items of its steps counted by final state; absent unless the run succeeded and has items. */
     item_counts: StepCounts.optional(),
   })
   .meta({ id: 'RunSummary' });
@@ -199,11 +199,14 @@ export const RunList = listOf(RunSummary).meta({ id: 'RunList' });
 export const Run = z
   .strictObject({
     ...runFields,
-    /** Who asked for it; absent when a step or a schedule has started it. */
+    /** The actor of the start; absent when a step or a schedule started the run. */
     started_by: Actor.optional(),
     cancel: RunCancel.optional(),
     output: Json.optional(),
-    /** How its steps are carried out that leave it open, as it was decided when the run was taken; absent when none does. */
+    /**
+     * The dispatch of steps whose definition leaves it open, decided at the start of the run; absent without such
+     * steps.
+     */
     dispatch: z.array(RouteDispatch).optional(),
     steps: z.array(RunStep),
     links: RunLinks,
@@ -211,7 +214,7 @@ export const Run = z
   .meta({ id: 'Run' });
 export type Run = z.infer<typeof Run>;
 
-/** What is known of one delivery to an instance. */
+/** The known outcome of one attempt at an instance. */
 export const Ambiguity = z
   .enum(['not_sent', 'rejected', 'overloaded', 'ambiguous', 'answered'])
   .meta({ id: 'Ambiguity' });
@@ -222,7 +225,7 @@ export const AttemptState = z
   .meta({ id: 'AttemptState' });
 export type AttemptState = z.infer<typeof AttemptState>;
 
-/** The call whose result was taken. */
+/** The call that produced the cached result. */
 export const CachedFrom = z
   .strictObject({
     run_id: z.string(),
@@ -230,7 +233,7 @@ export const CachedFrom = z
     /** Absent for a step without items. */
     item: z.number().int().optional(),
     attempt_id: z.string(),
-    /** What it had cost. */
+    /** The original cost of the call. */
     saved_usd: z.number(),
   })
   .meta({ id: 'CachedFrom' });
@@ -247,9 +250,9 @@ export const Attempt = z
     cost_usd: z.number(),
     certainty: z.enum(['exact', 'estimated']).nullable(),
     error: Failure.optional(),
-    /** Of the state `cached`: nobody was called. */
+    /** For the state `cached`: no instance was called. */
     cached_from: CachedFrom.optional(),
-    /** Null: it is no longer kept. */
+    /** Null: the decision has been deleted. */
     decision: Decision.nullable(),
   })
   .meta({ id: 'Attempt' });
@@ -258,7 +261,7 @@ export type Attempt = z.infer<typeof Attempt>;
 /** A corrected input of a step. */
 export const StepRevision = z
   .strictObject({
-    /** From 1 on; 0 is what the definition gives. */
+    /** From 1 on; 0 is the input from the definition. */
     revision: z.number().int(),
     input: Json,
     /** `repair`, the id of a skill, the label of a level, or `review:<id>`. */
@@ -276,13 +279,13 @@ export const StepDetail = z
     ...stepFields,
     run_id: z.string(),
     depends_on: z.array(StepId),
-    /** How it was planned to be carried out, and why; absent for a step that calls nobody. */
+    /** The planned dispatch, and its reason; absent for a step without calls. */
     dispatch: StepDispatch.optional(),
-    /** The input of the first execution, as the definition gives it. */
+    /** The input of the first execution, from the definition. */
     input: Json.optional(),
-    /** Oldest first; absent when its input was never corrected. */
+    /** Oldest first; absent when the input was never corrected. */
     revisions: z.array(StepRevision).optional(),
-    /** Where its last ladder stands, and what was tried and advised there, oldest first. */
+    /** The state of its last ladder, with its attempts and advice, oldest first. */
     escalation: z
       .strictObject({
         escalation_level: EscalationLevel,
@@ -290,11 +293,11 @@ export const StepDetail = z
         escalation_advice: z.array(EscalationAdvice),
       })
       .optional(),
-    /** Of a step with `for_each` as a whole: a page of what its items have yielded, in their order; null for nothing. */
+    /** For a step with `for_each` as a whole: a page of its items' outputs, in item order; null for no output. */
     output: Json.optional(),
-    /** Where that list goes on; null after its last item, absent where `output` is no such list. */
+    /** The next page of that list; null after its last item, absent where `output` is not such a list. */
     next_cursor: z.string().nullable().optional(),
-    /** Every one of them, oldest first; in a run's list of steps it is their number. */
+    /** All attempts, oldest first; in a run's list of steps, their number. */
     attempts: z.array(Attempt),
   })
   .meta({ id: 'StepDetail' });

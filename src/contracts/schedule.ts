@@ -1,4 +1,4 @@
-/** Runs that start by the calendar. Temporal's schedules are underneath; the row here is the truth. */
+/** Runs that start by the calendar. Temporal's schedules start them; the row in our database is the truth. */
 import { z } from 'zod';
 import {
   Duration,
@@ -14,18 +14,18 @@ import {
 import { notBoth } from './rules.ts';
 
 /**
- * What a calendar line may look like, as the pattern of a JSON Schema. That a range does not end before it begins, and that
- * a day exists in one of the months, is beyond a pattern; `readCron` says it, and what is wrong with which field.
+ * The syntax of a calendar line as the pattern of a JSON Schema. A pattern cannot express that a range must not end
+ * before it begins, or that a day must exist in one of the months. `readCron` checks that, and names the invalid field.
  */
 const step = '(?:/(?:[1-9]\\d{0,3}|0[1-9]\\d{0,2}|00[1-9]\\d?|000[1-9]))?';
 
-/** Of one number or name, or of a range of them; a list of those. */
+/** A list of numbers, names or ranges. */
 function fieldOf(value: string): string {
   const part = `(?:\\*|${value}(?:-${value})?)${step}`;
   return `${part}(?:,${part})*`;
 }
 
-/** A pattern of a JSON Schema has no flag for it. */
+/** JSON Schema patterns have no flag for case-insensitive matching. */
 function inAnyCase(names: string): string {
   return names.replace(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`);
 }
@@ -43,7 +43,7 @@ const fields = [
 
 export const cronPattern = `^\\s*(?:@(?:hourly|daily|midnight|weekly|monthly|yearly|annually)|${fields.join('\\s+')})\\s*$`;
 
-/** What happens when the run of before is still under way. */
+/** What happens if the previous run is still open. */
 export const OverlapPolicy = z
   .enum(['skip', 'buffer_one', 'buffer_all', 'cancel_other', 'allow_all'])
   .meta({ id: 'OverlapPolicy' });
@@ -55,7 +55,7 @@ const scheduleFields = {
   name: PipelineName,
   pipeline: PipelineName,
   version: VersionText.optional(),
-  /** Instead of a version; looked up at every start. Default: latest. */
+  /** Instead of a version; resolved at every start. Default: latest. */
   alias: PipelineName.optional(),
   cron: z.string().min(1).max(256).meta({
     description:
@@ -86,7 +86,7 @@ export const Schedule = z
   .strictObject({
     schedule_id: z.string(),
     ...scheduleFields,
-    /** Whether Temporal knows of the last change. */
+    /** True when Temporal has the last change. */
     delivered: z.boolean(),
     /** At most five; empty while paused or not delivered. */
     next_at: z.array(Instant),

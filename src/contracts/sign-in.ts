@@ -1,4 +1,4 @@
-/** Signing in: at an OpenID provider, with what its groups may do here, and with a browser. */
+/** Sign-in: at an OpenID provider, whose groups map to scopes; and browser sessions. */
 import { z } from 'zod';
 import { KeyScope } from './access.ts';
 import { Instant, ListQuery, listOf } from './primitives.ts';
@@ -12,7 +12,7 @@ const viewerScopes = [
   'cost:read',
 ] as const satisfies readonly KeyScope[];
 
-/** Scopes that are given together, by name. */
+/** Named sets of scopes. */
 export const roleScopes = {
   viewer: viewerScopes,
   reviewer: [...viewerScopes, 'review:decide'],
@@ -34,7 +34,7 @@ export const roleScopes = {
   admin: ['admin'],
 } as const satisfies Record<string, readonly KeyScope[]>;
 
-/** What the members of a group may do, and in which projects: ids, names, or `*` for all. */
+/** The scopes of a group's members, and their projects: ids, names, or `*` for all. */
 const GroupRule = z
   .strictObject({
     role: z.enum(Object.keys(roleScopes) as [keyof typeof roleScopes]).optional(),
@@ -45,19 +45,19 @@ const GroupRule = z
     error: 'says neither role nor scopes: one of them is needed',
   });
 
-/** Group → what it gives. Who is in several has, in each project, what all of them give there. */
+/** Group → its rule. A person in several groups has, in each project, the union of their scopes. */
 export const GroupRules = z
   .record(z.string().min(1), GroupRule)
   .refine((rules) => Object.keys(rules).length > 0, { error: 'names no group, so nobody could sign in' });
 export type GroupRules = z.infer<typeof GroupRules>;
 
-/** Scopes in projects; `*` is all of them, those that will be made too. */
+/** Scopes in projects; `*` is all projects, including future ones. */
 export interface Grant {
   readonly scopes: readonly KeyScope[];
   readonly projects: readonly string[];
 }
 
-/** Why somebody was not signed in. */
+/** Why a sign-in was refused. */
 export const SignInRefusal = z.enum([
   'expired',
   'mismatch',
@@ -69,13 +69,13 @@ export const SignInRefusal = z.enum([
 ]);
 export type SignInRefusal = z.infer<typeof SignInRefusal>;
 
-/** Nobody was signed in. `detail` is for the log. */
+/** A refused sign-in. `detail` is for the log. */
 export interface SignInRefused {
   readonly refused: SignInRefusal;
   readonly detail: string;
 }
 
-/** How a browser may sign in, besides by a key. */
+/** The ways to sign in with a browser, besides a key. */
 export const SignInOffer = z
   .strictObject({
     /** Null: no provider is configured. */
@@ -85,8 +85,8 @@ export const SignInOffer = z
 export type SignInOffer = z.infer<typeof SignInOffer>;
 
 /**
- * Body of `POST /v1/session`: a key, or the code of a login link. `replace`: the code may sign in a browser that is
- * signed in as somebody else.
+ * Body of `POST /v1/session`: a key, or the code of a login link. `replace`: the code may replace a session of another
+ * user.
  */
 export const SessionRequest = z
   .union([
@@ -108,29 +108,29 @@ export const SessionRequest = z
   });
 export type SessionRequest = z.infer<typeof SessionRequest>;
 
-/** Who has signed in. */
+/** The user of a browser session. */
 export const BrowserSession = z
   .strictObject({
     key_id: z.string(),
-    /** Of the key, or of the person. */
+    /** The name of the key or person. */
     name: z.string(),
-    /** Null: a key, or who signed in by one. */
+    /** Null: a key, or a session that a key created. */
     person: z.strictObject({ email: z.string().nullable() }).nullable(),
-    /** In the project of the request. */
+    /** The scopes in the project of the request. */
     scopes: z.array(KeyScope),
     projects: z.array(z.strictObject({ project_id: z.string(), name: z.string(), timezone: z.string() })),
-    /** Of Capstan. */
+    /** The version of Capstan. */
     version: z.string(),
     temporal_ui_url: z.string().nullable(),
   })
   .meta({ id: 'Session' });
 export type BrowserSession = z.infer<typeof BrowserSession>;
 
-/** Signs a browser in as the key that asked for it, once. */
+/** Signs a browser in, once, as the key that requested the link. */
 export const LoginLink = z.strictObject({ url: z.string(), expires_at: Instant }).meta({ id: 'LoginLink' });
 export type LoginLink = z.infer<typeof LoginLink>;
 
-/** A browser that is signed in. */
+/** A browser session in a list. */
 const SessionEntry = z
   .strictObject({
     session_id: z.string(),
@@ -140,7 +140,7 @@ const SessionEntry = z
     email: z.string().nullable(),
     opened_at: Instant,
     expires_at: Instant,
-    /** When the provider last said that the person may stay; null: it is not asked. */
+    /** When the provider last confirmed the person; null: the provider is not asked. */
     checked_at: Instant.nullable(),
   })
   .meta({ id: 'SessionEntry' });
@@ -155,6 +155,6 @@ export type SessionQuery = z.infer<typeof SessionQuery>;
 export const SessionRevocation = z.strictObject({ user: Who }).meta({ id: 'SessionRevocation' });
 export const SessionsRevoked = z.strictObject({ revoked: z.number().int() }).meta({ id: 'SessionsRevoked' });
 
-/** Where the browser goes on to sign out of the provider too. */
+/** The address at which the browser also signs out of the provider. */
 export const SessionClosed = z.strictObject({ provider_url: z.string() }).meta({ id: 'SessionClosed' });
 export type SessionClosed = z.infer<typeof SessionClosed>;

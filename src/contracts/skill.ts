@@ -1,4 +1,4 @@
-/** Skills: the specification's shape, and what we know besides (state, flagged, trust, version, uses). */
+/** Skills: the specification's shape, and our additions (state, flagged, trust, version, uses). */
 import { z } from 'zod';
 import { Instant, Json, listOf } from './primitives.ts';
 
@@ -20,7 +20,7 @@ const SkillPattern = z
     job_type: JobType,
     /** All of them must be present. */
     repo_signals: z.array(Signal).max(64),
-    /** RE2, of which one must match the failure; none = any failure. */
+    /** RE2 patterns, of which one must match the failure; none = any failure. */
     error_patterns: ErrorPatterns.optional(),
   })
   .meta({ id: 'SkillPattern' });
@@ -29,7 +29,7 @@ export type SkillPattern = z.infer<typeof SkillPattern>;
 export const SkillState = z.enum(['active', 'retired']).meta({ id: 'SkillState' });
 export type SkillState = z.infer<typeof SkillState>;
 
-/** candidate: from a key that may not vouch for it; shown to models as a hint only. */
+/** candidate: stored by a key whose skills are not trusted; shown to models only as a hint. */
 export const SkillTrust = z.enum(['trusted', 'candidate']).meta({ id: 'SkillTrust' });
 export type SkillTrust = z.infer<typeof SkillTrust>;
 
@@ -48,11 +48,11 @@ export const Skill = z
     last_used: z.number(),
     created_at: z.number(),
     state: SkillState,
-    /** Waits for somebody to look at it. */
+    /** A person should examine it. */
     flagged: z.boolean(),
     trust: SkillTrust,
     version: z.number().int(),
-    /** Uses here that counted as success or failure. */
+    /** Uses in this installation that counted as success or failure. */
     uses: z.number().int(),
   })
   .meta({ id: 'Skill' });
@@ -62,7 +62,7 @@ export type Skill = z.infer<typeof Skill>;
 export const SkillList = z.array(Skill).meta({ id: 'SkillList' });
 export type SkillList = z.infer<typeof SkillList>;
 
-/** Body of `POST /skills`. Counts and times are taken from admins; other keys' skills start at 1 success. */
+/** Body of `POST /skills`. Only admins may set counts and times; skills of other keys start at 1 success. */
 export const SkillRequest = z
   .object({
     pattern: SkillPattern.extend({ repo_signals: z.array(Signal).max(64).default([]) }),
@@ -71,7 +71,7 @@ export const SkillRequest = z
     source: z.string().min(1).max(128),
     success_count: Count.optional(),
     failure_count: Count.optional(),
-    /** Ignored: it follows from the counts. */
+    /** Ignored: it is computed from the counts. */
     confidence: z.number().optional(),
     last_used: UnixSeconds.optional(),
     created_at: UnixSeconds.optional(),
@@ -92,7 +92,7 @@ export const SkillPatch = z
       })
       .optional(),
     instructions: Instructions.optional(),
-    /** null takes it away. */
+    /** null removes it. */
     template: Template.nullable().optional(),
     /** Admins only. */
     trust: SkillTrust.optional(),
@@ -101,7 +101,7 @@ export const SkillPatch = z
   .meta({ id: 'SkillPatch', minProperties: 1, description: textsOfSkills });
 export type SkillPatch = z.infer<typeof SkillPatch>;
 
-/** neutral: it was shown, and the outcome says nothing about it. */
+/** neutral: it was shown, but the outcome is no evidence for or against it. */
 export const SkillOutcome = z.enum(['success', 'failure', 'neutral']).meta({ id: 'SkillOutcome' });
 export type SkillOutcome = z.infer<typeof SkillOutcome>;
 
@@ -120,29 +120,29 @@ export const SkillUse = z
 export type SkillUse = z.infer<typeof SkillUse>;
 export const SkillUseList = listOf(SkillUse).meta({ id: 'SkillUseList' });
 
-/** Answer of `GET /skills/{id}/worth`. An estimate: each use that worked saved what learning it had cost. */
+/** Answer of `GET /skills/{id}/worth`. An estimate: each successful use saved the cost of learning. */
 export const SkillWorth = z
   .strictObject({
-    /** That worked. */
+    /** Successful uses. */
     uses: z.number().int(),
     saved_usd: z.number(),
     saved_ms: z.number(),
-    /** Questions that a person was not asked again. */
+    /** Reviews that were not needed. */
     reviews_avoided: z.number().int(),
-    /** The ladder that it came from; null when it was imported, or the ladder is gone. */
+    /** The ladder that produced the skill; null when it was imported, or the ladder has been deleted. */
     learnt: z
       .strictObject({
         escalation_id: z.string(),
         run_id: z.string().optional(),
         step_id: z.string().optional(),
-        /** What was wrong. */
+        /** The original error. */
         error: z.string(),
         input: Json,
-        /** The input that worked, or the result of a job by itself. */
+        /** The corrected input, or the result of a job that is not a step. */
         corrected: Json,
-        /** Of the models that were asked. */
+        /** The cost of the model calls. */
         cost_usd: z.number(),
-        /** From the failure to the success, waiting for a person included. */
+        /** From the failure to the success, including waits for a person. */
         duration_ms: z.number(),
       })
       .nullable(),

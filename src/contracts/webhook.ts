@@ -1,10 +1,11 @@
-/** Telling others what happens in a project: who is told of what, and every delivery. */
+/** Webhooks: which events are sent to which URL, and every delivery. */
 import { z } from 'zod';
 import { Instant, JsonObject, listOf } from './primitives.ts';
 
 /**
  * run.ended: succeeded, failed or cancelled. review.opened: a person is asked. budget.reached: 50, 80 or 100 % of the
- * project's day. instance.down: one that the project registered. test: asked for.
+ * project's day. instance.down: an instance that the project registered. `test`, in
+ * deliveries only: requested by a client.
  */
 export const WebhookEvent = z
   .enum(['run.ended', 'review.opened', 'budget.reached', 'instance.down'])
@@ -27,7 +28,7 @@ export const Webhook = z
     webhook_id: z.string(),
     url: z.string(),
     events: z.array(WebhookEvent),
-    /** The key that made it. */
+    /** The creating key. */
     created_by: z.string(),
     created_at: Instant,
   })
@@ -36,7 +37,7 @@ export type Webhook = z.infer<typeof Webhook>;
 export const WebhookList = listOf(Webhook).meta({ id: 'WebhookList' });
 export type WebhookList = z.infer<typeof WebhookList>;
 
-/** The secret that deliveries are signed with is shown once, here. */
+/** The only answer with the secret that signs deliveries. */
 export const WebhookCreated = Webhook.extend({ secret: z.string() }).meta({ id: 'WebhookCreated' });
 export type WebhookCreated = z.infer<typeof WebhookCreated>;
 
@@ -47,15 +48,15 @@ export const WebhookDelivery = z
   .strictObject({
     delivery_id: z.string(),
     event: z.union([WebhookEvent, z.literal('test')]),
-    /** What is sent. */
+    /** The body of the request. */
     payload: JsonObject,
     state: DeliveryState,
     attempts: z.number().int(),
-    /** Of the last try; null: no answer. */
+    /** HTTP status of the last attempt; null: no answer. */
     status: z.number().int().nullable(),
-    /** Why the last try failed. */
+    /** The error of the last attempt. */
     error: z.string().optional(),
-    /** Of a pending one. */
+    /** Set for a pending delivery. */
     next_try_at: Instant.nullable(),
     created_at: Instant,
     finished_at: Instant.nullable(),

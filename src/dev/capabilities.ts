@@ -1,11 +1,12 @@
 /**
- * Capabilities of this machine as children of the stack, each started as its author would start it: the samples
- * that come with Capstan, and those under work.
+ * Capabilities of this machine as children of the stack, each started as its author would start it: the samples of
+ * Capstan, and watched folders.
  *
- * A capability under work runs beside the stack and is started again when files of its folder change. What was
- * changed is first tried on a port of its own, unregistered: only when it answers `/health` is the instance before
- * it ended, in order, with its calls; so what does not compile leaves the one before at work. Not both at once,
- * because the schemas of one version are the same wherever it is in service, and work on it changes them.
+ * A watched capability runs beside the stack and is restarted when files of its folder change. The changed version is
+ * first tried on a port of its own, unregistered. Only when it answers `/health` does the previous instance stop, after
+ * finishing its calls; if it does not start, the previous instance keeps running. The new one registers after the
+ * previous one has stopped, because all instances of one version must have the same schemas, which the change may
+ * affect.
  */
 
 import { existsSync, rmSync, statSync } from 'node:fs';
@@ -19,7 +20,7 @@ import { createPartReport, type Report } from './progress.ts';
 import type { ChildSpec } from './supervisor/child-process.ts';
 import type { Supervisor } from './supervisor/supervisor.ts';
 
-/** Where instances register and keep their files. */
+/** The addresses and the key for instances: where they register and store files. */
 interface StackAccess {
   readonly dataDir: string;
   readonly apiUrl: string;
@@ -28,10 +29,10 @@ interface StackAccess {
   readonly environment: NodeJS.ProcessEnv;
 }
 
-/** Where database and stack run on different machines, their clocks differ a little. */
+/** Tolerated clock difference: database and stack may run on different machines. */
 const clockSkewMs = 5_000;
 
-/** Whether an instance of that name has been heard of since then and is in service. */
+/** True when an instance of that name is in service and was seen since then. */
 async function isRegistered(
   name: string,
   { apiUrl, apiKey }: StackAccess,
@@ -50,10 +51,10 @@ async function isRegistered(
 }
 
 interface CapabilitySource {
-  /** What the stack calls the child. */
+  /** The child's name in the stack. */
   readonly name: string;
   readonly folder: string;
-  /** A trial serves on a port of its own and registers nowhere. */
+  /** Port of a trial, which does not register. */
   readonly trialPort?: number;
   readonly isReady: ChildSpec['isReady'];
 }
@@ -90,17 +91,17 @@ interface WatchHost {
   readonly report: Report;
 }
 
-/** Editors write a file in several steps, and tools several files. */
+/** Editors write a file in several steps, and tools write several files. */
 const quietMs = 200;
 
-/** @throws Error when it is no folder */
+/** @throws Error when it is not a folder */
 export function findWatchedFolder(path: string): string {
   const folder = resolve(path);
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return folder;
   throw new Error(`--watch ${path}: there is no such folder`);
 }
 
-/** What work on a capability does not touch, and what running it writes. */
+/** Ignores dependencies, and files that a running capability writes. */
 function isIgnored(folder: string, path: string): boolean {
   const parts = relative(folder, path).split(sep);
   return parts.some((part) => part === 'node_modules' || part === '__pycache__' || /^\.[^.]/.test(part));
@@ -112,13 +113,13 @@ async function readName(port: number): Promise<string> {
   return Health.parse(await response.json()).name;
 }
 
-/** @returns the name by which it will register @throws Error with the end of its log */
+/** @returns the name under which it will register @throws Error with the end of its log */
 async function tryOut(name: string, folder: string, { access, supervisor }: WatchHost): Promise<string> {
   const trialPort = await choosePort([]);
   const isReady: ChildSpec['isReady'] = async () => (await readName(trialPort)) !== '';
   const trial = { name: `${name} (trial)`, folder, trialPort, isReady };
   const spec = describeCapability(trial, access);
-  // What it says of earlier trials would only be in the way.
+  // Removes the output of earlier trials.
   rmSync(spec.logFile, { force: true });
   const stop = await supervisor.start(spec);
   return readName(trialPort).finally(stop);
@@ -127,12 +128,12 @@ async function tryOut(name: string, folder: string, { access, supervisor }: Watc
 interface Watched {
   readonly name: string;
   readonly folder: string;
-  /** Ends the instance that runs; null when none does. */
+  /** Ends the running instance; null when none runs. */
   end: (() => Promise<void>) | null;
   isClosed: boolean;
 }
 
-/** Never throws: what is wrong is reported, and the next change is the next chance. */
+/** Never throws: errors are reported, and the next change is the next chance. */
 async function renew(watched: Watched, host: WatchHost, why: string): Promise<void> {
   const { name, folder } = watched;
   const report = createPartReport(host.report, name);
@@ -152,7 +153,7 @@ async function renew(watched: Watched, host: WatchHost, why: string): Promise<vo
   }
 }
 
-/** Calls `onChange` when nothing more has changed for a moment, one after the other. @returns what ends it */
+/** Calls `onChange` when no file has changed for a moment, one call at a time. @returns what ends it */
 function followFiles(
   folder: string,
   onReady: () => Promise<void>,
@@ -181,7 +182,7 @@ function followFiles(
 }
 
 export interface WatchedCapability {
-  /** Resolves when it runs, or has been reported not to. */
+  /** Resolves when it runs, or when its failure has been reported. */
   readonly started: Promise<void>;
   /** Ends the watching; the instance ends with the stack. */
   readonly close: () => Promise<void>;
@@ -203,11 +204,11 @@ export function watchCapability(folder: string, host: WatchHost): WatchedCapabil
   };
 }
 
-// The sample capabilities that come with Capstan.
+// The sample capabilities of Capstan.
 
 export const sampleNames = ['concat', 'audio-mix', 'thumbnail'] as const;
 
-/** Null when this installation carries no such sample. */
+/** Null when this installation does not include the sample. */
 export function describeSample(name: (typeof sampleNames)[number], access: StackAccess): ChildSpec | null {
   const folder = fileURLToPath(new URL(`../../capabilities/${name}`, import.meta.url));
   if (!existsSync(folder)) return null;

@@ -1,6 +1,6 @@
 /**
- * In a checkout the page is built when what it is made of has changed: one hash says what that is, and when it is
- * the hash of the last build, nothing is to be built. In a package the page is there.
+ * Builds the console's page in a checkout when its sources have changed: it compares a hash of the sources with that of
+ * the last build. A package contains the built page.
  */
 
 import { spawn } from 'node:child_process';
@@ -10,7 +10,7 @@ import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { PartReport } from './progress.ts';
 
-// What the page is made of, as one hash: when it is that of the last build, nothing is to be built.
+// The hash of the page's sources. If it equals that of the last build, no build is needed.
 
 const sources = [
   'console',
@@ -31,7 +31,7 @@ function listFiles(path: string): string[] {
   }
 }
 
-/** @returns null where the sources of the page are not: in an installed package */
+/** @returns null in an installed package, which has no sources of the page */
 export function hashConsoleSources(root: string): string | null {
   if (!existsSync(join(root, 'console', 'vite.config.ts'))) return null;
   const hash = createHash('sha256');
@@ -72,7 +72,7 @@ function runBuild(root: string): Promise<void> {
   });
 }
 
-/** A build that fails leaves the rest of the stack as it is: the API needs no page. */
+/** A failed build leaves the rest of the stack running: the API needs no page. */
 export async function buildConsole(report: PartReport, root: string = checkout): Promise<void> {
   const hash = hashConsoleSources(root);
   if (hash === null || hash === readBuiltHash(root)) return;

@@ -1,11 +1,11 @@
 /**
- * The folder in which an embedded stack keeps everything. One stack holds it at a time. The holder of its lock is
- * a living process, told apart from a later one with the same number; the lock of a dead one is taken over. The
- * file of the lock appears with its content in one step, so nobody reads half.
+ * The data folder of an embedded stack. One stack locks it at a time. The lock names a living process, which a mark
+ * distinguishes from a later one with the same number; a dead process's lock is replaced. The lock file appears with
+ * its content in one step, so no reader sees half.
  *
- * What an earlier stack on the same data left running, should its watchdog have been killed as well, is ended
- * first: two servers on one set of data would spoil it. The list of processes is written at every change and names
- * them so that a later one with the same number is never touched.
+ * Processes that an earlier stack on the same data left running, because its watchdog was killed as well, are ended
+ * first: two servers on the same data would corrupt it. The list of processes is written at every change, with their
+ * marks, so that a later process with the same number is never touched.
  */
 import {
   chmodSync,
@@ -24,19 +24,22 @@ import { canReach, chooseAccount } from './postgres/programs.ts';
 import { identifyProcess, isRunning, type ProcessIdentity, signalGroup } from './supervisor/child-process.ts';
 import type { SupervisedProcess } from './supervisor/supervisor.ts';
 
-/** Under root, Postgres is another user and must be able to pass; the files inside are closed to others. */
+/** Under root, Postgres runs as another user that must be able to enter; the files inside are closed to others. */
 function folderMode(): number {
   return chooseAccount() === null ? 0o700 : 0o711;
 }
 
-/** @returns its absolute path */
+/** @returns the absolute path */
 export function createDataFolder(path: string): string {
   const folder = resolve(path);
   mkdirSync(folder, { recursive: true, mode: folderMode() });
   return folder;
 }
 
-/** A new folder that everybody who has to can reach; the caller removes it. @param preferred where it is made if possible */
+/**
+ * A new folder that all required users can reach; the caller removes it.
+ * @param preferred parent folders to try first
+ */
 export function createTemporaryFolder(prefix: string, preferred: readonly string[] = []): string {
   const account = chooseAccount();
   const places = [...preferred, tmpdir(), '/tmp', '/var/tmp'];
@@ -46,8 +49,7 @@ export function createTemporaryFolder(prefix: string, preferred: readonly string
   return folder;
 }
 
-// One stack per data folder. The holder is a living process, told apart from a later one with the same number; the
-// lock of a dead one is taken over. The file appears with its content in one step, so nobody reads half.
+// The lock of the data folder; see the header.
 
 interface Holder extends ProcessIdentity {
   readonly api_url: string | null;
@@ -55,7 +57,7 @@ interface Holder extends ProcessIdentity {
 }
 
 export interface DataLock {
-  /** Told to whoever comes second. */
+  /** The address that a second stack's error message names. */
   readonly setApiUrl: (url: string) => void;
   readonly release: () => void;
 }
@@ -76,7 +78,7 @@ function refuse(dataDir: string, holder: Holder): never {
   );
 }
 
-/** Makes way for us when the holder is dead. @throws Error when it lives */
+/** Removes the lock of a dead process. @throws Error when the process lives */
 function clearStale(file: string, dataDir: string): void {
   const holder = readHolder(file);
   if (holder !== null && isRunning(holder)) refuse(dataDir, holder);
@@ -88,7 +90,7 @@ function clearStale(file: string, dataDir: string): void {
   }
   const moved = readHolder(aside);
   if (moved !== null && isRunning(moved)) {
-    // Another start was faster and this is its fresh lock: give it back.
+    // Another start was faster, and this is its new lock: restore it.
     linkSync(aside, file);
     rmSync(aside);
     refuse(dataDir, moved);
@@ -100,7 +102,7 @@ function isTaken(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'EEXIST';
 }
 
-/** @throws Error that names the process that holds it, its address and since when */
+/** @throws Error that names the process that holds the lock, its address and its start time */
 export function lockDataFolder(dataDir: string): DataLock {
   const file = join(dataDir, 'lock.json');
   const draft = `${file}.${process.pid}`;
@@ -134,9 +136,7 @@ export function lockDataFolder(dataDir: string): DataLock {
   };
 }
 
-// Ends what an earlier stack on the same data left running, should its watchdog have been killed as well: two
-// servers on one set of data would spoil it. The list is written at every change and names processes so that a
-// later one with the same number is never touched.
+// Ends leftover processes of an earlier stack; see the header.
 
 const graceMs = 15_000;
 
@@ -162,7 +162,7 @@ function readProcesses(dataDir: string): readonly SupervisedProcess[] {
   }
 }
 
-/** Only for the holder of the lock. @returns the names of what had to be ended */
+/** Call it only while holding the lock. @returns the names of the ended processes */
 export async function endLeftovers(dataDir: string): Promise<string[]> {
   const left = readProcesses(dataDir).filter(isRunning);
   for (const { pid, stop_signal } of left) signalGroup(pid, stop_signal);

@@ -1,10 +1,10 @@
-/** Makes two short clips with sound and a music bed: real media, small and the same every time. */
+/** Creates two short clips with sound, and a music bed: real media, small and identical every time. */
 import { join } from 'node:path';
 import { locateMediaTools } from '../../capabilities/media-tools/locate.ts';
 import { runFfmpeg } from '../../capabilities/media-tools/run-tool.ts';
 
 export interface DemoMedia {
-  /** Paths by the name that the example's job uses. */
+  /** Paths by the name in the example's job. */
   readonly files: Readonly<Record<string, string>>;
 }
 
@@ -24,7 +24,7 @@ const music: readonly string[] = [
   ...['-c:a', 'aac'],
 ];
 
-/** @param folder where the files go @param cacheDir where media tools may have been installed */
+/** @param folder target folder @param cacheDir folder where media tools may have been installed */
 export async function makeDemoMedia(folder: string, cacheDir: string): Promise<DemoMedia> {
   const tools = await locateMediaTools(cacheDir);
   const recipes: Readonly<Record<string, readonly string[]>> = {

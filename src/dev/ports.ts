@@ -1,6 +1,6 @@
 /**
- * Finds ports of this machine that nobody listens on. The ports of a stack are those of its last start if they are
- * free, else the usual ones, else any.
+ * Finds free ports of this machine. The ports of a stack are those of its last start if they are free, else the usual
+ * ones, else any.
  */
 
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ export function isPortAnswered(port: number): Promise<boolean> {
   });
 }
 
-/** The port that was bound for a moment, or null when it is taken. @param port 0 = any */
+/** The port that was bound for a moment, or null when it is in use. @param port 0 = any */
 function bind(port: number): Promise<number | null> {
   return new Promise((resolve) => {
     const server = createServer();
@@ -34,7 +34,7 @@ export async function isPortFree(port: number): Promise<boolean> {
   return (await bind(port)) !== null && !(await isPortAnswered(port));
 }
 
-/** The first free one of `preferred`, else any free one that is not in `taken`. */
+/** The first free port of `preferred`, else any free one that is not in `taken`. */
 export async function choosePort(
   preferred: readonly number[],
   taken: ReadonlySet<number> = new Set(),
@@ -46,8 +46,6 @@ export async function choosePort(
     if (!taken.has(port)) return port;
   }
 }
-
-// The ports of a stack: those of its last start if they are free, else the usual ones, else any.
 
 export interface StackPorts {
   readonly api: number;
@@ -66,7 +64,7 @@ function readLast(file: string): Partial<StackPorts> {
   }
 }
 
-/** @param apiPort asked for by the user; null = none */
+/** @param apiPort the port that the user asked for; null = none */
 export async function chooseStackPorts(dataDir: string, apiPort: number | null): Promise<StackPorts> {
   const file = join(dataDir, 'ports.json');
   const last = readLast(file);

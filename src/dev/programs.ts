@@ -1,6 +1,6 @@
 /**
- * How this package starts its own programs: from sources through the TypeScript loader, or compiled. A helper
- * program is run to its end, watched that it gets somewhere, and ended when this process ends.
+ * Starts this package's own programs: from sources through the TypeScript loader, or compiled. A helper program is run
+ * to its end, checked for progress, and ended when this process ends.
  */
 
 import { spawn } from 'node:child_process';
@@ -19,7 +19,7 @@ const extension = extname(import.meta.url);
 /** @param path without extension, relative to `src/`, such as "server" or "dev/temporal/download" */
 export function findProgram(path: string): Program {
   const file = fileURLToPath(new URL(`../${path}${extension}`, import.meta.url));
-  // The loader by its address: its bare name would be looked up from the folder the user works in.
+  // The loader by its URL: its bare name would be resolved from the user's working directory.
   const loader =
     extension === '.ts'
       ? ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href]
@@ -27,19 +27,19 @@ export function findProgram(path: string): Program {
   return { command: process.execPath, args: [...loader, file] };
 }
 
-// Runs a helper program to its end, watches that it gets somewhere, and ends it when we are ended.
+// Runs a helper program to its end, checks its progress, and ends it with this process.
 
 interface ProgramOptions {
   readonly environment: NodeJS.ProcessEnv;
   readonly timeoutMs: number;
   readonly giveUpAfterMs?: number;
-  /** Asked once, after `giveUpAfterMs`: whether it got somewhere. */
+  /** Called once, after `giveUpAfterMs`; true: it has made progress. */
   readonly isUnderWay?: () => Promise<boolean>;
-  /** Every line it writes to standard error. */
+  /** Called for every line on standard error. */
   readonly onLine?: (line: string) => void;
 }
 
-/** @throws Error with its last line when it fails, or when it takes too long */
+/** @throws Error with its last line when it fails, or takes too long */
 export async function runProgram(
   command: string,
   args: readonly string[],

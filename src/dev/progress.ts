@@ -1,11 +1,11 @@
 /**
- * What the embedded stack tells while it starts, runs and stops. Whoever starts it decides how to show it.
+ * Progress reports of the embedded stack while it starts, runs and stops. The caller that starts it decides how to show
+ * them.
  *
- * The printer shows one line for each part when it is ready (what, version, where from, how long). On a terminal
- * the last line tells what is under way; elsewhere long work is told every 15 s, so that a log stays short.
+ * The printer shows one line for each part when it is ready (name, version, origin, duration). On a terminal the last
+ * line shows the part in progress; elsewhere long work is reported every 15 s, so that a log stays short.
  */
 
-/** What the embedded stack tells while it starts, runs and stops. Whoever starts it decides how to show it. */
 type ProgressStatus = 'working' | 'ready' | 'died' | 'restarted' | 'failed' | 'stopped' | 'note';
 
 export interface ProgressEvent {
@@ -13,7 +13,7 @@ export interface ProgressEvent {
   readonly part: string;
   readonly status: ProgressStatus;
   readonly detail: string;
-  /** Since the part began to start. */
+  /** Time since the start of the part. */
   readonly elapsedMs: number;
 }
 
@@ -42,7 +42,7 @@ const quietMs = 15_000;
 
 export interface ProgressPrinter {
   readonly report: Report;
-  /** Clears the line of what is under way. */
+  /** Clears the progress line. */
   readonly close: () => void;
 }
 
@@ -61,7 +61,7 @@ function toLine({ part, status, detail, elapsedMs }: ProgressEvent): string {
   return `${marks[status]} ${part.padEnd(10)} ${verb}${detail}${time}`;
 }
 
-/** Where lines simply follow one another. */
+/** For outputs where lines simply follow each other. */
 function createPlainPrinter(stream: NodeJS.WriteStream): ProgressPrinter {
   const toldAt = new Map<string, number>();
   const report: Report = (event) => {
@@ -107,10 +107,7 @@ function createTerminalPrinter(stream: NodeJS.WriteStream): ProgressPrinter {
   return { report, close };
 }
 
-/**
- * Shows progress: one line for each part when it is ready (what, version, where from, how long). On a terminal
- * the last line tells what is under way; elsewhere long work is told every 15 s, so that a log stays short.
- */
+/** Shows progress; see the header. */
 export function createPrinter(stream: NodeJS.WriteStream): ProgressPrinter {
   return stream.isTTY ? createTerminalPrinter(stream) : createPlainPrinter(stream);
 }

@@ -1,4 +1,4 @@
-/** The two processes of Capstan itself, as children of the embedded stack. They are configured by environment. */
+/** The two processes of Capstan itself, as children of the embedded stack, configured by their environment. */
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
 import { readConfig } from '../config.ts';
@@ -11,7 +11,7 @@ export interface ServiceOptions {
   readonly environment: NodeJS.ProcessEnv;
 }
 
-/** A young generation of up to 3 × 32 MiB, twice Node's: calls leave much that lives for a millisecond. */
+/** A young generation of up to 3 × 32 MiB, twice Node's: calls create many objects that live for a millisecond. */
 export const heapFlags: readonly string[] = ['--max-semi-space-size=32'];
 
 function describeService(
@@ -42,7 +42,7 @@ export function describeServer(options: ServiceOptions, apiUrl: string): ChildSp
 
 const workflowQueue = 1;
 
-/** Whether this very worker, not one before it, polls the task queue. */
+/** True when this worker, not an earlier one, polls the task queue. */
 async function isPolling(
   environment: NodeJS.ProcessEnv,
   { pid, startedAt }: { pid: number; startedAt: Date },
@@ -64,7 +64,7 @@ async function isPolling(
   }
 }
 
-/** Both are on one machine, so the metrics of the worker are on the port after that of the server. */
+/** Both processes share a machine, so the worker's metrics use the port after the server's. */
 function withOwnMetrics(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const port = Number(environment.METRICS_PORT || 0);
   return port === 0 ? environment : { ...environment, METRICS_PORT: String(port + 1) };

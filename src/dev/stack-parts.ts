@@ -1,6 +1,6 @@
 /**
- * Starts the parts of the stack in the order they need each other: Postgres and Temporal side by side, tables,
- * server and worker, sample capabilities. What the environment already names is used and not started.
+ * Starts the parts of the stack in the order of their dependencies: Postgres and Temporal in parallel, then tables,
+ * then server and worker, then sample capabilities. Services that the environment names are used instead of started.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -52,7 +52,7 @@ async function setupDatabase(place: StackPlace): Promise<string> {
 interface TemporalSetup {
   readonly address: string;
   readonly uiUrl: string | null;
-  /** What processes that use it find in their environment. */
+  /** Environment of the processes that use it. */
   readonly environment: NodeJS.ProcessEnv;
 }
 
@@ -116,7 +116,7 @@ async function startServices(
   ]);
 }
 
-/** A sample that cannot start, for want of ffmpeg perhaps, does not stop the rest. */
+/** A sample that cannot start, such as without ffmpeg, does not stop the rest. */
 async function startSamples(
   { supervisor, report, dataDir, environment }: StackPlace,
   info: Pick<StackFile, 'api_url' | 'api_key' | 'media_url'>,

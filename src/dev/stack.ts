@@ -1,6 +1,6 @@
 /**
- * The embedded stack: everything Capstan needs on one machine, started in order and kept alive. One stack per
- * data folder; `stack.json` in it says how to reach it while it runs.
+ * The embedded stack: everything that Capstan needs on one machine, started in order and kept alive. Each data folder
+ * has one stack; its `stack.json` holds the addresses while the stack runs.
  */
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -23,18 +23,18 @@ import { createSupervisor, type SupervisedProcess, type Supervisor } from './sup
 import { findCacheDir } from './temporal/source.ts';
 
 export interface StackOptions {
-  /** Not used when ephemeral. */
+  /** Ignored when ephemeral. */
   readonly dataDir: string;
-  /** The port of the API; null = the last one or 7400. A taken port is replaced by a free one. */
+  /** The port of the API; null = the last one or 7400. A port in use is replaced by a free one. */
   readonly port: number | null;
-  /** Data in a temporary folder that goes away with the stack. */
+  /** Keeps the data in a temporary folder that is removed with the stack. */
   readonly ephemeral: boolean;
   readonly samples: boolean;
-  /** Folders of capabilities under work, each started again when its files change. */
+  /** Folders of watched capabilities, each restarted when its files change. */
   readonly watch?: readonly string[];
   readonly report: Report;
   readonly environment: NodeJS.ProcessEnv;
-  /** Ends a start that is under way; after it, use `stop`. */
+  /** Aborts a start in progress; afterwards, use `stop`. */
   readonly signal?: AbortSignal;
 }
 
@@ -122,11 +122,12 @@ function watchFolders(
 }
 
 /**
- * Resolves when all of it is ready.
- * @throws Error that says which part did not start, with the end of its log; nothing is left running then
+ * Resolves when all parts are ready.
+ * @throws Error that names the part that did not start, with the end of its log; everything started so far is stopped
+ * then
  */
 export async function startStack(options: StackOptions): Promise<Stack> {
-  // Before anything is started.
+  // Validated before anything is started.
   (options.watch ?? []).forEach(findWatchedFolder);
   const held = await holdFolder(options);
   const { dataDir, supervisor, lock } = held;

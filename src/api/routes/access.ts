@@ -1,4 +1,4 @@
-/** Projects, their erasure and their keys, and the log of administrative acts. */
+/** Projects, their erasure, their keys, and the audit log. */
 
 import { Readable } from 'node:stream';
 import { z } from 'zod';
@@ -81,7 +81,7 @@ function eraseProjectRoute(ctx: ServerCtx): Route {
     auth: 'key',
     scope: 'operator',
     params: ProjectPath,
-    query: z.strictObject({}), // whoever believes that one softens it is told
+    query: z.strictObject({}), // refuses parameters that are meant to soften the erasure
     responses: { 202: Erasure },
     handle: async ({ caller, params }) => ({ status: 202, body: await beginErasure(ctx, caller, params.id) }),
   });

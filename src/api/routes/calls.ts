@@ -1,4 +1,4 @@
-/** Calls that are made directly, decisions of the router, and results that are kept. */
+/** Direct calls, decisions of the router, and cached results. */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { CacheList, CacheQuery, CacheRemoval, CacheRemoved } from '../../contracts/cache.ts';

@@ -1,4 +1,4 @@
-/** Instances and capabilities, and who registers under a name. */
+/** Instances and capabilities, and the publishers of a name. */
 import {
   CallsSummary,
   CallsSummaryQuery,

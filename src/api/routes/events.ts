@@ -1,8 +1,8 @@
 /**
- * The events of a run, and a project as it goes on.
+ * The events of a run, and the stream of a project, as server-sent events.
  *
- * Server-sent events. Of a run: `id` is the event's seq, so a client that comes back with `Last-Event-ID` misses
- * nothing; a comment every 15 s keeps proxies from closing a quiet stream; the stream ends after the last event.
+ * In a run's stream, `id` is the event's seq, so a client that reconnects with `Last-Event-ID` misses nothing. A
+ * comment every 15 s keeps proxies from closing a quiet stream. The stream ends after the last event.
  */
 import { once } from 'node:events';
 import { PassThrough, type Readable } from 'node:stream';
@@ -33,12 +33,12 @@ async function* mapAll<Value>(values: AsyncIterable<Value>, toText: (value: Valu
 }
 
 interface EventStreamOptions {
-  /** Ends the stream early; a failing source cuts it off, so that the client comes back. */
+  /** Ends the stream early. A failing source breaks the connection, so that the client reconnects. */
   readonly signal: CancelSignal;
   readonly commentMs: number;
 }
 
-/** @param watch reads the events; its signal stops once nobody reads the stream any more */
+/** @param watch reads the events; its signal aborts when the stream has no reader any more */
 export function streamEvents(
   watch: (signal: CancelSignal) => AsyncIterable<RunEvent>,
   options: EventStreamOptions,
@@ -46,7 +46,7 @@ export function streamEvents(
   return streamText(watch, toFrame, options);
 }
 
-/** The same of whatever can be written as events. */
+/** Streams any values as events. */
 function streamText<Value>(
   watch: (signal: CancelSignal) => AsyncIterable<Value>,
   toText: (value: Value) => string,
@@ -120,7 +120,7 @@ export function runEventRoutes(ctx: ServerCtx): Route[] {
   ];
 }
 
-/** An id stands at the last frame of a batch: who has had a part of it gets all of it again. */
+/** Only the last frame of a batch has an id: a client that received a part of a batch gets the whole batch again. */
 function toText({ id, frames }: StreamBatch): string {
   const lines = frames.map(({ kind, data }, index) => {
     const end = index === frames.length - 1 ? `id: ${id}\n` : '';

@@ -1,6 +1,6 @@
 /**
- * Jobs, and files of jobs that are announced before they are sent: the answer says where to send them, which is a
- * bucket where clients reach one. The address of an upload allows it, so no key is sent with it.
+ * Jobs, and announced uploads of their files. The answer to an announcement holds the address to upload to: a bucket,
+ * if clients can reach one, else the API. The address grants access, so no key is sent with the upload.
  */
 
 import { z } from 'zod';

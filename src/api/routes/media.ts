@@ -1,7 +1,6 @@
 /**
- * Files of jobs, streamed both ways. The address is read as it was sent: a media path has no character that needs
- * percent-encoding, so an encoded one is no media path. Answers are sandboxed, because their type is the
- * uploader's.
+ * Files of jobs, streamed both ways. The address is read as it was sent: no character of a media path needs
+ * percent-encoding, so an encoded path is invalid. Answers are sandboxed, because the uploader chose their type.
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
@@ -39,7 +38,7 @@ export async function locateFile(
   return target;
 }
 
-/** To be closed, or read. @throws AppError `not_found` when the job has no such file */
+/** The caller closes or reads it. @throws AppError `not_found` when the job has no such file */
 async function openFile({ media }: ServerCtx, target: MediaPath): Promise<OpenMedia> {
   const file = await media.open(target);
   if (file !== null) return file;
@@ -60,7 +59,7 @@ interface ByteRange {
 
 const form = /^bytes=(\d*)-(\d*)$/;
 
-/** `null`: answer the whole file (no range, several, or a unit we do not know). */
+/** `null`: send the whole file (no range, several, or an unknown unit). */
 function readRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | null {
   const [, first = '', last = ''] = form.exec(header ?? '') ?? [];
   if (first === '' && last === '') return null;
@@ -181,7 +180,7 @@ async function answerUnchanged({ object, close }: OpenMedia) {
   return { status: 304 as const, headers: headersOf(object) };
 }
 
-/** Head and body are of the same opened file, whatever stands at its place when they are sent. */
+/** Headers and body are from the same opened file, even if another file replaces it meanwhile. */
 async function answerBytes({ object, read }: OpenMedia, range: ByteRange | null) {
   if (range === null) {
     const whole = { ...headersOf(object), 'Content-Length': String(object.size) };
@@ -196,7 +195,7 @@ async function answerBytes({ object, read }: OpenMedia, range: ByteRange | null)
   return { status: 206 as const, headers: part, body: await read(range) };
 }
 
-/** A page of ours may load from this server alone. */
+/** The request comes from one of our pages, whose policy allows loading from this server only. */
 function isOfPage(headers: IncomingHttpHeaders): boolean {
   return headers['sec-fetch-site'] === 'same-origin';
 }
@@ -249,7 +248,7 @@ const MediaQuery = z.strictObject({
     .meta({ description: 'true: a browser stores it instead of showing it.' }),
 });
 
-/** Names of files are letters, digits, dots, dashes and underscores. */
+/** Names of files consist of letters, digits, dots, dashes and underscores. */
 function attachmentOf(sentPath: string): string {
   return `attachment; filename="${decodeURIComponent(sentPath.slice(sentPath.lastIndexOf('/') + 1))}"`;
 }

@@ -24,14 +24,14 @@ function wantsCsv(format: LedgerQuery['format'], accept: string | undefined): bo
   return format === 'csv' || accept?.includes('text/csv') === true;
 }
 
-/** Who looks up costs waits 4 s for the answer. */
+/** Clients wait 4 s for costs. */
 export const costsWithinMs = 3_500;
 
 export function moneyRoutes(ctx: ServerCtx): Route[] {
   return [sumCosts(ctx), showCostSeries(ctx), listLedger(ctx), listBudgets(ctx), limitBudget(ctx)];
 }
 
-/** What one project spent is no answer to who holds several. @throws AppError `request_invalid` */
+/** A key with several projects must choose one. @throws AppError `request_invalid` */
 function requireChosenProject({ projects, alsoIn = [] }: Caller, isChosen: boolean): void {
   const held = projects.length + alsoIn.length;
   if (held < 2 || isChosen) return;

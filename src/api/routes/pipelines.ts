@@ -1,4 +1,4 @@
-/** Stored pipelines, their drawings, and plans of what a run would do and cost. */
+/** Stored pipelines, their drawings, and plans of a run's steps and cost. */
 import { z } from 'zod';
 import {
   Alias,
@@ -247,7 +247,7 @@ const kinds: Readonly<Record<StepKind, GraphNode['kind']>> = {
   review: 'review',
 };
 
-/** The drawing holds one style of its own, for light and dark, and nothing else that could be loaded or run. */
+/** The drawing holds one inline style, for light and dark; it can load and run nothing else. */
 const headers = {
   'Content-Type': 'image/svg+xml; charset=utf-8',
   'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'",

@@ -1,4 +1,4 @@
-/** What people do to a run: stop it, hold it, give it money, repeat it. */
+/** Control of a run: cancel, pause, change its budget, repeat. */
 import { Run } from '../../contracts/run.ts';
 import { CancelRequest, RerunPreview, RerunRequest, RunBudgetRequest } from '../../contracts/run-control.ts';
 import type { ServerCtx } from '../../services/context.ts';

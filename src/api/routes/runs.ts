@@ -1,4 +1,4 @@
-/** Runs: submitting and reading them; a run as pictures show it, and many runs in time. */
+/** Runs: submitting and reading them; the graph and timeline of a run, and a summary of many. */
 import { z } from 'zod';
 import { ListQuery } from '../../contracts/primitives.ts';
 import { Run, RunList, RunRequest, RunStepList, StepDetail, terminalRunStates } from '../../contracts/run.ts';
@@ -17,7 +17,7 @@ import { type ApiConfig, findJobFault, httpLimits, requireSmallJob } from '../li
 import { KeyHeaders, markReplayed, RunPath, readIdempotency, StepPath, startErrors } from '../parameters.ts';
 import { type AnswerHeaders, type Route, route } from '../route.ts';
 
-/** A run as pictures show it, and many runs in time. */
+/** The graph and timeline of a run, and the summary of many runs. */
 export function runPictureRoutes(ctx: ServerCtx): Route[] {
   return [
     route({
@@ -56,7 +56,7 @@ export function runPictureRoutes(ctx: ServerCtx): Route[] {
   ];
 }
 
-/** Before the route of one run, whose id it would be. */
+/** Mounted before the route of one run, which would match `summary` as an id. */
 function runsSummaryRoute(ctx: ServerCtx): Route {
   return route({
     operation: 'get_runs_summary',
@@ -77,7 +77,7 @@ function runsSummaryRoute(ctx: ServerCtx): Route {
   });
 }
 
-/** `Prefer: wait=30` (RFC 7240): seconds to hold the answer back for a result; null when it is not asked for. */
+/** `Prefer: wait=30` (RFC 7240): seconds to wait for a result before answering; null: not requested. */
 function readWait(prefer: string | undefined, maxSeconds: number): number | null {
   const seconds = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i.exec(prefer ?? '')?.[1];
   return seconds === undefined ? null : Math.min(Number(seconds), maxSeconds);

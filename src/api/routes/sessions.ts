@@ -1,4 +1,4 @@
-/** Signing in with a browser, and out; who is signed in, and ending it. */
+/** Browser sessions: sign in, sign out, list, end. */
 import { createRequire } from 'node:module';
 import { z } from 'zod';
 import {
@@ -27,7 +27,7 @@ import { json } from '../input.ts';
 import type { ApiConfig } from '../limits.ts';
 import { type Route, route } from '../route.ts';
 
-/** Of Capstan, as its package says. */
+/** The version of Capstan, from its package.json. */
 const { version } = createRequire(import.meta.url)('capstan/package.json') as { version: string };
 
 export function sessionRoutes(ctx: ServerCtx, config: ApiConfig): Route[] {

@@ -1,6 +1,6 @@
 /**
- * Signing in at an OpenID provider. The browser comes back from another site, so the answer leads it to the login page:
- * the first request of that page itself brings the session's cookie, which is for this site alone.
+ * Sign-in at an OpenID provider. The browser returns from another site, so the answer redirects to the login page: its
+ * own first request then sends the session's cookie, which is restricted to this site.
  */
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
@@ -19,7 +19,7 @@ import { byteStream } from '../input.ts';
 import type { ApiConfig } from '../limits.ts';
 import { type Route, route } from '../route.ts';
 
-/** A logout token has some hundred bytes. */
+/** A logout token has a few hundred bytes. */
 const logoutBytes = 65_536;
 const loginPage = '/ui/login';
 

@@ -1,4 +1,4 @@
-/** Telling others what happens in a project. */
+/** Webhooks of a project. */
 import { ListQuery } from '../../contracts/primitives.ts';
 import {
   WebhookCreated,

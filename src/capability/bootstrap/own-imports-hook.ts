@@ -1,7 +1,7 @@
-/** Runs in the thread of Node's module hooks: what an author's folder has installed goes before what is ours. */
+/** Runs in the thread of Node's module hooks. Packages installed in an author's folder take precedence over ours. */
 import type { InitializeHook, ResolveHook } from 'node:module';
 
-/** Addresses of modules by the name under which an author imports them. */
+/** Module URLs by the name under which an author imports them. */
 export type OwnModules = Readonly<Record<string, string>>;
 
 let own: OwnModules = {};

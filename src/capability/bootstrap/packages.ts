@@ -1,8 +1,8 @@
 /**
  * Step 1 of the bootstrap: SOURCE becomes a folder on this machine, in place or by `npm install`.
  *
- * Packages are installed into a folder of their own. It happens beside the folder, which is replaced when all is
- * there: several instances that start at once do not meet half an installation.
+ * npm installs into a temporary folder beside the target, which then replaces the target in one step. Instances that
+ * start in parallel never see a partial installation.
  */
 import { execFile } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
@@ -29,7 +29,7 @@ async function npmInstall(folder: string, specs: readonly string[], signal?: Abo
   }
 }
 
-/** Whoever replaces the folder at the same moment has installed the same. */
+/** A process that replaced the folder at the same moment has installed the same packages. */
 async function replaceFolder(fresh: string, folder: string, aside: string): Promise<void> {
   await rename(folder, aside).catch(() => {});
   try {
@@ -42,9 +42,10 @@ async function replaceFolder(fresh: string, folder: string, aside: string): Prom
 }
 
 /**
- * @param specs as npm takes them: `name`, `name@1.2.3`, a tarball, a git address
+ * Installs packages with npm; replaces `folder` as a whole.
+ * @param specs npm package specs: `name`, `name@1.2.3`, a tarball, a git address
  * @returns the names of the installed packages
- * @throws Error with what npm said
+ * @throws Error with npm's error output
  */
 export async function installPackages(
   folder: string,
@@ -66,8 +67,6 @@ export async function installPackages(
   }
 }
 
-// Step 1 of the bootstrap: SOURCE becomes a folder on this machine.
-
 interface Download {
   readonly folder: string;
   readonly summary: string;
@@ -78,8 +77,8 @@ function isPath(source: string): boolean {
 }
 
 /**
- * A folder is used in place; anything else is what npm takes (a package name, `name@version`, a tarball, a git
- * address) and is installed below `cacheDir`, in a folder of its own.
+ * Uses a folder in place. Any other source is an npm package spec (a package name, `name@version`, a tarball, a git
+ * address), which is installed into a folder of its own below `cacheDir`.
  * @throws Error when it is neither, or npm fails
  */
 export async function downloadSource(

@@ -1,9 +1,9 @@
 /**
- * The engine of `capstan capability start SOURCE`: all eight steps of the bootstrap lifecycle, the download
- * included. A module of SOURCE runs in this process, and steps 2 to 8 are those of any stand-alone instance; a
- * program of SOURCE, in any language, runs as a child that is registered and watched from here (start-program.ts).
+ * The engine of `capstan capability start SOURCE`: all eight steps of the bootstrap lifecycle, including the download.
+ * A module of SOURCE runs in this process; its steps 2 to 8 are those of any stand-alone instance. A program of SOURCE,
+ * in any language, runs as a child process that this process registers and watches (start-program.ts).
  *
- * The package.json of SOURCE says how it is started: the entry module of its folder exports `capability =
+ * The package.json of SOURCE defines the start: the entry module of its folder exports `capability =
  * defineCapability({…})`, or a command starts the program.
  */
 import { readFile, stat } from 'node:fs/promises';
@@ -21,7 +21,7 @@ import type { OwnModules } from './own-imports-hook.ts';
 import { downloadSource } from './packages.ts';
 import { startProgram } from './start-program.ts';
 
-/** A `.ts` entry of a checkout is a `.js` one once it is built. */
+/** The entry may be a `.ts` file in a checkout and a `.js` file after the build. */
 async function findEntry(folder: string, { main, capstan }: CapabilityManifest): Promise<string> {
   const named = capstan?.entry ?? main ?? 'index.ts';
   for (const entry of [named, named.replace(/\.ts$/, '.js')]) {
@@ -40,7 +40,7 @@ async function importEntry(entry: string): Promise<unknown> {
   }
 }
 
-/** @throws Error when there is no entry, or it exports no capability */
+/** @throws Error when there is no entry, or the entry exports no capability */
 async function loadCapability(folder: string, manifest: CapabilityManifest): Promise<Capability> {
   const entry = await findEntry(folder, manifest);
   const exported: unknown = await importEntry(entry);
@@ -49,7 +49,7 @@ async function loadCapability(folder: string, manifest: CapabilityManifest): Pro
   throw new Error(`${entry} does not export capability = defineCapability({…})`);
 }
 
-// What the package.json of a capability's folder says about starting it.
+// The start settings in the package.json of a capability's folder.
 
 const CapabilityManifest = z.object({
   main: z.string().optional(),
@@ -57,9 +57,9 @@ const CapabilityManifest = z.object({
     .object({
       /** A module that exports `capability`. */
       entry: z.string().optional(),
-      /** Program and arguments of an instance in any language: it serves at HOST and PORT until SIGTERM. */
+      /** Program and arguments of an instance in any language. The program serves at HOST and PORT until SIGTERM. */
       start: z.tuple([z.string().min(1)], z.string()).optional(),
-      /** What `/spec` does not say; for `start` alone. */
+      /** Facts that `/spec` does not hold; only used with `start`. */
       tags: Tags.default([]),
       max_concurrency: Registration.shape.max_concurrency,
       settle: Registration.shape.settle,
@@ -68,7 +68,7 @@ const CapabilityManifest = z.object({
 });
 type CapabilityManifest = z.infer<typeof CapabilityManifest>;
 
-/** Without a package.json, an empty one. @throws Error that says what is wrong with it */
+/** Empty when there is no package.json. @throws Error that names the invalid fields */
 async function readManifest(folder: string): Promise<CapabilityManifest> {
   const file = resolve(folder, 'package.json');
   const text = await readFile(file, 'utf8').catch(() => '{}');
@@ -81,9 +81,9 @@ async function readManifest(folder: string): Promise<CapabilityManifest> {
 }
 
 interface BootstrapOptions {
-  /** A folder, or what npm installs. */
+  /** A folder or an npm package spec. */
   readonly source: string;
-  /** Packages and prerequisites are installed below it. */
+  /** Packages and prerequisites are installed below this folder. */
   readonly cacheDir: string;
   /** Default: the environment of this process. */
   readonly env?: NodeJS.ProcessEnv;
@@ -91,7 +91,7 @@ interface BootstrapOptions {
   readonly signal?: AbortSignal;
 }
 
-/** @throws Error when a step fails; nothing is left running then */
+/** @throws Error when a step fails; everything started so far is stopped then */
 export async function startCapability(options: BootstrapOptions): Promise<RunningInstance> {
   const { source, print, signal } = options;
   const cacheDir = resolve(options.cacheDir);
@@ -110,7 +110,7 @@ export async function startCapability(options: BootstrapOptions): Promise<Runnin
 
 const extension = extname(import.meta.url);
 
-/** From sources this process reads TypeScript already. Where the loader was left out, JavaScript does without. */
+/** A process that runs from sources reads TypeScript already. If the loader is not installed, only JavaScript works. */
 async function lendTypeScript(): Promise<void> {
   try {
     (await import('tsx/esm/api')).register();
@@ -120,8 +120,8 @@ async function lendTypeScript(): Promise<void> {
 }
 
 /**
- * Lets a capability anywhere on this machine import `capstan/capability` and `zod` without having installed them,
- * and be written in TypeScript: a folder that was just written can be started. It holds for the whole process.
+ * Lets a capability anywhere on this machine import `capstan/capability` and `zod` without installing them, and lets
+ * its author write TypeScript, so a new folder can be started at once. Applies to the whole process.
  */
 export async function lendOwnImports(): Promise<void> {
   if (extension !== '.ts') await lendTypeScript();

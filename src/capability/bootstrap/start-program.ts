@@ -1,11 +1,11 @@
 /**
- * A capability in any language as a child: its package.json says how it is started, this process does the rest of
- * the bootstrap lifecycle for it. The program serves `/health`, `/spec` and `/exec` at HOST and PORT, and ends
- * when its calls have, on SIGTERM. It stays in the process group of this process, so that what ends one ends both;
- * and a guard beside it ends the program when this process is gone, however it ended.
+ * Runs a capability in any language as a child process. Its package.json holds the start command; this process performs
+ * the rest of the bootstrap lifecycle. The program serves `/health`, `/spec` and `/exec` at HOST and PORT. On SIGTERM
+ * it ends after its calls have ended. It stays in the process group of this process, so a signal to the group ends
+ * both. A guard ends the program when this process is gone.
  *
- * A program that ends by itself is started again at the same address. The instance stays registered meanwhile: a
- * call that finds nobody there is repeated, while a run fails when its only instance is deregistered.
+ * A program that exits is restarted at the same address. The instance stays registered meanwhile: a call that finds no
+ * server is retried, whereas a run fails when its only instance is deregistered.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createServer } from 'node:http';
@@ -21,9 +21,8 @@ import {
 } from '../lifecycle/start-instance.ts';
 import { localAddress } from '../settings.ts';
 
-// One run of a program: a child in the process group of this process, and a guard beside it. The guard is a small
-// shell that reads from a pipe: when this process is gone, however it ended, the pipe closes, and the guard ends
-// the program.
+// One run of a program: a child in the process group of this process, and a guard. The guard is a small shell that
+// reads from a pipe. When this process is gone, the pipe closes, and the guard ends the program.
 
 interface ProgramCommand {
   /** The working directory of the program. */
@@ -41,7 +40,7 @@ interface ProgramRun {
   readonly process: ChildProcess;
   /** Its address on this machine. */
   readonly local: string;
-  /** Says how it ended; never rejects. */
+  /** Resolves with a description of the exit; never rejects. */
   readonly ended: Promise<string>;
 }
 
@@ -83,14 +82,14 @@ function runProgram(
   const ended = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(`${program} could not be started: ${error.message}`));
     child.once('exit', (code, signal) => {
-      guard?.kill('SIGKILL'); // its number may soon be another process's
+      guard?.kill('SIGKILL'); // its number may soon belong to another process
       resolve(`${command.join(' ')} ended ${signal === null ? `with exit code ${code}` : `by ${signal}`}`);
     });
   });
   return { process: child, local: localAddress(host, port), ended };
 }
 
-/** On SIGTERM it may end its calls within the limit. */
+/** Sends SIGTERM; sends SIGKILL when the program has not ended within the limit. */
 async function stopProgram({ process, ended }: ProgramRun, limitMs: number): Promise<void> {
   process.kill('SIGTERM');
   const force = setTimeout(() => process.kill('SIGKILL'), limitMs);
@@ -104,10 +103,10 @@ interface ProgramSource extends ProgramCommand {
 
 const specTimeoutMs = 5_000;
 
-/** Pauses before a start: twice as long each time, and short again after the program has lived for a while. */
+/** Delays before a restart: doubled each time, reset after a run of `livedMs`. */
 const restarts = { firstMs: 500, mostMs: 30_000, livedMs: 60_000 };
 
-/** A port that is free now: the program binds it a moment later. */
+/** A port that is free now; the program binds it a moment later. */
 async function findPort(host: string, port: number | undefined): Promise<number> {
   const server = createServer();
   const found = await bindServer(server, host, port);
@@ -115,7 +114,7 @@ async function findPort(host: string, port: number | undefined): Promise<number>
   return found;
 }
 
-/** What registration needs: the spec as it is served, and what the folder says beside it. */
+/** The facts for the registration: the spec as the program serves it, and the settings of the folder. */
 async function readFacts(local: string, facts: ProgramSource['facts']): Promise<Registrable> {
   const response = await fetch(`${local}/spec`, { signal: AbortSignal.timeout(specTimeoutMs) });
   const spec = CapabilitySpec.parse(await response.json());
@@ -123,7 +122,7 @@ async function readFacts(local: string, facts: ProgramSource['facts']): Promise<
   return { spec, cost_model: spec.cost_model, tags, max_concurrency, settle };
 }
 
-/** @returns after how many attempts it answered @throws Error when it ends first, or does not answer */
+/** @returns the number of attempts until it was healthy @throws Error when it ends first, or does not answer */
 function awaitReady({ local, ended }: ProgramRun, options: InstanceOptions): Promise<number> {
   return Promise.race([
     ended.then((reason) => Promise.reject(new Error(reason))),
@@ -133,7 +132,7 @@ function awaitReady({ local, ended }: ProgramRun, options: InstanceOptions): Pro
 
 interface KeptProgram {
   readonly isReady: () => boolean;
-  /** The program is not started again; it may end its calls within the limit. */
+  /** Ends the program without a restart; its calls may end within the limit. */
   readonly stop: (limitMs: number) => Promise<void>;
   readonly kill: () => void;
 }
@@ -141,15 +140,15 @@ interface KeptProgram {
 interface Keeping {
   readonly options: InstanceOptions;
   readonly start: () => ProgramRun;
-  /** After each start but the first; does not throw. */
+  /** Called after each restart; does not throw. */
   readonly onReady: () => Promise<void>;
 }
 
-/** @param first runs and is ready */
+/** @param first a run that is ready */
 function keepProgram(first: ProgramRun, keeping: Keeping): KeptProgram {
   const stopping = new AbortController();
   const kept = { run: first, isReady: true };
-  // Only the pause before a start rejects, when it is stopped.
+  // Only the delay before a restart rejects, when it is aborted.
   const ended = keepRunning(kept, keeping, stopping.signal).catch(() => undefined);
   return {
     isReady: () => kept.isReady,
@@ -181,7 +180,7 @@ async function keepRunning(kept: Kept, keeping: Keeping, signal: AbortSignal): P
   }
 }
 
-/** One that does not become ready is ended. */
+/** Starts the program again; ends a run that does not become ready. */
 async function startAgain(kept: Kept, { options, start, onReady }: Keeping, signal: AbortSignal) {
   kept.run = start();
   try {
@@ -196,7 +195,7 @@ async function startAgain(kept: Kept, { options, start, onReady }: Keeping, sign
   }
 }
 
-/** @throws Error when a step fails; nothing is left running then */
+/** @throws Error when a step fails; everything started so far is stopped then */
 export async function startProgram(
   source: ProgramSource,
   options: InstanceOptions,

@@ -1,16 +1,23 @@
-/** Steps 2 and 3 of the bootstrap: what an instance needs on its machine before it can work. */
+/** Steps 2 and 3 of the bootstrap: the programs and models that an instance needs on its machine. */
 
+/** The argument of a prerequisite's `check` and `install`. */
 export interface PrerequisiteHost {
-  /** Where an install hook may put things; shared by all capabilities of this machine. */
+  /** The folder for installed files, shared by all capabilities of this machine. */
   readonly cacheDir: string;
-  /** Aborts when the instance is told to stop while it installs. */
+  /** Aborts when the instance is stopped during the installation. */
   readonly signal: AbortSignal;
 }
 
+/** A program, model or file that an instance needs on its machine. */
 export interface Prerequisite {
+  /** Shown in the output of the start. */
   readonly name: string;
-  /** What was found (a path, a version); null when it is missing. */
+  /** @returns a short description of the finding (a path, a version); null when it is missing */
   check(host: PrerequisiteHost): Promise<string | null>;
+  /**
+   * Installs it when `check` returned null; `check` then runs again. Without this hook the start fails.
+   * @throws Error to make the start fail
+   */
   install?(host: PrerequisiteHost): Promise<void>;
 }
 

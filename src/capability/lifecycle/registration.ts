@@ -1,12 +1,12 @@
 /**
- * Steps 6 to 8 of the bootstrap lifecycle: the router learns of an instance, hears that it lives (a heartbeat
- * every 60 seconds), and that it goes. Nothing is retried: the next heartbeat is the next chance.
+ * Steps 6 to 8 of the bootstrap lifecycle: the instance registers at the router, sends a heartbeat every 60 seconds,
+ * and deregisters. Nothing is retried: the next heartbeat is the next chance.
  */
 import { heartbeatSeconds } from '../../contracts/bounds.ts';
 import type { Capability } from '../define-capability.ts';
 import type { Settings } from '../settings.ts';
 
-/** Step 7 of the bootstrap: a heartbeat every 60 seconds. A failed one is ignored, as the specification says. */
+/** Step 7 of the bootstrap: a heartbeat every 60 seconds. A failed one is ignored, as the specification requires. */
 
 const heartbeatIntervalMs = heartbeatSeconds * 1_000;
 
@@ -14,7 +14,7 @@ interface Heartbeat {
   stop(): void;
 }
 
-/** @param log hears of the first failure after a success, and of the recovery */
+/** @param log reports the first failure after a success, and the recovery */
 function startHeartbeat(
   beat: () => Promise<void>,
   intervalMs: number,
@@ -35,12 +35,12 @@ function startHeartbeat(
   return { stop: () => clearInterval(timer) };
 }
 
-// What an instance says to the router. Nothing is retried: the next heartbeat is the next chance.
+// The instance's requests to the router.
 
 export type Registrable = Pick<Capability, 'spec' | 'cost_model' | 'tags' | 'max_concurrency' | 'settle'>;
 
 interface RouterClient {
-  /** @throws Error unless the router answered 2xx; so do the others */
+  /** @throws Error unless the router answered 2xx, like the other methods */
   register(facts: Registrable, endpoint: string, queueDepth: number | undefined): Promise<void>;
   heartbeat(name: string, endpoint: string, queueDepth: number | undefined): Promise<void>;
   deregister(name: string, endpoint: string): Promise<void>;
@@ -48,7 +48,7 @@ interface RouterClient {
 
 const timeoutMs = { register: 30_000, heartbeat: 10_000, deregister: 5_000 };
 
-/** The reason as problem+json gives it, else the start of the text. */
+/** The reason in a problem+json answer, else the start of the text. */
 function reasonOf(text: string): string {
   try {
     const problem: unknown = JSON.parse(text);
@@ -60,7 +60,7 @@ function reasonOf(text: string): string {
   return text.slice(0, 200);
 }
 
-/** With the cause, which says of a failed fetch what happened. */
+/** The message with its cause, which holds the reason of a failed fetch. */
 export function describeFault(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
@@ -94,15 +94,15 @@ function createRouterClient(routerUrl: string, token: string): RouterClient {
   };
 }
 
-/** An instance that serves: in this process, or a child of it. */
+/** A running instance: in this process, or a child of it. */
 interface Serving {
   readonly facts: Registrable;
   readonly endpoint: string;
-  /** Calls in work or waiting; undefined when only the instance knows. */
+  /** Calls that run or wait; undefined when only the instance knows. */
   queueDepth(): number | undefined;
-  /** False while it is down, and is not to look alive; absent = always. */
+  /** False while it is down, so that no heartbeats are sent; absent: always true. */
   isServing?(): boolean;
-  /** Lets calls under way end, within a grace, and stops. */
+  /** Lets calls in flight end within a grace period, then stops. */
   close(): Promise<void>;
 }
 
@@ -152,9 +152,9 @@ function createStop(
 }
 
 interface Announced {
-  /** Step 8, which never throws and may be asked for more than once. */
+  /** Step 8; never throws and may be called repeatedly. */
   readonly stop: () => Promise<void>;
-  /** Registers once more what was away for a moment; a failure is printed and ignored. */
+  /** Registers a restarted instance again; a failure is printed and ignored. */
   readonly again: () => Promise<void>;
 }
 

@@ -1,10 +1,10 @@
 /**
- * Steps 2 to 8 of the bootstrap lifecycle, in order, one printed line each. A stand-alone file (`serveCapability`)
- * and the bootstrap of a package (`startCapability`) both run exactly this. Here are binding (step 4), readiness
- * (step 5) and the end; prerequisites.ts has steps 2 and 3, registration.ts steps 6 to 8.
+ * Steps 2 to 8 of the bootstrap lifecycle, in order, one printed line each. A stand-alone file (`serveCapability`) and
+ * the bootstrap of a package (`startCapability`) both run these steps. This file holds binding (step 4), readiness
+ * (step 5) and the stop; prerequisites.ts has steps 2 and 3, registration.ts steps 6 to 8.
  *
- * At its end an instance keeps serving until the router knows, then finishes its calls, or aborts them after a
- * grace, and closes.
+ * A stopping instance keeps serving until it is deregistered. Then it finishes its calls, aborts the rest after a grace
+ * period, and closes.
  */
 import { once } from 'node:events';
 import type { Server } from 'node:http';
@@ -74,7 +74,7 @@ const readinessIntervalMs = 1_000;
 
 const shownCharacters = 200;
 
-/** @returns what was answered instead of status ok; null when it is healthy */
+/** @returns the answer if it is not status ok; null when healthy */
 async function findFault(healthUrl: string, timeoutMs: number): Promise<string | null> {
   try {
     const response = await fetch(healthUrl, { signal: AbortSignal.timeout(timeoutMs) });
@@ -95,10 +95,7 @@ function isHealthy(text: string): boolean {
   }
 }
 
-/**
- * @returns how many attempts it took
- * @throws Error when none of them was answered with status ok
- */
+/** @returns the number of attempts @throws Error when no attempt was answered with status ok */
 export async function waitUntilReady(
   healthUrl: string,
   intervalMs: number = readinessIntervalMs,
@@ -116,14 +113,11 @@ export async function waitUntilReady(
   );
 }
 
-/** Time for open calls to end by themselves, then for aborted ones to clean up. */
+/** Time for open calls to end by themselves, then for aborted calls to clean up. */
 export const graceMs = 10_000;
 const cleanUpMs = 2_000;
 
-/**
- * The last step of an instance: it keeps serving until the router knows, then finishes its calls, or aborts them
- * after a grace, and closes.
- */
+/** Stops an instance that is deregistered: finishes its calls, aborts the rest after a grace period, and closes. */
 async function stopServer(server: InstanceServer, limitMs: number = graceMs): Promise<void> {
   const closed = once(server.http, 'close').then(() => true);
   server.close();
@@ -139,26 +133,33 @@ async function stopServer(server: InstanceServer, limitMs: number = graceMs): Pr
 }
 
 export const defaultCacheDir = '.capstan/cache';
-
+/** Options of `startInstance`. */
 export interface InstanceOptions {
+  /** Usually `readSettings()`. */
   readonly settings: Settings;
+  /** Receives one line per step of the start, and later log lines. */
   print(line: string): void;
-  /** Default `.capstan/cache` in the working directory. */
+  /** Folder for installed prerequisites; default `.capstan/cache` in the working directory. */
   readonly cacheDir?: string;
-  /** Gives up the start; a running instance is stopped by `stop`. */
+  /** Aborts the start. Use `stop` for a running instance. */
   readonly signal?: AbortSignal;
+  /** Limits of a request body; default 16 MiB and 64 levels of nesting. */
   readonly bodyLimits?: JsonBounds;
+  /** Default 60,000. */
   readonly heartbeatIntervalMs?: number;
+  /** Delay between two readiness checks; default 1,000. */
   readonly readinessIntervalMs?: number;
+  /** Time for open calls to end on `stop`; default 10,000. */
   readonly graceMs?: number;
 }
 
+/** An instance that listens and, if ROUTER_URL is set, is registered. */
 export interface RunningInstance {
-  /** As registered, without a slash at the end. */
+  /** The registered address, without a trailing slash. */
   readonly endpoint: string;
-  /** Deregisters (a failure is ignored), ends open calls within the grace, closes. Never throws. */
+  /** Deregisters (a failure is ignored), ends open calls within the grace period, closes. Never throws. */
   stop(): Promise<void>;
-  /** Aborts every open call at once. */
+  /** Aborts every open call immediately; their callers get 503. */
   abortCalls(): void;
 }
 
@@ -173,7 +174,11 @@ async function bind(capability: Capability, cacheDir: string, options: InstanceO
   return { server, local, endpoint: (settings.ADVERTISE_URL ?? local).replace(/(?<!\/)\/+$/, '') };
 }
 
-/** @throws Error when a step fails; nothing is left running then */
+/**
+ * Starts an instance in this process: prerequisites, listening, readiness, registration, heartbeats. Use it when you
+ * need `stop` or several instances in one process; `serveCapability` also handles signals.
+ * @throws Error when a step fails; everything started so far is stopped then
+ */
 export async function startInstance(
   capability: Capability,
   options: InstanceOptions,

@@ -1,6 +1,6 @@
 /**
- * The files of one call, by their media references: a temporary folder made when first needed and removed when the
- * call ends.
+ * The files of one call, by their media references, in a temporary folder that is created on first use and removed when
+ * the call ends.
  */
 
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { type MediaPath, parseMediaReference } from '../../contracts/media.ts';
 import type { MediaTransfer } from './media-transfer.ts';
 import { moveFile } from './upload.ts';
 
-/** A `media://<job_id>/<file>` string for input and output schemas; shown in the spec as a pattern. */
+/** Schema of a `media://<job_id>/<file>` string, for input and output schemas. `/spec` shows it as a pattern. */
 export const MediaReference = z
   .string()
   .regex(/^media:\/\/[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+){1,7}$/, {
@@ -21,7 +21,7 @@ export const MediaReference = z
     error: 'a segment is 1 to 128 letters, digits, dots, _ or -, and not . or ..',
   });
 
-/** @throws Error when the text is no media reference */
+/** @throws Error when the text is not a media reference */
 export function readReference(text: string): MediaPath {
   const path = parseMediaReference(text);
   if (path === null)
@@ -29,12 +29,23 @@ export function readReference(text: string): MediaPath {
   return path;
 }
 
+/** Access to the files of a job during one call. Transfers abort with the call. */
 export interface CallMedia {
-  /** Local path of a copy that lives as long as the call. @throws Error when there is no such object */
+  /**
+   * Downloads a file.
+   * @returns the local path of a copy, which is deleted when the call ends
+   * @throws Error when the reference is invalid or the object does not exist
+   * @throws CallFailure 503 when the media store is unavailable
+   */
   download(reference: string): Promise<string>;
-  /** @throws Error when `reference` is no media reference */
+  /**
+   * Uploads a local file; an existing object is replaced as a whole.
+   * @param reference `media://<job_id>/<file>` of the object to write
+   * @throws Error when `reference` is invalid or the upload is refused
+   * @throws CallFailure 503 when the media store is unavailable
+   */
   upload(localPath: string, reference: string, contentType: string): Promise<void>;
-  /** A path for a file of this call; nothing is created there. */
+  /** A unique path in the call's temporary folder; no file is created. The folder is deleted when the call ends. */
   temporaryPath(fileName: string): Promise<string>;
 }
 

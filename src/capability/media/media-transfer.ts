@@ -1,6 +1,6 @@
 /**
- * Moves whole files between a local path and the media store that `MEDIA_URL` names: by way of a Capstan API, and
- * past it where it says so, or a store itself.
+ * Moves whole files between a local path and the media store named by `MEDIA_URL`: through a Capstan API, which may
+ * redirect to its bucket, or directly to a store.
  */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import { createMediaStore } from '../../clients/media/create-media-store.ts';
 import { formatMediaReference, type MediaPath, UploadTicket } from '../../contracts/media.ts';
 import { describeLocal, RefusedTransfer, sendAnnounced } from './upload.ts';
 
-/** From this size on an upload is announced: one request more, and the bytes may go to a bucket at once. */
+/** Larger uploads are announced first: this costs one more request, and the bytes may go directly to a bucket. */
 const announcedBytes = 1_048_576;
 
 interface MediaApi {
@@ -38,7 +38,7 @@ async function download(api: MediaApi, path: MediaPath, signal: AbortSignal): Pr
   const elsewhere = answer.status === 307 ? answer.headers.get('location') : null;
   if (elsewhere === null) return requireOk(answer, path);
   await answer.body?.cancel();
-  // Without our key: the address allows it.
+  // Without our key: the address itself grants access.
   return requireOk(await fetch(elsewhere, { redirect: 'error', signal }), path);
 }
 
@@ -72,7 +72,7 @@ async function uploadAnnounced(api: MediaApi, { path, contentType, to, signal }:
   await sendAnnounced({ localPath: path, ticket, baseUrl: api.baseUrl, signal });
 }
 
-/** Files by way of a Capstan API, and past it where it says so. */
+/** Transfers files through a Capstan API, or directly with its bucket if the API redirects. */
 function createApiTransfer(mediaUrl: string, token: string | undefined): MediaTransfer {
   const api: MediaApi = {
     baseUrl: mediaUrl.replace(/(?<!\/)\/+$/, ''),
@@ -107,9 +107,9 @@ async function createStoreTransfer(mediaUrl: string): Promise<MediaTransfer> {
 }
 
 /**
- * @param mediaUrl the base address of a Capstan API, which wants `token`; or a store itself: `file://DIR`,
+ * @param mediaUrl the base address of a Capstan API, which requires `token`; or a store itself: `file://DIR`,
  * `s3://BUCKET/PREFIX?region=…`
- * @throws Error for any other scheme, or where the packages for S3 are missing
+ * @throws Error for any other scheme, or if the packages for S3 are missing
  */
 export async function createMediaTransfer(
   mediaUrl: string,
@@ -127,6 +127,6 @@ interface FileToSend {
 export interface MediaTransfer {
   /** @throws Error when there is no such object */
   download(path: MediaPath, localPath: string, signal: AbortSignal): Promise<void>;
-  /** Replaces the object as a whole; an aborted upload leaves what was there before. */
+  /** Replaces the object as a whole; an aborted upload keeps the previous object. */
   upload(file: FileToSend, path: MediaPath, signal: AbortSignal): Promise<void>;
 }

@@ -1,9 +1,9 @@
 /**
- * Sends a local file as an upload ticket says: to a bucket, or to the API itself, in one piece or in parts. No key
- * goes with it: the addresses allow it, and a bucket refuses one that is sent beside them.
+ * Sends a local file according to an upload ticket: to a bucket or to the API itself, in one piece or in parts. No key
+ * is sent: the addresses grant access, and a bucket refuses a key beside them.
  *
- * What goes wrong with a file on its way, up or down, is told apart: the input is to blame, or the store is away
- * and the call should come again.
+ * Failed transfers are of two kinds: either the input is at fault, or the store is unavailable and the call should be
+ * retried.
  */
 
 import { createHash } from 'node:crypto';
@@ -12,7 +12,7 @@ import { Readable } from 'node:stream';
 import type { UploadRequest, UploadTicket } from '../../contracts/media.ts';
 import { CallFailure } from '../call-failure.ts';
 
-/** An API or a bucket said no. */
+/** An API or a bucket refused the transfer. */
 export class RefusedTransfer extends Error {
   override readonly name = 'RefusedTransfer';
   readonly status: number;
@@ -28,7 +28,7 @@ export class RefusedTransfer extends Error {
 
 const passingStatuses: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
 
-/** `fetch` hides what went wrong on the way behind an error of its own. */
+/** `fetch` wraps network errors in a TypeError. */
 function isOfWay(thrown: Error): boolean {
   return thrown instanceof TypeError && thrown.cause instanceof Error;
 }
@@ -41,7 +41,7 @@ function isAway(thrown: unknown): thrown is Error {
 
 const retryAfterS = 5;
 
-/** @throws CallFailure 503 when the store is away, which is no fault of the input; else what was thrown */
+/** @throws CallFailure 503 when the store is unavailable, which is no fault of the input; else the original error */
 export async function moveFile<Result>(signal: AbortSignal, move: () => Promise<Result>): Promise<Result> {
   try {
     return await move();
@@ -53,7 +53,7 @@ export async function moveFile<Result>(signal: AbortSignal, move: () => Promise<
   }
 }
 
-/** Reads the file once. */
+/** Reads the whole file once. */
 export async function describeLocal(localPath: string, contentType: string): Promise<UploadRequest> {
   const hash = createHash('sha256');
   let size = 0;
@@ -67,10 +67,10 @@ export async function describeLocal(localPath: string, contentType: string): Pro
 interface AnnouncedFile {
   readonly localPath: string;
   readonly ticket: UploadTicket;
-  /** Address of the API, where the ticket's own have no host. */
+  /** Address of the API, for tickets with relative addresses. */
   readonly baseUrl: string;
   readonly signal?: AbortSignal | undefined;
-  /** Told of every piece that was read. */
+  /** Called with every chunk that is read. */
   readonly onBytes?: (chunk: Buffer) => void;
 }
 
@@ -109,7 +109,7 @@ async function send(file: AnnouncedFile, piece: Piece): Promise<string> {
   return requireTaken(await fetch(new URL(piece.url, file.baseUrl), init));
 }
 
-/** @returns the API's words about the stored file; null when a bucket has taken it. @throws Error of what was refused */
+/** @returns the API's JSON about the stored file; null if it was stored by a bucket. @throws RefusedTransfer */
 export async function sendAnnounced(file: AnnouncedFile): Promise<string | null> {
   const { ticket, baseUrl, signal = null } = file;
   const pieces = 'parts' in ticket ? ticket.parts : [ticket];

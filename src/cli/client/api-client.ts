@@ -1,7 +1,7 @@
 /**
- * The API over fetch. Every JSON answer is checked by its contract and handed back together with the text
- * as it came, which is what `--json` prints. Every failure is a ProblemError (the API said no) or an
- * UnreachableError (nobody that speaks Capstan answered).
+ * The API over fetch. Every JSON answer is validated against its contract and returned together with its original text,
+ * which `--json` prints. Every failure is a ProblemError (the API refused) or an UnreachableError (no Capstan server
+ * answered).
  */
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -12,7 +12,7 @@ import type { Connection } from './connection.ts';
 
 export interface ApiAnswer<Value> {
   readonly value: Value;
-  /** The body as it came. */
+  /** The body as received. */
   readonly text: string;
 }
 
@@ -23,9 +23,9 @@ export interface RequestBody {
   /** Content-Type. */
   readonly type: string;
   readonly idempotencyKey?: string;
-  /** Version that the request is made for. */
+  /** The version that the request applies to. */
   readonly ifMatch?: string;
-  /** How long the answer may take; default 60 s. */
+  /** Time limit of the answer; default 60 s. */
   readonly timeoutMs?: number;
 }
 
@@ -33,7 +33,7 @@ interface StreamOptions {
   readonly query?: Query;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** `manual`: an answer that leads elsewhere is handed back as it is. */
+  /** `manual`: a redirect is returned as it is. */
   readonly redirect?: 'manual';
 }
 
@@ -50,25 +50,25 @@ export interface ApiClient {
     schema: z.ZodType<Value>,
     body: RequestBody,
   ) => Promise<ApiAnswer<Value>>;
-  /** Answers the body's text, which may be empty. */
+  /** Returns the body's text, which may be empty. */
   readonly remove: (path: string, query?: Query) => Promise<ApiAnswer<string>>;
-  /** Any answer as it comes, for event streams and files. */
+  /** The unread response, for event streams and files. */
   readonly open: (path: string, options?: StreamOptions) => Promise<Response>;
 }
 
 const requestTimeoutMs = 60_000;
-/** Answers that are waited for as long as the specification says. */
+/** Time limits that the specification sets. */
 const timeoutByPath: Readonly<Record<string, number>> = { '/v1/costs': 4_000 };
-/** Longer than this, fetch does not wait for an answer to begin. */
+/** By itself, fetch waits at most this long for the start of an answer. */
 const fetchLimitMs = 300_000;
 
-/** For fetch, without a limit of its own. */
+/** Options for fetch that remove its own time limit. */
 async function waitLong(): Promise<RequestInit> {
   const { Agent } = await import('undici');
   return { dispatcher: new Agent({ headersTimeout: 0, bodyTimeout: 0 }) } as object;
 }
 
-/** A path of the API, whose parts may hold any text: path`/v1/keys/${id}/rotate`. */
+/** Builds a path of the API and encodes its parts: path`/v1/keys/${id}/rotate`. */
 export function path(fixed: TemplateStringsArray, ...parts: readonly string[]): string {
   return String.raw({ raw: fixed }, ...parts.map(encodeURIComponent));
 }
@@ -96,7 +96,7 @@ function codeOf(thrown: unknown): string | undefined {
   return code ?? codeOf(thrown.cause);
 }
 
-/** Turns what fetch throws into words; anything else than a network fault passes unchanged. */
+/** Turns network errors of fetch into an UnreachableError; other errors pass unchanged. */
 export function toUnreachable(url: string, thrown: unknown, timeoutMs = requestTimeoutMs): unknown {
   if (!(thrown instanceof Error) || thrown.name === 'AbortError') return thrown;
   if (thrown.name === 'TimeoutError') {
@@ -106,7 +106,7 @@ export function toUnreachable(url: string, thrown: unknown, timeoutMs = requestT
   if (code === 'ECONNREFUSED') {
     return new UnreachableError(`no Capstan at ${url}; start one with \`capstan dev\``);
   }
-  // fetch hides what went wrong on the way behind an error of its own.
+  // fetch hides network errors behind an error of its own.
   const reason = code ?? (thrown.cause instanceof Error ? thrown.cause.message : undefined);
   return reason === undefined ? thrown : new UnreachableError(`cannot talk to ${url}: ${reason}`);
 }
@@ -123,7 +123,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Reads a refusal. Answers of proxies in between (HTML, nothing) become `http_<status>`. */
+/** Reads a refusal. Answers of proxies (HTML, or an empty body) become `http_<status>`. */
 export function readProblem(status: number, text: string, retryAfter: string | null): ProblemAnswer {
   const seen = parseJson(text);
   const body = isObject(seen) ? seen : {};
@@ -214,7 +214,7 @@ interface ListPage<Item> {
   readonly next_cursor: string | null;
 }
 
-/** A list to its end, as one page. */
+/** Reads all pages of a list as one. */
 export async function getAll<Item>(
   client: ApiClient,
   list: string,
@@ -235,7 +235,7 @@ interface DownloadOptions extends StreamOptions {
   readonly to: NodeJS.WritableStream;
 }
 
-/** A long list, as it comes. */
+/** Streams a long list. */
 export async function download(
   client: ApiClient,
   from: string,

@@ -1,7 +1,6 @@
 /**
- * Where the API is and who asks. Each part is taken from its flag, then the environment, then the stack
- * file that a running `capstan dev` leaves. The stack file's key and project never go to another server
- * than its own: a key is only sent where it belongs.
+ * The address of the API and the credentials. Each part comes from its flag, else the environment, else the stack file
+ * of a running `capstan dev`. The stack file's key and project are only sent to its own server.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -27,7 +26,7 @@ function nonEmpty(text: string | undefined): string | undefined {
   return text === '' ? undefined : text;
 }
 
-/** Where the embedded stack keeps its data: as given, else CAPSTAN_DATA, else `.capstan`. */
+/** The folder with the embedded stack's data: the flag, else CAPSTAN_DATA, else `.capstan`. */
 export function dataFolder(given: string | undefined, environment: NodeJS.ProcessEnv): string {
   return given ?? nonEmpty(environment.CAPSTAN_DATA) ?? '.capstan';
 }
@@ -54,7 +53,7 @@ function parseStack(file: string, text: string): StackFile {
   }
 }
 
-/** What the stack that runs from `folder` says of itself; undefined when none does. @throws UsageError */
+/** The stack file of the stack that runs from `folder`; undefined when none runs. @throws UsageError */
 export async function readStack(folder: string): Promise<StackFile | undefined> {
   const file = join(folder, 'stack.json');
   try {
@@ -67,8 +66,8 @@ export async function readStack(folder: string): Promise<StackFile | undefined> 
 }
 
 /**
- * @throws UnreachableError when nothing says where Capstan is
- * @throws UsageError when the URL or the stack file cannot be used
+ * @throws UnreachableError when no source names the address of Capstan
+ * @throws UsageError when the URL or the stack file is invalid
  */
 export async function resolveConnection(
   flags: ConnectionFlags,

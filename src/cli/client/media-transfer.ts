@@ -1,6 +1,6 @@
 /**
- * Files to and from the media store, streamed. A download appears under its name only when it is complete
- * and its SHA-256 is the one that the server states.
+ * Files to and from the media store, streamed. A downloaded file appears under its name only when it is complete and
+ * has the SHA-256 that the server states.
  */
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
@@ -63,7 +63,7 @@ async function openLocal(path: string, { shell }: Session): Promise<LocalFile> {
   throw new UsageError(`${path} is not a file`);
 }
 
-/** Counts what passes and, on a terminal, says so at most ten times a second. */
+/** Counts the bytes and, on a terminal, shows the count at most ten times a second. */
 function createMeter(label: string, size: number | undefined, terminal: Terminal): Transform {
   let bytes = 0;
   let told = 0;
@@ -86,7 +86,7 @@ function createMeter(label: string, size: number | undefined, terminal: Terminal
   });
 }
 
-/** From this size on a file is announced with its digest: it may go to a bucket at once, in parts. */
+/** Larger files are announced with their digest, so that they can go directly to a bucket, in parts. */
 const announcedBytes = 16 * 1_048_576;
 
 interface Sent {
@@ -95,7 +95,7 @@ interface Sent {
   readonly meter: Transform;
 }
 
-/** @returns the API's words about the file */
+/** @returns the API's JSON about the file */
 async function sendThrough({ client: { connection } }: Session, file: LocalFile, { path, to, meter }: Sent) {
   const { request } = await import('undici');
   const { statusCode, headers, body } = await request(`${connection.url}/v1/media/${to.job_id}/${to.file}`, {
@@ -129,7 +129,7 @@ async function sendAsAnnounced({ client }: Session, { path, to, meter }: Sent): 
 }
 
 /**
- * Answers the server's answer as text.
+ * Returns the server's answer as text.
  *
  * @throws UsageError when the local file cannot be read; ProblemError; UnreachableError
  */
@@ -182,7 +182,7 @@ function toDownloadError(url: string, target: string, thrown: unknown): unknown 
     : toUnreachable(url, thrown);
 }
 
-/** The bytes may lie elsewhere; their digest is known here. */
+/** The bytes may come from elsewhere; the digest comes from the API. */
 async function openBytes({ client }: Session, { job_id, file }: MediaPath): Promise<OpenedBytes> {
   const headers = { accept: '*/*' };
   const answer = await client.open(`/v1/media/${job_id}/${file}`, { headers, redirect: 'manual' });

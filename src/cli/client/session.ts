@@ -1,6 +1,5 @@
 /**
- * What every command that talks to the API begins with: a client and a printer; and the
- * addresses of the console that a browser may open.
+ * The start of every command that talks to the API: a client and a printer; and addresses of the console for a browser.
  */
 
 import { spawn } from 'node:child_process';
@@ -18,7 +17,7 @@ export interface CommonOptions extends ConnectionFlags {
 export interface Session {
   readonly client: ApiClient;
   readonly print: Printer;
-  /** The API's JSON is wanted instead of words. */
+  /** Print the API's JSON instead of text. */
   readonly json: boolean;
   readonly shell: Shell;
 }
@@ -32,7 +31,7 @@ export async function openSession(options: CommonOptions, shell: Shell): Promise
   };
 }
 
-/** @param next where to go in the console once signed in. @throws ProblemError when the key is not allowed to */
+/** @param next path in the console after the sign-in. @throws ProblemError when the key lacks the scope */
 export async function createLoginLink(client: ApiClient, next?: string): Promise<LoginLink> {
   const { value } = await client.post('/v1/login-links', LoginLink, emptyBody);
   if (next === undefined) return value;
@@ -41,7 +40,7 @@ export async function createLoginLink(client: ApiClient, next?: string): Promise
   return { ...value, url: url.href };
 }
 
-/** One that is signed in where the key may make it, else the plain address. */
+/** A link that signs in if the key may create one, else the plain address. */
 export async function linkToConsole(client: ApiClient, next = '/'): Promise<string> {
   try {
     return (await createLoginLink(client, next === '/' ? undefined : next)).url;
@@ -56,7 +55,7 @@ const openers: Partial<Record<NodeJS.Platform, readonly string[]>> = {
   win32: ['rundll32', 'url.dll,FileProtocolHandler'],
 };
 
-/** Hands an address to the system's browser. Where there is none, nothing happens: the address was printed. */
+/** Opens an address in the system's browser. Failures are ignored: the address has been printed. */
 export function openBrowser(url: string): void {
   const [command = 'xdg-open', ...words] = openers[process.platform] ?? ['xdg-open'];
   const child = spawn(command, [...words, url], { stdio: 'ignore', detached: true });

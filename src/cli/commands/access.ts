@@ -1,7 +1,4 @@
-/**
- * Who may use the API: `keys`, `login` and the `sessions` of browsers, by `audit` what was done to them, and the
- * `projects` that they are for.
- */
+/** Access to the API: `keys`, `login`, browser `sessions`, the `audit` log, and `projects`. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { InvalidArgumentError } from 'commander';
 import {
@@ -189,7 +186,7 @@ export const registerAuditCommand = group('audit', 'what was done to keys, peopl
   }),
 ]);
 
-// `projects`: the erasure of one is watched to its end. Ctrl-C only stops the watching.
+// `projects`: waits for the end of an erasure. Ctrl-C ends only the waiting.
 
 const pollMs = 500;
 
@@ -197,7 +194,7 @@ function erasurePath(projectId: string): string {
   return path`/v1/projects/${projectId}/erasure`;
 }
 
-/** What is left, on one line. */
+/** The remaining rows and files, on one line. */
 function describeLeft({ left }: Erasure): string {
   const counts = formatCounts(left, erasureCounted).map((line) => line.trim().replaceAll(/ +/g, ' '));
   return counts.length === 0 ? 'left: the ledger and the audit log' : `left: ${counts.join(', ')}`;
@@ -213,7 +210,7 @@ function showEnd({ print, json }: Session, projectId: string, { value, text }: A
   if (lines.length > 0) print.lines(['deleted:', ...lines]);
 }
 
-/** @param first how far it is now @returns the exit code */
+/** @param first the current state @returns the exit code */
 async function watchErasure(session: Session, projectId: string, first: ApiAnswer<Erasure>): Promise<number> {
   const { client, print, json, shell } = session;
   const stop = new AbortController();
@@ -239,7 +236,7 @@ async function watchErasure(session: Session, projectId: string, first: ApiAnswe
   }
 }
 
-/** @throws UsageError unless it is under way or done already */
+/** @throws UsageError unless the erasure is in progress or done */
 async function showWhatGoes({ client, print, json }: Session, projectId: string): Promise<void> {
   const { value, text } = await client.get(erasurePath(projectId), Erasure);
   const { state, left, requested_at } = value;

@@ -1,6 +1,6 @@
 /**
- * What is registered, and calls without a pipeline: `capabilities`, their `publishers`, `exec`, and `route`, which
- * says where a call would go or why one went where it went.
+ * Instances, and calls without a pipeline: `capabilities`, their `publishers`, `exec`, and `route`, which previews or
+ * explains the choice of an instance.
  */
 import {
   CapabilityDetail,
@@ -28,7 +28,7 @@ function formatPrice({ type, rate_usd }: CostModel): string {
   return `${formatUsd(rate_usd)}/${type === 'per_second' ? 's' : 'call'}`;
 }
 
-/** Why calls do not go there, or only one to see. */
+/** Why the instance gets no calls, or only a trial call. */
 function formatReason({ reason, breaker: { state, until } }: Instance): string {
   const texts = reason === undefined ? [] : [reason];
   if (state === 'open') texts.push(`breaker open until ${until}`);
@@ -123,7 +123,7 @@ export const registerPublishersCommand = group(
 );
 
 const defaultTimeoutMs = 300_000;
-/** For finding an instance, and for the answer to arrive. */
+/** Extra time for finding an instance and returning the answer. */
 const graceMs = 30_000;
 
 export const registerExecCommand = command('exec', {

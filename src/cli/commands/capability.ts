@@ -19,7 +19,7 @@ function print({ style, line }: Printer, results: readonly CheckResult[]): void 
   );
 }
 
-/** `capstan check URL`: does any capability, in any language, keep the contract? */
+/** `capstan check URL`: tests any capability, in any language, against the contract. */
 export const registerCheckCommand = local('check', {
   about: 'check that a capability keeps the contract; exit code 1 when it does not',
   args: { '<url>': 'base address of the instance, as in http://127.0.0.1:8100' },
@@ -38,7 +38,7 @@ export const registerCheckCommand = local('check', {
   },
 });
 
-/** What the environment leaves open is taken from the stack that runs on this machine, if there is one. */
+/** Completes the environment with the settings of a stack that runs on this machine. */
 async function completeEnvironment(
   given: NodeJS.ProcessEnv,
   isRegistered: boolean,

@@ -1,6 +1,6 @@
 /**
- * Work on one machine: `init` writes a first project, copied from the files of the package, `dev` runs all of
- * Capstan until Ctrl-C, and `doctor` says what is missing.
+ * Development on one machine: `init` creates a first project from the package's template, `dev` runs all of Capstan
+ * until Ctrl-C, and `doctor` reports missing requirements.
  */
 
 import { existsSync } from 'node:fs';
@@ -39,7 +39,7 @@ function describeStack({ info, file }: Stack, consoleUrl: string): string {
   ].join('\n');
 }
 
-/** The console's address, already signed in: once, within 10 minutes. */
+/** A link to the console that signs in: once, within 10 minutes. */
 function signedIn({ info }: Stack): Promise<string> {
   const client = createApiClient({ url: info.api_url, key: info.api_key, project: info.project_id });
   return linkToConsole(client);
@@ -85,7 +85,7 @@ async function runDev(options: DevGiven): Promise<void> {
   }
 }
 
-/** `capstan dev`: the whole of Capstan on this machine until Ctrl-C. */
+/** `capstan dev`: runs all of Capstan on this machine until Ctrl-C. */
 export const registerDevCommand = local('dev', {
   about: 'start everything on this machine: Postgres, Temporal, server, worker, sample capabilities',
   options: {
@@ -115,7 +115,7 @@ function print(checks: readonly Check[]): void {
   }
 }
 
-/** `capstan doctor`: is everything here that Capstan needs? */
+/** `capstan doctor`: checks the requirements on this machine. */
 export const registerDoctorCommand = local('doctor', {
   about: 'say what is missing on this machine and how to get it; exit code 1 when Capstan cannot start',
   options: {
@@ -128,7 +128,7 @@ export const registerDoctorCommand = local('doctor', {
     const { runChecks } = await import('../../dev/doctor/run-checks.ts');
     const { findCacheDir } = await import('../../dev/temporal/source.ts');
     const { readEnvFile } = await import('../own-process.ts');
-    // Of the process itself: keys of a bucket are looked for there.
+    // Sets the process's own environment: the S3 client reads its credentials there.
     const environment = Object.assign(process.env, readEnvFile(envFile, process.env));
     const cacheDir = findCacheDir(environment, homedir());
     const checks = await runChecks({ dataDir: dataFolder(data, environment), environment, cacheDir, fixes });
@@ -140,7 +140,7 @@ export const registerDoctorCommand = local('doctor', {
 
 const template = join(packageFolder, 'templates/init');
 
-/** npm packs no file of this name: in the template it stands without its dot. */
+/** npm packs no file of this name, so the template has it without the dot. */
 const ignoreFile = '.gitignore';
 
 /** Relative paths, sorted. */
@@ -174,7 +174,7 @@ function describeNext(folder: string): string[] {
   ];
 }
 
-/** @returns false where there is one, which is left as it is */
+/** @returns false when the file exists, which is then kept */
 async function writeIgnoreFile(folder: string): Promise<boolean> {
   const target = join(folder, ignoreFile);
   if (existsSync(target)) return false;
@@ -182,7 +182,7 @@ async function writeIgnoreFile(folder: string): Promise<boolean> {
   return true;
 }
 
-/** `capstan init`: a pipeline, two capabilities and mocks, copied from the files of the package. */
+/** `capstan init`: copies a pipeline, two capabilities and mocks from the package. */
 export const registerInitCommand = local('init', {
   about: 'write a first project: a pipeline, two capabilities, mocks',
   args: { '[folder]': usually('where; made if it is not there', '.') },

@@ -1,4 +1,4 @@
-/** What a project spends: `costs` in sum, `ledger` one by one, and its limits of a day by `budgets`. */
+/** Costs of a project: `costs` as sums, the `ledger` entries, and daily limits in `budgets`. */
 import {
   Budget,
   BudgetList,

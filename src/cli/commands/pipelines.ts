@@ -1,6 +1,6 @@
 /**
- * Definitions of pipelines: `validate` checks one, `plan` says what a run of it would do, take and cost, `submit`
- * stores it, and `pipelines` lists the stored ones and names their versions.
+ * Definitions of pipelines: `validate` checks one, `plan` estimates the steps, time and cost of a run, `submit` stores
+ * one, and `pipelines` lists the stored ones and sets aliases.
  */
 import {
   Alias,
@@ -115,7 +115,7 @@ export const registerSubmitCommand = procedure('submit', {
   },
 });
 
-// A plan for people: a row per step, what it costs in all, and what it waits for longest.
+// The text form of a plan: a row per step, the total cost, and the critical path.
 
 const happensWords = { yes: 'yes', no: 'no', unknown: 'maybe' } as const;
 
@@ -123,7 +123,7 @@ function describeItems(items: PlannedStepView['items']): string {
   return items === undefined ? '' : items === null ? '?' : String(items);
 }
 
-/** What is not said of a step that does not happen. */
+/** Leaves the cell empty for a step that does not happen. */
 function unlessSkipped(describe: (step: PlannedStepView) => string) {
   return (step: PlannedStepView): string => (step.happens === 'no' ? '' : describe(step));
 }
@@ -159,7 +159,7 @@ function dispatchOf({ capability, dispatch, happens }: PlannedStepView) {
     : [{ capability, ...dispatch }];
 }
 
-/** Such a run would wait for money, or fail. */
+/** True: such a run would wait for budget, or fail. */
 function isExpectedAbove({ budget_ceiling_usd: ceiling, cost_usd }: Plan): boolean {
   return ceiling !== null && cost_usd.expected > ceiling;
 }
@@ -205,7 +205,7 @@ Example:
   },
   run: async (session, { 'file|name': target, job: given, version, priority, budget }) => {
     const { client, print, json, shell } = session;
-    // What is found in a file without errors is among the findings of the plan.
+    // The plan includes the findings of a valid file.
     const { fields, beside } = await readPipeline({ ...session, json: true }, { target, version });
     const { pipeline, ...named } = fields;
     const pipelines = beside.length === 0 ? undefined : beside.map(({ definition }) => definition);

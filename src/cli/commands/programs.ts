@@ -1,6 +1,6 @@
 /**
  * Commands that are programs of Capstan themselves instead of clients of its API: `server`, `worker`, `migrate`,
- * `purge` and `recover`. What they run is loaded when they are called.
+ * `purge` and `recover`. Each program is loaded when its command is called.
  */
 
 import { open } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { formatCounts } from '../render/formats.ts';
 import { createPrinter } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
 
-// What `capstan recover` says: what it found, before it changes anything, and what it did.
+// Output of `capstan recover`: its findings before it changes anything, then its changes.
 
 const shownRuns = 20;
 
@@ -33,7 +33,7 @@ function describeDatabase({ other_cluster, last_at, ...found }: WholeFindings): 
   ];
 }
 
-/** All that are known: afterwards nobody finds them again. */
+/** Lists every known call: they cannot be found afterwards. */
 function describeCalls({ interrupted_calls: calls, open_calls }: WholeFindings): string[] {
   if (calls.length === 0) return [];
   const lines = calls.map(({ run_id, step_id, item, capability, endpoint }) => {
@@ -53,7 +53,7 @@ function listKeys(what: string, ids: readonly string[]): string[] {
   return ids.length === 0 ? [] : [`${what}:`, ...ids.map((id) => `  ${id}`)];
 }
 
-/** All that are known: the audit log of the database does not name them. */
+/** Lists every known key: the restored audit log does not name them. */
 function describeKeys({ lost_acts: acts }: WholeFindings): string[] {
   if (acts === null)
     return [
@@ -111,12 +111,12 @@ export function describeRecovery(report: WholeRecovery): string[] {
   ];
 }
 
-/** Whether every open run goes on when servers start. */
+/** Every open run will continue when servers start. */
 export function isWhole({ ended_in_temporal, undeleted_runs }: WholeRecovery): boolean {
   return ended_in_temporal.length === 0 && undeleted_runs.length === 0;
 }
 
-/** Of a file that may be large. @throws UsageError when there is none */
+/** Reads a possibly large file. @throws UsageError when it cannot be read */
 async function readLines(file: string): Promise<AsyncIterable<string>> {
   const handle = await open(file).catch((thrown: unknown) => {
     throw new UsageError(`${file} cannot be read: ${thrown instanceof Error ? thrown.message : thrown}`);
@@ -126,7 +126,7 @@ async function readLines(file: string): Promise<AsyncIterable<string>> {
 
 const envFileOption = { '--env-file <file>': 'variables for what the environment leaves open' } as const;
 
-/** @throws UsageError for settings that are wrong; what failed, in one line where it can */
+/** @throws UsageError for invalid settings; other errors in one line if possible */
 async function withSettings(
   envFile: string | undefined,
   { environment }: Shell,
@@ -141,7 +141,7 @@ async function withSettings(
   }
 }
 
-/** `capstan recover`: after a restore, before servers and workers start. */
+/** `capstan recover`: runs after a restore, before servers and workers start. */
 export const registerRecoverCommand = local('recover', {
   about:
     'after a restore of the database: start what Temporal no longer knows, and say what may happen twice; may be repeated',
@@ -182,7 +182,7 @@ function describe({ applied, pending, newer }: SchemaState, isCheck: boolean): s
   return [...lines, `${state}${pending.length === 0 ? '; nothing to do' : ''}`];
 }
 
-/** `capstan migrate`: the schema, and with a file for it a first key; nothing stays running. */
+/** `capstan migrate`: creates or migrates the schema, writes a first key if a file for it is given, then exits. */
 export const registerMigrateCommand = local('migrate', {
   about: 'bring the database to the newest schema that this version knows, and end',
   options: {
@@ -210,7 +210,7 @@ function describePurge(counts: Readonly<Record<string, number>>, isTrial: boolea
   return [isTrial ? 'would be deleted:' : 'deleted:', ...lines];
 }
 
-/** `capstan purge`: the retention, now. It works on the database, so no server has to run. */
+/** `capstan purge`: applies the retention now. It works on the database, so no server has to run. */
 export const registerPurgeCommand = local('purge', {
   about:
     'delete what is older than RUN_, CHOICE_ and LEDGER_RETENTION_DAYS allow; works on DATABASE_URL and MEDIA_URL, no server has to run',
@@ -229,7 +229,7 @@ export const registerPurgeCommand = local('purge', {
   },
 });
 
-/** A command that becomes the process that loading a file is. */
+/** A command whose process becomes the loaded program. */
 function processCommand(name: string, about: string, load: () => Promise<unknown>): Register {
   return local(name, {
     about,

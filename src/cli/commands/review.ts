@@ -1,4 +1,4 @@
-/** `review`: what Capstan asks a person, and the decisions. */
+/** `review`: questions to a person, and decisions on them. */
 import { InvalidArgumentError } from 'commander';
 import type { Json } from '../../contracts/primitives.ts';
 import {
@@ -22,7 +22,7 @@ import type { Shell } from '../shell.ts';
 
 const newest = '@latest';
 
-/** @throws UsageError when `@latest` is asked for and nothing waits */
+/** @throws UsageError for `@latest` when no review is open */
 async function resolveReview(client: ApiClient, reference: string): Promise<string> {
   if (reference !== newest) return reference;
   const { value } = await client.get('/v1/reviews', ReviewList, { state: 'open', limit: 1 });
@@ -118,7 +118,7 @@ interface DecisionGiven {
   readonly ifVersion: number | undefined;
 }
 
-/** Reads the review, then decides on just that version of it. */
+/** Reads the review, then decides on exactly that version. */
 async function decide(
   { client }: Session,
   { review: reference, note, ifVersion }: DecisionGiven,
@@ -137,7 +137,7 @@ function showDecided(review: Review, session: Session): void {
   if (review.run_id !== undefined) session.print.remark(`capstan show ${review.run_id} --watch`);
 }
 
-/** Nothing is said of what is usual. */
+/** Omits the default. */
 function isForgotten(remember: boolean | undefined): Pick<ReviewDecision, 'remember'> {
   return remember === false ? { remember } : {};
 }
@@ -148,7 +148,7 @@ interface EditOptions {
   readonly remove: readonly string[] | undefined;
 }
 
-/** The whole input, or the failing one with some places changed. @throws UsageError */
+/** The whole input, or the failed input with some values changed. @throws UsageError */
 async function readEdit(
   { input, set = [], remove = [] }: EditOptions,
   review: Review,

@@ -1,7 +1,4 @@
-/**
- * What runs leave: the files of their jobs (`media`), and results that steps with `cache` take instead of paying
- * again.
- */
+/** Data of runs: the files of their jobs (`media`), and cached results of steps with `cache`. */
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import { type CacheEntry, CacheList, CacheRemoved } from '../../contracts/cache.ts';
@@ -84,7 +81,7 @@ const whichOptions = {
   '--run <id>': 'only of this run',
 } as const;
 
-/** `capstan cache`: results that steps with `cache` take instead of paying again. */
+/** `capstan cache`: cached results of steps with `cache`. */
 export const registerCacheCommand = group('cache', 'look at results that equal calls take, or remove them', [
   command('ls', {
     about: 'list them, newest first',

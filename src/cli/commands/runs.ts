@@ -1,6 +1,5 @@
 /**
- * Runs that there are: `ls`, `show`, `open` and `events` look at them, `pause`, `resume`, `budget` and `cancel`
- * steer them.
+ * Existing runs: `ls`, `show`, `open` and `events` read them, `pause`, `resume`, `budget` and `cancel` control them.
  */
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
@@ -51,7 +50,7 @@ export const registerListCommand = command('ls', {
       const answer = await client.get('/v1/runs', RunList, { state, pipeline, label, q, limit, cursor });
       const { items, next_cursor } = answer.value;
       if (items.length > 0 || next_cursor === null) return answer;
-      cursor = next_cursor; // a page of a search ends where it has looked at enough
+      cursor = next_cursor; // a page of a search may be empty and still have a next one
     }
   },
   show: listed(runTable, {
@@ -105,7 +104,7 @@ export const registerOpenCommand = procedure('open', {
   },
 });
 
-/** With --json one document per event. */
+/** Prints one JSON document per event with --json. */
 async function follow(
   { client, print, json, shell }: Session,
   runId: string,
@@ -146,7 +145,7 @@ export const registerEventsCommand = procedure('events', {
   },
 });
 
-/** `pause` and `resume`: the one takes back the other. */
+/** `pause`, or its inverse `resume`. */
 function stopCommand(act: 'pause' | 'resume', about: string): Register {
   return command(act, {
     about,

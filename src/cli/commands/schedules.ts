@@ -1,6 +1,4 @@
-/**
- * `schedules`: when runs start by themselves; a schedule for people says when it starts next, what, and with what.
- */
+/** `schedules`: runs that start by the calendar. The text form shows the next start, the pipeline and the job. */
 import { Priority } from '../../contracts/primitives.ts';
 import { OverlapPolicy, Schedule, ScheduleList } from '../../contracts/schedule.ts';
 import { type ApiClient, getAll, jsonBody, path } from '../client/api-client.ts';
@@ -11,18 +9,18 @@ import { readJob } from '../input/run-request.ts';
 import { formatUsd } from '../render/formats.ts';
 import type { Columns, Printer } from '../render/print.ts';
 
-/** A schedule for people: when it starts next, what, and with what. */
+/** The pipeline of a schedule, with its version or alias. */
 function targetOf({ pipeline, version, alias }: Schedule): string {
   return `${pipeline}@${version ?? alias ?? 'latest'}`;
 }
 
-/** Why nothing is next, or what the calendar says. */
+/** The reason why no start is planned, else the calendar line. */
 function standingOf({ paused, delivered }: Schedule): string {
   if (paused) return 'paused';
   return delivered ? 'active' : 'waits for Temporal';
 }
 
-/** In the schedule's own zone, with its offset: what a person wrote the calendar for. */
+/** In the schedule's own time zone, with its offset, to match the calendar line. */
 export function formatTime(at: string, timeZone: string): string {
   const format = new Intl.DateTimeFormat('en-CA', {
     timeZone,

@@ -1,4 +1,4 @@
-/** `skills`: what was learnt from failures. */
+/** `skills`: corrections learnt from failures. */
 import { Skill, SkillList, SkillState, type SkillUse, SkillUseList } from '../../contracts/skill.ts';
 import { jsonBody, path } from '../client/api-client.ts';
 import { command, group, oneOf, procedure } from '../command.ts';
@@ -19,7 +19,7 @@ function percentOf({ confidence }: Skill): string {
   return `${Math.round(confidence * 100)}%`;
 }
 
-/** Whether it is applied without a model, and what keeps it from that. */
+/** Whether the skill is applied without a model, or the reason why not. */
 function standingOf({ state, flagged, trust, template }: Skill): string {
   if (state === 'retired') return 'retired';
   if (flagged) return 'flagged';

@@ -1,4 +1,4 @@
-/** `run` and `rerun`: a new run of a file or a stored pipeline, or of what an earlier run did. */
+/** `run` and `rerun`: a new run of a file or a stored pipeline, or a repetition of an earlier run. */
 import { Priority } from '../../contracts/primitives.ts';
 import { Run } from '../../contracts/run.ts';
 import { BulkAnswer, RerunPreview } from '../../contracts/run-control.ts';
@@ -33,11 +33,11 @@ interface RunGiven {
   readonly budget?: number;
   readonly idempotencyKey?: string;
   readonly timeout?: number;
-  /** true: the one beside the pipeline. */
+  /** true: the mocks file beside the pipeline. */
   readonly mock?: string | true;
 }
 
-/** Options that need a server. */
+/** Options that require a server. */
 const ofServer = [
   'file',
   'version',
@@ -51,7 +51,7 @@ const ofServer = [
   'timeout',
 ] as const;
 
-/** Without a server. */
+/** Runs without a server. */
 async function runMocked(mock: string | true, options: RunGiven, shell: Shell): Promise<true> {
   const given = ofServer.find((name) => options[name] !== undefined);
   if (given !== undefined) throw new UsageError(`--${given} needs a server; it does not go with --mock`);
@@ -64,7 +64,7 @@ const mockOption: Term<string | true | undefined> = {
   about: 'run it here, without a server, against mocks (default: mocks.yaml beside it)',
 };
 
-// Many runs of one stored pipeline: a job per line, sent a thousand at a time.
+// Many runs of one stored pipeline: one job per line, sent in batches of a thousand.
 
 interface BulkArguments {
   /** Name of a stored pipeline. */
@@ -72,7 +72,7 @@ interface BulkArguments {
   /** Path of the jobs, or `-`. */
   readonly bulk: string;
   readonly idempotencyKey?: string | undefined;
-  /** The same for all runs. */
+  /** Fields common to all runs. */
   readonly request: Readonly<Record<string, unknown>>;
 }
 
@@ -86,7 +86,7 @@ interface Line {
 
 interface Lines {
   readonly jobs: readonly Line[];
-  /** How many are no JSON; each was told. */
+  /** Number of lines with invalid JSON; each has been reported. */
   readonly broken: number;
 }
 
@@ -108,7 +108,7 @@ async function readJobs({ shell, print }: Session, path: string): Promise<Lines>
   return { jobs, broken };
 }
 
-/** Prints the id of each run that was taken, and why another was not. */
+/** Prints the id of each started run, and the error of each refused one. */
 async function runBulk(session: Session, given: BulkArguments): Promise<void> {
   const { client, print, json, shell } = session;
   if (await isFileArgument(given.target)) {
@@ -136,7 +136,7 @@ async function runBulk(session: Session, given: BulkArguments): Promise<void> {
   if (refused > 0) shell.exitWith(exitCodes.failed);
 }
 
-/** Options of a run by itself. */
+/** Options that only apply to a single run. */
 const ofOne = ['job', 'file', 'watch', 'timeout'] as const;
 
 async function runMany(session: Session, target: string, bulk: string, options: RunGiven): Promise<void> {
@@ -206,7 +206,7 @@ Examples:
 
 interface PreviewRow {
   readonly id: string;
-  /** Null where the result is kept. */
+  /** Null: the result is kept. */
   readonly reason: string | null;
 }
 

@@ -1,4 +1,4 @@
-/** `webhooks`: who is told of what happens in the project. */
+/** `webhooks`: receivers of the project's events. */
 import {
   type Webhook,
   WebhookCreated,

@@ -1,7 +1,7 @@
 /**
- * `capstan demo`: the whole product in one command: the embedded stack, real media, a pipeline through the router,
- * and what came out of it, where, by whom and for how much: the file that plays, its facts, and for each step who
- * did it. `capstan demo learning` (learning.ts) shows what becomes of a mistake.
+ * `capstan demo`: the whole product in one command: the embedded stack, real media, and a pipeline through the router.
+ * It then shows the video, its facts, and the instance and cost of each step. `capstan demo learning` (learning.ts)
+ * shows how Capstan learns from a mistake.
  */
 
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -23,7 +23,7 @@ import { formatDuration, formatUsd } from '../render/formats.ts';
 import { packageFolder, type Shell, stackSignal, untilAborted } from '../shell.ts';
 import { watchRun } from '../watch/watch-run.ts';
 
-// What the demo leaves: the file that plays, its facts, and for each step who did it and for how much.
+// The result of the demo: the video, its facts, and the instance and cost of each step.
 
 const Output = z.object({
   video: z.string(),
@@ -32,7 +32,7 @@ const Output = z.object({
   loudness_lufs: z.number(),
 });
 
-/** Where a media reference lies on this disk; the reference itself when the store is not on it. */
+/** The local path of a media reference; the reference itself if the store is not on this disk. */
 function locate(mediaUrl: string, reference: string): string {
   const path = parseMediaReference(reference);
   if (path === null || !mediaUrl.startsWith('file:///')) return reference;
@@ -62,7 +62,7 @@ async function showDemoResult(session: Session, runId: string, info: StackFile):
   await showAddresses(session, info, `/runs/${runId}?view=output`);
 }
 
-/** @param place in the console: where its link leads to */
+/** @param place path of the link into the console */
 async function showAddresses({ client, print }: Session, info: StackFile, place = '/'): Promise<void> {
   print.lines([
     `API          ${info.api_url}`,

@@ -1,9 +1,9 @@
 /**
- * `capstan demo learning`: a step fails on a mistake in its job, a person corrects it, the run goes on; the next
- * run with that mistake corrects itself. All by the API and the commands that a person would type, in a project of
- * its own, because a project that has seen the mistake would not ask any more. No model takes part.
+ * `capstan demo learning`: a step fails on a mistake in its job, a person corrects it, the run continues; the next run
+ * with that mistake corrects itself. The demo uses only the API and the commands that a person would type, in a project
+ * of its own, because a project that knows the mistake would open no review. No model takes part.
  *
- * It says its events in short, whether all happened that it is to show, and what it cost.
+ * It prints short events, whether every expected thing happened, and the cost.
  */
 
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ import { packageFolder } from '../shell.ts';
 import { followEvents } from '../watch/events.ts';
 import { readEndedRun } from '../watch/watch-run.ts';
 
-// What the learning demo says: its events in short, whether all happened that it is to show, and what it cost.
+// Output of the learning demo: short events, the checks, and the cost.
 
 const Facts = z
   .object({
@@ -37,7 +37,7 @@ const Facts = z
   })
   .partial();
 
-/** What an event tells besides its type, as far as the demo looks at it. */
+/** The facts in an event's data that the demo uses. */
 function readFacts({ data }: RunEvent): z.infer<typeof Facts> {
   return Facts.safeParse(data).data ?? {};
 }
@@ -62,7 +62,7 @@ function wordsOf(event: RunEvent): string | null {
   }
 }
 
-/** Null when the demo passes over it. */
+/** Null when the demo skips the event. */
 function describeEvent(event: RunEvent): string | null {
   const words = wordsOf(event);
   return words === null ? null : `  ${event.step_id?.padEnd(5)}  ${words}`;
@@ -70,7 +70,7 @@ function describeEvent(event: RunEvent): string | null {
 
 interface DemoRun {
   readonly run: Run;
-  /** Whether a step waited for a person. */
+  /** A step waited for a person. */
   readonly wasAsked: boolean;
   /** The escalation of the step with the mistake. */
   readonly escalation: Escalation | null;
@@ -79,7 +79,7 @@ interface DemoRun {
 interface LearntLesson {
   readonly first: DemoRun;
   readonly second: DemoRun;
-  /** By which the second run corrected itself. */
+  /** The skill with which the second run corrected itself. */
   readonly skill: Skill | null;
 }
 
@@ -127,7 +127,7 @@ function showLesson({ print }: Session, lesson: LearntLesson, checks: readonly L
 }
 
 type LessonFiles = Readonly<Record<string, string>>;
-/** Told of each event; the next one waits for it. */
+/** Called for each event; the next event waits for it. */
 type EventListener = (event: RunEvent) => Promise<void> | void;
 
 const failing = 'mix';
@@ -153,7 +153,7 @@ async function openProject(session: Session): Promise<Session> {
   return openSession({}, { ...shell, environment });
 }
 
-/** Does what the command does, and shows it as somebody at a second terminal would type it. */
+/** Runs a command in this process, and shows it as a person would type it in a second terminal. */
 async function typeCommand({ client, print, shell }: Session, words: readonly string[]): Promise<void> {
   print.lines(['', `$ capstan ${words.join(' ')} --project ${client.connection.project}`]);
   const program = new Command('capstan').exitOverride();
@@ -185,14 +185,14 @@ async function run(
   return ended;
 }
 
-/** What became of the step with the mistake, besides its run. */
+/** The escalation of the step with the mistake. */
 async function readLadder({ client }: Session, { steps }: Run): Promise<Escalation | null> {
   const id = steps.find((step) => step.id === failing)?.escalation_id;
   if (id === undefined) return null;
   return (await client.get(`/v1/escalations/${encodeURIComponent(id)}`, Escalation)).value;
 }
 
-/** Answers the question when there is one and the other branch is through. */
+/** Answers the review once it is open and the other branch has succeeded. */
 async function runWithPerson(session: Session, files: LessonFiles, signal: AbortSignal): Promise<DemoRun> {
   let review = '';
   let isOtherThrough = false;
@@ -222,9 +222,9 @@ async function readSkill({ client }: Session, { escalation }: DemoRun): Promise<
 }
 
 /**
- * @param files of the example's job
- * @returns whether everything happened that it is to show
- * @throws AbortError when the signal came first
+ * @param files files of the example's job
+ * @returns true when every check holds
+ * @throws AbortError when the signal aborts first
  */
 export async function showLearning(
   session: Session,

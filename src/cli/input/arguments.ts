@@ -1,6 +1,6 @@
 /**
- * Arguments and options that commands share: readers of option values for commander, each of which says in its
- * refusal what was allowed; which run a command means; and the fields of a routed call.
+ * Arguments and options that commands share: parsers of option values for commander, whose errors name the allowed
+ * values; references to runs; and the fields of a routed call.
  */
 import { readFile, stat } from 'node:fs/promises';
 import { InvalidArgumentError } from 'commander';
@@ -36,7 +36,7 @@ export function readUsd(text: string): number {
   return usd;
 }
 
-/** `--budget`, and `--ceiling` as another name of it: the command sees `budget`. */
+/** `--budget`, with its alias `--ceiling`: the command reads `budget`. */
 export function budgetOption(about: string): Term<number | undefined> {
   return { about: `${about} (also: --ceiling)`, parse: readUsd, alias: '--ceiling <usd>' };
 }
@@ -57,20 +57,20 @@ export function readLimit(text: string): number {
   return limit;
 }
 
-/** At most what the API allows one attempt. */
+/** At most the API's limit for one attempt. */
 function readTimeoutMs(text: string): number {
   const ms = readDurationMs(text);
   if (ms < 1 || ms > 86_400_000) throw new InvalidArgumentError('Write a duration from 1ms to 24h.');
   return Math.round(ms);
 }
 
-// Which run a command means, and where the API keeps it.
+// References to runs, and their paths in the API.
 
 const latestRun = '@latest';
 
 export const runArgument = { '[run]': usually('run id, or @latest', latestRun) } as const;
 
-/** @throws UsageError when `@latest` is asked for and there is no run yet */
+/** @throws UsageError for `@latest` when there is no run yet */
 export async function resolveRunId(client: ApiClient, reference: string): Promise<string> {
   if (reference !== latestRun) return reference;
   const { value } = await client.get('/v1/runs', RunList, { limit: 1, parent: 'none' });
@@ -103,7 +103,7 @@ export const routeOptions = {
   '--timeout <duration>': parsed('of the call (default: 5m)', readTimeoutMs),
 } as const;
 
-/** @throws UsageError when it is no JSON object, or cannot be read */
+/** @throws UsageError when it is not a JSON object, or cannot be read */
 export async function readInput(text: string, { stdin }: Shell): Promise<Readonly<Record<string, unknown>>> {
   const file = text.startsWith('@') ? text.slice(1) : text;
   const source =
@@ -115,7 +115,7 @@ export async function readInput(text: string, { stdin }: Shell): Promise<Readonl
   throw new UsageError('the input must be a JSON object');
 }
 
-/** Fields of the body beside `input`; what is not said is left to the API. */
+/** The fields of the body beside `input`; the API fills in defaults. */
 export function toRouteFields({ priority, budget, version, tag, timeout }: RouteOptions) {
   return {
     priority,
@@ -129,7 +129,7 @@ export function toRouteFields({ priority, budget, version, tag, timeout }: Route
 // Documents named on the command line: a path, or `-` for stdin; YAML or JSON.
 
 export interface SourceFile {
-  /** As findings name it: the path as given, or `stdin`. */
+  /** The name in findings: the path as given, or `stdin`. */
   readonly name: string;
   readonly text: string;
   readonly type: 'application/json' | 'application/yaml';
@@ -177,7 +177,7 @@ export async function readSource(path: string, stdin: Shell['stdin']): Promise<S
   }
 }
 
-/** @throws UsageError with the parser's words, which name line and column */
+/** @throws UsageError with the parser's message, which names line and column */
 export async function parseSource({ name, text, type }: SourceFile): Promise<unknown> {
   try {
     if (type === 'application/json') return JSON.parse(text);

@@ -1,7 +1,7 @@
 /**
- * Pipelines that lie beside a file: sound definitions in its folder, by their name and version, as a step says them. A run
- * against mocks takes them as they are. `validate` and `plan` send along those that the file names. `run` stores them
- * first, because a run starts stored pipelines: never over another content, and it says which.
+ * Pipelines beside a file: valid definitions in its folder, by name and version, as steps refer to them. A run against
+ * mocks uses them directly. `validate` and `plan` send the ones that the file refers to. `run` stores them first,
+ * because a run starts stored pipelines; it never overwrites other content, and reports each.
  */
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -25,7 +25,7 @@ async function isSmallFile(file: string): Promise<boolean> {
   return found?.isFile() === true && found.size <= most.bytes;
 }
 
-/** Null for a file that holds something else, or cannot be read. */
+/** Null when the file holds something else, or cannot be read. */
 async function readBeside(file: string, { stdin }: Shell): Promise<BesidePipeline | null> {
   if (!(await isSmallFile(file))) return null;
   const { readSubPipeline } = await import('../../mock-run/prepare-run.ts');
@@ -34,7 +34,7 @@ async function readBeside(file: string, { stdin }: Shell): Promise<BesidePipelin
   return source === null || definition === null ? null : { source, definition };
 }
 
-/** In the order of the names of their files. */
+/** Sorted by file name. */
 export async function findBeside(target: string, shell: Shell): Promise<BesidePipeline[]> {
   const folder = dirname(target);
   const all = target === '-' ? [] : await readdir(folder);
@@ -53,7 +53,10 @@ async function isStored({ client }: Session, where: string): Promise<boolean> {
   }
 }
 
-/** Each after all that it runs itself. `name@latest` means one of them only while none of that name is stored. */
+/**
+ * Adds each pipeline after its own sub-pipelines. `name@latest` refers to one only while no pipeline of that name is
+ * stored.
+ */
 async function follow(
   session: Session,
   references: readonly string[],
@@ -75,12 +78,12 @@ async function follow(
     if (one === undefined) continue;
     if (reference === `${name}@latest` && (await isStored(session, path`/v1/pipelines/${name}`))) continue;
     await follow(session, referencesOf(one.definition), { all, found });
-    found.delete(reference); // a map keeps the order in which keys came
+    found.delete(reference); // re-inserted, because a map keeps the order of insertion
     found.set(reference, one);
   }
 }
 
-/** Those that the definition of a file runs, and those that they run: each after all that it runs itself. */
+/** The pipelines that a definition runs, directly or indirectly, each after its own sub-pipelines. */
 export async function findNamedBeside(
   session: Session,
   target: string,
@@ -94,7 +97,7 @@ export async function findNamedBeside(
   return [...new Set(found.values())].filter((one) => one !== null);
 }
 
-/** @throws ProblemError; findings are shown before */
+/** @throws ProblemError, after showing the findings */
 export async function storePipeline(session: Session, source: SourceFile) {
   const { client, print } = session;
   try {
@@ -106,7 +109,7 @@ export async function storePipeline(session: Session, source: SourceFile) {
   }
 }
 
-/** For a run of a file that was found valid together with them: none of them is stored with another content. */
+/** For a run of a file that was validated together with them: no stored version has other content. */
 export async function storeMissing(session: Session, beside: readonly BesidePipeline[]): Promise<void> {
   for (const { source, definition } of beside) {
     const { pipeline, version } = definition;

@@ -1,6 +1,6 @@
 /**
- * `capstan run FILE --mock MOCKS`: a run without a server, and the test that the mocks file makes of it. A person
- * reads the steps, what came out, and what was expected.
+ * `capstan run FILE --mock MOCKS`: a run without a server, and the test in the mocks file. The output shows the steps,
+ * the result, and the expectations.
  */
 
 import { dirname, join } from 'node:path';
@@ -26,7 +26,7 @@ import { isFile, isFileArgument, readSource, type SourceFile } from './arguments
 import { findBeside } from './beside.ts';
 import { readJob } from './run-request.ts';
 
-// A run against mocks as a person reads it: the steps, what came out, and what was expected.
+// The text form of a run against mocks: the steps, the result, and the expectations.
 
 type Step = LocalResult['steps'][number];
 
@@ -49,7 +49,7 @@ const stepTable: Columns<Step> = [
   ['ERROR', describeError, 'shrinks'],
 ];
 
-/** `waiting` and `refused` are no states of a stored run. */
+/** `waiting` and `refused` are not states of a stored run. */
 function formatOutcome({ outcome }: LocalResult, { style }: Printer): string {
   return outcome === 'refused' ? style.red('✗ refused') : formatState(outcome satisfies AnyState, style);
 }
@@ -64,7 +64,7 @@ function showDifferences(print: Printer, differences: readonly Difference[]): vo
   }
 }
 
-/** @param differences null when nothing is expected */
+/** @param differences null: the mocks file expects nothing */
 function showMockRun(
   print: Printer,
   { pipeline, version }: PipelineDefinition,
@@ -93,7 +93,7 @@ export interface MockRunArguments {
 
 const usualName = 'mocks.yaml';
 
-/** @throws UsageError when none is named and none lies beside the pipeline */
+/** @throws UsageError when no file is named and none is beside the pipeline */
 async function findMocks({ target, mock }: Pick<MockRunArguments, 'target' | 'mock'>): Promise<string> {
   if (!(await isFileArgument(target))) throw new UsageError(`--mock goes with a file; ${target} is none`);
   if (mock !== true) return mock;
@@ -102,7 +102,7 @@ async function findMocks({ target, mock }: Pick<MockRunArguments, 'target' | 'mo
   throw new UsageError(`there is no ${beside}; --mock names another file, after the pipeline`);
 }
 
-/** @throws UsageError with the findings shown */
+/** @throws UsageError, after showing the findings */
 function refuseFindings(
   print: Printer,
   source: SourceFile,
@@ -133,7 +133,7 @@ async function readPipelineFile(
   return definition;
 }
 
-/** Those that the mocks name, and those in the folder of the pipeline. */
+/** Pipelines named by the mocks, and those in the folder of the pipeline. */
 async function readSubPipelines(
   { target, mock }: { readonly target: string; readonly mock: string },
   { pipelines = [] }: Mocks,

@@ -1,7 +1,7 @@
 /**
- * Builds the body of `POST /v1/runs` from a command line. A file is validated by the API first, so that its errors
- * show line and caret. With files to upload the job is created first, because media live under a job's id; the
- * author writes `media://job/<name>` for them and the server fills the id in.
+ * Builds the body of `POST /v1/runs` from a command line. The API validates a file first, so that its errors show line
+ * and caret. With files to upload, the job is created first, because media are stored under a job's id. The author
+ * writes `media://job/<name>`, and the server inserts the id.
  */
 
 import { access, constants } from 'node:fs/promises';
@@ -22,18 +22,18 @@ import { isFileArgument, parseSource, readSource, type SourceFile } from './argu
 import { type BesidePipeline, findNamedBeside, storeMissing } from './beside.ts';
 
 interface CheckedSource extends ApiAnswer<Validation> {
-  /** Pipelines beside the file that it names. */
+  /** Pipelines beside the file that it refers to. */
   readonly beside: readonly BesidePipeline[];
 }
 
-/** Empty where it cannot be read: the API says why. */
+/** Empty when the file cannot be parsed: the API reports the error. */
 async function readBesideOf(session: Session, target: string, source: SourceFile): Promise<BesidePipeline[]> {
   const value = await parseSource(source).catch(() => null);
   const steps = isObject(value) && Array.isArray(value.steps) ? value.steps.filter(isObject) : [];
   return findNamedBeside(session, target, { steps } as unknown as Pick<PipelineDefinition, 'steps'>);
 }
 
-/** Validation of a file by the API, as `validate` shows it and `run` requires it. */
+/** Validates a file through the API, for `validate` and `run`. */
 export async function validateSource(
   session: Session,
   {
@@ -53,7 +53,7 @@ export async function validateSource(
   return { ...(await answer), beside };
 }
 
-/** To stdout for `validate`; to stderr where the findings are not the result. */
+/** Prints to stdout for `validate`; to stderr where the findings are not the result. */
 export function showFindings(
   { print }: Session,
   findings: Validation['findings'],
@@ -83,7 +83,7 @@ function isObject(value: unknown): value is RequestFields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** @throws ProblemError `definition_invalid` after its findings are shown */
+/** @throws ProblemError `definition_invalid`, after showing the findings */
 async function readDefinition(session: Session, target: string): Promise<PipelineChoice> {
   const source = await readSource(target, session.shell.stdin);
   const { value, beside } = await validateSource(session, { target, source, strict: false });
@@ -96,13 +96,13 @@ async function readDefinition(session: Session, target: string): Promise<Pipelin
 }
 
 interface PipelineChoice {
-  /** The fields that say what runs. */
+  /** The fields that name or hold the pipeline. */
   readonly fields: RequestFields;
-  /** Pipelines beside the file that it names. */
+  /** Pipelines beside the file that it refers to. */
   readonly beside: readonly BesidePipeline[];
 }
 
-/** Of a file, or of a stored pipeline. @throws UsageError, ProblemError */
+/** Reads a file, or refers to a stored pipeline. @throws UsageError, ProblemError */
 export async function readPipeline(
   session: Session,
   { target, version, alias }: Pick<RunArguments, 'target' | 'version' | 'alias'>,
@@ -137,7 +137,7 @@ export async function readJob(
   return value;
 }
 
-/** Answers the new job's id. */
+/** Returns the new job's id. */
 async function createJobWithFiles(
   session: Session,
   job: RequestFields,
@@ -153,7 +153,7 @@ async function createJobWithFiles(
   return value.job_id;
 }
 
-/** Before anything is created: what would fail later fails now. */
+/** Checks all files before anything is created. */
 async function checkFiles(files: RunArguments['files']): Promise<void> {
   for (const [name, path] of Object.entries(files)) {
     if (parseMediaPath(`job/${name}`) === null) {
@@ -167,7 +167,7 @@ async function checkFiles(files: RunArguments['files']): Promise<void> {
 
 const ownPrefix = 'media://job/';
 
-/** A file of the job that nothing uploads is a slip of the pen, or the place where a step is to write. */
+/** A named file without an upload is either a mistake, or the place where a step will write. */
 function remarkMissing({ print }: Session, job: RequestFields, files: RunArguments['files']): void {
   const named = Object.values(findMediaPlaces(job as JsonObject)?.sources ?? {});
   for (const reference of new Set(named)) {
@@ -177,7 +177,7 @@ function remarkMissing({ print }: Session, job: RequestFields, files: RunArgumen
 }
 
 /**
- * The request's body; every local file is uploaded when it returns.
+ * Uploads the local files, then returns the request's body.
  *
  * @throws UsageError, ProblemError, UnreachableError
  */

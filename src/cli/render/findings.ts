@@ -1,4 +1,4 @@
-/** What validation found, shown where it is: the line of the author's file with a caret below. */
+/** Findings of validation, shown at their place: the line of the author's file with a caret below. */
 import type { Finding } from '../../contracts/pipeline.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import type { SourceFile } from '../input/arguments.ts';
@@ -6,7 +6,7 @@ import type { Colour, Style } from './print.ts';
 import { measureText } from './print.ts';
 
 export interface FindingLayout {
-  /** Columns of the terminal, Infinity without one. */
+  /** Columns of the terminal; Infinity without a terminal. */
   readonly width: number;
   readonly style: Style;
 }
@@ -22,7 +22,7 @@ export function toFindings(items: readonly ProblemItem[]): Finding[] {
   return items.map((item) => ({ severity: 'error', ...item }));
 }
 
-/** The part of a long line around `column` that fits, and where the column is in it. */
+/** The part of a long line around `column` that fits, and the column within it. */
 function cutAround(line: string, column: number, room: number): { text: string; column: number } {
   if (line.length <= room) return { text: line, column };
   const kept = room - 2;
@@ -45,7 +45,7 @@ function renderExcerpt(
   const shown = cutAround(original, column ?? 1, Math.max(20, width - gutter.length));
   const lines = [`${style.dim(gutter)}${shown.text}`];
   if (column === undefined) return lines;
-  // Tabs are kept so that the caret stands right whatever a tab is worth on this screen.
+  // Tabs are kept, so that the caret is aligned with any tab width.
   const before = shown.text.slice(0, shown.column - 1);
   const indent = before.replace(/[^\t]/gu, (character) => ' '.repeat(measureText(character)));
   return [...lines, `${style.dim('      | ')}${indent}${style.red('^')}`];
@@ -63,7 +63,7 @@ function renderFinding(finding: Finding, source: SourceFile, layout: FindingLayo
     : [head, ...excerpt, `${style.dim('      = ')}${suggestion}`];
 }
 
-/** In the order of the file; findings without a place come first. */
+/** In the order of the file; findings without a position come first. */
 export function renderFindings(
   findings: readonly Finding[],
   source: SourceFile,
@@ -74,7 +74,7 @@ export function renderFindings(
     .flatMap((finding) => renderFinding(finding, source, layout));
 }
 
-/** `2 errors, 1 warning`; empty when there is nothing. */
+/** `2 errors, 1 warning`; empty for no findings. */
 export function countFindings(findings: readonly Finding[]): string {
   const count = (severity: Finding['severity']): string[] => {
     const number = findings.filter((finding) => finding.severity === severity).length;

@@ -9,7 +9,7 @@ import type { Colour, Style } from './print.ts';
 
 export { formatUsd };
 
-/** The API says 0 for no limit. */
+/** The API uses 0 for no limit. */
 export function formatDailyLimit(usd: number): string {
   return usd === 0 ? 'none' : formatUsd(usd);
 }
@@ -27,7 +27,7 @@ export function formatDuration(ms: number): string {
   return seconds < 86_400 ? pair(3_600, 60, 'hm') : pair(86_400, 3_600, 'dh');
 }
 
-/** From one instant to another, or to now while it lasts; nothing before it began. */
+/** From one instant to another, or until now; empty before the start. */
 export function formatSpan(from: string | null, to: string | null, now: number): string {
   return from === null
     ? ''
@@ -51,7 +51,7 @@ export function formatBytes(bytes: number): string {
 
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Reads `500ms`, `30s`, `5m`, `2h`, `1d`; undefined when it is none of them. */
+/** Reads `500ms`, `30s`, `5m`, `2h`, `1d`; undefined for any other text. */
 export function parseDuration(text: string): number | undefined {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text);
   return match === null ? undefined : Number(match[1]) * (unitMs[match[2] ?? ''] ?? 0);
@@ -101,7 +101,7 @@ export function formatState(state: AnyState, style: Style): string {
   return style[colour](`${symbol} ${state}`);
 }
 
-/** Of what a run is: core/run/condition.ts derives it. */
+/** The look of a run's condition, which core/run/condition.ts derives. */
 const conditionLooks: Readonly<Record<ConditionKind, readonly [symbol: string, colour: Colour]>> = {
   failed: looks.failed,
   cancelled: looks.cancelled,
@@ -119,10 +119,12 @@ const conditionLooks: Readonly<Record<ConditionKind, readonly [symbol: string, c
   running: looks.running,
 };
 
-/** Steps and errors stand beside it. */
+/** Kinds without detail: steps and errors are shown beside them. */
 const plainKinds: ReadonlySet<ConditionKind> = new Set(['failed', 'cancelled', 'running']);
 
-/** `◔ Waiting for budget: 4 of 6 items of chapter`; a run whose failure another one works on waits for that one. */
+/**
+ * `◔ Waiting for budget: 4 of 6 items of chapter`; a run that follows another one with the same failure names that one.
+ */
 export function formatRunState(run: Parameters<typeof conditionOfRun>[0], style: Style): string {
   const { kind, title, detail } = conditionOfRun(run);
   const { follows } = run;
@@ -138,7 +140,7 @@ export function formatStepCounts(counts: RunSummary['step_counts']): string {
   return `${countSucceeded(counts)}/${countEnded(counts).all}`;
 }
 
-/** Rows by table, in words: what was deleted, or would be. */
+/** Rows by table, as text: deleted, or to be deleted. */
 
 const words: Readonly<Record<string, string>> = {
   run: 'runs',
@@ -171,7 +173,7 @@ const words: Readonly<Record<string, string>> = {
   api_key: 'keys that hold it alone',
 };
 
-/** @param most as far as they were counted */
+/** @param most the limit up to which rows were counted */
 export function formatCounts(counts: Readonly<Record<string, number>>, most = Infinity): string[] {
   const rows = Object.entries(counts)
     .filter(([, count]) => count > 0)

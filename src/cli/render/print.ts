@@ -1,7 +1,7 @@
 /**
- * Where a command's words go: results to stdout, remarks to stderr, so that a pipe gets results only. Text from
- * outside (capability errors, file names) may hold control characters; everything but colour is taken out here, so
- * nothing can move the cursor or retitle the window.
+ * The output of a command: results to stdout, remarks to stderr, so that a pipe gets results only. Text from outside
+ * (capability errors, file names) may hold control characters. They are removed here, except colours, so that no text
+ * can move the cursor or change the window's title.
  */
 
 import { stripVTControlCharacters } from 'node:util';
@@ -23,7 +23,7 @@ const codes: Readonly<Record<Colour, readonly [number, number]>> = {
   cyan: [36, 39],
 };
 
-/** NO_COLOR (any value) wins over everything; a pipe or a dumb terminal gets no colour. */
+/** NO_COLOR (any value) overrides everything; a pipe or a dumb terminal gets no colour. */
 export function wantsColour(output: Terminal, environment: NodeJS.ProcessEnv): boolean {
   if (environment.NO_COLOR !== undefined && environment.NO_COLOR !== '') return false;
   if (environment.FORCE_COLOR !== undefined && environment.FORCE_COLOR !== '0') return true;
@@ -46,8 +46,8 @@ export function createStyle(coloured: boolean): Style {
   };
 }
 
-// Plain columns that fit the terminal: the widest shrinkable column gives way first, and identifiers (not
-// shrinkable) are never cut, because people copy them. Without a terminal nothing is cut at all.
+// Plain columns that fit the terminal: the widest shrinkable column is cut first. Identifiers are never cut, because
+// people copy them. Without a terminal, nothing is cut.
 
 export interface Column {
   readonly header: string;
@@ -57,7 +57,7 @@ export interface Column {
 }
 
 export interface TableLayout {
-  /** Columns of the terminal, Infinity without one. */
+  /** Columns of the terminal; Infinity without a terminal. */
   readonly width: number;
   readonly style: Style;
 }
@@ -66,7 +66,7 @@ const gap = '  ';
 const wide =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
 
-/** Cells that a text takes on the screen, colour codes not counted. */
+/** Width of a text in terminal cells, without colour codes. */
 export function measureText(text: string): number {
   let cells = 0;
   for (const character of stripVTControlCharacters(text)) {
@@ -140,7 +140,7 @@ export function renderTable(
   return [style.dim(renderRow(shown.map(({ header }) => header))), ...cells.map(renderRow)];
 }
 
-/** The name of a field, or what it is for people; nothing where it is null. */
+/** The name of a field, or a function that returns its text; empty for null. */
 type Cell<Row, Layout> = (keyof Row & string) | ((row: Row, layout: Layout) => string);
 
 interface Look extends TableLayout {
@@ -148,7 +148,7 @@ interface Look extends TableLayout {
   readonly now: number;
 }
 
-/** A column each: its header, what stands in a row, and how it is set. */
+/** One entry per column: its header, its cell, and its layout. */
 export type Columns<Row, Layout extends TableLayout = Look> = readonly (readonly [
   header: string,
   cell: Cell<Row, Layout>,
@@ -176,12 +176,12 @@ export function renderRows<Row, Layout extends TableLayout>(
 
 export interface Printer {
   readonly style: Style;
-  /** Columns of the terminal, Infinity without one. */
+  /** Columns of the terminal; Infinity without a terminal. */
   readonly width: number;
   readonly line: (text?: string) => void;
   readonly lines: (texts: readonly string[]) => void;
   readonly table: <Row>(table: Columns<Row>, rows: readonly Row[]) => void;
-  /** An API answer as it came, ended by a newline. */
+  /** An API answer as received, with a newline at the end. */
   readonly json: (text: string) => void;
   /** To stderr. */
   readonly remark: (text: string) => void;

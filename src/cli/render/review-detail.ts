@@ -1,4 +1,4 @@
-/** Everything that a person needs to decide: what failed and why, what is proposed, what was tried before. */
+/** Everything for a decision: the failure and its cause, the proposals, the earlier attempts. */
 import type { Json } from '../../contracts/primitives.ts';
 import type { Review, ReviewProposal } from '../../contracts/review.ts';
 import { applyPatch, findPointerFault, type PatchOperation, valueAt } from '../../core/json/patch.ts';
@@ -7,7 +7,7 @@ import { formatDuration, formatState } from './formats.ts';
 import type { Style } from './print.ts';
 import { indentJson, type StepLayout } from './run.ts';
 
-/** `due in 23h00m`, `overdue by 5m00s`; nothing once it is over. */
+/** `due in 23h00m`, `overdue by 5m00s`; empty for a closed review. */
 export function formatDue({ state, due_at }: Pick<Review, 'state' | 'due_at'>, now: number): string {
   if (state !== 'open' && state !== 'claimed') return '';
   const left = Date.parse(due_at) - now;
@@ -19,13 +19,13 @@ export function formatSubject(review: Review): string {
   return review.skill_id ?? review.escalation_id ?? review.payload.job_type ?? '';
 }
 
-// Places of the input, each named by its JSON Pointer.
+// Values inside the input, each addressed by a JSON Pointer.
 
 function noPlace(pointer: string): UsageError {
   return new UsageError(`"${pointer}" is no place in the input; write /key or /list/0, with ~1 for /`);
 }
 
-/** Undefined when nothing stands there. @throws UsageError */
+/** Undefined when there is no value. @throws UsageError */
 function readPlace(document: Json | undefined, pointer: string): Json | undefined {
   if (findPointerFault(pointer) !== null) throw noPlace(pointer);
   return document === undefined ? undefined : valueAt(document, pointer);
@@ -39,7 +39,7 @@ function toOperation(document: Json, path: string, edit: Edit): PatchOperation {
   return { op, path, value: edit.set };
 }
 
-/** @throws UsageError when there is no such place inside the document */
+/** @throws UsageError when the document has no such place */
 export function editPlace(document: Json, pointer: string, edit: Edit): Json {
   if (pointer === '' || findPointerFault(pointer) !== null) throw noPlace(pointer);
   const edited = applyPatch(document, [toOperation(document, pointer, edit)]);
@@ -51,7 +51,7 @@ function show(value: Json | undefined): string {
   return JSON.stringify(value) ?? '';
 }
 
-/** One or two lines for each operation of a JSON Patch, with what stood there before. */
+/** One or two lines for each operation of a JSON Patch, with the previous value. */
 function renderOperation(operation: ReviewProposal['patch'][number], input: Json | undefined, style: Style) {
   const { op, path, from, value } = operation;
   const place = String(path);
@@ -130,7 +130,7 @@ function renderPayload({ kind, payload }: Pick<Review, 'kind' | 'payload'>, styl
   ];
 }
 
-/** How to say what has no command of its own. */
+/** Usage lines for actions without a command of their own. */
 function renderUsage({ review_id, actions }: Review): string[] {
   return (
     [

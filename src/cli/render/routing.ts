@@ -1,6 +1,6 @@
 /**
- * Why a call went where it went: one sentence, and a table of who was considered; and how the steps of a run are
- * carried out.
+ * The explanation of a routing decision: one sentence, and a table of candidates; and how the steps of a run are
+ * dispatched.
  */
 import type { Candidate, Decision, RouteDispatch } from '../../contracts/decision.ts';
 import { formatDuration, formatUsd } from './formats.ts';
@@ -22,7 +22,7 @@ export function renderDecision({ reason, candidates }: Decision, layout: TableLa
   ];
 }
 
-/** `reserved $0.02, settled $0.01`; a call that is under way has settled nothing. */
+/** `reserved $0.02, settled $0.01`; a call in flight has settled nothing. */
 export function renderMoney({ reserved_usd, settled_usd }: Decision): string {
   return `reserved ${formatUsd(reserved_usd)}, ${settled_usd === null ? 'not settled yet' : `settled ${formatUsd(settled_usd)}`}`;
 }
@@ -35,7 +35,7 @@ function describe({ capability, capability_version, tags = [], how, message }: S
   return `${[capability, capability_version, ...tags].filter(Boolean).join(' ')} ${how}: ${message}`;
 }
 
-/** How the steps that ask for the same instances are carried out, and why: a line each, not many. */
+/** How steps with the same route are dispatched, and why: one line per route. */
 export function renderDispatch(routes: readonly ShownRoute[]): string[] {
   const lines = [...new Set(routes.map(describe))];
   const rest = lines.length - mostLines;

@@ -1,6 +1,6 @@
 /**
- * A run as it stands: the run and its steps as lines that fit the terminal, in width and in height; what it left:
- * its output and how to get it, and for a failure what happened and where to look; and everything about one step.
+ * The current state of a run as lines that fit the terminal, in width and height; its output, or its failure and where
+ * to look; and all details of one step.
  */
 
 import { parseMediaReference } from '../../contracts/media.ts';
@@ -12,14 +12,14 @@ import { type Columns, cutText, renderRows, type Style, type TableLayout } from 
 import { renderDecision, renderDispatch } from './routing.ts';
 
 interface RunTableLayout extends TableLayout {
-  /** Lines that may be used, Infinity without a terminal. */
+  /** Available lines; Infinity without a terminal. */
   readonly height: number;
   readonly now: number;
-  /** How far calls under way have come, by step. */
+  /** Progress of the calls in flight, by step. */
   readonly progressOf?: (stepId: string) => string;
 }
 
-/** What a person wants to see first when not every step fits. */
+/** The order in which steps are shown when not all of them fit. */
 const urgency: Readonly<Record<StepState, number>> = {
   failed: 0,
   unknown: 0,
@@ -41,7 +41,7 @@ function compareUrgency(a: RunStep, b: RunStep): number {
   );
 }
 
-/** Where it happens: on an instance, in its items, in a run of its own, or nowhere. */
+/** Where the step runs: on an instance, as items, as a child run, or nowhere. */
 function describePlace({ endpoint, items, sub_run_id, cached, state }: RunStep): string {
   if (items !== undefined)
     return `${describeItems(items)}${cached === undefined ? '' : `, ${cached} cached`}`;
@@ -76,7 +76,7 @@ function formatStepState({ state, awaiting }: Pick<RunStep, 'state' | 'awaiting'
   return `${formatState(state, style)}${awaiting === undefined ? '' : ` (${awaiting})`}`;
 }
 
-/** A run below has costs without attempts. */
+/** A child run has costs without attempts. */
 function describeCost({ attempts, cost_usd }: RunStep): string {
   return attempts === 0 && cost_usd === 0 ? '' : formatUsd(cost_usd);
 }
@@ -119,7 +119,7 @@ export function renderRunHead(run: Run, { style, width, now }: Omit<RunTableLayo
   );
 }
 
-/** The steps in the order of the definition; when not all fit, the most urgent and a count of the rest. */
+/** The steps in the order of the definition; if not all fit, the most urgent ones and a count of the rest. */
 export function renderSteps(steps: readonly RunStep[], layout: RunTableLayout): string[] {
   const room = Math.max(1, layout.height - 2);
   const shown = new Set(steps.length < room ? steps : steps.toSorted(compareUrgency).slice(0, room));
@@ -130,7 +130,7 @@ export function renderSteps(steps: readonly RunStep[], layout: RunTableLayout): 
   return [...lines, layout.style.dim(cutText(`… ${rest.length} more: ${countStates(rest)}`, layout.width))];
 }
 
-/** Every distinct media reference in a value, in the order of appearance. */
+/** Every distinct media reference in a value, in order of appearance. */
 export function findMediaReferences(value: Json | undefined): string[] {
   const found = new Set<string>();
   const visit = (part: Json | undefined): void => {
@@ -169,7 +169,7 @@ function renderFailures(run: Run, style: Style): string[] {
   return [...own, ...steps];
 }
 
-/** Of a cancel: who asked for it, and why. */
+/** The actor and the reason of a cancel. */
 function renderCancel({ cancel }: Run): string[] {
   if (cancel === undefined) return [];
   const by = cancel.by === undefined ? '' : ` by ${nameOf(cancel.by)}`;
@@ -189,7 +189,7 @@ function renderOutcome(run: Run, style: Style): string[] {
   ];
 }
 
-/** Where the run comes from, if not from a plain start, and what was decided for it. */
+/** The origin of a run unless it is a plain start, and its dispatch decisions. */
 function renderOrigin({ parent, rerun_of, schedule_id, started_by, labels, dispatch = [] }: Run): string[] {
   return [
     ...(parent === undefined
@@ -209,7 +209,7 @@ function renderOrigin({ parent, rerun_of, schedule_id, started_by, labels, dispa
   ];
 }
 
-/** @param withSteps false where every step has already been told, line by line */
+/** @param withSteps false when every step has already been printed as events */
 export function showRun({ print, shell }: Session, run: Run, withSteps: boolean): void {
   const layout = { style: print.style, width: print.width, height: Infinity, now: shell.now() };
   print.line(renderRunHead(run, layout));
@@ -223,13 +223,13 @@ export function showRun({ print, shell }: Session, run: Run, withSteps: boolean)
   print.lines(renderOutcome(run, print.style));
 }
 
-// One step: what went in, what came out, and for each attempt why it went where.
+// One step: its input, its output, and the routing decision of each attempt.
 
 export interface StepLayout extends TableLayout {
   readonly now: number;
 }
 
-/** Nobody was called: whose result it is. */
+/** The origin of a cached result. */
 function describeOrigin({ run_id, step_id, item, saved_usd }: CachedFrom): string {
   const step = item === undefined ? step_id : `${step_id}[${item}]`;
   return `from step ${step} of ${run_id}, saved ${formatUsd(saved_usd)}`;
@@ -255,12 +255,12 @@ function renderAttempt(attempt: Attempt, number: number, layout: StepLayout): st
   return [head.join('  '), ...[...failure, ...decision].map((line) => `  ${line}`)];
 }
 
-/** What the step is, in a few words. */
+/** A short description of the step's kind. */
 function describeKind({ capability, pipeline, wait, review }: StepDetail): string {
   return capability ?? pipeline ?? (wait === undefined ? undefined : `wait ${wait}`) ?? review ?? '';
 }
 
-/** Where else to look. */
+/** Links to related runs, reviews and items. */
 function renderLinks({ sub_run_id, reused_from, review_id, items }: StepDetail): string[] {
   return [
     ...(sub_run_id === undefined ? [] : [`run ${sub_run_id}`]),
@@ -276,7 +276,7 @@ function renderLinks({ sub_run_id, reused_from, review_id, items }: StepDetail):
   ];
 }
 
-/** Of a step with items, the first ones. */
+/** The first items, for a step with items. */
 function renderStepOutput({ output, next_cursor }: StepDetail, style: StepLayout['style']): string[] {
   if (output === undefined) return [];
   const isPart = typeof next_cursor === 'string';

@@ -1,7 +1,7 @@
 /**
- * A run's events as they happen, over SSE, and each as one line. Guarantees that every event is seen once and in
- * order, through broken connections and restarts of the server: each reconnect names the last event seen. Ends
- * with the run. A fault before the first answer is thrown at once; later ones only after about a minute of trying.
+ * A live stream of a run's events over SSE, each shown as one line. Every event is delivered once and in order, across
+ * broken connections and server restarts: each reconnect names the last event received. The stream ends with the run.
+ * An error before the first event is thrown at once; later errors only after about a minute of retries.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type LogLevel, RunEvent, type StepLogData, terminalEvents } from '../../contracts/event.ts';
@@ -38,9 +38,7 @@ function applyField(draft: EventDraft, line: string): void {
   if (name === 'data') draft.data.push(value);
 }
 
-/**
- * @param onActivity called for every chunk, comments included: the sign that the other side lives
- */
+/** @param onActivity called for every chunk, comments included: a sign that the server is alive */
 export async function* readServerSentEvents(
   body: AsyncIterable<Uint8Array>,
   onActivity: () => void,
@@ -51,7 +49,8 @@ export async function* readServerSentEvents(
   for await (const chunk of body) {
     onActivity();
     rest += decoder.decode(chunk, { stream: true });
-    // A \r at the very end may be half of a \r\n: it waits for the next chunk.
+    // A \r at the very end may be half of a \r
+    // , so it waits for the next chunk.
     const lines = rest.split(/\r\n|\n|\r(?!$)/);
     rest = lines.pop() ?? '';
     for (const line of lines) {
@@ -66,9 +65,9 @@ export async function* readServerSentEvents(
 }
 
 interface FollowOptions {
-  /** Ends the stream quietly. */
+  /** Ends the stream without an error. */
   readonly signal: AbortSignal;
-  /** Told when contact breaks and when it is back. */
+  /** Called when contact is lost and when it is back. */
   readonly onContact?: (state: 'lost' | 'back') => void;
 }
 
@@ -94,7 +93,7 @@ function parseEvent(data: string): RunEvent | undefined {
   }
 }
 
-/** One connection. What is not an event of the run (a snapshot, types of a newer server) is passed over. */
+/** One connection. Skips everything but events of the run (a snapshot, types of a newer server). */
 async function* readOnce(
   client: ApiClient,
   runId: string,
@@ -153,7 +152,6 @@ export async function* followEvents(
   }
 }
 
-/** One event of a run as one line, for pipes, CI logs and `capstan events`. */
 function isRecord(value: Json | undefined): value is Readonly<Record<string, Json>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -180,7 +178,7 @@ function describeData(data: Json): string {
     : '';
 }
 
-/** Of a log: a step's lines alone, or what capabilities logged from a level on. */
+/** Filters a log: one step's lines, or messages of capabilities from a level on. */
 export interface EventFilter {
   readonly step?: string | undefined;
   readonly level?: LogLevel | undefined;
@@ -205,7 +203,10 @@ function paintType(type: RunEvent['type'], style: Style): string {
   return /retrying|cancel/.test(type) ? style.yellow(padded) : padded;
 }
 
-/** `10:57:27.120Z step.routed  trim #2  endpoint=http://…`: time in UTC, attempt after the step. */
+/**
+ * One event as one line, for pipes, CI logs and `capstan events`: time in UTC, attempt after the step.
+ * `10:57:27.120Z step.routed  trim #2  endpoint=http://…`
+ */
 export function formatEvent(event: RunEvent, style: Style): string {
   const time = `${new Date(event.at).toISOString().slice(11, 23)}Z`;
   const attempt = event.attempt === undefined ? '' : ` #${event.attempt}`;

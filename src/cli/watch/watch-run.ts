@@ -1,9 +1,9 @@
 /**
- * Watches a run to its end: a live table on a terminal, a line per event elsewhere, nothing but the final document
- * with --json. Ctrl-C and the time limit only stop the watching; the run goes on.
+ * Watches a run to its end: a live table on a terminal, a line per event elsewhere, only the final document with
+ * --json. Ctrl-C and the time limit end only the watching; the run continues.
  *
- * Events only wake the live table up; what it draws is the run as the API shows it, so the table cannot drift from
- * the truth. It fetches at most every quarter second, and slower when fetches are slow.
+ * Events only trigger a redraw of the live table. It draws the run as the API returns it, so the table cannot drift
+ * from the truth. It fetches at most every quarter second, and more slowly when fetches are slow.
  */
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -21,7 +21,7 @@ import { followEvents, formatEvent } from './events.ts';
 
 interface LiveBlock {
   readonly show: (lines: readonly string[]) => void;
-  /** Takes the block off the screen; what is printed next stands in its place. */
+  /** Removes the block from the screen; the next output replaces it. */
   readonly clear: () => void;
 }
 
@@ -45,7 +45,7 @@ function createLiveBlock(terminal: Terminal): LiveBlock {
 
 interface ProgressBoard {
   note(event: RunEvent, now: number): void;
-  /** `40 % encoding, silent for 12.0s`; empty when the step has said nothing. */
+  /** `40 % encoding, silent for 12.0s`; empty without a progress report. */
   describe(stepId: string, now: number): string;
 }
 
@@ -56,7 +56,7 @@ interface Said {
   readonly longestGapMs: number;
 }
 
-/** Times its longest silence so far, and never less than the least. */
+/** A silence is unusual above `factor` times the longest one so far, and above `leastMs`. */
 const unusual = { factor: 3, leastMs: 5_000 };
 
 function describe({ progress, message, at, longestGapMs }: Said, now: number): string {
@@ -67,8 +67,8 @@ function describe({ progress, message, at, longestGapMs }: Said, now: number): s
 }
 
 /**
- * How far the calls of a run have come, as their instances say. Each instance has a rhythm of its own: one that is
- * silent for much longer than it ever was is shown to be, and that is all, for silence is no failure.
+ * Progress of a run's calls, as their instances report it. Instances report at different intervals: a silence much
+ * longer than any before is shown, but it does not count as a failure.
  */
 export function createProgressBoard(): ProgressBoard {
   const said = new Map<string, Said>();
@@ -91,16 +91,15 @@ export function createProgressBoard(): ProgressBoard {
   };
 }
 
-// The live table of a run. Events only wake it up; what it draws is the run as the API shows it, so the table
-// cannot drift from the truth. Fetches at most every quarter second, and slower when they are slow. What a run
-// below costs and waits for is no event of this run: while a step waits for one, it is fetched every second.
+// The live table of a run. The cost and the state of a child run cause no events of this run, so while a step waits for
+// one, the run is fetched every second.
 
 const frameMs = 250;
 const belowMs = 1_000;
 
 interface View {
   run: Run;
-  /** By a clock that is never set. */
+  /** By a monotonic clock. */
   readAt: number;
   changed: boolean;
   contact: boolean;
@@ -123,7 +122,7 @@ function isDue({ run, readAt, changed }: View): boolean {
   return changed || (waitsBelow && performance.now() - readAt >= belowMs);
 }
 
-/** Answers how long the fetch took. A fetch without contact keeps the old picture. */
+/** Returns how long the fetch took. Without contact, the previous state is kept. */
 async function refresh(view: View, session: Session): Promise<number> {
   const began = performance.now();
   view.readAt = began;
@@ -150,7 +149,7 @@ async function draw(view: View, session: Session, signal: AbortSignal): Promise<
   }
 }
 
-/** Returns when the run has ended or `signal` is aborted. */
+/** Returns when the run has ended or `signal` aborts. */
 export async function showLiveTable(session: Session, runId: string, signal: AbortSignal): Promise<void> {
   const { value: run } = await getRun(session.client, runId);
   if (terminalRunStates.has(run.state)) return;
@@ -196,7 +195,7 @@ async function showLines(
   }
 }
 
-/** The row of the run may trail its last event by a moment. @throws UnreachableError */
+/** Waits for the run's row, which may lag behind its last event. @throws UnreachableError */
 export async function readEndedRun({ client }: Session, runId: string): Promise<ApiAnswer<Run>> {
   for (let round = 0; round < 50; round += 1) {
     const answer = await getRun(client, runId);
@@ -221,7 +220,7 @@ async function showEnd(session: Session, runId: string): Promise<number> {
   return exitCodeOf(run.state);
 }
 
-/** Answers the exit code: the run's outcome, or that it is not known. */
+/** Returns the exit code: the run's outcome, or that it is unknown. */
 export async function watchRun(session: Session, runId: string, timeoutMs?: number): Promise<number> {
   const { shell, json } = session;
   const stop = new AbortController();

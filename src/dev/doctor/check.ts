@@ -1,11 +1,11 @@
 /** One finding of `capstan doctor`. */
 export interface Check {
   readonly name: string;
-  /** `missing`: Capstan does not work without it. `warning`: something works less well. */
+  /** `missing`: Capstan does not work without it. `warning`: a part works less well. */
   readonly status: 'ok' | 'warning' | 'missing';
-  /** What was seen. */
+  /** The observed value. */
   readonly found: string;
-  /** How to get what is missing; null when all is well. */
+  /** How to fix it; null: no problem. */
   readonly remedy: string | null;
 }
 
@@ -13,7 +13,7 @@ export interface DoctorOptions {
   readonly dataDir: string;
   readonly environment: NodeJS.ProcessEnv;
   readonly cacheDir: string;
-  /** What can be mended without harm is mended. */
+  /** Apply harmless fixes. */
   readonly fixes: boolean;
 }
 

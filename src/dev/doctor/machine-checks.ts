@@ -1,4 +1,4 @@
-/** What this machine and this installation offer. */
+/** Checks of this machine and this installation. */
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
@@ -45,7 +45,7 @@ export function checkDependencies(): Check {
   return missing('dependencies', `not installed: ${absent.join(', ')}`, 'run npm ci');
 }
 
-/** Servers and workers run without them: they are for `capstan dev`, the samples, and media in S3. */
+/** Optional for servers and workers: `capstan dev`, the samples and media in S3 need them. */
 export function checkOptionalParts(): Check {
   const parts = Object.entries(readManifest().optionalDependencies);
   const absent = parts.filter(([name]) => !isInstalled(name)).map(([name, version]) => `${name}@${version}`);
@@ -98,7 +98,7 @@ export async function checkPorts(): Promise<Check> {
   return ok('ports', `taken: ${taken.join(', ')}; free ones are chosen instead`);
 }
 
-/** The nearest folder that exists already, at or above the path. */
+/** The nearest existing folder, at or above the path. */
 function nearestFolder(path: string): string {
   return existsSync(path) ? path : nearestFolder(dirname(resolve(path)));
 }

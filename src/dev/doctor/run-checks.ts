@@ -1,7 +1,6 @@
 /**
- * All that `capstan doctor` looks at, in the order in which it matters. The checks of the machine stand in
- * machine-checks.ts; here are those of what the stack stands on (Postgres, Temporal, the media store), and of the
- * stack itself where it runs.
+ * All checks of `capstan doctor`, most important first. machine-checks.ts has those of the machine; here are those of
+ * the stack's services (Postgres, Temporal, the media store), and of a running stack itself.
  */
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -74,7 +73,7 @@ async function askTemporal<Answer>(
   }
 }
 
-/** Asked what every process asks: the server, and whether it has the namespace. */
+/** Sends a request that every process sends: it tests the server and the namespace. */
 async function checkOwnTemporal(environment: NodeJS.ProcessEnv): Promise<Check> {
   const temporal = readTemporalConnection(environment);
   const place = `${temporal.connectionOptions.address}, namespace ${temporal.namespace ?? 'default'}`;
@@ -153,12 +152,12 @@ async function checkSearchAttributes(options: DoctorOptions): Promise<Check> {
   }
 }
 
-/** The store that is named, or the running stack's; without either the stack makes a folder of its own. */
+/** The configured store, or the running stack's; without either the stack creates a folder of its own. */
 function findMediaUrl({ dataDir, environment }: DoctorOptions): string | undefined {
   return environment.MEDIA_URL || readStack(dataDir)?.media_url;
 }
 
-/** Tried, not looked at: what keys may do in a bucket is nowhere to be read. */
+/** Tries the store, because no request lists the permissions of a key in a bucket. */
 export async function checkMedia(options: DoctorOptions): Promise<Check> {
   const name = 'media store';
   try {
@@ -175,7 +174,7 @@ export async function checkMedia(options: DoctorOptions): Promise<Check> {
   }
 }
 
-/** In the order in which they matter. */
+/** The most important check comes first. */
 export async function runChecks(options: DoctorOptions): Promise<readonly Check[]> {
   const groups = await Promise.all([
     [checkNode(), checkDependencies(), checkOptionalParts()],

@@ -1,6 +1,6 @@
 /**
- * The data of Postgres on disk. A cluster appears under its name only when it is complete: one that was
- * interrupted while it was made is thrown away and made again, and one that exists is never touched.
+ * The data of Postgres on disk. A cluster appears under its name only when it is complete. An interrupted creation is
+ * discarded and repeated; an existing cluster is never changed.
  */
 import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -18,7 +18,7 @@ export interface Cluster {
   readonly folder: string;
   readonly password: string;
   readonly isNew: boolean;
-  /** Set when the data could not live in the data folder. */
+  /** Set when the data cannot be stored in the data folder. */
   readonly movedTo: string | null;
 }
 
@@ -27,11 +27,11 @@ export interface ClusterOptions {
   readonly account: Account | null;
   readonly programs: PostgresPrograms;
   readonly ephemeral: boolean;
-  /** Holds the data of folders that the account cannot reach. */
+  /** Holds the data if the account cannot reach the data folder. */
   readonly sharedFolder: string;
 }
 
-/** The same data folder always leads to the same place. */
+/** The same data folder always leads to the same location. */
 async function choosePlace({ dataDir, account, sharedFolder }: ClusterOptions) {
   if (account === null || canReach(dataDir, account)) return { parent: dataDir, movedTo: null };
   const digest = createHash('sha256').update(dataDir).digest('hex').slice(0, 16);
@@ -48,14 +48,14 @@ function readOrNull(file: string): Promise<string | null> {
   });
 }
 
-/** Made with the cluster and kept for the next start, readable by its owner only. */
+/** Created with the cluster and kept for later starts; only its owner can read it. */
 async function createPassword(file: string): Promise<string> {
   const password = randomBytes(24).toString('base64url');
   await writeFile(file, password, { mode: 0o600 });
   return password;
 }
 
-/** Data elsewhere whose data folder was deleted since are deleted as well. */
+/** Deletes data outside of the data folder when that folder has been deleted. */
 async function removeLeftBehind(folder: string, movedTo: string | null): Promise<void> {
   if (movedTo !== null) return rm(movedTo, { recursive: true, force: true });
   throw new Error(`${folder} exists without its file postgres-password: restore it, or remove both`);
@@ -96,7 +96,7 @@ function checkVersion(found: string, folder: string, programs: PostgresPrograms)
   );
 }
 
-/** @throws Error when the data belong to another major version or cannot be made */
+/** @throws Error when the data belong to another major version or cannot be created */
 export async function ensureCluster(options: ClusterOptions): Promise<Cluster> {
   const { parent, movedTo } = await choosePlace(options);
   const folder = join(parent, 'postgres');
@@ -114,8 +114,8 @@ export async function ensureCluster(options: ClusterOptions): Promise<Cluster> {
 }
 
 /**
- * After a kill -9, or in a container that was started again, `postmaster.pid` names a process that is gone or
- * is another one by now. A server that still runs on these data is left alone, so that Postgres refuses.
+ * After a kill -9, or in a restarted container, `postmaster.pid` names a process that is gone or has become another
+ * one. If a server still runs on these data, the file stays, so that Postgres refuses to start.
  */
 export async function removeStaleLock(folder: string): Promise<void> {
   const file = join(folder, 'postmaster.pid');

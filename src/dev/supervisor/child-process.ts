@@ -1,8 +1,8 @@
 /**
- * One run of a child: spawned as leader of its own process group, its output appended to a log file.
+ * One run of a child: the leader of its own process group, with its output appended to a log file.
  *
- * A living process is told from another one that was given the same number later, which is common where a
- * container restarts with the same few numbers: the mark of a process never occurs twice.
+ * A mark distinguishes a living process from a later one with the same number, which is common where a container
+ * restarts with the same few numbers. No two processes have the same mark.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
@@ -23,16 +23,16 @@ export interface ChildSpec {
   readonly stopSignal: NodeJS.Signals;
   readonly stopGraceMs: number;
   readonly readyTimeoutMs: number;
-  /** Asked again and again until true; a rejection counts as "not yet". */
+  /** Polled until true; a rejection counts as "not yet". */
   readonly isReady: (run: { pid: number; startedAt: Date }) => Promise<boolean>;
-  /** Runs before every start, also before a restart. */
+  /** Runs before every start and restart. */
   readonly prepare?: () => Promise<void>;
 }
 
 export interface ChildRun {
   readonly pid: number;
   readonly startedAt: Date;
-  /** Says how it ended; never rejects. */
+  /** Resolves with a description of the exit; never rejects. */
   readonly ended: Promise<string>;
   readonly hasEnded: () => boolean;
 }
@@ -53,7 +53,7 @@ function awaitEnd(child: ChildProcess): Promise<string> {
   });
 }
 
-/** @throws Error when the program cannot be started at all */
+/** @throws Error when the program cannot be started */
 export async function startChild(spec: ChildSpec): Promise<ChildRun> {
   await spec.prepare?.();
   const log = openLog(spec.logFile);
@@ -77,7 +77,7 @@ export async function startChild(spec: ChildSpec): Promise<ChildRun> {
   }
 }
 
-/** Signals the whole process group; false when nothing of it is left. */
+/** Signals the whole process group; false when no process of it is left. */
 export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-pid, signal);
@@ -86,7 +86,7 @@ export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** @throws Error with the end of the log when the child ends or stays silent */
+/** @throws Error with the end of the log when the child ends, or is not ready in time */
 export async function awaitReady(spec: ChildSpec, run: ChildRun): Promise<void> {
   const deadline = performance.now() + spec.readyTimeoutMs;
   while (!(await spec.isReady(run).catch(() => false))) {
@@ -99,7 +99,7 @@ export async function awaitReady(spec: ChildSpec, run: ChildRun): Promise<void> 
   }
 }
 
-/** Stops in order, then by force; returns when the leader is gone and its group is empty. */
+/** Stops gracefully, then by force; returns when the leader and its whole group have ended. */
 export async function stopChild(spec: ChildSpec, run: ChildRun): Promise<void> {
   if (!run.hasEnded()) signalGroup(run.pid, spec.stopSignal);
   const timeout = new AbortController();
@@ -123,10 +123,7 @@ function readLogTail(file: string, lines = 15): string {
   }
 }
 
-/**
- * Tells a living process from another one that was given the same number later, which is common where a
- * container restarts with the same few numbers: the mark of a process never occurs twice.
- */
+/** The mark of a process on Linux; see the header. */
 function readLinuxMark(pid: number): string | null {
   try {
     const status = readFileSync(`/proc/${pid}/stat`, 'latin1');

@@ -1,7 +1,7 @@
 /**
- * Keeps children alive and ends them in order. A child that dies is started again with the same arguments,
- * after 0.5 s and doubling to 10 s, from the beginning once a run lasted 30 s. All of them end when the
- * supervisor stops, and also when its own process is killed: see watchdog.ts.
+ * Keeps children alive and ends them in order. A child that dies is restarted with the same arguments after 0.5 s,
+ * doubling to 10 s; the delay is reset after a run of 30 s. All children end when the supervisor stops, and also when
+ * its own process is killed: see watchdog.ts.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createPartReport, type Report } from '../progress.ts';
@@ -25,18 +25,18 @@ export interface SupervisedProcess extends ProcessIdentity {
 }
 
 export interface Supervisor {
-  /** Resolves when the child is ready, with what stops it alone. @throws Error with the end of its log */
+  /** Resolves when the child is ready, with a function that stops it alone. @throws Error with the end of its log */
   readonly start: (spec: ChildSpec) => Promise<() => Promise<void>>;
-  /** In reverse order of the starts, one after the other. */
+  /** Stops all children one by one, in reverse order of their starts. */
   readonly stop: () => Promise<void>;
   readonly processes: () => readonly SupervisedProcess[];
 }
 
 export interface SupervisorOptions {
   readonly report: Report;
-  /** Removed once the process of the supervisor is gone; null removes nothing. */
+  /** Removed once the supervisor's process is gone; null removes nothing. */
   readonly temporaryFolder: string | null;
-  /** Called whenever a process came or went. */
+  /** Called whenever a process starts or ends. */
   readonly onChange?: (processes: readonly SupervisedProcess[]) => void;
 }
 
@@ -54,7 +54,7 @@ interface Context {
   readonly children: Supervised[];
 }
 
-/** Its children in the order of their starts. */
+/** The running children in the order of their starts. */
 function listProcesses(children: readonly Supervised[]): SupervisedProcess[] {
   return children.flatMap(({ process }) => (process === null ? [] : [process]));
 }
@@ -62,7 +62,7 @@ function listProcesses(children: readonly Supervised[]): SupervisedProcess[] {
 async function launch(spec: ChildSpec, { watchdog }: Context) {
   const run = await startChild(spec);
   watchdog.add(run.pid, spec.stopSignal);
-  // The mark of a process that is over already fits none.
+  // The empty mark of an ended process matches no process.
   const mark = readProcessMark(run.pid) ?? '';
   const process = { name: spec.name, pid: run.pid, mark, stop_signal: spec.stopSignal };
   return { run, process };
@@ -72,7 +72,7 @@ function changed(context: Context): void {
   context.options.onChange?.(listProcesses(context.children));
 }
 
-/** Once for each run: later its number may belong to somebody else. */
+/** Runs once for each run: later its number may belong to another process. */
 function settle(child: Supervised, context: Context): void {
   if (child.process === null) return;
   signalGroup(child.run.pid, 'SIGKILL');
@@ -81,7 +81,7 @@ function settle(child: Supervised, context: Context): void {
   changed(context);
 }
 
-/** False when it could not be started at all. */
+/** False when it could not be started. */
 async function restart(child: Supervised, context: Context, reason: string): Promise<boolean> {
   const { spec } = child;
   const report = createPartReport(context.options.report, spec.name);
@@ -126,7 +126,7 @@ async function stopSupervised(child: Supervised, context: Context): Promise<void
   settle(child, context);
 }
 
-/** One that is being stopped already is left to whoever does. */
+/** Skips a child that is being stopped already. */
 async function stopAlone(child: Supervised, context: Context): Promise<void> {
   const index = context.children.indexOf(child);
   if (index === -1) return;
@@ -134,7 +134,7 @@ async function stopAlone(child: Supervised, context: Context): Promise<void> {
   await stopSupervised(child, context);
 }
 
-/** @returns what stops it */
+/** @returns a function that stops the child */
 async function startSupervised(spec: ChildSpec, context: Context): Promise<() => Promise<void>> {
   const launched = await launch(spec, context);
   const child: Supervised = { spec, stopping: new AbortController(), kept: Promise.resolve(), ...launched };

@@ -1,9 +1,8 @@
 /**
- * Guarantees that a killed parent leaves no child behind, on Linux and macOS alike. One small shell per
- * supervisor reads process groups from a pipe; when the parent dies, however it dies, the pipe closes and the
- * shell ends the groups that are still listed, newest first. A shell, because it runs from sources and from
- * compiled output alike, is up in milliseconds and holds one megabyte; in its own session, so that a signal
- * to the parent's group or terminal does not reach it.
+ * Guarantees that a killed parent leaves no child behind, on Linux and macOS alike. Each supervisor has one small shell
+ * that reads process groups from a pipe. When the parent dies, the pipe closes, and the shell ends the listed groups,
+ * newest first. A shell runs from sources and compiled output alike, starts in milliseconds and needs one megabyte. It
+ * has its own session, so that a signal to the parent's group or terminal does not reach it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 
@@ -32,14 +31,14 @@ for entry in $groups; do kill -s KILL -- "-\${entry%:*}"; done 2>/dev/null
 `;
 
 export interface Watchdog {
-  /** @param stopSignal what makes this group stop in order */
+  /** @param stopSignal signal that stops this group gracefully */
   readonly add: (processGroup: number, stopSignal: NodeJS.Signals) => void;
   readonly end: (processGroup: number) => void;
-  /** Resolves when the shell is gone; what is still listed is ended first. */
+  /** Resolves when the shell has ended; it ends the listed groups first. */
   readonly close: () => Promise<void>;
 }
 
-/** @param temporaryFolder removed when the parent is gone or closes; null removes nothing */
+/** @param temporaryFolder removed when the parent ends or calls `close`; null removes nothing */
 export function startWatchdog(temporaryFolder: string | null): Watchdog {
   const listed = new Map<number, NodeJS.Signals>();
   let closed = false;

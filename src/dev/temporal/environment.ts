@@ -1,6 +1,6 @@
 /**
- * Whose Temporal server is used. Only what is said in the environment counts as a choice: a configuration file
- * left by the Temporal command line, perhaps with keys for the cloud, must not take over the embedded stack.
+ * Chooses the Temporal server. Only the environment counts as a choice: a configuration file of the Temporal command
+ * line, perhaps with keys for the cloud, must not replace the embedded server.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,19 +16,19 @@ export function hasExternalTemporal(environment: NodeJS.ProcessEnv): boolean {
   return Boolean(environment.TEMPORAL_ADDRESS || environment.TEMPORAL_PROFILE);
 }
 
-/** Connection options and namespace for the SDK, from the variables, profiles and files it documents. */
+/** Connection options and namespace for the SDK, from the variables, profiles and files that it documents. */
 export function readTemporalConnection(environment: NodeJS.ProcessEnv) {
   return loadClientConnectConfig({ overrideEnvVars: defined(environment) });
 }
 
-/** Without every setting for another Temporal server. */
+/** The environment without any setting for another Temporal server. */
 export function withoutTemporal(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith('TEMPORAL_')));
 }
 
 /**
- * For processes that shall use the embedded server, whatever the user's own configuration file says.
- * @param folder where a configuration file for them is written
+ * For processes that use the embedded server, whatever the user's own configuration file contains.
+ * @param folder target folder of their configuration file
  */
 export function embeddedTemporalEnvironment(address: string, folder: string): NodeJS.ProcessEnv {
   const file = join(folder, 'temporal-client.toml');

@@ -1,6 +1,6 @@
 /**
- * Starts the Temporal dev server as a supervised child that keeps its state in one SQLite file, with the settings
- * of a server that runs for Capstan alone.
+ * Starts the Temporal dev server as a supervised child that keeps its state in one SQLite file, with settings for a
+ * server that only Capstan uses.
  */
 
 import { existsSync } from 'node:fs';
@@ -13,19 +13,19 @@ import { isPortAnswered } from '../ports.ts';
 import type { Supervisor } from '../supervisor/supervisor.ts';
 import { withoutTemporal } from './environment.ts';
 
-/** Of any Temporal server that runs for Capstan alone. The stock settings protect a cluster that many share. */
+/** Settings for any Temporal server that only Capstan uses. The default settings protect a cluster that many share. */
 export const ownServerSettings = {
-  // The stock 20 polls a second cost 75 to 100 ms for every step.
+  // The default of 20 polls per second costs 75 to 100 ms per step.
   'history.transferProcessorMaxPollRPS': 1_000,
   'history.timerProcessorMaxPollRPS': 1_000,
   'system.enableActivityEagerExecution': true,
-  // Priorities and fairness between projects.
+  // For priorities, and fairness between projects.
   'matching.useNewMatcher': true,
   'matching.enableFairness': true,
-  // By the stock settings each node keeps the last 128,000 workflows in memory, tens of kilobytes each.
+  // By default each node keeps the last 128,000 workflows in memory, tens of kilobytes each.
   'history.cacheTTL': '"5m"',
   'history.cacheBackgroundEvict': '{"Enabled":true}',
-  // Nobody to be protected from by a rate.
+  // The server has no other clients that a rate limit would protect.
   'frontend.rps': 100_000,
   'frontend.namespaceRPS': 100_000,
   'frontend.namespaceRPS.visibility': 1_000,
@@ -34,10 +34,10 @@ export const ownServerSettings = {
   'matching.rps': 100_000,
 } as const;
 
-/** What the embedded one is told besides. */
+/** Further settings of the embedded server. */
 const dynamicConfig = {
   ...ownServerSettings,
-  // Timers of a second at the least otherwise.
+  // By default, timers take at least a second.
   'history.timerProcessorMaxTimeShift': '"10ms"',
   // Strict order of priorities needs one partition.
   'matching.numTaskqueueReadPartitions': 1,
@@ -85,13 +85,13 @@ async function answers(port: number): Promise<boolean> {
   }
 }
 
-/** A file whose server never became ready may hold half a schema, on which no server starts. */
+/** If a server never became ready, its file may hold a partial schema, with which no server starts. */
 async function removeHalfMade(databaseFile: string, marker: string): Promise<void> {
   if (existsSync(marker)) return;
   for (const suffix of ['', '-wal', '-shm']) await rm(`${databaseFile}${suffix}`, { force: true });
 }
 
-/** Resolves when it answers. @returns its address @throws Error with the end of the server's log */
+/** Resolves when the server answers. @returns its address @throws Error with the end of its log */
 export async function startTemporal(supervisor: Supervisor, options: TemporalOptions): Promise<string> {
   const folder = join(options.dataDir, 'temporal');
   await mkdir(folder, { recursive: true, mode: 0o700 });

@@ -1,7 +1,7 @@
 /**
- * Finds the program of the Temporal dev server, in this order: on the PATH, in the cache, downloaded as the
- * Temporal SDK does it, built with `go install` where a Go toolchain exists. What was got once is kept in the
- * cache, where it appears whole or not at all. Why a way was not taken is said when none was left.
+ * Finds the program of the Temporal dev server, in this order: on the PATH, in the cache, downloaded like the Temporal
+ * SDK does, built with `go install` if there is a Go toolchain. A downloaded or built program is kept in the cache,
+ * where it appears in one step. If every way fails, the error gives the reason for each.
  */
 import { execFile } from 'node:child_process';
 import { access, constants, mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
@@ -28,7 +28,7 @@ export interface SourceOptions {
   readonly environment: NodeJS.ProcessEnv;
 }
 
-/** The folder of Capstan below the user's cache folder. */
+/** Capstan's folder in the user's cache folder. */
 export function findCacheDir(environment: NodeJS.ProcessEnv, home: string): string {
   return join(environment.XDG_CACHE_HOME || join(home, '.cache'), 'capstan');
 }
@@ -41,7 +41,7 @@ async function isProgram(file: string): Promise<boolean> {
   return isAllowed && (await stat(file)).isFile();
 }
 
-/** @param more folders that are searched after the PATH */
+/** @param more folders to search after the PATH */
 export async function findOnPath(
   name: string,
   environment: NodeJS.ProcessEnv,
@@ -69,7 +69,7 @@ function cachedPath(cacheDir: string): string {
   return join(cacheDir, `temporal-${temporalVersion}`, 'temporal');
 }
 
-/** What needs no download and no build; null when there is none. */
+/** The program on the PATH or in the cache; null when there is none. */
 export async function findPresentProgram(options: SourceOptions): Promise<TemporalProgram | null> {
   const candidates = [
     { path: await findOnPath('temporal', options.environment), origin: 'PATH' },
@@ -90,7 +90,7 @@ async function download(folder: string, report: PartReport, { environment }: Sou
   await runProgram(command, [...args, folder, `v${temporalVersion}`], {
     environment,
     timeoutMs: 300_000,
-    // Behind a firewall that answers nothing, no file appears.
+    // A firewall may drop packets silently; then no file appears.
     giveUpAfterMs: 20_000,
     isUnderWay: async () => {
       isUnderWay ||= (await readdir(folder)).length > 0;
@@ -120,7 +120,7 @@ const ways = [
   { origin: 'built with go install', fetch: build },
 ] as const;
 
-/** Moves the one program in `folder` to its place in the cache. */
+/** Moves the only program in `folder` to its place in the cache. */
 async function keep(folder: string, cacheDir: string): Promise<string> {
   const [name] = (await readdir(folder)).filter((entry) => entry.startsWith('temporal'));
   if (name === undefined) throw new Error('no program came of it');
@@ -130,7 +130,7 @@ async function keep(folder: string, cacheDir: string): Promise<string> {
   return path;
 }
 
-/** @throws Error that says for every way why it was not taken */
+/** @throws Error with the reason for every way that failed */
 export async function findTemporal(options: SourceOptions, report: PartReport): Promise<TemporalProgram> {
   const present = await findPresentProgram(options);
   if (present !== null) return present;
