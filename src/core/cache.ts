@@ -1,12 +1,11 @@
 /**
- * When two calls are the same call, and how one takes the other's result. C1: another project, capability,
- * version, spec, set of tags, value of the input, or byte of a file that it names makes another key. C2: names of
- * files make none, neither of those that are read nor of those that are written; of a path to write to its
- * extension counts, because capabilities choose a format by it. C3: paths that are the same in one input are the
- * same in the other, as far as something is written there. Only an input that names every file as a whole value
- * has a key: of a text that mentions one in passing nobody can tell the bytes. Of a result, what was written to
- * the paths of the first call stands where the second one asked for it, and the output names those places; other
- * files that it names stay where they are.
+ * Decides when two calls are equal, and carries the result of one over to the other. C1: a different project,
+ * capability, version, spec, set of tags, input value or byte of a named file gives a different key. C2: file names do
+ * not count, for files that are read or written. The extension of a path to write to does count, because capabilities
+ * choose a format by it. C3: paths that are written coincide in one input exactly as they do in the other. An input has
+ * a key only if it names every file as a whole value: the bytes behind a path inside a longer text are unknown. In a
+ * reused result, files that the first call wrote appear at the paths that the second call asked for, and the output
+ * names those paths. Other files that it names stay where they are.
  */
 import { major, valid } from 'semver';
 import { parseMediaReference } from '../contracts/media.ts';
@@ -15,7 +14,7 @@ import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { canonicalJson, extendPointer } from './json/values.ts';
 import { mentionsMedia, outputPathKey } from './media.ts';
 
-/** Within which equal calls share a result. */
+/** The boundary within which equal calls share a result. */
 type CacheScope =
   | readonly ['project']
   | readonly ['pipeline', pipeline: string]
@@ -39,21 +38,21 @@ export interface KeyedCall {
   readonly projectId: string;
   readonly scope: CacheScope;
   readonly capability: string;
-  /** That an instance must have, in any order. */
+  /** Tags that an instance must have, in any order. */
   readonly tags: readonly string[];
   readonly input: JsonObject;
   readonly places: MediaPlaces;
-  /** SHA-256 of each file that is read, by its reference. */
+  /** SHA-256 of each input file, by its reference. */
   readonly digests: ReadonlyMap<string, string>;
 }
 
-/** Who may answer it. */
+/** The version and spec of an instance that may answer the call. */
 export interface KeyedSpec {
   readonly version: string;
   readonly digest: string;
 }
 
-/** The text whose digest is the key. */
+/** The text that is hashed to the key. */
 export function cacheKeyText(call: KeyedCall, spec: KeyedSpec): string {
   const { projectId, scope, capability, tags, input, places, digests } = call;
   const files = Object.entries(places.sources).map(([pointer, reference]) => {
@@ -78,7 +77,7 @@ function majorOf(version: string): string {
   return valid(version) === null ? version : String(major(version));
 }
 
-/** What stands for files elsewhere is null here; a null of the author's has no file at its pointer. */
+/** Replaces file references by null; an author's own null has no file at its pointer. */
 function withoutFiles(value: Json, pointer: string, places: MediaPlaces): Json {
   if (Object.hasOwn(places.sources, pointer) || Object.hasOwn(places.targets, pointer)) return null;
   if (Array.isArray(value)) {
@@ -93,7 +92,7 @@ function withoutFiles(value: Json, pointer: string, places: MediaPlaces): Json {
   );
 }
 
-/** Of each path to write to: its extension, and the first place in the input that names the same path. */
+/** For each path to write to: its extension, and the first pointer in the input that names the same path. */
 function describeTargets({ sources, targets }: MediaPlaces): Json {
   const first = new Map<string, string>();
   for (const [pointer, reference] of [...sorted(targets), ...sorted(sources)]) {
@@ -118,18 +117,18 @@ function extensionOf(reference: string): string {
 
 /** References by JSON Pointer into the input. */
 export interface MediaPlaces {
-  /** Files that are read. */
+  /** Files that the call reads. */
   readonly sources: Readonly<Record<string, string>>;
-  /** Where files are to be written: all that stands at `output_path`. */
+  /** Paths that the call writes: all values of `output_path`. */
   readonly targets: Readonly<Record<string, string>>;
 }
 
-/** Whether a text names a file in a way that is no reference as a whole. */
+/** Whether a text contains a file reference without being one as a whole. */
 function hidesMedia(text: string): boolean {
   return mentionsMedia(text) && parseMediaReference(text) === null;
 }
 
-/** Null when a file is named otherwise than as a whole value, or something else is to be written to. */
+/** Null when a file is not named as a whole value, or when something other than a file is to be written. */
 export function findMediaPlaces(input: JsonObject): MediaPlaces | null {
   const places = { sources: {}, targets: {} };
   return collectPlaces(input, { pointer: '', isTarget: false }, places) ? places : null;
@@ -141,7 +140,7 @@ interface Standing {
   readonly isTarget: boolean;
 }
 
-/** @returns false when it cannot be said */
+/** @returns false when the places cannot be determined */
 function collectPlaces(
   value: Json,
   { pointer, isTarget }: Standing,
@@ -162,11 +161,14 @@ function collectPlaces(
   });
 }
 
-/** A call that was made, and what came of it. */
+/** A finished call and its result. */
 export interface KeptResult {
   readonly output: Json;
   readonly places: MediaPlaces;
-  /** SHA-256 of what it wrote and of what its output names, by reference; files that were only read are not among them. */
+  /**
+   * SHA-256 by reference of the files that it wrote or that its output names; files that were only read are not
+   * included.
+   */
   readonly files: Readonly<Record<string, string>>;
 }
 
@@ -178,11 +180,11 @@ interface FileState {
 interface Relocation {
   readonly output: Json;
   readonly copies: readonly { readonly from: FileState; readonly to: string }[];
-  /** They must still be what they were. */
+  /** States of files that must be unchanged for the result to be reused. */
   readonly kept: readonly FileState[];
 }
 
-/** Every file that an output names; null when it names one otherwise than as a whole value. */
+/** Every file that an output names; null when one is not named as a whole value. */
 export function listOutputFiles(output: Json): ReadonlySet<string> | null {
   const found = new Set<string>();
   return collectFiles(output, found) ? found : null;

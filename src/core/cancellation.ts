@@ -1,6 +1,6 @@
 /**
- * Asks work to stop, once and with a reason. A `CancelSource` does what a call needs of an AbortSignal at a tenth of its price,
- * and several are made per call; wherever a `CancelSignal` is asked for, an AbortSignal does as well.
+ * Cancels work, once and with a reason. A call makes several of these, and a `CancelSource` costs a tenth of an
+ * AbortSignal. An AbortSignal fits wherever a `CancelSignal` is expected.
  */
 export interface CancelSignal {
   readonly aborted: boolean;
@@ -14,7 +14,7 @@ export class CancelSource<Reason = unknown> implements CancelSignal {
   reason: Reason | undefined;
   #listeners: (() => void)[] = [];
 
-  /** Only the first one counts. */
+  /** Only the first call has an effect. */
   abort(reason: Reason): void {
     if (this.aborted) return;
     this.aborted = true;
@@ -34,14 +34,14 @@ export class CancelSource<Reason = unknown> implements CancelSignal {
   }
 }
 
-/** Runs `listener` when the signal stops, also when it already has. @returns ends that */
+/** Calls `listener` when the signal is cancelled, or at once if it already is. @returns a function that unsubscribes */
 export function onCancel(signal: CancelSignal, listener: () => void): () => void {
   if (signal.aborted) listener();
   else signal.addEventListener('abort', listener);
   return () => signal.removeEventListener('abort', listener);
 }
 
-/** For what takes nothing else. */
+/** For APIs that accept only an AbortSignal. */
 export function toAbortSignal(signal: CancelSignal): AbortSignal {
   if (signal instanceof AbortSignal) return signal;
   const controller = new AbortController();

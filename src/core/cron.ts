@@ -1,13 +1,13 @@
 /**
  * The calendar of a schedule as authors write it: five fields (minute, hour, day, month, weekday) or a macro. It
- * accepts the lines that Temporal takes, with one difference: where day and weekday are both given, cron means one or
- * the other and Temporal means both, so such a line becomes two.
+ * accepts the lines that Temporal accepts, with one difference. If a line gives both day and weekday, cron means either
+ * and Temporal means both, so such a line becomes two.
  */
 interface Field {
   readonly name: string;
   readonly least: number;
   readonly most: number;
-  /** Instead of numbers, from `least` on. */
+  /** Names of the numbers from `least` on. */
   readonly names?: readonly string[];
 }
 
@@ -44,7 +44,7 @@ function readNumber({ name, least, most, names }: Field, text: string): number {
 
 const partPattern = /^(?:(\*)|([^*/-]+)(?:-([^*/-]+))?)(?:\/(\d{1,4}))?$/;
 
-/** Of `5`, `1-5`, `*`, each also with a step (`1-5/2`, `5/2` = from 5 on). */
+/** Reads `5`, `1-5` or `*`, each optionally with a step (`1-5/2`; `5/2` means from 5 on). */
 function readPart(field: Field, part: string): number[] {
   const [, star, first = '', last, step = '1'] = partPattern.exec(part) ?? [];
   if (star === undefined && first === '') {
@@ -67,8 +67,8 @@ function readField(field: Field, text: string): number[] {
 }
 
 /**
- * @returns one or two lines of five fields; a time that matches any of them is meant
- * @throws RangeError that says which field holds what, and what is allowed
+ * @returns one or two lines of five fields, which together match the calendar
+ * @throws RangeError that names the field, its value and the allowed values
  */
 export function readCron(text: string): readonly string[] {
   const line = text.trim();
@@ -99,7 +99,7 @@ interface Calendar {
   readonly matches: (day: Date) => boolean;
 }
 
-/** @param line as readCron gives it */
+/** @param line as readCron returns it */
 function toCalendar(line: string): Calendar {
   const [minutes = [], hours = [], days = [], inMonths = [], onWeekdays = []] = line
     .split(' ')
@@ -115,10 +115,10 @@ function toCalendar(line: string): Calendar {
 }
 
 const dayMs = 86_400_000;
-/** A 29th of February is at most eight years away. */
+/** The next 29th of February is at most eight years away. */
 const mostDays = 8 * 366;
 
-/** The clock on the wall there, as if it were UTC. @throws RangeError for a zone that nobody knows */
+/** Converts to local wall-clock time, written as if it were UTC. @throws RangeError for an unknown zone */
 function createWallClock(timeZone: string): (ms: number) => number {
   const format = new Intl.DateTimeFormat('en-US', {
     timeZone,
@@ -136,7 +136,7 @@ function createWallClock(timeZone: string): (ms: number) => number {
   };
 }
 
-/** When the clock on the wall says so; null where it leaps over that moment. */
+/** The moment with this local wall-clock time; null when the clock skips it. */
 function momentOf(wall: number, wallClock: (ms: number) => number): number | null {
   const near = wall - (wallClock(wall) - wall);
   const moment = wall - (wallClock(near) - near);
@@ -145,14 +145,14 @@ function momentOf(wall: number, wallClock: (ms: number) => number): number | nul
 
 export interface StartsQuery {
   readonly timezone: string;
-  /** ms; the starts are later. */
+  /** Unix milliseconds; all starts are later. */
   readonly after: number;
   readonly count: number;
 }
 
 /**
- * The next starts of a calendar, as ms, oldest first: a preview of what Temporal will do.
- * @throws RangeError as readCron does, and for a zone that nobody knows
+ * The next starts of a calendar, Unix milliseconds, oldest first: a preview of what Temporal will do.
+ * @throws RangeError as readCron does, and for an unknown zone
  */
 export function nextStarts(text: string, { timezone, after, count }: StartsQuery): readonly number[] {
   const calendars = readCron(text).map(toCalendar);

@@ -1,9 +1,9 @@
-/** Durations as authors write them: a number and a unit. The grammar is `Duration` of the contracts. */
+/** Durations as authors write them: a number and a unit. The contracts define the grammar as `Duration`. */
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
 const pattern = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
 
-/** `1.5s` → 1500. Rounded to whole milliseconds. @throws RangeError when the text is no duration */
+/** `1.5s` → 1500. Rounds to whole milliseconds. @throws RangeError when the text is not a duration */
 export function parseDuration(text: string): number {
   const [, amount, unit] = pattern.exec(text) ?? [];
   if (amount === undefined || unit === undefined) {

@@ -1,16 +1,16 @@
 /**
- * JSON Schemas of strangers: what they may be, and what their references name. Two kinds of references make a
- * check explode. Recursion that doubles: a schema that reaches itself through two branches of one anyOf, oneOf or
- * allOf, where a value of depth n takes 2ⁿ steps; branches that each name another type are fine, only one of them
- * goes on, as in a schema of JSON itself. And references that fan out, or come back, without going into the value.
- * How many instructions a pattern compiles to is estimated without compiling it: counted repetition multiplies
- * what it repeats, so that seven characters may stand for a thousand instructions.
+ * Untrusted JSON Schemas: what they may contain, and what their references name. Two kinds of references make a check
+ * explode. The first is doubling recursion: a schema that reaches itself through two branches of one anyOf, oneOf or
+ * allOf, where a value of depth n takes 2ⁿ steps. Branches that each name another type are fine, because only one of
+ * them continues, as in a schema of JSON itself. The second is references that fan out or cycle without descending into
+ * the value. The number of instructions of a pattern is estimated without compiling it: counted repetition multiplies
+ * what it repeats, so seven characters may mean a thousand instructions.
  */
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { extendPointer, isList, isPlainObject, splitPointer } from './json/values.ts';
 
-// What a stranger's JSON Schema may be, checked before it is compiled: compiling and running it must stay cheap.
-// Only local references, no embedded documents, nothing that makes the work of a check grow faster than the value.
+// Limits of an untrusted JSON Schema, checked before it is compiled: compiling and running it must stay cheap. It has
+// only local references, no embedded documents, and nothing that makes a check's work grow faster than the value.
 
 export const schemaLimits = {
   depth: 32,
@@ -26,7 +26,7 @@ interface SchemaWalk {
   patternSize: number;
 }
 
-/** Keywords whose keys are names, not keywords. */
+/** Keywords whose own keys are names, not keywords. */
 const maps: ReadonlySet<string> = new Set([
   '$defs',
   'definitions',
@@ -36,7 +36,7 @@ const maps: ReadonlySet<string> = new Set([
   'properties',
 ]);
 
-/** @returns what is wrong and where, or null */
+/** @returns the fault and its pointer, or null */
 export function findSchemaFault(schema: JsonObject): string | null {
   const root = { pointer: '', depth: 1, isMap: false };
   return walk(schema, root, { nodes: 0, patternSize: 0 }) ?? findExplosion(schema);
@@ -102,21 +102,21 @@ function findPatternFault({ pattern, patternProperties }: JsonObject, state: Sch
 
 const unions = ['anyOf', 'oneOf', 'allOf'] as const;
 const references = ['$ref', '$dynamicRef', '$recursiveRef'] as const;
-/** Schemas in these are checked at the same place of the value as the schema around them. */
+/** Keywords whose schemas apply to the same value as the surrounding schema. */
 const inPlace = ['not', 'if', 'then', 'else', ...unions] as const;
 const inPlaceMaps = ['dependentSchemas', 'dependencies'] as const;
 const maxChecksInPlace = 10_000;
 
 type Targets = (schema: JsonObject) => readonly Json[];
 
-/** @returns what is wrong, or null */
+/** @returns the fault, or null */
 function findExplosion(root: JsonObject): string | null {
   const targetsOf = createTargets(root);
   const loops = findLoops(root, (schema) => [...Object.values(schema), ...targetsOf(schema)]);
   return findExplosiveUnion(loops, targetsOf) ?? findFanOut([...loops.keys()], targetsOf);
 }
 
-/** What the references of a schema name. */
+/** Resolves the references of a schema. */
 function createTargets(root: JsonObject): Targets {
   const known = new Map<string, Json | undefined>();
   const resolve = (ref: string): Json | undefined => {
@@ -152,7 +152,7 @@ function areTypesDistinct(branches: readonly Json[], targetsOf: Targets): boolea
   return types.every((type) => type !== null) && new Set(types).size === types.length;
 }
 
-/** The one type that a branch accepts; null when it does not say so itself. */
+/** The one type that a branch accepts; null when the branch does not state it. */
 function typeOf(branch: Json, targetsOf: Targets): string | null {
   let schema: Json | undefined = branch;
   for (let steps = 0; steps < 8 && isPlainObject(schema); steps++) {
@@ -164,7 +164,7 @@ function typeOf(branch: Json, targetsOf: Targets): string | null {
 
 function findFanOut(schemas: readonly JsonObject[], targetsOf: Targets): string | null {
   const counts = new Map<JsonObject, number>();
-  /** Checks that one place of the value gets from this schema; infinite where it comes back to itself. */
+  /** The number of checks that this schema applies to one value; infinite when it cycles back to itself. */
   const count = (schema: JsonObject): number => {
     const known = counts.get(schema);
     if (known !== undefined) return known;
@@ -193,9 +193,9 @@ function listInPlace(schema: JsonObject): readonly Json[] {
 }
 
 /**
- * All objects that can be reached from the root, each with the number of its loop: two have the same number when
- * each leads to the other. (Tarjan's strongly connected components, in linear time.)
- * @param next what an object leads to; lists stand for what is in them
+ * All objects reachable from the root, each with the number of its strongly connected component: two have the same
+ * number when each leads to the other. (Tarjan's algorithm, in linear time.)
+ * @param next objects that an object leads to; lists stand for their items
  */
 function findLoops(
   root: JsonObject,
@@ -205,7 +205,7 @@ function findLoops(
   const order = new Map<JsonObject, number>();
   const open: JsonObject[] = [];
 
-  /** @returns the earliest object, by its order, that this one comes back to */
+  /** @returns the earliest object, by its order, that this one leads back to */
   const visit = (value: JsonObject): number => {
     const index = order.size;
     order.set(value, index);
@@ -232,15 +232,15 @@ function flatten(values: readonly Json[]): readonly JsonObject[] {
   });
 }
 
-/** An escape, a class, a count, or one character. A class that is not closed reaches to the end. */
+/** An escape, a class, a count, or one character. An unclosed class extends to the end. */
 const token = /\\[\s\S]|\[(?:\\[\s\S]|[^\]\\])*\]?|\{(\d+)(?:,(\d*))?\}|[\s\S]/g;
 
 /**
- * Estimates how many instructions a pattern compiles to, without compiling it: counted repetition multiplies what it
- * repeats, so that seven characters may stand for a thousand instructions.
+ * Estimates the number of instructions that a pattern compiles to, without compiling it: counted repetition multiplies
+ * what it repeats, so seven characters may mean a thousand instructions.
  */
 export function estimatePatternSize(pattern: string): number {
-  /** Sizes of what stands before each open group. */
+  /** Sizes of the parts before each open group. */
   const outer: number[] = [];
   let size = 0;
   let atom = 0;
@@ -264,7 +264,7 @@ export function estimatePatternSize(pattern: string): number {
   return outer.reduce((sum, before) => sum + before, size);
 }
 
-/** What `#`, `#/a/b` or `#anchor` names inside a schema; undefined when nothing, or when it is not local. */
+/** The target of `#`, `#/a/b` or `#anchor` inside a schema; undefined when it is absent or not local. */
 export function resolveLocalRef(root: JsonObject, ref: string): Json | undefined {
   if (!ref.startsWith('#')) return undefined;
   const fragment = decodeFragment(ref.slice(1));
@@ -300,7 +300,7 @@ function findAnchor(value: Json, anchor: string): JsonObject | undefined {
   return undefined;
 }
 
-/** Whether a schema is to be read as draft 07; any other is read as 2020-12. */
+/** Whether a schema is read as draft 07; any other is read as 2020-12. */
 export function isDraft7({ $schema }: JsonObject): boolean {
   return typeof $schema === 'string' && /^https?:\/\/json-schema\.org\/draft-0[67]\/schema#?$/.test($schema);
 }

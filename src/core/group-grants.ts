@@ -1,10 +1,7 @@
-/**
- * What somebody may do by the groups they are in. In each project, what all of their groups give there, and no
- * more.
- */
+/** The permissions that a person has through groups: in each project, the union of what the groups grant there. */
 import { type Grant, type GroupRules, roleScopes } from '../contracts/sign-in.ts';
 
-/** Projects as the rules name them. In the order of the rules, so equal groups give equal grants. */
+/** Projects as the rules name them, in the order of the rules, so equal groups give equal grants. */
 export function grantsOf(rules: GroupRules, groups: readonly string[]): readonly Grant[] {
   return Object.entries(rules)
     .filter(([group]) => groups.includes(group))
@@ -16,12 +13,12 @@ export function grantsOf(rules: GroupRules, groups: readonly string[]): readonly
 
 export const everyProject = '*';
 
-/** Whether a grant speaks of all projects. */
+/** Whether a grant covers all projects. */
 export function holdsEveryProject(grants: readonly Grant[]): boolean {
   return grants.some(({ projects }) => projects.includes(everyProject));
 }
 
-/** @param all every project, where a grant speaks of all */
+/** @param all every project, for a grant that covers all */
 export function scopesByProject(
   grants: readonly Grant[],
   all: readonly string[],

@@ -1,30 +1,32 @@
 /**
- * The life of an instance: what an event does to its state and when it is probed next; and whether it was
- * restarted, by the uptime that `/health` gives. Silence alone never makes an instance unroutable, a probe does;
- * so an outage of ours costs nothing: afterwards everything silent is suspect, is probed, and is up again. `null`
+ * The lifecycle of an instance: how an event changes its state and its next probe, and whether the process was
+ * restarted, by the uptime in `/health`. Missing heartbeats alone never make an instance unroutable; a probe does. So
+ * an outage of Capstan costs nothing: afterwards all silent instances are suspect, are probed, and are up again. `null`
  * means that the event changes nothing.
  */
 import { silenceMs } from '../contracts/bounds.ts';
 import type { InstanceState } from '../contracts/capability.ts';
 
-/** Shown on the wire only are `draining`, deregistered with calls still open, and `evicted`, down for long. */
+/** Two states appear on the wire only: `draining` (deregistered with open calls) and `evicted` (down for long). */
 export type StoredState = Exclude<InstanceState, 'draining' | 'evicted'>;
 
 export interface InstanceFacts {
   readonly state: StoredState;
   readonly reason: string | null;
   readonly failed_probes: number;
-  /** Its spec was read and accepted since it registered or came back. */
+  /** Its spec was read and accepted after it registered or returned. */
   readonly isVetted: boolean;
   /** Its heartbeats stopped. */
   readonly isSilent: boolean;
-  /** Down for so long that nobody expects it back; its next heartbeat revives it. */
+  /** It was down so long that its return is unlikely; its next heartbeat revives it. */
   readonly isEvicted: boolean;
-  /** It works on calls of ours; a single-threaded capability answers nothing else meanwhile. */
+  /** It has open calls from Capstan; a single-threaded capability answers nothing else meanwhile. */
   readonly holdsCalls: boolean;
 }
 
-/** unconnected: a TCP connect without an answer. unanswered: connected, then silence. unhealthy: it says so, or 5xx. */
+/**
+ * unconnected: no answer to a TCP connect. unanswered: connected, then silence. unhealthy: reports itself so, or 5xx.
+ */
 export type ProbeFailure = 'refused' | 'unconnected' | 'unanswered' | 'unhealthy';
 
 export type InstanceEvent =
@@ -43,11 +45,11 @@ export interface InstanceTransition {
   readonly state: StoredState;
   readonly reason: string | null;
   readonly failed_probes: number;
-  /** 0 = now, null = no probe wanted. */
+  /** 0 = now, null = no probe is due. */
   readonly next_probe_in_ms: number | null;
 }
 
-/** The first vetting is made at once; should the process that owes it die, maintenance makes it. */
+/** The first vetting is immediate; if its process dies, maintenance does it. */
 const vettingGraceMs = 5_000;
 const suspectProbeMs = 1_000;
 const busyProbeMs = 5_000;
@@ -73,10 +75,10 @@ function suspectNow(reason: string): InstanceTransition {
   };
 }
 
-/** Whatever it was before. */
+/** The transition from any previous state. */
 export const afterRegistration = up(vettingGraceMs);
 
-/** What becomes of an instance that is up. */
+/** Transitions of an instance that is up. */
 export const afterSilence = suspectNow('its heartbeats stopped');
 
 export function nextState(facts: InstanceFacts, event: InstanceEvent): InstanceTransition | null {
@@ -125,21 +127,21 @@ function afterFailedProbe(facts: InstanceFacts, failure: ProbeFailure, detail: s
   };
 }
 
-/** What was known before. */
+/** The last known uptime. */
 interface LastUptime {
   readonly uptime_ms: number | null;
-  /** Time since that was read; null when it never was. */
+  /** Time since the uptime was read; null when it never was. */
   readonly uptime_age_ms: number | null;
-  /** It registered since; a process does so when it starts. */
+  /** It has registered since then, as a process does at start. */
   readonly hasRegisteredSince: boolean;
 }
 
-/** Answers are read before they are written down. */
+/** Allows for the delay between reading an answer and storing it. */
 const slackMs = 1_000;
 
 /**
  * True when the uptime went down; after a registration also when the process is younger than the last reading. A
- * fixed uptime by itself proves nothing: some instances always say the same.
+ * constant uptime proves nothing by itself: some instances always report the same.
  */
 export function isNewProcess(
   { uptime_ms, uptime_age_ms, hasRegisteredSince }: LastUptime,

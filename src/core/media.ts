@@ -1,35 +1,35 @@
 /**
- * Whose files a value names, in texts and in keys of objects, as a whole or in passing: what an instance makes of
- * a list, of a template, of `MEDIA://` or of a path that no store takes is not known here.
+ * Finds the jobs whose files a value refers to, in texts and in object keys, as a whole value or inside a text. How an
+ * instance reads a list, a template, `MEDIA://` or an invalid path is not known here.
  */
 import type { Json } from '../contracts/primitives.ts';
 import { extendPointer } from './json/values.ts';
 
 export interface MediaMention {
   readonly reference: string;
-  /** JSON Pointer into the value, of the first mention. Of a key: to what stands under it. */
+  /** JSON Pointer into the value, of the first mention. For a key, it points to the value under it. */
   readonly pointer: string;
 }
 
-/** A text that begins so is a reference, however it goes on. */
+/** A text that begins like this is a reference, whatever follows. */
 const asWhole = /^\s*media:\/\/([^/]*)/i;
-/** In the middle of a text an id ends where a sentence, a list or a quotation goes on; an expression is part of it. */
+/** Inside a text, an id ends where the sentence, list or quotation continues; an expression is part of the id. */
 const inPassing = /media:\/\/([^/\s"'`<>()[\]{},;|\\]*(?:\{\{)?)/gi;
 const shown = 200;
 
-/** Whether a text names a file, as a whole or in passing. */
+/** Whether a text contains a file reference, as a whole or inside it. */
 export function mentionsMedia(text: string): boolean {
   return /media:\/\//i.test(text);
 }
 
-/** The first mention of each job, by the job's id as it is written. */
+/** The first mention of each job, by the job's id as written. */
 export function findMediaJobs(value: Json): ReadonlyMap<string, MediaMention> {
   const found = new Map<string, MediaMention>();
   collect(value, '', found);
   return found;
 }
 
-/** The same of a template: a job that an expression names is known when the expression is. */
+/** The first mention of each job in a template, without jobs that an expression names. */
 export function findWrittenMediaJobs(template: Json): ReadonlyMap<string, MediaMention> {
   return new Map([...findMediaJobs(template)].filter(([jobId]) => !jobId.includes('{{')));
 }
@@ -59,16 +59,16 @@ function collectText(text: string, pointer: string, found: Map<string, MediaMent
   let isFirst = whole !== undefined;
   for (const match of text.matchAll(inPassing)) {
     const [, jobId = ''] = match;
-    // The word `media://` by itself names nothing.
+    // The bare word `media://` names nothing.
     if (!isFirst && jobId !== '') note(jobId, match.index);
     isFirst = false;
   }
 }
 
-/** A pointer is made only for what needs one. */
+/** Pointers are made only for values that need one. */
 function mayMention(value: Json): boolean {
   return typeof value === 'string' ? mentionsMedia(value) : typeof value === 'object' && value !== null;
 }
 
-/** Where a caller says the destination of what a capability writes: the value at this key, however deep it stands. */
+/** The key whose value, at any depth, is the path that a capability writes to. */
 export const outputPathKey = 'output_path';

@@ -1,15 +1,15 @@
 /**
- * "Did you mean": the known name closest to an unknown one. Work is bounded for hostile input: names of
- * very different length are skipped, a distance above the allowed one ends early, and one finder answers
- * for at most 100 different unknown names, and compares at most 100,000 times.
+ * "Did you mean": the known name closest to an unknown one. Work is bounded for hostile input: names of very different
+ * length are skipped, and a distance above the allowed one ends early. One finder answers for at most 100 different
+ * unknown names, and compares at most 100,000 times.
  */
 function allowedDistance(name: string): number {
   return Math.min(3, Math.max(1, Math.floor(name.length / 3)));
 }
 
 /**
- * Edit distance (insert, delete, replace, swap neighbours), or `limit + 1` once it exceeds `limit`. Only what lies within
- * `limit` of the diagonal is worked out.
+ * Edit distance (insert, delete, replace, swap neighbours), or `limit + 1` once it exceeds `limit`. Computes only cells
+ * within `limit` of the diagonal.
  */
 export function editDistance(a: string, b: string, limit: number): number {
   const beyond = limit + 1;
@@ -56,24 +56,24 @@ function nearestName(name: string, candidates: Iterable<string>): string | undef
 
 const allowedAre = '; allowed are ';
 
-/** Of a key that nobody knows: the message of its finding. */
+/** The message of a finding about an unknown key. */
 export function describeUnknownKey(key: string, known: readonly string[]): string {
   return `unknown key ${JSON.stringify(key.slice(0, 64))}${allowedAre}${known.join(', ')}`;
 }
 
-/** A message in two: what is wrong, and what is allowed instead, which may be long; null when it says nothing of that. */
+/** Splits a message into the fault and the allowed values, which may be a long list; null when it lists none. */
 export function splitAllowed(message: string): readonly [wrong: string, allowed: string | null] {
   const at = message.indexOf(allowedAre);
   return at < 0 ? [message, null] : [message.slice(0, at), message.slice(at + allowedAre.length)];
 }
 
-/** The name that a suggestion of `createNameSuggester` offers; null of another suggestion. */
+/** The name that a suggestion of `createNameSuggester` offers; null for any other suggestion. */
 export function readSuggestedName(suggestion: string): string | null {
   const name = /^did you mean (".*")\?$/.exec(suggestion)?.[1];
   return name === undefined ? null : String(JSON.parse(name));
 }
 
-/** `did you mean "concat"?`, or undefined when nothing known is close. */
+/** `did you mean "concat"?`, or undefined when no known name is close. */
 export type SuggestName = (unknown: string) => string | undefined;
 
 const answeredNames = 100;

@@ -1,23 +1,23 @@
-/**
- * How work waits: a poll between two rounds, a long piece of work for its turn on the event loop, a caller for equal
- * work that is under way, and for no longer than it may.
- */
+/** Pacing: the pause between two polls, turns of the event loop for long work, shared work, and time limits. */
 
 /**
- * How long a poll rests before its next round. What somebody follows comes in bursts, so rounds are close to one another
- * while news come, and further apart the longer none has come: news are late by at most a fifth of the quiet before
- * them, by `shortestPauseMs` at least and by `longestPauseMs` at most, which is reached after a little more than a second.
- * Rounds that are slow themselves come less often: a poll works a fifth of the time at most.
+ * The pause of a poll before its next round. Changes come in bursts, so rounds are close together after a change and
+ * grow apart while nothing changes. The delay is at most a fifth of the preceding quiet, between `shortestPauseMs` and
+ * `longestPauseMs`; the latter is reached after a little more than a second. Slow rounds are spaced out: a poll works
+ * at most a fifth of the time.
  */
 
 export const shortestPauseMs = 25;
-/** Where nothing happens. */
+/** The longest pause, while nothing changes. */
 export const longestPauseMs = 250;
 const partOfQuiet = 1 / 5;
-/** So many times as long as the round took. */
+/** The pause after a round, as a multiple of its duration. */
 const restAfterRound = 4;
 
-/** @param quietMs since news came, or since somebody came who waits for them. @param roundMs how long the last round took */
+/**
+ * @param quietMs since the last change, or since the last reader began to wait
+ * @param roundMs duration of the last round
+ */
 export function pauseAfter(quietMs: number, roundMs: number): number {
   const pauseMs = Math.max(shortestPauseMs, quietMs * partOfQuiet, roundMs * restAfterRound);
   return Math.min(pauseMs, longestPauseMs);
@@ -26,9 +26,9 @@ export function pauseAfter(quietMs: number, roundMs: number): number {
 export type Turns = () => Promise<unknown>;
 
 /**
- * Work that holds the event loop for long, one piece in each turn of it, so that what is small is served between them.
- * @param nextTurn resolves when the event loop has looked at everything else once
- * @returns resolves when it is the caller's turn; what it does at once then is its piece
+ * Splits long work over turns of the event loop, so that short tasks are served in between.
+ * @param nextTurn resolves after the event loop has served everything else once
+ * @returns resolves at the caller's turn; the synchronous work that follows is one piece
  */
 export function createTurns(nextTurn: () => Promise<unknown>): Turns {
   let last: Promise<unknown> = Promise.resolve();
@@ -38,12 +38,12 @@ export function createTurns(nextTurn: () => Promise<unknown>): Turns {
   };
 }
 
-/** Texts of so many bytes are read in turns. */
+/** Texts of at least this many bytes are read in turns. */
 export const largeTextBytes = 65_536;
 
 /**
- * Joins the work of that name that is under way, or begins it, so that this process does it once however many ask at
- * the same time. It is forgotten when it ends: whoever asks then begins it anew.
+ * Joins the work in flight of that name, or starts it, so that this process does it once for all concurrent callers. A
+ * caller after its end starts it anew.
  */
 export function joinFlight<Result>(
   underWay: Map<string, Promise<Result>>,
@@ -58,8 +58,8 @@ export function joinFlight<Result>(
 }
 
 /**
- * What the work gives, or what `late` gives or throws when the time is over before. Work that is late goes on, and how
- * it ends is not heard any more. The timer keeps no process alive.
+ * The result of the work; after the time limit, what `late` returns or throws. Late work continues, and its outcome is
+ * ignored. The timer does not keep the process alive.
  */
 export async function within<Result, Late>(
   work: Promise<Result>,

@@ -1,26 +1,26 @@
 /**
- * Which decisions a review takes. A ladder's takes: run a proposed or an edited input, give advice, try again,
- * reject; `output` and `skip` only if the step allows them. What is wrong with the job is not for a review of
- * money, and what is wrong with money not for a review of a job.
+ * The decisions that a review accepts. A ladder's review accepts: run a proposed or an edited input, give advice,
+ * retry, reject; and `output` and `skip` only if the step allows them. A review of the budget accepts no decision about
+ * the job's input, and a review of a job none about the budget.
  */
 import type { Json } from '../contracts/primitives.ts';
 import type { ReviewAction, ReviewDecision, ReviewKind, ReviewPayload } from '../contracts/review.ts';
 
 const skillActions: readonly ReviewAction[] = ['keep', 'edit', 'narrow', 'merge', 'retire'];
 
-/** What a review is about. */
+/** The subject of a review. */
 export interface ReviewMatter {
   readonly kind: ReviewKind;
-  /** Null: of no step. */
+  /** Null: it belongs to no step. */
   readonly run_id: string | null;
-  /** The budget that has no room; null when it is about something else. */
+  /** The budget that has no room; null for another subject. */
   readonly subject: string | null;
-  /** Null: of no ladder. */
+  /** Null: it belongs to no ladder. */
   readonly escalation_id: string | null;
   readonly payload: Pick<ReviewPayload, 'proposals' | 'allow_output' | 'optional'>;
 }
 
-/** Many steps may wait for a budget, some of which may be skipped, or one ladder does. */
+/** A budget review is either for many steps, some of which may be skipped, or for one ladder. */
 function actionsOnBudget({ subject, escalation_id, payload }: ReviewMatter): readonly ReviewAction[] {
   const isOfMany = subject !== null && escalation_id === null;
   return isOfMany || payload.optional === true ? ['raise', 'skip', 'cancel'] : ['raise', 'cancel'];
@@ -41,12 +41,12 @@ function actionsOnLadder({ run_id, payload }: ReviewMatter): readonly ReviewActi
   return possible.filter((action) => action !== false);
 }
 
-/** A step that is a question itself takes its answer, or none. */
+/** The review of a review step accepts an answer, or a decision without one. */
 function actionsOnQuestion({ payload }: ReviewMatter): readonly ReviewAction[] {
   return payload.optional === true ? ['output', 'skip', 'reject'] : ['output', 'reject'];
 }
 
-/** In the order in which they are offered. */
+/** Actions in the order in which they are offered. */
 export function actionsOf(matter: ReviewMatter): readonly ReviewAction[] {
   switch (matter.kind) {
     case 'escalation':
@@ -61,7 +61,7 @@ export function actionsOf(matter: ReviewMatter): readonly ReviewAction[] {
   }
 }
 
-/** The input that a decision brings; undefined for one that brings none. */
+/** The decision's input; undefined for a decision without one. */
 export function decidedInput(
   { proposals }: Pick<ReviewPayload, 'proposals'>,
   { action, input, proposal = 0 }: Pick<ReviewDecision, 'action' | 'input' | 'proposal'>,

@@ -1,6 +1,6 @@
-/** Sums by name. A name whose sum is 0 is forgotten, so that names which come and go take no memory. */
+/** Sums by name. A name with the sum 0 is removed, so that short-lived names take no memory. */
 export interface Tally {
-  /** 0 for a name that is not there. */
+  /** 0 for an unknown name. */
   of(name: string): number;
   add(name: string, by: number): void;
   readonly entries: ReadonlyMap<string, number>;

@@ -1,16 +1,15 @@
 /**
- * What people see in Temporal's Web UI: workflow ids, search attributes, and summaries, which name what a run
- * does: one line beside an event of its history. A summary is no part of what a replay compares. Temporal refuses
- * the start of a workflow whose summary has more than 400 bytes as JSON, and a line of the Web UI is short: each
- * is cut.
+ * Names and texts in Temporal's Web UI: workflow ids, search attributes, and summaries, which describe an event of a
+ * run's history on one line. A replay does not compare summaries. Temporal refuses to start a workflow with a summary
+ * of more than 400 bytes as JSON, and lines of the Web UI are short, so each summary is cut.
  */
 import type { Awaiting } from '../contracts/run.ts';
 import type { Unit } from './run/drive.ts';
 import type { Wait } from './run/machine-state.ts';
 
 /**
- * Names of workflows, which people see in Temporal's Web UI first of all. Ids of runs and escalations are unique by
- * themselves; what stands before them says what it is, and a prefix of it finds all of a kind.
+ * Workflow ids, which people see first in Temporal's Web UI. Ids of runs and escalations are unique by themselves. The
+ * prefix names the kind, and a search by prefix finds all of that kind.
  */
 
 export interface RunRef {
@@ -25,9 +24,9 @@ export function runWorkflowId({ pipeline, run_id }: RunRef): string {
 
 interface LadderRef {
   readonly step_id: string;
-  /** 0: the step has no items. */
+  /** 0: the step itself, without items. */
   readonly item: number;
-  /** From 1; another one begins after each decision of a person. */
+  /** From 1; each decision of a person begins another round. */
   readonly round: number;
 }
 
@@ -37,19 +36,19 @@ export function ladderWorkflowId(run: RunRef, { step_id, item, round }: LadderRe
   return `${runWorkflowId(run)}/${unit}/ladder${round === 1 ? '' : `/r${round}`}`;
 }
 
-/** The workflow id of a ladder by itself: `ladder/esc_01…` */
+/** The workflow id of a ladder outside a run: `ladder/esc_01…` */
 export function aloneWorkflowId(escalationId: string): string {
   return `ladder/${escalationId}`;
 }
 
-/** The workflow id of a schedule and of its starts, to which Temporal adds their time: `trailer/sch_01…`. */
+/** The workflow id of a schedule and of its starts, to which Temporal appends their time: `trailer/sch_01…`. */
 export function scheduleWorkflowId(pipeline: string, scheduleId: string): string {
   return `${pipeline}/${scheduleId}`;
 }
 
 /**
- * The search attributes of runs and of their ladders in Temporal, with their types. They are created when the stack is set
- * up. A ladder has the pipeline and the project of its run, and no phase: searches by it find runs alone.
+ * The search attributes of runs and of their ladders in Temporal, with their types. The setup of the stack creates
+ * them. A ladder has the pipeline and the project of its run, but no phase, so searches by phase find runs only.
  */
 export const searchAttributes = {
   PipelineName: 'Keyword',
@@ -61,7 +60,7 @@ export const searchAttributes = {
 
 const maxBytes = 200;
 
-/** How long a character is in a JSON text of UTF-8, without `Buffer`: the sandbox of workflows has none. */
+/** The length of a character in a JSON text of UTF-8, without `Buffer`, which the workflow sandbox does not have. */
 function jsonBytesOf(character: string): number {
   const code = character.codePointAt(0) ?? 0;
   if (code < 0x20 || (code >= 0xd800 && code <= 0xdfff)) return 6;
@@ -71,7 +70,7 @@ function jsonBytesOf(character: string): number {
   return code < 0x10000 ? 3 : 4;
 }
 
-/** As many whole characters as fit. */
+/** Cuts to as many whole characters as fit. */
 export function toSummary(text: string): string {
   let bytes = 0;
   let kept = '';
@@ -90,7 +89,7 @@ export function nameUnit(stepId: string, item = 0): string {
   return item === 0 ? stepId : `${stepId} [${item}]`;
 }
 
-/** `cut → video.cut`: the unit, and what it calls or is. @param why it is asked for now, where that is not plain */
+/** `cut → video.cut`: the unit and its capability or kind. @param why the reason for this request, if not obvious */
 export function summarizeUnit({ step, item }: Unit, why = ''): string {
   const unit = `${nameUnit(step.id, item)} → ${step.capability}`;
   return toSummary(why === '' ? unit : `${unit}, ${why}`);
@@ -104,19 +103,19 @@ const awaited: Readonly<Record<Awaiting, string>> = {
   run: 'the run that it started',
 };
 
-/** `a person (rev_01…)`: what a unit waits for, or has waited for. */
+/** `a person (rev_01…)`: the awaited object of a wait. */
 export function describeAwaited({ awaiting, ref }: Pick<Wait, 'awaiting' | 'ref'>): string {
   const { review_id, run_id } = (ref ?? {}) as { readonly review_id?: string; readonly run_id?: string };
   const id = review_id ?? run_id;
   return id === undefined ? awaited[awaiting] : `${awaited[awaiting]} (${id})`;
 }
 
-/** Of the timer that ends the wait: `cut waits for money`. */
+/** The summary of the wait's timer: `cut waits for money`. */
 export function summarizeWait({ step, item }: Unit, wait: Wait): string {
   return toSummary(`${nameUnit(step.id, item)} waits for ${describeAwaited(wait)}`);
 }
 
-/** So many names fill a summary. */
+/** This many names fill a summary. */
 const maxNames = 50;
 
 /** `a, b [2]`, as many as fit. */
@@ -127,7 +126,7 @@ export function listUnits(units: readonly { readonly step_id: string; readonly i
     .join(', ');
 }
 
-/** `3 short steps: a, b, then c`: the units that begin at once, then those that follow them in the same batch. */
+/** `3 short steps: a, b, then c`: the units that begin first, then those that follow in the same batch. */
 export function summarizeBatch(first: readonly Unit[], followers: readonly Unit[]): string {
   const [only] = first;
   const count = first.length + followers.length;

@@ -1,6 +1,6 @@
 /**
- * What workflows are started with, told and answer. What `runPipeline` is started with is never read again later,
- * so that a replay is exact.
+ * Inputs, signals and results of workflows. The input of `runPipeline` is never read again later, so that a replay is
+ * exact.
  */
 import type { Failure } from '../contracts/primitives.ts';
 import type { RunOutcome } from './run/machine.ts';
@@ -14,39 +14,39 @@ export interface RunPipelineInput {
   readonly pipeline: string;
   readonly version: string;
   readonly plan: RunPlan;
-  /** Limit of the whole run; null = none but the backstop. */
+  /** Limit of the whole run; null = only the backstop. */
   readonly timeout_ms: number | null;
-  /** Silence after which a step is given to another worker. */
+  /** Time without heartbeats after which another worker gets a step. */
   readonly heartbeat_timeout_ms: number;
-  /** Whether the server knows our search attributes. */
+  /** Whether the server has Capstan's search attributes. */
   readonly has_search_attributes: boolean;
-  /** Where a person sees this run. */
+  /** URL of this run for people. */
   readonly run_url: string;
-  /** Why its calls are inline or queued, for people. */
+  /** Why the run's calls are inline or queued, for people. */
   readonly dispatch_reasons: readonly string[];
-  /** Events after which the run goes on in a new history. Default 4,096. */
+  /** Events after which the run continues in a new history. Default 4,096. */
   readonly history_events?: number;
-  /** How its row stood when it began. */
+  /** The state of its row at the start. */
   readonly control?: ControlSignal;
-  /** Where a run that continues as new was. */
+  /** The position of a run that continues as new. */
   readonly snapshot?: WorkflowSnapshot;
 }
 
-/** What one history of a run hands to the next. */
+/** The state that one history of a run passes to the next. */
 export interface WorkflowSnapshot {
   readonly machine: RunSnapshot;
-  /** Unix time in ms when the time of the run is over; null = no limit. */
+  /** Deadline of the run in Unix milliseconds; null = no limit. */
   readonly deadline_ms: number | null;
   readonly control: ControlSignal;
-  /** Units that were woken before they were known to wait. */
+  /** Units with a wake that arrived before their wait. */
   readonly early_wakes: readonly string[];
-  /** Versions of reviews that were notified and woke nobody yet. */
+  /** Versions of reviews that were notified but have woken no unit yet. */
   readonly seen_versions: Readonly<Record<string, number>>;
-  /** A step has waited or escalated: what that left open is closed at the end. */
+  /** A step has waited or escalated; anything it left open is closed at the end. */
   readonly has_waited: boolean;
 }
 
-/** Payload of the signal `control`: how the run's row stands. The highest version counts. */
+/** Payload of the signal `control`: the state of the run's row. The highest version counts. */
 export interface ControlSignal {
   readonly version: number;
   readonly paused: boolean;
@@ -54,7 +54,7 @@ export interface ControlSignal {
   readonly budget_version: number;
 }
 
-/** Payload of the signal `woken`: what the unit waited for may be there. It may come more than once. */
+/** Payload of the signal `woken`: the unit's wait may be satisfied. The signal may repeat. */
 export interface WokenSignal {
   readonly step_id: string;
   readonly item: number;
@@ -66,8 +66,8 @@ export interface RunPipelineResult {
   readonly error: Failure | null;
 }
 
-// What `escalate` is started with, told and answers. The row of the escalation is the truth; the workflow only
-// says when its next transition happens, so none of this holds a value of a run.
+// Input, signals and results of `escalate`. The escalation's row is the truth. The workflow only schedules the next
+// transition, so none of this contains a value of a run.
 
 export type LadderStage = { readonly type: 'execute' | 'advise'; readonly level: number } | LadderEnd;
 
@@ -76,7 +76,7 @@ export type LadderEnd =
   /** A person skipped the step. */
   | { readonly type: 'end'; readonly outcome: 'skipped' }
   | { readonly type: 'end'; readonly outcome: 'failed' | 'cancelled'; readonly error: Failure }
-  /** A person is asked. */
+  /** A review was opened. */
   | {
       readonly type: 'end';
       readonly outcome: 'review';
@@ -85,14 +85,14 @@ export type LadderEnd =
       readonly error: Failure;
     };
 
-/** Where a ladder stands. */
+/** The position of a ladder. */
 export interface LadderPosition {
   readonly escalation_id: string;
   readonly transition: number;
   readonly command: LadderStage;
 }
 
-/** Where to go on: a place on the ladder, or a review that is over. */
+/** The point to resume from: a position on the ladder, or a finished review. */
 export type LadderResumption =
   | Pick<LadderPosition, 'transition' | 'command'>
   | { readonly review_id: string };
@@ -100,23 +100,23 @@ export type LadderResumption =
 export interface EscalateInput {
   readonly engine_version: number;
   readonly escalation_id: string;
-  /** By itself it waits for its reviews; of a step, the run's workflow does. */
+  /** A ladder outside a run waits for its reviews itself; for a step, the run's workflow waits. */
   readonly waits_for_reviews: boolean;
   readonly from: LadderResumption;
-  /** Silence after which a transition is given to another worker. */
+  /** Time without heartbeats after which another worker gets a transition. */
   readonly heartbeat_timeout_ms: number;
-  /** Where a person sees it, or its run. */
+  /** URL of the escalation, or of its run, for people. */
   readonly url: string;
 }
 
-/** Payload of the signal `reviewed`, which may come more than once, and before anybody waits. */
+/** Payload of the signal `reviewed`, which may repeat, and may arrive before the wait. */
 export interface ReviewedSignal {
   readonly review_id: string;
   /** The review's version when it ended. */
   readonly version: number;
 }
 
-// What `scheduledRun` is started with, by Temporal's schedule, and what its activities ask and answer.
+// The input of `scheduledRun` from Temporal's schedule, and the requests and results of its activities.
 
 export interface ScheduledRunInput {
   readonly project_id: string;
@@ -125,13 +125,16 @@ export interface ScheduledRunInput {
 
 export interface ScheduledStart {
   readonly schedule_id: string;
-  /** The moment that the calendar meant, RFC 3339: one run for each. */
+  /** The scheduled moment, RFC 3339: one run for each. */
   readonly scheduled_at: string;
-  /** That is told when the run has ended. */
+  /** The workflow that is notified at the end of the run. */
   readonly workflow_id: string;
 }
 
-/** refused: no repetition would change it. has_ended, or another start of that time waits for its end: nobody will tell of it. */
+/**
+ * refused: a retry cannot change it. has_ended: the run has ended, or another start of that time waits for its end, so
+ * no notification follows.
+ */
 export type ScheduledSubmission =
   | { readonly run_id: string; readonly has_ended?: true }
   | { readonly refused: Failure };
@@ -142,7 +145,8 @@ export interface CancelRunRequest {
 }
 
 /**
- * The version of what the workflows do. A run keeps the one that it was started with, so it is raised when what they
- * ask of Temporal changes, and the older way stays behind a gate until the last run of it has ended: docs/engine-versions.md.
+ * The version of the workflows' behaviour. A run keeps the version it was started with. The version is raised when the
+ * commands to Temporal change, and the old behaviour stays behind a gate until its last run has ended:
+ * docs/engine-versions.md.
  */
 export const engineVersion = 1;

@@ -1,6 +1,6 @@
 /**
- * Findings about a definition, for its author: the contract's refusals in words, and the line, column and order of
- * all findings.
+ * Findings about a definition, for its author: the contract's issues in words, and the line, column and order of all
+ * findings.
  */
 
 import type { z } from 'zod';
@@ -23,7 +23,7 @@ export interface UnplacedFinding {
   readonly severity: Finding['severity'];
   readonly code: string;
   readonly pointer: string;
-  /** Offset in the text, where it is known; else the pointer is looked up. */
+  /** Offset in the text, if known; otherwise the pointer is looked up. */
   readonly at?: number;
   /** Offset in the string at the pointer. */
   readonly offset?: number | undefined;
@@ -32,10 +32,10 @@ export interface UnplacedFinding {
 }
 
 const shownFindings = 1_000;
-/** At one place. */
+/** Number of findings at one place that are compared. */
 const comparedFindings = 100;
 
-/** Findings about a key stand at the key, all others at the value. */
+/** Findings about a key are placed at the key, all others at the value. */
 const aboutKeys: ReadonlySet<string> = new Set([
   'key_not_applicable',
   'key_not_template',
@@ -64,7 +64,7 @@ interface PlacedFinding {
   readonly at: number;
 }
 
-/** Whether the same is said at the same place before. */
+/** Whether this finding repeats an earlier one at the same place. */
 function isRepeated(
   { finding, at }: PlacedFinding,
   index: number,
@@ -101,7 +101,7 @@ function toFinding(
   };
 }
 
-/** Errors are kept before warnings and notes; the order stays. */
+/** Keeps errors before warnings and notes, in their order. */
 function keepMost(findings: readonly PlacedFinding[]): readonly PlacedFinding[] {
   if (findings.length <= shownFindings) return findings;
   const errorsFirst = [
@@ -121,7 +121,7 @@ function tellCut(more: number): Finding {
   };
 }
 
-// What the contract says about the shape of a definition, in words for its author.
+// The contract's issues about the shape of a definition, in words for its author.
 
 export const shapeCodes = ['key_missing', 'key_unknown', 'type_invalid', 'value_invalid'] as const;
 
@@ -134,7 +134,7 @@ interface ShapeFinding {
 
 type ShapeIssue = z.core.$ZodIssue;
 
-/** @param text the source, for suggestions that repeat what was written */
+/** @param text the source, for suggestions that repeat the author's text */
 export function readShapeIssue(issue: ShapeIssue, root: SourceNode, text: string): ShapeFinding[] {
   const pointer = extendPointer('', ...issue.path.map(String));
   if (issue.code === 'unrecognized_keys') return readUnknownKeys(issue, pointer);
@@ -227,7 +227,7 @@ function readWrongValue(
   };
 }
 
-/** Keys with what they mean. */
+/** Keys with their descriptions. */
 export type KeyDocs = Readonly<Record<string, string>>;
 
 export interface DefinitionKeys {

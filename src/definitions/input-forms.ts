@@ -1,6 +1,6 @@
 /**
- * What takes an input, and answers: schemas read as types once, compiled only when a literal has to be judged. A
- * definition's own schemas are compiled first where that can do no harm.
+ * Accepted inputs and outputs of steps: schemas are read as types once, and compiled only when a literal has to be
+ * validated. A definition's own schemas are first compiled in isolation.
  */
 import type { CapabilitySpec } from '../contracts/capability.ts';
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
@@ -22,7 +22,7 @@ import { createTextCache } from './text-cache.ts';
 
 type FoundPipeline = Extract<PipelineForm, { kind: 'found' }>;
 
-/** What a check looks at of a stored pipeline that another one runs. */
+/** The fields of a stored sub-pipeline that a check reads. */
 interface ReferencedPipeline {
   readonly digest: string;
   readonly job_schema: JsonObject | null;
@@ -74,7 +74,7 @@ function readPipeline(compiler: SchemaCompiler, row: ReferencedPipeline): FoundP
   };
 }
 
-/** The type of an output's template: its keys and literals; what its expressions yield is not known here. */
+/** The type of an output's template: its keys and literals; the results of its expressions are unknown here. */
 function typeOfOutput(output: Json): ValueType {
   const { root } = readTemplate(output).template;
   const types = typeTemplate(root, {
@@ -85,10 +85,10 @@ function typeOfOutput(output: Json): ValueType {
   return typeOfNode(root, types);
 }
 
-/** In units of work; charged whether or not it is compiled already, so that findings do not depend on that. */
+/** Units of work; charged also for a compiled schema, so that findings do not depend on the cache. */
 const compilation = 500_000;
 
-/** The schema was vetted when it was stored. */
+/** Compiles the schema here, because it was vetted when it was stored. */
 function createFaultFinder(compiler: SchemaCompiler, schema: JsonObject): FindInputFaults {
   let check: CompiledSchema | null = null;
   const paid = new WeakSet<object>();
@@ -104,11 +104,11 @@ function createFaultFinder(compiler: SchemaCompiler, schema: JsonObject): FindIn
 /** Why a schema cannot be used, or null. */
 export type VetSchema = (schema: JsonObject) => Promise<string | null>;
 
-/** Different schemas of one definition, and their text: each is compiled in a thread. */
+/** Limits for the different schemas of one definition and their text, because each is compiled in a thread. */
 const most = { schemas: 50, characters: 100_000 } as const;
 const tooMany = `the definition has more than ${most.schemas} different schemas, or ${most.characters} characters of them`;
 
-/** Compiles the schemas of a definition where that can do no harm. @returns what is wrong with each, null = nothing */
+/** Compiles the schemas of a definition in isolation. @returns a function that gives the fault of each; null = none */
 export async function vetOwnSchemas(
   vet: VetSchema,
   definition: PipelineDefinition,
@@ -117,7 +117,7 @@ export async function vetOwnSchemas(
   const bySchema = new Map<JsonObject, string | null>();
   let characters = 0;
   for (const { schema } of listOwnSchemas(definition)) {
-    if (findSchemaFault(schema) !== null) continue; // is told already
+    if (findSchemaFault(schema) !== null) continue; // already reported
     const text = JSON.stringify(schema);
     let fault = byText.get(text);
     if (fault === undefined) {

@@ -1,6 +1,6 @@
 /**
- * From the text of a definition to the definition, or to everything that is wrong with it: the text's own traps,
- * the contract's shape and the core's checks in one list, each with line and column.
+ * Reads the text of a definition into the definition, or into all its faults: problems of the text, the contract's
+ * shape and the core's checks in one list, each with line and column.
  */
 import type { z } from 'zod';
 import { type Finding, PipelineDefinition } from '../contracts/pipeline.ts';
@@ -16,9 +16,9 @@ import { detectFormat, type SourceNode, type SourceReading } from './source/sour
 
 interface SalvagedDefinition {
   readonly definition: PipelineDefinition;
-  /** False when a step has no readable id: whether other names are unknown cannot be told. */
+  /** False when a step has no readable id, so that unknown names cannot be reported. */
   readonly idsKnown: boolean;
-  /** Pointers of placeholders; what is found there is not the author's. */
+  /** Pointers of placeholders; findings there do not concern the author's text. */
   readonly placeholders: ReadonlySet<string>;
 }
 
@@ -27,9 +27,9 @@ function placeholderId(index: number): string {
 }
 
 /**
- * Makes a definition of broken shape checkable: what the contract refused is left out, or stands in as a
- * placeholder where it is required, so that the other findings are reported in the same answer. A
- * salvaged definition is never run or stored.
+ * Makes a malformed definition checkable, so that the other findings are reported in the same response. Parts that the
+ * contract refused are left out, or replaced by a placeholder where they are required. A salvaged definition is never
+ * run or stored.
  */
 function salvageDefinition(value: Json, issues: readonly z.core.$ZodIssue[]): SalvagedDefinition | null {
   if (!isPlainObject(value) || !isList(value.steps ?? null)) return null;
@@ -65,17 +65,17 @@ function mend(copy: Salvage, [top, index, key]: KeyPath): void {
   } else delete copy.root[String(top)];
 }
 
-/** One of them makes the step what it is. */
+/** The keys that determine the kind of a step. */
 const kindKeys: ReadonlySet<PropertyKey> = new Set(['capability', 'pipeline', 'wait', 'review']);
 
-/** @param key undefined when the step is no object at all */
+/** @param key undefined when the step is not an object */
 function mendStep(copy: Salvage, index: number, key: PropertyKey | undefined): void {
   const step = copy.steps[index];
   if (step === undefined) return;
   if (key === undefined || key === 'id') putPlaceholder(copy, index, 'id');
   if (key === 'id') return;
   if (key !== undefined) delete step[String(key)];
-  if (key === 'for_each') step.for_each = { items: [] }; // its input may name an item
+  if (key === 'for_each') step.for_each = { items: [] }; // its input may refer to an item
   if (key === 'depends_on') delete step.run_if;
   const isKindless = ![...kindKeys].some((kind) => Object.hasOwn(step, kind));
   if (key === undefined || (kindKeys.has(key) && isKindless)) {
@@ -90,7 +90,7 @@ function putPlaceholder({ steps, placeholders }: Salvage, index: number, name: '
   placeholders.add(`/steps/${index}/${name}`);
 }
 
-/** NUL, and halves of surrogate pairs: YAML and JSON escapes can write them, Postgres cannot hold them. */
+/** NUL and lone surrogates: YAML and JSON escapes can write them, Postgres cannot store them. */
 const unstorable = /[\0\p{Surrogate}]/u;
 
 /** Pointer of the first text that cannot be stored, or of the object with such a key; null when there is none. */
@@ -99,7 +99,7 @@ export function findUnstorableText(value: Json): string | null {
   return path === null ? null : extendPointer('', ...path.reverse());
 }
 
-/** From the inside out. */
+/** Segments from the innermost outwards. */
 function findPath(value: Json): string[] | null {
   if (typeof value === 'string') return unstorable.test(value) ? [] : null;
   if (typeof value !== 'object' || value === null) return null;
@@ -116,22 +116,22 @@ function findPath(value: Json): string[] | null {
 
 export interface DefinitionText {
   readonly text: string;
-  /** The media type it was sent with; null = told by its first character. */
+  /** The media type it was sent with; null = detected from its first character. */
   readonly contentType: string | null;
 }
 
 export interface DefinitionReading {
   /** null when a finding is an error. */
   readonly definition: PipelineDefinition | null;
-  /** By position, each once; at most 1,000 and a note on the rest. */
+  /** By position, without duplicates; at most 1,000 and a note on the rest. */
   readonly findings: Finding[];
   /** The analysis of the definition. */
   readonly analysis: AnalysedDefinition | null;
 }
 
-/** A text whose shape is known. */
+/** A text with a known shape. */
 interface OpenDefinition {
-  /** What can be checked: without what the contract refused, where that is possible at all. */
+  /** The checkable definition, without the parts that the contract refused; null when nothing is checkable. */
   readonly definition: PipelineDefinition | null;
   /** @param facts null only without a definition */
   readonly finish: (facts: DefinitionFacts | null) => DefinitionReading;
@@ -144,7 +144,7 @@ export function openDefinition(source: DefinitionText): OpenDefinition {
   const { root } = reading;
   const place = createFindingPlacer(text, root);
   const problems = reading.problems.map((problem): UnplacedFinding => ({ severity: 'error', ...problem }));
-  // Of a text that was read wrong, nothing is said but that: its shape is not what its author meant.
+  // A syntax error suppresses all other findings: the shape that was read is not what the author meant.
   if (root === null || problems.some(({ code }) => code === 'yaml_syntax')) {
     const refused = () => ({ definition: null, findings: place(problems), analysis: null });
     return { definition: null, finish: refused };

@@ -1,6 +1,6 @@
 /**
- * What becomes of a submitted definition: an equal one is known by its digest, another one under the same version
- * is refused with the differences, a wrong one with its errors.
+ * Submits a definition: an equal one is recognised by its digest, a different one under the same version is refused
+ * with the differences, and an invalid one is refused with its errors.
  */
 
 import { createHash } from 'node:crypto';
@@ -50,7 +50,7 @@ function show(value: Json | undefined): string {
   return value === undefined ? 'nothing' : JSON.stringify(value).slice(0, shownCharacters);
 }
 
-/** Where two definitions differ, as items of a problem; at most 20. */
+/** The differences between two definitions, as items of a problem; at most 20. */
 export function describeDifferences(stored: Json, submitted: Json): ProblemItem[] {
   const found: DefinitionDifference[] = [];
   collect({ pointer: '', stored, submitted }, found);
@@ -61,7 +61,7 @@ export function describeDifferences(stored: Json, submitted: Json): ProblemItem[
   }));
 }
 
-/** SHA-256 in hex; the order of keys does not matter. */
+/** SHA-256 in hex, independent of key order. */
 export function digestDefinition(definition: PipelineDefinition): string {
   return createHash('sha256')
     .update(canonicalJson(definition as unknown as Json))
@@ -72,7 +72,7 @@ function toItem({ severity: _, ...item }: Finding): ProblemItem {
   return item;
 }
 
-/** The errors among them, as an answer. */
+/** The errors among the findings, as an API error. */
 export function refuseFindings(findings: readonly Finding[], name = 'the definition'): AppError {
   const errors = findings.filter(({ severity }) => severity === 'error');
   const count = errors.length === 1 ? 'one error' : `${errors.length} errors`;

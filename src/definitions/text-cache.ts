@@ -1,17 +1,17 @@
 /**
- * What was made of long texts, kept as long as the texts together are not too long: what is made of one takes some times
- * its length in memory, so a number of entries says nothing about it. What is used least recently goes first.
+ * Caches results for long texts, within a limit on the total length of the texts. A result takes a multiple of its
+ * text's length in memory, so a number of entries is not a useful limit. The least recently used goes first.
  */
 import { LRUCache } from 'lru-cache';
 
 /** In characters: four of the longest definitions, or thousands of usual ones. */
 const mostCharacters = 32 * 1_048_576;
-/** Of an entry whose text is short. */
+/** The minimum size that an entry counts for. */
 const shortest = 1_000;
 
 export interface TextCache<Value> {
   get(name: string): Value | undefined;
-  /** @param text what the value was made of; written as JSON once, to know its length */
+  /** @param text the source of the value; written as JSON once, to measure its length */
   set(name: string, value: Value, text: unknown): void;
 }
 

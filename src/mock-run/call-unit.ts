@@ -39,7 +39,7 @@ function wakeAtRegistration(run: LocalRun, unit: UnitRecord): void {
   if (moment !== null) time.at(moment, () => wakeUnit(run, unit));
 }
 
-// Steps that find no money left wait for it, and one person is asked for all of them.
+// Steps that find no budget left wait for it; one review covers all of them.
 
 function beginBudgetWait(run: LocalRun, unit: UnitRecord): void {
   const { budgetWait, world } = run;
@@ -47,7 +47,7 @@ function beginBudgetWait(run: LocalRun, unit: UnitRecord): void {
   budgetWait.review ??= world.reviewer.open({ kind: 'budget', step: null }, null, () => decideMoney(run));
 }
 
-/** The unit does not wait any more. @returns whether a person has skipped it */
+/** Ends the unit's wait. @returns whether a person has skipped it */
 function endBudgetWait({ budgetWait }: LocalRun, unit: UnitRecord): boolean {
   budgetWait.units.delete(unit);
   const { isSkipped } = unit;
@@ -55,7 +55,7 @@ function endBudgetWait({ budgetWait }: LocalRun, unit: UnitRecord): boolean {
   return isSkipped;
 }
 
-/** The ceiling was raised: the question is over. */
+/** Closes the budget review after a raise of the ceiling. */
 export function noteRaise(run: LocalRun): void {
   run.budgetWait.review = null;
   wakeAll(run);

@@ -1,6 +1,6 @@
 /**
- * The ladder of a step that failed for real, without models: the driver of every ladder, over the mocks and their time.
- * The mocks teach no skills and have no models, so level 0 repairs what the schema allows, and then a person is asked.
+ * The ladder of a step with a real failure, without models: the driver of every ladder, over the mocks and their time.
+ * The mocks have no skills and no models, so level 0 repairs what the schema allows, and then a review is opened.
  */
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { capabilityOf, resolveEscalation } from '../core/definition/step-settings.ts';
@@ -70,20 +70,20 @@ export async function climbUnit(run: LocalRun, { ladder }: UnitRecord): Promise<
   return close(run, climbing, await climb(run, climbing));
 }
 
-/** The review that its ladder asked is over. */
+/** Resumes after the review of the step's ladder. */
 export async function followReview(run: LocalRun, { ladder }: UnitRecord): Promise<ClimbEnd> {
   const climbing = ladder as ClimbingStep;
   return close(run, climbing, await resumeReviewed(run, climbing));
 }
 
-/** A step that was stopped because its run has failed stays failed as it was. */
+/** A step that was stopped because its run failed keeps its own failure. */
 function close(run: LocalRun, { unit, failure }: ClimbingStep, ended: ClimbEnd): ClimbEnd {
   if (ended.state === 'waiting') return ended;
   const isGivenUp = ended.state === 'cancelled' && !isCancelled(run);
   return endUnit(run, unit, isGivenUp ? { state: 'failed', error: failure } : ended);
 }
 
-/** From where the ladder stands to its end, or to the question to a person. */
+/** Climbs from the ladder's position to its end, or to a review. */
 async function climb(run: LocalRun, climbing: ClimbingStep): Promise<ClimbEnd> {
   const { time } = run.world;
   const endsAt = time.now() + ladderMs;
@@ -126,7 +126,7 @@ function portsOf(run: LocalRun, climbing: ClimbingStep): LadderPorts {
   };
 }
 
-/** The step with a corrected input: none of its failures count any more. */
+/** Executes the step with a corrected input; earlier failures no longer count. */
 async function executeRevision(
   run: LocalRun,
   { unit, step }: ClimbingStep,
@@ -142,7 +142,7 @@ async function executeRevision(
 
 const outOfMoney: Failure = { code: 'budget_exhausted', message: 'the budget of the run is used up' };
 
-/** A correction waits for nobody: without an instance it comes again, without money it has failed. */
+/** A correction never waits: without an instance it is retried, without budget it fails. */
 function toExecutionEnd({ world }: LocalRun, done: CallExecution): ExecutionEnd {
   switch (done.state) {
     case 'succeeded':
@@ -161,7 +161,7 @@ function toExecutionEnd({ world }: LocalRun, done: CallExecution): ExecutionEnd 
   }
 }
 
-/** Null while it goes on. */
+/** Null while the ladder continues. */
 function endOf(run: LocalRun, climbing: ClimbingStep, outcome: LadderOutcome): ClimbEnd | null {
   switch (outcome.kind) {
     case 'goes_on':
@@ -207,7 +207,7 @@ function inReview(
   return { state: 'waiting', wait: { awaiting: 'review', until: dueAt, ladder: true, ref: review_id } };
 }
 
-/** Goes on with a step when a person has decided about it, or nobody did in time. */
+/** Resumes a step after a person's decision, or after the review expired. */
 async function resumeReviewed(run: LocalRun, climbing: ClimbingStep): Promise<ClimbEnd> {
   const { unit, failure } = climbing;
   const { review } = unit;
@@ -245,7 +245,7 @@ async function follow(run: LocalRun, climbing: ClimbingStep, review: DecidedRevi
   }
 }
 
-/** @throws MockFault for an input that is not there, or that the capability refuses */
+/** @throws MockFault for a missing input, or one that the capability refuses */
 function requireInput(
   climbing: ClimbingStep,
   { decision: { action } }: DecidedReview,
@@ -258,7 +258,7 @@ function requireInput(
   requirePossible(climbing, 'input', spec?.find(input) ?? []);
 }
 
-/** @throws MockFault as the API would have refused it */
+/** @throws MockFault where the API would refuse the decision */
 function requirePossible({ unit }: ClimbingStep, what: string, findings: readonly SchemaFinding[]): void {
   if (findings.length === 0) return;
   const seen = describeFindings(findings);

@@ -66,7 +66,7 @@ export async function executeCall(
   }
 }
 
-/** Nobody has registered the capability: the step waits as long as it says, by default not at all. */
+/** Without a registered instance, the step waits for its configured time; by default it does not wait. */
 function findMissing(
   { world: { fleet, time } }: LocalRun,
   { definition }: CompiledStep,
@@ -82,7 +82,7 @@ function findMissing(
     : { state: 'failed', error: failure };
 }
 
-/** Money that is used up is waited for. */
+/** A call without budget waits for a raise. */
 function toExecution(end: Exclude<CallEnd, { kind: 'retry' }>): CallExecution {
   switch (end.kind) {
     case 'succeeded':
@@ -104,10 +104,10 @@ interface MockedCall extends RoutedCall {
   readonly input: JsonObject;
 }
 
-/** Without jitter. */
+/** The random value that gives no jitter. */
 export const even = 0.5;
 
-/** The ports of a routed call against mocks: instances, money and people are those of the run, and time is virtual. */
+/** The ports of a routed call against mocks: the run has its own instances, budget and reviews, and time is virtual. */
 function createMockCallPorts(run: LocalRun): CallPorts<MockedCall, ClaimedCall> {
   const { world, budget } = run;
   return {
@@ -168,7 +168,7 @@ async function claim(
   }
 }
 
-/** Other calls may have been faster since it was chosen. */
+/** Claims a slot; other calls may have taken it since the choice. */
 function take(
   run: LocalRun,
   { unit }: MockedCall,
@@ -218,7 +218,7 @@ async function deliver(
 function toOutcome(answer: MockAnswer): CallOutcome {
   switch (answer.kind) {
     case 'output':
-      // It travels as {ok, output}, so it may be any JSON.
+      // The answer travels as {ok, output}, so it may be any JSON.
       return { kind: 'answered', body: answer.output as JsonObject };
     case 'error': {
       const { status, message } = answer;

@@ -1,6 +1,6 @@
 /**
- * The ports of a run against mocks: everything they do stays in memory. A unit happens as far as it can, and answers an
- * end or what it waits for; come again when the wait is over, it goes on where it was.
+ * The ports of a run against mocks, with all state in memory. A unit runs as far as it can, and returns an end or a
+ * wait; when resumed after the wait, it continues from there.
  */
 import type { StepDefinition } from '../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
@@ -72,7 +72,7 @@ function nameOf({ step, item }: Unit): UnitName {
   return { id: step.id, item };
 }
 
-/** A port that throws has met a mistake of the mocks: it is told, and the run does not go on from there. */
+/** A port that throws has found a mistake in the mocks: it is reported, and the run does not continue. */
 function guard<Result>({ world }: LocalRun, work: Promise<Result>): Promise<Result> {
   return work.catch((error: unknown) => {
     world.onFault(error);
@@ -113,7 +113,7 @@ function pause(run: LocalRun, unit: UnitRecord): UnitOutcome {
     : { state: 'waiting', wait: { awaiting: 'time', until, ref: null } };
 }
 
-/** A step that is a run of another pipeline: started once, waited for, its output taken. */
+/** A step that runs another pipeline: starts the run once, waits for it, and takes its output. */
 function executeSubRun(run: LocalRun, unit: UnitRecord, job: JsonObject): UnitOutcome {
   const terms = termsOfSubRun(stepOf(run, unit.id).definition, run);
   const { reference, priority, depth } = terms;
@@ -150,7 +150,7 @@ function takeSubRun(
   };
 }
 
-/** A step that asks a person has the answer as its output. */
+/** The output of a review step is the person's answer. */
 function askPerson(run: LocalRun, unit: UnitRecord): UnitOutcome {
   const { definition } = stepOf(run, unit.id);
   const { reviewer, time } = run.world;
@@ -176,7 +176,7 @@ function endOfUnanswered(step: StepDefinition): UnitEnd {
   return { state: 'failed', error: { code: 'step_timeout', message } };
 }
 
-/** @throws MockFault as the API would refuse it */
+/** @throws MockFault where the API would refuse the answer */
 function requireAnswer({ id, review }: StepDefinition, output: Json): void {
   const faults = createSchemaCompiler().compile(review?.schema ?? {})(output);
   if (faults.length === 0) return;

@@ -1,4 +1,4 @@
-/** What a run against mocks is while it is under way: the world that it shares with its sub-runs, and its own part. */
+/** The state of a running local run: the world that it shares with its sub-runs, and its own part. */
 import type { EventType } from '../contracts/event.ts';
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject, Priority } from '../contracts/primitives.ts';
@@ -16,7 +16,7 @@ import type { MockFleet } from './mock-fleet.ts';
 import type { MockReview, MockReviewer } from './mock-reviewer.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/** How a run ended; `waiting`: nothing happens any more, and it has not ended. */
+/** The outcome of a run; `waiting`: nothing happens any more, and the run has not ended. */
 export type LocalOutcome = 'succeeded' | 'failed' | 'cancelled' | 'waiting' | 'refused';
 
 export interface EndedRun {
@@ -25,7 +25,7 @@ export interface EndedRun {
   readonly output?: Json;
 }
 
-/** What a run and its sub-runs share. */
+/** State that a run and its sub-runs share. */
 export interface World {
   readonly time: VirtualTime;
   readonly fleet: MockFleet;
@@ -34,7 +34,7 @@ export interface World {
   /** Definitions of sub-pipelines. */
   readonly pipelines: readonly PipelineDefinition[];
   readonly onFault: (error: unknown) => void;
-  /** Whether a run should go on from a snapshot, as after a long history. */
+  /** Whether a run should continue from a snapshot, as after a long history. */
   readonly historyPressure: RunPorts['historyPressure'];
   /** Starts the run of a step. */
   readonly startRun: (world: World, order: LocalOrder) => LocalRun;
@@ -50,9 +50,9 @@ export interface LocalOrder {
   readonly priority: Priority;
   /** Null = none. */
   readonly ceilingUsd: number | null;
-  /** The budget of the run whose step started it; null = none did. */
+  /** The budget of the run whose step started it; null for a top-level run. */
   readonly above: RunBudget | null;
-  /** Told once. */
+  /** Called once. */
   readonly onEnd: () => void;
 }
 
@@ -66,24 +66,24 @@ export interface LocalRun extends Pick<LocalOrder, 'definition' | 'depth' | 'pri
   readonly scope: Pick<ExpressionScope, 'job' | 'run'>;
   readonly budget: RunBudget;
   readonly budgetWait: BudgetWait;
-  /** Stops every step that is under way. */
+  /** Cancels every running step. */
   readonly stop: CancelSource;
-  /** Stops the ladders among them. */
+  /** Cancels the ladders among them. */
   readonly climbing: CancelSource;
-  /** By id of the step, then by item. */
+  /** By step id, then by item. */
   readonly units: Map<string, Map<number, UnitRecord>>;
   readonly events: LocalEvent[];
   /** Null until it begins. */
   driven: DrivenRun | null;
-  /** Null while it is under way. */
+  /** Null while it is running. */
   ended: EndedRun | null;
 }
 
-/** Steps that wait for money: one question to a person for all of them. */
+/** Steps that wait for budget: one review for all of them. */
 interface BudgetWait {
   /** In the order in which they began to wait. */
   readonly units: Set<UnitRecord>;
-  /** The open question; null = nobody is asked. */
+  /** The open review; null = none. */
   review: MockReview | null;
 }
 
@@ -93,15 +93,15 @@ export interface UnitName {
   readonly item: number;
 }
 
-/** A step or an item of it, as a row of the database tells it otherwise. */
+/** A step or an item of it; a server stores this as a row of the database. */
 export interface UnitRecord extends UnitName {
   state: StepState;
   output?: Json;
   error?: Failure;
   attempts: number;
-  /** Failures that count against `retry.max`, of the input as it is now. */
+  /** Failures of the current input that count against `retry.max`. */
   counted: number;
-  /** Instances that have failed it, as it is now, and how many of those failures count. */
+  /** Instances that failed the current input, each with its number of counted failures. */
   readonly failedOn: Map<string, number>;
   costNano: bigint;
   startedAt: number | null;
@@ -110,17 +110,17 @@ export interface UnitRecord extends UnitName {
   items?: readonly Json[];
   /** When it began to wait for an instance. */
   missingSince?: number;
-  /** A person has skipped it while it waited for money. */
+  /** A person skipped it while it waited for budget. */
   isSkipped: boolean;
   /** The run that it has started. */
   subRun?: LocalRun;
-  /** The question that it asks, being a review, or that its ladder has asked. */
+  /** Its own review as a review step, or the review of its ladder. */
   review?: MockReview;
-  /** Where it is on its ladder. */
+  /** Its position on its ladder. */
   ladder?: ClimbingStep;
-  /** Ends the timer of its wait; null while nothing listens. */
+  /** Ends the timer of its wait; null when no wait is active. */
   stopListening: (() => void) | null;
-  /** What it waits for came before anything listened. */
+  /** A wake came before its wait began. */
   isWoken: boolean;
 }
 
@@ -131,9 +131,9 @@ export interface ClimbingStep {
   /** Inputs that have failed, the author's own first. */
   readonly failed: [JsonObject, ...JsonObject[]];
   ladder: Ladder;
-  /** The level that was tried last. */
+  /** The level of the last attempt. */
   level: number;
-  /** Why it escalated, or asks. */
+  /** Why it escalated, or opened a review. */
   failure: Failure;
 }
 
@@ -161,30 +161,30 @@ export function stepOf({ compiled }: LocalRun, id: string): CompiledStep {
   return compiled.steps[compiled.indexOf.get(id) ?? -1] as CompiledStep;
 }
 
-/** Somebody has cancelled the run. */
+/** A user has cancelled the run. */
 export function isCancelled({ driven }: LocalRun): boolean {
   return driven?.state.phase === 'cancelling';
 }
 
-// The money of a run: each call reserves the most that it can cost, and settles for what it did, in its run and in those
-// above it.
+// The budget of a run: each call reserves its maximum cost and settles its actual cost, in its run and in those above
+// it.
 
 export interface RunBudget {
-  /** @returns why not; null = it is reserved */
+  /** @returns the shortage; null = reserved */
   reserve(nano: bigint): Shortage | null;
   settle(reserved: bigint, amount: bigint): void;
   /** @param ceilingUsd null = none */
   raise(ceilingUsd: number | null): void;
-  /** Listens for a raise of the run's own ceiling, or of one above it. */
+  /** Calls the listener on a raise of the run's own ceiling, or of one above it. */
   onRaise(listener: () => void): void;
-  /** The one that refused last: its own, or that of a run above. */
+  /** The budget that refused last: its own, or that of a run above. */
   scarce(): RunBudget;
-  /** The lowest of its own and those above. */
+  /** The lowest of its own ceiling and those above. */
   ceilingUsd(): number | null;
   spentNano(): bigint;
 }
 
-/** @param above of the run whose step started it; null = none */
+/** @param above budget of the run whose step started it; null = none */
 export function createRunBudget(ceilingUsd: number | null, above: RunBudget | null): RunBudget {
   let ceiling = ceilingUsd;
   let spent = 0n;

@@ -1,4 +1,4 @@
-/** The values of a run against mocks: what its expressions see, which steps happen, and what the run leaves. */
+/** The values of a run against mocks: the scope of its expressions, which steps run, and its output. */
 import type { Json } from '../contracts/primitives.ts';
 import { evaluateCondition } from '../core/expression/condition.ts';
 import { evaluateTemplate } from '../core/expression/evaluate.ts';
@@ -48,12 +48,12 @@ function scopeOfItem(run: LocalRun, { id, item }: UnitName): Pick<ExpressionScop
   return { item: findUnit(run, { id, item: 0 })?.items?.[item - 1] ?? null, index: item - 1 };
 }
 
-/** @param unit whose item the template may read; absent = the run's */
+/** @param unit whose item the template may read; absent = the run's template */
 export function evaluate(run: LocalRun, template: CompiledTemplate, unit?: UnitName): Evaluated<Json> {
   return evaluateSafely(() => evaluateTemplate(template, scopeOf(run, template, unit)));
 }
 
-/** Whether a step happens, and how often; its items are kept for their own inputs. */
+/** Whether a step runs, and how often; its items are kept for their own inputs. */
 export function decideStep(run: LocalRun, id: string): StepVerdict {
   const unit = { id, item: 0 };
   const { when, items } = stepOf(run, id);
@@ -70,7 +70,9 @@ export function decideStep(run: LocalRun, id: string): StepVerdict {
   return verdict;
 }
 
-/** What a run leaves: the definition's `output`, else the outputs of the steps that no other waits for, by id. */
+/**
+ * The output of a run: the definition's `output`, else the outputs of the steps that no other step depends on, by id.
+ */
 export function evaluateOutput(run: LocalRun): Evaluated<Json> {
   const { output } = run.compiled;
   if (output !== null) {

@@ -1,7 +1,7 @@
 /**
- * The mocked instances of a local run: who is registered when, what their specs say, who is busy.
+ * The mocked instances of a local run: when each is registered, its spec, and its load.
  *
- * What a mocked capability does with a call: the first reply that matches and is not used up.
+ * Also finds a mocked capability's answer to a call: the first reply that matches and is not used up.
  */
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import type { FleetNow } from '../core/call/claim-search.ts';
@@ -40,18 +40,18 @@ interface MockedCapability {
 export interface MockFleet extends FleetNow {
   /** @throws MockFault when the capability has no mock */
   require(capability: string): MockedCapability;
-  /** When the first instance that is not registered yet will be; null = never. */
+  /** When the next instance will be registered; null = never. */
   nextRegistration(capability: string): number | null;
   /** Holds a slot of the instance until `release`. */
   take(instanceId: string): void;
   release(instanceId: string): void;
-  /** Until a slot of one of its instances is free, at most `ms`. */
+  /** Resolves when a slot of one of its instances is free, after at most `ms`. */
   waitForRelease(capability: string, ms: number, stop: CancelSignal): Promise<void>;
   /** Calls that were received so far, by capability. */
   readonly calls: Readonly<Record<string, number>>;
 }
 
-/** What an instance says that names no schema. */
+/** The schema of an instance that declares none. */
 const anyInput: JsonObject = { type: 'object' };
 
 const anythingGoes: FindFaults = () => [];
@@ -64,7 +64,7 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
   const waiting = new Map<string, CancelSource[]>();
   const calls: Record<string, number> = {};
 
-  /** A compiler is dear, and most mocks name no schema. */
+  /** A compiler is expensive, and most mocks have no schema. */
   const compile = (schema: JsonObject | undefined, formats: FormatUse): FindFaults => {
     if (schema === undefined) return anythingGoes;
     compiler ??= createSchemaCompiler();
@@ -99,7 +99,7 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
     throw new MockFault(`the capability ${name} has no mock; mocked are ${names === '' ? 'none' : names}`);
   };
 
-  /** How many of its calls are under way is the one thing that changes of an instance. */
+  /** The number of open calls is the only field of an instance that changes. */
   const hold = (instanceId: string, by: 1 | -1): InstanceSnapshot => {
     const instance = known.get(instanceId) as InstanceSnapshot;
     (instance as { held: number }).held += by;
@@ -234,7 +234,7 @@ function isFor({ reply, when }: CompiledReply, call: MockCall): boolean {
   return when === null || holds(when, call.input);
 }
 
-/** A condition about a value that this input does not have is not met. */
+/** A condition about a value that this input lacks is false. */
 function holds(when: CompiledTemplate, input: JsonObject): boolean {
   try {
     return evaluateCondition(when, { input, match: {} });

@@ -1,4 +1,4 @@
-/** The people of a local run: each review gets the next decision that the mocks have for it, or nobody decides. */
+/** The reviewers of a local run: each review gets the next decision from the mocks, or none. */
 import type { StepDefinition } from '../contracts/pipeline.ts';
 import type { ReviewKind, ReviewPayload } from '../contracts/review.ts';
 import { parseDuration } from '../core/duration.ts';
@@ -8,7 +8,7 @@ import type { VirtualTime } from './virtual-time.ts';
 
 interface AskedAbout {
   readonly kind: ReviewKind;
-  /** Null: it is about the budget of the run. */
+  /** Null: the review is about the budget of the run. */
   readonly step: string | null;
 }
 
@@ -16,18 +16,18 @@ export interface MockReview extends AskedAbout {
   readonly review_id: string;
   /** Unix time, ms; null = never. */
   dueAt: number | null;
-  /** 1 = asked for the first time. */
+  /** 1 = the first time. */
   round: number;
   decision: MockDecision | null;
 }
 
-/** A review that somebody has decided. */
+/** A review with a decision. */
 export type DecidedReview = MockReview & { readonly decision: MockDecision };
 
 export interface MockReviewer {
-  /** @param decided told when somebody decides */
+  /** @param decided called on a decision */
   open(subject: AskedAbout, dueMs: number | null, decided: () => void): MockReview;
-  /** The same question again. */
+  /** Opens the same review again. */
   reopen(review: MockReview, dueMs: number, decided: () => void): void;
 }
 
@@ -71,12 +71,12 @@ export function createMockReviewer(
   };
 }
 
-/** Whether somebody has decided, or nobody did in time. */
+/** Whether the review has a decision or has expired. */
 export function isOver({ decision, dueAt }: MockReview, now: number): boolean {
   return decision !== null || (dueAt !== null && now >= dueAt);
 }
 
-/** @throws MockFault for a decision that the API would refuse; advice is for models, which mocks do not have */
+/** @throws MockFault for a decision that the API would refuse; advice needs a model, which mocks do not have */
 export function requireAction(
   { id, optional = false, allow_output = false }: StepDefinition,
   { kind, decision: { action } }: DecidedReview,

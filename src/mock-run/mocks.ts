@@ -1,4 +1,4 @@
-/** The mocks file of a local run: what capabilities answer, what people decide, and what should come of it. */
+/** The mocks file of a local run: answers of capabilities, decisions of people, and the expected outcome. */
 import { z } from 'zod';
 import { CostModel } from '../contracts/capability.ts';
 import { PipelineDefinition } from '../contracts/pipeline.ts';
@@ -16,7 +16,7 @@ import {
 } from '../contracts/primitives.ts';
 import { StepState } from '../contracts/run.ts';
 
-/** Which calls it is for, then what becomes of them. Without output, error or fault the input is the output. */
+/** The calls that it matches, then their result. Without output, error or fault the output is the input. */
 export const MockReply = z
   .strictObject({
     /** A condition over `input`. */
@@ -24,7 +24,7 @@ export const MockReply = z
     step: StepId.optional(),
     /** Position in `instances`, from 1. */
     instance: z.number().int().min(1).optional(),
-    /** After so many calls the next reply that matches is taken. */
+    /** After this many calls, the next matching reply is used. */
     times: z.number().int().min(1).optional(),
     delay: Duration.optional(),
     /** Any JSON with expressions over `input`. */
@@ -49,7 +49,7 @@ const instanceFields = {
   tags: Tags.optional(),
   cost_model: CostModel.optional(),
   max_concurrency: z.number().int().min(1).max(10_000).optional(),
-  /** How long its calls took so far. */
+  /** Duration of its earlier calls. */
   duration: Duration.optional(),
   /** After the beginning of the run. Default 0s. */
   registered_after: Duration.optional(),
@@ -63,9 +63,9 @@ export const MockCapability = z.strictObject({
   /** JSON Schemas. */
   input: JsonObject.optional(),
   output: JsonObject.optional(),
-  /** What differs from the above. Default: one instance; an empty list = nobody is registered. */
+  /** Fields that differ from the above. Default: one instance; an empty list = no registered instance. */
   instances: z.array(MockInstance).max(100).optional(),
-  /** The first that matches answers. Default: the input. */
+  /** The first match answers. Default: the input. */
   replies: z.array(MockReply).optional(),
 });
 export type MockCapability = z.infer<typeof MockCapability>;
@@ -74,7 +74,7 @@ export const MockDecision = z.strictObject({
   /** After the review was opened. Default 0s. */
   after: Duration.optional(),
   action: z.enum(['approve', 'edit', 'retry', 'output', 'skip', 'reject', 'raise', 'cancel']),
-  /** approve: which proposal. Default 0. */
+  /** approve: index of the proposal. Default 0. */
   proposal: z.number().int().min(0).optional(),
   input: JsonObject.optional(),
   output: Json.optional(),
@@ -105,7 +105,7 @@ const ExpectedStep = z.union([
   }),
 ]);
 
-/** What is left out is not looked at. */
+/** Absent fields are not checked. */
 export const Expectation = z.strictObject({
   outcome: z.enum(['succeeded', 'failed', 'cancelled', 'waiting', 'refused']).optional(),
   /** Code of the run's error. */
@@ -118,24 +118,24 @@ export const Expectation = z.strictObject({
 export type Expectation = z.infer<typeof Expectation>;
 
 export const Mocks = z.strictObject({
-  /** What time it is when the run begins. Default: 2026-01-01T00:00:00Z. */
+  /** The time at the start of the run. Default: 2026-01-01T00:00:00Z. */
   clock: Instant.optional(),
   run: z.strictObject({ priority: Priority.optional(), budget_ceiling_usd: Usd.optional() }).optional(),
-  /** The job, where none is given otherwise. */
+  /** The job, unless it is given otherwise. */
   job: JsonObject.optional(),
   capabilities: z.record(CapabilityName, MockCapability).optional(),
   /** Decisions by step, for its reviews in order. */
   reviews: z.record(StepId, z.array(MockDecision)).optional(),
-  /** Decisions when the budget is used up. */
+  /** Decisions of budget reviews. */
   budget_reviews: z.array(MockDecision).optional(),
   control: z.array(MockControl).optional(),
-  /** Definitions of sub-pipelines, or files that hold them; those in the pipeline's own folder are found without. */
+  /** Definitions of sub-pipelines, or files with them; those in the pipeline's own folder are found automatically. */
   pipelines: z.array(z.union([z.string(), PipelineDefinition])).optional(),
   expect: Expectation.optional(),
 });
 export type Mocks = z.infer<typeof Mocks>;
 
-/** The mocks do not say what is needed to go on: a mistake of the test, not an outcome of the run. */
+/** The mocks lack something that the run needs: a mistake of the test, not an outcome of the run. */
 export class MockFault extends Error {
   override readonly name = 'MockFault';
 }

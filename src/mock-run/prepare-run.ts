@@ -1,7 +1,6 @@
 /**
- * What a local run needs, out of texts: the pipeline, its sub-pipelines and its mocks, or what is wrong with them.
- * The mocks also say what the checks of a definition know of the world around it: who is there, and what they take
- * and answer.
+ * Reads the texts of a local run: the pipeline, its sub-pipelines and its mocks, or their faults. The mocks also supply
+ * the facts for the checks of a definition: the available capabilities, and their inputs and outputs.
  */
 import type { Finding, PipelineDefinition } from '../contracts/pipeline.ts';
 import { findPipeline } from '../core/definition/checks/check-availability.ts';
@@ -44,12 +43,12 @@ export function preparePipeline(
   };
 }
 
-/** Reads a file that may hold anything: a definition that may be run, else null. */
+/** Reads a file of unknown content: a definition that may be run, else null. */
 export function readSubPipeline({ text, type }: SourceText): PipelineDefinition | null {
   return readDefinition({ text, contentType: type }, { knownCapabilities: null, strict: false }).definition;
 }
 
-/** Every capability must be mocked; of one that names no schema nothing is known. */
+/** Every capability must be mocked; without a schema, nothing is known about it. */
 export function factsOfMocks(
   { capabilities = {} }: Pick<Mocks, 'capabilities'>,
   pipelines: readonly PipelineDefinition[],
@@ -78,7 +77,7 @@ function formOf(forms: InputForms, name: string, { input, output }: MockCapabili
     cost_model: { type: 'free', rate_usd: 0 },
     input: input ?? { type: 'object' },
     output: output ?? {},
-    deterministic: true, // mocks do not say
+    deterministic: true, // mocks do not specify it
   });
 }
 

@@ -1,7 +1,7 @@
 /**
- * From the text of a mocks file to the mocks, or to everything that is wrong with it, with line and column.
+ * Reads the text of a mocks file into the mocks, or into all its faults, with line and column.
  *
- * The keys that a contract knows at a place in a document, for "did you mean".
+ * Also finds the keys that a contract knows at a place in a document, for "did you mean".
  */
 import type { z } from 'zod';
 import type { Finding } from '../contracts/pipeline.ts';
@@ -68,7 +68,7 @@ function unknownKey(path: Issue['path'], pointer: string, key: string): Unplaced
   );
 }
 
-/** What the contract cannot say: expressions and schemas. */
+/** Faults that the contract cannot express: in expressions and schemas. */
 function findFaults({ capabilities = {} }: Mocks): UnplacedFinding[] {
   const compiler = createSchemaCompiler();
   return Object.entries(capabilities).flatMap(([name, mock]) => {
@@ -102,12 +102,12 @@ interface Definition {
   readonly options?: readonly z.ZodType[];
 }
 
-/** Keys and list positions from the root; a place that the contract does not know has none. */
+/** Takes keys and list positions from the root; empty for a place that the contract does not know. */
 function knownKeys(contract: z.ZodType, path: readonly PropertyKey[]): string[] {
   return [...new Set(branches(contract, path).flatMap(({ shape }) => Object.keys(shape ?? {})))];
 }
 
-/** What may stand at the place: several where the contract is a union. */
+/** The contracts at the place: several for a union. */
 function branches(contract: z.ZodType, path: readonly PropertyKey[]): Definition[] {
   const definition = contract.def as unknown as Definition;
   if (definition.innerType !== undefined) return branches(definition.innerType, path);

@@ -1,7 +1,7 @@
 /**
- * What a run against mocks knows of its steps and items, and its log: the part that rows of the database play otherwise.
- * An end is written once. A unit that waits is woken when its time is over, or when what it waits for is there; a wake
- * that comes before anything listens is remembered.
+ * The state of a local run's steps and items, and its log; a server keeps these in rows of the database. An end is
+ * written once. A waiting unit wakes at its deadline or when its wait is satisfied; a wake before the wait is
+ * remembered.
  */
 import type { EventType } from '../contracts/event.ts';
 import type { Failure, Json } from '../contracts/primitives.ts';
@@ -16,7 +16,7 @@ export function findUnit({ units }: LocalRun, { id, item }: UnitName): UnitRecor
   return units.get(id)?.get(item);
 }
 
-/** The record of a unit, begun or not. */
+/** The record of a unit; creates it if missing. */
 export function unitOf(run: LocalRun, { id, item }: UnitName): UnitRecord {
   const known = findUnit(run, { id, item });
   if (known !== undefined) return known;
@@ -39,7 +39,7 @@ export function unitOf(run: LocalRun, { id, item }: UnitName): UnitRecord {
   return record;
 }
 
-/** Begins it if it has not begun. */
+/** Begins the unit if it has not begun. */
 export function openUnit(run: LocalRun, unit: UnitName): UnitRecord {
   const known = findUnit(run, unit);
   if (known?.startedAt != null) return known;
@@ -63,11 +63,11 @@ interface UnitMove {
   readonly state: StepState;
   readonly output?: Json | undefined;
   readonly error?: Failure | undefined;
-  /** Of the event; default: the error. */
+  /** Data of the event; default: the error. */
   readonly data?: Json;
 }
 
-/** Tells of a change. */
+/** Changes the state of a unit, and logs the event. */
 export function moveUnit(run: LocalRun, unit: UnitName, { state, output, error, data }: UnitMove): void {
   const record = unitOf(run, unit);
   if (endedStepStates.has(record.state)) return;
@@ -84,7 +84,7 @@ export function moveUnit(run: LocalRun, unit: UnitName, { state, output, error, 
 
 interface NewEvent {
   readonly type: EventType;
-  /** Absent: it is about the run. */
+  /** Absent: the event is about the run. */
   readonly unit?: UnitName;
   readonly data?: Json;
 }
@@ -107,7 +107,7 @@ export const cancelledEnd = {
 
 type OutputEnd = UnitEnd & { readonly output?: Json };
 
-/** How far a unit has come: to its end, or to what it waits for. */
+/** The result of a unit so far: its end, or its wait. */
 export type UnitOutcome = OutputEnd | UnitWaiting;
 
 export function endUnit(run: LocalRun, unit: UnitName, { output, ...end }: OutputEnd): UnitEnd {
@@ -121,7 +121,7 @@ export function settleUnit(run: LocalRun, unit: UnitName, outcome: UnitOutcome):
   return outcome;
 }
 
-/** What the unit waits for may be there. */
+/** Wakes a unit whose wait may be satisfied. */
 export function wakeUnit(run: LocalRun, name: UnitName): void {
   const unit = unitOf(run, name);
   if (unit.stopListening === null) {
@@ -143,12 +143,14 @@ export function listenForUnit(run: LocalRun, name: UnitName, { until }: Wait): v
   void Promise.resolve().then(wake);
 }
 
-/** Those of a step by number, from 1; the ones that never began are missing. */
+/** The items of a step by number, from 1, without those that never began. */
 function itemsOf({ units }: LocalRun, id: string): ReadonlyMap<number, UnitRecord> {
   return new Map([...(units.get(id) ?? [])].filter(([item]) => item > 0).sort(([a], [b]) => a - b));
 }
 
-/** The output of the unit; for a step with `for_each` the list of its items' outputs, null for one that has none. */
+/**
+ * The output of the unit; for a step with `for_each` the list of its items' outputs, with null for an item without one.
+ */
 export function outputOf(run: LocalRun, { id, items, output = null }: UnitRecord): Json {
   if (items === undefined) return output;
   const done = itemsOf(run, id);
@@ -158,7 +160,7 @@ export function outputOf(run: LocalRun, { id, items, output = null }: UnitRecord
   });
 }
 
-/** What the step has cost, with its items. */
+/** The cost of a step, including its items. */
 export function costOf(run: LocalRun, { id, items, costNano }: UnitRecord): bigint {
   if (items === undefined) return costNano;
   return [...itemsOf(run, id).values()].reduce((sum, item) => sum + item.costNano, costNano);

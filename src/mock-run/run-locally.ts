@@ -1,8 +1,8 @@
 /**
- * `runLocally`: a run of a pipeline without a server, against mocks, in virtual time. The same definition, job,
- * mocks and seed give the same run, event for event.
+ * `runLocally`: runs a pipeline without a server, against mocks, in virtual time. The same definition, job, mocks and
+ * seed give the same run, event for event.
  *
- * Whether a local run came out as its mocks file expects; each difference is one line.
+ * Also compares a local run with the expectation of its mocks file; each difference is one line.
  */
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
@@ -20,13 +20,13 @@ import { startRun } from './start-run.ts';
 import { createVirtualTime, type Settle } from './virtual-time.ts';
 
 interface LocalOptions {
-  /** Decides between instances that are equally good. Default 0. */
+  /** Decides between equally good instances. Default 0. */
   readonly seed?: number;
-  /** Definitions of sub-pipelines; of those with one name the last is its `latest`. */
+  /** Definitions of sub-pipelines; `latest` is the last of its name. */
   readonly pipelines?: readonly PipelineDefinition[];
-  /** Whether the run should go on from a snapshot when it can, asked at every event. Default: never. */
+  /** Whether the run should continue from a snapshot when it can, asked at every event. Default: never. */
   readonly historyPressure?: () => HistoryPressure;
-  /** Of its virtual time; what Node has by default. */
+  /** The `settle` of its virtual time; default: Node's. */
   readonly settle?: Settle;
 }
 
@@ -37,7 +37,7 @@ export interface LocalResult {
   /** In the order of the definition, items after their step. */
   readonly steps: readonly LocalStep[];
   readonly events: readonly LocalEvent[];
-  /** Calls that were received, by capability; those of sub-runs included. */
+  /** Received calls by capability, including those of sub-runs. */
   readonly calls: Readonly<Record<string, number>>;
   readonly cost_usd: number;
   readonly duration_ms: number;
@@ -46,8 +46,8 @@ export interface LocalResult {
 const defaultClock = '2026-01-01T00:00:00Z';
 
 /**
- * @param definition of which no finding is an error
- * @throws MockFault when the mocks do not say what is needed
+ * @param definition without a finding of severity `error`
+ * @throws MockFault when the mocks lack something that the run needs
  */
 export async function runLocally(
   definition: PipelineDefinition,
@@ -95,7 +95,7 @@ function createWorld(
   return { time, fleet, reviewer, seed, pipelines, onFault, historyPressure, startRun, runs: 0 };
 }
 
-/** What somebody does to the run while it is under way. */
+/** Applies the users' commands to the run at their times. */
 function control(run: LocalRun, { control: entries = [] }: Mocks): void {
   const { time } = run.world;
   for (const { at, action, budget_ceiling_usd: usd } of entries) {
@@ -119,13 +119,13 @@ function control(run: LocalRun, { control: entries = [] }: Mocks): void {
 }
 
 export interface Difference {
-  /** As in the mocks file: `steps.join.state`. */
+  /** Path in the mocks file's form: `steps.join.state`. */
   readonly at: string;
   readonly expected: string;
   readonly actual: string;
 }
 
-/** @returns empty when all is as expected */
+/** @returns empty when everything is as expected */
 export function findDifferences(expected: Expectation, result: LocalResult): Difference[] {
   return [
     ...compare('outcome', expected.outcome, result.outcome),

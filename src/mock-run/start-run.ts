@@ -1,4 +1,4 @@
-/** A run driven in this process: the same machine and driver as in a workflow, from its start to its output. */
+/** Runs the machine and driver of a workflow in this process, from start to output. */
 import type { Failure } from '../contracts/primitives.ts';
 import { CancelSource } from '../core/cancellation.ts';
 import { checkRunnable } from '../core/definition/checks/check-availability.ts';
@@ -21,7 +21,7 @@ export function startRun(world: World, order: LocalOrder): LocalRun {
   run.budget.onRaise(() => noteRaise(run));
   const error = checkJob(order) ?? checkCapabilities(order, world.fleet);
   if (error === null) {
-    // Once what made it quiet is done with: the event at hand may have made it less so.
+    // Deferred until the current event is handled, because it may change what is in flight.
     const continueAsNew = (): void => void Promise.resolve().then(() => restart(run, ports));
     const ports = createLocalPorts(run, continueAsNew);
     logEvent(run, { type: 'run.started' });
@@ -70,7 +70,7 @@ function drive(run: LocalRun, ports: RunPorts, from?: RunSnapshot): void {
   driven.begin(ports);
 }
 
-/** Goes on from a snapshot, as after a long history. */
+/** Continues from a snapshot, as after a long history. */
 function restart(run: LocalRun, ports: RunPorts): void {
   if (run.driven === null) return;
   const { state } = run.driven;
@@ -79,7 +79,7 @@ function restart(run: LocalRun, ports: RunPorts): void {
   drive(run, ports, JSON.parse(JSON.stringify(takeSnapshot(state))));
 }
 
-/** An output that cannot be evaluated makes a success a failure. */
+/** A success fails if its output cannot be evaluated. */
 function concludeRun(run: LocalRun, { outcome, error }: MachineEnd): EndedRun {
   if (outcome !== 'succeeded') return { outcome, error };
   const output = evaluateOutput(run);
@@ -94,7 +94,7 @@ function close(run: LocalRun, ended: EndedRun): void {
   run.onEnd();
 }
 
-/** Writes the end of the run, and of the steps that it has left out. */
+/** Writes the end of the run, and of the steps that it skipped. */
 function writeEnd(run: LocalRun, { outcome, error }: EndedRun): void {
   for (const [index, { id }] of run.definition.steps.entries()) {
     const state = run.driven?.state.steps[index];
@@ -104,7 +104,7 @@ function writeEnd(run: LocalRun, { outcome, error }: EndedRun): void {
   logEvent(run, { type: `run.${outcome}`, data: error === null ? {} : { error: { ...error } } });
 }
 
-/** Ends the run when its time is over. */
+/** Ends the run at its deadline. */
 function limitTime(run: LocalRun): void {
   const { time } = run.world;
   const { timeout } = run.definition;
@@ -114,7 +114,7 @@ function limitTime(run: LocalRun): void {
   time.at(time.now() + ms, () => run.driven?.send({ type: 'timed_out', error }));
 }
 
-/** Why a run does not start, as the API would have refused it. */
+/** Why a run does not start, where the API would refuse it. */
 function checkJob({
   definition: { job_schema },
   job,
@@ -125,7 +125,7 @@ function checkJob({
   return { code: 'job_invalid', message: `the job does not match job_schema: ${describeFindings(faults)}` };
 }
 
-/** A call of what nobody offers, and that waits for nobody, stops the run from starting. */
+/** A run does not start if a capability has no instance and the step does not wait for one. */
 function checkCapabilities({ definition }: Pick<LocalOrder, 'definition'>, fleet: MockFleet): Failure | null {
   const called = new Set(definition.steps.flatMap(({ capability }) => capability ?? []));
   const present = new Set([...called].filter((name) => fleet.of(name).instances.length > 0));

@@ -1,18 +1,18 @@
 /**
- * Time that passes only when nothing else is left to do: what is due next happens next, at once, and what is due at the
- * same moment happens in the order in which it was asked for. Nothing here looks at a clock, so a run takes the same
- * course every time.
+ * Virtual time, which passes only when no other work is left. The next due entry runs at once, and entries due at the
+ * same moment run in the order of their registration. Nothing here reads a clock, so a run takes the same course every
+ * time.
  */
 import { type CancelSignal, onCancel } from '../core/cancellation.ts';
 
 export interface VirtualTime {
   /** Unix time, ms. */
   now(): number;
-  /** @returns undoes it */
+  /** @returns a function that cancels the entry */
   at(moment: number, work: () => void): () => void;
-  /** Resolves after the time, or as soon as it is stopped. */
+  /** Resolves after the time, or as soon as it is cancelled. */
   sleep(ms: number, stop?: CancelSignal): Promise<void>;
-  /** Lets time pass until `isOver`, or until nothing is left that could happen. */
+  /** Lets time pass until `isOver`, or until no entry is left. */
   pass(isOver: () => boolean): Promise<void>;
 }
 
@@ -23,7 +23,7 @@ interface Entry {
   isUndone: boolean;
 }
 
-/** Resolves when all that follows from what happened is done, before time goes on. */
+/** Resolves when all consequences of the last event are done, before time passes. */
 export type Settle = () => Promise<void>;
 
 function settleInNode(): Promise<void> {
@@ -32,12 +32,12 @@ function settleInNode(): Promise<void> {
 
 /**
  * @param start Unix time, ms
- * @param settle where there is no `setImmediate`: in a browser
+ * @param settle for environments without `setImmediate`, such as a browser
  */
 export function createVirtualTime(start: number, settle: Settle = settleInNode): VirtualTime {
   let now = start;
   let order = 0;
-  /** What is due first comes last. */
+  /** The earliest entry comes last. */
   const due: Entry[] = [];
 
   const add = (entry: Entry): void => {

@@ -1,9 +1,8 @@
 /**
- * Turns a stranger's JSON Schema into a check. Each schema gets an ajv of its own, so that dropping the check frees
- * all of it and no schema can name or shadow another; only the meta-schemas are shared. Patterns run in linear
- * time (re2js); nothing is coerced, defaulted or fetched; what a check may cost is bounded. A first pass ends at the
- * first error; only for a value that fails, a second one looks for more. Drafts: 2020-12, and 07 where `$schema`
- * says so.
+ * Turns an untrusted JSON Schema into a check. Each schema gets its own ajv, so that dropping the check frees all of it
+ * and no schema can refer to or shadow another; only the meta-schemas are shared. Patterns run in linear time (re2js).
+ * Nothing is coerced, defaulted or fetched, and the cost of a check is bounded. A first pass stops at the first error;
+ * a second one collects more only for an invalid value. Drafts: 2020-12, and 07 where `$schema` says so.
  */
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -15,18 +14,18 @@ import { assertFormats, type FormatUse } from './formats.ts';
 import { describeSchemaErrors, keepCertain, type SchemaError } from './schema-errors.ts';
 import { createWorkMeter, meterSchemas, TooMuchWork, type WorkMeter } from './work-meter.ts';
 
-/** What the value does wrong; empty when it is valid. Never throws. */
+/** The faults of a value; empty when it is valid. Never throws. */
 export interface SchemaCheck {
   (value: Json): readonly SchemaError[];
-  /** The same with what it is about, for a repair. */
+  /** The faults with their keywords, for a repair. */
   readonly find: (value: Json) => readonly SchemaFinding[];
 }
 
 export interface CompiledSchema extends SchemaCheck {
   /**
-   * What a value does wrong whatever stands in its holes; nothing where the work does not suffice.
-   * @param holes pointers of parts that are not known
-   * @param work units that are left; what is used is taken off
+   * Faults of a value that hold whatever its holes contain; none when the work is used up.
+   * @param holes pointers of unknown parts
+   * @param work units left; reduced by what is used
    */
   readonly findCertain: (
     value: Json,
@@ -36,7 +35,7 @@ export interface CompiledSchema extends SchemaCheck {
 }
 
 export interface SchemaCompiler {
-  /** @throws SchemaRefused with what is wrong and what is allowed */
+  /** @throws SchemaRefused with the fault and the allowed values */
   compile(schema: JsonObject, formats?: FormatUse): CompiledSchema;
 }
 
@@ -55,10 +54,10 @@ export function findRefusal(compiler: SchemaCompiler, schema: JsonObject): strin
   }
 }
 
-/** Units of work, see the meter: about 1 s, and a tenth of it for looking at what else is wrong. */
+/** Units of work (see the meter): about 1 s, and a tenth of it for collecting further errors. */
 const verdictBudget = 200_000_000;
 const detailBudget = 2_000_000;
-/** What a pattern costs for each character of the text, besides its instructions. */
+/** Units per character of the text that a pattern costs, besides its instructions. */
 const patternBaseUnits = 50;
 
 type Patterns = NonNullable<NonNullable<Options['code']>['regExp']>;
@@ -106,7 +105,7 @@ const metaSettings: Options = { strict: false, validateFormats: false, logger: f
 const draft7 = new Ajv(metaSettings);
 const draft2020 = new Ajv2020(metaSettings);
 
-/** Against the meta-schema of its draft. */
+/** Validates against the meta-schema of its draft. */
 function checkForm(schema: JsonObject): void {
   const { $schema, ...rest } = schema;
   const ajv = isDraft7(schema) ? draft7 : draft2020;
@@ -147,7 +146,7 @@ function createCheck(schema: JsonObject, formats: FormatUse): CompiledSchema {
 
 type ListErrors = (value: Json, budget: number) => readonly ErrorObject[];
 
-/** @returns lists all errors of a value; compiles the schema for that when it is first asked */
+/** @returns a function that lists all errors of a value; it compiles the schema for that on first use */
 function createErrorList(schema: JsonObject, meter: WorkMeter, settings: Options): ListErrors {
   let detail: ValidateFunction | null = null;
   return (value, budget) => {
@@ -176,7 +175,7 @@ function createFinders(schema: JsonObject, formats: FormatUse): Pick<CompiledSch
       const all = listErrors(value, detailBudget);
       return describeSchemaErrors(all.length > 0 ? all : first);
     } catch (error) {
-      explainUnfinished(error); // or throws; where looking for more took too long, the first error has to do
+      explainUnfinished(error); // or throws; if collecting more errors took too long, the first one is enough
       return describeSchemaErrors(first);
     }
   };
@@ -200,7 +199,7 @@ function createFinders(schema: JsonObject, formats: FormatUse): Pick<CompiledSch
 function compileWith(schema: JsonObject, meter: WorkMeter, settings: Options): ValidateFunction {
   const { $schema, ...rest } = schema;
   const ajv = isDraft7(schema) ? new Ajv(settings) : new Ajv2020(settings);
-  ajv.opts.unevaluated = hasUnevaluated(rest); // what it costs otherwise is paid for nothing
+  ajv.opts.unevaluated = hasUnevaluated(rest); // tracking costs time and is useless otherwise
   if (settings.validateFormats === true) assertFormats(ajv);
   meterSchemas(ajv, meter, rest);
   return ajv.compile(rest);
@@ -214,7 +213,7 @@ function hasUnevaluated(value: Json): boolean {
   );
 }
 
-/** The check did not come to an end: the value is not shown to be valid. */
+/** The check did not finish, so the value is not known to be valid. */
 function explainUnfinished(error: unknown): SchemaFinding {
   const whole = { pointer: '', keyword: '', params: {} };
   if (error instanceof TooMuchWork) {

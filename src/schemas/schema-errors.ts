@@ -1,9 +1,8 @@
 /**
- * Says which field is wrong, what was seen there and what is allowed.
+ * Names the invalid field, the value that was seen and the allowed values.
  *
- * Of a value with holes, only errors count that hold whatever stands in the holes. Keys are known, so what is said
- * about keys holds; what is said about values holds where no hole is; what a branch says holds for nothing but
- * that branch.
+ * For a value with holes, only errors that hold for any content of the holes count. Keys are known, so errors about
+ * keys hold. Errors about values hold if they contain no hole. Errors of a branch hold only for that branch.
  */
 import type { ErrorObject } from 'ajv';
 import { extendPointer } from '../core/json/values.ts';
@@ -18,7 +17,7 @@ export interface SchemaError {
 const maxErrors = 20;
 const maxShown = 10;
 
-/** The first twenty, each field and message once. */
+/** The first twenty, without duplicate pairs of field and message. */
 export function describeSchemaErrors(errors: readonly ErrorObject[]): readonly SchemaFinding[] {
   const found = new Map<string, SchemaFinding>();
   for (const error of errors) {
@@ -77,7 +76,7 @@ function show(value: unknown): string {
   return text.length > 80 ? `${text.slice(0, 79)}…` : text;
 }
 
-/** Judge by keys or by the number of items, or by the kind of a value that is no hole itself. */
+/** Keywords that judge keys, the number of items, or the kind of a value that is not a hole itself. */
 const aboutKeys: ReadonlySet<string> = new Set([
   'additionalProperties',
   'dependentRequired',
@@ -90,12 +89,12 @@ const aboutKeys: ReadonlySet<string> = new Set([
   'type',
 ]);
 
-/** Not all of what they apply has to hold. */
+/** Keywords whose subschemas need not all hold. */
 const aboutBranches: ReadonlySet<string> = new Set(['anyOf', 'contains', 'if', 'not', 'oneOf']);
 
 /**
- * Which errors of a value with holes hold whatever stands in the holes. Keys are known, so what is said about keys
- * holds; what is said about values holds where no hole is; what a branch says holds for nothing but that branch.
+ * Filters the errors of a value with holes to those that hold for any content of the holes. Keys are known, so errors
+ * about keys hold. Errors about values hold if they contain no hole. Errors of a branch hold only for that branch.
  */
 export function keepCertain(
   errors: readonly ErrorObject[],
@@ -119,7 +118,7 @@ function listAround(holes: ReadonlySet<string>): ReadonlySet<string> {
   return around;
 }
 
-/** All pointers to what a value is in, the whole first. */
+/** Pointers to all containers of a value, the outermost first. */
 function listAbove(pointer: string): string[] {
   const above: string[] = [];
   for (let end = pointer.indexOf('/'); end >= 0; end = pointer.indexOf('/', end + 1)) {

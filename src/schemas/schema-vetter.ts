@@ -1,7 +1,7 @@
 /**
- * Finds out whether a stranger's schema can be used without risking this process: what the cheap checks let pass
- * is compiled in a thread with limits on time and memory, one schema at a time, and only what compiles there is
- * ever compiled here. A thread that reaches a limit is ended; the next schema gets a new one.
+ * Tests whether an untrusted schema can be used without risk to this process. Schemas that pass the cheap checks are
+ * compiled in a thread with limits on time and memory, one at a time. Only schemas that compile there are ever compiled
+ * here. A thread that reaches a limit is terminated; the next schema gets a new one.
  */
 import { createHash } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
@@ -9,7 +9,7 @@ import { LRUCache } from 'lru-cache';
 import type { JsonObject } from '../contracts/primitives.ts';
 import { findSchemaFault } from '../core/foreign-schema.ts';
 
-/** The file that the thread of schema-vetter.ts begins with: of the sources, or of what they are compiled to. */
+/** The entry file of the vetting thread: the source file, or its compiled form. */
 const schemaThreadEntry = new URL(
   import.meta.url.endsWith('.ts') ? './schema-thread.source.mjs' : './schema-thread.js',
   import.meta.url,
@@ -33,13 +33,13 @@ export interface SchemaVetterOptions {
 type VetterAnswer = { readonly fault: string | null; readonly isFinal: boolean };
 
 const startLimitMs = 30_000;
-/** Less than that of the main thread, so that what compiles in the thread does not overflow here. */
+/** Less than the main thread's, so that a schema that compiles in the thread does not overflow here. */
 const stackLimitMb = 0.8;
 const maxVerdicts = 1_000;
-/** A verdict by time or memory may be the fault of a busy machine; it is tried again after this. */
+/** A refusal for time or memory may be due to a busy machine; it is retried after this. */
 const doubtMs = 300_000;
 
-/** @throws Error when it does not start in time, the reason of `signal` when it aborts */
+/** @throws Error when the thread does not start in time, the reason of `signal` when it aborts */
 async function startThread(heapLimitMb: number, signal?: AbortSignal): Promise<Worker> {
   const thread = new Worker(schemaThreadEntry, {
     execArgv: [],
@@ -50,7 +50,7 @@ async function startThread(heapLimitMb: number, signal?: AbortSignal): Promise<W
     },
   });
   thread.unref();
-  thread.on('error', () => undefined); // whoever waits for an answer hears of it too
+  thread.on('error', () => undefined); // a pending request gets the error too
   await hear(thread, startLimitMs, signal);
   return thread;
 }
@@ -60,7 +60,7 @@ interface SchemaJudge {
   close(): Promise<void>;
 }
 
-/** Judges schemas in a thread, one after the other. */
+/** Vets schemas in a thread, one after the other. */
 function createSchemaJudge({ timeLimitMs, heapLimitMb }: Required<SchemaVetterOptions>): SchemaJudge {
   let thread: Worker | null = null;
   let last: Promise<unknown> = Promise.resolve();
@@ -125,7 +125,7 @@ class LimitReached extends Error {
   }
 }
 
-/** The thread's next message. When none comes in time the thread is ended, as it is by the signal. */
+/** The thread's next message. A timeout or the signal terminates the thread. */
 function hear(thread: Worker, limitMs: number, signal?: AbortSignal): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const end = (error: unknown): void => {

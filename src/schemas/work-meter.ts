@@ -1,7 +1,7 @@
 /**
- * Bounds what one check of a value may cost, whatever schema and value are: every schema that a value passes
- * through charges an estimate of its work, and a check that has spent its budget ends with `TooMuchWork`. It counts
- * work and not time, so that the same value gets the same verdict on a busy machine. One unit is about 5 ns.
+ * Bounds the cost of one check, for any schema and value. Every schema that applies to a value charges an estimate of
+ * its work, and a check that has spent its budget ends with `TooMuchWork`. The meter counts work and not time, so that
+ * a value gets the same verdict on a busy machine. One unit is about 5 ns.
  */
 import { _, type Ajv, type AnySchemaObject, type KeywordCxt, type Name } from 'ajv';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
@@ -15,7 +15,7 @@ export interface WorkMeter {
   reset(budget: number): void;
   /** @throws TooMuchWork */
   spend(units: number): void;
-  /** What is left of the budget; negative where it did not suffice. */
+  /** The rest of the budget; negative if it was exceeded. */
   left(): number;
 }
 
@@ -34,24 +34,24 @@ export function createWorkMeter(): WorkMeter {
 }
 
 const units = {
-  /** For every schema that a value passes through. */
+  /** For every schema that applies to a value. */
   schema: 5,
   keyword: 3,
-  /** The price of anyOf and oneOf, and of references: what fails there makes an error object. */
+  /** For anyOf, oneOf and references: a failure there creates an error object. */
   branch: 120,
   division: 20,
-  /** Each value in an enum or const, where values are compared part by part. */
+  /** For each value in an enum or const, where values are compared part by part. */
   compared: 20,
   pair: 3,
   key: 4,
   character: 8,
-  /** The format `regex` compiles the text as a pattern. */
+  /** For the format `regex`, which compiles the text as a pattern. */
   patternCharacter: 80,
-  /** Each name that a branch adds to what counts as evaluated. */
+  /** For each name that a branch marks as evaluated. */
   evaluatedName: 40,
 } as const;
 
-/** Lets every schema that this ajv compiles charge the meter before its keywords look at the value. */
+/** Makes every schema that this ajv compiles charge the meter before its keywords run. */
 export function meterSchemas(ajv: Ajv, meter: WorkMeter, root: JsonObject): void {
   const keyword = 'capstan-work';
   const charges = createCharges(meter);
@@ -66,7 +66,7 @@ export function meterSchemas(ajv: Ajv, meter: WorkMeter, root: JsonObject): void
     if (has(schema, keyKeywords)) call(charges.keys, data);
     if (schema.uniqueItems === true) call(charges.pairs, data);
   };
-  // Not `addKeyword`: the rule stands before all others, and applies to schemas that do not name it.
+  // Does not use `addKeyword`: the rule comes before all others, and applies to schemas that do not name it.
   const implemented = Object.keys(ajv.RULES.all);
   const definition = {
     keyword,
@@ -90,7 +90,7 @@ function createCharges({ spend }: WorkMeter) {
     keys: (value: Json): void => {
       if (typeof value === 'object' && value !== null) spend(units.key * Object.keys(value).length);
     },
-    /** Each two items are compared, down to their first difference. */
+    /** Compares every two items, down to their first difference. */
     pairs: (value: Json): void => {
       if (Array.isArray(value)) spend(units.pair * value.length * sizeOf(value, spend));
     },
@@ -109,7 +109,7 @@ function has(schema: AnySchemaObject, keywords: readonly string[]): boolean {
   return keywords.some((keyword) => schema[keyword] !== undefined);
 }
 
-/** What the schema itself costs; schemas inside it charge when it is their turn. */
+/** The cost of the schema itself; schemas inside it charge on their own. */
 function ownUnits(schema: AnySchemaObject, evaluatedNames: number): number {
   const { anyOf = [], oneOf = [], allOf = [], $ref, $dynamicRef, multipleOf } = schema;
   const references = [$ref, $dynamicRef].filter((ref) => ref !== undefined).length;
@@ -127,7 +127,7 @@ function ownUnits(schema: AnySchemaObject, evaluatedNames: number): number {
   );
 }
 
-/** Few texts and numbers are compared in one step; else ajv compares part by part. */
+/** Few texts and numbers are compared in one step; otherwise ajv compares part by part. */
 function countCompared({ enum: allowed = [], const: constant }: AnySchemaObject): number {
   const isWhole = allowed.length >= 200 || allowed.some((value: Json) => typeof value === 'object');
   return (isWhole ? sizeOf(allowed) : 0) + (constant === undefined ? 0 : sizeOf(constant));
@@ -139,7 +139,7 @@ function countMostKeys(value: Json): number {
   return children.reduce<number>((most, child) => Math.max(most, countMostKeys(child)), children.length);
 }
 
-/** How many values a value holds, itself included; long texts count more. */
+/** Number of values in a value, including itself; long texts count more. */
 function sizeOf(value: Json, visit: (units: number) => void = () => undefined): number {
   visit(1);
   if (typeof value === 'string') return 1 + (value.length >> 6);

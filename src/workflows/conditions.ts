@@ -1,10 +1,10 @@
 /**
- * What a workflow goes by besides its plan: the engine version, the length of its history, turns of local
- * activities, and the words of its users.
+ * Conditions of a workflow besides its plan: the engine version, the length of its history, the mutex of local
+ * activities, and its users' control signals.
  *
- * A workflow whose engine version is newer than this worker waits for one that knows it. An error that is no
- * failure of Temporal's fails the workflow task, never the workflow, and Temporal gives the task out again, in the
- * end to a newer worker. Nothing has happened before: this is the first thing that a workflow does.
+ * A workflow with a newer engine version than this worker waits for a worker that knows it. An error that is not a
+ * Temporal failure fails the workflow task, never the workflow, and Temporal retries the task, eventually on a newer
+ * worker. Nothing has happened before, because this check comes first.
  */
 
 import { defineSignal, setHandler, workflowInfo } from '@temporalio/workflow';
@@ -12,7 +12,7 @@ import type { HistoryPressure } from '../core/run/machine-state.ts';
 import { type ControlSignal, engineVersion, type RunPipelineInput } from '../core/workflow-payloads.ts';
 import { announcePhase } from './web-ui.ts';
 
-/** @throws Error that only fails the task */
+/** @throws Error that fails only the workflow task */
 export function requireKnownEngine({ engine_version }: { readonly engine_version: number }): void {
   if (engine_version <= engineVersion) return;
   throw new Error(
@@ -23,7 +23,10 @@ export function requireKnownEngine({ engine_version }: { readonly engine_version
 const softEvents = 4_096;
 const softBytes = 4 * 1_048_576;
 
-/** How long the history of this workflow has become: past the first limit it continues as new as soon as it can, past the second it must. */
+/**
+ * The pressure from this workflow's history: past the first limit it continues as new as soon as possible, past the
+ * second it must.
+ */
 export function createHistoryPressure({ history_events = softEvents }: RunPipelineInput) {
   return (): HistoryPressure => {
     const { historyLength, historySize } = workflowInfo();
@@ -33,9 +36,9 @@ export function createHistoryPressure({ history_events = softEvents }: RunPipeli
 }
 
 /**
- * Local activities of a run, one at a time. Those that are under way together may be answered one by one at first and
- * together in a replay, where what the run asks for between two answers is asked for once; in turns, every answer comes
- * by itself, in the order of the questions, then and now.
+ * A mutex for the local activities of a run. Concurrent ones may complete one by one at first but together in a replay,
+ * where the run's requests between two results are merged into one. Under the mutex, each result arrives alone, in the
+ * order of the requests, in both cases.
  */
 export type LocalTurns = <Result>(work: () => Promise<Result>) => Promise<Result>;
 
@@ -52,18 +55,20 @@ export function createLocalTurns(): LocalTurns {
   };
 }
 
-// What users say to a run that is under way: pause, resume, another ceiling. The highest version counts.
+// User commands to a running run: pause, resume, raise of the ceiling. The highest version counts.
 
 const controlSignal = defineSignal<[ControlSignal]>('control');
 
 export interface RunControl {
-  /** How the run's row stands, as far as the workflow was notified. */
+  /** The state of the run's row, as last notified. */
   current(): ControlSignal;
-  /** From now on `pause` hears of every pause and every resumption. */
+  /** Calls `pause` on every later pause and resumption. */
   follow(pause: (isPaused: boolean) => void): void;
 }
 
-/** Once in a workflow: it takes the signal. What came between two histories is known when this returns. */
+/**
+ * Call once per workflow: it registers the signal handler. A signal from between two histories is applied on return.
+ */
 export function createRunControl(input: RunPipelineInput): RunControl {
   let known: ControlSignal = input.snapshot?.control ??
     input.control ?? { version: 0, paused: false, budget_version: 0 };

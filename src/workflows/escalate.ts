@@ -1,7 +1,7 @@
 /**
- * A ladder as a workflow: the row of the escalation decides what is next, activities make one transition each, this
- * file says when. It holds no values. Of a step it is a child and ends with every question to a person; by itself it
- * waits for the answer and goes on.
+ * A ladder as a workflow: the escalation's row decides the next transition, an activity makes each one, and this file
+ * decides when. It holds no values. For a step it is a child workflow that ends with each review. Otherwise it waits
+ * for the decision and continues.
  */
 import {
   ActivityCancellationType,
@@ -35,7 +35,7 @@ type LadderPoint = Pick<LadderPosition, 'transition' | 'command'>;
 interface LadderRun {
   readonly input: EscalateInput;
   readonly table: LadderTable;
-  /** The last one known. At first the row may be further; every answer says where it is. */
+  /** The last known position. At first the row may be ahead; every result contains the current one. */
   place: LadderPoint;
 }
 
@@ -64,7 +64,7 @@ export async function escalate(input: EscalateInput): Promise<LadderEnd> {
   }
 }
 
-/** Goes on until the ladder ends or asks a person; after half an hour it asks. */
+/** Makes transitions until the ladder ends or opens a review; after half an hour it opens one. */
 async function climb(ladder: LadderRun, from: LadderResumption): Promise<LadderEnd> {
   const limit = new CancellationScope();
   const timer = new CancellationScope({ cancellable: true, parent: limit });
@@ -126,7 +126,10 @@ function takeDecision(ladder: LadderRun, reviewId: string): Promise<LadderPositi
   });
 }
 
-/** Notifies the row. A transition that was stored meanwhile is answered with its position, from where it is notified again. */
+/**
+ * Sends the event to the row. If a transition was stored meanwhile, the result is its position, and the event is sent
+ * again from there.
+ */
 async function stop(ladder: LadderRun, type: 'timed_out' | 'cancel_requested'): Promise<LadderEnd> {
   for (;;) {
     const { transition } = ladder.place;

@@ -1,7 +1,8 @@
 /**
- * Executes short steps without a queue, by local activities: the units that become ready together by one, with the steps
- * that follow them, and only while nothing else of the run is under way, because a local activity holds up whatever is
- * said to the workflow. For the same reason a run that has gone on so for half a second listens for a moment.
+ * Executes short steps without a queue, by local activities. One activity executes the units that become ready together
+ * and the steps that follow them. It runs only while nothing else of the run is in flight, because a local activity
+ * delays all signals to the workflow. For the same reason, a run pauses briefly for signals after half a second of
+ * this.
  */
 import { ActivityCancellationType, proxyLocalActivities, sleep, TemporalFailure } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
@@ -13,14 +14,14 @@ import { nameUnit, summarizeBatch } from '../core/workflow-names.ts';
 import type { RunPipelineResult } from '../core/workflow-payloads.ts';
 
 const longestStretchMs = 500;
-/** Units of a batch: what they answer goes into one event. */
+/** Units in a batch: their results share one event. */
 const mostUnits = 200;
 
-/** How a run goes on, as far as its end is concerned. */
+/** State of a run that affects its end. */
 export interface RunCourse {
-  /** A unit has waited or escalated: then only the run itself closes it. */
+  /** A unit has waited or escalated, so only the run itself may close it. */
   hasWaited: boolean;
-  /** How the run was closed with its last steps; null: it was not. */
+  /** The result, if the run was closed with its last steps; null: it was not. */
   closed: RunPipelineResult | null;
 }
 
@@ -28,16 +29,18 @@ export interface InlineBatchesDependencies {
   readonly run_id: string;
   readonly run: Pick<DrivenRun, 'state'>;
   readonly course: RunCourse;
-  /** Version of the last change of the run's ceiling; 0 = it is as the run began. */
+  /** Version of the last change of the run's ceiling; 0 = unchanged since the start. */
   readonly budgetVersion: () => number;
-  /** Runs a local activity when it may. */
+  /** Runs a local activity under the mutex. */
   readonly inTurn: <Result>(work: () => Promise<Result>) => Promise<Result>;
 }
 
 export interface InlineBatches {
-  /** The end of a step that followed in a batch, before the machine has asked for it; undefined: it has not begun in one. */
+  /**
+   * The end of a step that followed in a batch, before the machine requests it; undefined: it has not begun in a batch.
+   */
   takeKnown(unit: Unit): InlineEnd | undefined;
-  /** Resolves to its end; again, left: it is for the queue. */
+  /** Resolves to the unit's end; `again` and `left` mean that it goes to the queue. */
   execute(unit: Unit): Promise<InlineEnd>;
 }
 
@@ -56,11 +59,11 @@ class BatchLine implements InlineBatches {
   #isScheduled = false;
   /** Units that wait for a batch, or are in one. */
   #open = 0;
-  /** How long the run has listened to nothing. */
+  /** Time since the run last paused for signals. */
   #stretchMs = 0;
-  /** Ends of steps that followed, or that they go on in the queue, by id; the machine has not asked for them yet. */
+  /** Ends of steps that followed, by id, or that the queue executes them; the machine has not requested them yet. */
   readonly #followed = new Map<string, InlineEnd>();
-  /** Successes that the machine has not heard of yet, as far as is known. */
+  /** Successes that the machine may not have received yet. */
   readonly #untold = new Set<Unit>();
 
   constructor(dependencies: InlineBatchesDependencies) {
@@ -96,7 +99,7 @@ class BatchLine implements InlineBatches {
   async #flush(): Promise<void> {
     const { run, inTurn } = this.#dependencies;
     do
-      await Promise.resolve(); // B1: until the machine has said all that may begin now
+      await Promise.resolve(); // B1: until the machine has requested all units that may begin now
     while (this.#isBehind());
     this.#isScheduled = false;
     const batch = this.#waiting;
@@ -135,7 +138,7 @@ class BatchLine implements InlineBatches {
 
 interface BatchEnds extends Pick<InlineBatchEnd, 'took_ms'> {
   readonly endOf: (unit: Unit) => InlineEnd;
-  /** Those that have begun. */
+  /** Followers that have begun. */
   readonly followers: readonly { readonly step: Unit['step']; readonly end: InlineEnd }[];
 }
 
@@ -193,7 +196,7 @@ function toInlineUnit(unit: BatchUnit): InlineBatchUnit {
   };
 }
 
-/** How an activity is asked for a unit, in a batch or from the queue. */
+/** The fields of a unit in an activity's request, for a batch or the queue. */
 export function toAskedUnit({ step, item }: Unit): Pick<InlineBatchUnit, 'step_id' | 'item' | 'escalates'> {
   return {
     step_id: step.id,
@@ -202,7 +205,7 @@ export function toAskedUnit({ step, item }: Unit): Pick<InlineBatchUnit, 'step_i
   };
 }
 
-/** A local activity keeps its workflow task open; a batch is told after a quarter of a second. */
+/** A local activity keeps its workflow task open, so a batch reports after a quarter of a second. */
 const longestBatchMs = 5_000;
 
 function batchActivity(summary: string): Activities['executeInline'] {

@@ -1,6 +1,6 @@
 /**
- * Writes ends of units that no attempt has written, also when the run is being cancelled: all that come in one turn
- * of the workflow by one local activity. What cannot be written is left to the end of the run, which closes every row.
+ * Stores ends of units that no attempt has stored, also while the run is being cancelled. One local activity stores all
+ * ends of one workflow task. An end that cannot be stored is left to the end of the run, which closes every row.
  */
 import { CancellationScope, proxyLocalActivities, TemporalFailure } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
@@ -21,18 +21,18 @@ export interface RecordedChange {
   readonly step_id: string;
   readonly item: number;
   readonly state: 'skipped' | 'succeeded' | 'failed' | 'cancelled';
-  /** Absent = the one that the row has. */
+  /** Absent = the row keeps its error. */
   readonly error?: Failure;
 }
 
 export interface ProgressRecorder {
-  /** Resolves when they are written. */
+  /** Resolves when they are stored. */
   record(changes: readonly RecordedChange[]): Promise<void>;
-  /** Runs `work` when all that was recorded is written; at once when nothing is under way. */
+  /** Runs `work` once everything recorded is stored; at once when nothing is pending. */
   afterRecords<Result>(work: () => Promise<Result>): Promise<Result>;
 }
 
-/** A payload of changes stays small. */
+/** Limits the payload of one activity. */
 const mostAtOnce = 500;
 
 export function createProgressRecorder({ run_id }: RunPipelineInput, inTurn: LocalTurns): ProgressRecorder {
@@ -64,7 +64,7 @@ export function createProgressRecorder({ run_id }: RunPipelineInput, inTurn: Loc
 interface Writer {
   write(changes: readonly RecordedChange[]): Promise<void>;
   isBusy(): boolean;
-  /** Resolves when all that was under way is written. */
+  /** Resolves when all pending writes are done. */
   written(): Promise<unknown>;
 }
 

@@ -1,7 +1,7 @@
 /**
- * A run as a workflow: the pure machine decides, activities act, this file connects them. It holds no values:
- * inputs are resolved and results stored where the activities run. When its history is long, the run continues as
- * new (M6 of the machine), which no person, budget or clock that it waits for holds up.
+ * A run as a workflow: the pure machine decides, activities act, and this file connects them. It holds no values: the
+ * activities resolve inputs and store results. When its history is long, the run continues as new (M6 of the machine),
+ * also while it waits for a person, a budget or a timer.
  */
 import {
   ActivityCancellationType,
@@ -32,7 +32,7 @@ import { createProgressRecorder, type ProgressRecorder } from './progress-record
 import { createUnitWork, type UnitWork } from './unit-work.ts';
 import { announcePhase, createRunProgress, type RunProgress } from './web-ui.ts';
 
-/** Asks whether steps happen, and how often. The values that decide it are where the activity runs. */
+/** Evaluates whether steps run, and how often, in the activity, which has the values. */
 function decideActivity(stepIds: readonly string[]): Activities['decideSteps'] {
   return proxyLocalActivities<Activities>({
     summary: toSummary(`whether or how often: ${listUnits(stepIds.map((step_id) => ({ step_id })))}`),
@@ -43,7 +43,7 @@ function decideActivity(stepIds: readonly string[]): Activities['decideSteps'] {
 
 const decidedAtOnce = 200;
 
-/** Also when the run is being cancelled: nobody asks for more after that. */
+/** Also runs during cancellation, after which no more steps are decided. */
 function decideAll(runId: string, steps: readonly PlannedStep[]): Promise<readonly StepVerdict[]> {
   return CancellationScope.nonCancellable(async () => {
     const verdicts: StepVerdict[] = [];
@@ -65,7 +65,7 @@ function undecided(stepIds: readonly string[]) {
   };
 }
 
-/** Tried without end: what cannot be written is left out by the activity. */
+/** Retried without limit; the activity leaves out an output or error that cannot be stored. */
 const closing = {
   startToCloseTimeout: '60 seconds',
   cancellationType: ActivityCancellationType.ABANDON,
@@ -82,7 +82,7 @@ export async function runPipeline(input: RunPipelineInput): Promise<RunPipelineR
   await Promise.race([run.ended, begun.isLong]);
   limit.cancel();
   await recorder.afterRecords(async () => undefined);
-  // While ends were being written, somebody may have ended it.
+  // A command may have ended the run while ends were being stored.
   if (run.state.phase === 'running') return goOn(input, begun, deadlineMs);
   const end = await run.ended;
   return CancellationScope.nonCancellable(() => closeRun(input, begun, end));
@@ -154,14 +154,14 @@ function goOn(
   return continueAsNew<typeof runPipeline>({ ...input, snapshot });
 }
 
-/** @throws what makes the workflow end as the run did */
+/** @throws a failure that ends the workflow as the run ended */
 async function closeRun(
   input: RunPipelineInput,
   { work, progress }: BegunWorkflow,
   { outcome, error }: MachineEnd,
 ): Promise<RunPipelineResult> {
   const { finishRun } = proxyLocalActivities<Activities>({ ...closing, summary: `the run ends: ${outcome}` });
-  // What its last steps have closed has ended so, whatever was said to it meanwhile.
+  // A run that its last steps have closed keeps that end, whatever was signalled meanwhile.
   const end =
     work.closed() ??
     (await finishRun({
@@ -191,7 +191,7 @@ function deadlineOf({ snapshot, timeout_ms }: RunPipelineInput): number | null {
   return timeout_ms === null ? null : Date.now() + timeout_ms;
 }
 
-/** Ends the run when its time is over. */
+/** Ends the run at its deadline. */
 function limitTime(
   { timeout_ms }: RunPipelineInput,
   deadlineMs: number | null,

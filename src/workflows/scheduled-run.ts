@@ -1,6 +1,6 @@
 /**
  * One start of a schedule. It lasts as long as its run, so that Temporal's own overlap policies hold: skip and buffer
- * see that it is still under way, and cancelling it cancels the run and waits for its end.
+ * see that it is still running, and cancelling it cancels the run and waits for its end.
  */
 import {
   ApplicationFailure,
@@ -21,7 +21,7 @@ const woken = defineSignal('woken');
 
 const retry = { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '30 seconds' } as const;
 
-/** A start that could not be submitted for so long is not made up for. */
+/** A start that could not be submitted within this time is dropped. */
 const { submitRun } = proxyActivities<Activities>({
   summary: 'the run of this start',
   scheduleToCloseTimeout: '1 hour',
@@ -35,7 +35,7 @@ const { cancelScheduledRun } = proxyLocalActivities<Activities>({
   retry,
 });
 
-/** @throws ApplicationFailure with the code of the refusal when there is to be no run */
+/** @throws ApplicationFailure with the code of the refusal when no run is to be created */
 export async function scheduledRun(input: ScheduledRunInput): Promise<{ run_id: string }> {
   let hasEnded = false;
   setHandler(woken, () => {
@@ -63,7 +63,10 @@ async function submit({ schedule_id }: ScheduledRunInput) {
   throw ApplicationFailure.create({ type, message, nonRetryable: true });
 }
 
-/** The calendar means whole minutes. Starts by hand are told apart by when they began; Temporal rounds their time. */
+/**
+ * Calendar times are whole minutes. Manual starts are identified by their start time, because Temporal rounds their
+ * scheduled time.
+ */
 function whatAndWhen() {
   const { workflowId, startTime, searchAttributes } = workflowInfo();
   const [meant] = (searchAttributes.TemporalScheduledStartTime ?? []) as Date[];

@@ -1,7 +1,7 @@
 /**
- * The ladders of a run's steps, as the run sees them: a child workflow for each stretch between two decisions of
- * people, a wait in between that carries all that is needed to go on. What the run does not wait for any more is
- * written as the unit's end here.
+ * The ladders of a run's steps, as the run sees them. A child workflow covers each round between two decisions of
+ * people, and the wait in between carries everything needed to resume. If the run no longer waits for a ladder, the
+ * unit's end is stored here.
  */
 
 import { WorkflowIdReusePolicy } from '@temporalio/common';
@@ -28,42 +28,42 @@ import type { ProgressRecorder } from './progress-recorder.ts';
 import { expiryGraceMs } from './waits.ts';
 import { describeCommand, searchableLadder } from './web-ui.ts';
 
-/** How a unit stands that escalated. */
+/** The state of an escalated unit. */
 interface UnitEscalation {
   readonly unit: Unit;
   readonly escalation_id: string;
-  /** Stretches begun. */
+  /** Rounds begun. */
   readonly rounds: number;
   readonly from: LadderResumption;
-  /** The failure that began it, or went before the review. */
+  /** The failure that began the escalation, or that preceded the review. */
   readonly error: Failure;
 }
 
 export interface StepEscalationDependencies {
   readonly input: RunPipelineInput;
   readonly recorder: ProgressRecorder;
-  /** Scope of the ladders, in that of the running steps. */
+  /** Scope of the ladders, inside that of the running steps. */
   readonly climbing: CancellationScope;
-  /** Whether somebody has cancelled the run. */
+  /** Whether a user has cancelled the run. */
   readonly isCancelled: () => boolean;
-  /** What the unit waits for, for people; null when that is over. */
+  /** Shows people what the unit waits for; null when the wait is over. */
   readonly remark: (unit: Unit, text: string | null) => void;
-  /** Why the unit ended as it did, for people. */
+  /** Shows people why the unit ended as it did. */
   readonly ended: (unit: Unit, text: string) => void;
 }
 
 export interface StepEscalations {
-  /** A unit failed for real, and its escalation is there. */
+  /** Begins the ladder of a unit with a real failure, whose escalation exists. */
   begin(unit: Unit, place: LadderPosition, error: Failure): void;
   climb(unit: Unit): Promise<UnitEnd | UnitWaiting>;
-  /** After its review. */
+  /** Resumes after the unit's review. */
   resume(unit: Unit, wait: Wait): Promise<UnitEnd | UnitWaiting>;
   giveUp(unit: Unit, wait: Wait | null): Promise<UnitEnd>;
   /** Asks every ladder to end soon. */
   stop(): void;
 }
 
-/** Stands for the failure that the unit's row has: what waits for people carries no texts from history to history. */
+/** A placeholder for the failure in the unit's row: waits for people carry no texts from history to history. */
 const keptFailure: Failure = { code: 'ladder_exhausted', message: 'its last failure stays' };
 
 export function createStepEscalations(dependencies: StepEscalationDependencies): StepEscalations {
@@ -110,7 +110,7 @@ function climb(
     );
 }
 
-/** A stretch has ended: the unit waits for a person, or ends. */
+/** Handles the end of a round: the unit waits for a person, or ends. */
 function takeEnd(
   dependencies: StepEscalationDependencies,
   { unit, escalation_id, rounds, error }: UnitEscalation,
@@ -172,7 +172,7 @@ async function endUnit(
   return ended;
 }
 
-/** What a ladder's wait carries. */
+/** The data that a ladder's wait carries. */
 interface WaitingLadder extends Pick<UnitEscalation, 'escalation_id' | 'rounds'> {
   readonly review_id: string;
 }

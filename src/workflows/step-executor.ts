@@ -1,7 +1,7 @@
 /**
- * A unit as seen by the workflow: an activity, or a part of one, however it ends. Rejections become ends of the
- * unit: the failure of a step's activity says which. Without async functions on the way of success: the sandbox
- * records a stack for every promise, which is what a step costs here.
+ * Executes a unit from the workflow's view: an activity, or a part of one, with any end. Rejections become ends of the
+ * unit: the failure of a step's activity determines which. The path of success has no async functions: the sandbox
+ * records a stack for every promise, which is the main cost of a step here.
  */
 import { RetryState } from '@temporalio/common';
 import {
@@ -30,7 +30,7 @@ import { createInlineBatches, type RunCourse, toAskedUnit } from './inline-batch
 import type { ProgressRecorder } from './progress-recorder.ts';
 import type { StepNote } from './web-ui.ts';
 
-/** The ladder that has begun for the failure: the activity says so in its details. */
+/** The ladder that has begun for the failure, from the details of the activity's error. */
 function ladderOf(error: unknown): LadderPosition | undefined {
   const cause = error instanceof ActivityFailure ? error.cause : error;
   if (!(cause instanceof ApplicationFailure)) return undefined;
@@ -60,7 +60,7 @@ function endOf(error: unknown, step: PlannedStep): UnitEnd & { readonly error: F
   };
 }
 
-/** A timeout says nothing by itself; the attempt before it does. */
+/** A timeout has no reason of its own; the attempt before it has. */
 function reasonOf(cause: unknown): string {
   if (cause instanceof TimeoutFailure && cause.cause instanceof Error) return cause.cause.message;
   return cause instanceof Error ? cause.message : String(cause);
@@ -70,20 +70,20 @@ export interface StepExecutorDependencies {
   readonly input: RunPipelineInput;
   readonly run: DrivenRun;
   readonly recorder: ProgressRecorder;
-  /** Version of the last change of the run's ceiling; 0 = it is as the run began. */
+  /** Version of the last change of the run's ceiling; 0 = unchanged since the start. */
   readonly budgetVersion: () => number;
-  /** Runs an activity in the scope of all that runs, when what was recorded is written. */
+  /** Runs an activity in the scope of all running units, once everything recorded is stored. */
   readonly inScope: <Result>(work: () => Promise<Result>) => Promise<Result>;
   readonly course: RunCourse;
-  /** A local activity, when it is its turn. */
+  /** Runs a local activity under the mutex. */
   readonly inTurn: LocalTurns;
   readonly done: (unit: Unit, note: StepNote) => void;
-  /** It failed for good. */
+  /** Called for a final failure. */
   readonly failed: (unit: Unit, error: Failure) => void;
   readonly escalated: (unit: Unit, place: LadderPosition, error: Failure) => void;
 }
 
-/** @param waited the wait of the unit that is over; null: it begins */
+/** @param waited the unit's finished wait; null: the unit begins */
 export type StepExecutor = (unit: Unit, waited: Wait | null) => Promise<UnitResult>;
 
 export function createStepExecutor(dependencies: StepExecutorDependencies): StepExecutor {
@@ -180,7 +180,7 @@ function toWaits({
   };
 }
 
-/** Codes of ends that no attempt has written. */
+/** Codes of ends that no attempt has stored. */
 const decidedHere: ReadonlySet<string> = new Set(['step_timeout', 'internal', 'not_found']);
 
 async function endFailed(

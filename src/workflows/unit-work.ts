@@ -1,4 +1,4 @@
-/** What happens to a unit of a run, from its start to its end: its activity, its ladder, its waits. */
+/** The work of a run's units, from start to end: activity, ladder and waits. */
 import { CancellationScope } from '@temporalio/workflow';
 import type { DrivenRun, RunPorts, Unit, UnitEnd } from '../core/run/drive.ts';
 import type { Wait } from '../core/run/machine-state.ts';
@@ -20,7 +20,7 @@ export interface UnitWorkDependencies {
   readonly progress: RunProgress;
   readonly recorder: ProgressRecorder;
   readonly inTurn: LocalTurns;
-  /** Scope of all that runs and waits. */
+  /** Scope of all running and waiting units. */
   readonly running: CancellationScope;
 }
 
@@ -32,7 +32,7 @@ export interface UnitWork
   readonly waits: StepWaits;
   /** Whether a unit has waited or escalated. */
   hasWaited(): boolean;
-  /** How the run was closed with its last steps; null: it was not. */
+  /** The result, if the run was closed with its last steps; null: it was not. */
   closed(): RunPipelineResult | null;
 }
 
@@ -116,7 +116,7 @@ function createExecutor(
   });
 }
 
-/** What a ladder waits for is noted where it ended. */
+/** The cause of a ladder's wait was already noted where the ladder ended. */
 function showWait(progress: RunProgress, unit: Unit, wait: Wait): void {
   if (wait.ladder === true) progress.refresh();
   else progress.remark(unit, describeWait(wait));

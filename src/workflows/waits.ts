@@ -1,8 +1,7 @@
 /**
- * Waiting is state: a unit that waits is an entry here, woken by a signal or by the one timer, that of the
- * earliest deadline. Signals are repeated until they are taken, and may come before anybody waits: what was said
- * of a review counts once per version, a wake that comes early is kept. A ladder waits for its review in the same
- * way.
+ * Waiting is state: a waiting unit is an entry here. A signal wakes it, or the one timer for the earliest deadline.
+ * Signals are repeated until they are accepted, and may arrive before the wait: each version of a review counts once,
+ * and an early wake is kept. A ladder waits for its review in the same way.
  */
 import { CancellationScope, defineSignal, setHandler, sleep } from '@temporalio/workflow';
 import type { Unit } from '../core/run/drive.ts';
@@ -10,15 +9,15 @@ import type { Wait } from '../core/run/machine-state.ts';
 import { describeAwaited, summarizeWait } from '../core/workflow-names.ts';
 import type { ReviewedSignal, WokenSignal, WorkflowSnapshot } from '../core/workflow-payloads.ts';
 
-/** Signals about a review say its version and are repeated until they are taken: each version counts once. */
+/** Signals about a review carry its version and are repeated until they are accepted: each version counts once. */
 interface SeenVersions {
-  /** Notes what a signal said. */
+  /** Records the version of a signal. */
   see(reviewId: string, version: number): void;
-  /** Whether there is a version that woke nobody. */
+  /** Whether there is a version that has woken no unit. */
   isNews(reviewId: string): boolean;
-  /** Somebody was woken by the newest. */
+  /** Marks the newest version as used for a wake. */
   take(reviewId: string): void;
-  /** Versions that woke nobody, by review. */
+  /** Versions that have woken no unit, by review. */
   untaken(): Readonly<Record<string, number>>;
 }
 
@@ -34,15 +33,15 @@ function createSeenVersions(before: Readonly<Record<string, number>> = {}): Seen
   };
 }
 
-// One timer for many deadlines, that of the earliest.
+// One timer for many deadlines, set to the earliest.
 
 interface EarliestTimer {
-  /** Makes the timer fire at `until`, or before; null = never. @param summary what the timer is called in Temporal */
+  /** Makes the timer fire at `until` or earlier; null = never. @param summary the timer's name in Temporal */
   arm(until: number | null, summary: string): void;
   stop(): void;
 }
 
-/** @param fire may come early, for a deadline that nobody has any more; whoever waits then arms it again */
+/** @param fire may come early, for a deadline that no longer has an entry; remaining entries then arm it again */
 function createEarliestTimer(scope: CancellationScope, fire: () => void): EarliestTimer {
   let armed: { readonly at: number; readonly scope: CancellationScope } | null = null;
   const stop = (): void => {
@@ -74,9 +73,9 @@ const wokenSignal = defineSignal<[WokenSignal]>('woken');
 
 export interface StepWaits {
   listen(unit: Unit, wait: Wait): void;
-  /** Nobody waits there any more. */
+  /** Removes the unit's wait. */
   forget(unit: Unit): void;
-  /** What the next history has to know. */
+  /** The state that the next history needs. */
   snapshot(): Pick<WorkflowSnapshot, 'early_wakes' | 'seen_versions'>;
 }
 
@@ -84,7 +83,7 @@ interface WaitDependencies {
   /** Scope of the timer. */
   readonly scope: CancellationScope;
   readonly snapshot: Pick<WorkflowSnapshot, 'early_wakes' | 'seen_versions'> | undefined;
-  /** Whether a wake is of use to the unit although it does not wait here. */
+  /** Whether a wake is useful to a unit that does not wait here. */
   readonly hearsWake: (stepId: string, item: number) => boolean;
   readonly wake: (unit: Unit) => void;
 }
@@ -101,7 +100,7 @@ function nameOf(stepId: string, item: number): string {
   return `${stepId}/${item}`;
 }
 
-/** Once in a workflow: it takes the signals. */
+/** Call once per workflow: it registers the signal handlers. */
 export function createStepWaits({ scope, snapshot, hearsWake, wake }: WaitDependencies): StepWaits {
   const entries = new Map<string, WaitEntry>();
   const early = new Set<string>(snapshot?.early_wakes);
@@ -144,7 +143,7 @@ export function createStepWaits({ scope, snapshot, hearsWake, wake }: WaitDepend
 
 interface SignalTakers {
   readonly end: (entry: WaitEntry) => void;
-  /** A wake has come and nobody waits for it. */
+  /** Handles a wake for a unit that does not wait. */
   readonly early: (stepId: string, item: number) => void;
 }
 
@@ -170,7 +169,7 @@ function isDecided({ reviewId }: WaitEntry, reviews: SeenVersions): boolean {
   return reviewId !== null && reviews.isNews(reviewId);
 }
 
-/** The entries whose time is over, the first deadline first. */
+/** The entries past their deadline, earliest first. */
 function overdueOf(entries: ReadonlyMap<string, WaitEntry>): WaitEntry[] {
   const now = Date.now();
   const untilOf = ({ until }: WaitEntry): number => until ?? Number.POSITIVE_INFINITY;
@@ -184,19 +183,18 @@ function reviewOf(ref: Wait['ref']): string | null {
   return review_id ?? null;
 }
 
-// Waiting for people is state: a review that is waited for is an entry here, woken by the signal `reviewed` or by
-// its due time. The signal is repeated until it is taken and may come before anybody waits, so each version counts
-// once.
+// Waiting for people is state: an awaited review is an entry here, woken by the signal `reviewed` or by its due time.
+// The signal is repeated until it is accepted and may arrive before the wait, so each version counts once.
 
 interface ReviewWaits {
-  /** Resolves when the review is over, or should be; rejects when the wait is cancelled. */
+  /** Resolves when the review has ended, or should have; rejects when the wait is cancelled. */
   over(review: { readonly review_id: string; readonly due_at: string }): Promise<void>;
 }
 
-/** The expiry is somebody else's work, and comes as the signal; this is for when that never comes. */
+/** The expiry comes as a signal from outside; this covers the case that it never arrives. */
 export const expiryGraceMs = 60_000;
 
-/** Once in a workflow: it takes the signal. */
+/** Call once per workflow: it registers the signal handler. */
 export function createReviewWaits(): ReviewWaits {
   const reviews = createSeenVersions();
   const waiting = new Map<string, () => void>();

@@ -1,6 +1,6 @@
 /**
- * What people see of runs and ladders in Temporal's Web UI: tables of steps and of levels, and search attributes.
- * A run shows the table of its steps while it is under way, and whether it waits for a person.
+ * Displays runs and ladders in Temporal's Web UI: tables of steps and of levels, and search attributes. A run shows the
+ * table of its steps while it is running, and whether it waits for a person.
  */
 
 import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } from '@temporalio/common';
@@ -12,7 +12,7 @@ import type { LadderPosition, LadderStage, RunPipelineInput } from '../core/work
 
 /**
  * Lines of Markdown as details of a workflow. The Web UI draws them in a frame that is too short by the margins of the
- * page: an empty paragraph is what it cuts off.
+ * page, and cuts off an empty paragraph instead.
  */
 function toDetails(lines: readonly string[]): string {
   return [...lines, '', '\u00a0'].join('\n');
@@ -42,7 +42,7 @@ const symbols: Record<MachineStepState, string> = {
 
 const longest = 240;
 
-/** One line that does not end its cell. */
+/** One line without characters that would end its cell. */
 function toCell(text: string): string {
   const line = text.slice(0, longest).replaceAll(/\s+/g, ' ').replaceAll('|', '¦');
   return text.length > longest ? `${line}…` : line;
@@ -50,12 +50,12 @@ function toCell(text: string): string {
 
 type TableInput = Pick<RunPipelineInput, 'run_url' | 'dispatch_reasons'>;
 
-/** Collects what is known of finished steps and the most recent ones among them. Steps are indexes of the plan. */
+/** Collects notes on finished steps, keeping the most recent ones. Steps are indexes of the plan. */
 interface ProgressTable {
   note(step: number, note: StepNote): void;
-  /** Why a step, or one of its items, ended as it did, where that is not plain. */
+  /** Records why a step, or one of its items, ended as it did, where that is not obvious. */
   end(step: number, text: string): void;
-  /** What a step, or one of its items, waits for; null when that is over. */
+  /** Records what a step, or one of its items, waits for; null when the wait is over. */
   remark(step: number, text: string | null): void;
   /** @param outcome of a run that has ended */
   toMarkdown(state: MachineState, outcome?: RunOutcome): string;
@@ -77,14 +77,14 @@ function toRow(state: MachineState, index: number, { note, text }: RowFacts): st
   return `| ${step?.id} | ${step?.capability} | ${symbols[status]} ${status}${items}${way}${remark} | ${facts} |`;
 }
 
-/** In one word; it is paused until what is under way has ended, and after that. */
+/** The state in one word: `paused` also while units in flight end. */
 function describeRun({ phase, isPaused }: MachineState): string {
   return phase === 'running' && isPaused ? 'paused' : phase;
 }
 
 /**
- * The run as a Markdown table, for Temporal's Web UI. It shows at most `shown` steps, those that matter first,
- * so that writing it costs the same in a run of ten steps and of ten thousand.
+ * The run as a Markdown table, for Temporal's Web UI. It shows at most `shown` steps, the most relevant first, so that
+ * writing it costs the same for ten steps as for ten thousand.
  */
 export function createProgressTable({ run_url, dispatch_reasons }: TableInput): ProgressTable {
   const notes = new Map<number, StepNote>();
@@ -125,7 +125,7 @@ export function createProgressTable({ run_url, dispatch_reasons }: TableInput): 
   };
 }
 
-/** The searchable facts of a run and of its ladders; written only when one of them changes. */
+/** The search attributes of a run and of its ladders; written only when one of them changes. */
 function keyword(name: string) {
   return defineSearchAttributeKey(name, SearchAttributeType.KEYWORD);
 }
@@ -142,14 +142,14 @@ function announceWaiting(input: RunPipelineInput, isAwaiting: boolean): void {
   if (input.has_search_attributes) upsertSearchAttributes([{ key: awaitingHuman, value: isAwaiting }]);
 }
 
-/** Of a ladder by itself: the server knows the attribute if the ladder was started with others. */
+/** For a ladder outside a run: the server knows the attribute if the ladder was started with others. */
 export function announceLadderWaiting(isAwaiting: boolean): void {
   const { typedSearchAttributes } = workflowInfo();
   if (typedSearchAttributes.get(projectId) === undefined) return;
   upsertSearchAttributes([{ key: awaitingHuman, value: isAwaiting }]);
 }
 
-/** What the ladder of a step is found by. */
+/** The search attributes of a step's ladder. */
 export function searchableLadder({
   has_search_attributes,
   project_id,
@@ -167,15 +167,15 @@ export function searchableLadder({
 }
 
 export interface RunProgress {
-  /** Notes what is known of a unit that has succeeded. */
+  /** Records a note on a unit that has succeeded. */
   note(unit: Unit, note: StepNote): void;
-  /** Says why a unit ended as it did. */
+  /** Shows why a unit ended as it did. */
   end(unit: Unit, text: string): void;
-  /** Says what the unit waits for; null when that is over. */
+  /** Shows what the unit waits for; null when the wait is over. */
   remark(unit: Unit, text: string | null): void;
-  /** Says whether the run waits for a person, if that has changed. */
+  /** Updates whether the run waits for a person, on change. */
   announce(): void;
-  /** Writes the table when all that happens in this turn has happened. */
+  /** Writes the table at the end of the current turn. */
   refresh(): void;
   /** Writes the table now. @param outcome of a run that has ended */
   show(outcome: RunOutcome): void;
@@ -210,7 +210,7 @@ export function createRunProgress(input: RunPipelineInput, { state }: DrivenRun)
   };
 }
 
-/** However many steps end in one activation, the table is written once. */
+/** The table is written once per activation, for any number of ended steps. */
 function onceATurn(work: () => void): () => void {
   let isDue = false;
   return () => {
@@ -223,7 +223,7 @@ function onceATurn(work: () => void): () => void {
   };
 }
 
-// A ladder as a Markdown table, for Temporal's Web UI: its last places, with what was done there.
+// A ladder as a Markdown table, for Temporal's Web UI: its last positions, with the work done there.
 
 export interface LadderTable {
   enter(place: Pick<LadderPosition, 'transition' | 'command'>): void;

@@ -1,8 +1,8 @@
 /**
- * The search of one call for an instance, and what it has learnt of instances while it looks for one; each finding
- * rules out or changes candidates. One pass tries the best instance, and with what was learnt of it the next best,
- * until one is claimed or the best is full. The choice is the router's own wherever it is made; the ports say
- * whether an instance may take the input, and hold a slot and the money on it.
+ * The search of one call for an instance, and what it has learnt about instances; each finding rules out or changes
+ * candidates. One pass tries the best instance, then the next best with what it learnt, until it claims one or the best
+ * is full. The router makes every choice; the ports check whether an instance may take the input, and reserve a slot
+ * and the budget on it.
  */
 
 import type { JsonObject } from '../../contracts/primitives.ts';
@@ -24,56 +24,56 @@ export interface SchemaError {
   readonly message: string;
 }
 
-/** The instances of one capability, now. */
+/** The current instances of one capability. */
 export interface Fleet {
   readonly instances: readonly InstanceSnapshot[];
-  /** Duration assumed for those without a call of their own. */
+  /** Duration assumed for instances without a call of their own. */
   readonly priorMs: number;
 }
 
-/** Where a choice reads. */
+/** The source of fleet data for a choice. */
 export interface FleetNow {
   of(capability: string): Fleet;
-  /** The clock that breakers go by. */
+  /** The clock that circuit breakers use. */
   nowMs(): number;
 }
 
-/** What a choice goes by beside the fleet and what was learnt. */
+/** Inputs of a choice besides the fleet and the findings. */
 interface ChoiceFacts {
-  /** Half-open instances whose one call is due; absent: this call tries none. */
+  /** Finds half-open instances that are due for a trial call; absent: this call makes no trial. */
   readonly findDue?: (instances: readonly InstanceSnapshot[], nowMs: number) => ReadonlySet<string>;
-  /** Other calls of the capability that wait in line. */
+  /** Other queued calls of the capability. */
   readonly waiting: number;
 }
 
 export interface ClaimSearch {
   readonly seed: number;
-  /** What the specs of instances say against the input. */
+  /** Schema errors that the specs of instances found in the input. */
   readonly refusals: readonly SchemaError[];
   /** The tightest budget that refused a reservation. */
   readonly shortage: Shortage | null;
-  /** The request as it stands, and what it chooses now. */
+  /** The current request, and the choice for it. */
   choose(fleet: FleetNow, facts: ChoiceFacts): { request: RouteRequest; choice: Choice };
-  /** Another router took the last slot, or the instance is no longer what it was. */
+  /** Another router took the last slot, or the instance has changed. */
   noteLost(instanceId: string): void;
-  /** It did not answer when it was asked who it is. */
+  /** The instance did not answer the identity check. */
   noteDown(instanceId: string): void;
-  /** It seemed idle and is not. */
+  /** The instance was listed as idle but is not. */
   noteBusy(instanceId: string): void;
   noteRefusal(instanceId: string, errors: readonly SchemaError[]): void;
   noteShortage(shortage: Shortage): void;
   /**
-   * Earlier attempts of this call failed there; with how many of them are counted. They are asked again only after a
-   * pause: not by a call that has just failed elsewhere.
+   * Instances where earlier attempts of this call failed, with the number of counted ones. A call that has just failed
+   * elsewhere does not try them; they are tried again only after a pause.
    */
   noteFailures(failures: FailedBefore): void;
-  /** True the first time. */
+  /** @returns true the first time */
   noteVetting(instanceId: string): boolean;
-  /** Slots may have become free since. */
+  /** Forgets findings that time may have changed, such as full slots. */
   forgetMoment(): void;
 }
 
-/** Instances that failed a call in earlier attempts, and how many of those are counted. */
+/** Instances that failed earlier attempts of a call, and the number of counted ones. */
 type FailedBefore = NonNullable<RouteRequest['failedBefore']>;
 
 const none: ReadonlySet<string> = new Set();
@@ -109,7 +109,7 @@ function chooseNow(
 interface NewSearch {
   readonly seed: number;
   readonly route: RouteConstraints;
-  /** Instances that are not asked again, because they have just failed this call. */
+  /** Instances that have just failed this call and are not tried again. */
   readonly tried: Iterable<string>;
 }
 
@@ -154,33 +154,33 @@ export function createClaimSearch({ seed, route, tried }: NewSearch): ClaimSearc
   };
 }
 
-/** A choice, written down: snapshots of the fleet change in place while something is waited for. */
+/** A choice and its inputs. The instance is copied, because fleet snapshots change during a wait. */
 export interface Chosen {
   readonly request: RouteRequest;
   readonly choice: Choice;
   readonly best: RankedInstance;
-  /** The best as it was when it was chosen. */
+  /** The best instance at the time of the choice. */
   readonly instance: InstanceSnapshot;
-  /** What the choice was made from. */
+  /** Inputs of the choice. */
   readonly inputs: JsonObject;
 }
 
-/** Why a chosen instance was not claimed; the search goes on with what this says. */
+/** Why a chosen instance was not claimed. The search continues with this finding. */
 export type Missed =
-  /** Another router was faster. */
+  /** Another router took the slot first. */
   | { readonly kind: 'full' }
-  /** It is no longer what it was. */
+  /** The instance has changed. */
   | { readonly kind: 'gone' }
   | { readonly kind: 'over_budget'; readonly shortage: Shortage }
-  /** Nobody knew that earlier attempts of the call have failed. */
+  /** Earlier attempts of the call failed, which the choice did not know. */
   | { readonly kind: 'failed_before'; readonly failures: FailedBefore };
 
 interface SearchPorts<Found> {
   readonly fleet: FleetNow;
-  /** Whether it may take the input; what speaks against it, or was learnt of it, is noted in the search. */
+  /** Whether the instance may take the input; findings are noted in the search. */
   fits(best: RankedInstance, search: ClaimSearch): Promise<boolean>;
   claim(chosen: Chosen): Promise<Found | Missed>;
-  /** Reads the fleet again: it has changed. */
+  /** Reads the fleet again after a change. */
   refresh(): Promise<void>;
 }
 
@@ -191,9 +191,9 @@ export interface NothingFound {
 }
 
 /**
- * One pass of a search: the best instance, and with what was learnt of it the next best, until one is claimed or the best
- * is full. The choice is the router's own wherever it is made; the ports say whether an instance may take the input, and
- * hold a slot and the money on it.
+ * One pass of a search: the best instance, then the next best with what was learnt, until one is claimed or the best is
+ * full. The router makes every choice; the ports check whether an instance may take the input, and reserve a slot and
+ * the budget on it.
  */
 export async function searchInstance<Found extends { readonly kind: string }>(
   ports: SearchPorts<Found>,
@@ -226,7 +226,8 @@ async function note(
 ): Promise<void> {
   switch (found.kind) {
     case 'full':
-      // No longer idle: it is chosen again as what it is. Not even a slot free: somebody was faster.
+      // An instance that is no longer idle competes again as a busy one. A busy one without a free slot is lost to
+      // another router.
       if (tier === 0) search.noteBusy(instance_id);
       else search.noteLost(instance_id);
       return;

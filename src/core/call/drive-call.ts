@@ -1,16 +1,16 @@
 /**
- * A routed call, whoever makes it: claim, deliver, settle; another instance where the retry table says so. Its ports bring
- * database and HTTP, or mocks and virtual time. What holds:
- * - C1: no instance is tried twice, and no more than `maxInstances`, except where what was lost is sent again (C6).
- * - C2: all attempts together stay within the one ceiling and the one deadline that the call came with.
- * - C3: whatever is claimed is settled exactly once, also when it is cancelled; while it is held, the claim is renewed.
- * - C4: an attempt whose earlier ones have used up the retries is settled without being sent.
- * - C5: what cannot be finished now is handed back as `retry`, so that the owner of the clock decides when to come again;
- *   a call that waited in vain costs nothing and leaves nothing behind.
- * - C6: what was lost or not answered in time goes to another instance at once, where the owner allows it; `retry.max`
- *   counts it, and only when no other is left is there a pause.
- * - C7: what follows from an answer may be claimed while that is being stored, so that both go out in one statement. It is
- *   sent when the answer was accepted; otherwise its claim is given back.
+ * Drives a routed call: claim, deliver, settle; then another instance if the retry table says so. Its ports bring
+ * database and HTTP, or mocks and virtual time. Invariants:
+ * - C1: no instance is tried twice, and no more than `maxInstances`, except when a lost request is resent (C6).
+ * - C2: all attempts together stay within the one ceiling and the one deadline of the call.
+ * - C3: every claim is settled exactly once, also on cancellation, and is renewed until then.
+ * - C4: an attempt is settled without being sent if earlier ones have used up the retries.
+ * - C5: a call that cannot finish now is returned as `retry`, so that the owner of the clock schedules the next one; a
+ *   call that found no instance costs nothing and leaves no trace.
+ * - C6: a lost or timed-out request goes to another instance at once, where the owner allows it. It counts against
+ *   `retry.max`; a pause follows only when no other instance is left.
+ * - C7: a call that follows from an answer may be claimed while that answer is being stored, so that both share one
+ *   statement. It is sent once the answer is accepted; otherwise its claim is released.
  */
 
 import type { Decision } from '../../contracts/decision.ts';
@@ -24,9 +24,9 @@ import { backoffMs, longestRetryAfterMs, maxInstances, uncountedDelay } from './
 import type { CallEnd, ClaimEnd, ClaimedCall, Delivery, RoutedCall } from './types.ts';
 
 export interface CallPorts<Request extends RoutedCall, Claimed extends ClaimedCall> {
-  /** Finds an instance and holds a slot and the money on it. @param tried instances that already failed this call */
+  /** Finds an instance and reserves a slot and budget on it. @param tried instances that already failed this call */
   claim(target: Request, tried: ReadonlySet<string>): Promise<ClaimEnd<Claimed>>;
-  /** Keeps the claim; `lost` is called when that fails. @returns lets go of it */
+  /** Renews the claim; calls `lost` when that fails. @returns a function that stops renewing */
   hold(claimed: Claimed, lost: () => void): () => void;
   /** Sends the request once. */
   deliver(
@@ -34,20 +34,20 @@ export interface CallPorts<Request extends RoutedCall, Claimed extends ClaimedCa
     claimed: Claimed,
     signal: CancelSignal,
   ): Promise<{ readonly outcome: CallOutcome; readonly durationMs: number }>;
-  /** Writes how the attempt ended. @returns whether it was accepted; false: a later attempt owns the call */
+  /** Stores the end of the attempt. @returns whether it was accepted; false: a later attempt owns the call */
   settle(request: Request, claimed: Claimed, ending: AttemptEnding): Promise<boolean>;
-  /** Parts of the messages of refusals that pass. */
+  /** Fragments of refusal messages that mark a temporary refusal. */
   readonly transientTexts: readonly string[];
-  /** A clock that does not jump. */
+  /** A monotonic clock. */
   nowMs(): number;
-  /** 0 … 1 */
+  /** From 0 to 1. */
   random(): number;
 }
 
 /** How an attempt ended. */
 export interface AttemptEnding {
   readonly delivery: Delivery;
-  /** What the call ends with when this is accepted; null when it goes on elsewhere or later. */
+  /** The end of the call when this is accepted; null when the call continues elsewhere or later. */
   readonly end: CallEnd | null;
 }
 
@@ -55,7 +55,7 @@ interface MadeAttempt {
   readonly delivery: Delivery;
   readonly decision: Decision;
   readonly costUsd: number;
-  /** Null when the call goes on elsewhere or later. */
+  /** Null when the call continues elsewhere or later. */
   readonly end: CallEnd | null;
 }
 
@@ -81,7 +81,7 @@ export async function driveCall<Request extends RoutedCall, Claimed extends Clai
   return comeBack(ports, request, last);
 }
 
-/** C1, C6: whether another instance is tried now. @param made attempts of this call */
+/** C1, C6: whether the call tries another instance now. @param made attempts of this call */
 function goesOn(
   { resendsWithinMs }: RoutedCall,
   { delivery: { verdict } }: MadeAttempt,
@@ -91,7 +91,7 @@ function goesOn(
   return resendsWithinMs !== undefined && verdict.ambiguity === 'ambiguous' && verdict.counted;
 }
 
-/** C2. */
+/** C2: the request with the remaining budget and time. */
 function withWhatIsLeft<Request extends RoutedCall>(
   request: Request,
   spentUsd: number,
@@ -128,7 +128,7 @@ async function makeAttempt<Request extends RoutedCall, Claimed extends ClaimedCa
   }
 }
 
-/** C4, and what the outcome means for the attempt, the money and the call. */
+/** C4; also decides what the outcome means for the attempt, the budget and the call. */
 async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
   ports: CallPorts<Request, Claimed>,
   { request, claimed }: { readonly request: Request; readonly claimed: Claimed },
@@ -182,7 +182,7 @@ function endOf(
 
 type Random = Pick<CallPorts<never, never>, 'random'>;
 
-/** No instance took the call (C5). */
+/** No instance was claimed (C5). */
 function endUnclaimed(
   { random }: Random,
   { round, signal }: RoutedCall,
@@ -197,7 +197,7 @@ function endUnclaimed(
   return { kind: 'retry', error, decision, delayMs };
 }
 
-/** The last delivery failed in a way that time may cure (C5). */
+/** The last delivery failed in a way that a later attempt may cure (C5). */
 function comeBack(
   { random }: Random,
   { retry, round, signal }: RoutedCall,

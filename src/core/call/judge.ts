@@ -1,9 +1,9 @@
 /**
- * The retry table: what an outcome means for the attempt, the money and the step, and what it says about the
- * instance. One owner per kind of failure: another instance at once (connect error, 5xx, a refusal that passes), a
- * later attempt (lost contact, time-out, or when all instances were tried), or the end (refused input, too large).
- * A refusal that passes says nothing about the input: the same request may be taken later, or elsewhere. A
- * capability that answers 422 for what passes is known to its operator, who lists what it says.
+ * The retry table: what an outcome means for the attempt, the budget and the step, and what it shows about the
+ * instance. Each kind of failure has one response: another instance at once (connect error, 5xx, a temporary refusal),
+ * a later attempt (lost contact, time-out, or all instances tried), or the end (refused input, too large). A temporary
+ * refusal says nothing about the input: the same request may succeed later or elsewhere. If a capability answers 422
+ * for a temporary condition, its operator lists the messages.
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure } from '../../contracts/primitives.ts';
@@ -16,19 +16,19 @@ interface DeliveryFacts {
   readonly countedBefore: number;
   /** Counted failures that are retried; 0 = delivered at most once. */
   readonly retryMax: number;
-  /** Parts of the messages of refusals that pass, in small letters. Default: none. */
+  /** Lower-case fragments of messages that mark a temporary refusal. Default: none. */
   readonly transientTexts?: readonly string[];
 }
 
 type CodedFailure = Failure & { readonly code: ErrorCode };
 
-/** What each way to end says about the instance, whatever it means for the call. */
+/** What an outcome shows about the instance, independent of its meaning for the call. */
 interface Evidence {
-  /** The instance failed: it counts as less likely to succeed. */
+  /** The instance failed; its estimated success rate drops. */
   readonly blames: boolean;
-  /** Transport, time-outs, 5xx: what opens a breaker. */
+  /** Transport errors, time-outs and 5xx, which open a breaker. */
   readonly trips: boolean;
-  /** It says anything at all about whether the instance works; a cancel does not. */
+  /** Whether the outcome shows anything about the instance's health; a cancel does not. */
   readonly says: boolean;
 }
 
@@ -79,9 +79,9 @@ const refused: OutcomeRow = {
   next: 'failed',
   evidence: works,
 };
-/** It says nothing about the input. */
+/** A temporary refusal, which says nothing about the input. */
 const postponed: OutcomeRow = { ...refused, code: 'capability_failed', next: 'failover', isCounted: true };
-/** The same request would be given the same answer again. */
+/** A repeat of the request would get the same answer. */
 const useless: OutcomeRow = {
   code: 'output_invalid',
   ambiguity: 'answered',
@@ -124,7 +124,7 @@ const success: Verdict = {
   error: null,
 };
 
-/** Whether the lost attempts of a killed process have used up the retries already. */
+/** Whether lost attempts of a killed process have already used up the retries. */
 export function isExhausted({ countedBefore, retryMax }: DeliveryFacts): boolean {
   return countedBefore > retryMax;
 }
@@ -156,7 +156,9 @@ function rowOf(
   return isPostponed ? postponed : table[outcome.kind];
 }
 
-/** R6: whether the instance was asked and did not do it, so that later attempts of the call go elsewhere first. */
+/**
+ * R6: whether the instance received the call and did not complete it, so that later attempts prefer other instances.
+ */
 export function hasFailedCall({ says, next }: Verdict): boolean {
   return says && next !== 'succeeded';
 }
@@ -196,17 +198,17 @@ function describe(
   }
 }
 
-/** It took too long to arrive; something else is under way. 429 and 503 are no refusals: kindOfStatus says so. */
+/** The request took too long to arrive, or another operation is in progress. kindOfStatus handles 429 and 503. */
 const passingStatuses: ReadonlySet<number> = new Set([408, 409]);
 
-/** @param listed texts of which one is part of the message, in small letters */
+/** @param listed lower-case fragments, of which the message contains one */
 export function isPassing({ status, message }: AnsweredError, listed: readonly string[]): boolean {
   if (passingStatuses.has(status)) return true;
   const text = message.toLowerCase();
   return listed.some((part) => text.includes(part));
 }
 
-/** @param setting texts with | between them */
+/** @param setting fragments separated by | */
 export function readTransientTexts(setting: string): readonly string[] {
   return setting.split('|').flatMap((part) => part.trim().toLowerCase() || []);
 }

@@ -1,7 +1,7 @@
 /**
- * Lines that a capability logs while its call is open: which of them are kept, and how they read. A line of a wrong form
- * is passed over. Bounds hold for each call; a fifth of them is left to warnings and errors, so that a talkative call
- * still tells why it failed.
+ * Log lines that a capability sends while its call is open: which are kept, and in what form. A malformed line is
+ * ignored. The bounds apply to each call. A fifth of them is reserved for warnings and errors, so that a verbose call
+ * still shows why it failed.
  */
 import type { LogLevel, RunEvent, StepLogData } from '../../contracts/event.ts';
 
@@ -20,30 +20,30 @@ export function isAtLeast(level: LogLevel, least: LogLevel): boolean {
   return ranks[level] >= ranks[least];
 }
 
-/** Null: it is no line that a capability logged. */
+/** Null when the event is not a capability's log line. */
 export function readStepLog({ type, data }: Pick<RunEvent, 'type' | 'data'>): StepLogData | null {
   if (type !== 'step.log' || !isRecord(data)) return null;
   const { level, message, endpoint } = data;
   return isLogLevel(level) ? { level, message: String(message), endpoint: String(endpoint) } : null;
 }
 
-/** Takes the lines of one call. */
+/** Collects the log lines of one call. */
 export interface CallLog {
-  /** @returns false when there is no room for it */
+  /** @returns false when the log is full */
   note(line: CallLogLine): boolean;
-  /** The instance says no more: what was noted need not wait for more lines. */
+  /** No more lines follow: stores noted lines without waiting. */
   flush(): void;
 }
 
-/** What is kept of one call. */
+/** Limits of what is kept of one call. */
 export const callLogBounds = {
   lines: 500,
-  /** UTF-8, of messages. */
+  /** UTF-8 bytes of all messages. */
   bytes: 131_072,
-  /** Lines at once. */
+  /** Lines in one burst. */
   burst: 100,
   perSecond: 10,
-  /** Characters; the rest of a message is cut. */
+  /** Characters; the rest of a message is cut off. */
   messageLength: 2_000,
 } as const;
 
@@ -56,8 +56,8 @@ function isRecord(value: unknown): value is Fields {
 }
 
 /**
- * Whether a line of an answer logs something. An output may have a field `log` too, so the line has nothing else, or its
- * `log` reads like a line; an answer that says `ok` is none.
+ * Whether a line of an answer is a log line. An output may have a field `log` too, so the line must have no other
+ * field, or its `log` must have a level or a message. A line with `ok` is never a log line.
  */
 export function isLogLine(value: unknown): value is Fields {
   if (!isRecord(value) || !Object.hasOwn(value, 'log') || Object.hasOwn(value, 'ok')) return false;
@@ -66,7 +66,7 @@ export function isLogLine(value: unknown): value is Fields {
   return isRecord(log) && (Object.hasOwn(log, 'level') || Object.hasOwn(log, 'message'));
 }
 
-/** What else it says is left out. Null: it has no known level or no message. */
+/** Ignores other fields. Null when the level is unknown or the message is missing. */
 export function readLogLine({ log }: Fields): CallLogLine | null {
   if (!isRecord(log)) return null;
   if (!isLogLevel(log.level) || typeof log.message !== 'string') return null;
@@ -76,10 +76,10 @@ export function readLogLine({ log }: Fields): CallLogLine | null {
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences of terminals begin with one
 const escapeSequence = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?)/g;
-/** They turn what is read around. */
+/** Characters that change the direction of the surrounding text. */
 const directions = /[\u202a-\u202e\u2066-\u2069]/g;
 
-/** Line breaks and tabs stay; nothing else controls whoever shows it. */
+/** Keeps line breaks and tabs; removes all other control characters. */
 function cleanMessage(text: string): string {
   return text
     .slice(0, 2 * callLogBounds.messageLength)
@@ -115,13 +115,13 @@ export function createLogAllowance(): LogAllowance {
   };
 }
 
-/** Lines that are not kept: beyond the bounds, or of a wrong form. */
+/** Lines that were not kept. */
 export interface DroppedLines {
   readonly beyond: number;
   readonly wrong: number;
 }
 
-/** The closing line of a call. Null when nothing was dropped. */
+/** The last log line of a call; null when nothing was dropped. */
 export function describeDropped({ beyond, wrong }: DroppedLines): CallLogLine | null {
   const total = beyond + wrong;
   if (total === 0) return null;

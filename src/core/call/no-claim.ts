@@ -1,4 +1,4 @@
-/** What it means for a call that no instance took it. */
+/** What it means for a call that no instance could be claimed. */
 import type { Decision } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
@@ -11,16 +11,16 @@ import { shortestWaitMs, uncountedDelay } from './retry.ts';
 
 export interface NoClaim {
   readonly error: Failure & { readonly code: ErrorCode };
-  /** Time does not cure it. */
+  /** A later attempt cannot succeed. */
   readonly isFinal: boolean;
-  /** When it may succeed. */
+  /** Delay before an attempt may succeed, ms. */
   readonly retryAfterMs: number;
 }
 
-/** The last choice of a search that ended without a claim, and what the search had learnt. */
+/** The last choice of a search that ended without a claim, and the findings of the search. */
 export interface LastChoice {
   readonly choice: Choice;
-  /** Why, in one sentence. */
+  /** The reason in one sentence. */
   readonly reason: string;
   readonly refusals: readonly SchemaError[];
   readonly shortage: Shortage | null;
@@ -47,7 +47,7 @@ export function explainNoClaim({ choice, reason, refusals, shortage, nowMs }: La
   return later('no_instance', reason, Math.max(shortestWaitMs, restMs));
 }
 
-/** What a search that ended without a claim comes to. @param id of the decision that says so */
+/** Explains a search that ended without a claim. @param id of the decision that records it */
 export function explainMiss(
   id: string,
   { request, choice }: { readonly request: RouteRequest; readonly choice: Choice },
@@ -59,8 +59,8 @@ export function explainMiss(
 }
 
 /**
- * About when a call is served that comes after so many others, ms, as far as it is told; 0 when the best has room. For a
- * caller outside: a step comes again earlier, so that no slot is idle meanwhile.
+ * Estimated time in ms until a new call is served behind the waiting ones, capped; 0 when the best has room. Used for
+ * outside callers: a step retries earlier, so that no slot stays idle.
  */
 export function timeInLine({ best, shown }: Choice, waiting: number): number {
   if (best === null || !best.isFull) return 0;
@@ -78,15 +78,15 @@ export function isWorthWaiting(choice: Choice, tried: ReadonlySet<string>): bool
 }
 
 /**
- * Whether an instance that rests could take the call when it is back: one that is free, or whose price was looked at
- * and found right (an open breaker is the last reason that is given), and that is not known to refuse the input.
+ * Whether a resting instance could take the call once it is back: a free one, or one whose price was checked and
+ * accepted (an open breaker is the last reason that is given). It must not be known to refuse the input.
  */
 export function mayComeBack({ excluded }: Choice): boolean {
   const specOf = ({ name, version }: InstanceSnapshot): string => `${name} ${version}`;
   const refusing = excluded.filter(({ verdict }) => verdict === 'input_invalid');
   const refused = new Set(refusing.map(({ instance }) => instance.spec_digest));
   const refusedVersions = new Set(refusing.map(({ instance }) => specOf(instance)));
-  // The spec of one that died young was never read: it is taken to be that of its version.
+  // The spec of an instance that died early was never read; the spec of its version is assumed.
   const refuses = (instance: InstanceSnapshot): boolean =>
     instance.spec_digest === null ? refusedVersions.has(specOf(instance)) : refused.has(instance.spec_digest);
   return excluded.some(
@@ -103,7 +103,7 @@ function explainRefusals(refusals: readonly SchemaError[]): NoClaim {
 
 const nameOf = { run: 'the run', project: 'the project’s day', global: 'the day of all projects' };
 
-/** 429 when it would fit once calls under way have settled for nothing; else 402. */
+/** 429 when the call would fit if calls in flight settled at zero cost; else 402. */
 function explainShortage(shortage: Shortage, minimumUsd: number): NoClaim {
   const refusal = toRefusal(shortage, minimumUsd);
   const message = `the budget of ${nameOf[shortage.scope]} has no room for ${minimumUsd} USD${describeFigures(refusal)}`;

@@ -1,7 +1,7 @@
 /**
- * How one `POST /exec` ended, as seen from the wire: what the instance answered, and how far it had come. An
- * answer is unusable although it is JSON if it has values that would not come out of storage, expressions or the
- * next request as they went in. That is looked for once, when the answer arrives.
+ * How one `POST /exec` ended on the wire: the instance's answer, and how far the call had come. A JSON answer is
+ * unusable if it has values that storage, expressions or the next request would change. This is checked once, when the
+ * answer arrives.
  */
 
 import type { CapabilitySpec } from '../../contracts/capability.ts';
@@ -11,11 +11,11 @@ import { expressionLimits } from '../expression/language.ts';
 import { resolveLocalRef } from '../foreign-schema.ts';
 import { describeFindings, isList, isPlainObject } from '../json/values.ts';
 
-/** What an instance says with a status that is no success. */
+/** An instance's answer with an error status. */
 export interface AnsweredError {
   readonly status: number;
   readonly message: string;
-  /** Its header `x-error-code`; undefined when it has none. */
+  /** The header `x-error-code`; undefined when absent. */
   readonly errorCode?: string;
 }
 
@@ -26,36 +26,36 @@ export type CallOutcome =
   | ({ readonly kind: 'rejected' } & AnsweredError)
   /** 5xx other than 503. */
   | ({ readonly kind: 'failed' } & AnsweredError)
-  /** 429 or 503: it refuses work for now. */
+  /** 429 or 503: the instance refuses work for now. */
   | { readonly kind: 'overloaded'; readonly status: number; readonly retryAfterMs: number | null }
-  /** No connection: nothing was sent. */
+  /** No connection was made; nothing was sent. */
   | { readonly kind: 'not_sent'; readonly message: string }
   /** The connection broke after the request was sent. */
   | { readonly kind: 'lost'; readonly message: string }
   | { readonly kind: 'timeout'; readonly timeoutMs: number }
-  /** HTML, a redirect, an empty or broken body: what stands in front of an instance, or one that dies, answers so. */
+  /** HTML, a redirect, an empty or broken body: the answer of a proxy or of a dying instance. */
   | { readonly kind: 'invalid'; readonly message: string }
-  /** A whole answer of a wrong form, which the same request would be given again. */
+  /** A complete but malformed answer; a repeat of the request would get the same one. */
   | { readonly kind: 'malformed'; readonly message: string }
   | { readonly kind: 'too_large'; readonly limitBytes: number }
   /** The output does not match the capability's own schema. */
   | { readonly kind: 'output_invalid'; readonly message: string }
-  /** The run no longer wants it. */
+  /** The run no longer needs the result. */
   | { readonly kind: 'cancelled' }
-  /** Not sent, because earlier attempts that nobody answered have used up the retries. */
+  /** Not sent, because unanswered earlier attempts have used up the retries. */
   | { readonly kind: 'withheld' }
-  /** Stopped before it was sent. */
+  /** Cancelled before it was sent. */
   | { readonly kind: 'unsent' }
-  /** This process stops; another one will ask again. */
+  /** This process is shutting down; another one will retry. */
   | { readonly kind: 'abandoned' };
 
-/** What the status of a whole error answer says; who is asked too often, or is not ready, refuses work for now. */
+/** The kind of a complete error answer, by its status; 429 and 503 mean a refusal for now. */
 export function kindOfStatus(status: number): 'overloaded' | 'failed' | 'rejected' {
   if (status === 429 || status === 503) return 'overloaded';
   return status >= 500 ? 'failed' : 'rejected';
 }
 
-/** @param faults what the instance's own schema says against its output */
+/** @param faults violations of the instance's own output schema */
 export function outputInvalid(
   faults: readonly { readonly pointer: string; readonly message: string }[],
 ): CallOutcome {
@@ -63,7 +63,7 @@ export function outputInvalid(
   return { kind: 'output_invalid', message: `the answer does not match the output schema: ${findings}` };
 }
 
-/** How far a call has come, as its instance says. */
+/** How far a call has come, as its instance reports it. */
 export interface CallProgress {
   /** 0 to 1. */
   readonly progress: number;
@@ -72,13 +72,13 @@ export interface CallProgress {
 
 const longestMessage = 200;
 
-/** Whether a line of an answer tells of progress: it has `progress`, and no `ok`, which the answer itself has. */
+/** Whether a line of an answer reports progress: it has `progress` and no `ok`, which marks the final answer. */
 export function isProgressLine(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   return Object.hasOwn(value, 'progress') && !Object.hasOwn(value, 'ok');
 }
 
-/** What else such a line says is left out. Null when its progress is no number from 0 to 1: that harms nobody. */
+/** Ignores other fields. Null when the progress is not a number from 0 to 1; the line is harmless. */
 export function readProgress({ progress, message }: Readonly<Record<string, unknown>>): CallProgress | null {
   if (typeof progress !== 'number' || !(progress >= 0 && progress <= 1)) return null;
   if (typeof message !== 'string') return { progress };
@@ -91,7 +91,7 @@ export function readProgress({ progress, message }: Readonly<Record<string, unkn
 
 const deepest = expressionLimits.valueNesting;
 
-/** One phrase of what was seen and what is allowed; null when there is nothing wrong. */
+/** One phrase with the value that was seen and the values that are allowed; null when the answer is sound. */
 export function findAnswerFault(value: unknown, depth = 0): string | null {
   if (typeof value === 'number') {
     return Number.isFinite(value) ? null : 'holds a number that is too large; finite ones are allowed';
@@ -106,8 +106,8 @@ export function findAnswerFault(value: unknown, depth = 0): string | null {
   return null;
 }
 
-// Failures that an instance answered by HTTP. The message begins with the status, for people; whoever decides
-// reads `status`, and the code that the instance gave in `x-error-code` from `details`.
+// Failures that an instance answered by HTTP. The message begins with the status, for people; code reads `status`,
+// and the instance's `x-error-code` from `details`.
 
 interface HttpFailure extends Failure {
   readonly code: ErrorCode;
@@ -126,12 +126,12 @@ export function toHttpFailure(code: ErrorCode, { status, message, errorCode }: A
   };
 }
 
-/** The instance's own words in a failure of `toHttpFailure`; the message of any other. */
+/** The instance's own message in a failure of `toHttpFailure`; the message of any other failure. */
 export function wordsOf({ status, message }: Failure): string {
   return status === undefined ? message : message.slice(prefixOf(status).length);
 }
 
-/** The code that the instance gave its error; undefined when it gave none. */
+/** The error code that the instance gave; undefined when it gave none. */
 export function errorCodeOf({ status, details }: Failure): string | undefined {
   const code = status !== undefined && isPlainObject(details) ? details.error_code : undefined;
   return typeof code === 'string' ? code : undefined;
@@ -139,14 +139,14 @@ export function errorCodeOf({ status, details }: Failure): string | undefined {
 
 type UnwrappedAnswer =
   | { readonly ok: true; readonly output: Json }
-  /** The instance says that it succeeded, and nothing else. */
+  /** The instance reports success and nothing else. */
   | { readonly ok: true; readonly output?: never }
-  /** The instance says that it failed, with a status that says otherwise. */
+  /** The instance reports failure, although the status says otherwise. */
   | { readonly ok: false; readonly error: string };
 
 /**
- * The two forms of an answer: `{ok, output}` is unwrapped unless the spec's own output schema declares a
- * top-level `ok`; anything else is the output itself.
+ * Reads both forms of an answer: `{ok, output}` is unwrapped unless the spec's own output schema declares a top-level
+ * `ok`; any other body is the output itself.
  */
 export function unwrapAnswer(spec: Pick<CapabilitySpec, 'output'>, body: JsonObject): UnwrappedAnswer {
   const isWrapper = Object.hasOwn(body, 'ok') && !declaresOk(spec.output);

@@ -1,10 +1,10 @@
 /**
- * When a call is tried again, what bounds it, whoever makes it, and the time that a step has for it, over all
- * rounds and attempts. Durations in milliseconds.
+ * When a call is retried, the bounds on that, and the time that a step has for it over all rounds and attempts.
+ * Durations in milliseconds.
  */
 import type { Failure } from '../../contracts/primitives.ts';
 
-/** When a transient failure is tried again. Durations in milliseconds. */
+/** When a transient failure is retried. Durations in milliseconds. */
 export interface RetrySettings {
   readonly max: number;
   readonly initialMs: number;
@@ -24,34 +24,34 @@ export function backoffMs(settings: Omit<RetrySettings, 'max'>, failures: number
   return Math.min(Math.round(delay * (0.8 + 0.4 * random)), settings.maxDelayMs);
 }
 
-/** Instances that one call tries before its owner decides when to come again. */
+/** Instances that one call tries before its owner schedules a retry. */
 export const maxInstances = 3;
 
-/** The owner of a call lets it wait so long, for a slot or for an instance to appear. */
+/** How long a call waits for a slot or a new instance. */
 export const longestWaitMs = 2_000;
 
-/** An instance may ask for a pause, but not for ever. */
+/** The longest pause that an instance may ask for. */
 export const longestRetryAfterMs = 60_000;
 
-/** For a slot or an instance nobody comes again earlier; later only where it is known when. */
+/** The shortest pause before a retry for a slot or an instance; longer only if the time is known. */
 export const shortestWaitMs = 500;
 
-/** Spaces waits that no count bounds: an instance that comes back is noticed within seconds. */
+/** Spaces waits that no count limits: an instance that returns is noticed within seconds. */
 export const uncountedDelay: Omit<RetrySettings, 'max'> = {
   initialMs: 500,
   factor: 1.6,
   maxDelayMs: 10_000,
 };
 
-/** With less time than this, no call is begun. */
+/** No call starts with less time than this. */
 const shortestRoundMs = 100;
 
-/** What is left of a step's total timeout when its end can still be told before somebody else gives it up. */
+/** A step's total timeout, less the time to report its end before the caller gives up. */
 export function callTimeOf(totalMs: number): number {
   return totalMs - Math.min(500, totalMs / 10);
 }
 
-/** Whether there is a call after a pause. */
+/** Whether time for a call is left after a pause. */
 export function hasTimeFor(delayMs: number, remainingMs: number): boolean {
   return delayMs + shortestRoundMs < remainingMs;
 }

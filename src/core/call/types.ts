@@ -1,4 +1,4 @@
-/** A routed call as its driver sees it: what is asked for, what is held while it is made, and how it ends. */
+/** A routed call as its driver sees it: the request, the claim while it is in flight, and its end. */
 import type { Decision } from '../../contracts/decision.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { CancelSignal } from '../cancellation.ts';
@@ -9,32 +9,34 @@ import type { CallOutcome } from './outcome.ts';
 import type { RetrySettings } from './retry.ts';
 
 export interface RoutedCall {
-  /** Its ceiling is that of all attempts together, and so is its time, unless `resendsWithinMs` says more. */
+  /** The ceiling covers all attempts together; so does the time, unless `resendsWithinMs` extends it. */
   readonly route: RouteConstraints;
   /**
-   * What was lost, or not answered in time, is sent to another instance at once, as long as `retry.max` and this time
-   * of all attempts together allow. Default: whether it is sent again is its owner's choice.
+   * Time for all attempts together, within which a lost or timed-out request goes to another instance at once, up to
+   * `retry.max`. Default: the owner of the call decides whether to resend it.
    */
   readonly resendsWithinMs?: number;
   readonly retry: RetrySettings;
-  /** How often the owner has come with this call, from 1; spaces out what is not counted. */
+  /** How often the owner has made this call, from 1; spaces out uncounted retries. */
   readonly round: number;
   readonly signal: CancelSignal;
-  /** Its place in a batch of calls, of which some follow from others (C7). Default: it is in none. */
+  /** The call's position in a batch where calls follow from others (C7). Default: not in a batch. */
   readonly batch?: CallInBatch | undefined;
 }
 
 export interface CallInBatch {
-  /** Resolves to whether all that the call follows from was stored; null: it was, before the call began. */
+  /**
+   * Resolves to whether everything that the call follows from was stored; null: it was stored before the call began.
+   */
   readonly stored: Promise<boolean> | null;
-  /** Hears of a success before it is stored. */
+  /** Called on success, before the result is stored. */
   readonly onAnswered: (end: CallSuccess) => void;
 }
 
-/** A slot, and the money for it, held on an instance. */
+/** A slot and the budget for it, reserved on an instance. */
 export interface ClaimedCall {
   readonly kind: 'claimed';
-  /** As it was when it was chosen. */
+  /** The instance at the time of the choice. */
   readonly instance: InstanceSnapshot;
   /** 1 for the first attempt of the key. */
   readonly number: number;
@@ -48,20 +50,20 @@ export interface ClaimedCall {
 
 export type ClaimEnd<Claimed extends ClaimedCall> =
   | Claimed
-  /** An earlier attempt had answered already. */
+  /** An earlier attempt has already succeeded. */
   | { readonly kind: 'answered'; readonly output: Json }
   | { readonly kind: 'closed' }
-  /** Nothing could take it now; the decision says why. */
+  /** No instance was available; the decision gives the reason. */
   | ({ readonly kind: 'none'; readonly decision: Decision } & NoClaim);
 
-/** One request to one instance, and what it means. */
+/** One request to one instance, and its verdict. */
 export interface Delivery {
   readonly outcome: CallOutcome;
   readonly verdict: Verdict;
   readonly durationMs: number;
-  /** Counted failures of the key, this one included. */
+  /** Counted failures of the key, including this one. */
   readonly counted: number;
-  /** What it costs, nano-USD, and whether that is known or assumed. */
+  /** The cost in nano-USD, and whether it is known or assumed. */
   readonly amount: bigint;
   readonly certainty: 'exact' | 'estimated';
 }
@@ -75,7 +77,7 @@ export interface SuccessfulAttempt {
   readonly decision: Decision;
 }
 
-/** The decision of the last attempt, or why there was none. */
+/** The decision of the last attempt, or the reason for having none. */
 interface Explained {
   readonly decision: Decision | null;
 }
@@ -83,7 +85,7 @@ interface Explained {
 export interface CallSuccess {
   readonly kind: 'succeeded';
   readonly output: Json;
-  /** Null when an earlier attempt had answered already. */
+  /** Null when an earlier attempt had already succeeded. */
   readonly attempt: SuccessfulAttempt | null;
 }
 
@@ -92,10 +94,10 @@ export type CallEnd =
   | (Explained & {
       readonly kind: 'failed' | 'unknown';
       readonly error: Failure;
-      /** Its last attempt was settled with it. */
+      /** The end was stored together with its last attempt. */
       readonly isRecorded: boolean;
     })
-  /** Not done, and time may cure it. */
+  /** Not done; a later attempt may succeed. */
   | (Explained & { readonly kind: 'retry'; readonly error: Failure; readonly delayMs: number })
   | { readonly kind: 'cancelled' }
   /** A later attempt owns the step, or the step has ended. */

@@ -1,7 +1,7 @@
 /**
- * A valid definition in the form that a run needs: templates parsed once, dependencies resolved to indexes. The
- * templates are those of each step, the pipeline's output, and the key that its runs are counted by. Pure and
- * without packages, so a workflow can hold it.
+ * Compiles a valid definition into the form that a run needs: templates parsed once, dependencies resolved to indexes.
+ * The templates are those of each step, of the pipeline's output, and of the concurrency key. Pure and without
+ * packages, so a workflow can hold it.
  */
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import type { Json } from '../../contracts/primitives.ts';
@@ -20,11 +20,11 @@ export interface CompiledStep {
   readonly definition: StepDefinition;
   readonly kind: StepKind;
   readonly input: CompiledTemplate;
-  /** A condition, for `evaluateCondition`; null = the step always happens. */
+  /** A condition, for `evaluateCondition`; null = the step always runs. */
   readonly when: CompiledTemplate | null;
-  /** Yields the list of `for_each`; null = the step happens once. */
+  /** Yields the list of `for_each`; null = the step runs once. */
   readonly items: CompiledTemplate | null;
-  /** Indexes of the steps it waits for, each once, ascending. */
+  /** Indexes of the steps it waits for, unique and ascending. */
   readonly dependencies: readonly number[];
 }
 
@@ -33,7 +33,7 @@ export interface CompiledDefinition {
   /** Index of a step by its id. */
   readonly indexOf: ReadonlyMap<string, number>;
   readonly output: CompiledTemplate | null;
-  /** Text over `job`; null = its runs are not counted. */
+  /** Text over `job`; null = its runs have no concurrency limit. */
   readonly concurrencyKey: CompiledTemplate | null;
 }
 
@@ -74,7 +74,7 @@ export interface StepTemplates {
   readonly input: ReferencingTemplate;
   /** A condition; null when the step names none. */
   readonly when: ReferencingTemplate | null;
-  /** `for_each.items`; null for a step that happens once. */
+  /** `for_each.items`; null for a step that runs once. */
   readonly items: ReferencingTemplate | null;
 }
 
@@ -113,7 +113,7 @@ function readWhen(when: string, pointer: string): ReferencingTemplate {
   return { template, errors, references: references(template) };
 }
 
-/** Those of a step in the order of its keys. */
+/** The readings of a step, in the order of its keys. */
 function listReadings({ input, when, items }: StepTemplates): readonly ReferencingTemplate[] {
   return [when, items, input].filter((reading) => reading !== null);
 }
@@ -128,11 +128,11 @@ export function analyseDefinition(definition: PipelineDefinition): AnalysedDefin
   return { templates, graph: createStepGraph(definition, templates) };
 }
 
-/** What each step waits for: its `depends_on` and the steps that its input, its condition and its items mention. */
+/** The graph of steps by `depends_on` and by the steps that input, condition and items refer to. */
 function createStepGraph(definition: PipelineDefinition, templates: DefinitionTemplates): Graph {
   return createGraph(
     definition.steps.map(({ id, depends_on = [] }, index) => {
-      // An edge to itself has its own finding and is no cycle of the graph.
+      // An edge from a step to itself has its own finding and is not a cycle of the graph.
       const dependencies = [...depends_on, ...listMentioned(templates.steps[index])];
       return { id, depends_on: dependencies.filter((other) => other !== id) };
     }),

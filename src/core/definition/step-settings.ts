@@ -1,4 +1,4 @@
-/** What a step is, and what it runs with: its own keys, else the pipeline's defaults, else ours. */
+/** The kind of a step and its settings: its own keys, else the pipeline's defaults, else the built-in ones. */
 import type { DispatchWish } from '../../contracts/decision.ts';
 import type {
   CachePolicy,
@@ -16,7 +16,7 @@ export interface StepSettings {
   /** Limit of one attempt. */
   readonly timeoutMs: number;
   readonly totalTimeoutMs: number;
-  /** Null = the run's, which takes `defaults.priority` unless its caller asks otherwise. */
+  /** Null = the run's priority, which is `defaults.priority` unless its caller sets one. */
   readonly priority: Priority | null;
   readonly ceilingUsd: number | null;
 }
@@ -24,7 +24,7 @@ export interface StepSettings {
 const defaultTimeoutMs = 300_000;
 const defaultTotalTimeoutMs = 3_600_000;
 
-/** Whether a step asks to be queued, or not to be. */
+/** Whether a step prefers to be queued, or not to be. */
 export function dispatchWish(
   { defaults = {} }: Pick<PipelineDefinition, 'defaults'>,
   { dispatch }: Pick<StepDefinition, 'dispatch'>,
@@ -32,7 +32,7 @@ export function dispatchWish(
   return dispatch ?? defaults.dispatch ?? 'auto';
 }
 
-/** Deliveries of a step's call after the first one. */
+/** Redeliveries of a step's call after the first delivery. */
 export function mostRedeliveries(
   { defaults = {} }: Pick<PipelineDefinition, 'defaults'>,
   { retry = {} }: Pick<StepDefinition, 'retry'>,
@@ -63,20 +63,20 @@ export function resolveStepSettings(definition: PipelineDefinition, step: StepDe
   };
 }
 
-// What a step is: a call of a capability, a run of another pipeline, a pause, or a question to a person.
+// The kind of a step: a call of a capability, a run of another pipeline, a wait, or a review.
 
 export type StepKind = 'call' | 'run' | 'wait' | 'review';
 
 type KindFields = Pick<StepDefinition, 'capability' | 'pipeline' | 'wait' | 'review'>;
 
-/** The kind of a step in a checked definition, in which exactly one of the keys is there. */
+/** The kind of a step in a checked definition, which has exactly one of the keys. */
 export function stepKindOf({ pipeline, wait, review }: KindFields): StepKind {
   if (pipeline !== undefined) return 'run';
   if (wait !== undefined) return 'wait';
   return review === undefined ? 'call' : 'review';
 }
 
-/** A few words for people: `concat`, `reel@1.0`, `wait 30s`, `review`. */
+/** A short description for people: `concat`, `reel@1.0`, `wait 30s`, `review`. */
 export function describeStep(step: KindFields): string {
   switch (stepKindOf(step)) {
     case 'call':
@@ -90,12 +90,12 @@ export function describeStep(step: KindFields): string {
   }
 }
 
-/** The capability of a step that is a call. */
+/** The capability of a call step. */
 export function capabilityOf({ capability }: Pick<StepDefinition, 'capability'>): string {
   return capability ?? '';
 }
 
-/** What it is on the wire: one of the four is there. */
+/** The kind on the wire: exactly one of the four fields is present. */
 export function kindFieldsOf({ capability, pipeline, wait, review }: KindFields) {
   return {
     ...(capability === undefined ? {} : { capability }),
@@ -105,15 +105,15 @@ export function kindFieldsOf({ capability, pipeline, wait, review }: KindFields)
   };
 }
 
-// Whether and how long a step takes results of equal calls: its own key, else the pipeline's default.
+// Whether and how long a step reuses results of equal calls: its own key, else the pipeline's default.
 
 export interface ResolvedCache extends Pick<CachePolicy, 'scope'> {
   readonly ttlMs: number;
-  /** Also of capabilities that do not call themselves deterministic. */
+  /** Also reuse results of capabilities that do not call themselves deterministic. */
   readonly insists: boolean;
 }
 
-/** Null = every call is made. */
+/** Null = every call is executed. */
 export function resolveCache(
   { defaults = {} }: Pick<PipelineDefinition, 'defaults'>,
   step: StepDefinition,
@@ -123,21 +123,21 @@ export function resolveCache(
   return ttlMs === 0 || stepKindOf(step) !== 'call' ? null : { ttlMs, scope, insists: insist };
 }
 
-// Whether and how a step that failed for real escalates: its own keys, else the pipeline's defaults, else ours. A
-// model is never corrected by models. A step that is delivered at most once is asked about, never corrected on its
-// own.
+// Whether and how a step with a real failure escalates: its own keys, else the pipeline's defaults, else the built-in
+// ones. Models never correct a call of a model. A step that is delivered at most once goes to a review and is never
+// corrected automatically.
 
 export interface ResolvedEscalation {
   readonly enabled: boolean;
-  /** Executions after the first, and advisors, are not below it. */
+  /** The lowest level for advisors and for executions after the first. */
   readonly start_level: number;
-  /** Above it is a person. */
+  /** The highest level before a person. */
   readonly max_level: number;
-  /** Null = no limit but the budgets. */
+  /** Null = no limit other than the budgets. */
   readonly max_usd: number | null;
   readonly repair: 'off' | 'propose' | 'apply';
   readonly on_exhausted: 'wait' | 'fail';
-  /** Nothing is executed before a person decided: the ladder begins at its end (`retry.max` is 0). */
+  /** Nothing is executed before a person decides: the ladder starts at its end (`retry.max` is 0). */
   readonly needs_person: boolean;
 }
 
@@ -162,13 +162,13 @@ export function isModel(step: Pick<StepDefinition, 'capability'>): boolean {
 
 interface RouteOfRun {
   readonly priority: Priority;
-  /** The most that the run may cost, USD; null = no ceiling. */
+  /** The budget of the run, USD; null = no ceiling. */
   readonly ceilingUsd: number | null;
-  /** What is left of the step's time. */
+  /** Time left for the step. */
   readonly remainingMs: number;
 }
 
-/** What a step asks of the router, whoever makes its call. */
+/** The routing constraints of a step's call. */
 export function routeOfStep(
   { capability, capability_version, tags }: StepDefinition,
   settings: StepSettings,

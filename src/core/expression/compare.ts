@@ -1,4 +1,4 @@
-/** When values are equal, in order, or one contains the other. */
+/** Equality, order and containment of values. */
 import type { Json } from '../../contracts/primitives.ts';
 import { isList, isPlainObject } from '../json/values.ts';
 import { describeValue, type Evaluation, evaluationError, spend } from './evaluation.ts';
@@ -8,7 +8,7 @@ type Pair = readonly [Json, Json];
 
 /**
  * Strict and deep: same type, same items in order, same keys in any order; values of any depth.
- * @param charge told of the characters that are about to be compared, and of each item as some; may throw
+ * @param charge receives the number of characters before they are compared, and an amount per item; may throw
  */
 export function isEqual(a: Json, b: Json, charge: (amount: number) => void = () => {}): boolean {
   const pairs: Pair[] = [[a, b]];
@@ -23,7 +23,7 @@ export function isEqual(a: Json, b: Json, charge: (amount: number) => void = () 
 
 const nothing: readonly Pair[] = [];
 
-/** What is left to compare; null when the two differ. */
+/** The pairs left to compare; null when the two differ. */
 function comparePair([a, b]: Pair, charge: (amount: number) => void): readonly Pair[] | null {
   if (typeof a === 'string' && typeof b === 'string' && a.length === b.length) charge(a.length);
   if (a === b) return nothing;
@@ -37,8 +37,8 @@ function comparePair([a, b]: Pair, charge: (amount: number) => void): readonly P
 }
 
 /**
- * Whether one text contains another, in time linear in both (Knuth, Morris, Pratt). The engine's own search takes
- * the product of both for texts made for it, which are seconds at sizes that a job may have.
+ * Whether one text contains another, in time linear in both (Knuth, Morris, Pratt). The engine's own search takes the
+ * product of both for adversarial texts, which is seconds at sizes that a job may have.
  */
 export function includesText(text: string, wanted: string): boolean {
   if (wanted.length <= shortText) return text.includes(wanted);
@@ -50,12 +50,12 @@ export function includesText(text: string, wanted: string): boolean {
   return matched === wanted.length;
 }
 
-/** Up to here the product is no more than a small multiple of the text. */
+/** Up to this length, the product is no more than a small multiple of the text. */
 const shortText = 32;
 
 interface TextSearch {
   readonly wanted: string;
-  /** By length of a beginning: the length of its longest shorter beginning that is also its end. */
+  /** For each prefix length: the length of the longest shorter prefix that is also a suffix. */
   readonly borders: Int32Array;
 }
 
@@ -68,7 +68,10 @@ function prepareSearch(wanted: string): TextSearch {
   return search;
 }
 
-/** How much of `wanted` stands before and at a unit, when `matched` units of it stood before it. */
+/**
+ * The number of units of `wanted` that match up to and including this unit, given that `matched` units matched before
+ * it.
+ */
 function extend({ wanted, borders }: TextSearch, matched: number, unit: number): number {
   let length = matched;
   while (length > 0 && wanted.charCodeAt(length) !== unit) length = borders[length] ?? 0;
@@ -83,7 +86,7 @@ interface ValueComparison {
   readonly right: Json;
 }
 
-/** @throws ExpressionError for operands that the operator does not take */
+/** @throws ExpressionError for operands that the operator does not accept */
 export function compareValues({ left, operator, right }: ValueComparison, evaluation: Evaluation): boolean {
   if (operator === '==') return areEqual(left, right, evaluation);
   if (operator === '!=') return !areEqual(left, right, evaluation);

@@ -1,6 +1,6 @@
 /**
- * A `when` value: a bare condition, or one `{{ }}` around it. Compiled to a template of a single expression, so that
- * `references` and `referencedSteps` take it like any other.
+ * A `when` value: a bare condition, or one `{{ }}` around it. It compiles to a template of a single expression, so that
+ * `references` and `referencedSteps` accept it.
  */
 import type { Json } from '../../contracts/primitives.ts';
 import { evaluateTemplate } from './evaluate.ts';
@@ -18,7 +18,7 @@ import type { CompiledTemplate, TemplateNode } from './template.ts';
 import { openCursor } from './tokens.ts';
 
 export interface ConditionReading {
-  /** With an error, one that is never true. */
+  /** With an error, a condition that is never true. */
   readonly condition: CompiledTemplate;
   /** At most one. */
   readonly errors: readonly ExpressionSyntaxError[];
@@ -37,7 +37,7 @@ export function readCondition(value: Json, pointer = '', dialect = pipelineDiale
   }
 }
 
-/** @throws ExpressionSyntaxError when the value is no condition */
+/** @throws ExpressionSyntaxError when the value is not a condition */
 export function compileCondition(value: Json, pointer = '', dialect = pipelineDialect): CompiledTemplate {
   if (typeof value === 'boolean') return { root: constantNode(value, pointer), expressions: 0 };
   if (typeof value === 'string') return { root: parseText(value, pointer, dialect), expressions: 1 };
@@ -45,7 +45,7 @@ export function compileCondition(value: Json, pointer = '', dialect = pipelineDi
   throw new ExpressionSyntaxError({ code: 'expression_syntax', pointer, offset: 0, message });
 }
 
-/** @throws ExpressionError when a path is missing, an operand has the wrong type, or the value is no boolean */
+/** @throws ExpressionError when a path is missing, an operand has the wrong type, or the value is not a boolean */
 export function evaluateCondition(condition: CompiledTemplate, scope: ExpressionScope | SkillScope): boolean {
   const value = evaluateTemplate(condition, scope);
   if (typeof value === 'boolean') return value;

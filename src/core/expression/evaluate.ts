@@ -1,9 +1,8 @@
 /**
- * Evaluates compiled templates: total, without side effects, reading nothing but the scope. Results share nothing
- * that could change with the scope or the template, and are never scanned for expressions again. A path is
- * followed by own properties of plain objects and lists only. What does not exist (a key, an item, anything below
- * null) is missing; a segment of the wrong form for what stands there (`[0]` on an object, `.x` on a list or a
- * string) is an error that `??` does not cover.
+ * Evaluates compiled templates: total, without side effects, reading nothing but the scope. Results share no mutable
+ * state with the scope or the template, and are never scanned for expressions again. A path follows own properties of
+ * plain objects and lists only. A key, item or child of null that does not exist is missing. A segment of the wrong
+ * form for its value (`[0]` on an object, `.x` on a list or a string) is an error that `??` does not cover.
  */
 import type { Json } from '../../contracts/primitives.ts';
 import { isPlainObject, jsonTypeOf } from '../json/values.ts';
@@ -118,7 +117,7 @@ function evaluateFiltered(
   return outcome;
 }
 
-/** The first that is neither missing nor null; else what the last one is. */
+/** The first value that is neither missing nor null; otherwise the outcome of the last one. */
 function evaluateAlternatives(alternatives: readonly Expression[], evaluation: Evaluation): Outcome {
   let outcome: Outcome = found(null);
   for (const alternative of alternatives) {
@@ -149,7 +148,7 @@ function evaluateComparison(
   return found(left);
 }
 
-/** A place on the way: what stands there and the concrete path that led to it. */
+/** A stop on a path: the value, and the concrete path to it. */
 interface PathStop {
   readonly value: unknown;
   /** Segments followed so far, each `[*]` replaced by the item's index. */
@@ -162,9 +161,9 @@ interface ValueWalk {
 }
 
 /**
- * Follows a path through a scope by own properties of plain objects and lists only. What does not exist
- * (a key, an item, anything below null) is missing; a segment of the wrong form for what stands there
- * (`[0]` on an object, `.x` on a list or a string) is an error that `??` does not cover.
+ * Follows a path through a scope by own properties of plain objects and lists only. A key, item or child of null that
+ * does not exist is missing. A segment of the wrong form for its value (`[0]` on an object, `.x` on a list or a string)
+ * is an error that `??` does not cover.
  */
 function resolvePath(path: Path, evaluation: Evaluation): Outcome {
   const value = Object.hasOwn(evaluation.scope, path.root) ? evaluation.scope[path.root] : undefined;
@@ -208,7 +207,7 @@ function followEach(place: PathStop, walk: ValueWalk): Outcome {
   const values: Json[] = [];
   for (const [index, value] of place.value.entries()) {
     if (value === null) {
-      values.push(null); // such as an item that was allowed to fail
+      values.push(null); // for example an item with a tolerated failure
       continue;
     }
     const outcome = follow({ value, trail: [...place.trail, index] }, walk);
@@ -244,7 +243,7 @@ function missingAt(place: PathStop, segment: string | number, path: Path): Outco
   });
 }
 
-/** Among how many keys the nearest is looked for. */
+/** The search for the nearest key considers this many keys. */
 const consideredKeys = 1_000;
 
 function suggestKey(value: unknown, segment: string | number): string | undefined {

@@ -1,13 +1,13 @@
 /**
- * What one evaluation carries: the scope, where it stands, and what it may still build. JSON values are copied,
- * and their JSON text is written, in the way of every result: own properties only, bounded in depth, and charged
- * to the evaluation before they are built.
+ * The state of one evaluation: the scope, the position, and the remaining budget for building. JSON values are copied
+ * and JSON text is written by the rules for all results: own properties only, bounded in depth, and charged to the
+ * evaluation before they are built.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { isPlainObject, jsonTypeOf, type Scalar } from '../json/values.ts';
 import { ExpressionError, expressionLimits, type RootName, type SkillRootName } from './language.ts';
 
-/** What the steps have produced so far, by step id; a step that has not run, or was skipped, is absent. */
+/** Outputs of the steps so far, by step id; a step that has not run, or was skipped, is absent. */
 export interface StepScope {
   readonly output?: Json;
   readonly status?: string;
@@ -30,7 +30,7 @@ export interface ExpressionScope {
   readonly index?: number;
 }
 
-/** For a skill's template. */
+/** The scope of a skill's template. */
 export interface SkillScope {
   /** The input that failed. */
   readonly input: Json;
@@ -50,7 +50,7 @@ interface Explanation {
   readonly suggestion?: string | undefined;
 }
 
-/** A value, or why there is none: which `??` may cover, so the words are made only when they are needed. */
+/** A value, or the reason for having none. `??` may cover the reason, so its message is built only when needed. */
 export type Outcome =
   | { readonly found: true; readonly value: Json }
   | { readonly found: false; readonly explain: () => Explanation };
@@ -71,7 +71,7 @@ export function evaluationError(
   return new ExpressionError({ pointer: evaluation.pointer, message, suggestion });
 }
 
-/** Counts characters about to be built or compared. @throws ExpressionError above the limit of a template */
+/** Charges characters before they are built or compared. @throws ExpressionError above the limit of a template */
 export function spend(evaluation: Evaluation, amount: number): void {
   evaluation.budget.left -= amount;
   if (evaluation.budget.left >= 0) return;
@@ -87,7 +87,7 @@ export function spendItems(evaluation: Evaluation, count: number): void {
 
 const longestKeyList = 12;
 
-/** `an object with the keys a, b`, `a list of 3`, `a string`: types and keys, never values. */
+/** `an object with the keys a, b`, `a list of 3`, `a string`: names types and keys, never values. */
 export function describeValue(value: unknown): string {
   const type = jsonTypeOf(value);
   if (type === null) return 'a value that JSON cannot hold';
@@ -110,7 +110,7 @@ export function scalarText(value: Json): string | null {
   return typeof value === 'number' || typeof value === 'boolean' ? JSON.stringify(value) : null;
 }
 
-/** A value that shares nothing that could change with the one it was made of. */
+/** A copy that shares no mutable state with its source. */
 export function copyValue(value: unknown, evaluation: Evaluation, depth = 0): Json {
   if (Array.isArray(value)) {
     enter(depth, value.length, evaluation);
@@ -132,7 +132,7 @@ function toScalar(value: unknown, evaluation: Evaluation): Scalar {
   throw evaluationError(evaluation, `the value holds ${describeValue(value)}`);
 }
 
-/** What `JSON.stringify` writes, without looking for a `toJSON`. */
+/** Writes what `JSON.stringify` writes, without calling `toJSON`. */
 export function formatJson(value: Json, evaluation: Evaluation): string {
   const parts: string[] = [];
   writeValue(value, { evaluation, depth: 0, parts });
@@ -175,7 +175,7 @@ function write(text: string, { evaluation, parts }: JsonWriting): void {
   parts.push(text);
 }
 
-/** As in JSON, a key without a value is none. */
+/** Omits keys without a value, as JSON does. */
 function keysOf(value: JsonObject): string[] {
   return Object.keys(value).filter((key) => value[key] !== undefined);
 }

@@ -1,5 +1,5 @@
 /**
- * What an expression may use by where it stands: roots, and the filters of pipeline definitions. A skill's
+ * What an expression may use, depending on its place: roots, and the filters of pipeline definitions. A skill's
  * template has further filters: small corrections of a value that failed.
  */
 import type { Json } from '../../contracts/primitives.ts';
@@ -19,7 +19,7 @@ import {
 import { type RootName, rootNames, type SkillRootName, skillRootNames, tokenPatterns } from './language.ts';
 
 // The filters of pipeline definitions: one row owns name, argument, documentation and behaviour. A filter never
-// sees a missing value (that passes by, up to the next `??`) and refuses a value of the wrong type.
+// receives a missing value (evaluation continues at the next `??`), and rejects a value of the wrong type.
 
 interface FilterInput {
   readonly value: Json;
@@ -181,8 +181,8 @@ export const skillFilters = {
 
 export type SkillFilterName = keyof typeof skillFilters;
 
-// Where an expression stands decides what it may name. Pipeline definitions and skill templates share one grammar,
-// but a definition has no failing input to correct, and a skill has no run.
+// The place of an expression decides what it may refer to. Pipeline definitions and skill templates share one
+// grammar, but a definition has no failing input to correct, and a skill has no run.
 
 export type AnyFilterName = FilterName | SkillFilterName;
 
@@ -194,7 +194,7 @@ export const knownFilters: Readonly<Record<AnyFilterName, ExpressionFilter>> = {
 export interface Dialect {
   readonly roots: readonly (RootName | SkillRootName)[];
   readonly filterNames: readonly AnyFilterName[];
-  /** What to write instead of an unknown root that is near none. */
+  /** The suggestion for an unknown root that resembles none. */
   readonly rootHint: string;
 }
 

@@ -1,6 +1,7 @@
 /**
- * The grammar as one table: what the reference page shows, and what the tests write sentences from, which the parser must
- * accept, and judge other sentences by, which it must refuse. Words and signs are those that the parser reads.
+ * The grammar as one table. The reference page shows it. The tests generate sentences from it that the parser must
+ * accept, and use it to judge other sentences that the parser must refuse. Words and signs are those that the parser
+ * reads.
  */
 import { type AnyFilterName, type Dialect, knownFilters } from './filters.ts';
 import { comparisonOperators, delimiters, keywords, operators, tokenPatterns } from './language.ts';
@@ -8,8 +9,8 @@ import { comparisonOperators, delimiters, keywords, operators, tokenPatterns } f
 export interface GrammarRule {
   readonly name: string;
   /**
-   * `phrase`: EBNF of rule names, "words" and signs, `|` for either, `{ }` for any number of times. White space may
-   * stand between its parts. `pattern`: a regular expression. `words`: said in words.
+   * `phrase`: EBNF of rule names, "words" and signs, `|` for alternatives, `{ }` for repetition. White space is allowed
+   * between its parts. `pattern`: a regular expression. `words`: a description in words.
    */
   readonly kind: 'phrase' | 'pattern' | 'words';
   readonly text: string;

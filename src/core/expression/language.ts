@@ -1,6 +1,6 @@
-/** The expression language in constants: its signs, its roots, its bounds, its errors. */
+/** Constants of the expression language: its signs, roots, bounds and errors. */
 
-/** The words and signs of the language, once: the tokens, the parser and the published grammar read them here. */
+/** The one list of words and signs: the tokens, the parser and the published grammar read it. */
 export const comparisonOperators = ['==', '!=', '<=', '>=', '<', '>', 'in'] as const;
 export type ComparisonOperator = (typeof comparisonOperators)[number];
 
@@ -23,14 +23,14 @@ export const tokenPatterns = {
   index: '0|[1-9][0-9]{0,14}',
 } as const;
 
-/** Signs, no words; longest first, so that `||` is never two filters. */
+/** Signs that are not words; longest first, so that `||` is never two filters. */
 export const signs: readonly string[] = [
   ...Object.values(operators),
   ...comparisonOperators.filter((operator) => operator !== 'in'),
   ...punctuation,
 ].sort((a, b) => b.length - a.length);
 
-/** What a path may start with, and the fields below the roots whose shape Capstan owns. */
+/** Roots of paths, and the fields below the roots whose shape Capstan owns. */
 export const rootNames = ['job', 'steps', 'run', 'item', 'index'] as const;
 export type RootName = (typeof rootNames)[number];
 
@@ -44,25 +44,25 @@ export function isRootName(name: string): name is RootName {
   return (rootNames as readonly string[]).includes(name);
 }
 
-/** What a path in a skill's template may start with: the failing input, and the named groups of the error. */
+/** Roots of paths in a skill's template: the failing input, and the named groups of the error. */
 export const skillRootNames = ['input', 'match'] as const;
 export type SkillRootName = (typeof skillRootNames)[number];
 
-/** Bounds that keep every expression cheap, whoever wrote it. */
+/** Bounds that keep every expression cheap to evaluate. */
 export const expressionLimits = {
   /** Bytes (UTF-8) of one string that holds an expression. */
   stringBytes: 65_536,
   /** Segments after the root of one path. */
   pathSegments: 32,
-  /** Parentheses and negations inside one another; also lists and objects of a template. */
+  /** Nested parentheses and negations; also nested lists and objects of a template. */
   nesting: 64,
-  /** Lists and objects inside one another, of a value that a result or a JSON text is made of. */
+  /** Nested lists and objects in a value that becomes a result or a JSON text. */
   valueNesting: 500,
-  /** `{{ }}` and conditions in one pipeline definition; counted by core/definition/checks/check-expressions.ts. */
+  /** `{{ }}` and conditions in one pipeline definition; core/definition/checks/check-expressions.ts counts them. */
   expressionsPerDefinition: 50_000,
   /** Characters that evaluating one template may build or compare. */
   built: 16_777_216,
-  /** What an item of a list, or a key of an object, counts as. */
+  /** The charge for an item of a list, or a key of an object. */
   charactersPerItem: 8,
 } as const;
 
@@ -77,7 +77,7 @@ export function isLongerThanBytes(text: string, limit: number): boolean {
   return bytes > limit;
 }
 
-/** The two errors of the expression language; whoever catches them turns them into findings or AppErrors. */
+/** The two errors of the expression language. Callers turn them into findings or AppErrors. */
 export type ExpressionErrorCode =
   | 'expression_syntax'
   | 'expression_limit'
@@ -89,13 +89,13 @@ interface SyntaxFault {
   readonly code: ExpressionErrorCode;
   /** JSON Pointer of the string that holds the expression. */
   readonly pointer: string;
-  /** Where in that string, in UTF-16 units. */
+  /** Position in that string, in UTF-16 units. */
   readonly offset: number;
   readonly message: string;
   readonly suggestion?: string | undefined;
 }
 
-/** Thrown while compiling: the text is no template. */
+/** Thrown while compiling: the text is not a template. */
 export class ExpressionSyntaxError extends Error {
   override readonly name = 'ExpressionSyntaxError';
   readonly code: ExpressionErrorCode;
@@ -113,7 +113,7 @@ export class ExpressionSyntaxError extends Error {
 }
 
 /**
- * Thrown while evaluating: a path is missing or a value has the wrong type. Names keys and types, never
+ * Thrown while evaluating: a path is missing or a value has the wrong type. The message names keys and types, never
  * values. Services turn it into `expression_unresolved`.
  */
 export class ExpressionError extends Error {

@@ -1,6 +1,6 @@
 /**
- * One function per rule of the grammar (grammar.ts). Every function ends on the first token that is not its own;
- * none goes back, so the time is linear in the length of the text.
+ * One function per rule of the grammar (grammar.ts). Every function stops at the first token that is not its own. None
+ * backtracks, so the time is linear in the length of the text.
  */
 import { isForbiddenName, type Scalar } from '../json/values.ts';
 import { createNameSuggester } from '../nearest-name.ts';
@@ -28,7 +28,7 @@ import {
 
 const plainIndex = new RegExp(`^(?:${tokenPatterns.index})$`);
 
-/** Reads `root.name["key"][0][*]`; the cursor stands on the root's name. */
+/** Reads `root.name["key"][0][*]`; the cursor is at the root's name. */
 function parsePath(cursor: Cursor): Path {
   const root = advance(cursor);
   const { roots, rootHint } = cursor.dialect;
@@ -114,7 +114,7 @@ function parsePrimary(cursor: Cursor): Expression {
   throw unexpected(cursor, 'a path, a value or (');
 }
 
-/** Undefined, without moving, when none stands here. */
+/** Undefined, without moving, when the token is not a scalar. */
 function parseScalar(cursor: Cursor): Scalar | undefined {
   const { kind, text } = cursor.token;
   if (kind === 'string') return advance(cursor).text;
@@ -214,7 +214,7 @@ function parseArgument(cursor: Cursor, filter: string, kind: 'string' | 'scalar'
   return argument;
 }
 
-/** The `}}` after an expression; says what to write when an operator stands there that needs parentheses. */
+/** Reads the `}}` after an expression. The error suggests parentheses when an operator needs them. */
 export function parseClose(cursor: Cursor): number {
   const { text } = cursor.token;
   if (
@@ -227,7 +227,7 @@ export function parseClose(cursor: Cursor): number {
   return parseEnd(cursor);
 }
 
-/** The `}}`, or the end of a text without one. Answers where it ends. */
+/** Reads the `}}`, or the end of a text without one. @returns where it ends */
 export function parseEnd(cursor: Cursor): number {
   if (cursor.token.kind === (cursor.isBare ? 'end' : 'close')) return cursor.token.end;
   throw unexpected(

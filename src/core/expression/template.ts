@@ -1,8 +1,8 @@
 /**
- * Compiles a JSON value whose strings may hold `{{ expr }}`. Parts without an expression are kept as they are;
- * object keys are never templates; `{"$literal": any}` passes its value untouched.
+ * Compiles a JSON value whose strings may hold `{{ expr }}`. Parts without an expression stay as they are; object keys
+ * are never templates; `{"$literal": any}` yields its value unchanged.
  *
- * What a template mentions, without evaluating it.
+ * Also lists what a template refers to, without evaluating it.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { extendPointer, isForbiddenName, isList, isPlainObject } from '../json/values.ts';
@@ -124,7 +124,7 @@ function literal(value: Json, { pointer }: ReadingPosition): TemplateNode {
   return { kind: 'literal', pointer, value };
 }
 
-/** Whether a part evaluates to the very value it was compiled from (an unwrapped `$literal` does not). */
+/** Whether a part evaluates to the same object it was compiled from (an unwrapped `$literal` does not). */
 function isKept(node: TemplateNode, value: Json | undefined): boolean {
   return node.kind === 'literal' && node.value === value;
 }
@@ -174,9 +174,9 @@ function parseString(text: string, { pointer, reading }: ReadingPosition): Templ
 export interface Reference {
   readonly root: RootName;
   readonly segments: readonly Segment[];
-  /** A missing value is covered by `??`. */
+  /** `??` covers a missing value. */
   readonly optional: boolean;
-  /** JSON Pointer of the string, and where in it the path starts in UTF-16 units. */
+  /** JSON Pointer of the string, and the offset of the path in it, in UTF-16 units. */
   readonly pointer: string;
   readonly offset: number;
 }
@@ -191,7 +191,7 @@ export function references(template: CompiledTemplate): Reference[] {
   return found;
 }
 
-/** Whether its value depends on the scope at all. */
+/** Whether its value depends on the scope. */
 export function hasReference(template: CompiledTemplate): boolean {
   let found = false;
   visitNode(template.root, () => {
@@ -200,7 +200,7 @@ export function hasReference(template: CompiledTemplate): boolean {
   return found;
 }
 
-/** Ids of the steps that are mentioned, each once, in the order of the text. */
+/** Ids of the referenced steps, without duplicates, in the order of the text. */
 export function referencedSteps(template: CompiledTemplate): string[] {
   const ids = new Set<string>();
   visitNode(template.root, ({ root, segments: [first] }) => {

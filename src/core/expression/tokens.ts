@@ -1,8 +1,8 @@
 /**
- * Splits the inside of `{{ }}` into tokens. Longest match first, so `||` is never two filters. Double-quoted
- * strings take JSON's escapes; single-quoted ones are literal, for use inside JSON.
+ * Splits the inside of `{{ }}` into tokens. Longest match first, so `||` is never two filters. Double-quoted strings
+ * use JSON's escapes; single-quoted ones are literal, for use inside JSON.
  *
- * The parser's place in one string: the current token, and how to move on or fail there.
+ * Also holds the parser's cursor in one string: the current token, and how to advance or fail there.
  */
 
 import type { Dialect } from './filters.ts';
@@ -82,7 +82,7 @@ function readStray(text: string, start: number): Token {
   return bad(`unexpected ${JSON.stringify(character)}${hint === undefined ? '' : `; ${hint}`}`, start);
 }
 
-/** The token at or after `at`. Never throws: what cannot be read is a `bad` token with its reason. */
+/** The token at or after `at`. Never throws: unreadable text is a `bad` token with its reason. */
 export function readToken(text: string, at: number): Token {
   space.lastIndex = at;
   space.test(text);
@@ -126,7 +126,7 @@ export function openCursor(
   };
 }
 
-/** Moves to the next token and returns the one that was left. */
+/** Moves to the next token and returns the one before it. */
 export function advance(cursor: Cursor): Token {
   const left = cursor.token;
   cursor.token = readToken(cursor.text, left.end);
@@ -164,7 +164,7 @@ export function syntaxError(
   });
 }
 
-/** What stands here instead of what was expected. */
+/** An error that names the token found and the one expected. */
 export function unexpected(cursor: Cursor, expected: string): ExpressionSyntaxError {
   const { kind, text } = cursor.token;
   if (kind === 'bad') return syntaxError(cursor, text);

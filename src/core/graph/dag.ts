@@ -1,8 +1,8 @@
 /**
- * The dependency graph of a pipeline, by step index: its order, its cycles, its longest chain. The order is Kahn's
- * with the first defined step first among the ready ones, so a definition that is already in a valid order keeps
- * it. O(E + V log V). What the order leaves out waits for something that is also left out, so walking from one to
- * the next must come round: every walk ends in a cycle, in O(V + E) altogether.
+ * The dependency graph of a pipeline, by step index: its order, its cycles, its longest chain. The order is Kahn's,
+ * with the first defined step first among the ready ones, so a definition in a valid order keeps it. O(E + V log V).
+ * Every step outside the order waits for another step outside it. So walking from one to the next ends in a cycle, in
+ * O(V + E) altogether.
  */
 
 /** A binary min-heap of step indexes. */
@@ -52,15 +52,15 @@ export interface GraphStep {
 }
 
 export interface Graph {
-  /** Every step after all it depends on. Steps on a cycle, and after one, are left out. */
+  /** Every step after all it depends on, without steps on or after a cycle. */
   readonly order: readonly number[];
-  /** Per step what it depends on, each once, ascending. */
+  /** Per step, the steps it depends on, unique and ascending. */
   readonly predecessors: readonly (readonly number[])[];
-  /** Per step what depends on it, each once, ascending. */
+  /** Per step, the steps that depend on it, unique and ascending. */
   readonly successors: readonly (readonly number[])[];
 }
 
-/** Unknown ids are left out; of two steps with one id the first is meant. */
+/** Ignores unknown ids; a duplicate id refers to the first step with it. */
 export function createGraph(steps: readonly GraphStep[]): Graph {
   const indexes = new Map<string, number>();
   for (const [index, { id }] of steps.entries()) if (!indexes.has(id)) indexes.set(id, index);
@@ -92,8 +92,8 @@ function sortTopologically(predecessors: Graph['predecessors'], successors: Grap
 }
 
 /**
- * Disjoint cycles, at least one when there is any. Each depends on the next and the last on the first;
- * each starts at its first defined step.
+ * Disjoint cycles, at least one when there is any. Each step depends on the next and the last on the first. Each cycle
+ * starts at its first defined step.
  */
 export function findCycles({ order, predecessors }: Graph): number[][] {
   const placed = new Set(order);
@@ -119,23 +119,23 @@ function startAtFirst(cycle: readonly number[]): number[] {
   return [...cycle.slice(first), ...cycle.slice(0, first)];
 }
 
-// The chain of steps that a run waits for longest, when every step starts as soon as all it depends on is done.
+// The critical path of a run, when every step starts as soon as all its dependencies are done.
 
 export interface TimedStep {
   readonly id: string;
   /** Indexes. */
   readonly dependencies: readonly number[];
-  /** Null = it does not happen, and holds up nobody. */
+  /** Null = the step does not run and delays no other. */
   readonly durationMs: number | null;
 }
 
 export interface CriticalPath {
-  /** Ids, in the order of time. */
+  /** Step ids in chronological order. */
   readonly steps: readonly string[];
   readonly durationMs: number;
 }
 
-/** O(E + V log V). Of two chains that take as long, the one through steps defined first. */
+/** The longest chain in O(E + V log V). A tie goes to the chain through steps defined first. */
 export function findCriticalPath(steps: readonly TimedStep[]): CriticalPath {
   const { order } = createGraph(
     steps.map(({ id, dependencies }) => ({ id, depends_on: dependencies.map((at) => steps[at]?.id ?? '') })),

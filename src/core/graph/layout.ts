@@ -1,9 +1,8 @@
 /**
- * Where the nodes of an acyclic graph are drawn. Every node is put into a layer: the length of the longest path
- * that leads to it. An edge that passes over layers gets a bend in each of them, so that it is drawn around the
- * nodes there, unless that takes too many bends. Heights in each layer are as near as can be to the neighbours, in
- * the given order, never closer than allowed. For one layer that is least squares with a fixed order, which
- * pooling neighbours that collide solves in linear time.
+ * Positions the nodes of an acyclic graph. Each node's layer is the length of the longest path that leads to it. An
+ * edge across layers gets a bend in each of them, so that it avoids the nodes there, unless that takes too many bends.
+ * Within a layer, nodes keep the given order and a minimum distance, and lie as close to their neighbours as possible.
+ * For one layer that is least squares with a fixed order, which pooling colliding neighbours solves in linear time.
  */
 import { createGraph } from './dag.ts';
 
@@ -15,18 +14,18 @@ export interface Edge {
 /** Nodes and bends, by number; the nodes come first, in the given order. */
 export interface Layering {
   readonly nodes: number;
-  /** Per layer what stands in it. */
+  /** Per layer, its nodes and bends. */
   readonly layers: readonly (readonly number[])[];
-  /** Per place the layer it is in. */
+  /** Per node or bend, its layer. */
   readonly layerOf: readonly number[];
-  /** Per place where its edges come from, and where they go to. */
+  /** Per node or bend, the sources and the targets of its edges. */
   readonly before: readonly (readonly number[])[];
   readonly after: readonly (readonly number[])[];
-  /** Per edge its places, from its first node over its bends to its last node. */
+  /** Per edge its nodes and bends, from its first node to its last. */
   readonly routes: readonly (readonly number[])[];
 }
 
-/** Edges of unknown nodes are left out. */
+/** Ignores edges of unknown nodes. */
 export function createLayering(ids: readonly string[], edges: readonly Edge[], mostBends: number): Layering {
   const predecessors = new Map<string, string[]>(ids.map((id) => [id, []]));
   for (const { from, to } of edges) predecessors.get(to)?.push(from);
@@ -82,8 +81,8 @@ function connect(places: number, routes: Layering['routes']): Pick<Layering, 'be
 }
 
 /**
- * Orders the places of each layer by the mean place of their neighbours (barycenters), forwards and backwards in turn, so that
- * few edges cross.
+ * Orders each layer by the mean position of the neighbours (barycenters), forwards and backwards in turn, so that few
+ * edges cross.
  */
 export function orderLayers({ layers, before, after }: Layering, sweeps: number): number[][] {
   const ordered = layers.map((layer) => [...layer]);
@@ -115,7 +114,7 @@ function meanOf(places: readonly number[], values: readonly number[]): number | 
     : places.reduce((sum, place) => sum + (values[place] ?? 0), 0) / places.length;
 }
 
-/** @returns per place its centre, from 0 on */
+/** @returns the centre of each node or bend, from 0 on */
 export function placeRows(
   { before, after }: Layering,
   layers: readonly (readonly number[])[],
@@ -137,7 +136,7 @@ export function placeRows(
 }
 
 interface Pool {
-  /** The sum and the number of the shifts in it. */
+  /** The sum and the number of the shifts in the pool. */
   readonly sum: number;
   readonly size: number;
 }

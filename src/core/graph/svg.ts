@@ -1,7 +1,6 @@
 /**
- * Draws an acyclic graph as SVG: layers from left to right, every edge from a lower layer to a higher one. The
- * drawing is a pure function of its input, holds no script, and follows the reader's light or dark theme. O((V +
- * E) log V).
+ * Draws an acyclic graph as SVG: layers from left to right, every edge from a lower layer to a higher one. The drawing
+ * is a pure function of its input, contains no script, and follows the viewer's light or dark theme. O((V + E) log V).
  */
 import { createLayering, type Edge, type Layering, orderLayers, placeRows } from './layout.ts';
 
@@ -13,14 +12,14 @@ const entities: ReadonlyMap<string, string> = new Map([
   ["'", '&apos;'],
 ]);
 
-/** For XML content and attributes; what XML cannot hold at all becomes U+FFFD. */
+/** For XML content and attributes; characters that XML does not allow become U+FFFD. */
 function escapeXml(text: string): string {
   return text
     .replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd')
     .replace(/[&<>"']/g, (sign) => entities.get(sign) ?? sign);
 }
 
-/** At most so many characters, the last one an ellipsis when there were more. */
+/** Shortens to `most` characters; the last one is an ellipsis when text was cut. */
 function shorten(text: string, most: number): string {
   if (text.length <= most) return text;
   const characters = [...text];
@@ -29,7 +28,7 @@ function shorten(text: string, most: number): string {
 
 export interface GraphNode {
   readonly id: string;
-  /** What it does: a capability, `reel@1.0`, `wait 30s`, `review`. */
+  /** The work of the node: a capability, `reel@1.0`, `wait 30s`, `review`. */
   readonly label: string;
   readonly kind: 'capability' | 'pipeline' | 'wait' | 'review';
 }
@@ -41,7 +40,7 @@ const columnGap = 64;
 const bendHeight = 14;
 const longestText = 30;
 const characterWidth = 7.5;
-/** Above this, neither crossings nor nodes under an edge are worth the time. */
+/** Above this, avoiding crossings and nodes under edges is not worth the time. */
 const carefulNodes = 500;
 const mostBends = 4_000;
 
@@ -51,7 +50,7 @@ interface Drawing {
   readonly nodeWidth: number;
 }
 
-/** @param edges by the ids of the nodes; edges of unknown nodes are left out */
+/** @param edges by node ids; edges of unknown nodes are ignored */
 export function drawGraph(nodes: readonly GraphNode[], edges: readonly Edge[]): string {
   const isCareful = nodes.length <= carefulNodes;
   const layering = createLayering(
@@ -78,7 +77,7 @@ export function drawGraph(nodes: readonly GraphNode[], edges: readonly Edge[]): 
   ].join('\n');
 }
 
-/** Attributes are the light theme, for readers without style sheets. */
+/** Attributes give the light theme, for viewers without style sheets. */
 const head = `<style>
 @media (prefers-color-scheme: dark) {
 .ground { fill: #0d1117 } .box { fill: #161b22; stroke: #6e7681 } .id { fill: #e6edf3 } .label { fill: #9198a1 }

@@ -1,7 +1,7 @@
 /**
- * JSON Patch (RFC 6902), and reading and changing one place of a JSON document by its JSON Pointer (RFC 6901),
- * leaving the document itself as it is. Nothing stands under a name that reaches a prototype, whoever wrote the
- * pointer; an index of a list has no leading zero.
+ * JSON Patch (RFC 6902), and reading and changing one place of a JSON document by its JSON Pointer (RFC 6901), without
+ * changing the document itself. Names that reach a prototype never resolve, in any pointer; an index of a list has no
+ * leading zero.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { isEqual } from '../expression/compare.ts';
@@ -9,7 +9,7 @@ import { isForbiddenName, isList, isPlainObject, splitPointer } from './values.t
 
 const form = /^(?:\/(?:[^~/]|~[01])*)*$/;
 
-/** @returns what is wrong with the text as a pointer, or null */
+/** @returns why the text is not a pointer, or null */
 export function findPointerFault(pointer: string): string | null {
   if (!form.test(pointer)) return 'is no JSON Pointer: "" or /key/0, with ~0 for ~ and ~1 for /';
   const name = splitPointer(pointer).find(isForbiddenName);
@@ -25,7 +25,7 @@ function childOf(value: Json, segment: string): Json | undefined {
     : undefined;
 }
 
-/** Undefined when nothing stands there. */
+/** Undefined when the pointer does not resolve. */
 export function valueAt(document: Json, pointer: string): Json | undefined {
   return splitPointer(pointer).reduce<Json | undefined>(
     (value, segment) => (value === undefined ? undefined : childOf(value, segment)),
@@ -33,7 +33,7 @@ export function valueAt(document: Json, pointer: string): Json | undefined {
   );
 }
 
-/** Changes a container at one of its keys; undefined when that place does not exist. */
+/** Changes a container at one of its keys; undefined when the key does not exist. */
 type Change = (container: Json, segment: string) => Json | undefined;
 
 function changeAt(document: Json, segments: readonly string[], change: Change): Json | undefined {
@@ -69,17 +69,17 @@ const dropChild: Change = (container, segment) => {
   return rest;
 };
 
-/** Like `add` of RFC 6902; undefined when the parent does not exist or takes no such child. */
+/** Like `add` of RFC 6902; undefined when the parent does not exist or cannot have such a child. */
 function insertAt(document: Json, pointer: string, value: Json): Json | undefined {
   return pointer === '' ? value : changeAt(document, splitPointer(pointer), insertChild(value));
 }
 
-/** Undefined when nothing stands there; the whole document cannot be removed. */
+/** Undefined when the pointer does not resolve; the whole document cannot be removed. */
 function removeAt(document: Json, pointer: string): Json | undefined {
   return pointer === '' ? undefined : changeAt(document, splitPointer(pointer), dropChild);
 }
 
-/** Undefined when nothing stands there. */
+/** Undefined when the pointer does not resolve. */
 function replaceAt(document: Json, pointer: string, value: Json): Json | undefined {
   if (valueAt(document, pointer) === undefined) return undefined;
   if (pointer === '') return value;
@@ -88,8 +88,8 @@ function replaceAt(document: Json, pointer: string, value: Json): Json | undefin
   );
 }
 
-// All of a patch is applied or none of it. What a patch may copy is bounded, so that no short text builds a huge
-// document.
+// A patch applies as a whole or not at all. The amount that a patch may copy is bounded, so that a short text cannot
+// build a huge document.
 
 export type PatchOperation<Value = Json> =
   | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: Value }
@@ -106,7 +106,7 @@ type PatchReading =
   | { readonly ok: true; readonly operations: readonly PatchOperation[] }
   | { readonly ok: false; readonly message: string };
 
-/** Checks the form of a patch; unknown members are ignored, as the RFC says. */
+/** Checks the form of a patch; ignores unknown members, as the RFC requires. */
 export function readPatch(value: Json): PatchReading {
   if (!isList(value)) return { ok: false, message: 'a JSON Patch is a list of operations' };
   if (value.length > patchLimits.operations) {
@@ -122,7 +122,7 @@ export function readPatch(value: Json): PatchReading {
   return { ok: true, operations };
 }
 
-/** @returns the operation, or what is wrong with it */
+/** @returns the operation, or its fault */
 function readOperation(item: JsonObject): PatchOperation | string {
   const { op, path, from, value } = item;
   if (typeof path !== 'string') return 'has no path';

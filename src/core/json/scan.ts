@@ -1,7 +1,7 @@
 /**
- * One linear pass over a JSON text before anything parses it, so that no text of a stranger can exhaust the
- * parser, the validator or the database: depth, number of keys and of values, length of strings, names that reach
- * a prototype, and characters that Postgres cannot hold. It is no grammar check; `JSON.parse` does that
+ * Scans a JSON text in one linear pass before it is parsed, so that no untrusted text can exhaust the parser, the
+ * validator or the database. It checks depth, number of keys and of values, length of strings, names that reach a
+ * prototype, and characters that Postgres cannot store. It does not check the grammar; `JSON.parse` does that
  * afterwards.
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
@@ -11,21 +11,21 @@ export interface JsonLimits {
   readonly depth: number;
   /** Keys of all objects together. */
   readonly keys: number;
-  /** All of them: objects, lists and what they hold. */
+  /** All values: objects, lists and their contents. */
   readonly values: number;
-  /** Bytes of one string as written, escapes included. */
+  /** Bytes of one string as written, including escapes. */
   readonly stringBytes: number;
-  /** Whether what strings say is left alone: names, and characters that cannot be stored. */
+  /** Skips the checks of string contents: names, and characters that cannot be stored. */
   readonly anyText?: boolean;
 }
 
 export interface JsonTextFault {
   readonly code: Extract<ErrorCode, 'json_too_deep' | 'proto_key' | 'malformed_json'>;
-  /** A predicate of the whole text: what was seen and what is allowed. */
+  /** A predicate about the whole text: the value that was seen and the allowed ones. */
   readonly message: string;
 }
 
-/** Ends the scan where the fault is. */
+/** Stops the scan at the fault. */
 class FaultFound extends Error {
   readonly fault: JsonTextFault;
 
@@ -96,7 +96,7 @@ function open(scan: Scan): void {
   if (!isClosing(scan.bytes[skipSpace(scan.bytes, scan.at + 1)])) countValue(scan);
 }
 
-/** A value comes after each comma, and first in everything that is not empty. */
+/** Each comma adds a value, and each non-empty container has a first one. */
 function countValue(scan: Scan): void {
   scan.values++;
   if (scan.values > scan.limits.values)
@@ -148,7 +148,7 @@ function isLow(unit: number): boolean {
   return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
-/** @returns how many bytes the escape at `at` takes: 12 for a surrogate pair */
+/** @returns the length in bytes of the escape at `at`: 12 for a surrogate pair */
 function checkUnit(bytes: Buffer, at: number): number {
   const unit = unitAt(bytes, at);
   if (unit === 0)

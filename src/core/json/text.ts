@@ -1,15 +1,15 @@
 /**
- * JSON that is there as text already. What the database keeps as text and a client is answered as text is not parsed and
- * written anew in between: of a long list of decisions that was four fifths of a server's work.
+ * JSON that exists as text. Text from the database goes to a client without being parsed and serialised again: for a
+ * long list of decisions, that was four fifths of a server's work.
  */
 import type { Json } from '../../contracts/primitives.ts';
 
 const written: unique symbol = Symbol('JSON text');
 
-/** The text of a value of this type. */
+/** The JSON text of a value of this type. */
 export interface JsonText<Value> {
   readonly [written]: string;
-  /** For the compiler alone. */
+  /** For the compiler only. */
   readonly of?: Value;
 }
 
@@ -22,12 +22,12 @@ export function isJsonText(value: unknown): value is JsonText<unknown> {
   return typeof value === 'object' && value !== null && written in value;
 }
 
-/** The text as it is, or that of any other value. */
+/** The text as it is, or the JSON text of any other value. */
 export function writeJson(value: unknown): string {
   return isJsonText(value) ? value[written] : JSON.stringify(value);
 }
 
-/** @returns the object with a further member at its end, which is written already */
+/** @returns the object with one more member at its end, whose JSON text is given */
 export function withMember(object: Readonly<Record<string, Json>>, name: string, text: string): string {
   const begun = JSON.stringify(object).slice(0, -1);
   return `${begun}${begun === '{' ? '' : ','}${JSON.stringify(name)}:${text}}`;

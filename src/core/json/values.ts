@@ -1,9 +1,9 @@
-/** JSON values: their types, pointers into them, their canonical text, and names that no key may have. */
+/** JSON values: their types, pointers into them, their canonical text, and forbidden key names. */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 
 type JsonType = 'null' | 'boolean' | 'number' | 'string' | 'list' | 'object';
 
-/** A JSON value that holds no other. */
+/** A JSON value that contains no other. */
 export type Scalar = null | boolean | number | string;
 
 export function isList(value: Json): value is readonly Json[] {
@@ -20,7 +20,7 @@ export function isPlainObject(value: unknown): value is JsonObject {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-/** The JSON type of a value; null when the value is none that JSON can hold. */
+/** The JSON type of a value; null when it is not a JSON value. */
 export function jsonTypeOf(value: unknown): JsonType | null {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'list';
@@ -56,7 +56,7 @@ export function splitPointer(pointer: string): string[] {
     );
 }
 
-/** One text per JSON value, whatever the order of its keys was: keys sorted by UTF-16 unit, no white space. */
+/** One text per JSON value, independent of key order: keys sorted by UTF-16 unit, no white space. */
 export function canonicalJson(value: Json): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
@@ -66,7 +66,7 @@ export function canonicalJson(value: Json): string {
   return `{${members.join(',')}}`;
 }
 
-/** Names that reach an object's prototype in JavaScript: refused as keys, ids and path segments. */
+/** Names that reach an object's prototype in JavaScript: forbidden as keys, ids and path segments. */
 const forbiddenNames: ReadonlySet<string> = new Set(['__proto__', 'prototype', 'constructor']);
 
 export function isForbiddenName(name: string): boolean {

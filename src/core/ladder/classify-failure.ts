@@ -1,7 +1,6 @@
 /**
- * What kind of failure a call ended with: transient (the same again, no advice), real (the ladder), malformed (a
- * model answered what does not fit its schema: asked once more), config (a person of operations), budget (a person
- * who can raise it).
+ * The class of a call's failure: transient (repeat it, no advice), real (the ladder), malformed (a model's answer does
+ * not fit its schema: ask once more), config (an operator), budget (a person who can raise it).
  */
 import { type ErrorCode, errorTable } from '../../contracts/errors.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
@@ -12,25 +11,28 @@ export type FailureClass = 'transient' | 'real' | 'malformed' | 'config' | 'budg
 
 export interface FailureFacts {
   readonly code: ErrorCode;
-  /** HTTP status that the instance answered, where it did. */
+  /** HTTP status of the instance's answer, if any. */
   readonly status?: number | undefined;
   /** The call went to a model of the ladder, not to the step's own capability. */
   readonly from_model?: boolean;
 }
 
-/** Codes that are neither transient because they may succeed later, nor real. */
+/** Codes that are neither transient nor real. */
 const classByCode: Partial<Record<ErrorCode, FailureClass>> = {
   unauthenticated: 'config',
   forbidden: 'config',
   not_found: 'config',
-  // It may have run: only a person may have it sent again.
+  // The call may have run: only a person may resend it.
   delivery_unknown: 'config',
   ceiling_too_low: 'budget',
   budget_exhausted: 'budget',
   step_timeout: 'transient',
 };
 
-/** What a model's refusal with this status means where it is not about the input. Refusals that pass are none. */
+/**
+ * The class of a model's refusal with this status, where it is not about the input. Temporary refusals are not
+ * included.
+ */
 const classByModelStatus: ReadonlyMap<number | undefined, FailureClass> = new Map([
   [401, 'config'],
   [403, 'config'],
@@ -43,7 +45,7 @@ export function classifyFailure({ code, status, from_model }: FailureFacts): Fai
   return classByCode[code] ?? (errorTable[code].retryable ? 'transient' : 'real');
 }
 
-/** What a model's capability calls its errors, by its contract, where that says more than the status. */
+/** The class of error codes that the contract of a model's capability defines, where they say more than the status. */
 const classByModelError: ReadonlyMap<string | undefined, FailureClass> = new Map([
   ['model_config', 'config'],
   ['model_answer_invalid', 'malformed'],
@@ -60,7 +62,7 @@ export function classOfCorrection(error: Failure): FailureClass {
   return classifyFailure(factsOf(error));
 }
 
-/** The budget that had no room: of a run, or of a day. Undefined where it was the call's own ceiling. */
+/** The run or daily budget that had no room. Undefined when the call's own ceiling was the limit. */
 export function refusalOf({ code, details }: Failure): BudgetRefusal | undefined {
   return code === 'budget_exhausted' ? (details as unknown as BudgetRefusal) : undefined;
 }
@@ -75,7 +77,7 @@ const correctable: ReadonlySet<string> = new Set<ErrorCode>([
   'output_invalid',
 ]);
 
-/** Whether the input is to blame for the failure, or the answer to this input: another input may cure it. */
+/** Whether the failure is due to the input, or to the answer to this input: another input may succeed. */
 export function isCorrectable(code: string): boolean {
   return correctable.has(code);
 }

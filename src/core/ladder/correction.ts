@@ -1,7 +1,7 @@
 /**
- * Corrected inputs of a step: which may be executed, and those that need no model and no money. Level 0 tries the one
- * repair that the schema allows, where the pipeline lets it be applied, then the templates of matching skills, best
- * first. Each is valid and touches nothing protected, or it is not there.
+ * Corrected inputs of a step: which may be executed, and which need no model and no budget. Level 0 tries the one
+ * repair that the schema allows, if the pipeline applies repairs, then the templates of matching skills, best first.
+ * Only valid corrections that change nothing protected are returned.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { ReviewProposal } from '../../contracts/review.ts';
@@ -14,22 +14,22 @@ import type { RankedSkill } from '../skills/match.ts';
 import { findProtectedChange } from '../skills/protected.ts';
 import { applyTemplate, parseTemplate } from '../skills/template.ts';
 
-/** What a capability takes as its input. */
+/** The input that a capability accepts. */
 export interface InputSpec {
   readonly schema: JsonObject;
-  /** What an input does wrong; empty when it is valid. */
+  /** Faults of an input; empty when it is valid. */
   readonly find: (input: Json) => readonly SchemaFinding[];
 }
 
-/** What a correction has to hold to. */
+/** The constraints on a correction. */
 export interface CorrectionTask {
   readonly capability: string;
   readonly repair: ResolvedEscalation['repair'];
-  /** Null: no instance has said yet what it takes. */
+  /** Null: no instance has yet published its spec. */
   readonly spec: InputSpec | null;
   /** The author's input. */
   readonly original: Json;
-  /** The input that failed last. */
+  /** The input of the last failure. */
   readonly current: Json;
   /** Inputs that have failed. */
   readonly failed: readonly Json[];
@@ -49,7 +49,10 @@ export interface CorrectionFault {
   readonly message: string;
 }
 
-/** Why a corrected input is not executed; null when it may be. @param isDecided a person may repeat an input */
+/**
+ * Why a corrected input is not executed; null when it may be. @param isDecided a person chose it: it may repeat an
+ * input and change protected values
+ */
 export function findCorrectionFault(
   { spec, original, failed }: CorrectionTask,
   input: Json,
@@ -75,7 +78,7 @@ function findRepairs({ spec, current, repair }: CorrectionTask): Repairs {
   return proposeRepairs({ schema: spec.schema, input: current, errorsOf: spec.find });
 }
 
-/** What a skill's template makes of the input; undefined when it does not apply. */
+/** The input corrected by a skill's template; undefined when the template does not apply. */
 function correctBySkill({ skill, groups }: RankedSkill, input: Json): Json | undefined {
   const parsing = parseTemplate(skill.template ?? '');
   if (!parsing.ok || parsing.template.kind !== 'patch') return undefined;
@@ -89,7 +92,7 @@ function repairedInput(task: CorrectionTask): Json | undefined {
   return applyRepair(task.current, applicable.operations);
 }
 
-/** At most four, the repair first. @param skills with a template, best first */
+/** At most four corrections, the repair first. @param skills with a template, best first */
 export function findCorrections(
   task: CorrectionTask,
   skills: readonly RankedSkill[],
@@ -110,7 +113,7 @@ function toProposal({ operations, description }: RepairProposal, current: Json):
   return { input, patch: [...patch], source: repairSource, note: description };
 }
 
-/** Valid inputs for a person to choose from: repairs, whatever the policy applies itself. */
+/** Valid inputs for a person to choose from: repairs, even if the policy does not apply them itself. */
 export function proposeCorrections(task: CorrectionTask): ReviewProposal[] {
   return findRepairs(task).proposals.map((proposal) => toProposal(proposal, task.current));
 }

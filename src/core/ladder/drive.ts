@@ -1,13 +1,13 @@
 /**
- * One transition of a ladder, as the services make it and `capstan run --mock`: what the machine asks for is done over
- * ports; what came of it is the next state, what that means for whoever waits, and a line for the log. Nothing is
- * stored here. Beside the machine's L1 to L8 this holds:
+ * One transition of a ladder, as the services and `capstan run --mock` make it. The ports do what the machine asks for.
+ * The result is the next state, its meaning for the caller, and a line for the log. Nothing is stored here. Besides L1
+ * to L8 of the machine:
  *
- * L9 A ladder goes back for what another one has learnt once, before its first advice.
- * L10 A transition that is made again, because its worker died, runs what it had corrected before under the same choice.
- * L11 An input that has failed is not executed again, unless a person wants it.
- * L12 What a person decided is executed before anything else; when it does not help, a person is asked again. What only
- *     money kept from being executed is executed when there is some.
+ * L9 Before its first advice, a ladder restarts once to use what another ladder has learnt.
+ * L10 A transition that is repeated because its worker died reuses its earlier corrections under the same choice.
+ * L11 An input that has failed is not executed again, unless a person decides so.
+ * L12 A person's input is executed before anything else; if it fails, a review is opened again. An input that only the
+ *     budget prevented from running is executed when there is budget.
  */
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import { backoffMs, defaultRetry } from '../call/retry.ts';
@@ -33,19 +33,19 @@ import { humanLevel, labelOf } from './levels.ts';
 import { createAttempt, stopForMoney } from './machine.ts';
 import type { AdviseCommand, ExecuteCommand, LadderEvent, Lesson, StopReason } from './types.ts';
 
-/** What a level's model advises. */
+/** The end of a request for advice from a level's model. */
 export type AdviceEnd =
   | GivenAdvice
   | { readonly kind: 'failed'; readonly class: FailureClass; readonly error: Failure }
   | { readonly kind: 'unavailable' }
-  /** Whoever asked has gone, or somebody else makes the call. */
+  /** The caller has gone, or another process makes the call. */
   | { readonly kind: 'interrupted' };
 
 export interface GivenAdvice {
   readonly kind: 'advised';
   readonly instructions: string;
   readonly reasoning: string;
-  /** 1 to 5: level 0 has no model that could read it. */
+  /** 1 to 5: level 0 has no model to read it. */
   readonly suggested_executor_level: number;
 }
 
@@ -54,25 +54,25 @@ export interface LadderPorts extends ErrorContext {
     | { readonly kind: 'job'; execute(level: number): Promise<LevelExecution> }
     | { readonly kind: 'step'; correction(): Promise<CorrectionPorts> };
   /**
-   * Before advice is asked for: after which delay to look whether an earlier ladder with the same failure has found
-   * out, or the level that has something to learn from it by now; null = ask.
+   * Called before advice. Returns the delay until it checks again whether an earlier ladder with the same failure has
+   * finished, or the level that can now use what was learnt; null = ask for advice.
    */
   consultOthers(): Promise<Later | { readonly level: number } | null>;
   advise(command: AdviseCommand): Promise<AdviceEnd>;
 }
 
-/** Nothing was done yet; the same transition again after the delay. */
+/** Nothing was done; repeat the transition after the delay. */
 export interface Later {
   readonly delay_ms: number;
 }
 
-/** What a transition means for whoever waits for the ladder. */
+/** The meaning of a transition for the caller that waits for the ladder. */
 export type LadderOutcome =
   | { readonly kind: 'goes_on' }
-  /** `teaches`: it may become a skill. */
+  /** `teaches`: the lesson may become a skill. */
   | { readonly kind: 'succeeded'; readonly lesson: Lesson | null; readonly teaches: boolean }
   | { readonly kind: 'stopped'; readonly reason: StopReason; readonly error: string | null }
-  /** By a person. */
+  /** Ended by a person. */
   | {
       readonly kind: 'ended';
       readonly state: 'succeeded' | 'failed' | 'cancelled';
@@ -83,7 +83,7 @@ export type LadderOutcome =
 export interface LadderTransition {
   readonly next: Ladder;
   readonly outcome: LadderOutcome;
-  /** What the transition did, for the run's log. */
+  /** A description of the transition, for the run's log. */
   readonly event: JsonObject;
   readonly execution?: LevelExecution;
 }
@@ -104,13 +104,13 @@ export async function makeTransition(ports: LadderPorts, ladder: Ladder): Promis
   }
 }
 
-/** A ladder that is at its end already, as one that begins there (L8). */
+/** The transition of a ladder that is at its end already, as one that starts there (L8). */
 export function standStill(ladder: Ladder): LadderTransition {
   const event = { kind: 'asked', level: humanLevel, label: labelOf(humanLevel) };
   return { next: ladder, event, outcome: outcomeOf(ladder) };
 }
 
-/** What becomes of a ladder by its machine's state. */
+/** The outcome of a ladder, by the state of its machine. */
 function outcomeOf({ command }: Ladder, execution?: LevelExecution): LadderOutcome {
   switch (command.type) {
     case 'execute':
@@ -144,7 +144,7 @@ async function execute(
   return { next, execution, event, outcome: outcomeOf(next, execution) };
 }
 
-/** Whatever was executed and failed is in the history, also when several templates were tried in one transition (L3). */
+/** Adds every failed execution to the history, also when one transition tried several templates (L3). */
 function withFailures(
   ladder: Ladder,
   { level, failed_before }: LevelExecution,
@@ -174,7 +174,7 @@ function toAdviceEvent(end: Exclude<AdviceEnd, { kind: 'interrupted' }>, context
   return { type: 'advised', instructions, reasoning, suggested_executor_level };
 }
 
-/** It goes back for what another ladder has learnt once (L9). */
+/** Restarts once to use what another ladder has learnt (L9). */
 function goBack(ladder: Ladder, level: number): LadderTransition {
   const next = { ...restartLadder(ladder, level), has_followed: true };
   return { next, outcome: { kind: 'goes_on' }, event: { kind: 'followed', level } };
@@ -186,7 +186,7 @@ interface DecidedRun {
   readonly correction: CorrectionPorts;
 }
 
-/** Runs a person's input, and asks again when it does not help (L12). */
+/** Runs a person's input, and opens a review again if it fails (L12). */
 async function runDecided(
   ports: LadderPorts,
   { ladder, decided: { input, review_id, remember }, correction }: DecidedRun,
@@ -213,7 +213,7 @@ async function runDecided(
   return { next, execution, event, outcome: outcomeOf(next) };
 }
 
-/** What a ladder that works by itself becomes when its time is over, or nobody wants it any more. */
+/** The end of an autonomous ladder whose time is over or whose result is no longer needed. */
 export function interruptLadder(
   ladder: Ladder,
   type: 'timed_out' | 'cancel_requested',
@@ -227,7 +227,7 @@ export function interruptLadder(
   return { next: { ...ladder, decided: null }, outcome: { kind: 'stopped', reason, error } };
 }
 
-/** The same command again after a transient failure waits by the retry table, ms. @param random 0 … 1 */
+/** The delay before a command is repeated after a transient failure, by the retry table, ms. @param random 0 … 1 */
 export function transientDelayMs({ command }: Pick<Ladder, 'command'>, random: number): number {
   const count = command.type === 'execute' || command.type === 'advise' ? command.transients : 0;
   return count === 0 ? 0 : backoffMs(defaultRetry, count, random);

@@ -1,11 +1,11 @@
 /**
- * Bounded error texts, and their canonical text. The kept text holds both ends of a long one, so that whatever
- * reads only the ends (the fingerprint, a skill's pattern) sees the same in it as in the full text. Two failures
- * with one canonical text are the same failure, whatever file, number or id it happened to. It is the last line
- * that looks like an error by its own words, not by what it quotes, lower-cased, with URLs, paths, quoted text,
- * values and tokens with digits masked, after the error class if the line does not name it. Only the ends of a
- * long text are read, and every pattern here takes linear time, for errors are untrusted. One segment after a
- * slash ("/rate") names a field, not a file, and stays.
+ * Bounded error texts, and their canonical text. The bounded text keeps both ends of a long one, so that readers of the
+ * ends (the fingerprint, a skill's pattern) see the same as in the full text. Two failures with one canonical text are
+ * the same failure, with any file, number or id. The canonical text is the last line whose own words, not its
+ * quotations, look like an error. It is lower-cased, with URLs, paths, quoted text, values and tokens with digits
+ * masked. The error class precedes it if the line does not name it. Errors are untrusted: only the ends of a long text
+ * are read, and every pattern takes linear time. One segment after a slash ("/rate") names a field, not a file, and
+ * stays.
  */
 import type { Failure } from '../../contracts/primitives.ts';
 import { wordsOf } from '../call/outcome.ts';
@@ -52,12 +52,12 @@ export function endsOf(text: string, limit: number): readonly string[] {
     : [text];
 }
 
-/** The text as a history keeps it, at most 8 KiB. */
+/** The text for a history, at most 8 KiB. */
 export function keepError(text: string): string {
   return isLongerThanBytes(text, keptBytes) ? endsOf(text, (keptBytes - gapBytes) >> 1).join(gap) : text;
 }
 
-/** The text that a history has of a failure: of an input that was refused as such, what the capability says. */
+/** The text of a failure in a history; for a refused input, the capability's own message. */
 export function historyTextOf(failure: Failure): string {
   const isRefusal = failure.code === 'input_rejected' && failure.status === 422;
   return isRefusal ? wordsOf(failure) : failure.message;
@@ -98,7 +98,7 @@ export function maskError(text: string): string {
   return name === undefined || line.includes(name.toLowerCase()) ? line : `${name}: ${line}`;
 }
 
-/** Without terminal colours, control characters and double spaces. */
+/** Removes terminal colours, control characters and double spaces. */
 function tidy(line: string): string {
   return line
     .replace(/\p{Cc}\[[\d;]{0,16}m/gu, '')

@@ -1,10 +1,9 @@
 /**
- * One execution for a step, over ports: find a corrected input (level 0: rules and skills; above it: the level's
- * model), check it, run it. What a model may answer is an input or a patch; a correction that is refused is a
- * failure like any other, so that the next advisor hears of it. What a transition has corrected before its worker
- * died runs as it was (L10).
+ * Makes one execution for a step, over ports: find a corrected input (level 0: rules and skills; above it: the level's
+ * model), check it, run it. A model answers with an input or a patch. A refused correction is a failure like any other,
+ * so that the next advisor sees it. A correction that was stored before the worker died runs unchanged (L10).
  *
- * How one execution at a level ended, in the ladder's terms, and which skills took part.
+ * Also holds how one execution at a level ended, in the ladder's terms, and the skills that took part.
  */
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import { isEqual } from '../expression/compare.ts';
@@ -30,23 +29,23 @@ export interface RanCorrection extends CorrectedInput {
   readonly end: ExecutionEnd;
 }
 
-/** What a level's model makes of a step's input. */
+/** A level's model's correction of a step's input. */
 export type CorrectionAnswer =
   /** `used`: ids of skills, as the model gave them. */
   | { readonly kind: 'input'; readonly input: Json; readonly used: readonly string[] }
   | { readonly kind: 'gave_up'; readonly reason: string }
-  /** It does not fit its schema; what is wrong, for the model. */
+  /** The answer does not fit its schema; the message tells the model what is wrong. */
   | { readonly kind: 'malformed'; readonly message: string }
   | { readonly kind: 'failed'; readonly class: FailureClass; readonly error: Failure }
   | { readonly kind: 'unavailable' }
-  /** Whoever asked has gone, or somebody else makes the call. */
+  /** The caller has gone, or another process makes the call. */
   | { readonly kind: 'interrupted' };
 
 export interface AskedCorrection {
   readonly answer: CorrectionAnswer;
   /** As the provider named it. */
   readonly model: string | null;
-  /** Those that the model was shown. */
+  /** Skills that the model was shown. */
   readonly skills: readonly RankedSkill[];
 }
 
@@ -54,17 +53,17 @@ export interface CorrectionPorts {
   readonly task: CorrectionTask;
   /** The last error of the history. */
   readonly error: string | null;
-  /** What the transition has corrected before, in the order of its choices. */
+  /** Earlier corrections of this transition, in the order of its choices. */
   stored(): Promise<readonly CorrectedInput[]>;
   /** Skills with a template that match the last error, best first. */
   matchTemplates(): Promise<readonly RankedSkill[]>;
   /** Asks the level's model. */
   ask(level: number): Promise<AskedCorrection>;
-  /** Stores it and executes it. @returns what ran, which is the stored one when the transition is repeated */
+  /** Stores the correction and executes it. @returns what ran: the stored one when the transition is repeated */
   run(correction: NumberedCorrection): Promise<RanCorrection>;
 }
 
-/** After this the same transition is begun again. */
+/** Delay before an interrupted transition is repeated. */
 export const interruptionMs = 1_000;
 
 export function executeCorrection(ports: CorrectionPorts, level: number): Promise<LevelExecution> {
@@ -72,13 +71,13 @@ export function executeCorrection(ports: CorrectionPorts, level: number): Promis
   return level === 0 ? executeRules(ports) : executeModel(ports, level);
 }
 
-/** What a step's capability could take is not known, as no instance has said so yet. */
+/** The accepted input is unknown, because no instance has published its spec. */
 function withoutSpec(level: number, { capability }: CorrectionTask): LevelExecution {
   const message = `no instance of ${capability} has said what input it takes`;
   return endExecution(level, { kind: 'failed', class: 'transient', error: { code: 'no_instance', message } });
 }
 
-/** Every correction in turn, until one succeeds or something else than its input stops it. */
+/** Runs each correction in turn, until one succeeds or fails for a reason other than its input. */
 async function executeRules(ports: CorrectionPorts): Promise<LevelExecution> {
   const stored = await ports.stored();
   const skills = await ports.matchTemplates();
@@ -90,7 +89,7 @@ async function executeRules(ports: CorrectionPorts): Promise<LevelExecution> {
   let last: RanCorrection | null = null;
   for (const [choice, correction] of [...stored, ...fresh].entries()) {
     last = await ports.run({ ...correction, choice });
-    // Also of one that does not match any more.
+    // Includes a skill that no longer matches.
     const skillId = last.source === repairSource ? null : last.source;
     if (skillId !== null) used.push(skillId);
     if (last.end.kind === 'failed' && last.end.class === 'real') {
@@ -121,7 +120,7 @@ async function executeModel(ports: CorrectionPorts, level: number): Promise<Leve
   return endExecution(level, end, { model, skills, used, input });
 }
 
-/** The input that is executed, or how it ends without that. */
+/** The input to execute, or the end without an execution. */
 function check(
   { task, error: lastError }: Pick<CorrectionPorts, 'task' | 'error'>,
   answer: Exclude<CorrectionAnswer, { kind: 'interrupted' }>,
@@ -141,7 +140,7 @@ function check(
     case 'input': {
       const fault = findCorrectionFault(task, answer.input);
       if (fault === null) return answer;
-      // An input that has failed before fails the same way: it is not paid for again (L11).
+      // An input that has failed before fails the same way, so it is not executed again (L11).
       const message = fault.code === 'tried' ? (lastError ?? fault.message) : fault.message;
       const code = fault.code === 'tried' ? 'input_rejected' : fault.code;
       return { end: { kind: 'failed', class: 'real', error: { code, message } } };
@@ -149,7 +148,7 @@ function check(
   }
 }
 
-/** Runs the input that a person wants: checked and run like any other, but it may repeat one that has failed. */
+/** Runs a person's input: checked and run like any other, but it may repeat one that has failed. */
 export async function executeDecided(
   ports: CorrectionPorts,
   { input, source }: CorrectedInput,
@@ -160,13 +159,13 @@ export async function executeDecided(
 }
 
 export type ExecutionEnd =
-  /** `result` of a job that is no step. */
+  /** `result`: of a job outside a step. */
   | { readonly kind: 'succeeded'; readonly result?: Json }
   | { readonly kind: 'no_template' | 'gave_up'; readonly error: Failure }
   | { readonly kind: 'failed'; readonly class: FailureClass; readonly error: Failure }
   /** The level has no instance. */
   | { readonly kind: 'unavailable' }
-  /** Not done; the same again after the delay. */
+  /** Not done; repeat after the delay. */
   | { readonly kind: 'interrupted'; readonly delayMs: number };
 
 export interface LevelExecution {
@@ -174,15 +173,15 @@ export interface LevelExecution {
   readonly level: number;
   /** As the provider named it. */
   readonly model: string | null;
-  /** Those that were shown to the executor, or whose templates were tried. */
+  /** Skills that were shown to the executor, or whose templates were tried. */
   readonly skills: readonly RankedSkill[];
-  /** Ids of those that were used; only they can have caused a failure. */
+  /** Ids of the skills that were used; only they can have caused a failure. */
   readonly used: readonly string[];
-  /** The skill whose template made it. */
+  /** The skill whose template produced the successful input. */
   readonly solved_by: string | null;
-  /** Failures of what was executed at the level before that, the first one first. */
+  /** Earlier failures of executions at the level in this transition, oldest first. */
   readonly failed_before: readonly Failure[];
-  /** The input of a step that was executed last. */
+  /** The step's input that was executed last. */
   readonly input?: Json;
 }
 
@@ -194,7 +193,7 @@ export function endExecution(
   return { level, end, model: null, skills: [], used: [], solved_by: null, failed_before: [], ...part };
 }
 
-/** What the machine is told of an end. */
+/** The machine's event for an end. */
 export function toLadderEvent(
   end: Exclude<ExecutionEnd, { kind: 'interrupted' }>,
   context: ErrorContext,

@@ -1,6 +1,6 @@
 /**
- * What follows from a ladder that stopped: the question to a person, the same one again, or its end; and how it
- * tells its step, its run and a person why.
+ * The consequence of a stopped ladder: a review, the same review again, or its end. Also explains the reason to its
+ * step, its run and a person.
  */
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { ReviewDecision, ReviewKind } from '../../contracts/review.ts';
@@ -27,7 +27,7 @@ export function explainStop(reason: Exclude<StopReason, 'cancelled'>, jobType: s
   return `the escalation of ${jobType} needs a person: ${why[reason]}`;
 }
 
-/** The specification's text, and what was seen last. */
+/** The specification's text, and the last error. */
 export function stopFailure(reason: StopReason, error: string | null): Failure {
   if (reason === 'cancelled')
     return { code: 'escalation_cancelled', message: 'the escalation was cancelled' };
@@ -47,7 +47,7 @@ export function rejectedByPerson(note: string | undefined): Failure {
   return { code: 'review_rejected', message: noted('a person rejected it in a review', note) };
 }
 
-/** What a decision makes of a step that is a question. */
+/** The end of a review step, by its decision. */
 export function endOfQuestion({
   action,
   output = null,
@@ -64,24 +64,24 @@ export function cancelledByPerson(note: string | undefined): Failure {
   return { code: 'escalation_cancelled', message: noted('a person cancelled the escalation', note) };
 }
 
-/** The failure of a ladder whose review expired. @param error that it asked with */
+/** The failure of a ladder whose review expired. @param error that the review was opened with */
 export function undecidedFailure(error: Failure | null): Failure {
   const { message } = error ?? stopFailure('exhausted', null);
   return { code: 'ladder_exhausted', message: `${message}; nobody decided in time` };
 }
 
-/** The review that the ladder asked last. */
+/** The last review of the ladder. */
 export interface AskedReview {
   readonly kind: ReviewKind;
-  /** 1 = asked for the first time. */
+  /** 1 = the first time. */
   readonly round: number;
-  /** Somebody has decided it. */
+  /** A decision was made. */
   readonly isResolved: boolean;
 }
 
 export interface StoppedLadder {
   readonly reason: StopReason;
-  /** What the last call said. */
+  /** The error of the last call. */
   readonly error: string | null;
   readonly policy: Ladder['policy'];
   readonly jobType: string;
@@ -91,15 +91,15 @@ export type StopConsequence =
   | { readonly kind: 'end'; readonly state: 'failed' | 'cancelled'; readonly error: Failure }
   /** `reason`: one sentence for a person. */
   | { readonly kind: 'ask'; readonly review: ReviewKind; readonly reason: string; readonly error: Failure }
-  /** The review of that round is asked once more, because its decision did not help. */
+  /** Opens the review of that round again, because its decision did not help. */
   | { readonly kind: 'ask_again'; readonly round: number; readonly reason: string; readonly error: Failure };
 
-/** Whether a ladder that stopped may ask: its job still wants an answer, and its pipeline does not want to fail. */
+/** Whether a stopped ladder may open a review: its job is still open, and its pipeline does not prefer to fail. */
 export function mayAsk({ reason, policy }: Pick<StoppedLadder, 'reason' | 'policy'>): boolean {
   return reason !== 'cancelled' && policy?.on_exhausted !== 'fail';
 }
 
-/** @param last null when nobody was asked yet */
+/** @param last null before the first review */
 export function followStop(stopped: StoppedLadder, last: AskedReview | null): StopConsequence {
   const { reason, jobType } = stopped;
   const error = stopFailure(reason, stopped.error);
@@ -120,24 +120,24 @@ export function followStop(stopped: StoppedLadder, last: AskedReview | null): St
 export interface DecisionContext {
   readonly review_id: string;
   readonly round: number;
-  /** The input that the decision brings; undefined for one that brings none. */
+  /** The decision's input; undefined for a decision without one. */
   readonly input: Json | undefined;
-  /** The level that was tried last. */
+  /** The level of the last attempt. */
   readonly level: number;
-  /** Reads the step's input that failed last; null for a job by itself. */
+  /** Reads the step's input of the last failure; null for a job outside a step. */
   readonly readCurrent: (() => Promise<Json>) | null;
 }
 
 export type DecisionOutcome =
-  /** `raiseUsd`: with a new limit for its model calls. */
+  /** `raiseUsd`: the new limit for its model calls. */
   | { readonly kind: 'goes_on'; readonly next: Ladder; readonly raiseUsd?: number | undefined }
   | { readonly kind: 'skipped' }
   | { readonly kind: 'answered'; readonly output: Json }
   | { readonly kind: 'failed'; readonly error: Failure };
 
 /**
- * What a person's decision makes of a ladder. An input is executed by the next transition; advice is one more entry of
- * the list; the rest ends the ladder.
+ * The effect of a person's decision on a ladder. The next transition executes an input; advice is added to the list;
+ * any other decision ends the ladder.
  */
 export async function followDecision(
   ladder: Ladder,
@@ -182,7 +182,7 @@ function runInput(
   return { kind: 'goes_on', next: { ...ladder, decided: { review_id, round, ...wanted } } };
 }
 
-/** The step's last input once more; of a job, or with more money, the level that was tried last. */
+/** Retries the step's last input; for a job, or with a raised budget, the last level. */
 async function retry(
   ladder: Ladder,
   { budget_ceiling_usd: raiseUsd }: ReviewDecision,

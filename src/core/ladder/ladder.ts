@@ -1,9 +1,8 @@
 /**
- * A ladder as it is kept between two transitions: the machine's state, and what belongs to it but not to the
- * machine. Plain JSON; fingerprints stay in it, the wire shows the lists without them.
+ * A ladder between two transitions: the machine's state, and what belongs to the ladder but not to the machine. Plain
+ * JSON. Fingerprints are stored in it; the wire shows the lists without them.
  *
- * The lists of a ladder: as a job brings them along from attempts made before, and as the wire shows them, without
- * fingerprints.
+ * Also converts the lists of a ladder: those that a job brings from earlier attempts, and those on the wire.
  */
 
 import type { EscalationAdvice, EscalationAttempt } from '../../contracts/escalation.ts';
@@ -14,27 +13,27 @@ import { humanLevel, labelOf } from './levels.ts';
 import { applyLadder, createAttempt, startLadder } from './machine.ts';
 import type { LadderAdvice, LadderAttempt, LadderEvent, LadderStart, LadderState } from './types.ts';
 
-/** An input that a person wants executed, or has let pass. */
+/** An input that a person decided to execute, or approved. */
 export interface DecidedInput {
   readonly review_id: string;
   readonly round: number;
   readonly input: Json;
-  /** Whether it becomes a skill when it works. */
+  /** Whether the input becomes a skill if it succeeds. */
   readonly remember: boolean;
 }
 
 export interface Ladder extends LadderState {
-  /** The pipeline's rules for its step; null for a job by itself. */
+  /** The pipeline's rules for the step; null for a job outside a step. */
   readonly policy: Pick<ResolvedEscalation, 'repair' | 'on_exhausted'> | null;
-  /** Executed before anything else; null = nobody has decided on one. */
+  /** Executed before anything else; null = no decision yet. */
   readonly decided: DecidedInput | null;
-  /** Skills whose templates level 0 has looked at. */
+  /** Skills whose templates level 0 has considered. */
   readonly seen_skills: readonly string[];
-  /** It has gone back for a skill that was made meanwhile. */
+  /** It has restarted once for a skill that was learnt meanwhile. */
   readonly has_followed: boolean;
-  /** The step's revision that failed first. */
+  /** The revision of the step's first failure. */
   readonly revision: number;
-  /** What it learns is trusted: an author's pipeline vouches for it, or an admin key. */
+  /** What it learns is trusted, because of the author's pipeline or an admin key. */
   readonly vouches: boolean;
 }
 
@@ -54,15 +53,15 @@ export function newLadder(
   };
 }
 
-/** What an entry of a history is made with. */
+/** The clock and the fingerprint function for history entries. */
 export interface ErrorContext {
   /** Unix seconds. */
   readonly now: number;
-  /** The canonical text of an error (`maskError`), or a digest of it: what two equal failures have in common. */
+  /** The canonical text of an error (`maskError`), or its digest; equal for equal failures. */
   readonly fingerprintOf: (error: string) => string;
 }
 
-/** A failure as the history and the machine's events have it. */
+/** A failure in the form of the history and the machine's events. */
 export function failedAt(
   failure: Failure,
   { now, fingerprintOf }: ErrorContext,
@@ -74,11 +73,14 @@ export function failedAt(
 interface StepFailure {
   readonly policy: ResolvedEscalation;
   readonly failure: Failure;
-  /** The revision of the input that failed. */
+  /** The revision of the failed input. */
   readonly revision: number;
 }
 
-/** The ladder of a step whose own call, the attempt at level 0, failed. What needs a person begins at its end (L8). */
+/**
+ * The ladder of a step whose own call, the attempt at level 0, failed. A step that needs a person starts at its end
+ * (L8).
+ */
 export function openStepLadder({ policy, failure, revision }: StepFailure, context: ErrorContext): Ladder {
   const state = startLadder({
     start_level: policy.needs_person ? humanLevel : 0,
@@ -97,13 +99,13 @@ export function applyEvent(ladder: Ladder, event: LadderEvent): Ladder {
   };
 }
 
-/** The ladder from a level on, with all that was tried and said. */
+/** Restarts the ladder at a level, with all earlier attempts and advice. */
 export function restartLadder(ladder: Ladder, level: number): Ladder {
   const { rules, history, advice } = ladder;
   return { ...ladder, ...startLadder({ ...rules, history, advice, start_level: level }) };
 }
 
-/** One more advice, by a person, and on from the level that is to follow it. */
+/** Adds a person's advice, and continues at the level that is to follow it. */
 export function adviseByPerson(ladder: Ladder, instructions: string, level: number): Ladder {
   const given: LadderAdvice = {
     from_level: humanLevel,
@@ -120,7 +122,7 @@ interface Lists {
   readonly escalation_advice: readonly EscalationAdvice[];
 }
 
-/** The loop adds one advice after each failure, so that each answers the attempt at its own place. */
+/** The loop adds one advice after each failure, so each answers the attempt at its own index. */
 export function carryLists(
   { escalation_history, escalation_advice }: Lists,
   fingerprintOf: (error: string) => string,

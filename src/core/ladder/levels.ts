@@ -1,12 +1,12 @@
 /**
- * The levels of the ladder, how long it works by itself, and how often and for how long it asks a person. The
- * level that answers an outside caller of `/advise` follows from that caller's history alone: as high as the error
- * was often, so that a client that runs the specification's loop (advisor = failing level + 1, then level 0)
- * climbs for a repeated error, and stops.
+ * The levels of the ladder, its time limits, and how often and how long it waits for a person. The level that answers
+ * an outside caller of `/advise` follows from that caller's history alone: it rises with the count of equal errors. So
+ * a client that runs the specification's loop (advisor = failing level + 1, then level 0) climbs for a repeated error,
+ * and stops.
  */
 import type { Priority } from '../../contracts/primitives.ts';
 
-/** The rungs of the ladder by level: what a person reads, and which routed capability works there. */
+/** The levels of the ladder: the label that a person reads, and the routed capability. */
 export const topLevel = 4;
 export const humanLevel = 5;
 
@@ -24,7 +24,7 @@ export function labelOf(level: number): string {
   return rungs[level]?.label ?? 'human';
 }
 
-/** Null for a capability that is no level's model. */
+/** Null for a capability that is not a level's model. */
 export function levelOfModel(capability: string): number | null {
   const level = rungs.findIndex((rung) => rung.capability === capability);
   return level === -1 ? null : level;
@@ -35,13 +35,13 @@ export function modelOf(level: number): string | null {
   return rungs[level]?.capability ?? null;
 }
 
-/** Model calls and executions of one ladder between two decisions of people, ms. */
+/** Time for model calls and executions of one ladder between two decisions of people, ms. */
 export const ladderMs = 30 * 60_000;
 
-/** How often one review is asked, the first time counted. */
+/** How often one review is opened, including the first time. */
 const reviewRounds = 3;
 
-/** Whether the review of a round whose decision did not help may be asked once more. */
+/** Whether the review of a round may be opened once more after its decision did not help. */
 export function mayAskAgain(round: number): boolean {
   return round < reviewRounds;
 }
@@ -51,11 +51,11 @@ export function reviewDueMs(priority: Priority): number {
   return priority === 'interactive' ? 3_600_000 : 86_400_000;
 }
 
-/** Entries of a history after which only a person helps. */
+/** Entries of a history after which only a person can help. */
 const maxEntries = 12;
 
 interface AdviceRequest {
-  /** As asked, 1 to 5. */
+  /** The requested level, 1 to 5. */
   readonly from_level: number;
   readonly fingerprint: string;
   /** Fingerprints of the errors in `escalation_history`. */

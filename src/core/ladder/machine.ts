@@ -1,16 +1,17 @@
 /**
- * The escalation ladder: which level executes next, which advises, and when a person takes over. Pure; one
- * command at a time, in the state. What always holds, whoever answers what (r = advices a level may give):
+ * The escalation ladder: which level executes next, which advises, and when a person takes over. Pure; the state has
+ * one command at a time. Invariants, for any answers (r = advices a level may give):
  *
  * L1 A level gives at most r advices, so there are at most 4r advices and 4r + 2 executions.
- * L2 An error is advised on by ever higher levels, so one constant error costs at most 4 advices and 6 executions.
+ * L2 Repeated advice on an error comes from ever higher levels, so one constant error costs at most 4 advices and 6
+ *    executions.
  * L3 Both lists only grow, entries never change.
  * L4 A transient or malformed answer is in no list; after `max_transients`, or the second malformed one, it counts.
  * L5 The first execution is at the stored level, later ones at the level suggested, else 0, never below
  *    `lowest_level` (a step's `start_level`). So a step, whose own call is `history[0]`, has a free try first.
- * L6 Nothing to apply at level 0 (`no_template`) is the known failure again, no attempt.
+ * L6 Nothing to apply at level 0 (`no_template`) is the known failure again, not an attempt.
  * L7 Advice equal to an earlier one for the same error is not executed again.
- * L8 A ladder opened for a person is at its end from the beginning: nothing is executed before a decision.
+ * L8 A ladder opened for a person starts at its end: nothing is executed before a decision.
  */
 import { keepError } from './error-text.ts';
 import { humanLevel, labelOf, modelOf, topLevel } from './levels.ts';
@@ -34,7 +35,7 @@ function clamp(value: number, low: number, high: number): number {
   return Math.min(Math.max(value, low), high);
 }
 
-/** @param start lists as stored on the job; they are kept as they are */
+/** @param start lists as stored on the job, which are not changed */
 export function startLadder(start: LadderStart): LadderState {
   const max_level = clamp(start.max_level ?? topLevel, 0, topLevel);
   const rules = {
@@ -61,7 +62,7 @@ export function createAttempt(attempt: Omit<LadderAttempt, 'label'>): LadderAtte
   };
 }
 
-/** @returns the next state (L3); the same one when the event does not answer its command */
+/** @returns the next state (L3); the same state when the event does not answer its command */
 export function applyLadder(state: LadderState, event: LadderEvent): LadderState {
   const { command } = state;
   if (command.type === 'succeed' || command.type === 'stop') return state;
@@ -84,7 +85,7 @@ export function applyLadder(state: LadderState, event: LadderEvent): LadderState
   }
 }
 
-/** A transient or malformed answer is asked again before it counts (L4). */
+/** Repeats the request after a transient or malformed answer before it counts (L4). */
 function applyFailure(state: LadderState, command: Pending, event: Event<'failed'>): LadderState {
   switch (event.class) {
     case 'transient':
@@ -108,7 +109,7 @@ function applyFailure(state: LadderState, command: Pending, event: Event<'failed
   }
 }
 
-/** An advisor that fails for good is passed over, as if the level had no instance. */
+/** Skips an advisor that fails for good, as if the level had no instance. */
 function failCommand(state: LadderState, command: Pending, event: Event<'failed'>): LadderState {
   return command.type === 'execute' ? failExecution(state, command, event) : fallThrough(state, command);
 }
@@ -125,7 +126,7 @@ function hasAskedModel({ history, advice }: LadderState): boolean {
   return advice.length > 0 || history.some(({ level }) => level > 0);
 }
 
-/** Adds the failure to the history (L3), but for what is known already (L6). */
+/** Adds the failure to the history (L3), unless it is already known (L6). */
 function failExecution(
   state: LadderState,
   { level }: ExecuteCommand,
@@ -183,7 +184,7 @@ function isSameAdvice(a: LadderAdvice, b: LadderAdvice): boolean {
   );
 }
 
-/** A suggestion that is no integer is none; others are brought into 0 to 5. */
+/** Ignores a suggestion that is not an integer; clamps any other to 0 to 5. */
 function readLevel(suggested: number | undefined): number | undefined {
   return suggested !== undefined && Number.isInteger(suggested) ? clamp(suggested, 0, humanLevel) : undefined;
 }
@@ -233,7 +234,7 @@ function stop(reason: StopReason, error: string | null): StopCommand {
   return { type: 'stop', reason, error };
 }
 
-/** @param refusal the budget that had no room, where it was one */
+/** @param refusal the budget that had no room, if it was a budget */
 export function stopForMoney({ error, refusal }: Pick<Event<'failed'>, 'error' | 'refusal'>): StopCommand {
   return { ...stop('budget', error), ...(refusal === undefined ? {} : { refusal }) };
 }

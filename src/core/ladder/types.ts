@@ -1,4 +1,4 @@
-/** What the ladder holds, is told and asks for: plain JSON, kept in a workflow and on the escalation's row. */
+/** The state, events and commands of the ladder: plain JSON, kept in a workflow and on the escalation's row. */
 import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { FailureClass } from './classify-failure.ts';
 
@@ -13,7 +13,7 @@ export interface LadderAttempt {
   readonly fingerprint: string;
 }
 
-/** An element of `escalation_advice` with the fingerprint of the error it answered ('' = not known). */
+/** An element of `escalation_advice` with the fingerprint of the error it answered ('' = unknown). */
 export interface LadderAdvice {
   readonly from_level: number;
   readonly label: string;
@@ -25,12 +25,12 @@ export interface LadderAdvice {
 }
 
 export interface LadderRules {
-  /** Executions after the first, and advisors, are not below it; 0 to `max_level`. */
+  /** The lowest level for advisors and for executions after the first; 0 to `max_level`. */
   readonly lowest_level: number;
-  /** 0 to 4: above it is a person. */
+  /** 0 to 4: the level above is a person. */
   readonly max_level: number;
   readonly max_advices_per_level: number;
-  /** Transient failures in a row of one command that are tried again. */
+  /** Transient failures in a row after which a command is still retried. */
   readonly max_transients: number;
 }
 
@@ -45,13 +45,13 @@ export interface LadderState {
   readonly rules: LadderRules;
   readonly history: readonly LadderAttempt[];
   readonly advice: readonly LadderAdvice[];
-  /** What is to be done now; the next event answers it. */
+  /** The current command; the next event answers it. */
   readonly command: LadderCommand;
 }
 
 export type StopReason =
   | 'exhausted'
-  /** No level has a model, so nobody was asked. */
+  /** No level has a model, so no advice was requested. */
   | 'no_advisor'
   | 'advisor_says_human'
   | 'gave_up'
@@ -61,9 +61,9 @@ export type StopReason =
   | 'cancelled';
 
 interface Retry {
-  /** Transient failures of this command so far, for the delay before it is tried again. */
+  /** Transient failures of this command so far, for the delay before its retry. */
   readonly transients: number;
-  /** Why the first answer did not fit its schema, to be shown to the model; null when it is the first. */
+  /** Why the previous answer did not fit its schema, for the model; null for the first request. */
   readonly malformed: string | null;
 }
 
@@ -84,7 +84,7 @@ export interface AdviseCommand extends Retry {
   readonly fingerprint: string;
 }
 
-/** What is stored as a skill: the advice that helped, and the error it answered. */
+/** The content of a new skill: the advice that helped, and the error it answered. */
 export interface Lesson {
   readonly advice: LadderAdvice;
   readonly attempt: LadderAttempt;
@@ -96,13 +96,13 @@ export type LadderCommand =
   | { readonly type: 'succeed'; readonly level: number; readonly lesson: Lesson | null }
   | StopCommand;
 
-/** A person goes on, except after `cancelled`. */
+/** A person takes over, except after `cancelled`. */
 export interface StopCommand {
   readonly type: 'stop';
   readonly reason: StopReason;
-  /** What the last call said. */
+  /** The error of the last call. */
   readonly error: string | null;
-  /** The budget that had no room; absent where it was the ladder's own limit, or no budget at all. */
+  /** The budget that had no room; absent for the ladder's own limit, or without a budget. */
   readonly refusal?: BudgetRefusal;
 }
 
@@ -122,7 +122,7 @@ export type LadderEvent =
     } & Failed)
   /** Level 0 had nothing to apply. */
   | ({ readonly type: 'no_template' } & Failed)
-  /** The executor says it cannot do it. */
+  /** The executor reports that it cannot do the job. */
   | ({ readonly type: 'gave_up' } & Failed)
   | {
       readonly type: 'advised';

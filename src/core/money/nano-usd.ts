@@ -1,6 +1,6 @@
 /**
- * Money inside Capstan: an integer number of nano-USD, as bigint. A double appears only where a number enters
- * or leaves on the wire, and is taken by its shortest decimal text, so that 0.1 + 0.2 is 0.3.
+ * Amounts inside Capstan: an integer number of nano-USD, as bigint. A double appears only where a number enters or
+ * leaves on the wire. Its shortest decimal text is read, so that 0.1 + 0.2 is 0.3.
  */
 
 /** @param usd a finite, non-negative rate or amount; below a nano-USD it is rounded up, never down */
@@ -29,7 +29,7 @@ export function fromNanoUsd(nano: bigint): number {
   return Number(toDecimal(nano));
 }
 
-/** A limit as settings and the wire say it, where 0 is no limit. @returns null = none */
+/** Reads a limit from settings or the wire, where 0 is no limit. @returns null = none */
 export function limitOf(usd: number): number | null {
   return usd === 0 ? null : usd;
 }
@@ -39,7 +39,7 @@ export function formatNanoUsd(nano: bigint): string {
   return toDecimal(nano).replace(/\.?0+$/, '');
 }
 
-// Money as people read it, on the command line and in the console.
+// Amounts for people, on the command line and in the console.
 
 function showSize(usd: number): string {
   if (usd >= 1) return `$${usd.toFixed(2).replace(/\B(?=(\d{3})+\.)/g, ',')}`;

@@ -1,9 +1,8 @@
 /**
- * What a call reserves before it is made, and what it costs once it ended. Rates are snapshots of the claim.
+ * The reservation of a call before it is made, and its cost at the end. Rates are snapshots of the claim.
  *
- * The rule of a budget, in nano-USD: what was spent and what is reserved stay within the limit. Before a call the
- * router rules out by it what cannot fit; the claim counts again, under a lock, in the database, and that count
- * decides.
+ * The rule of a budget, in nano-USD: spent plus reserved stays within the limit. The router uses it to rule out calls
+ * that cannot fit. The claim checks again in the database, under a lock, and that check decides.
  */
 import type { CostModel } from '../../contracts/capability.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
@@ -24,26 +23,26 @@ function perSecond(rateUsd: number, durationMs: number): bigint {
   return (product + partsPerNano - 1n) / partsPerNano;
 }
 
-/** The most that a call may cost: its price when it takes all the time it is allowed. */
+/** The maximum cost of a call: its price when it uses its whole timeout. */
 export function worstCase({ cost_type, rate_usd }: Price, timeoutMs: number): bigint {
   return cost_type === 'per_call' ? toNanoUsd(rate_usd) : perSecond(rate_usd, timeoutMs);
 }
 
-/** How an attempt ended, as far as money goes. */
+/** How an attempt ended, for billing. */
 export type Settlement =
-  /** It answered with success. */
+  /** The instance answered with success. */
   | 'answered'
-  /** It worked and failed: time is paid, a call is not. */
+  /** The instance ran and failed: time is charged, a call is not. */
   | 'failed'
-  /** It never got the request, or refused it unread. */
+  /** The instance never got the request, or refused it unread. */
   | 'not_sent'
-  /** It may have worked to the end; nobody knows. */
+  /** The instance may have completed the call; the outcome is unknown. */
   | 'lost';
 
 interface CallFacts {
   readonly durationMs: number;
   readonly reserved: bigint;
-  /** What the instance says that the call cost; not a number of at least 0 = it says nothing. */
+  /** The cost that the instance reports; anything but a number of at least 0 = no report. */
   readonly reportedUsd: unknown;
 }
 
@@ -81,13 +80,13 @@ interface BudgetState {
 export interface Shortage extends BudgetState {
   readonly limit: bigint;
   readonly scope: Exclude<BudgetRefusal['scope'], 'call'>;
-  /** The run of the call, or one above it, where the scope is a run's. */
+  /** For a run's budget: the run of the call, or a run above it. */
   readonly runId: string | null;
-  /** RFC 3339; null = never by itself. */
+  /** RFC 3339; null = it never resets. */
   readonly resetsAt: string | null;
 }
 
-/** What a budget with a limit still lets a call reserve. */
+/** The amount that a limited budget still lets a call reserve. */
 export function headroomOf({ limit, spent, reserved }: BudgetState & { readonly limit: bigint }): bigint {
   const left = limit - spent - reserved;
   return left > 0n ? left : 0n;
@@ -95,12 +94,12 @@ export function headroomOf({ limit, spent, reserved }: BudgetState & { readonly 
 
 type BudgetFigure = 'limit_usd' | 'spent_usd' | 'reserved_usd';
 
-/** A call that costs nothing always fits. */
+/** A free call always fits. */
 export function hasRoomFor({ limit, ...used }: BudgetState, nano: bigint): boolean {
   return limit === null || nano === 0n || nano <= headroomOf({ limit, ...used });
 }
 
-/** The day of all projects shows no figures: they would tell one project what the others spend. */
+/** The daily budget of all projects shows no figures: they would tell one project what the others spend. */
 function showFigures({ scope, limit, spent, reserved }: Shortage): Pick<BudgetRefusal, BudgetFigure> {
   if (scope === 'global') return {};
   return {
@@ -121,7 +120,10 @@ export function toRefusal(shortage: Shortage, minimumUsd: number): BudgetRefusal
   };
 }
 
-/** The least limit under which so many calls fit beside what is spent and held; null of one whose figures are not shown. */
+/**
+ * The lowest limit under which so many calls fit beside the spent and reserved amounts; null for a budget with hidden
+ * figures.
+ */
 export function limitFor(
   { spent_usd, reserved_usd, minimum_usd }: Pick<BudgetRefusal, BudgetFigure | 'minimum_usd'>,
   calls: number,
@@ -131,7 +133,7 @@ export function limitFor(
   return fromNanoUsd(used + BigInt(calls) * toNanoUsd(minimum_usd));
 }
 
-/** `: limit 5 USD, spent 4, reserved 0.5`, or nothing of a budget whose figures are not shown. */
+/** `: limit 5 USD, spent 4, reserved 0.5`; empty for a budget with hidden figures. */
 export function describeFigures({ limit_usd, spent_usd, reserved_usd }: BudgetRefusal): string {
   if (limit_usd === undefined) return '';
   return `: limit ${limit_usd} USD, spent ${spent_usd}, reserved ${reserved_usd}`;

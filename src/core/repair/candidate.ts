@@ -1,18 +1,18 @@
-/** What a validator found, and what may repair it: one operation each. */
+/** The findings of a validator, and candidate repairs of one operation each. */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { PatchOperation } from '../json/patch.ts';
 
 export type RepairKind = 'rename' | 'move' | 'coerce' | 'wrap' | 'clamp' | 'respell' | 'drop' | 'fill';
 
-/** One operation that may repair something; whether it does, only the schema can say. */
+/** One operation that may repair the input; only the schema decides whether it does. */
 export interface Candidate {
   readonly kind: RepairKind;
-  /** Where the input is wrong. */
+  /** Pointer of the fault in the input. */
   readonly pointer: string;
-  /** With the `test` that guards it, where it depends on the old value. */
+  /** Includes the `test` that guards it, where it depends on the old value. */
   readonly operations: readonly PatchOperation[];
   readonly description: string;
-  /** What is touched: the same value twice where it only moves, undefined where there was or will be none. */
+  /** The changed value: the same value twice for a move, undefined for an absent old or new value. */
   readonly change: {
     readonly pointer: string;
     readonly oldValue: Json | undefined;
@@ -22,7 +22,7 @@ export interface Candidate {
   readonly isSure: boolean;
 }
 
-/** What is to be repaired, by which schema. */
+/** The input to repair, and its schema. */
 export interface Broken {
   readonly schema: JsonObject;
   readonly input: Json;
@@ -32,9 +32,9 @@ interface Replacement {
   readonly pointer: string;
   readonly oldValue: Json;
   readonly newValue: Json;
-  /** Without the place. */
+  /** Does not include the pointer. */
   readonly description: string;
-  /** Default: it is. */
+  /** Default: true. */
   readonly isSure?: boolean;
 }
 
@@ -55,7 +55,7 @@ export function replaceValue(
   };
 }
 
-/** @param description the sentence, with the place and the reason */
+/** @param description the sentence, including the pointer and the reason */
 export function removeKey(
   pointer: string,
   value: Json,
@@ -82,11 +82,11 @@ export function show(value: Json): string {
   return text.length > 80 ? `${text.slice(0, 79)}…` : text;
 }
 
-/** One thing that a value does wrong, as a JSON Schema validator reports it; keywords and params are ajv's. */
+/** One fault of a value, as a JSON Schema validator reports it; keywords and params are ajv's. */
 export interface SchemaFinding {
-  /** To the field; to the missing or forbidden key itself where a key is too few or too many. */
+  /** Pointer to the field; for a missing or forbidden key, to the key itself. */
   readonly pointer: string;
-  /** Empty where the check did not come to an end. */
+  /** Empty when the check did not finish. */
   readonly keyword: string;
   readonly params: Readonly<Record<string, unknown>>;
   readonly message: string;

@@ -1,12 +1,11 @@
 /**
- * Keys that are too few, too many, misspelt or in the wrong object. What the author wrote under an unknown name is
- * given up without doubt only where it says nothing new and could say nothing else; a default fills in only where
- * nothing unknown could have been meant. A key is renamed to a missing one of nearly its name; it is moved to the
- * one other place where its name is required and missing. Where two objects hold it, or two lack it, nobody can
- * say which is meant. The value stays as it is. Whether a name is another one misspelt is decided more strictly
- * than "did you mean", because the answer is acted on: word by word, so that `min_width` is not `max_width` nor
- * `input_path` `output_path`; short words, digits and first letters must agree, so that `at_s` is not `at_ms`,
- * `h264` not `h265`, `mode` not `code`.
+ * Repairs keys that are missing, superfluous, misspelt or in the wrong object. Dropping an unknown key is sure only if
+ * it adds nothing and can mean nothing else. A default fills in only where no unknown key could be meant. A key is
+ * renamed to a missing one with nearly its name, or moved to the one other object where its name is required and
+ * missing. If two objects have it or lack it, the target is unclear. The value stays as it is. Matching is stricter
+ * than "did you mean", because the result is applied: word by word, so that `min_width` is not `max_width`, nor
+ * `input_path` `output_path`. Short words, digits and first letters must agree, so that `at_s` is not `at_ms`, `h264`
+ * not `h265`, `mode` not `code`.
  */
 
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
@@ -38,7 +37,7 @@ function digitsOf(text: string): string {
   return text.match(/\p{N}+/gu)?.join(' ') ?? '';
 }
 
-/** Letters in it, and no sign that may mean something: `c++` is not `c`, `_width` not `width`, `1.0` not `10`. */
+/** Has letters, and no sign that may carry meaning: `c++` is not `c`, `_width` not `width`, `1.0` not `10`. */
 function isName(text: string): boolean {
   return (
     text.length <= longestName &&
@@ -60,7 +59,7 @@ function countTypos(word: string, known: string): number {
   return typos > allowed ? Number.POSITIVE_INFINITY : typos;
 }
 
-/** Typos between a name and a known one, 0 where only case and separators differ; null when it is another name. */
+/** Typos between a name and a known one, 0 where only case and separators differ; null for a different name. */
 export function nameDistance(name: string, known: string): number | null {
   if (!isName(name) || !isName(known) || digitsOf(name) !== digitsOf(known)) return null;
   const words = wordsOf(name);
@@ -71,7 +70,7 @@ export function nameDistance(name: string, known: string): number | null {
   return typos > mostTypos ? null : typos;
 }
 
-/** The known names with the fewest typos: several where it could be any of them. */
+/** The known names with the fewest typos; several in a tie. */
 export function findNearest(name: string, known: readonly string[]): readonly string[] {
   const near = known.flatMap((candidate) => {
     const distance = nameDistance(name, candidate);
@@ -81,16 +80,16 @@ export function findNearest(name: string, known: readonly string[]): readonly st
   return near.filter(({ distance }) => distance === least).map(({ candidate }) => candidate);
 }
 
-/** An object of the input, and what its schemas know. */
+/** An object of the input, and the keys that its schemas know. */
 interface KeyPlace {
   readonly pointer: string;
   readonly object: JsonObject;
   readonly known: readonly string[];
-  /** Keys of the object that no schema of it knows. */
+  /** Keys of the object that none of its schemas knows. */
   readonly unknown: readonly string[];
 }
 
-/** An object with more unknown keys than this is no place of typing errors. */
+/** With more unknown keys than this, an object is not searched for typing errors. */
 const mostUnknownKeys = 100;
 
 function rename({ pointer, object }: KeyPlace, from: string, to: string): Candidate[] {
@@ -122,7 +121,7 @@ function renameUnknown(place: KeyPlace, unknown: string): readonly Candidate[] {
   return findNearest(unknown, free).flatMap((name) => rename(place, unknown, name));
 }
 
-/** The object that holds a key, and the name of the key; null where the input has none there. */
+/** The object that has a key, and the name of the key; null when the input has no such object. */
 function findPlace({ schema, input }: Broken, pointer: string): { place: KeyPlace; name: string } | null {
   const name = splitPointer(pointer).at(-1);
   const parent = pointer.slice(0, pointer.lastIndexOf('/'));
@@ -162,7 +161,7 @@ function fillKey({ schema }: Broken, place: KeyPlace, name: string): readonly Ca
   }));
 }
 
-/** The values that a schema itself names for an absent key. */
+/** The values that a schema itself gives for an absent key. */
 function saidValues(schema: JsonObject): readonly Json[] {
   const { default: standard, const: constant, enum: allowed } = schema;
   if (standard !== undefined) return [standard];
@@ -175,7 +174,7 @@ export function settleUnknownKey(broken: Broken, { pointer }: SchemaFinding): re
   const value = found?.place.object[found.name];
   if (found === null || value === undefined) return [];
   const { place, name } = found;
-  if (place.known.includes(name)) return []; // of another branch, or wrong itself
+  if (place.known.includes(name)) return []; // known in another branch, or its value is wrong
   const isSure = isNeedless(place, name, value);
   return [
     ...renameUnknown(place, name),
@@ -185,7 +184,9 @@ export function settleUnknownKey(broken: Broken, { pointer }: SchemaFinding): re
 
 const remark = /^(_|\$|x-|#|\/\/|(comments?|notes?|todo)$)/i;
 
-/** Whether it is no wish, says again what a known key says, or no known key is left that could be meant. */
+/**
+ * Whether the key is a remark, repeats the value of a known key, or cannot mean a known key because all are present.
+ */
 function isNeedless({ object, known }: KeyPlace, name: string, value: Json): boolean {
   if (value === null || remark.test(name)) return true;
   const twins = known.filter((key) => Object.hasOwn(object, key) && nameDistance(name, key) !== null);
@@ -198,8 +199,8 @@ const mostObjects = 2_000;
 const deepest = 50;
 
 /**
- * A key that stands in the wrong object: unknown where it is, required and missing at one other place, under the same
- * name. Where two objects hold it, or two lack it, nobody can say which is meant. The value stays as it is.
+ * Moves a key out of the wrong object: unknown where it is, required and missing in one other object, under the same
+ * name. If two objects have it or lack it, the target is unclear. The value stays as it is.
  */
 export function moveKeys(broken: Broken, findings: readonly SchemaFinding[]): readonly Candidate[] {
   const missing = findings.filter(({ keyword }) => keyword === 'required' || keyword === 'dependentRequired');
@@ -241,13 +242,13 @@ function parentOf(pointer: string): string {
   return pointer.slice(0, pointer.lastIndexOf('/'));
 }
 
-/** Whether no schema of its object knows the key, by name or as one of many. */
+/** Whether no schema of the key's object knows it, by name or by a general rule. */
 function isStray({ schema }: Broken, pointer: string): boolean {
   const schemas = schemasAt(schema, parentOf(pointer));
   return schemas.length > 0 && !knowsKey(schemas, nameOf(pointer) ?? '');
 }
 
-/** Pointers of the objects that have the key; null where there are too many objects to say. */
+/** Pointers of the objects that have the key; null when there are too many objects to search. */
 function findHolders(input: Json, name: string): readonly string[] | null {
   const found: string[] = [];
   let seen = 0;

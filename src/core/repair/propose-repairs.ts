@@ -1,12 +1,11 @@
 /**
- * Repairs an input by what its schema says, without any model: single operations, each tried on the input and
- * shown only if the whole is valid then. One may be applied by itself if it is the only one, so that nothing is
- * chosen between; nothing is invented. Work is bounded: few findings are looked at and few inputs tried, whatever
- * the input is. A validator says several things about one mistake: what a branch of a union wants and that no
- * branch fits, a key too many and another one too few. Faults are what is left as independent of each other; no
- * single operation cures two of them. A repair never changes or invents a URL, a media reference or anything at
- * `output_path`, or leaves one out. A key may be renamed around such a value, and the value put into a list: it
- * stays the same.
+ * Proposes repairs of an input from its schema, without a model: single operations, each tried on the input and shown
+ * only if the whole input is valid then. A repair may be applied automatically only if it is the only one; nothing is
+ * chosen or invented. Work is bounded for any input: few findings are considered and few inputs tried. A validator
+ * reports one mistake several times, such as a branch's demand and the failed union, or a superfluous key and a missing
+ * one. Faults are the groups that remain independent; no single operation cures two of them. A repair never changes,
+ * invents or drops a URL, a media reference or anything at `output_path`. A key around such a value may be renamed, and
+ * the value put into a list: it stays the same.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { applyPatch, type PatchOperation } from '../json/patch.ts';
@@ -20,15 +19,15 @@ export interface RepairProposal {
   /** One operation and its guards; several for a combination. */
   readonly operations: readonly PatchOperation[];
   readonly kind: RepairKind | 'combination';
-  /** Where the input is wrong; empty for a combination. */
+  /** Pointer of the fault in the input; empty for a combination. */
   readonly pointer: string;
   readonly description: string;
 }
 
 export interface Repairs {
-  /** Each makes the whole input valid; the sure ones first. */
+  /** Each makes the whole input valid; the sure ones come first. */
   readonly proposals: readonly RepairProposal[];
-  /** The one that needs nobody's decision. */
+  /** The proposal that may be applied without a decision. */
   readonly applicable: RepairProposal | null;
 }
 
@@ -36,7 +35,7 @@ export interface RepairQuestion {
   /** JSON Schema 2020-12 or draft 07, with local references. */
   readonly schema: JsonObject;
   readonly input: Json;
-  /** What an input does wrong; empty when it is valid. */
+  /** Faults of an input; empty when it is valid. */
   readonly errorsOf: (input: Json) => readonly SchemaFinding[];
 }
 
@@ -44,7 +43,7 @@ const mostFindings = 20;
 const mostFaults = 4;
 const mostTrials = 32;
 const fewestTrials = 4;
-/** What all trials together may cost. */
+/** The values that all trials together may visit. */
 const mostValues = 50_000;
 const deepest = 100;
 const none: Repairs = { proposals: [], applicable: null };
@@ -72,13 +71,13 @@ function listCandidates(question: RepairQuestion, findings: readonly SchemaFindi
   return [...found.values()];
 }
 
-/** The same for candidates that do the same. */
+/** Equal for candidates with the same effect. */
 function identify({ kind, operations }: Candidate): string {
   const last = operations.at(-1);
   return kind === 'wrap' ? `${kind} ${last?.path}` : JSON.stringify(last);
 }
 
-/** Fewer for a large input, so that they take about as long as for a small one. */
+/** Allows fewer trials for a large input, so that they take about as long as for a small one. */
 function allowTrials(input: Json): number {
   return Math.min(
     mostTrials,
@@ -86,7 +85,7 @@ function allowTrials(input: Json): number {
   );
 }
 
-/** Long texts count more, deep nesting more than the limit; ends soon after that. */
+/** Counts values: long texts count more, deep nesting more than the limit. Stops soon after the limit. */
 function countValues(value: Json, limit: number, depth = 0): number {
   if (typeof value === 'string') return 1 + (value.length >> 6);
   if (value === null || typeof value !== 'object') return 1;
@@ -99,7 +98,7 @@ function countValues(value: Json, limit: number, depth = 0): number {
   return count;
 }
 
-/** @returns undefined when an operation finds nothing to work on */
+/** @returns undefined when an operation does not apply */
 export function applyRepair(input: Json, operations: readonly PatchOperation[]): Json | undefined {
   const result = applyPatch(input, operations);
   return result.ok ? result.value : undefined;
@@ -120,14 +119,14 @@ function proposeSingles(question: RepairQuestion, candidates: readonly Candidate
   return { proposals, applicable: isOnly && cures[0]?.isSure === true ? (proposals[0] ?? null) : null };
 }
 
-/** A renamed key keeps what the author wrote: leaving it out, or filling in for it, is no alternative then. */
+/** A renamed key keeps what the author wrote, so dropping it or filling in for it is no alternative. */
 function keepMinimal(cures: readonly Candidate[]): readonly Candidate[] {
   const operations = cures.flatMap((cure) => cure.operations);
   const settled = new Set(operations.flatMap((one) => (one.op === 'move' ? [one.from, one.path] : [])));
   return cures.filter(({ kind, pointer }) => (kind !== 'drop' && kind !== 'fill') || !settled.has(pointer));
 }
 
-/** One operation for each fault; shown, never applied unasked. */
+/** One operation for each fault; shown, never applied automatically. */
 function proposeCombinations(question: RepairQuestion, faults: readonly Fault[]): Repairs {
   const choices = faults.map(({ candidates }) => keepMinimal(candidates));
   const proposals = combine(choices, allowTrials(question.input))
@@ -151,7 +150,7 @@ function combine(
   );
 }
 
-/** What might cure a finding; each is one operation. */
+/** Candidate repairs of a finding, one operation each. */
 function proposeCandidates(broken: Broken, finding: SchemaFinding): readonly Candidate[] {
   switch (finding.keyword) {
     case 'required':
@@ -180,7 +179,7 @@ function proposeCandidates(broken: Broken, finding: SchemaFinding): readonly Can
   }
 }
 
-/** What these say of a value follows from what is wrong inside it, in one branch or the other. */
+/** Keywords whose finding follows from a fault inside the value, in one branch or the other. */
 const unions: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'if', 'not', 'contains', 'propertyNames']);
 
 function isWithin(pointer: string, outer: string): boolean {
@@ -191,7 +190,7 @@ function areRelated(a: string, b: string): boolean {
   return isWithin(a, b) || isWithin(b, a);
 }
 
-/** Where the value is wrong, without what other findings imply. A fault has one such place, or two. */
+/** Pointers of the faults, without those that other findings imply. A fault has one or two. */
 function findRoots(findings: readonly SchemaFinding[]): readonly string[] {
   const covers = findings.filter(({ keyword }) => unions.has(keyword)).map(({ pointer }) => pointer);
   const isCovered = (pointer: string): boolean =>
@@ -233,7 +232,7 @@ function merge(groups: readonly (readonly string[])[], link: readonly string[]):
   return [...others, [...new Set([...joined.flat(), ...link])]];
 }
 
-/** Deeper than this a value is taken to hold one. */
+/** A value deeper than this counts as holding a reference. */
 const deepestReference = 100;
 
 function holdsReference(value: Json | undefined, depth = 0): boolean {
@@ -246,8 +245,8 @@ function holdsReference(value: Json | undefined, depth = 0): boolean {
 }
 
 /**
- * What a repair never does: change or invent a URL, a media reference or anything at `output_path`, or leave one
- * out. A key may be renamed around such a value, and the value put into a list: it stays the same.
+ * A forbidden repair: it changes, invents or drops a URL, a media reference or anything at `output_path`. A key around
+ * such a value may be renamed, and the value put into a list: it stays the same.
  */
 function isProtectedChange({ pointer, oldValue, newValue }: Candidate['change']): boolean {
   if (splitPointer(pointer).includes(outputPathKey)) return true;

@@ -1,6 +1,6 @@
 /**
- * The schemas that may apply to a place of a value: every branch is followed, no condition is decided and no pattern
- * is run, so it names too many rather than too few. What is made from them is validated afterwards.
+ * The schemas that may apply at a place of a value. Every branch is followed, no condition is decided and no pattern is
+ * run, so the result has too many rather than too few. Repairs made from them are validated afterwards.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { resolveLocalRef } from '../foreign-schema.ts';
@@ -13,7 +13,7 @@ const singleKeywords = ['then', 'else'] as const;
 const itemKeywords = ['items', 'additionalItems', 'contains', 'unevaluatedItems'] as const;
 const memberKeywords = ['additionalProperties', 'unevaluatedProperties'] as const;
 
-/** Empty too where the schema is too large to say. */
+/** Also empty when the schema is too large. */
 export function schemasAt(root: JsonObject, pointer: string): readonly JsonObject[] {
   return splitPointer(pointer).reduce<readonly JsonObject[]>(
     (schemas, segment) =>
@@ -25,7 +25,7 @@ export function schemasAt(root: JsonObject, pointer: string): readonly JsonObjec
   );
 }
 
-/** With all that their references and branches add at the same place. */
+/** Adds all schemas that references and branches apply at the same place. */
 function expand(root: JsonObject, start: readonly JsonObject[]): readonly JsonObject[] {
   const found = new Set(start);
   for (const schema of found) {
@@ -67,7 +67,7 @@ function patternsOf(value: Json | undefined): readonly Json[] {
   return isPlainObject(value) ? Object.values(value) : [];
 }
 
-/** The names that these schemas of an object know. */
+/** The keys that these schemas of an object name. */
 export function namesIn(schemas: readonly JsonObject[]): readonly string[] {
   return [
     ...new Set(
@@ -76,18 +76,18 @@ export function namesIn(schemas: readonly JsonObject[]): readonly string[] {
   ];
 }
 
-/** Whether these schemas name keys by patterns too, which are not run here. */
+/** Whether these schemas also name keys by patterns, which are not run here. */
 export function haveNamePatterns(schemas: readonly JsonObject[]): boolean {
   return schemas.some(({ patternProperties }) => isPlainObject(patternProperties));
 }
 
-/** Whether these schemas of an object know a key: by its name, by a pattern, or as one of many of a kind. */
+/** Whether these schemas of an object know a key: by its name, by a pattern, or by a rule for other keys. */
 export function knowsKey(schemas: readonly JsonObject[], name: string): boolean {
   const isMap = schemas.some((schema) => memberKeywords.some((keyword) => isPlainObject(schema[keyword])));
   return isMap || haveNamePatterns(schemas) || namesIn(schemas).includes(name);
 }
 
-/** Whether a value of this kind may stand where these schemas apply, by their types alone. */
+/** Whether the types of these schemas allow a value of this kind. */
 export function mayHold(schemas: readonly JsonObject[], value: Json): boolean {
   const types = schemas.flatMap(({ type }) => (type === undefined ? [] : [type]));
   return types.length === 0 || types.flat().some((type) => isOfType(value, type));

@@ -1,8 +1,8 @@
 /**
- * A value of the wrong type that says beyond doubt what it is: "5" for 5, one item for a list of it. A number with
- * a unit, a 1 for true or a list in a text is left alone. A number beyond a bound, or between two steps, becomes
- * the nearest one allowed. Without doubt only where that is close: 8,000 for a width of at most 7,680 means as
- * wide as possible, but 0 and -1 mean none, and 100 dB is no gain.
+ * Repairs a value of the wrong type whose meaning is beyond doubt: "5" for 5, one item for a list of it. A number with
+ * a unit, a 1 for true or a list in a text is left alone. A number beyond a bound, or between two steps, becomes the
+ * nearest allowed one. That is sure only if it is close: 8,000 for a width of at most 7,680 means as wide as possible,
+ * but 0 and -1 mean none, and 100 dB is not a gain.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { valueAt } from '../json/patch.ts';
@@ -19,7 +19,7 @@ import { schemasAt } from './schema-walk.ts';
 
 const longestScalar = 64;
 const jsonNumber = /^[+-]?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
-/** A point that may part thousands. */
+/** A point that may separate thousands. */
 const doubtfulPoint = /^[+-]?[1-9]\d{0,2}\.\d{3}$/;
 /** A text that may hold several items, or a list written as text. */
 const severalItems = /[,;|\n[\]{}]/;
@@ -35,7 +35,7 @@ export function coerceValue(broken: Broken, { pointer, params }: SchemaFinding):
   return [params.type].flat().flatMap((type) => coerceTo(type, misfit));
 }
 
-/** A value of another type than its schema wants. */
+/** A value of another type than its schema requires. */
 interface Misfit {
   readonly schema: JsonObject;
   readonly pointer: string;
@@ -75,7 +75,7 @@ function readNumber(pointer: string, text: string, type: 'number' | 'integer'): 
   const isExact = Number.isInteger(number) ? Number.isSafeInteger(number) : type === 'number';
   if (!Number.isFinite(number) || !isExact) return [];
   const isSure = !doubtfulPoint.test(digits);
-  // Not the -0 of "-0", which JSON writes as 0.
+  // Avoids the -0 of "-0", which JSON writes as 0.
   const candidate = coerced({ pointer, value: text }, number + 0, `read ${show(text)} as a number`);
   return [{ ...candidate, isSure }];
 }
@@ -101,7 +101,7 @@ function wrapItem(schema: JsonObject, pointer: string, value: Json): readonly Ca
   return [{ ...candidate, change: { pointer, oldValue: value, newValue: value } }];
 }
 
-/** How far from what is allowed is close, as a share of it. */
+/** The distance that counts as close, as a share of the allowed value. */
 const closeShare = 0.25;
 
 /** 0: any number. */
@@ -113,7 +113,7 @@ function stepAt({ schema }: Broken, pointer: string): number {
   return Math.max(0, ...steps);
 }
 
-/** The allowed number closest to a bound; none where there is always one closer. */
+/** The allowed number closest to a bound; none where there is always a closer one. */
 function settle(limit: number, comparison: string, step: number): readonly number[] {
   const isExcluded = comparison === '>' || comparison === '<';
   if (step === 0) return isExcluded ? [] : [limit];
@@ -122,7 +122,7 @@ function settle(limit: number, comparison: string, step: number): readonly numbe
   return [(isExcluded && steps * step === limit ? steps + inwards : steps) * step];
 }
 
-/** Both neighbours where neither is closer. */
+/** Both neighbours in a tie. */
 function roundTo(value: number, step: number): readonly number[] {
   const below = Math.floor(value / step) * step;
   const above = below + step;
@@ -131,8 +131,8 @@ function roundTo(value: number, step: number): readonly number[] {
 }
 
 /**
- * A number beyond a bound, or between two steps, becomes the nearest one allowed. Without doubt only where that is
- * close: 8,000 for a width of at most 7,680 means as wide as possible, but 0 and -1 mean none, and 100 dB is no gain.
+ * Clamps a number beyond a bound, or between two steps, to the nearest allowed one. That is sure only if it is close:
+ * 8,000 for a width of at most 7,680 means as wide as possible, but 0 and -1 mean none, and 100 dB is not a gain.
  */
 export function clampNumber(broken: Broken, { pointer, params }: SchemaFinding): readonly Candidate[] {
   const value = valueAt(broken.input, pointer);
@@ -155,7 +155,7 @@ export function clampNumber(broken: Broken, { pointer, params }: SchemaFinding):
   });
 }
 
-// A text that differs from an allowed one by white space, case, separators or a typing error.
+// Repairs a text that differs from an allowed one by white space, case, separators or a typing error.
 
 const longestText = 256;
 
@@ -179,7 +179,7 @@ function readText({ input }: Broken, pointer: string): string | null {
   return pointer !== '' && typeof value === 'string' && value.length <= longestText ? value : null;
 }
 
-/** The closest of the allowed values, if no other is as close. */
+/** The closest of the allowed values, unless another is as close. */
 export function chooseAllowed(broken: Broken, { pointer, params }: SchemaFinding): readonly Candidate[] {
   const value = valueAt(broken.input, pointer);
   if (pointer === '' || !isScalar(value) || String(value).length > longestText) return [];
@@ -198,7 +198,7 @@ function closest(value: Scalar, allowed: readonly Scalar[]): readonly Scalar[] {
   return alike.length > 0 ? alike : findNearest(text, texts);
 }
 
-/** White space around it, else its case. */
+/** Removes white space around the text, else changes its case. */
 export function tidyFormat(broken: Broken, { pointer }: SchemaFinding): readonly Candidate[] {
   const text = readText(broken, pointer);
   if (text === null) return [];
@@ -208,7 +208,7 @@ export function tidyFormat(broken: Broken, { pointer }: SchemaFinding): readonly
     .map((spelling) => respell(pointer, text, spelling));
 }
 
-/** White space only: what a pattern is about is not known. */
+/** Removes white space only: the meaning of a pattern is unknown. */
 export function trimText(broken: Broken, { pointer }: SchemaFinding): readonly Candidate[] {
   const text = readText(broken, pointer);
   return text === null || text === text.trim() ? [] : [respell(pointer, text, text.trim())];

@@ -1,11 +1,11 @@
 /**
- * When an instance gets no more calls for a while: what one process saw of it in the last 30 s. Only faults of
- * transport and 5xx are recorded as such; a processing error (422) is an answer, and a cancel says nothing.
+ * When an instance gets no more calls for a while, by what one process observed of it in the last 30 s. Only transport
+ * faults and 5xx count as faults; a processing error (422) is an answer, and a cancel shows nothing.
  */
 export interface FaultWindow {
   /** Faults since the last success, by their weight. */
   readonly consecutive: number;
-  /** Outcomes by second, oldest first; at most 30 seconds, so that memory is bounded whatever the rate. */
+  /** Outcomes per second, oldest first; at most 30 seconds, so that memory is bounded at any rate. */
   readonly seconds: readonly OneSecond[];
 }
 
@@ -17,11 +17,11 @@ interface OneSecond {
 
 export interface CallOutcome {
   readonly ok: boolean;
-  /** Nobody listens there: no need to see it twice. */
+  /** The connection was refused: one such fault is enough. */
   readonly isRefused: boolean;
-  /** How much it says, at most 1. Default: 1. */
+  /** Weight of the outcome, at most 1. Default: 1. */
   readonly weight?: number;
-  /** Any clock that does not jump, ms. */
+  /** Any monotonic clock, ms. */
   readonly atMs: number;
 }
 
@@ -55,7 +55,7 @@ function isMostlyFaulty(seconds: FaultWindow['seconds']): boolean {
   return calls >= minCalls && faults * 2 > calls;
 }
 
-/** @returns the window to go on with, empty after it tripped, and whether the breaker has to open */
+/** @returns the next window, which is empty after a trip, and whether the breaker has to open */
 export function recordOutcome(
   { consecutive, seconds }: FaultWindow,
   outcome: CallOutcome,
@@ -75,7 +75,7 @@ const firstOpenMs = 5_000;
 const maxOpenMs = 300_000;
 
 /**
- * @param openings how often it opened since it last worked, before this time
+ * @param openings how often it opened since its last success, before this time
  * @param random in [0, 1)
  */
 export function openMs(openings: number, random: number): number {

@@ -1,12 +1,13 @@
 /**
- * Picks the instance that should take a call, in one pass; only what is shown is allocated. What holds:
- * - R1: the same snapshot, request and seed give the same choice, whatever the order of the instances, so that a stored
- *   decision can be made again from the instances that it shows.
- * - R2: a free, local, idle instance comes before all others; a suspect one after all that are up; a half-open one last.
- * - R3: within a tier the least price of money and waiting wins; those within 1 % are equal, and the seed decides.
- * - R4: nothing is chosen whose worst case is over the ceiling, or over what a budget is known to leave.
+ * Picks the instance that should take a call, in one pass; only the shown instances are allocated. Invariants:
+ * - R1: the same snapshot, request and seed give the same choice, in any order of the instances, so that a stored
+ *   decision can be repeated from the instances that it shows.
+ * - R2: a free, local, idle instance comes before all others; a suspect one after all that are up; a half-open one
+ *   last.
+ * - R3: within a tier the lowest price of cost and waiting wins; those within 1 % are equal, and the seed decides.
+ * - R4: no instance is chosen whose worst case exceeds the ceiling, or the known headroom of a budget.
  * - R5: every instance that cannot take the call carries the first reason that applies; an open breaker is the last.
- * - R6: whoever has failed this call comes after all others that can take it, of any tier, the more often the later.
+ * - R6: instances that failed this call come after all other candidates of any tier, by their number of failures.
  */
 import type { Verdict } from '../../contracts/decision.ts';
 import type { Priority } from '../../contracts/primitives.ts';
@@ -24,12 +25,12 @@ import {
 } from './ranking.ts';
 import type { Choice, InstanceSnapshot, RankedInstance, RouteRequest } from './types.ts';
 
-/** What a second of waiting is worth, USD. */
+/** The value of a second of waiting, USD. */
 const waitingUsdPerSecond: Record<Priority, number> = { interactive: 0.01, standard: 0.001, batch: 0 };
 
 /**
- * A full instance counts twice, and once more for each call in line, which all wait as long: durations are guesses,
- * and a line for the one that looks fastest, beside others that are idle, would grow without end.
+ * A full instance counts twice, and once more for each queued call. Durations are guesses: without this, the queue for
+ * the instance that looks fastest would grow without end beside idle ones.
  */
 function fullFactor({ waiting = 0 }: RouteRequest): number {
   return 2 + waiting;
@@ -37,7 +38,7 @@ function fullFactor({ waiting = 0 }: RouteRequest): number {
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-/** A choice while it is made. */
+/** A choice in progress. */
 type Draft = Writable<Choice> & {
   readonly excluded: { readonly instance: InstanceSnapshot; readonly verdict: Verdict }[];
   readonly verdicts: Map<Verdict, number>;
@@ -72,7 +73,7 @@ function beginDraft(): Draft {
   };
 }
 
-/** The winner, then the others in order. Whoever is needed to make the same choice again is always among them. */
+/** The winner, then the others in order. The instances needed to repeat the choice are always included. */
 function gatherShown(first: readonly RankedInstance[], { winner, soonest }: Tie): RankedInstance[] {
   const shown = [winner];
   for (const one of first) if (one !== winner && shown.length < shownCandidates) shown.push(one);

@@ -1,4 +1,4 @@
-/** What a call on an instance would take and cost. */
+/** The estimated duration and cost of a call on an instance. */
 import { toNanoUsd } from '../money/nano-usd.ts';
 import { worstCase } from '../money/reservation.ts';
 import type { InstanceSnapshot, RouteRequest } from './types.ts';
@@ -19,12 +19,12 @@ export function expectedWait(instance: InstanceSnapshot, depth: number, priorMs:
   return durationMs * (1 + Math.floor(depth / max_concurrency));
 }
 
-/** A long call, about the 90th percentile. */
+/** The duration of a long call, about the 90th percentile. */
 export function longCallMs(durationMs: number, deviationMs: number | null): number {
   return durationMs + 1.6 * (deviationMs ?? 0);
 }
 
-/** USD. A rate per second counts with a long call, so that luck is not rewarded. */
+/** Expected cost, USD. A rate per second is charged for a long call, so that luck is not rewarded. */
 export function expectedCost(instance: InstanceSnapshot, priorMs: number): number {
   switch (instance.cost_type) {
     case 'free':
@@ -37,8 +37,8 @@ export function expectedCost(instance: InstanceSnapshot, priorMs: number): numbe
 }
 
 /**
- * Mean of the success probability under a Beta(9, 1) prior, at least 0.05. No more than the prior's 0.9: else those
- * that have succeeded before would look cheaper than their equals that were never asked, and stay the only ones.
+ * Mean of the success probability under a Beta(9, 1) prior, from 0.05 to the prior's 0.9. Without the upper bound,
+ * instances with past successes would look cheaper than equal ones without calls, and get all calls.
  */
 export function expectedSuccess({
   success_count,
@@ -51,12 +51,12 @@ export function expectedSuccess({
 type Price = Pick<InstanceSnapshot, 'cost_type' | 'rate_usd'>;
 type Limits = Pick<RouteRequest, 'ceilingUsd' | 'runCeilingUsd' | 'timeoutMs'>;
 
-/** The lower of two ceilings, of which null is none. */
+/** The lower of two ceilings; null is no ceiling. */
 export function lowestCeiling(one: number | null, other: number | null): number | null {
   return one === null ? other : other === null ? one : Math.min(one, other);
 }
 
-/** A ceiling on a rate per second is a limit on time, so that it is a true ceiling. Whole ms, at least 1. */
+/** A ceiling on a rate per second limits the time, so that it always holds. Whole ms, at least 1. */
 export function enforcedTimeout({ cost_type, rate_usd }: Price, limits: Limits): number {
   const ceilingUsd = lowestCeiling(limits.ceilingUsd, limits.runCeilingUsd ?? null);
   return ceilingUsd === null || cost_type !== 'per_second' || rate_usd === 0
@@ -64,7 +64,10 @@ export function enforcedTimeout({ cost_type, rate_usd }: Price, limits: Limits):
     : Math.max(1, Math.min(limits.timeoutMs, Math.floor((ceilingUsd / rate_usd) * 1_000)));
 }
 
-/** The most that a call can cost: USD, rounded up to a nano-USD. A double is exact enough to rule out what cannot fit. */
+/**
+ * The maximum cost of a call: USD, rounded up to a nano-USD. A double is exact enough to rule out a call that cannot
+ * fit.
+ */
 export function worstCaseUsd(instance: Price, limits: Limits): number {
   const nano =
     instance.cost_type === 'per_call'
@@ -74,8 +77,8 @@ export function worstCaseUsd(instance: Price, limits: Limits): number {
 }
 
 /**
- * What a success is likely to cost, USD. Where an instance says itself what its calls cost, its price is an upper bound,
- * and the average of its calls so far is nearer to the truth, if it is known.
+ * The likely cost of a success, USD. If an instance reports the cost of its calls, its price is an upper bound, and the
+ * average of its calls so far is the better estimate, if known.
  */
 export function likelyCost(
   instance: Price & Pick<InstanceSnapshot, 'settle' | 'mean_cost_usd'>,
@@ -87,15 +90,16 @@ export function likelyCost(
   return Math.min(mean_cost_usd, worstCaseUsd(instance, limits));
 }
 
-/** What a call reserves, USD; the claim counts again in integers. @param costUsd what is expected */
+/** The reservation of a call, USD; the claim computes it again in integers. @param costUsd the expected cost */
 export function reservedUsd(instance: Price, limits: Limits, costUsd: number): number {
   const worstUsd = worstCaseUsd(instance, limits);
   return isDearerThanRun(limits, costUsd) ? Math.max(worstUsd, costUsd) : worstUsd;
 }
 
 /**
- * What a call reserves, nano-USD: its worst case. One that is expected to cost more than its whole run may would be cut
- * short by the run's ceiling: it reserves what is expected, so that the run's budget refuses it and the step waits for a raise.
+ * The reservation of a call, nano-USD: its worst case. If the expected cost exceeds the whole run's ceiling, that
+ * ceiling would cut the call short. Then the call reserves the expected cost, so that the run's budget refuses it and
+ * the step waits for a raise.
  */
 export function reservationOf(instance: Price, limits: Limits, costUsd: number): bigint {
   if (isDearerThanRun(limits, costUsd)) return toNanoUsd(costUsd);

@@ -1,4 +1,4 @@
-/** Turns a choice into the decision that is stored and shown: who was considered, and one sentence why. */
+/** Turns a choice into the decision that is stored and shown: the candidates, and one sentence with the reason. */
 import type { Candidate, Decision, Verdict } from '../../contracts/decision.ts';
 import { hasFailedBefore, shownCandidates } from './ranking.ts';
 import type { Choice, RankedInstance, RouteRequest } from './types.ts';
@@ -15,7 +15,7 @@ function expectation({ instance, costUsd, waitMs }: RankedInstance): string {
   return `(${instance.rate_usd === 0 ? 'free' : `about ${describeUsd(costUsd)}`}, done in about ${describeTime(waitMs)})`;
 }
 
-/** Why the next comes behind one that is in another place, whatever price and time say (R2, R6). */
+/** Why the next instance comes later at any price and time: its place differs (R2, R6). */
 function describeDoubt(next: RankedInstance): string {
   if (hasFailedBefore(next)) return 'has already failed this call';
   return next.tier === 2 ? 'has a late heartbeat' : 'failed too often a moment ago';
@@ -153,8 +153,8 @@ function listCandidates({ best, shown, excluded }: Choice, chosen: boolean): Can
 }
 
 /**
- * @param chosen whether the best took the call; otherwise nobody did
- * @returns a decision without money: what is reserved is known by whoever claims
+ * @param chosen whether the best instance was claimed; otherwise none was
+ * @returns a decision without amounts, because only the claim knows the reservation
  */
 export function explainChoice(
   decisionId: string,

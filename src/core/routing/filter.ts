@@ -1,8 +1,8 @@
 /**
- * R5. Why an instance cannot take a call, or null when it can. The first reason that applies is shown. An open
- * breaker is the last, so that whoever waits for it to close waits for an instance that can then take the call.
+ * R5. Why an instance cannot take a call, or null when it can. The first reason that applies is shown. An open breaker
+ * is the last, so that a call that waits for it waits for an instance that can then take it.
  *
- * Whether versions are in a range. Reading both takes longer than all the rest of a choice, so answers are kept:
+ * Also checks versions against a range. Parsing both takes longer than the rest of a choice, so results are cached:
  * they depend on nothing else, and a few thousand of them serve every call.
  */
 import { Range } from 'semver';
@@ -12,7 +12,7 @@ import type { InstanceSnapshot, RouteRequest } from './types.ts';
 
 interface RangeAnswers {
   readonly range: string;
-  /** Null when it is no range: then only the very same text matches. */
+  /** Null when it is not a range: then only the identical text matches. */
   readonly parsed: Range | null;
   readonly answers: Map<string, boolean>;
 }
@@ -63,8 +63,8 @@ function refuseByState({ state }: InstanceSnapshot): Verdict | null {
 }
 
 /**
- * R4, in doubles: they are exact enough to rule out what cannot fit, and whatever slips through by a rounding is refused
- * by the claim, which counts in whole nano-USD in the database.
+ * R4, in doubles. They are exact enough to rule out a call that cannot fit. The claim, which counts whole nano-USD in
+ * the database, refuses any that passes by a rounding error.
  */
 function refuseByPrice(instance: InstanceSnapshot, request: RouteRequest, costUsd: number): Verdict | null {
   const { ceilingUsd, headroomUsd } = request;
@@ -74,13 +74,13 @@ function refuseByPrice(instance: InstanceSnapshot, request: RouteRequest, costUs
   return isOver ? 'over_budget' : null;
 }
 
-/** What a route rules out, made ready for many instances; null = nothing. */
+/** The constraints of a route, prepared for many instances; null = none. */
 interface RouteFilter {
   readonly range: RangeAnswers | null;
   readonly tags: readonly string[] | null;
 }
 
-/** What a request rules out beside. */
+/** The additional constraints of a request. */
 interface Filter extends RouteFilter {
   readonly request: RouteRequest;
   readonly ruledOut: RouteRequest['ruledOut'] | null;
@@ -112,7 +112,7 @@ function hasTags(instance: InstanceSnapshot, tags: readonly string[]): boolean {
   return true;
 }
 
-/** Why a route does not lead to an instance, whatever the call and its price are. */
+/** Why a route excludes an instance, for any call and price. */
 export function excludeByRoute(instance: InstanceSnapshot, { range, tags }: RouteFilter): Verdict | null {
   const byState = refuseByState(instance);
   if (byState !== null) return byState;
@@ -120,7 +120,7 @@ export function excludeByRoute(instance: InstanceSnapshot, { range, tags }: Rout
   return tags !== null && !hasTags(instance, tags) ? 'tag_mismatch' : null;
 }
 
-/** @param costUsd what a call is expected to cost there */
+/** @param costUsd expected cost of a call there */
 export function excludeInstance(instance: InstanceSnapshot, filter: Filter, costUsd: number): Verdict | null {
   const byRoute = excludeByRoute(instance, filter);
   if (byRoute !== null) return byRoute;
@@ -133,7 +133,7 @@ export function excludeInstance(instance: InstanceSnapshot, filter: Filter, cost
   return breaker_until_ms !== null && request.nowMs < breaker_until_ms ? 'breaker_open' : null;
 }
 
-/** What its price would need to be no reason against it: a ceiling or a headroom of so much, USD. */
+/** The ceiling or headroom that the instance's price would need, USD. */
 export function neededUsd(
   instance: InstanceSnapshot,
   request: RouteRequest,

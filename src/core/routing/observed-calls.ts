@@ -1,16 +1,15 @@
 /**
- * What a process saw of an instance by its calls. What a time-out says against it counts in proportion to the time
- * that the instance was given: some callers give less time than any call there takes, others more than the slowest
- * one needs.
+ * A process's observations of an instance by its calls. A time-out counts against it in proportion to the time that the
+ * instance was given: some callers allow less time than any call takes, others more than the slowest one needs.
  */
 import type { InstanceSnapshot } from './types.ts';
 
 /**
- * What a process saw of an instance, folded into weights, so that its report can be merged into moving averages
- * that other processes move as well: new = kept × old + Σ weight × seen.
+ * A process's observations of an instance, folded into weights, so that its report merges into moving averages that
+ * other processes update too: new = kept × old + Σ weight × seen.
  */
 export interface ObservedCalls {
-  /** Durations of successful calls in order, ms, and what they cost, USD; older ones than the last 50 weigh nothing. */
+  /** Durations of successful calls in order, ms, and their costs, USD. Calls before the last 50 have no weight. */
   readonly durations: readonly number[];
   readonly costs: readonly number[];
   readonly successes: number;
@@ -29,7 +28,7 @@ export interface ObservedCall {
   readonly durationMs: number;
   readonly costUsd: number;
   readonly ok: boolean;
-  /** How much a failure counts, at most 1. Default: 1. */
+  /** Weight of a failure, at most 1. Default: 1. */
   readonly weight?: number;
 }
 
@@ -46,7 +45,7 @@ export function observeCall(
   };
 }
 
-/** Weights of `count` observations in order, and of the average before them; together 1. */
+/** Weights of `count` observations in order, and of the average before them; their sum is 1. */
 export function averageWeights(count: number): {
   readonly kept: number;
   readonly weights: readonly number[];
@@ -57,13 +56,13 @@ export function averageWeights(count: number): {
   };
 }
 
-/** So many times its average is more than its slow calls take. */
+/** This multiple of the average exceeds an instance's slow calls. */
 const slowCall = 4;
-/** For an instance of which nothing is known, this is long. */
+/** A long call, for an instance without data. */
 const longMs = 30_000;
 
 /**
- * @param timeoutMs the time that it did not answer in
+ * @param timeoutMs the time within which it did not answer
  * @param priorMs duration assumed for an instance without a call of its own
  * @returns above 0; 1 counts as a fault does
  */

@@ -1,8 +1,8 @@
 /**
- * What a call may cost, whoever takes it: from the cheapest instance that could take it to the largest
- * reservation, also of one that may take it only later.
+ * The possible cost of a call on any instance: from the cheapest that could take it to the largest reservation,
+ * including instances that may take it only later.
  *
- * What the budgets of the day leave to a call that is only thought about.
+ * Also computes the daily budgets' headroom for a planned call.
  */
 import type { Verdict } from '../../contracts/decision.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
@@ -12,18 +12,18 @@ import { createFilter, excludeInstance } from './filter.ts';
 import type { InstanceSnapshot, RouteRequest } from './types.ts';
 
 interface PriceRange {
-  /** The least that any of them may cost, USD: nothing of one that says itself what its calls cost. */
+  /** The minimum cost on any of them, USD; 0 for an instance that reports the cost of its calls. */
   readonly leastUsd: number;
-  /** The least that is likely of any of them, USD. */
+  /** The lowest likely cost on any of them, USD. */
   readonly likelyUsd: number;
-  /** The most that any of them reserves, nano-USD. */
+  /** The largest reservation on any of them, nano-USD. */
   readonly mostNano: bigint;
 }
 
-/** Reasons that pass: the instance may take the call when its time has come. */
+/** Temporary reasons: the instance may take the call later. */
 const passing: ReadonlySet<Verdict> = new Set(['down', 'breaker_open', 'over_budget']);
 
-/** When nobody could take the call now, the cheapest is one that may later. @returns null = nobody */
+/** If no instance can take the call now, the cheapest is one that may later. @returns null = no instance */
 export function findPriceRange(
   instances: readonly InstanceSnapshot[],
   request: RouteRequest,

@@ -1,13 +1,12 @@
 /**
- * The order of the candidates, and the winner among them. R2. Tiers come before scores: the specification's
- * preferred instance first, doubtful ones last. R6. Before tiers comes whether the instance has failed this very
- * call.
+ * The order of the candidates, and the winner among them. R2: tiers come before scores, with the specification's
+ * preferred instance first and doubtful ones last. R6: before tiers comes whether the instance has failed this call.
  */
 import type { InstanceSnapshot, RankedInstance } from './types.ts';
 
 /**
- * R1 and R3. Values within 1 % of the least are equal. Among equals the seed decides, by a number that depends on nothing but
- * the seed and the instance: leaving out any other instance does not change who is first.
+ * R1 and R3. Values within 1 % of the least are equal. Among equals the seed decides, by a number that depends only on
+ * the seed and the instance: leaving out another instance does not change the winner.
  */
 export function isTied(value: number, least: number): boolean {
   return value <= least * 1.01;
@@ -27,15 +26,15 @@ export function tieHash(seed: number, id: string): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-// The first 20 of many candidates and the winner of the tie at their head, in one pass and without a sort: the
-// first 20 are kept by insertion, and beside them whatever was within 1 % of the least score when it came.
+// Keeps the first 20 of many candidates and the winner of the tie at their head, in one pass and without a sort. The
+// first 20 are kept by insertion, together with all that were within 1 % of the least score when offered.
 
 export const shownCandidates = 20;
 
 export interface Ranking {
   /** At most 20, by place, score, wait and id. */
   readonly first: RankedInstance[];
-  /** Holds all that are tied with the first, and some that were before it came. */
+  /** All candidates tied with the first, and some that were offered before it. */
   near: RankedInstance[];
 }
 
@@ -43,7 +42,7 @@ function isTiedWith(head: RankedInstance, place: number, score: number): boolean
   return place === head.place && isTied(score, head.score);
 }
 
-/** Neither among the first nor tied: not worth an object. */
+/** Neither among the first nor tied, so not worth an object. */
 export function isBehind({ first }: Ranking, place: number, score: number): boolean {
   if (first.length < shownCandidates) return false;
   const last = first[shownCandidates - 1] as RankedInstance;
@@ -88,7 +87,7 @@ function idOf({ instance }: RankedInstance): string {
   return instance.instance_id;
 }
 
-/** The one with the least wait; with the least id, if several have it. */
+/** The one with the least wait, then the least id. */
 function findSoonest(tied: readonly RankedInstance[]): RankedInstance | null {
   let soonest: RankedInstance | null = null;
   for (const one of tied) {
@@ -101,13 +100,15 @@ function findSoonest(tied: readonly RankedInstance[]): RankedInstance | null {
   return soonest;
 }
 
-/** Who knows both, and the first by score, settles the tie in the same way. */
+/** The result of a tie. These two and the first by score settle it in the same way again. */
 export interface Tie {
   readonly winner: RankedInstance;
   readonly soonest: RankedInstance;
 }
 
-/** Takes those within 1 % of the least score, then of the least wait, and lets the seed decide. Null when nothing was offered. */
+/**
+ * Keeps those within 1 % of the least score, then of the least wait, and lets the seed decide. Null without candidates.
+ */
 export function settleTie({ first: [head], near }: Ranking, seed: number): Tie | null {
   if (head === undefined) return null;
   const tied = near.filter(({ place, score }) => isTiedWith(head, place, score));
@@ -131,13 +132,13 @@ export function isLocal({ tags, endpoint }: Pick<InstanceSnapshot, 'tags' | 'end
   return tags.includes('local') || loopback.test(endpoint);
 }
 
-/** The tier of an instance whose breaker is half-open; one whose breaker is open is no candidate. */
+/** The tier of an instance with a half-open breaker; an instance with an open one is not a candidate. */
 export const halfOpenTier = 3;
 
 const tiers = halfOpenTier + 1;
 
 /**
- * R6: tiers as they are, and behind all of them the tiers of those that have failed this call, the more often the later.
+ * R6: the tier, placed behind all tiers for an instance that has failed this call, by its number of failures.
  * @param failures counted ones; undefined = it has not failed this call
  */
 export function placeOf(tier: number, failures: number | undefined): number {
@@ -150,8 +151,8 @@ export function hasFailedBefore({ tier, place }: Pick<RankedInstance, 'tier' | '
 
 /**
  * 0 = free, local, up and idle; 1 = up; 2 = suspect; 3 = half-open.
- * @param depth calls and reported work that it has now
- * @param trials instances for which a half-open breaker is no reason against them
+ * @param depth its current calls and reported work
+ * @param trials instances that may be tried although their breaker is half-open
  */
 export function tierOf(
   instance: InstanceSnapshot,

@@ -1,12 +1,12 @@
 /**
- * R1. What a decision was made from, kept so that it can be made again. The shown instances are enough: with the best
- * are kept the least by score and by wait, and these three settle the tie as all did.
+ * R1. The inputs of a decision, kept so that it can be repeated. The shown instances are enough: they include the best,
+ * the least by score and the least by wait, and these three settle the tie as all did.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { choose } from './choose.ts';
 import type { Choice, InstanceSnapshot, RouteRequest, RuledOut } from './types.ts';
 
-/** What `choose` reads of an instance: a table is half the size of objects. */
+/** The fields of an instance that `choose` reads: a table is half the size of objects. */
 const columns = [
   ...(['instance_id', 'endpoint', 'version', 'state', 'tags', 'is_local', 'cost_type', 'rate_usd'] as const),
   ...(['max_concurrency', 'held', 'reported_extra', 'duration_ms', 'deviation_ms'] as const),
@@ -23,7 +23,7 @@ interface Inputs {
     readonly run_ceiling_usd: number | null;
     readonly timeout_ms: number;
     readonly headroom_usd: number | null;
-    /** Its figure is not the project's to see. */
+    /** The project may not see the figure. */
     readonly hides_headroom?: true;
     readonly now_ms: number;
     readonly prior_ms: number;
@@ -66,14 +66,16 @@ export function toInputs({ shown }: Choice, request: RouteRequest, seed: number)
   return inputs as unknown as JsonObject;
 }
 
-/** @param inputs of a stored decision @returns as the project may see them */
+/** @param inputs of a stored decision @returns the inputs that the project may see */
 export function showInputs(inputs: JsonObject): JsonObject {
   const { request, ...others } = inputs as unknown as Inputs;
   if (request.hides_headroom === undefined) return inputs;
   return { request: { ...request, headroom_usd: null }, ...others } as unknown as JsonObject;
 }
 
-/** @param text of the inputs of a stored decision @returns as the project may see them, unchanged as far as it may */
+/**
+ * @param text of the inputs of a stored decision @returns the text that the project may see, unchanged where possible
+ */
 export function showInputsText(text: string): string {
   return text.includes('"hides_headroom"')
     ? JSON.stringify(showInputs(JSON.parse(text) as JsonObject))
@@ -100,14 +102,14 @@ function toRequest({ request }: Inputs): RouteRequest {
   };
 }
 
-/** What `choose` was given, as far as it is kept: enough to choose again, or otherwise. */
+/** The known inputs of `choose`: enough to repeat a choice, or to vary it. */
 export interface KnownChoice {
   readonly instances: readonly InstanceSnapshot[];
   readonly request: RouteRequest;
   readonly seed: number;
 }
 
-/** @param stored what `toInputs` gave */
+/** @param stored the result of `toInputs` */
 export function readInputs(stored: JsonObject): KnownChoice {
   const inputs = stored as unknown as Inputs;
   const instances = inputs.instances.map((row) =>
@@ -116,7 +118,7 @@ export function readInputs(stored: JsonObject): KnownChoice {
   return { instances, request: toRequest(inputs), seed: inputs.seed };
 }
 
-/** @returns endpoint of the instance that is the best with what was known then */
+/** @returns endpoint of the best instance, by the stored inputs */
 export function replayChoice(stored: JsonObject): string | null {
   const { instances, request, seed } = readInputs(stored);
   return choose(instances, request, seed).best?.instance.endpoint ?? null;

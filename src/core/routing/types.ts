@@ -1,4 +1,4 @@
-/** What `choose` sees: the instances of one capability at one moment, and what the caller asked for. */
+/** The inputs and results of `choose`: the instances of one capability at one moment, and the caller's request. */
 import type { CostModel, InstanceState } from '../../contracts/capability.ts';
 import type { Verdict } from '../../contracts/decision.ts';
 import type { Priority } from '../../contracts/primitives.ts';
@@ -14,25 +14,25 @@ export interface InstanceSnapshot {
   readonly tags: readonly string[];
   readonly max_concurrency: number;
   readonly state: Exclude<InstanceState, 'draining' | 'evicted'>;
-  /** reported: a success costs what its output says. */
+  /** reported: a success costs what its output reports. */
   readonly settle: 'computed' | 'reported';
-  /** Digest of its vetted spec; null until it was read. */
+  /** Digest of its vetted spec; null before it was read. */
   readonly spec_digest: string | null;
-  /** Slots that hold one of our calls, in any router. */
+  /** Slots that hold a call from Capstan, on any router. */
   readonly held: number;
-  /** Work reported by the instance beyond what we held then; 0 when the report is old. */
+  /** Work reported by the instance beyond the calls held then; 0 when the report is old. */
   readonly reported_extra: number;
   /** Moving average of its successful calls; null before the first. */
   readonly duration_ms: number | null;
-  /** Moving average of the distance from that average. */
+  /** Moving average of the deviation from that average. */
   readonly deviation_ms: number | null;
-  /** Moving average of what its successful calls cost, USD; null before the first. */
+  /** Moving average of the cost of its successful calls, USD; null before the first. */
   readonly mean_cost_usd: number | null;
   readonly success_count: number;
   readonly failure_count: number;
-  /** When its breaker lets one call through again, by the database's clock; null = closed. */
+  /** When its breaker allows a trial call, by the database's clock; null = closed. */
   readonly breaker_until_ms: number | null;
-  /** Carries the tag `local`, or has a loopback endpoint. */
+  /** Has the tag `local`, or a loopback endpoint. */
   readonly is_local: boolean;
 }
 
@@ -46,34 +46,34 @@ export interface RouteRequest {
   /** Tags that the instance must all carry. */
   readonly tags: readonly string[];
   readonly priority: Priority;
-  /** The most that this call may cost, USD; null = no ceiling. */
+  /** The budget of this call, USD; null = no ceiling. */
   readonly ceilingUsd: number | null;
   /**
-   * The most that its run, and each run above it, may cost in all, USD; absent or null = no ceiling. Unlike the ceiling of
-   * a call it can be raised, so it rules out no instance: it limits the time of a call, and the budget refuses what is dearer.
+   * The budget of the run and of each run above it, USD; absent or null = no ceiling. It can be raised, unlike a call's
+   * ceiling, so it rules out no instance: it limits the time of a call, and the budget refuses a dearer one.
    */
   readonly runCeilingUsd?: number | null;
   readonly timeoutMs: number;
-  /** The most that the tightest budget lets it reserve, USD; null = unlimited, or not known yet. */
+  /** The amount that the tightest budget lets it reserve, USD; null = unlimited, or not known yet. */
   readonly headroomUsd: number | null;
-  /** It is the day's of all projects: a project does not learn the figure. */
+  /** The headroom belongs to the daily budget of all projects, whose figure is hidden. */
   readonly hidesHeadroom?: boolean;
   /** The database's clock. */
   readonly nowMs: number;
   /** Duration assumed for an instance without a call of its own. */
   readonly priorMs: number;
   readonly ruledOut: ReadonlyMap<string, RuledOut>;
-  /** Instances that seemed idle and are not. */
+  /** Instances that were listed as idle but are not. */
   readonly busy: ReadonlySet<string>;
-  /** Half-open instances that this call may try: they count as they would with a closed breaker. */
+  /** Half-open instances that this call may try: they rank as with a closed breaker. */
   readonly trials?: ReadonlySet<string>;
-  /** Instances that failed this call in earlier attempts, each with how many of those were counted. */
+  /** Instances that failed this call in earlier attempts, each with its number of counted failures. */
   readonly failedBefore?: ReadonlyMap<string, number>;
-  /** Other calls of the capability that wait in line; 0 when not given. */
+  /** Other queued calls of the capability; default 0. */
   readonly waiting?: number;
 }
 
-/** What the caller asks of whoever takes the call. */
+/** The caller's constraints on the instance. */
 export type RouteConstraints = Pick<
   RouteRequest,
   'capability' | 'versionRange' | 'tags' | 'priority' | 'ceilingUsd' | 'runCeilingUsd' | 'timeoutMs'
@@ -83,29 +83,29 @@ export type RouteConstraints = Pick<
 export interface RankedInstance {
   readonly instance: InstanceSnapshot;
   readonly tier: number;
-  /** What comes before the score (R6): another one than the tier when it has failed this call in an earlier attempt. */
+  /** The rank before the score (R6): differs from the tier when it has failed this call in an earlier attempt. */
   readonly place: number;
   readonly costUsd: number;
   readonly waitMs: number;
   readonly score: number;
-  /** All its slots are held: the call would wait for it. */
+  /** All its slots are held: the call would wait for one. */
   readonly isFull: boolean;
 }
 
 export interface Choice {
-  /** Null when no instance is possible. */
+  /** Null without a candidate. */
   readonly best: RankedInstance | null;
   /** The best and up to 19 more, by tier and score. */
   readonly shown: readonly RankedInstance[];
-  /** How many are possible, and how many of them are full. */
+  /** The number of candidates, and of full ones among them. */
   readonly possible: number;
   readonly full: number;
   /** Up to 20 of the others, in the order of the snapshot. */
   readonly excluded: readonly { readonly instance: InstanceSnapshot; readonly verdict: Verdict }[];
-  /** How many were excluded, by reason. */
+  /** The number of excluded instances, by reason. */
   readonly verdicts: ReadonlyMap<Verdict, number>;
-  /** The least that a call on an instance excluded for its price would have to be allowed, USD. */
+  /** The lowest ceiling that would allow a call on an instance excluded for its price, USD. */
   readonly minimumUsd: number | null;
-  /** When the first open breaker lets a call through. */
+  /** When the first open breaker allows a call. */
   readonly reopensAtMs: number | null;
 }

@@ -1,8 +1,8 @@
 /**
- * Which steps of a run that is repeated keep their results. A result is kept when it is wanted, the step and the values
- * of the job and the run that it mentions are the same, everything that it depends on is kept, and the files it names are
- * there; for every other step the first reason why not is told. What every repetition has of its own, `run.id` and
- * `run.attempt`, is no reason.
+ * The steps of a repeated run that keep their results. A result is kept if all of these hold: it was asked for; the
+ * step and the values of job and run that it refers to are unchanged; all its dependencies are kept; the files it names
+ * exist. For every other step, the first reason is reported. `run.id` and `run.attempt`, which differ in every
+ * repetition, are not a reason.
  */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
@@ -13,26 +13,26 @@ import { formatPath } from '../expression/ast.ts';
 import { references } from '../expression/template.ts';
 import { canonicalJson } from '../json/values.ts';
 
-/** What expressions read that may be another value. */
+/** The values that expressions read and that may differ. */
 export interface MentionedRoots {
   readonly job: JsonObject;
   readonly run: { readonly job_id: string; readonly version: string };
 }
 
 export interface Repetition {
-  /** That the new run is of. */
+  /** The definition of the new run. */
   readonly compiled: CompiledDefinition;
-  /** That the old run was of. */
+  /** The definition of the old run. */
   readonly before: PipelineDefinition;
   readonly roots: MentionedRoots;
   readonly rootsBefore: MentionedRoots;
-  /** Steps that happen again, with all that depends on them. */
+  /** Steps that run again, with all their dependants. */
   readonly from: readonly string[] | null;
   /** Steps that succeeded keep their results. */
   readonly onlyFailed: boolean;
-  /** The states of the old run's steps, as a whole; a step without one never began. */
+  /** The states of the old run's steps, each as a whole; a step without one never began. */
   readonly states: ReadonlyMap<string, StepState>;
-  /** A file that the result names and that is gone, by step. */
+  /** By step, a file that its result names and that no longer exists. */
   readonly missing: ReadonlyMap<string, string>;
 }
 
@@ -91,7 +91,7 @@ function canonical(value: object): string {
   return canonicalJson(value as Json);
 }
 
-/** Why a step by itself happens again; null: it keeps its result, if all it depends on does. */
+/** Why a step itself runs again; null: it keeps its result, if all its dependencies do. */
 function explain(
   { from, onlyFailed, states, roots, rootsBefore, missing }: Repetition,
   step: CompiledStep,
@@ -111,7 +111,7 @@ function explain(
   return gone === undefined ? null : `${gone}, which its result names, is gone`;
 }
 
-/** The first path that the step mentions and whose value is another one. */
+/** The first path that the step refers to and whose value differs. */
 function findDifference(
   step: CompiledStep,
   roots: MentionedRoots,

@@ -1,7 +1,7 @@
 /**
- * What a run is, and what a step is, in one place. The state alone is not the truth: a run in state `running` whose items
- * all wait for money is waiting for money. The condition is derived from state, `awaiting` and counts of items; list,
- * head, graph, drawer, title and the command line use its words. Of several that hold the first in the order of
+ * The condition of a run and of a step, in one place. The state alone is not enough: a run in state `running` whose
+ * items all wait for budget is waiting for budget. The condition derives from state, `awaiting` and counts of items.
+ * List, header, graph, drawer, title and the command line use its words. If several apply, the first in the order of
  * `conditionKinds` wins, because somebody can act on it soonest.
  */
 import type { Awaiting, Run, RunStep, RunSummary, StepState } from '../../contracts/run.ts';
@@ -19,7 +19,7 @@ export const conditionKinds = [
   'capability',
   'paused',
   'retrying',
-  /** A child run works, or another run works on the same failure. */
+  /** It waits for a child run, or for another run that works on the same failure. */
   'run',
   'time',
   'queued',
@@ -29,11 +29,11 @@ export type ConditionKind = (typeof conditionKinds)[number];
 
 export interface RunCondition {
   readonly kind: ConditionKind;
-  /** What holds, in a few words: `Waiting for budget`. */
+  /** The condition in a few words: `Waiting for budget`. */
   readonly title: string;
-  /** Which steps it is about, or why: `4 of 6 items of chapter`; empty when the title says it all. */
+  /** The steps concerned, or the reason: `4 of 6 items of chapter`; empty when the title is enough. */
   readonly detail: string;
-  /** The steps that it is about. */
+  /** The steps concerned. */
   readonly steps: readonly string[];
 }
 
@@ -61,7 +61,7 @@ function condition(kind: ConditionKind, detail = '', steps: readonly string[] = 
 type StateCounts = Readonly<Record<string, number>>;
 
 const failedStates = ['failed', 'unknown'] as const;
-/** A step or item in one of these makes progress by itself. */
+/** A step or item in one of these states makes progress by itself. */
 const activeStates = ['ready', 'running', 'retrying'] as const;
 const blockedStates = ['waiting', 'in_review'] as const;
 
@@ -81,13 +81,13 @@ function firstLine(text: string): string {
   return text.split('\n', 1)[0] ?? '';
 }
 
-/** Up to three names, and how many more there are. */
+/** Up to three names, and the number of the others. */
 function namesOf(steps: readonly string[]): string {
   const shown = steps.slice(0, 3).join(', ');
   return steps.length > 3 ? `${shown} and ${steps.length - 3} more` : shown;
 }
 
-/** Waits that somebody can end come first. */
+/** Waits that a person can end come first. */
 const waitsByUrgency: readonly Awaiting[] = ['review', 'budget', 'capability', 'run', 'time'];
 
 function mostUrgent(waits: readonly Awaiting[]): Awaiting | undefined {
@@ -97,8 +97,8 @@ function mostUrgent(waits: readonly Awaiting[]): Awaiting | undefined {
 type ConditionStep = Pick<RunStep, 'id' | 'state' | 'awaiting' | 'items' | 'error'>;
 
 /**
- * What a step waits for, null when it does not wait. The items of a step with `for_each` wait when none of them makes
- * progress; what they wait for stands in the run alone.
+ * The cause of a step's wait; null when it does not wait. The items of a step with `for_each` wait when none makes
+ * progress; only the run knows their cause.
  */
 function waitOf({ state, awaiting, items }: ConditionStep, ofRun: readonly Awaiting[]): Awaiting | null {
   if (state === 'in_review') return 'review';
@@ -117,7 +117,7 @@ function failedItems(items: StateCounts): string {
   return `${sumOf(items, failedStates)} of ${plural(totalOf(items), 'item')} failed`;
 }
 
-/** @param ofRun what the run says that its steps wait for: the only place where it stands for items */
+/** @param ofRun the causes of waits in the run, the only source for items */
 export function conditionOfStep(step: ConditionStep, ofRun: readonly Awaiting[] = []): RunCondition {
   const { id, state, items, error } = step;
   if (state === 'failed' || state === 'unknown')
@@ -138,7 +138,7 @@ type ConditionRun = Pick<RunSummary, 'state' | 'error' | 'awaiting' | 'follows'>
     readonly steps?: readonly ConditionStep[];
   };
 
-/** @param run as the list of runs or its own page has it; only the page names steps */
+/** @param run from the list of runs or from its own page; only the page names steps */
 export function conditionOfRun(run: ConditionRun): RunCondition {
   switch (run.state) {
     case 'failed':
@@ -202,14 +202,14 @@ function cancellingRun(run: ConditionRun): RunCondition {
   return condition('cancelling', active === 0 ? '' : `waiting for ${plural(active, 'running step')}`);
 }
 
-/** Of a run that has not ended: what it waits for, or what it does. */
+/** The condition of a run that has not ended: its wait, or its work. */
 function activeRun(run: ConditionRun): RunCondition {
   const { state, awaiting = [], follows, steps = [] } = run;
   const waits = steps.flatMap((step) => waitOf(step, awaiting) ?? []);
   const wait = mostUrgent([...awaiting, ...waits]);
   if (wait === 'review' || wait === 'budget' || wait === 'capability') return waitingRun(run, wait);
   if (state === 'paused') return pausedRun(run);
-  // Before `retrying`, which is the state of a step while its ladder waits for another one.
+  // Comes before `retrying`, which is the state of a step while its ladder waits for another one.
   if (follows !== undefined) {
     return { ...condition('run', 'it works on the same failure'), title: 'Waiting for another run' };
   }

@@ -1,10 +1,9 @@
 /**
- * How the steps of a run are carried out. A step that leaves it open shares the decision that was made at
- * submission for its route; one that may be delivered once only is always queued, because a worker that is lost
- * with a step inline leaves it to be delivered again. Whether calls are short enough to do without a queue is
- * decided by what is known of the instances that a route may lead to, whatever a call costs and whoever is free.
- * One that is slow is enough against it, and so is too little known. Slower calls, or fewer of them, never speak
- * for it.
+ * How the steps of a run are dispatched: inline or queued. A step that leaves it open uses the decision made for its
+ * route at submission. An at-most-once step is always queued, because a lost worker's inline step is delivered again.
+ * The decision considers all instances that a route may lead to, at any cost and load. Calls are inline only if all
+ * those instances are known to be fast: one slow instance, or too little data, means queued. Slower or fewer calls
+ * never turn queued into inline.
  */
 import type { DecidedRoute, DispatchChoice, DispatchRoute, StepDispatch } from '../../contracts/decision.ts';
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
@@ -13,19 +12,19 @@ import { longCallMs } from '../routing/estimate.ts';
 import { createRouteFilter, excludeByRoute } from '../routing/filter.ts';
 import type { InstanceSnapshot, RouteConstraints } from '../routing/types.ts';
 
-/** Nine of ten calls of a short step take at most so long, ms. */
+/** Nine of ten calls of a short step take at most this long, ms. */
 const mostShortMs = 100;
-/** So many calls must be known. */
+/** The number of calls that must be known. */
 const fewestKnownCalls = 5;
 
-/** Rounded up, so that what is over a limit is shown as over it. */
+/** Rounds up, so that a value over a limit is shown as over it. */
 function showMs(ms: number): number {
   return Math.ceil(ms * 10) / 10;
 }
 
 /**
- * The counts of an instance are weights that decay by a fiftieth with each call, so that five calls in a row weigh 4.8
- * and four at most 4: rounded, they are counted as what they are.
+ * The counts of an instance are weights that decay by a fiftieth with each call: five calls in a row weigh 4.8, and
+ * four at most 4. Rounding gives the number of calls.
  */
 function countCalls({ success_count, failure_count }: InstanceSnapshot): number {
   return success_count + failure_count;
@@ -54,7 +53,10 @@ export function chooseDispatch(
     : { how: 'inline', code: 'short', ...known };
 }
 
-/** So many routes of a definition are decided, so that a run's row stays small; steps with others are queued. */
+/**
+ * A decision is made for this many routes of a definition, so that a run's row stays small; steps with other routes are
+ * queued.
+ */
 const mostRoutes = 200;
 
 const undecided: DispatchChoice = { how: 'queued', code: 'unknown' };
@@ -74,7 +76,7 @@ function routeOf(step: StepDefinition): DispatchRoute {
   };
 }
 
-/** What the definition says by itself: null = nobody is called; auto = it depends on the route. */
+/** The definition's own choice: null = the step makes no call; auto = it depends on the route. */
 function readWish(definition: PipelineDefinition, step: StepDefinition): DispatchChoice | 'auto' | null {
   if (stepKindOf(step) !== 'call') return null;
   const wish = dispatchWish(definition, step);
@@ -82,7 +84,7 @@ function readWish(definition: PipelineDefinition, step: StepDefinition): Dispatc
   return mostRedeliveries(definition, step) === 0 ? { how: 'queued', code: 'at_most_once' } : 'auto';
 }
 
-/** What is to be decided at each submission, each route once. */
+/** The routes to decide at each submission, without duplicates. */
 export function listOpenRoutes(definition: PipelineDefinition): readonly DispatchRoute[] {
   const routes = new Map<string, DispatchRoute>();
   for (const step of definition.steps) {
@@ -94,7 +96,7 @@ export function listOpenRoutes(definition: PipelineDefinition): readonly Dispatc
   return [...routes.values()];
 }
 
-/** @returns null for a step that calls nobody */
+/** @returns null for a step that makes no call */
 export function createDispatchOf(
   definition: PipelineDefinition,
   decided: readonly DecidedRoute[],
@@ -126,19 +128,19 @@ function explain({ code, p90_ms = 0, calls = 0 }: DispatchChoice): string {
   }
 }
 
-/** So many reasons are told of a run. */
+/** The number of reasons shown for a run. */
 const maxReasons = 20;
 
 const maxRouteLength = 200;
 
-/** On one line that does not become too long, whatever its tags are. */
+/** A route on one line of bounded length, whatever its tags. */
 function describeRoute({ capability, capability_version, tags }: DispatchRoute): string {
   const version = capability_version === undefined ? '' : ` ${capability_version}`;
   const text = `${capability}${version}${tags === undefined ? '' : ` [${tags.join(', ')}]`}`;
   return text.slice(0, maxRouteLength).replaceAll(/\s+/g, ' ');
 }
 
-/** Why the calls of a run are inline or queued, each reason once: `echo is inline: 9 of 10 calls take at most …`. */
+/** Why the calls of a run are inline or queued, without duplicates: `echo is inline: 9 of 10 calls take at most …`. */
 export function listDispatchReasons(
   definition: PipelineDefinition,
   decided: readonly DecidedRoute[],
@@ -155,7 +157,7 @@ export function listDispatchReasons(
   return [...reasons];
 }
 
-/** For people too. */
+/** Adds the explanation for people. */
 export function explainDispatch<Choice extends DispatchChoice>(choice: Choice): Choice & StepDispatch {
   return { ...choice, message: explain(choice) };
 }

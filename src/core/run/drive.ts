@@ -1,6 +1,6 @@
 /**
- * Runs the machine: commands become calls of the ports, their results become events. The workflow drives a run
- * with activities behind the ports, the local driver with mocks; both behave alike because this is all there is.
+ * Runs the machine: commands become calls of the ports, and their results become events. The workflow drives a run with
+ * activities behind the ports, the local driver with mocks. Both behave alike, because they share this driver.
  */
 import type { Failure } from '../../contracts/primitives.ts';
 import {
@@ -37,28 +37,28 @@ export interface UnitWaiting {
 
 export type UnitResult = UnitEnd | UnitWaiting | { readonly state: 'escalated' };
 
-/** No promise of a port ever rejects: whatever happens to the step is an end. */
+/** No promise of a port ever rejects: every outcome of a step is an end. */
 export interface RunPorts {
-  /** Works out whether steps happen, and how often, in their order. */
+  /** Evaluates whether steps run, and how often; results are in their order. */
   decide(steps: readonly PlannedStep[]): Promise<readonly StepVerdict[]>;
   executeStep(unit: Unit): Promise<UnitResult>;
   /** Climbs the ladder of a unit that escalated. */
   escalateStep(unit: Unit): Promise<UnitEnd | UnitWaiting>;
-  /** Goes on with a unit whose wait is over. */
+  /** Resumes a unit whose wait is over. */
   resumeStep(unit: Unit, wait: Wait): Promise<UnitResult>;
-  /** Ends a unit that escalated, or waited, as it is. */
+  /** Ends a unit that escalated or waited, in its current state. */
   giveUpStep(unit: Unit, wait: Wait | null): Promise<UnitEnd>;
-  /** From now on `step_woken` of the unit, or its time, ends the wait. */
+  /** Starts the wait of a unit, which `step_woken` or its deadline ends. */
   listen(unit: Unit, wait: Wait): void;
-  /** Writes ends that nothing else writes. */
+  /** Stores ends that nothing else stores. */
   record(changes: readonly UnitChange[]): void;
   /** Asks every running step to end soon. */
   cancelRunning(): void;
   /** Asks every ladder to end soon. */
   cancelEscalations(): void;
-  /** Says how long the history of the run has become. */
+  /** The pressure from the length of the run's history. */
   historyPressure(): HistoryPressure;
-  /** Lets the run go on in a history of its own; nothing is under way. */
+  /** Continues the run in a new history; nothing is in flight. */
   continueAsNew(): void;
 }
 
@@ -70,17 +70,17 @@ export interface MachineEnd {
 export interface DrivenRun {
   readonly state: MachineState;
   readonly ended: Promise<MachineEnd>;
-  /** Nothing may be sent before the run has begun. */
+  /** No event may be sent before the run has begun. */
   send(event: RunMachineEvent): void;
 }
 
 export interface RunDrive {
   readonly run: DrivenRun;
-  /** Comes once, when the ports are there: they may look at the run, which has its state already. */
+  /** Called once, when the ports exist: they may read the run, which has its state already. */
   begin(ports: RunPorts): void;
 }
 
-/** @param from the snapshot of a run that goes on, or how one begins */
+/** @param from the snapshot of a run that continues, or how one begins */
 export function driveRun(
   plan: RunPlan,
   from: RunSnapshot | { readonly isPaused: boolean } = { isPaused: false },

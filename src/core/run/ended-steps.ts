@@ -1,4 +1,4 @@
-/** Which states of a step are its last, which of them are good, and how far a run has come by them. */
+/** The final states of a step, the successful ones among them, and the progress of a run by its counts. */
 import type { StepState } from '../../contracts/run.ts';
 
 /** States that a step or item does not leave. */
@@ -11,12 +11,12 @@ export const endedStepStates: ReadonlySet<StepState> = new Set([
   'reused',
 ]);
 
-/** How many of the steps have a result that others can use. */
+/** The number of steps with a result that others can use. */
 export function countSucceeded(counts: Readonly<Partial<Record<StepState, number>>>): number {
   return (counts.succeeded ?? 0) + (counts.reused ?? 0);
 }
 
-/** How many of the steps have ended, of all that are counted. */
+/** The number of steps that have ended, and of all counted steps. */
 export function countEnded(counts: Readonly<Partial<Record<StepState, number>>>): {
   readonly ended: number;
   readonly all: number;

@@ -1,4 +1,4 @@
-/** The items of a step: how many run at once, how many may fail, and how the step as a whole ends. */
+/** The items of a step: how many run in parallel, how many may fail, and how the step as a whole ends. */
 import type { Failure } from '../../contracts/primitives.ts';
 import type { FanOut, MachineState, UnitKey, UnitState } from './machine-state.ts';
 import { setUnitState } from './machine-state.ts';
@@ -16,7 +16,7 @@ export function openFanOut(state: MachineState, step: number, items: number): vo
   });
 }
 
-/** The next item that may begin; a step of which none may now is looked at again when one of its items ends. */
+/** The next item that may begin. A step without one is considered again when one of its items ends. */
 export function takeItem(state: MachineState): UnitKey | null {
   for (const step of state.openFans) {
     const fan = state.fans.get(step);
@@ -31,7 +31,7 @@ export function takeItem(state: MachineState): UnitKey | null {
   return null;
 }
 
-/** Items of a step that may be under way at once. */
+/** The maximum number of items of a step in flight. */
 export function limitOf(state: MachineState, step: number): number {
   return state.plan.steps[step]?.each?.max_parallel ?? state.plan.max_in_flight;
 }
@@ -40,7 +40,7 @@ function mayBeginItem(state: MachineState, step: number, fan: FanOut): boolean {
   return !fan.isStopping && fan.next < fan.states.length && fan.running < limitOf(state, step);
 }
 
-/** When one of its items takes no room any more. */
+/** Called when one of its items is no longer in flight. */
 export function reopenFanOut(state: MachineState, step: number): void {
   const fan = state.fans.get(step);
   if (fan === undefined) return;
@@ -54,7 +54,7 @@ export type WholeEnd =
   | { readonly state: 'failed'; readonly error: Failure };
 
 /**
- * Ends an item that takes no room any more.
+ * Ends an item that is no longer in flight.
  * @returns whether too many have failed now, and how the step ends if this was its last item
  */
 export function endItem(
@@ -67,7 +67,7 @@ export function endItem(
   fan.open -= 1;
   const tolerated = state.plan.steps[step]?.each?.tolerate ?? 0;
   const isFailure = end !== 'succeeded' && end !== 'skipped';
-  // What is given up because of the failures is none of them.
+  // An item given up because of the failures is not a failure itself.
   if (isFailure && !(end === 'cancelled' && fan.isStopping)) {
     fan.failed += 1;
     fan.firstFailure ??= `item ${item}: ${error?.message ?? end}`;

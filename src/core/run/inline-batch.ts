@@ -1,12 +1,12 @@
 /**
- * A batch of short steps: inline units that are executed together, those that are ready now and the steps that the machine
- * would execute next as long as each of them succeeds. Together they spare the workflow a turn for each; the machine is
- * told of them one by one all the same. The invariants of a batch are B1 to B14 in ARCHITECTURE.md, each with its test:
- * B1 and B2 are kept here and in workflows/inline-batches.ts, B4 to B8 in services/steps.
+ * A batch of short steps: inline units that are executed together. It has the units that are ready now, and the steps
+ * that the machine would execute next if each of them succeeds. The batch spares the workflow a task for each; the
+ * machine still receives one event per unit. ARCHITECTURE.md lists the invariants B1 to B14, each with its test: B1 and
+ * B2 are kept here and in workflows/inline-batches.ts, B4 to B8 in services/steps.
  */
 import type { MachineState, MachineStepState } from './machine-state.ts';
 
-/** B1: whether nothing of the run is under way, or waits, but so many units. */
+/** B1: whether exactly these units of the run are in flight, and none waits. */
 export function isAlone({ inFlight, waits }: MachineState, units: number): boolean {
   return inFlight === units && waits.size === 0;
 }
@@ -14,15 +14,16 @@ export function isAlone({ inFlight, waits }: MachineState, units: number): boole
 /** A step that may begin as soon as some of its batch have succeeded. */
 export interface InlineFollower {
   readonly step: number;
-  /** Those of its dependencies that are in the batch. */
+  /** Its dependencies in the batch. */
   readonly after: readonly number[];
 }
 
 /**
- * B2: the steps that follow, level by level, up to the first level where a step is due that is not executed inline: it is not
- * to wait for the others. None follow while something that is ready has no room: it comes first.
+ * B2: the steps that follow, level by level, up to the first level with a step that is not inline, which must not wait
+ * for the others. None follow while a ready unit has no room, because it comes first.
  *
- * @param first steps that are executed now, without items @returns at most `most` steps, each after all that it waits for
+ * @param first steps that are executed now, without items
+ * @returns at most `most` steps, each after all its dependencies
  */
 export function inlineFollowers(
   state: MachineState,
@@ -44,7 +45,7 @@ export function inlineFollowers(
   return followers;
 }
 
-/** The steps whose time comes with the ends of some, when all of the batch have ended. */
+/** The steps that become due with the ends of `ended`, once the whole batch has ended. */
 function dueAfter(
   { plan, steps, successors, unmet }: MachineState,
   ended: readonly number[],
@@ -57,14 +58,14 @@ function dueAfter(
   });
 }
 
-/** Whether it is executed inline, once, and nothing about it is to be decided. */
+/** Whether the step is inline, runs once, and needs no decision. */
 function isPlain({ plan, good }: MachineState, { step, after }: InlineFollower): boolean {
   const { inline, decides, run_if, each, dependencies = [] } = plan.steps[step] ?? {};
   const isOnce = inline === true && decides !== true && run_if === undefined && each === undefined;
   return isOnce && (good[step] ?? 0) + after.length === dependencies.length;
 }
 
-/** What has ended, however, as far as the end of the run is concerned. */
+/** States that count as ended for the end of the run. */
 const hasEnded: ReadonlySet<MachineStepState> = new Set([
   'succeeded',
   'failed',
@@ -73,12 +74,12 @@ const hasEnded: ReadonlySet<MachineStepState> = new Set([
   'reused',
 ]);
 
-/** B12: whether the run has succeeded when some steps, none of them with items, have. */
+/** B12: whether the run succeeds once these steps, none of them with items, succeed. */
 export function areLast(state: MachineState, members: ReadonlySet<number>): boolean {
   const { phase, fans, successors, steps } = state;
   const isOver = (step: number): boolean => members.has(step) || hasEnded.has(steps[step] ?? 'pending');
   if (phase !== 'running' || [...members].some((step) => fans.has(step))) return false;
-  // Few pass the first, which costs what the members' edges cost.
+  // The first check is cheap, by the members' edges, and few batches pass it.
   return (
     [...members].every((step) => successors[step]?.every(isOver)) && steps.every((_, step) => isOver(step))
   );

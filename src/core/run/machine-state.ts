@@ -1,16 +1,15 @@
 /**
- * What the run machine remembers. It belongs to its driver: events change it in place. The M numbers are those of
- * machine.ts.
+ * The state of the run machine. Its driver owns it: events change it in place. The M numbers are those of machine.ts.
  */
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { Awaiting } from '../../contracts/run.ts';
 import type { RunPlan } from './plan.ts';
 
-/** How a step without items, or an item, stands. */
+/** The state of a step without items, or of an item. */
 export type UnitState =
   | 'pending'
   | 'running'
-  /** It failed, and a ladder or its end is under way. */
+  /** It failed, and its ladder or its end is in progress. */
   | 'escalating'
   | 'waiting'
   | 'succeeded'
@@ -35,15 +34,15 @@ export interface FanOut {
   readonly states: UnitState[];
   /** Items that have begun. */
   next: number;
-  /** Those that take room. */
+  /** Items in flight. */
   running: number;
-  /** Those that have begun and not ended. */
+  /** Items that have begun and not ended. */
   open: number;
   failed: number;
   firstFailure: string | null;
-  /** Too many failed: no other begins. */
+  /** Too many failed: no further item begins. */
   isStopping: boolean;
-  /** Keys of those whose wait is over and that wait for room among the items. */
+  /** Keys of items whose wait is over and that wait for room among the items. */
   readonly blocked: string[];
 }
 
@@ -51,37 +50,37 @@ export interface UnitWait extends UnitKey {
   readonly wait: Wait;
 }
 
-/** How long the history of a run has become. none: it goes on; soft, hard: M6. */
+/** The pressure from the length of a run's history. none: it continues; soft, hard: M6. */
 export type HistoryPressure = 'none' | 'soft' | 'hard';
 
 export interface MachineState {
   readonly plan: RunPlan;
   readonly successors: readonly (readonly number[])[];
-  /** Dependencies that are not done, by step. */
+  /** Unfinished dependencies, by step. */
   readonly unmet: number[];
-  /** Dependencies that are done and succeeded; that failed. The others were skipped. */
+  /** Dependencies that succeeded (`good`) and that failed (`bad`). The other finished ones were skipped. */
   readonly good: number[];
   readonly bad: number[];
   readonly steps: MachineStepState[];
   readonly fans: Map<number, FanOut>;
-  /** Steps whose time has come and of which something must be worked out first. */
+  /** Steps that are due and need a decision first. */
   undecided: number[];
-  /** Steps that may start, in order; those before `nextReady` have. */
+  /** Steps that may start, in order; those before `nextReady` have started. */
   readonly ready: number[];
   nextReady: number;
-  /** Steps of which an item may begin, in order. */
+  /** Steps with an item that may begin, in order. */
   readonly openFans: Set<number>;
   /** By `keyOf`. */
   readonly waits: Map<string, UnitWait>;
-  /** Those of them that are over, in order. */
+  /** Keys of waits that are over, in order. */
   readonly woken: Set<string>;
-  /** Those whose ladder begins when the run goes on, by `keyOf`; they keep their room (M9). */
+  /** Units whose ladder begins when the run resumes, by `keyOf`; they stay in flight (M9). */
   readonly held: Map<string, UnitKey>;
-  /** Waits for people. */
+  /** Waits for reviews. */
   reviews: number;
-  /** Units that take room. */
+  /** Units in flight. */
   inFlight: number;
-  /** Steps that are being decided. */
+  /** Steps whose decision is in progress. */
   deciding: number;
   escalating: number;
   isPaused: boolean;
@@ -131,7 +130,7 @@ export function unitState(state: MachineState, { step, item }: UnitKey): Machine
     : (state.fans.get(step)?.states[item - 1] ?? 'pending');
 }
 
-/** Keeps the count of ladders; what takes room is the caller's. */
+/** Keeps the count of ladders; the caller keeps the count of units in flight. */
 export function setUnitState(state: MachineState, key: UnitKey, next: UnitState): void {
   const before = unitState(state, key);
   if (before === 'escalating') state.escalating -= 1;
@@ -144,7 +143,7 @@ export function setUnitState(state: MachineState, key: UnitKey, next: UnitState)
   if (fan !== undefined) fan.states[key.item - 1] = next;
 }
 
-/** @param by 1 when the unit begins to take room, -1 when it no longer does */
+/** @param by 1 when the unit becomes in flight, -1 when it no longer is */
 export function countInFlight(state: MachineState, key: UnitKey, by: 1 | -1): void {
   state.inFlight += by;
   const fan = fanOf(state, key);
@@ -156,13 +155,13 @@ export function fanOf(state: MachineState, { step, item }: UnitKey): FanOut | un
   return item === 0 ? undefined : state.fans.get(step);
 }
 
-/** Waiting is state: what a step waits for without taking room, and what its driver needs to go on afterwards. */
+/** Waiting is state: what a step waits for while it is not in flight, and what its driver needs to resume it. */
 export interface Wait {
   readonly awaiting: Awaiting;
-  /** Unix time in ms when it is over at the latest; null = only when somebody says so. */
+  /** Deadline in Unix milliseconds; null = it ends only by a wake. */
   readonly until: number | null;
-  /** A ladder goes on afterwards. */
+  /** The ladder resumes afterwards. */
   readonly ladder?: true;
-  /** Small; of the driver. */
+  /** Small; owned by the driver. */
   readonly ref: Json;
 }

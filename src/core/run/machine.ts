@@ -1,17 +1,18 @@
 /**
- * The run as a state machine: which step may start, and when the run is over. Pure and free of promises, so
- * that replaying a thousand steps costs what their edges cost: every edge is looked at once.
+ * The run as a state machine: which step may start, and when the run ends. Pure and free of promises, so that replaying
+ * a thousand steps costs what their edges cost: every edge is visited once.
  *
  * M1 A unit (a step, or one of its items) starts at most once.
- * M2 A unit starts after all that its step depends on is done, and only if its `run_if` holds.
- * M3 At most `max_in_flight` units take room; what may start does so as soon as there is room.
- * M4 After a failure that stops the run, a cancel or the end of its time nothing starts: what runs may end, what waits is given up.
- * M5 What waits takes no room, and no step or item starts while `mostWaits` units wait.
- * M6 Under soft pressure of the history nothing starts once nothing is under way, under hard pressure nothing starts at all;
- *    `continue_as_new` comes only when nothing is under way.
- * M7 `finish` comes exactly once, when nothing runs and nothing waits; what happens afterwards is no event.
- * M8 What is said of a unit that is not under way, or a second time, changes nothing.
- * M9 While a run is paused nothing begins, no ladder either: what is under way ends, and the rest begins with the resume.
+ * M2 A unit starts after all dependencies of its step are done, and only if its `run_if` holds.
+ * M3 At most `max_in_flight` units are in flight; a unit that may start does so as soon as there is room.
+ * M4 After a failure that stops the run, a cancel or its deadline nothing starts: running units may end, waiting units
+ *    are given up.
+ * M5 A waiting unit is not in flight, and no step or item starts while `mostWaits` units wait.
+ * M6 Under soft pressure of the history nothing starts once nothing is in flight, under hard pressure nothing starts
+ *    at all; `continue_as_new` comes only when no unit is in flight and no decision is pending.
+ * M7 `finish` comes exactly once, when nothing runs and nothing waits; later events are ignored.
+ * M8 An event of a unit that is not in progress, or a repeated one, changes nothing.
+ * M9 While a run is paused nothing begins, including ladders: units in flight end, and the rest begins on resume.
  */
 import type { Failure } from '../../contracts/primitives.ts';
 import { endItem, openFanOut, takeItem, type WholeEnd } from './fan-out.ts';
@@ -32,13 +33,13 @@ import { addWait, mostWaits, takeWaits, takeWokenUnit } from './waits.ts';
 
 export type { MachineState, MachineStepState } from './machine-state.ts';
 
-/** What was worked out of values: whether a step happens, and how many items it has. */
+/** The result of an evaluation: whether a step runs, and how many items it has. */
 export type StepVerdict =
   | { readonly type: 'go'; readonly items?: number }
   | { readonly type: 'skip' }
   | { readonly type: 'fail'; readonly error: Failure };
 
-/** An end that nothing else writes. */
+/** An end that nothing else stores. */
 export interface UnitChange extends UnitKey {
   readonly state: 'skipped' | 'succeeded' | 'failed';
   readonly error?: Failure;
@@ -49,10 +50,10 @@ type EndState = Exclude<UnitState, 'pending' | 'running' | 'escalating' | 'waiti
 export type RunMachineEvent =
   | { readonly type: 'decided'; readonly steps: readonly number[]; readonly verdicts: readonly StepVerdict[] }
   | (UnitKey & { readonly type: 'step_ended'; readonly state: EndState; readonly error?: Failure })
-  /** It failed in a way that a ladder may cure. */
+  /** The unit failed in a way that a ladder may cure. */
   | (UnitKey & { readonly type: 'step_escalated' })
   | (UnitKey & { readonly type: 'step_waiting'; readonly wait: Wait })
-  /** What it waited for is there, or the time is over. */
+  /** The unit's wait was satisfied, or its deadline has passed. */
   | (UnitKey & { readonly type: 'step_woken' })
   | { readonly type: 'paused' | 'resumed' }
   | { readonly type: 'cancel_requested' }
@@ -65,11 +66,11 @@ export type RunOutcome = 'succeeded' | 'failed' | 'cancelled';
 export type RunCommand =
   | { readonly type: 'decide'; readonly steps: readonly number[] }
   | (UnitKey & { readonly type: 'execute' })
-  /** Begin its ladder. */
+  /** Begins the unit's ladder. */
   | (UnitKey & { readonly type: 'escalate' })
   | (UnitKey & { readonly type: 'resume'; readonly wait: Wait })
   | (UnitKey & { readonly type: 'listen'; readonly wait: Wait })
-  /** End it as it is: nobody waits for it any more. */
+  /** Ends the unit in its current state: its result is no longer needed. */
   | (UnitKey & { readonly type: 'give_up'; readonly wait: Wait | null })
   | { readonly type: 'record'; readonly changes: readonly UnitChange[] }
   | { readonly type: 'cancel_running' | 'cancel_escalations' | 'continue_as_new' }
@@ -86,7 +87,7 @@ export function startRun(plan: RunPlan, isPaused = false): BegunRun {
   return { state, commands: [...recordSkipped(skipped), ...advance(state)] };
 }
 
-/** Goes on with a state that was restored from a snapshot. */
+/** Continues a state that was restored from a snapshot. */
 export function continueRun(state: MachineState): RunCommand[] {
   return advance(state);
 }
@@ -152,7 +153,7 @@ function takeHeld({ held }: MachineState, which: (key: UnitKey) => boolean): Uni
   return taken;
 }
 
-/** Lets a unit wait, which takes no room any more (M5). */
+/** Moves a unit to waiting; it is no longer in flight (M5). */
 function parkUnit(
   state: MachineState,
   { step, item, wait }: Extract<RunMachineEvent, { type: 'step_waiting' }>,
@@ -168,7 +169,7 @@ function parkUnit(
   return [{ type: 'listen', ...key, wait }];
 }
 
-/** What waits, and what would have climbed after the pause. */
+/** Gives up waiting units, and those whose ladder would begin after the pause. */
 function giveUpWaits(state: MachineState, which: (key: UnitKey) => boolean): RunCommand[] {
   const held = takeHeld(state, which).map((key) => ({ ...key, wait: null }));
   return [...held, ...takeWaits(state, which)].map((unit) => ({ type: 'give_up', ...unit }));
@@ -217,7 +218,7 @@ function endUnit(state: MachineState, event: UnitKey & End): RunCommand[] {
   return whole === null ? given : [...given, ...endWhole(state, step, whole)];
 }
 
-/** A step with items has no attempt of its own that would write its end. */
+/** A step with items has no attempt of its own that would store its end. */
 function endWhole(state: MachineState, step: number, end: WholeEnd): RunCommand[] {
   return [{ type: 'record', changes: [{ step, item: 0, ...end }] }, ...endStep(state, step, end)];
 }
@@ -280,7 +281,7 @@ function mayBegin({ phase, isPaused, historyPressure, inFlight, deciding }: Mach
 
 type Beginning = Extract<RunCommand, { type: 'execute' | 'resume' }>;
 
-/** People first: who decided waits for the answer. Then steps, then items. */
+/** Woken units first, because a person may wait for the effect of a decision. Then steps, then items. */
 function takeNext(state: MachineState): Beginning | null {
   return takeWoken(state) ?? (state.waits.size < mostWaits ? (takeStep(state) ?? takeNextItem(state)) : null);
 }

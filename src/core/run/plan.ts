@@ -1,4 +1,4 @@
-/** The plan of a run, and how it is made of a definition: names, edges and rules, no values. */
+/** The plan of a run, and how a definition becomes one: names, edges and rules, no values. */
 
 import type { DecidedRoute, DispatchChoice } from '../../contracts/decision.ts';
 import type { PipelineDefinition, RunIf, StepDefinition } from '../../contracts/pipeline.ts';
@@ -6,12 +6,12 @@ import { type CompiledDefinition, type CompiledStep, compileDefinition } from '.
 import { describeStep, resolveEscalation, resolveStepSettings } from '../definition/step-settings.ts';
 import { createDispatchOf } from './dispatch.ts';
 
-// What the run machine needs of a definition: names, edges and rules, no values. It is the workflow's input, so it
-// is small, plain JSON and never changes for a run. What is absent is the default.
+// The parts of a definition that the run machine needs: names, edges and rules, no values. It is the workflow's
+// input, so it is small, plain JSON and never changes for a run. Absent fields have their defaults.
 
 export interface PlannedStep {
   readonly id: string;
-  /** For people: the capability, or what else the step is. */
+  /** For people: the capability, or the other kind of the step. */
   readonly capability: string;
   /** Indexes of the steps that must be done before it. */
   readonly dependencies: readonly number[];
@@ -21,29 +21,29 @@ export interface PlannedStep {
   readonly escalates?: true;
   /** Default all_succeeded. */
   readonly run_if?: RunIf;
-  /** Whether it happens, or how often, is worked out of values once its dependencies are done. */
+  /** Whether or how often it runs is evaluated once its dependencies are done. */
   readonly decides?: true;
-  /** It happens once per item. */
+  /** It runs once per item. */
   readonly each?: { readonly max_parallel?: number; readonly tolerate?: number };
-  /** The run goes on when it fails. */
+  /** The run continues when it fails. */
   readonly continues?: true;
-  /** It may be executed without a queue in between. */
+  /** It may be executed without a queue. */
   readonly inline?: true;
 }
 
 export interface RunPlan {
   readonly steps: readonly PlannedStep[];
-  /** Steps and items that may run at once. */
+  /** Maximum number of steps and items in flight. */
   readonly max_in_flight: number;
-  /** Indexes of steps whose results were taken from another run, ascending. */
+  /** Indexes of steps with results from another run, ascending. */
   readonly reused?: readonly number[];
 }
 
 const maxInFlight = 200;
 
 /**
- * @param reused ids of steps whose results are there already
- * @param dispatch what was decided for the steps that leave open whether they are queued
+ * @param reused ids of steps that have results already
+ * @param dispatch decisions for the steps that leave open whether they are queued
  */
 export function planRun(
   definition: PipelineDefinition,

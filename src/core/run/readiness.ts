@@ -1,13 +1,13 @@
 /**
- * When a step's time comes (M2 of the machine): each end is propagated to the steps that wait for it, once per edge, and
- * each of them is judged by its `run_if`. A step that is left out is an end itself, propagated in the same way.
+ * When a step is due (M2 of the machine): each end is propagated to its dependants, once per edge, and each is judged
+ * by its `run_if`. A skipped step counts as an end and is propagated in the same way.
  */
 import { createMachineState, type MachineState } from './machine-state.ts';
 
-/** How an end counts for the steps after it. */
+/** How an end counts for the dependants of a step. */
 export type Doneness = 'good' | 'bad' | 'skipped';
 
-/** @returns steps that are left out by it, in the order in which that is known */
+/** @returns steps that are skipped as a result, in the order of their skipping */
 export function propagateEnd(state: MachineState, step: number, how: Doneness): number[] {
   const skipped: number[] = [];
   const ends: (readonly [number, Doneness])[] = [[step, how]];
@@ -39,7 +39,9 @@ export function countDone(state: MachineState, step: number, how: Doneness): voi
   if (how === 'bad') state.bad[step] = (state.bad[step] ?? 0) + 1;
 }
 
-/** The default rule is broken by the first dependency that did not succeed; the others need all of them to be done. */
+/**
+ * The first dependency that did not succeed breaks the default rule; the other rules need all dependencies to be done.
+ */
 function judge({ plan, unmet, good, bad }: MachineState, step: number): 'ready' | 'skip' | 'later' {
   const rule = plan.steps[step]?.run_if ?? 'all_succeeded';
   const done = (plan.steps[step]?.dependencies.length ?? 0) - (unmet[step] ?? 0);
@@ -65,8 +67,8 @@ export function makeReady(state: MachineState, step: number): void {
 }
 
 /**
- * A run before its first step: those without dependencies are ready, those after results of another run are judged.
- * @returns also the steps that are left out from the beginning
+ * A run before its first step: steps without dependencies are ready, and dependants of reused results are judged.
+ * @returns also the steps that are skipped from the beginning
  */
 export function openRun(plan: MachineState['plan']): { state: MachineState; skipped: number[] } {
   const state = createMachineState(plan);

@@ -1,6 +1,7 @@
 /**
- * A run between two histories: what its machine knows when nothing is under way (M6), small and plain JSON. What follows
- * from the plan is worked out again, so ten thousand steps take a letter each, and less in a row.
+ * A run between two histories: the state of its machine when nothing is in flight (M6), small and plain JSON.
+ * Everything that follows from the plan is computed again, so ten thousand steps take a letter each, and less for
+ * repeats.
  */
 import { type BegunRun, continueRun } from './machine.ts';
 import {
@@ -18,12 +19,12 @@ import { keepWait } from './waits.ts';
 
 interface FanOutSnapshot extends Pick<FanOut, 'next' | 'failed' | 'firstFailure' | 'isStopping'> {
   readonly step: number;
-  /** States in order, written as those of `steps`. */
+  /** States in order, in the format of `steps`. */
   readonly items: string;
 }
 
 export interface RunSnapshot {
-  /** States in order, a letter each; a number after it says how often. */
+  /** States in order, a letter each; a number after it is the repeat count. */
   readonly steps: string;
   readonly fans: readonly FanOutSnapshot[];
   readonly waits: readonly UnitWait[];
@@ -60,7 +61,7 @@ function unpack(text: string): MachineStepState[] {
   );
 }
 
-/** @param state of a run of which nothing is under way */
+/** @param state of a run with nothing in flight */
 export function takeSnapshot(state: MachineState): RunSnapshot {
   return {
     steps: pack(state.steps),
@@ -83,7 +84,7 @@ export function takeSnapshot(state: MachineState): RunSnapshot {
   };
 }
 
-/** Goes on where it was: those that wait are listened to again. */
+/** Continues where the run was, and listens to waiting units again. */
 export function restoreRun(plan: RunPlan, snapshot: RunSnapshot): BegunRun {
   const state = createMachineState(plan);
   for (const [step, stepState] of unpack(snapshot.steps).entries()) state.steps[step] = stepState;
@@ -122,7 +123,7 @@ const howDone: Partial<Record<MachineStepState, 'good' | 'bad' | 'skipped'>> = {
   skipped: 'skipped',
 };
 
-/** Whether a step's time has come that has not begun: the others were judged when their last dependency ended. */
+/** Whether a step is due and has not begun: the others were judged when their last dependency ended. */
 function isReady({ steps, unmet, fans }: MachineState, step: number): boolean {
   return steps[step] === 'pending' && unmet[step] === 0 && !fans.has(step);
 }

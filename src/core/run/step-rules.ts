@@ -1,7 +1,7 @@
 /**
- * Rules of steps beside their calls: whether a step happens and how often, by the values of its run; what the run that it
- * starts takes over, how deep such runs may be, and what the end of one means; how long a step waits. Every driver decides
- * by these rules: the engine over stored values, a mock run over those in memory, a plan over those that are certain.
+ * Rules of steps besides their calls: whether a step runs and how often, by the values of its run; the terms, depth and
+ * end of the run that it starts; how long it waits. All drivers use these rules: the engine on stored values, a mock
+ * run on values in memory, a plan on certain values.
  */
 import { deepestSubRun, mostItems } from '../../contracts/bounds.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
@@ -15,10 +15,10 @@ import { ExpressionError } from '../expression/language.ts';
 import { lowestCeiling } from '../routing/estimate.ts';
 import type { StepVerdict } from './machine.ts';
 
-/** A value of a run's expressions, or why there is none: a failure of the step, never of the process. */
+/** A value of a run's expressions, or the reason for having none: a failure of the step, never of the process. */
 export type Evaluated<Value> = { readonly value: Value } | { readonly error: Failure };
 
-/** An expression that cannot be worked out is a failure of the step, never of the process. */
+/** An expression that cannot be evaluated is a failure of the step, never of the process. */
 export function evaluateSafely<Value>(evaluate: () => Value): Evaluated<Value> {
   try {
     return { value: evaluate() };
@@ -44,7 +44,7 @@ export function readList(value: Evaluated<Json>): Evaluated<readonly Json[]> {
   return 'error' in value ? value : toItems(value.value);
 }
 
-/** @param where the part of the step that could not be worked out */
+/** @param where the part of the step that could not be evaluated */
 export function refuseStep(
   where: 'when' | 'for_each.items',
   { code, message }: Failure,
@@ -52,25 +52,25 @@ export function refuseStep(
   return { type: 'fail', error: { code, message: `${where}: ${message}` } };
 }
 
-/** @returns null when the step happens, as far as its `when` goes */
+/** @returns null when the step runs, as far as its `when` decides */
 export function judgeCondition(happens: Evaluated<boolean>): StepVerdict | null {
   if ('error' in happens) return refuseStep('when', happens.error);
   return happens.value ? null : { type: 'skip' };
 }
 
-/** @param items of its `for_each`; null for a step without */
+/** @param items of its `for_each`; null for a step without one */
 export function judgeItems(items: Evaluated<readonly Json[] | null>): StepVerdict {
   if ('error' in items) return refuseStep('for_each.items', items.error);
   return items.value === null ? { type: 'go' } : { type: 'go', items: items.value.length };
 }
 
-/** The steps whose outputs are the output of a run without `output`: no other step waits for them. */
+/** The steps that no other step depends on; their outputs are the output of a run without `output`. */
 export function listLastSteps({ steps }: Pick<CompiledDefinition, 'steps'>): string[] {
   const awaited = new Set(steps.flatMap(({ dependencies }) => dependencies));
   return steps.flatMap(({ definition }, index) => (awaited.has(index) ? [] : [definition.id]));
 }
 
-/** A run takes the priority that its caller asks for, else its definition's. */
+/** A run's priority: its caller's, else its definition's. */
 export function priorityOfRun(
   { priority, defaults }: Pick<PipelineDefinition, 'priority' | 'defaults'>,
   asked: Priority | undefined,
@@ -78,7 +78,7 @@ export function priorityOfRun(
   return asked ?? priority ?? defaults?.priority ?? 'standard';
 }
 
-/** The most that a run may cost, USD: what its caller allows, else its definition; null = no ceiling. */
+/** The budget of a run, USD: its caller's, else its definition's; null = no ceiling. */
 export function ceilingOfRun(
   { budget_ceiling_usd }: Pick<PipelineDefinition, 'budget_ceiling_usd'>,
   asked: number | null | undefined,
@@ -86,7 +86,7 @@ export function ceilingOfRun(
   return asked === undefined ? (budget_ceiling_usd ?? null) : asked;
 }
 
-/** What `name@version` or `name@alias` names. */
+/** The parts of `name@version` or `name@alias`. */
 export function splitReference(reference: string): readonly [pipeline: string, version: string] {
   const at = reference.indexOf('@');
   return [reference.slice(0, at), reference.slice(at + 1)];
@@ -102,7 +102,7 @@ export interface SubRunTerms {
   readonly depth: number;
 }
 
-/** What a step gives to the run that it starts. @param above the run of the step */
+/** The terms of a run that a step starts. @param above the run of the step */
 export function termsOfSubRun(
   { pipeline = '', priority, budget_ceiling_usd }: StepDefinition,
   above: { readonly priority: Priority; readonly depth: number },
@@ -115,7 +115,7 @@ export function termsOfSubRun(
   };
 }
 
-/** The lower one of what the step allows and what the definition of its run allows; null = no ceiling. */
+/** The lower of the ceilings of the step and of its run's definition; null = no ceiling. */
 export function ceilingOfSubRun(
   { ceilingUsd }: Pick<SubRunTerms, 'ceilingUsd'>,
   { budget_ceiling_usd }: Pick<PipelineDefinition, 'budget_ceiling_usd'>,
@@ -123,7 +123,7 @@ export function ceilingOfSubRun(
   return lowestCeiling(ceilingUsd, budget_ceiling_usd ?? null);
 }
 
-/** @param depth runs above it @returns why a run may not start there; null = it may */
+/** @param depth runs above it @returns why a run may not start at this depth; null = it may */
 export function findDepthFault(depth: number): (Failure & { readonly code: ErrorCode }) | null {
   if (depth <= deepestSubRun) return null;
   const message = `pipelines in pipelines: ${depth} runs deep; allowed are ${deepestSubRun}`;
@@ -149,12 +149,12 @@ export function toSubRunFailure({ run_id, pipeline, state, error }: Unsuccessful
   };
 }
 
-/** What is wrong with a run that could not be started is the step's failure. */
+/** The reason why a run could not be started, as the step's failure. */
 export function toStartFailure(reference: string, { code, message }: Failure): Failure {
   return { code, message: `${reference}: ${message}` };
 }
 
-/** How long a step waits for its capability while no instance is registered, and why it fails after that. */
+/** How long a step waits for its capability while no instance is registered, and its failure after that. */
 export function waitForCapabilityOf(step: StepDefinition): {
   readonly ms: number;
   readonly failure: Failure;
@@ -166,7 +166,7 @@ export function waitForCapabilityOf(step: StepDefinition): {
 
 const defaultReviewTimeout = '24h';
 
-/** How long a person may take to answer a step that asks. */
+/** The time for a person to answer a review step. */
 export function reviewTimeoutOf({ review }: Pick<StepDefinition, 'review'>): string {
   return review?.timeout ?? defaultReviewTimeout;
 }

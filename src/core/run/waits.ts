@@ -1,6 +1,6 @@
 /**
- * The units of a run that wait. What waits takes no room in the run; an item that waits for a run of its own keeps its
- * place among the items, since `max_parallel` is about what is under way there.
+ * The waiting units of a run. A waiting unit is not in flight in the run. An item that waits for a child run still
+ * counts among the items, because `max_parallel` limits what is in progress there.
  */
 import { limitOf, reopenFanOut } from './fan-out.ts';
 import type { Wait } from './machine-state.ts';
@@ -22,7 +22,7 @@ function keepsPlace({ awaiting }: Wait): boolean {
   return awaiting === 'run';
 }
 
-/** Lets a unit wait that took room. */
+/** Makes a unit in flight wait. */
 export function addWait(state: MachineState, { step, item, wait }: UnitWait): void {
   const key = { step, item };
   setUnitState(state, key, 'waiting');
@@ -31,7 +31,7 @@ export function addWait(state: MachineState, { step, item, wait }: UnitWait): vo
   if (!keepsPlace(wait)) reopenFanOut(state, step);
 }
 
-/** Notes the wait of a unit that takes no room. */
+/** Records the wait of a unit that is not in flight. */
 export function keepWait(state: MachineState, { step, item, wait }: UnitWait): void {
   state.waits.set(keyOf({ step, item }), { step, item, wait });
   if (wait.awaiting === 'review') state.reviews += 1;
@@ -39,7 +39,10 @@ export function keepWait(state: MachineState, { step, item, wait }: UnitWait): v
   if (fan !== undefined && keepsPlace(wait)) fan.running += 1;
 }
 
-/** The unit goes on, or is given up; its state is the caller's. It takes no room until it is counted again. */
+/**
+ * Removes the wait of a unit that resumes or is given up; the caller sets its state. It is not in flight until it is
+ * counted again.
+ */
 function removeWait(state: MachineState, { step, item, wait }: UnitWait): void {
   const name = keyOf({ step, item });
   state.waits.delete(name);
@@ -49,7 +52,7 @@ function removeWait(state: MachineState, { step, item, wait }: UnitWait): void {
   if (fan !== undefined && keepsPlace(wait)) fan.running -= 1;
 }
 
-/** The first whose wait is over and that may go on. */
+/** The first unit whose wait is over and that may resume. */
 export function takeWokenUnit(state: MachineState): UnitWait | null {
   for (const name of state.woken) {
     const unit = state.waits.get(name);
@@ -69,7 +72,7 @@ export function takeWokenUnit(state: MachineState): UnitWait | null {
   return null;
 }
 
-/** Takes back all waits, or those of a step; their units take room until they are given up. */
+/** Removes the matching waits; their units count as in flight until they are given up. */
 export function takeWaits(state: MachineState, which: (key: UnitKey) => boolean): UnitWait[] {
   const taken = [...state.waits.values()].filter(which);
   for (const unit of taken) {
@@ -81,8 +84,8 @@ export function takeWaits(state: MachineState, which: (key: UnitKey) => boolean)
 }
 
 /**
- * Whether a wake that comes now is kept for the unit: it is at work and may be about to wait, or it waits and its wait
- * is not over. Any other would be a second one (M8).
+ * Whether a wake that comes now is kept for the unit: the unit is at work and may be about to wait, or its wait is not
+ * over. Any other wake would be a second one (M8).
  */
 export function hearsWake(state: MachineState, key: UnitKey): boolean {
   const unit = unitState(state, key);

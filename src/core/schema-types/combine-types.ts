@@ -1,6 +1,6 @@
 /**
- * Unions and intersections of types, without opening what is in their lists and objects; the type of a known
- * value; and a type in a sentence: `a string`, `a list of numbers`, `"wide" or "tall"`, `a whole number or null`.
+ * Unions and intersections of types, without opening the contents of lists and objects; the type of a known value; and
+ * a type in a sentence: `a string`, `a list of numbers`, `"wide" or "tall"`, `a whole number or null`.
  */
 
 import type { Json } from '../../contracts/primitives.ts';
@@ -22,10 +22,10 @@ import {
   type ValueType,
 } from './value-type.ts';
 
-/** More are no longer told one by one. */
+/** Larger sets of values are not listed one by one. */
 const listedValues = 1_000;
 
-/** The values of any of them. */
+/** Accepts the values of any of these types. */
 export function unionOf(types: readonly ValueType[]): ValueType {
   const possible = [...new Set(types)].filter((type) => type.kinds !== 0);
   const [first] = possible;
@@ -93,7 +93,7 @@ function uniteProperties(properties: readonly Property[]): Property {
   return { type: unionOf(possible.map(({ type }) => type)), presence: isCertain ? 'certain' : 'maybe' };
 }
 
-/** The values that are of all of them. */
+/** Accepts the values that all of these types accept. */
 export function intersectionOf(types: readonly ValueType[]): ValueType {
   const limiting = types.filter((type) => type !== anyType);
   const [first] = limiting;
@@ -161,7 +161,7 @@ function intersectProperties(properties: readonly Property[]): Property {
   return { type, presence: isCertain ? 'certain' : 'maybe' };
 }
 
-/** The type that only this value has. */
+/** The type that accepts only this value. */
 export function typeOfValue(value: Json): ValueType {
   switch (typeof value) {
     case 'boolean':
@@ -184,7 +184,7 @@ export function typeOfValue(value: Json): ValueType {
   }
 }
 
-/** The type of a list of just these items. */
+/** The type of a list of exactly these items. */
 export function typeOfItems(items: readonly (() => ValueType)[]): ValueType {
   return aType({
     kinds: kinds.list,
@@ -198,7 +198,7 @@ export function typeOfItems(items: readonly (() => ValueType)[]): ValueType {
   });
 }
 
-/** The type of an object of just these fields. */
+/** The type of an object of exactly these fields. */
 export function typeOfFields(fields: ReadonlyMap<string, () => ValueType>): ValueType {
   return aType({
     kinds: kinds.object,

@@ -1,4 +1,4 @@
-/** The type of what an expression yields; what is certain to fail, or cannot have been meant, is reported. */
+/** The type of an expression's result. Reports expressions that certainly fail or are probably a mistake. */
 
 import type { Expression } from '../expression/ast.ts';
 import type { AnyFilterName, FilterName } from '../expression/filters.ts';
@@ -68,7 +68,7 @@ function compareEqual({ left, operator, right }: TypeComparison, effort: Effort)
   };
 }
 
-/** For a word that is nearly one of those it is compared with. */
+/** Suggests a value for a word that is nearly one of those it is compared with. */
 function suggestValue({ strings: left }: ValueType, { strings: right }: ValueType): string | undefined {
   const [word, allowed] = left?.size === 1 ? [left, right] : [right, left];
   const [only, second] = word ?? [];
@@ -86,7 +86,7 @@ function compareIn(left: ValueType, right: ValueType): ComparisonFault | null {
 interface FilterType {
   readonly takes: number;
   readonly words: string;
-  /** What it yields for a value that it takes. */
+  /** The result for an input that it accepts. */
   readonly yields: (type: ValueType) => TypedValue;
 }
 
@@ -136,12 +136,12 @@ function filterTypeOf(name: AnyFilterName): FilterType | null {
   return Object.hasOwn(filterTypes, name) ? filterTypes[name as FilterName] : null;
 }
 
-/** Whether `join` can fail with nothing but empty lists. */
+/** False: `join` succeeds only for an empty list. */
 function isJoinable(type: ValueType): boolean {
   return type.list.most === 0 || isKind(itemTypeOf(type), scalarKinds);
 }
 
-/** @param isCovered what is missing is covered by a `??` around it */
+/** @param isCovered an outer `??` covers a missing value */
 export function typeOfExpression(
   expression: Expression,
   context: TypeContext,
@@ -209,7 +209,7 @@ function emptyListFault(filter: string, missing: 'maybe' | 'yes'): Omit<TypeFaul
   };
 }
 
-/** The first that is neither missing nor null; else what the last one is. */
+/** The first value that is neither missing nor null; otherwise the outcome of the last one. */
 function typeOfAlternatives(
   alternatives: readonly Expression[],
   context: TypeContext,
@@ -222,7 +222,7 @@ function typeOfAlternatives(
     const value = typeOfExpression(alternative, context, isCovered || !isLast);
     types.push(isLast ? value.type : withoutKinds(value.type, kinds.null));
     if (isLast) missing = value.missing;
-    else if (value.missing === 'no' && !isKind(value.type, kinds.null)) break; // the rest is never looked at
+    else if (value.missing === 'no' && !isKind(value.type, kinds.null)) break; // later alternatives are never evaluated
   }
   const type = unionOf(types);
   return { type, missing: missing === 'yes' && type.kinds !== 0 ? 'maybe' : missing };
@@ -253,7 +253,7 @@ function compare(expression: Expression, comparison: TypeComparison, context: Ty
   if (fault !== null) context.report({ ...fault, offset: offsetOf(expression) });
 }
 
-/** The fault is certain where the value cannot be missing as well. */
+/** The fault is certain if the value cannot be missing. */
 export function operandFault(
   expression: Expression,
   { type, missing }: TypedValue,
@@ -268,7 +268,7 @@ export function operandFault(
   };
 }
 
-/** Where its first path stands. */
+/** The offset of its first path. */
 export function offsetOf(expression: Expression): number | undefined {
   switch (expression.kind) {
     case 'literal':

@@ -18,7 +18,7 @@ import {
 
 export interface TypedValue {
   readonly type: ValueType;
-  /** Whether there is no value, which `??` covers. */
+  /** Whether the value is missing, which `??` covers. */
   readonly missing: 'no' | 'maybe' | 'yes';
 }
 
@@ -32,27 +32,27 @@ type TypeFaultCode =
 
 export interface TypeFault {
   /**
-   * error: whenever it is evaluated it fails, whatever the values; warning: with some values, or it cannot have been meant;
-   * note: nobody can tell.
+   * error: every evaluation fails, with any values. warning: some values fail, or it is probably a mistake. note: it
+   * cannot be determined.
    */
   readonly severity: 'error' | 'warning' | 'note';
   readonly code: TypeFaultCode;
   readonly message: string;
-  /** In the string of the expression. */
+  /** Offset in the string of the expression. */
   readonly offset: number | undefined;
   readonly suggestion?: string | undefined;
 }
 
-/** The value that the beginning of a path names. */
+/** The value at the beginning of a path. */
 export interface PathStart extends TypedValue {
-  /** Segments that belong to the beginning. */
+  /** Number of segments in the beginning. */
   readonly length: number;
-  /** Why it may be missing. */
+  /** Why the value may be missing. */
   readonly reason?: string | undefined;
 }
 
 export interface TypeContext {
-  /** Null: nothing is known of it, or it is wrong in a way that is told elsewhere. */
+  /** Null: nothing is known about it, or its fault is reported elsewhere. */
   readonly startOf: (path: Path) => PathStart | null;
   readonly report: (fault: TypeFault) => void;
   readonly effort: Effort;
@@ -62,7 +62,7 @@ export const unknownValue: TypedValue = { type: anyType, missing: 'maybe' };
 
 export const missingValue: TypedValue = { type: neverType, missing: 'yes' };
 
-/** What an expression yields, as far as types tell, and what is told on the way. */
+/** A value of this type that is never missing. */
 export function someValue(type: ValueType): TypedValue {
   return { type, missing: 'no' };
 }
@@ -70,12 +70,12 @@ export function someValue(type: ValueType): TypedValue {
 interface PathWalk {
   readonly path: Path;
   readonly context: TypeContext;
-  /** A missing value is covered by `??`. */
+  /** `??` covers a missing value. */
   readonly isCovered: boolean;
 }
 
 interface TypedStop extends TypedValue {
-  /** Segments before it. */
+  /** Number of segments before it. */
   readonly position: number;
 }
 
@@ -120,12 +120,12 @@ function itemAt(list: ListType, index: number): Property {
   return { type: list.item(index), presence: index < list.least ? 'certain' : 'maybe' };
 }
 
-/** Whether it is said that it may be there: by name, by a type for all other keys, or as an item of a list. */
+/** Whether the type describes the key: by name, by a type for all other keys, or as an item of a list. */
 function isNamed({ object }: ValueType, segment: string | number): boolean {
   return typeof segment === 'number' || object.names().has(segment) || object.other().type !== anyType;
 }
 
-/** `[*]`: a list with the rest of the path taken from each item, where an item that is null stays null. */
+/** `[*]`: a list with the rest of the path applied to each item, where a null item stays null. */
 function followEach(place: TypedStop, walk: PathWalk): TypedValue {
   const { list } = place.type;
   if (list.most === 0) return { type: listOf(itemTypeOf(place.type), { most: 0 }), missing: place.missing };
@@ -141,7 +141,7 @@ function followEach(place: TypedStop, walk: PathWalk): TypedValue {
   };
 }
 
-/** No value there can be taken apart this way. Below null it is missing, below anything else it is an error. */
+/** No value of this type has such a segment. Below null the value is missing; below anything else it is an error. */
 function endWrong({ type, missing, position }: TypedStop, segment: Segment, walk: PathWalk): TypedValue {
   if (type.kinds === 0) return unknownValue;
   const seen = `${nameOf(walk, position)}, which is ${describeType(type)}`;

@@ -1,6 +1,6 @@
 /**
- * The type of what a JSON Schema accepts (2020-12, and 07 as far as it differs). What a type cannot say (patterns,
- * bounds, `not`, conditions) is left out, which only makes it wider.
+ * The type of the values that a JSON Schema accepts (2020-12, and 07 as far as it differs). Constraints that a type
+ * cannot express (patterns, bounds, `not`, conditions) are left out, which only makes it wider.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { isDraft7, resolveLocalRef } from '../foreign-schema.ts';
@@ -25,8 +25,8 @@ const lists = ['allOf', 'anyOf', 'oneOf'] as const;
 const singles = ['if', 'then', 'else'] as const;
 
 /**
- * The keys that `unevaluatedProperties: false` allows: those that the schema, or one that is applied to the same object,
- * says anything about. Null when they cannot be told one by one.
+ * The keys that `unevaluatedProperties: false` allows: those that the schema describes, or another schema of the same
+ * object. Null when they cannot be listed.
  */
 function listEvaluatedNames(
   root: JsonObject,
@@ -34,7 +34,7 @@ function listEvaluatedNames(
 ): ReadonlySet<string> | null {
   const names = new Set<string>();
   const seen = new Set<JsonObject>();
-  /** Whether all its keys can be told. */
+  /** Whether all its keys can be listed. */
   const collect = (schema: Json | undefined): boolean => {
     if (!isPlainObject(schema) || seen.has(schema)) return true;
     seen.add(schema);
@@ -66,7 +66,7 @@ function listApplied(schema: JsonObject, resolve: (ref: string) => Json | undefi
 
 type ResolveRef = (ref: string) => Json | undefined;
 
-/** @param root a schema that findSchemaFault finds nothing in */
+/** @param root a schema without a fault by findSchemaFault */
 export function typeOfSchema(root: JsonObject): ValueType {
   const targets = new Map<string, Json | undefined>();
   const resolve: ResolveRef = (ref) => {
@@ -80,7 +80,7 @@ export function typeOfSchema(root: JsonObject): ValueType {
     if (!isPlainObject(schema)) return anyType;
     const before = known.get(schema);
     if (before !== undefined) return before;
-    known.set(schema, anyType); // while it is being read: a reference that comes back here says nothing more
+    known.set(schema, anyType); // until it is read: a recursive reference adds nothing
     const type = readSchema(isOld ? ignoreNewer(schema) : schema, read, resolve);
     known.set(schema, type);
     return type;
@@ -88,7 +88,7 @@ export function typeOfSchema(root: JsonObject): ValueType {
   return read(root);
 }
 
-/** What means nothing in 07. */
+/** Removes keywords that have no meaning in 07. */
 function ignoreNewer({ prefixItems, unevaluatedProperties, ...older }: JsonObject): JsonObject {
   return older;
 }

@@ -1,8 +1,8 @@
 /**
- * Walks a template beside the type that its value has to have. Keys are never templates, so which of them an
- * object has is known before anything is evaluated; of the rest only types are compared.
+ * Compares a template with the required type of its value. Keys are never templates, so the keys of an object are known
+ * before evaluation; for everything else, only types are compared.
  *
- * The types of what a template's expressions yield; each is looked at, and told of, once.
+ * Also finds the result types of a template's expressions; each is checked and reported once.
  */
 
 import type { Json } from '../../contracts/primitives.ts';
@@ -75,7 +75,7 @@ function checkText({ parts }: Extract<TemplateNode, { kind: 'text' }>, context: 
   }
 }
 
-/** The type of what any part of the template evaluates to. */
+/** The type of the value of any part of the template. */
 export function typeOfNode(node: TemplateNode, types: TemplateTypes): ValueType {
   switch (node.kind) {
     case 'literal':
@@ -93,7 +93,7 @@ export function typeOfNode(node: TemplateNode, types: TemplateTypes): ValueType 
 interface FitFault {
   readonly severity: 'error' | 'warning';
   readonly code: 'property_missing' | 'property_unknown' | 'type_mismatch';
-  /** Into the value that the template evaluates to. */
+  /** Pointer into the value of the template. */
   readonly pointer: string;
   readonly message: string;
   readonly offset?: number | undefined;
@@ -102,19 +102,19 @@ interface FitFault {
 
 interface FitContext {
   readonly types: TemplateTypes;
-  /** Who takes the value, for messages. */
+  /** The consumer of the value, for messages. */
   readonly consumer: string;
   readonly effort: Effort;
   readonly report: (fault: FitFault) => void;
 }
 
-/** A part of the value that the consumer takes. */
+/** A part of the value that the consumer accepts. */
 interface Slot {
   readonly expected: ValueType;
   readonly pointer: string;
 }
 
-/** A part of a template, or a JSON value that is in it as it is. */
+/** A part of a template, or a JSON value that it contains unchanged. */
 type TemplatePart = { readonly node: TemplateNode } | { readonly value: Json };
 
 export function fitTemplate(root: TemplateNode, expected: ValueType, context: FitContext): void {
@@ -159,7 +159,7 @@ function typeOfPart(part: TemplatePart, { types }: FitContext): ValueType {
   return 'value' in part ? typeOfValue(part.value) : typeOfNode(part.node, types);
 }
 
-/** Whether it fits at a glance: its kind does, and nothing is said about single values. */
+/** Whether it obviously fits: its kind is allowed, and single values are not restricted. */
 function isPlainFit(part: TemplatePart, expected: ValueType): boolean {
   const value = literalOf(part);
   if (typeof value === 'string') return isKind(expected, kinds.string) && expected.strings === null;
@@ -231,7 +231,7 @@ function fitList(items: readonly TemplatePart[], slot: Slot, context: FitContext
     fitPart(item, { expected: list.item(index), pointer: `${pointer}/${index}` }, context);
 }
 
-/** A scalar or what an expression yields. */
+/** A scalar, or the result of an expression. */
 function fitWhole(part: TemplatePart, { expected, pointer }: Slot, context: FitContext): void {
   if (isPlainFit(part, expected)) return;
   const type = typeOfPart(part, context);
@@ -253,7 +253,7 @@ function fitWhole(part: TemplatePart, { expected, pointer }: Slot, context: FitC
   }
 }
 
-/** For a literal that is nearly one of those allowed. */
+/** Suggests a value for a literal that is nearly one of the allowed ones. */
 function suggestWord(part: TemplatePart, { strings }: ValueType): string | undefined {
   const value = literalOf(part);
   return typeof value === 'string' && strings !== null ? createNameSuggester(strings)(value) : undefined;
@@ -263,7 +263,7 @@ function describeExpression(expression: Expression): string {
   return expression.kind === 'path' ? formatPath(expression.root, expression.segments).slice(0, 200) : 'this';
 }
 
-/** Says what differs between objects or lists, whose kind alone does not tell them apart. */
+/** Describes the difference between objects or lists, whose kind is the same. */
 function describeDifference(type: ValueType, expected: ValueType): string {
   const isObject = (type.kinds & expected.kinds & kinds.object) !== 0;
   if (!isObject) return '';

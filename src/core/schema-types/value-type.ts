@@ -1,25 +1,26 @@
 /**
- * What is known about a JSON value before it is there: a set of values that holds every one it can be, and maybe
- * more. So two types without a common value never fit, whatever happens (an overlap of `none` is certain); that
- * they have one says nothing for certain (`some` is not): types are wider than what they stand for, and deep ones
- * are not looked through to their end. Lists and objects are opened when somebody looks into them: schemas may
- * lead back to themselves.
+ * The known facts about a JSON value before it exists: a set of values that includes every possible one, and maybe
+ * more. So two types without a common value never fit (an overlap of `none` is certain). A common value proves nothing
+ * (`some` is not certain): types are wider than the values they describe, and deep ones are not compared to their end.
+ * Lists and objects are opened on demand, because schemas may be recursive.
  */
 
-/** One bit each; a type has those of its values. `true` and `false` are two, so that a constant one is known. */
+/**
+ * One bit each; a type has the bits of its values. `true` and `false` are separate, so that a constant one is known.
+ */
 export const kinds = { null: 1, true: 2, false: 4, number: 8, string: 16, list: 32, object: 64 } as const;
 
 export const booleanKinds: number = kinds.true | kinds.false;
-/** What text can be made of. */
+/** The kinds that convert to text. */
 export const scalarKinds: number = booleanKinds | kinds.number | kinds.string;
 const allKinds = 127;
 
-/** Its parts tell of the values of their kind only. */
+/** Each part describes only the values of its kind. */
 export interface ValueType {
   readonly kinds: number;
   /** All its numbers are whole. */
   readonly isInteger: boolean;
-  /** All its numbers, where they are known one by one. */
+  /** All its numbers, where they can be listed. */
   readonly numbers: ReadonlySet<number> | null;
   readonly strings: ReadonlySet<string> | null;
   readonly list: ListType;
@@ -30,7 +31,7 @@ export interface ListType {
   /** Bounds of its length. */
   readonly least: number;
   readonly most: number;
-  /** How many items have a type of their own. */
+  /** The number of items with a type of their own. */
   readonly positions: number;
   readonly item: (index: number) => ValueType;
   /** The type of the items after those. */
@@ -45,13 +46,13 @@ export interface Property {
 }
 
 export interface ObjectType {
-  /** Keys that something is said about. */
+  /** Keys that the type describes. */
   readonly names: () => ReadonlySet<string>;
   readonly required: ReadonlySet<string>;
   readonly property: (name: string) => Property;
-  /** The property of every key without a name here. */
+  /** The property of every other key. */
   readonly other: () => Property;
-  /** False: nothing is known about its keys, not even that nothing is said about them. */
+  /** False: nothing is known about its keys, not even that they are undescribed. */
   readonly isDescribed: boolean;
 }
 
@@ -115,7 +116,7 @@ export function isKind(type: ValueType, wanted: number): boolean {
   return (type.kinds & wanted) !== 0;
 }
 
-/** Without the values of some kinds. */
+/** The type without the values of some kinds. */
 export function withoutKinds(type: ValueType, unwanted: number): ValueType {
   return isKind(type, unwanted) ? { ...type, kinds: type.kinds & ~unwanted } : type;
 }
@@ -123,14 +124,14 @@ export function withoutKinds(type: ValueType, unwanted: number): ValueType {
 interface ObjectParts {
   readonly names: () => Iterable<string>;
   readonly required: ReadonlySet<string>;
-  /** Asked once for each of the names. */
+  /** Called once for each of the names. */
   readonly named: (name: string) => Property;
-  /** Asked once. */
+  /** Called once. */
   readonly other: () => Property;
   readonly isDescribed: boolean;
 }
 
-/** Remembers what was asked, so that a union of many schemas is looked through once for each key. */
+/** Caches results, so that a union of many schemas is searched once for each key. */
 export function createObjectType({ names, required, named, other, isDescribed }: ObjectParts): ObjectType {
   const known = new Map<string, Property>();
   const readNames = once(() => new Set(names()));
@@ -159,10 +160,10 @@ export function once<Value>(make: () => Value): () => Value {
   };
 }
 
-/** `only_empty`: nothing but lists without items. */
+/** `only_empty`: only lists without items. */
 type Overlap = 'none' | 'only_empty' | 'some';
 
-/** What may still be looked at; shared by all comparisons of a definition. */
+/** The remaining number of comparisons; shared by all comparisons of a definition. */
 export interface Effort {
   left: number;
 }
@@ -172,8 +173,8 @@ const deepest = 6;
 const comparedItems = 8;
 
 /**
- * Whether two types have a value in common. `none` is certain; `some` is not: types are wider than what they stand for,
- * and deep ones are not looked through to their end.
+ * Whether two types have a value in common. `none` is certain; `some` is not: types are wider than the values they
+ * describe, and deep ones are not compared to their end.
  */
 export function overlapOf(a: ValueType, b: ValueType, effort: Effort): Overlap {
   return overlapAt(a, b, { effort, depth: 0 });

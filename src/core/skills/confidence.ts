@@ -1,12 +1,12 @@
 /**
- * How far a skill is trusted. What is shown is the specification's ratio; what ranks is its one-sided 80 % Wilson
- * lower bound, so that one success out of one does not outrank 45 out of 50.
+ * The confidence in a skill. The specification's ratio is shown; its one-sided 80 % Wilson lower bound ranks, so that
+ * one success out of one does not outrank 45 out of 50.
  */
 
 export const confidenceRules = {
-  /** Skills put into one prompt. */
+  /** Number of skills in one prompt. */
   injected: 3,
-  /** From this lower bound on a skill is an instruction. */
+  /** From this lower bound, a skill is an instruction. */
   instruction: 0.6,
   /** Below this ratio, after this many uses, a skill is flagged. */
   flag: { below: 0.5, uses: 3 },
@@ -54,7 +54,7 @@ function isVouchedFor({ flagged, trust }: KnownSkill): boolean {
   return !flagged && trust === 'trusted';
 }
 
-/** Without a model, whatever its confidence: the template passed the gate when the skill was made. */
+/** Needs no model, at any confidence: the template passed the gate when the skill was made. */
 export function mayApplyAtLevel0(skill: KnownSkill): boolean {
   return skill.state === 'active' && isVouchedFor(skill) && skill.template !== undefined;
 }
@@ -68,12 +68,12 @@ export function formatConfidence(confidence: number): string {
   return `${Math.round(confidence * 100)} %`;
 }
 
-/** A skill as the rules see it: the specification's fields, and what Capstan knows besides. */
+/** A skill as the rules see it: the specification's fields, and Capstan's own. */
 interface KnownPattern {
   readonly job_type: string;
   /** All of them must be present. */
   readonly repo_signals: readonly string[];
-  /** Regular expressions, of which one must match the last error; none: any error. */
+  /** Regular expressions, one of which must match the last error; none: any error. */
   readonly error_patterns?: readonly string[] | undefined;
 }
 
@@ -94,9 +94,9 @@ export interface KnownSkill extends SkillCounts {
   readonly last_used: number;
   readonly created_at: number;
   readonly state: 'active' | 'retired';
-  /** Waits for somebody to look at it. */
+  /** It waits for a person to check it. */
   readonly flagged: boolean;
-  /** A candidate came from somebody who may not vouch for it. */
+  /** candidate: its author may not mark skills as trusted. */
   readonly trust: 'trusted' | 'candidate';
   readonly version: number;
   /** Uses that counted as success or failure. */

@@ -1,8 +1,8 @@
 /**
- * From one correction to a template that may be applied without a model. Whether one correction is evidence enough
- * for a rule is asked first: a template without a guard rewrites values that nobody has seen, so what looks like a
- * rule by coincidence must not become one: 44101 to 44100 is even, and also the nearest standard rate; a 2 in the
- * error is the new value, and also the number of a segment.
+ * Turns one correction into a template that may be applied without a model, if it is enough evidence for a rule. A
+ * template without a guard rewrites values that nobody has seen, so a coincidence must not become a rule: 44101 to
+ * 44100 is even, and also the nearest standard rate; a 2 in the error is the new value, and also the number of a
+ * segment.
  */
 import type { Json } from '../../contracts/primitives.ts';
 import { formatPath } from '../expression/ast.ts';
@@ -18,12 +18,12 @@ import { type ValueChange, writePatch } from './write-template.ts';
 
 const evenness = /\b(?:even|odd|divisible by (?:2|two)|multiples? of (?:2|two))\b/i;
 
-/** Characters from which on a value is hardly there by chance. */
+/** A value with at least this many characters is hardly there by chance. */
 const telling = 3;
 const announcement =
   /(?:[<>]=?|\b(?:maximum|minimum|max|min|limit|bound|most|least|up to|below|above|exceeds?|must be|expected|required|use|instead|successor|last|first|supported|mean))(?: (?:is|are|of|value|or|than|to|one))*[ :="'`]*$/i;
 
-/** That it fell on an even number is the point, says the error. */
+/** The error demands an even number, so evenness is not a coincidence. */
 function wantsEven(error: string): boolean {
   return evenness.test(error);
 }
@@ -37,7 +37,7 @@ function dropsFraction(before: Json | undefined, after: Json): boolean {
   return Math.abs(toNumber(before) - toNumber(after)) > 0.5;
 }
 
-/** @param text of a group of the error's pattern: long enough, or named as what is to be written */
+/** @param text of a group of the error's pattern: long enough, or announced as the required value */
 function isTelling(text: string, error: string): boolean {
   if (text.length >= telling) return true;
   for (let at = error.indexOf(text); at >= 0; at = error.indexOf(text, at + 1)) {
@@ -46,13 +46,13 @@ function isTelling(text: string, error: string): boolean {
   return false;
 }
 
-// Generalises a correction: where the new value is a filter of the old one, or a named group of the error, and not
-// by chance, the template says so and needs no guard; a misspelt key becomes a move. Everything else stays a
+// Generalises a correction. If the new value is a filter of the old one or a named group of the error, and not by
+// chance, the template states the rule without a guard. A misspelt key becomes a move. Everything else stays a
 // guarded literal, so that the correction of "44.1k" to 44100 never rewrites "48k".
 
 type Correction = 'number' | 'bool' | 'lower' | 'int' | 'even';
 
-/** In the order in which they are tried: first those that lose nothing. */
+/** In the order of trial: lossless corrections first. */
 const corrections: Readonly<Record<Correction, (change: ValueChange, error: string) => boolean>> = {
   number: () => true,
   bool: () => true,
@@ -62,7 +62,7 @@ const corrections: Readonly<Record<Correction, (change: ValueChange, error: stri
 };
 
 /**
- * @param error that the input failed with: says which rules are no coincidence
+ * @param error of the failed input: shows which rules are not a coincidence
  * @returns the text of the template; null when there is no difference or none can be written
  */
 export function deriveTemplate({ input, match }: SkillScope, corrected: Json, error: string): string | null {
@@ -82,7 +82,7 @@ function findExpression(change: ValueChange, scope: SkillScope, error: string): 
   return filtered.find(gives) ?? findGroup(scope, gives, error);
 }
 
-/** The group that holds the new value, unless several do, or it may be there by chance. */
+/** The group with the new value, unless several have it, or it may be there by chance. */
 function findGroup({ match }: SkillScope, gives: (text: string) => boolean, error: string): string | null {
   const found = Object.entries(match).flatMap(([name, text]) => {
     const path = formatPath('match', [name]);
@@ -107,16 +107,15 @@ export interface GateInput {
   readonly original: Json;
   readonly corrected: Json;
   readonly match: Readonly<Record<string, string>>;
-  /** Whether the capability's schema takes the input. */
+  /** Whether the capability's schema accepts the input. */
   readonly isValid: (input: Json) => boolean;
 }
 
 type GateResult = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
 /**
- * What a template has to pass before it may ever be applied without a model: it turns the input that failed into
- * exactly the one that worked, in a form that stops on any other value. A skill whose template does not pass keeps its
- * instructions only.
+ * The condition for applying a template without a model: it turns the failed input into exactly the one that succeeded,
+ * in a form that stops on any other value. A skill whose template fails this gate keeps only its instructions.
  */
 export function passGate({ template: text, original, corrected, match, isValid }: GateInput): GateResult {
   const reason = findTextFault(text)?.message ?? null;

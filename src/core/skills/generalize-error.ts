@@ -1,17 +1,17 @@
 /**
- * Makes a pattern of one error: the line that says what is wrong, its variable parts (URLs, paths, quoted text,
- * numbers, names with digits) as classes, the rest as it stands. Numbers and quoted texts become the groups g1, g2, …,
- * so that a template may use them; those of a list do not, as which of them is meant is not said. The pattern matches
- * the error it was made from, and never the empty string.
+ * Makes a pattern of one error. It takes the line that states the fault, with its variable parts (URLs, paths, quoted
+ * text, numbers, names with digits) as classes and the rest unchanged. Numbers and quoted texts become the groups g1,
+ * g2, … for templates. Those in a list do not, because it is unknown which is meant. The pattern matches the error it
+ * was made from, and never the empty string.
  */
 import { RE2JS } from 're2js';
 import { findTextFault, matchPatterns, patternLimits, readPatterns, readWindows } from './pattern.ts';
 
-/** The last one counts, as errors are wrapped from the outside in. */
+/** The last match counts, because errors are wrapped from the outside in. */
 const errorLike =
   /error|fail|invalid|exception|unsupported|not (?:found|allowed|supported)|cannot|can't|must|expected|denied|refused|missing|unknown|illegal/i;
 
-/** @returns the text of the pattern, or null when the error has nothing to go by */
+/** @returns the text of the pattern, or null when the error has no distinctive text */
 export function generalizeError(error: string): string | null {
   const lines = readWindows(error).flatMap((window) => window.split('\n').map(trimLine));
   const said = lines.filter((line) => line !== '');
@@ -22,7 +22,7 @@ export function generalizeError(error: string): string | null {
   return reading.ok && matchPatterns(reading.patterns, error) !== null ? pattern : null;
 }
 
-/** White space as RE2 sees it. */
+/** Trims white space as RE2 defines it. */
 function trimLine(line: string): string {
   return line.replace(/^[\t\f\r ]+|(?<![\t\f\r ])[\t\f\r ]+$/g, '');
 }
@@ -32,10 +32,10 @@ interface Part {
   readonly text: string;
 }
 
-/** The first that matches at a place is taken. */
+/** The first pattern that matches at a position wins. */
 const partPatterns: readonly (readonly [Part['kind'], RegExp])[] = [
   ['space', /[\t\f\r ]+/y],
-  ['text', /(?<=[{,][\t ]*)"[A-Za-z0-9_]{1,40}"(?=[\t ]*:)/y], // a key of JSON says where the error is
+  ['text', /(?<=[{,][\t ]*)"[A-Za-z0-9_]{1,40}"(?=[\t ]*:)/y], // a JSON key locates the error
   ['quoted', /"[^"\n]*"|`[^`\n]*`|(?<![A-Za-z0-9])'[^'\n]*'(?![A-Za-z0-9])/y],
   ['url', /[A-Za-z][A-Za-z0-9+.-]*:\/\/[^\t\f\r "'`<>)\]}]+/y],
   ['text', /(?<![A-Za-z0-9_~./])\/[A-Za-z_-]{1,40}(?![A-Za-z0-9_@+%~/\\-]|\.[A-Za-z0-9])/y], // one segment names a field
@@ -56,7 +56,7 @@ function splitLine(line: string): Part[] {
   return parts;
 }
 
-/** What is quoted is the message itself, not a value in it. */
+/** The quoted text is the message itself, not a value in it. */
 function isSentence(quoted: string): boolean {
   return quoted.split(' ').length > 3 || errorLike.test(quoted);
 }
@@ -93,7 +93,7 @@ function findListed(parts: readonly Part[]): ReadonlySet<Part> {
   return listed;
 }
 
-/** The whole line; only its beginning when it is longer than a pattern may be. */
+/** The whole line, or only its beginning when it is longer than a pattern may be. */
 function writePattern(line: string): string {
   const end = '\\s*$';
   let pattern = '(?m)^\\s*';
@@ -110,7 +110,7 @@ function writePattern(line: string): string {
   return pattern + end;
 }
 
-/** @param group how the group of a value begins */
+/** @param group the opening of a value's group */
 function writePart({ kind, text }: Part, group: string): string {
   switch (kind) {
     case 'space':

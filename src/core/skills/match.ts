@@ -1,4 +1,6 @@
-/** Whether a skill is for a job: its type, its signals and, where the skill names some, its last error. */
+/**
+ * Whether a skill applies to a job: by its type, its signals and, where the skill has error patterns, the last error.
+ */
 
 import type { KnownSkill } from './confidence.ts';
 import { type ErrorGroups, matchPatterns, type PatternReading, readPatterns } from './pattern.ts';
@@ -16,10 +18,10 @@ interface SkillMatch<Known extends KnownSkill = KnownSkill> {
   readonly groups: ErrorGroups;
 }
 
-/** A skill that matches a job, with all that is known of it. */
+/** A skill that matches a job, with all its known data. */
 export type RankedSkill = SkillMatch;
 
-/** @param read compiles the skill's patterns, or has them at hand */
+/** @param read compiles the skill's patterns, or returns cached ones */
 export function matchSkill<Known extends KnownSkill>(
   skill: Known,
   job: SkillJob,
@@ -35,10 +37,10 @@ export function matchSkill<Known extends KnownSkill>(
   return groups === null ? null : { skill, groups };
 }
 
-/** What is true of a step, as the signals by which skills recognise their place. */
+/** Facts about a step, in the form of the signals by which skills match. */
 interface StepSurroundings {
   readonly capability: string;
-  /** Version of the capability; null when no instance has said. */
+  /** Version of the capability; null before an instance has reported it. */
   readonly capability_version: string | null;
   readonly pipeline: string;
   readonly step_id: string;

@@ -1,6 +1,6 @@
 /**
- * Error patterns come from strangers and run on strangers' texts: linear time (RE2), few, short, and compiled to a
- * bounded program. A pattern that matches nothing in particular would match every error and is refused.
+ * Error patterns are untrusted and run on untrusted texts. They are linear-time (RE2), few, short, and compile to a
+ * bounded program. A pattern that also matches the empty text would match every error and is rejected.
  */
 import { RE2JS, RE2JSException } from 're2js';
 import { estimatePatternSize } from '../foreign-schema.ts';
@@ -11,7 +11,7 @@ export const patternLimits = {
   characters: 500,
   /** Instructions of one compiled pattern. */
   programSize: 1_000,
-  /** Characters at each end of an error that are looked at. */
+  /** Characters that are read at each end of an error. */
   window: 2_048,
 } as const;
 
@@ -22,7 +22,7 @@ interface ErrorPattern {
 
 export type PatternReading =
   | { readonly ok: true; readonly patterns: readonly ErrorPattern[] }
-  /** `index` of the pattern that is refused; the message is for its author. */
+  /** `index` of the rejected pattern; the message is for its author. */
   | { readonly ok: false; readonly index: number; readonly message: string };
 
 /** Named groups that took part in the match. */
@@ -44,10 +44,10 @@ export function readPatterns(texts: readonly string[]): PatternReading {
 }
 
 const groupName = /\(\?P?<([A-Za-z_]\w*)>/g;
-/** An estimate is at most this much too large. */
+/** The maximum factor by which an estimate is too large. */
 const estimateSlack = 4;
 
-/** @returns the program, or why there is none */
+/** @returns the program, or the reason for having none */
 function compilePattern(text: string): RE2JS | string {
   const { characters, programSize } = patternLimits;
   if (text.length > characters) {
@@ -67,7 +67,7 @@ function compilePattern(text: string): RE2JS | string {
   }
 }
 
-/** Also between characters, as `\b` does. */
+/** Whether it matches an empty text, also between characters, as `\b` does. */
 function matchesNothing(program: RE2JS): boolean {
   return ['', 'a', ' '].some((text) => {
     const matcher = program.matcher(text);
@@ -75,13 +75,13 @@ function matchesNothing(program: RE2JS): boolean {
   });
 }
 
-/** The parts of an error that patterns see: all of a short one, both ends of a long one. */
+/** The parts of an error that patterns are matched against: all of a short one, both ends of a long one. */
 export function readWindows(error: string): string[] {
   const { window } = patternLimits;
   return error.length <= window * 2 ? [error] : [error.slice(0, window), error.slice(-window)];
 }
 
-/** The first pattern that matches decides; null when none does. */
+/** Groups of the first pattern that matches; null when none does. */
 export function matchPatterns(patterns: readonly ErrorPattern[], error: string): ErrorGroups | null {
   const windows = readWindows(error);
   for (const { program } of patterns) {
@@ -93,7 +93,7 @@ export function matchPatterns(patterns: readonly ErrorPattern[], error: string):
 }
 
 function readGroups(program: RE2JS, text: string): ErrorGroups {
-  if (Object.keys(program.namedGroups()).length === 0) return {}; // finding out where it matches costs more
+  if (Object.keys(program.namedGroups()).length === 0) return {}; // locating the match costs more
   const matcher = program.matcher(text);
   return matcher.find() ? Object.fromEntries(presentGroups(matcher.getNamedGroups())) : {};
 }
@@ -105,13 +105,13 @@ function presentGroups(groups: Readonly<Record<string, string | null>>): [string
 }
 
 /**
- * What a stranger's text may hold before it is stored, shown to people and put into prompts: nothing that is invisible
- * or reorders what is seen. Line breaks and tabs are the only control characters.
+ * Limits of an untrusted text before it is stored, shown to people and put into prompts: no invisible characters, and
+ * none that reorder text. Line breaks and tabs are the only control characters.
  */
 export const longestText = 4_000;
 
 interface TextFault {
-  /** Where, in UTF-16 units. */
+  /** Position in UTF-16 units. */
   readonly index: number;
   /** `U+200B`; null when the text is too long. */
   readonly character: string | null;

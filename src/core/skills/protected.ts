@@ -1,6 +1,6 @@
 /**
- * What no correction may touch, whoever proposes it: where results are written, what is fetched, and which hosts
- * are reached. A failing input may be repaired; it may not be pointed elsewhere.
+ * The values that no correction may change, from any source: output paths, fetched URLs, and contacted hosts. A failing
+ * input may be repaired, but not redirected.
  */
 import type { Json } from '../../contracts/primitives.ts';
 import { isEqual } from '../expression/compare.ts';
@@ -8,18 +8,18 @@ import { extendPointer } from '../json/values.ts';
 import { outputPathKey } from '../media.ts';
 
 /**
- * Where a text may lead on the network: URLs, whatever their scheme, and hosts that are written without one. Doubtful
- * cases count as hosts; a plain name with dots alone does not, because file names look the same.
+ * Network targets in a text: URLs of any scheme, and hosts without one. Doubtful cases count as hosts. A plain name
+ * with dots alone does not, because file names look the same.
  */
 const url = /^\s*(?:[a-z][a-z0-9+.-]*:\/\/|(?:https?|wss?|ftp|file|data|blob|javascript|mailto):|[\\/]{2})/i;
 
-/** Browsers read `\` like `/`, and no slash or one like two after a well-known scheme. */
+/** Browsers read `\` like `/`, and accept no slash or one in place of two after a well-known scheme. */
 const authority = /(?:(?:https?|wss?|ftp):[\\/]*|(?<![\\/])[\\/]{2,})([^\s\\/?#"'<>]+)/gi;
 const address = /(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])/g;
 const withPort =
   /(?<![\w.-])(?:\[[0-9a-f:.]+\]|[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z0-9-]*|localhost):\d{1,5}(?!\d)/gi;
 
-/** Also `media://` references. */
+/** Includes `media://` references. */
 function isUrl(text: string): boolean {
   return url.test(text);
 }

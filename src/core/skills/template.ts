@@ -1,10 +1,10 @@
 /**
- * What a skill knows of the correction itself. Text that starts with `[` is a JSON Patch, anything else (also text
- * that starts with an expression) is literal text, for jobs that are not steps. A merge patch is refused: it
- * cannot say what it expects to find. String leaves may hold expressions over `input` and `match`.
+ * A skill's template of a correction. Text that starts with `[` is a JSON Patch. Any other text (also one that starts
+ * with an expression) is literal text, for jobs outside steps. Merge patches are rejected, because they cannot state
+ * the expected value. String leaves may hold expressions over `input` and `match`.
  *
- * Which places of the document a patch has tested so far. A test on a place also covers what stands below it,
- * until an operation moves the items of its list.
+ * Also tracks which places of the document a patch has tested. A test on a place covers everything below it, until an
+ * operation moves the items of its list.
  */
 import type { Json } from '../../contracts/primitives.ts';
 import { isEqual } from '../expression/compare.ts';
@@ -29,7 +29,7 @@ import {
 import { isPlainObject } from '../json/values.ts';
 import { findProtectedChange } from './protected.ts';
 
-/** Values are compiled; paths are as they stand. */
+/** Values are compiled; paths stay as written. */
 type TemplateOperation = PatchOperation<CompiledTemplate>;
 
 type SkillTemplate =
@@ -90,12 +90,12 @@ function ifSound(
   return { ok: false, message: `${first.message} (at character ${first.offset}${place})${hint}` };
 }
 
-/** Whether the value follows from the input or the error, rather than being one and the same every time. */
+/** Whether the value depends on the input or the error. */
 export function isDerived(value: Json): boolean {
   return hasReference(readValue(value, '').template);
 }
 
-/** The form in which a template holds exactly this value, whatever its strings look like. */
+/** The form in which a template yields exactly this value, whatever its strings look like. */
 export function quoteValue(value: Json): Json {
   const { template, errors } = readValue(value, '');
   const isKept = errors.length === 0 && template.root.kind === 'literal' && template.root.value === value;
@@ -104,7 +104,7 @@ export function quoteValue(value: Json): Json {
 
 interface Guards {
   isGuarded(pointer: string): boolean;
-  /** To be told every operation, in order. */
+  /** Records an operation; must be called for every one, in order. */
   note(operation: TemplateOperation): void;
 }
 
@@ -142,7 +142,7 @@ function isDerivedOperation(operation: TemplateOperation): boolean {
   return 'value' in operation && hasReference(operation.value);
 }
 
-/** @returns what replaces or removes something without having looked at it, or null */
+/** @returns a description of the first replacement or removal without a test before it, or null */
 export function findUnguardedChange(operations: readonly TemplateOperation[]): string | null {
   const guards = createGuards();
   for (const operation of operations) {
@@ -157,7 +157,7 @@ export function findUnguardedChange(operations: readonly TemplateOperation[]): s
 }
 
 export type TemplateResult =
-  /** The corrected input; for literal text, what the text says. */
+  /** The corrected input; for literal text, the text itself. */
   { readonly ok: true; readonly input: Json } | { readonly ok: false; readonly reason: string };
 
 function stop(reason: string): TemplateResult {
@@ -165,8 +165,8 @@ function stop(reason: string): TemplateResult {
 }
 
 /**
- * Applies a template to another input than the one it was written for. It either corrects the input or says why it
- * does not apply; no input makes it fail, and what is protected stays as it is.
+ * Applies a template to a new input. It either corrects the input or returns why it does not apply. No input makes it
+ * throw, and protected values stay as they are.
  */
 export function applyTemplate(template: SkillTemplate, scope: SkillScope): TemplateResult {
   try {
@@ -205,7 +205,7 @@ function evaluateOperation(operation: TemplateOperation, scope: SkillScope): Pat
   return 'value' in operation ? { ...operation, value: evaluateTemplate(operation.value, scope) } : operation;
 }
 
-/** JSON Patch lets `add`, `move` and `copy` replace a member; here only what was tested or is derived may. */
+/** JSON Patch lets `add`, `move` and `copy` replace a member; here that needs a test or a derived value. */
 function overwrites(input: Json, operation: TemplateOperation, guards: Guards): boolean {
   const { op, path } = operation;
   if (op !== 'add' && op !== 'move' && op !== 'copy') return false;

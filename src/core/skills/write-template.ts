@@ -1,7 +1,7 @@
 /**
- * Writes the difference between an input and its correction as a JSON Patch. Every literal that replaces or
- * removes something is guarded by a test on what stood there, so that the template stops, rather than rewrites,
- * when the next input holds something else.
+ * Writes the difference between an input and its correction as a JSON Patch. A test on the old value guards every
+ * literal that replaces or removes something, so that the template stops, instead of rewriting, when the next input
+ * differs.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Segment } from '../expression/ast.ts';
@@ -13,23 +13,23 @@ import { isDerived, quoteValue } from './template.ts';
 
 /** One value that the correction changed. */
 export interface ValueChange {
-  /** Where it stands, from the root of the input. */
+  /** Its place, from the root of the input. */
   readonly segments: readonly Segment[];
-  /** Undefined: nothing stood there. */
+  /** Undefined: there was no value. */
   readonly before: Json | undefined;
   readonly after: Json;
 }
 
 interface Writing {
-  /** An expression that gives the new value, or null: then it is written as it is. */
+  /** An expression for the new value; null: the value is written as a literal. */
   readonly express: (change: ValueChange) => string | null;
-  /** Whether a key that was misspelt is written as a move. */
+  /** Whether a misspelt key is written as a move. */
   readonly hasMoves: boolean;
 }
 
 /**
- * @returns the text of the template; null when there is no difference, or when the way to it leads through a name
- *   that pointers may not hold
+ * @returns the text of the template; null when there is no difference, or when the path to it contains a name that
+ * pointers may not have
  */
 export function writeTemplate(original: Json, corrected: Json): string | null {
   return writePatch(original, corrected, { express: () => null, hasMoves: false });
@@ -71,7 +71,7 @@ function writeChange(before: Json, after: Json, position: PatchPosition): PatchO
   return isWorthIt(parts, whole) ? parts : whole;
 }
 
-/** Parts say more than the whole list where they generalise, or where they are shorter. */
+/** Parts are better than the whole list if they generalise or are shorter. */
 function isWorthIt(parts: readonly PatchOperation[], whole: readonly PatchOperation[]): boolean {
   return (
     parts.some(
@@ -117,7 +117,7 @@ function writeObject(before: JsonObject, after: JsonObject, position: PatchPosit
   return operations;
 }
 
-/** New key to old key, where one key went, one of nearly the same name came, and the value stayed. */
+/** New key to old key, for a removed key and an added one with nearly its name and the same value. */
 function findRenamedKeys(before: JsonObject, after: JsonObject): Map<string, string> {
   const gone = Object.keys(before).filter((key) => !Object.hasOwn(after, key));
   const come = Object.keys(after).filter((key) => !Object.hasOwn(before, key));
@@ -128,7 +128,7 @@ function findRenamedKeys(before: JsonObject, after: JsonObject): Map<string, str
   return new Map(isNear && isEqual(before[from] ?? null, after[key] ?? null) ? [[key, from]] : []);
 }
 
-/** Items are paired from both ends; what is left over in the middle is removed or added. */
+/** Items are paired from both ends; unpaired ones in the middle are removed or added. */
 function writeList(
   before: readonly Json[],
   after: readonly Json[],

@@ -1,7 +1,7 @@
 /**
- * What spans say of calls of models, by the names of OpenTelemetry's conventions for generative AI, which are in
- * development and have no release: all that we use of them stands here. Prompts and answers are never part of it. What a
- * call cost has no name there yet.
+ * Span attributes for calls of models, by OpenTelemetry's conventions for generative AI, which are in development and
+ * unreleased; all the names that Capstan uses are here. Prompts and answers are never included. The conventions have no
+ * name for the cost of a call yet.
  */
 import type { Json } from '../../contracts/primitives.ts';
 import { isPlainObject } from '../json/values.ts';
@@ -40,7 +40,7 @@ function readCount(value: Json | undefined): number | null {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null;
 }
 
-/** What a model says of an answer; null where it says nothing. */
+/** The model's report in an answer; null without one. */
 export function readModelUse(output: Json): ModelUse | null {
   if (!isPlainObject(output) || typeof output.model !== 'string') return null;
   const usage = isPlainObject(output.usage) ? output.usage : {};
@@ -53,7 +53,7 @@ export function readModelUse(output: Json): ModelUse | null {
   };
 }
 
-/** Before it is answered: the router asks for a level, so that is the model that was asked for. */
+/** Attributes before the answer: the router asks for a level, so the level is the requested model. */
 export function describeModelRequest({ capability, tags }: ModelInstance): SpanAttributes {
   const provider = tags.find((tag) => tag !== 'model' && tag !== 'local');
   return {

@@ -1,14 +1,17 @@
 /**
- * Every metric by its name without the prefix `capstan_`: the registry, the page docs/reference/metrics.md, the alerts and
- * the dashboard are made from this one table. No run, step or key is a label. Labels whose values others choose are open:
- * beyond a number of names they are `other`.
+ * Every metric by its name without the prefix `capstan_`. The registry, docs/reference/metrics.md, the alerts and the
+ * dashboard are made from this one table. No run, step or key is a label. Labels with values that others choose are
+ * open: beyond a number of names, further ones become `other`.
  */
 interface MetricRow {
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
   readonly labels: readonly string[];
   readonly buckets?: readonly number[];
-  /** shared: it is counted in the database, and only the process that holds maintenance exports it. Default: each its own. */
+  /**
+   * shared: it is counted in the database, and only the process with the maintenance lock exports it. Default: each
+   * process exports its own.
+   */
   readonly of?: 'shared';
 }
 
@@ -221,10 +224,10 @@ type NamesOf<Type extends MetricRow['type']> = {
 export type CounterName = NamesOf<'counter'>;
 export type GaugeName = NamesOf<'gauge'>;
 export type HistogramName = NamesOf<'histogram'>;
-/** All labels of a metric, none left out. */
+/** All labels of a metric; none is optional. */
 export type LabelsOf<Name extends MetricName> = Readonly<Record<Table[Name]['labels'][number], string>>;
 
-/** What others name, each label on its own. */
+/** Labels whose values others choose. */
 export const openLabels: ReadonlySet<string> = new Set([
   'pipeline',
   'capability',
@@ -233,25 +236,25 @@ export const openLabels: ReadonlySet<string> = new Set([
   'scope',
   'model',
 ]);
-/** Names of an open label that a process tells apart. */
+/** Distinct names of an open label per process. */
 export const mostNames = 200;
 
 /**
- * So many names at once, so that nobody can fill a registry by inventing some. A name stays as long as it is used: a new one
- * takes the place of the one that was used longest ago.
+ * Limits the number of names, so that invented ones cannot fill a registry. A name stays while it is used: a new one
+ * replaces the one that was unused longest.
  */
 export interface NameLimit {
   /**
-   * @param round names that were used in the same one give no place to each other
-   * @returns the name, or `other` when there is no place for it
+   * @param round names used in the same round do not replace each other
+   * @returns the name, or `other` when no room is left
    */
   use(name: string, round: object): string;
   has(name: string): boolean;
 }
 
-/** @param onEnd a name has given its place away */
+/** @param onEnd called with a name that was replaced */
 export function createNameLimit(most: number, onEnd: (name: string) => void): NameLimit {
-  /** From the one that was used longest ago. */
+  /** The name that was unused longest comes first. */
   const known = new Map<string, object>();
   const findPlace = (round: object): boolean => {
     if (known.size < most) return true;

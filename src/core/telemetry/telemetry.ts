@@ -1,6 +1,6 @@
 /**
- * What a process tells of itself, to whoever listens: where the code counts, and its traces. Who counts does not
- * know who reads it; switched off, all of it does nothing.
+ * A process's telemetry for any listener: its counters and its traces. The code that counts does not know the reader;
+ * switched off, all of it does nothing.
  */
 import type { CounterName, GaugeName, HistogramName, LabelsOf } from './metric-table.ts';
 
@@ -11,19 +11,19 @@ interface Sample<Name extends GaugeName> {
 }
 
 export interface Metrics {
-  /** Whether anybody may read it: what only counts need not be done for nobody. */
+  /** Whether a reader may exist; work that only serves metrics can be skipped otherwise. */
   readonly isOn: boolean;
   add<Name extends CounterName>(name: Name, labels: LabelsOf<Name>, by?: number): void;
   observe<Name extends HistogramName>(name: Name, labels: LabelsOf<Name>, value: number): void;
   set<Name extends GaugeName>(name: Name, labels: LabelsOf<Name>, value: number): void;
-  /** In place of all values that the gauge had; those whose labels are equal are added up. */
+  /** Replaces all values of the gauge; samples with equal labels are added up. */
   replace<Name extends GaugeName>(name: Name, samples: readonly Sample<Name>[]): void;
-  /** To be done before each scrape: what fails there leaves the others alone. */
+  /** Registers work before each scrape; a failure there does not affect the others. */
   onScrape(refresh: () => void | Promise<void>): void;
 }
 
 function nothing(): void {
-  // Nobody reads it.
+  // There is no reader.
 }
 
 export const noMetrics: Metrics = {
@@ -36,22 +36,22 @@ export const noMetrics: Metrics = {
 };
 
 /**
- * Where in a trace something belongs, as W3C Trace Context writes it in the header `traceparent`. A run that nobody gave a
- * trace begins one whose id is its own UUID, so that its trace is found by its run.
+ * A position in a trace, as W3C Trace Context writes it in the header `traceparent`. A run without a given trace begins
+ * one with its own UUID as the id, so that the run's id finds its trace.
  */
 export interface TraceContext {
   /** 32 hexadecimal digits. */
   readonly trace_id: string;
   /** 16 hexadecimal digits. */
   readonly span_id: string;
-  /** Whether whoever began the trace records it. */
+  /** Whether the caller that began the trace records it. */
   readonly is_sampled: boolean;
 }
 
 const form = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const allZero = /^0+$/;
 
-/** Null also for what is none: a trace is never a reason to refuse a request. */
+/** Null also for an invalid header: a trace is never a reason to refuse a request. */
 export function parseTraceParent(text: string | null | undefined): TraceContext | null {
   const [, version, trace_id = '', span_id = '', flags = '', rest] = form.exec(text ?? '') ?? [];
   if (version === undefined || version === 'ff' || (version === '00' && rest !== undefined)) return null;
@@ -68,30 +68,30 @@ function hexOf(id: string): string {
   return id.slice(id.indexOf('_') + 1).replaceAll('-', '');
 }
 
-/** Of a trace that begins with what has this id. */
+/** The id of a trace that begins with the object of this id. */
 export function traceIdOf(id: string): string {
   return hexOf(id);
 }
 
-/** When what has this id was made, Unix milliseconds: a UUIDv7 begins with that. */
+/** Creation time of the object with this id, Unix milliseconds: a UUIDv7 begins with it. */
 export function madeAtMs(id: string): number {
   return Number.parseInt(hexOf(id).slice(0, 12), 16);
 }
 
-// Traces as the code makes them: a request, the run that it starts, steps, attempts. Spans of runs and steps have
-// ids that follow from what they are of, so that a child names a parent that another process will tell later.
-// Where nothing is recorded, what came in is passed on as it is.
+// Traces of a request, the run that it starts, steps and attempts. Ids of spans of runs and steps derive from the ids
+// of those objects, so that a child can name a parent that another process reports later. Without recording, an
+// incoming context is passed on unchanged.
 
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
 export interface SpanStart {
   readonly name: string;
   readonly kind: 'server' | 'client' | 'internal';
-  /** Null: a trace begins with it. */
+  /** Null: the span begins a trace. */
   readonly parent: TraceContext | null;
-  /** Its id follows from this; default: a random one. */
+  /** The span's id derives from this key; default: a random id. */
   readonly key?: string;
-  /** Of the trace that begins with it; default: a random one. */
+  /** The id of the trace that the span begins; default: a random one. */
   readonly trace_id?: string;
   /** Unix milliseconds; default: now. */
   readonly startMs?: number;
@@ -100,24 +100,24 @@ export interface SpanStart {
 
 export interface SpanEnd {
   readonly attributes?: SpanAttributes;
-  /** Why it failed, in a word. */
+  /** The reason for the failure, in a word. */
   readonly error?: string | null;
 }
 
 export interface OpenSpan {
-  /** What its children name; that of its parent where it is not recorded. */
+  /** The context for child spans; the parent's context where the span is not recorded. */
   readonly context: TraceContext | null;
-  /** One that is never ended is never told. */
+  /** A span is reported only when it ends. */
   end(end: SpanEnd): void;
 }
 
-/** What is being worked for, in whatever is called from there. */
+/** The request or run that the current work belongs to. */
 export interface WorkScope {
-  /** The span that what happens now is part of. */
+  /** The span that the current work belongs to; may begin it. */
   trace(): TraceContext | null;
-  /** The same, as far as it is known: looking begins nothing. */
+  /** The known span, without beginning one. */
   peek(): TraceContext | null;
-  /** What a run that is started now is part of; null: it begins a trace. */
+  /** The trace context for a new run; null: the run begins a trace. */
   traceOfRun(runId: string): TraceContext | null;
   readonly run_id: string | null;
 }
@@ -126,7 +126,7 @@ export interface Tracing {
   start(span: SpanStart): OpenSpan;
   within<Result>(scope: WorkScope, work: () => Result): Result;
   current(): WorkScope | null;
-  /** Whether spans are told to anybody. */
+  /** Whether spans are reported. */
   readonly isOn: boolean;
 }
 
@@ -146,8 +146,8 @@ export interface RequestScope extends WorkScope {
 }
 
 /**
- * The scope of a request. Its span begins with what first needs it, so that a request without a trace of its own becomes
- * part of that of the run which it starts; further runs of the same request begin their own.
+ * The scope of a request. Its span begins on first use, so that a request without a trace joins the trace of the first
+ * run that it starts. Further runs of the same request begin their own traces.
  */
 export function createRequestScope(
   tracing: Tracing,

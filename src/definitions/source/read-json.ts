@@ -1,6 +1,6 @@
 /**
- * Strict JSON (RFC 8259) with positions. `JSON.parse` tells neither where a value stands nor that a key
- * was written twice, and its error positions are not part of any standard.
+ * Strict JSON (RFC 8259) with positions. `JSON.parse` reports neither positions of values nor duplicate keys, and its
+ * error positions are not part of any standard.
  */
 import type { Json } from '../../contracts/primitives.ts';
 import { extendPointer } from '../../core/json/values.ts';

@@ -1,7 +1,7 @@
 /**
- * YAML 1.2 as far as it is JSON, with positions. The library composes the nodes; this walk turns them
- * into values: anchors are shared and their repetition is bounded, tags and non-JSON values are refused,
- * and `{{ }}` without quotes, which YAML reads as a map in a map, is named and taken as the text it is.
+ * The JSON subset of YAML 1.2, with positions. The library composes the nodes; this walk turns them into values.
+ * Anchors are shared and their repetition is bounded. Tags and non-JSON values are refused. An unquoted `{{ }}`, which
+ * YAML reads as a map in a map, is reported and read as text.
  */
 import { isAlias, isMap, isScalar, isSeq, type Pair, type Scalar, type YAMLMap, type YAMLSeq } from 'yaml';
 import type { Json } from '../../contracts/primitives.ts';
@@ -29,14 +29,14 @@ interface YamlWalk {
   readonly anchors: Map<string, { readonly node: SourceNode; readonly values: number }>;
   values: number;
   aliasedValues: number;
-  /** A limit was passed and reported: the rest is left out. */
+  /** A limit was exceeded and reported: the rest is left out. */
   isCut: boolean;
 }
 
 interface NodePosition {
   readonly pointer: string;
   readonly depth: number;
-  /** Where to point when the node itself is not written (`key:` without a value). */
+  /** The position to report when the node itself is not written (`key:` without a value). */
   readonly start: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A JSON value together with where each part of it stands in the text, whatever the text's language. All offsets
- * are UTF-16 units from the start of the text; lines and columns follow from them.
+ * A JSON value with the position of each part in the text, in any source language. All offsets are UTF-16 units from
+ * the start of the text; lines and columns follow from them.
  */
 import { mostValues } from '../../contracts/bounds.ts';
 import type { Json } from '../../contracts/primitives.ts';
@@ -36,7 +36,7 @@ export const sourceCodes = [
 ] as const;
 export type SourceCode = (typeof sourceCodes)[number];
 
-/** Something wrong with the text itself, before anything is known about the definition. */
+/** A problem of the text itself, before anything is known about the definition. */
 export interface SourceProblem {
   readonly code: SourceCode;
   readonly pointer: string;
@@ -51,7 +51,7 @@ export interface SourceReading {
   readonly problems: readonly SourceProblem[];
 }
 
-/** Bounds of what a definition may hold, so that reading one cannot exhaust a process. */
+/** Limits of a definition's size, so that reading one cannot exhaust a process. */
 export const sourceLimits = { depth: 100, values: mostValues, problems: 1_000 } as const;
 
 interface SourceTarget {
@@ -61,7 +61,7 @@ interface SourceTarget {
   readonly exact: boolean;
 }
 
-/** JSON Pointer to the deepest part that is written around a place of the text. */
+/** JSON Pointer to the deepest part whose text includes the position. */
 export function pointerAt({ entries, items }: SourceNode, at: number, pointer = ''): string {
   for (const [key, { keyStart, node }] of entries ?? []) {
     if (keyStart <= at && at < node.end) return pointerAt(node, at, extendPointer(pointer, key));
@@ -82,7 +82,7 @@ export function findSource(root: SourceNode, pointer: string): SourceTarget {
   return target;
 }
 
-/** Offsets to lines and columns, both counted from 1; columns in UTF-16 units. */
+/** Line and column are counted from 1; columns in UTF-16 units. */
 interface Position {
   readonly line: number;
   readonly column: number;
@@ -104,8 +104,8 @@ export function createLineTable(text: string): (offset: number) => Position {
 }
 
 /**
- * Where a character of a string's value stands in the text. Exact for plain and quoted strings and for
- * literal blocks; the start of the string where the text was folded.
+ * The position in the text of a character of a string's value. Exact for plain and quoted strings and for literal
+ * blocks; the start of the string for folded text.
  */
 export function locateInString(text: string, { value, start, end }: SourceNode, offset: number): number {
   if (typeof value !== 'string' || offset === 0) return start;
@@ -117,7 +117,7 @@ export function locateInString(text: string, { value, start, end }: SourceNode, 
 
 const escapeLengths: Readonly<Record<string, number>> = { u: 6, x: 4, U: 10 };
 
-/** A double-quoted string with escapes, each of which stands for one unit. */
+/** Skips in a double-quoted string with escapes, each of which counts as one unit. */
 function skipEscaped(written: string, offset: number): number {
   let at = 1;
   for (let unit = 0; unit < offset && at < written.length; unit++) {
@@ -126,7 +126,7 @@ function skipEscaped(written: string, offset: number): number {
   return Math.min(at, written.length - 1);
 }
 
-/** A block scalar: its lines stand in the text as they are, behind an indentation. */
+/** A block scalar: its lines appear unchanged in the text, after an indentation. */
 function findLine(written: string, value: string, offset: number): number {
   const lineStart = value.lastIndexOf('\n', offset - 1) + 1;
   const lineEnd = value.indexOf('\n', offset);
@@ -135,10 +135,10 @@ function findLine(written: string, value: string, offset: number): number {
   return at < 0 ? 0 : at + offset - lineStart;
 }
 
-/** In which language a definition is written. */
+/** The language of a definition's text. */
 type SourceFormat = 'json' | 'yaml';
 
-/** By media type; without one, or with a general one, by the first character: `{` opens JSON. */
+/** Decides by media type; without one, or with a general one, by the first character: `{` opens JSON. */
 export function detectFormat(text: string, contentType: string | null): SourceFormat {
   const mediaType = contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
   if (mediaType.endsWith('json')) return 'json';

@@ -1,14 +1,13 @@
 /**
- * The YAML library's parse, with an eye on depth, and its errors in words. Its composer calls itself for every
- * level, and a text that is deep enough to overflow the stack there can end the process, which no handler sees.
- * Its parser does not call itself.
+ * The YAML library's parser with a depth limit, and its errors in words. Its composer is recursive, and a text that is
+ * deep enough to overflow the stack there can end the process, which no handler catches. Its parser is not recursive.
  */
 import { Composer, type CST, type Document, type ErrorCode, Lexer, Parser, YAMLParseError } from 'yaml';
 import { type SourceProblem, sourceLimits } from './source-node.ts';
 
 type ComposedYaml =
   | { readonly document: Document.Parsed }
-  /** Where it nests too deep. */
+  /** Offset where the text nests too deep. */
   | { readonly tooDeepAt: number };
 
 /** The document itself, and a scalar in the deepest container. */
@@ -59,8 +58,8 @@ function quote(written: string): string {
 }
 
 /**
- * Errors, and warnings for tags that were not understood; one for each place. Of errors of the syntax only the first is
- * told, and none after another error: a single typo makes the parser stumble again and again.
+ * Errors, and warnings for unknown tags; one for each place. Only the first syntax error is reported, and none after
+ * another error: after a single typo, the parser reports many more.
  */
 export function readYamlErrors(text: string, document: Document.Parsed): SourceProblem[] {
   const problems = new Map<number, SourceProblem>();
@@ -72,7 +71,7 @@ export function readYamlErrors(text: string, document: Document.Parsed): SourceP
   return [...problems.values()];
 }
 
-/** The library speaks of scalars, flows and mappings. */
+/** Replaces the library's terms: scalars, flows and mappings. */
 const plainWords: Readonly<Partial<Record<ErrorCode, string>>> = {
   BAD_DQ_ESCAPE: 'in double quotes a backslash begins an escape; use single quotes, or write two backslashes',
   BAD_INDENT: 'this line is indented by more or fewer spaces than the lines that it belongs to',
@@ -123,7 +122,7 @@ function translate(
   }
 }
 
-/** A syntax error on a line with a bare `{{` comes from it nearly always. */
+/** The cause of most syntax errors on a line with an unquoted `{{`. */
 function findUnquoted(text: string, at: number): SourceProblem | undefined {
   const lineStart = text.lastIndexOf('\n', at - 1) + 1;
   const lineEnd = text.indexOf('\n', at);

@@ -1,8 +1,7 @@
 /**
- * Whether a definition gets what it names: capabilities, pipelines, results of equal calls. What a reference to a
- * pipeline leads to is followed through stored definitions: a run may start runs five deep; one that leads back to
- * itself would never end. A step wants results of equal calls in vain of a capability that never says that equal
- * calls have equal results.
+ * Checks that the capabilities, pipelines and cached results that a definition refers to are available. References to
+ * pipelines are followed through stored definitions: runs nest up to five deep, and a cycle would never end. A cache
+ * setting has no effect if the capability's spec does not call itself deterministic.
  */
 
 import { deepestSubRun } from '../../../contracts/bounds.ts';
@@ -26,7 +25,9 @@ export function checkCapabilities(
       }));
 }
 
-/** What stops a run of a sound definition from starting now: calls of what nobody offers and that wait for nobody. */
+/**
+ * Why a run of a sound definition cannot start now: a capability has no instance, and the step does not wait for one.
+ */
 export function checkRunnable(
   { steps }: PipelineDefinition,
   knownCapabilities: ReadonlySet<string>,
@@ -58,7 +59,7 @@ function findUnknown(
   });
 }
 
-/** The pipelines that steps run: that they exist, and do not lead back here or too deep. */
+/** Checks that the pipelines that steps run exist, and that the references neither form a cycle nor nest too deep. */
 export function checkPipelines(
   { steps }: PipelineDefinition,
   { pipelineOf = () => undefined }: Pick<DefinitionFacts, 'pipelineOf'>,
@@ -74,13 +75,13 @@ export function checkPipelines(
 export interface PipelineNode {
   readonly pipeline: string;
   readonly version: string;
-  /** The pipelines that its steps run, as they are written. */
+  /** References to the pipelines that its steps run, as written. */
   readonly references: readonly string[];
-  /** It is stored, and another content under its version came with what is checked. */
+  /** It is stored, but the content that is being checked comes with a different one under the same version. */
   readonly isContradicted?: boolean;
 }
 
-/** The pipelines that its steps run, as they are written, each once. */
+/** References to the pipelines that its steps run, as written, without duplicates. */
 export function referencesOf({ steps }: Pick<PipelineDefinition, 'steps'>): string[] {
   return [...new Set(steps.flatMap(({ pipeline }) => pipeline ?? []))];
 }
@@ -99,8 +100,8 @@ type Refused = Extract<PipelineForm, { kind: 'refused' }>;
 
 /**
  * @param root the definition that is checked: it counts as stored, and as the latest of its name
- * @param nodeOf undefined for what is not stored
- * @returns what is wrong with a reference of the root, or null
+ * @param nodeOf returns undefined for a definition that is not stored
+ * @returns a function that finds the fault of a root's reference, or null
  */
 export function createReferenceJudge(
   root: PipelineNode,
@@ -173,7 +174,7 @@ function tooDeep(path: readonly string[]): Refused {
   };
 }
 
-/** What `defaults` say is meant for the steps that it can be for. */
+/** Checks only the steps' own keys: `defaults` apply just to the steps that they suit. */
 export function checkCache(
   definition: PipelineDefinition,
   { specsOf }: Pick<DefinitionFacts, 'specsOf'>,

@@ -1,7 +1,6 @@
 /**
- * All checks of a definition, and those of its structure: the names of the pipeline, its steps and its keys, and
- * what the edges between steps say: how many there are, whether they lead back, and whether conditions on them can
- * ever hold.
+ * Runs all checks of a definition, and holds those of its structure: names of the pipeline, its steps and its keys; the
+ * number of edges, cycles, and conditions on edges that can never hold.
  */
 import type { PipelineDefinition, StepDefinition } from '../../../contracts/pipeline.ts';
 import type { Json } from '../../../contracts/primitives.ts';
@@ -16,9 +15,8 @@ import { checkSchemas, checkTypes } from './check-types.ts';
 import type { DefinitionFacts, DefinitionFinding } from './finding.ts';
 
 /**
- * Everything that can be said about a definition of sound shape, with what is known of the world around it: all
- * findings at once, each with a JSON Pointer. No finding of severity `error` means that `compileDefinition` and a
- * run accept it.
+ * All findings about a definition of valid shape, given what is known about its environment, each with a JSON Pointer.
+ * Without a finding of severity `error`, `compileDefinition` and a run accept the definition.
  */
 export function checkDefinition(
   definition: PipelineDefinition,
@@ -142,7 +140,7 @@ function checkRunIf(
   return [{ severity: 'warning', code: 'step_never_runs', pointer, message }];
 }
 
-/** Steps that wait for one another, by `depends_on` or by what their expressions mention. */
+/** Steps that wait for one another, by `depends_on` or by the references in their expressions. */
 function checkCycles({ steps }: PipelineDefinition, graph: Graph): DefinitionFinding[] {
   return findCycles(graph).map((cycle) => {
     const ids = cycle.map((index) => steps[index]?.id ?? '');
@@ -164,8 +162,8 @@ function formatCycle(ids: readonly string[]): string {
 }
 
 /**
- * Object keys anywhere in a definition, before its shape is known: names that reach a prototype are
- * refused, and keys that look like templates are pointed out, because keys never are.
+ * Object keys anywhere in a definition, before its shape is known. Names that reach a prototype are errors. Keys that
+ * look like templates are reported, because keys are never templates.
  */
 export function checkKeys(value: Json, pointer = ''): DefinitionFinding[] {
   const findings: DefinitionFinding[] = [];

@@ -1,4 +1,4 @@
-/** Every expression of a definition: its syntax, and that the roots, steps and fields it names exist. */
+/** Checks every expression of a definition: its syntax, and that its roots, steps and fields exist. */
 import type { PipelineDefinition } from '../../../contracts/pipeline.ts';
 import { formatPath } from '../../expression/ast.ts';
 import { expressionLimits, runFields, stepFields } from '../../expression/language.ts';
@@ -25,12 +25,12 @@ export function checkExpressions(
   ];
 }
 
-/** Where expressions stand, and what they may name there. */
+/** Where an expression occurs, and what it may refer to there. */
 interface ExpressionPlace {
   readonly reading: ReferencingTemplate;
-  /** The step whose template it is. */
+  /** The step that contains the template. */
   readonly ownStep?: string;
-  /** `item` and `index` have values. */
+  /** `item` and `index` have values here. */
   readonly isPerItem?: boolean;
   /** No step has run yet. */
   readonly isBeforeRun?: boolean;

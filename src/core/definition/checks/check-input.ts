@@ -1,9 +1,8 @@
 /**
- * The input of one step against what takes it: types where expressions stand, whole values where none do.
+ * Checks a step's input against its consumer: types where it has expressions, whole values where it has none.
  *
- * What a step takes and what it answers, by its kind and the schemas that are known.
- *
- * A template as far as it is known before anything is evaluated.
+ * Holds what a step accepts and produces, by its kind and the known schemas, and the part of a template that is known
+ * before evaluation.
  */
 
 import type { StepDefinition } from '../../../contracts/pipeline.ts';
@@ -20,16 +19,16 @@ import type { DefinitionFacts, DefinitionFinding, FindInputFaults, InputFault } 
 interface InputCheck {
   readonly consumer: Consumer;
   readonly input: {
-    /** As in the definition. */
+    /** The input as the definition has it. */
     readonly written: Json;
     readonly root: TemplateNode;
     readonly types: TemplateTypes;
   };
-  /** Where the input stands in the definition. */
+  /** Pointer of the input in the definition. */
   readonly pointer: string;
-  /** For comparing types. */
+  /** Effort left for comparing types. */
   readonly effort: Effort;
-  /** For judging values. */
+  /** Effort left for validating values. */
   readonly work: Effort;
   readonly report: (finding: DefinitionFinding) => void;
 }
@@ -57,7 +56,7 @@ export function checkInput({ consumer, input, pointer, effort, work, report }: I
   }
 }
 
-/** What is wrong whatever the expressions yield, and whichever of the specs is met. */
+/** Faults that hold whatever the expressions yield, and for every possible spec. */
 function findCertainFaults(
   { faultFinders }: Consumer,
   root: TemplateNode,
@@ -73,7 +72,7 @@ function findCertainFaults(
   return first;
 }
 
-/** At the same place, around it or in it. */
+/** Whether a fault was already reported at this pointer, above it or below it. */
 function isTold(pointer: string, told: ReadonlySet<string>): boolean {
   return [...told].some(
     (other) => pointer === other || pointer.startsWith(`${other}/`) || other.startsWith(`${pointer}/`),
@@ -83,11 +82,11 @@ function isTold(pointer: string, told: ReadonlySet<string>): boolean {
 interface Consumer {
   readonly name: string;
   readonly takes: ValueType;
-  /** One of these is what the input meets; at least one. */
+  /** At least one; the input has to satisfy one of them. */
   readonly faultFinders: readonly FindInputFaults[];
 }
 
-/** Null when nothing is known about what it takes. */
+/** Null when nothing is known about the accepted input. */
 export function consumerOf(step: StepDefinition, facts: DefinitionFacts): Consumer | null {
   const name = describeStep(step);
   switch (stepKindOf(step)) {
@@ -111,7 +110,7 @@ export function consumerOf(step: StepDefinition, facts: DefinitionFacts): Consum
   }
 }
 
-/** Once; a `for_each` makes a list of it. A person who skips an item, and a failure that is tolerated, leave null. */
+/** The type of the output, a list for `for_each`. A skipped item and a tolerated failure yield null. */
 export function producedBy(
   step: StepDefinition,
   facts: DefinitionFacts,
@@ -149,7 +148,7 @@ function outputOf(
 }
 
 interface PartialValue {
-  /** Null stands in each hole. */
+  /** The value, with null in each hole. */
   readonly value: Json;
   /** Pointers into the value. */
   readonly holes: ReadonlySet<string>;
@@ -176,7 +175,7 @@ function readPartialValue(root: TemplateNode): PartialValue {
   return { value: read(root, ''), holes };
 }
 
-/** Where a part of the evaluated value is written: below each `$literal` on its way. */
+/** Locates a part of the evaluated value in the written template, below each `$literal` on the way. */
 function locateInTemplate(written: Json, segments: readonly string[]): string {
   let at: Json | undefined = written;
   let pointer = '';

@@ -1,5 +1,5 @@
 /**
- * The keys of steps and their values, whose form the contract allows but whose meaning it cannot check: durations,
+ * Checks the keys of steps and their values where the contract fixes the form but cannot check the meaning: durations,
  * semver ranges, keys of another kind of step, levels of a ladder.
  */
 import semver from 'semver';
@@ -26,7 +26,10 @@ interface DurationRule {
   readonly atMost: string;
 }
 
-/** One attempt; a whole step; a whole run; the pause before a retry; for time or a person; for an instance; of a result. */
+/**
+ * The limits for one attempt, a step, a run, the pause before a retry, a wait or review, an instance, and a cached
+ * result.
+ */
 const durationRules = {
   timeout: { atLeast: '1ms', atMost: '24h' },
   total_timeout: { atLeast: '1ms', atMost: '7d' },
@@ -130,7 +133,7 @@ const keyOf: Readonly<Record<StepKind, (typeof kindKeys)[number]>> = {
   review: 'review',
 };
 
-/** Keys that say nothing about every step: about which they do. */
+/** Keys that apply only to some kinds of steps, with those kinds. */
 const kindsOfKey: Partial<Readonly<Record<StepField, readonly StepKind[]>>> = {
   input: ['call', 'run', 'review'],
   priority: ['call', 'run'],
@@ -148,7 +151,7 @@ const kindsOfKey: Partial<Readonly<Record<StepField, readonly StepKind[]>>> = {
   allow_output: ['call'],
 };
 
-/** That a step is one thing, and that its other keys say something about a thing of that kind. */
+/** Checks that a step has exactly one kind, and that its other keys apply to that kind. */
 export function checkKinds(definition: PipelineDefinition): DefinitionFinding[] {
   return definition.steps.flatMap((step, index) => {
     const pointer = `/steps/${index}`;
@@ -185,7 +188,7 @@ function checkKeys(step: StepDefinition, pointer: string): DefinitionFinding[] {
   });
 }
 
-/** A step without a queue in between is executed again when its worker is lost. */
+/** An unqueued step is executed again when its worker is lost. */
 function checkDispatch(
   definition: PipelineDefinition,
   step: StepDefinition,
@@ -198,7 +201,7 @@ function checkDispatch(
   return [{ severity: 'error', code: 'dispatch_conflict', pointer: place, message }];
 }
 
-/** Escalation settings that contradict each other, and those that can have no effect. */
+/** Contradictory escalation settings, and settings without effect. */
 export function checkEscalation(definition: PipelineDefinition): DefinitionFinding[] {
   return [
     ...checkDefaults(definition.defaults?.escalate ?? {}),

@@ -1,9 +1,9 @@
 /**
- * What is passed between steps, by the schemas of those who answer and those who take it: that paths exist, that
- * operators and filters get what they work on, that inputs fit. Types are wider than what they stand for, so an
- * error is certain; where nobody can tell, nothing is said, or a warning or note.
+ * Checks the values passed between steps by the schemas of producers and consumers: that paths exist, that operators
+ * and filters get operands they accept, that inputs fit. Types are wider than the values they describe, so an error is
+ * certain. Uncertain cases yield nothing, or a warning or note.
  *
- * The JSON Schemas that a definition brings along: of its job, and of what people answer.
+ * Also checks the JSON Schemas in a definition: those of its job and of review answers.
  */
 import { mostItems } from '../../../contracts/bounds.ts';
 import type { PipelineDefinition } from '../../../contracts/pipeline.ts';
@@ -35,7 +35,7 @@ interface TypedDefinition {
   readonly templates: DefinitionTemplates;
   readonly graph: Graph;
   readonly facts: DefinitionFacts;
-  /** Whether a schema of the definition may be read. */
+  /** Whether the checks may use a schema of the definition. */
   readonly isSound: (schema: JsonObject) => boolean;
 }
 
@@ -44,9 +44,9 @@ interface Checking extends TypedDefinition {
   readonly outputs: Map<string, ValueType>;
   readonly indexes: ReadonlyMap<string, number>;
   readonly lacks: StepLacks;
-  /** For comparing types. */
+  /** Effort left for comparing types. */
   readonly effort: Effort;
-  /** For judging values. */
+  /** Effort left for validating values. */
   readonly work: Effort;
   readonly report: (finding: DefinitionFinding) => void;
 }
@@ -112,7 +112,7 @@ function checkStep(index: number, checking: Checking): void {
   outputs.set(step.id, items === null ? produced : listOf(produced, items.list));
 }
 
-/** @param isWhole what is mentioned is there, or the place is never reached */
+/** @param isWhole every referenced output exists, or the expression is never evaluated */
 function scopeFor({ job, outputs, indexes, lacks }: Checking, isWhole: boolean): TypeScope {
   return {
     job,
@@ -134,7 +134,10 @@ function typeOf(reading: TemplateReading, scope: TypeScope, checking: Checking):
   return typeOfNode(reading.template.root, read(reading, scope, checking));
 }
 
-/** The steps whose end without output skips this one too, before it looks at anything: `??` has no use there. */
+/**
+ * Notes the steps that skip this one too if they end without output. `??` has no effect there, because the skip comes
+ * first.
+ */
 function noteSkipped(index: number, { input, when, items }: StepTemplates, checking: Checking): void {
   const { definition, lacks, indexes, report } = checking;
   const told = new Set<string>();
@@ -159,7 +162,7 @@ function checkWhen(type: ValueType, pointer: string, { report }: Checking): void
   report({ severity: 'error', code: 'operand_invalid', pointer: `${pointer}/when`, message, suggestion });
 }
 
-/** @returns the list that `for_each` goes through, as far as it is known */
+/** @returns the type of the list that `for_each` iterates over, as far as it is known */
 function checkItems(type: ValueType, pointer: string, { report }: Checking): ValueType {
   const at = `${pointer}/for_each/items`;
   if (!isKind(type, kinds.list) && type.kinds !== 0) {
@@ -174,7 +177,7 @@ function checkItems(type: ValueType, pointer: string, { report }: Checking): Val
   return type;
 }
 
-/** What belongs to no step. */
+/** Checks the templates outside steps. */
 function checkRest({ output, concurrencyKey }: DefinitionTemplates, checking: Checking): void {
   const scope = scopeFor(checking, false);
   if (output !== null) read(output, scope, checking);
@@ -187,7 +190,7 @@ function checkRest({ output, concurrencyKey }: DefinitionTemplates, checking: Ch
 
 interface SchemaChecks {
   readonly findings: readonly DefinitionFinding[];
-  /** Those that may be read. */
+  /** Whether a schema may be used. */
   readonly isSound: (schema: JsonObject) => boolean;
 }
 

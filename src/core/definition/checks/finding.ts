@@ -1,6 +1,6 @@
 /**
- * What the checks of a definition know and report. A finding is a contract `Finding` that is not yet placed in a
- * source text. Codes are stable; messages are for people.
+ * The facts that the checks of a definition use, and the findings that they report. A finding is a contract `Finding`
+ * without its position in a source text. Codes are stable; messages are for people.
  */
 import type { Finding, StepDefinition } from '../../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
@@ -63,37 +63,37 @@ export interface DefinitionFinding {
   readonly code: FindingCode;
   /** JSON Pointer into the definition. */
   readonly pointer: string;
-  /** Where in the string at the pointer, in UTF-16 units. */
+  /** Position in the string at the pointer, in UTF-16 units. */
   readonly offset?: number | undefined;
   readonly message: string;
   readonly suggestion?: string | undefined;
 }
 
-// What is known of the world around a definition when it is checked. What is absent is not checked.
+// Known facts about the environment of a definition during a check. Absent facts are not checked.
 
 export interface DefinitionFacts {
   /** Names that are registered now; null skips the check. */
   readonly knownCapabilities: ReadonlySet<string> | null;
   /** An unregistered capability is an error instead of a warning. */
   readonly strict: boolean;
-  /** Specs of which any may be that of the instance that is called; none = nothing is known. */
+  /** Specs of the instances that may be called; empty = nothing is known. */
   readonly specsOf?: (step: StepDefinition) => readonly CapabilityForm[];
   /** Undefined = the reference was not looked up. */
   readonly pipelineOf?: (reference: string) => PipelineForm | undefined;
-  /** What is wrong with a schema of the definition, beyond what core/registry finds; null = nothing. */
+  /** The fault of a schema in the definition, beyond what core/registry finds; null = none. */
   readonly schemaFaultOf?: (schema: JsonObject) => string | null;
 }
 
-/** What a value at a pointer does wrong. */
+/** A fault of a value, at a pointer. */
 export interface InputFault {
   readonly pointer: string;
   readonly message: string;
 }
 
 /**
- * What the value does wrong whatever stands in its holes; nothing when no work is left.
- * @param holes pointers of the parts that are not known
- * @param work what it takes is taken off
+ * Faults of a value that hold whatever its holes contain; none when the work is used up.
+ * @param holes pointers of the unknown parts
+ * @param work is reduced by the work that this takes
  */
 export type FindInputFaults = (
   value: Json,
@@ -106,14 +106,14 @@ export interface CapabilityForm {
   readonly input: ValueType;
   readonly output: ValueType;
   readonly findInputFaults: FindInputFaults;
-  /** It says that equal inputs have equal results. */
+  /** Its spec states that equal inputs have equal results. */
   readonly isDeterministic: boolean;
 }
 
 export type PipelineForm =
   | {
       readonly kind: 'found';
-      /** The type of the job that a run of it takes. */
+      /** The type of the job that its runs accept. */
       readonly job: ValueType;
       readonly output: ValueType;
       readonly findInputFaults: FindInputFaults;

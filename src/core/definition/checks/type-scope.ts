@@ -1,8 +1,8 @@
 /**
- * The types of what expressions may name, for each place of a definition.
+ * The types of what expressions may refer to, for each place of a definition.
  *
- * Which steps a run may leave without an output although it goes on, and why; and which steps start only after all
- * that they depend on have one.
+ * Also finds the steps that may end without an output although the run continues, with the reason, and the steps that
+ * start only after all their dependencies have one.
  */
 
 import type { PipelineDefinition, StepDefinition } from '../../../contracts/pipeline.ts';
@@ -26,15 +26,15 @@ import {
 
 export interface TypeScope {
   readonly job: ValueType;
-  /** The outputs of the steps known by then. */
+  /** Outputs of the steps checked so far. */
   readonly outputs: ReadonlyMap<string, ValueType>;
-  /** Why the output of a step may be missing here; undefined = it is there. */
+  /** Why the output of a step may be missing here; undefined = it is present. */
   readonly whyMissing: (stepId: string) => string | undefined;
   /** Null outside the input of a step with `for_each`. */
   readonly item: ValueType | null;
 }
 
-/** Null for what has its own finding already. */
+/** Null for a path that has its own finding already. */
 export function startOf(path: Path, scope: TypeScope): PathStart | null {
   switch (path.root) {
     case 'job':
@@ -79,7 +79,7 @@ const runType = typeOfFields(
   new Map(runFields.map((field) => [field, () => (field === 'attempt' ? integerType : stringType)])),
 );
 
-/** How a step can have ended when another one asks. */
+/** The end states of a step that another step may read. */
 const statusType = enumType(['succeeded', 'reused', 'failed', 'unknown', 'skipped', 'cancelled']);
 
 const errorType: ValueType = aType({
@@ -96,11 +96,11 @@ const errorType: ValueType = aType({
 
 interface Lack {
   readonly reason: string;
-  /** By what the step itself says, not because of another one. */
+  /** Caused by the step's own settings, not by another step. */
   readonly isOwn: boolean;
 }
 
-/** By step index: why it may have no output; undefined = it has one, or the run fails. */
+/** By step index: why the step may have no output; undefined = it has one, or the run fails. */
 export type StepLacks = readonly (Lack | undefined)[];
 
 export function findLacks({ steps }: PipelineDefinition, { order, predecessors }: Graph): StepLacks {
@@ -131,7 +131,7 @@ function whyFailed({ id, on_error }: StepDefinition): Lack | undefined {
   return on_error === 'continue' ? { reason: `${id} may fail`, isOwn: true } : undefined;
 }
 
-/** Whether a step that starts has an output of each step it depends on. */
+/** Whether a step that starts has the output of every step it depends on. */
 export function needsAll({ run_if }: StepDefinition, dependencies: number): boolean {
   return (
     run_if === undefined || run_if === 'all_succeeded' || (run_if === 'any_succeeded' && dependencies === 1)
