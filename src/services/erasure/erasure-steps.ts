@@ -156,7 +156,7 @@ export async function eraseLadders(pass: ErasurePass): Promise<boolean> {
   return false;
 }
 
-/** Jobs that no run has made. */
+/** Deletes the calls that no run has made. */
 export async function eraseCalls(pass: ErasurePass): Promise<boolean> {
   const { db, erasure, quietMs } = pass;
   const { project_id } = erasure;

@@ -30,7 +30,7 @@ interface GivenLimit {
   readonly limitUsd: number | null;
 }
 
-/** Open reviews: of steps, of ladders, of other projects. */
+/** Answers the open reviews: of steps, of ladders, of other projects. */
 async function answerQuestions(trx: Db, scope: string, { by, limitUsd }: GivenLimit): Promise<void> {
   const note = limitUsd === null ? 'no ceiling any more' : 'by the budget itself';
   const decision: ReviewDecision = {

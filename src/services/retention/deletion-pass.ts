@@ -122,7 +122,7 @@ export async function deleteInBatches(
 /** Rows that ended before a moment, or all of a project. */
 type DeletedRows = { readonly endedBefore: Date } | { readonly projectId: string };
 
-/** Deletes them from a table, where no other table has to be changed with them. */
+/** Deletes them from a table, if its rows are deleted on their own. */
 export async function emptyTable(pass: DeletionPass, row: DeletedTable, rows: DeletedRows): Promise<void> {
   const { old, ofProject } = row;
   if ('projectId' in rows) {

@@ -68,7 +68,7 @@ function cut(families: readonly Family[], stepsOf: (runId: string) => number): r
 
 /** Each may have many runs. */
 const familiesAtOnce = 100;
-/** After this many failures, a family is not tried with others. */
+/** After this many failures, no further parts are tried. */
 const mostFaults = 20;
 
 /** @throws the first fault, after the others were tried */

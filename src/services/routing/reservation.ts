@@ -72,7 +72,7 @@ export async function claimBest(
   const reserved = reservationOf(instance, chosen.request, chosen.best.costUsd);
   const claim = toClaim(target, chosen, { reserved, leaseMs: config.LEASE_MS });
   const takeBack = fleet.noteClaim(instance.instance_id);
-  // the next step goes out with the answer, and steps end durably.
+  // A claim that follows unstored answers is sent with them, and steps end durably.
   const isDurable = reserved > 0n || target.isAtMostOnce || (target.batch?.stored ?? null) !== null;
   const result = await attemptWriter.claim(claim, isDurable).catch((error: unknown) => {
     takeBack();

@@ -129,7 +129,7 @@ function matchOf(pattern: string, error: string) {
   return reading.ok ? matchPatterns(reading.patterns, error) : null;
 }
 
-/** Whether the pattern matches no other failure. */
+/** Whether the pattern matches hardly any other failure. */
 async function isParticular(trx: Db, pattern: string, learning: Learning): Promise<boolean> {
   const reading = readPatterns([pattern]);
   if (!reading.ok) return false;
