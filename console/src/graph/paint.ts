@@ -114,7 +114,7 @@ function paintNode(
   }
   if (viewport.zoom < namesFrom) return;
   context.fillStyle = isPending ? palette.text : palette.surface;
-  // The font size is constant on the screen at any zoom; long names are cut.
+  // Names keep a minimum size on the screen at any zoom; long ones are cut.
   const size = Math.max(22, leastText / viewport.zoom);
   const room = Math.floor((nodeWidth - 24) / (size * 0.6));
   const name = facts.id.length > room ? `${facts.id.slice(0, Math.max(1, room - 1))}…` : facts.id;
