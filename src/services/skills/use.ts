@@ -27,7 +27,7 @@ import { toSkill } from './stored-skill.ts';
 
 /** Only the best ones are tried. */
 const mostTried = 500;
-/** After this many, the search yields. */
+/** After this time, the search yields. */
 const turnMs = 20;
 const compiledVersions = 2_000;
 
