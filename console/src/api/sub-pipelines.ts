@@ -19,7 +19,7 @@ export function referencesOf({ steps }: Pick<PipelineDefinition, 'steps'>): stri
   return [...new Set(steps.flatMap(({ pipeline }) => pipeline ?? []))];
 }
 
-/** As the server resolves it: a version, otherwise an alias. */
+/** Resolves it like the server: a version, otherwise an alias. */
 async function findVersion(name: string, choice: string): Promise<string | null> {
   const [versions, aliases] = await Promise.all([
     askPlainly<StoredItems<VersionLine>>(`/v1/pipelines/${name}/versions?limit=200`),

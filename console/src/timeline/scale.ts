@@ -5,7 +5,7 @@ export interface TimeSpan {
   readonly to: number;
 }
 
-/** Of a long pause only its start and end are of interest, so it can be folded. */
+/** The start and end of a long pause: the time between them can be folded. */
 export function edgesOfSpan({ from, to }: TimeSpan): TimeSpan[] {
   return [
     { from, to: from },

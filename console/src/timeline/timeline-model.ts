@@ -95,7 +95,7 @@ function lengthOf(calls: readonly TimelineCall[], now: number): number {
 
 const firstItems = 12;
 
-/** Of an expanded step, shows failed items first, then the slowest; the rest only on request. */
+/** Shows failed items of an expanded step first, then the slowest; the rest only on request. */
 function pickItems(
   items: Map<number, TimelineCall[]>,
   isAll: boolean,
