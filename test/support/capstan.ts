@@ -111,7 +111,7 @@ export interface Capstan extends CapstanClient {
   readonly projectId: string;
   readonly databaseUrl: string;
   readonly taskQueue: string;
-  /** Of its media store. */
+  /** Address of its media store. */
   readonly mediaUrl: string;
   startWorker(): Promise<void>;
   killWorker(signal: NodeJS.Signals): Promise<void>;
@@ -119,7 +119,7 @@ export interface Capstan extends CapstanClient {
   addWorker(packageFolder?: string): Promise<AddedWorker>;
   /** @param others settings of this process only @param packageFolder of another version */
   startServer(others?: NodeJS.ProcessEnv, packageFolder?: string): Promise<void>;
-  /** Of the running server. */
+  /** The running server's. */
   serverPid(): number;
   killServer(signal: NodeJS.Signals): Promise<void>;
   /** Restores one server and one worker. */

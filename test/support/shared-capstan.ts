@@ -18,7 +18,7 @@ export interface SharedCapstan extends CapstanClient, LentCapstan {
   readonly logs: () => Promise<string>;
 }
 
-/** Of the test file's project. */
+/** A client of the test file's own project. */
 interface OwnProject extends CapstanClient, Pick<Capstan, 'key' | 'projectId'> {}
 
 /** @param admin with the right to create projects and keys */

@@ -163,7 +163,7 @@ export function useSteps(): StepWorld {
   };
 }
 
-/** Of a run with these steps. */
+/** The request of a run with these steps. */
 export function stepsOf(
   steps: PipelineDefinition['steps'],
   more: Partial<PipelineDefinition> = {},
