@@ -1,4 +1,4 @@
-/** Every address of the page, with its search parameters; what a page shows is loaded when it is first opened. */
+/** Every address of the page, with its search parameters; the code of a page is loaded when it is first opened. */
 import type { QueryClient } from '@tanstack/react-query';
 import {
   createRootRouteWithContext,
@@ -115,9 +115,9 @@ const routes = [
   }),
 ] as const;
 
-/** What the page of a run needs is asked for at once, not each after the one before. */
+/** The requests of a run's page start together, not one after another. */
 function beginRun(queries: QueryClient, runId: string): void {
-  // Before the first visit nobody knows which project is meant.
+  // Before the first visit the project is unknown.
   if (readProject() === null) return;
   void import('./pages/run/graph-tab.tsx');
   void queries.prefetchQuery(runQuery(runId));

@@ -30,7 +30,7 @@ export const settingsTabs = [
 ] as const;
 export const groupings = ['capability', 'pipeline', 'endpoint'] as const;
 
-/** All of them may be left out. */
+/** All of them are optional. */
 function loose<Search extends object>(search: Search): Partial<Search> {
   return search;
 }

@@ -1,4 +1,6 @@
-/** The side effects of a run, one function of the worker's context each. Types are few and stable: histories name them. */
+/**
+ * The side effects of a run: functions of the worker's context. Types are few and stable, because histories name them.
+ */
 import { ApplicationFailure, CancelledFailure, Context, log } from '@temporalio/activity';
 import type {
   CancelRunRequest,
@@ -22,7 +24,7 @@ import { asInlineActivity, asStepActivity } from './step-activities.ts';
 
 type Transition = Omit<AdvanceRequest, 'signal' | 'again'>;
 
-/** Makes a transition of a ladder. Repeated, it answers the present position of the ladder. */
+/** Makes a transition of a ladder. Repeated, it returns the current position of the ladder. */
 export function asLadderActivity(
   heartbeatIntervalMs: number,
   transition: (signal: AbortSignal, isAgain: boolean) => Promise<Advanced>,
@@ -51,9 +53,9 @@ function withoutValues({ run_id, outcome, has_waited = false }: RunClosing): Run
 }
 
 /**
- * Closes a run, and is retried until the run is closed: a workflow that ended without it would leave its run open. An
- * output or an error that cannot be worked out or stored, however often it is tried, is left out, and the run has failed
- * instead. While the database is away, it waits without end.
+ * Closes a run, and is retried until the run is closed: a workflow that ended without it would leave its run open. If
+ * an output or an error repeatedly fails to be evaluated or stored, it is omitted and the run fails instead. While the
+ * database is away, it retries without end.
  */
 export async function asFinishActivity(closing: RunClosing, close: CloseRun): Promise<ClosedRun> {
   try {
@@ -76,7 +78,7 @@ function translated<Result>(work: Promise<Result>): Promise<Result> {
   });
 }
 
-/** Translates like `translated`, for work that holds up the whole run: the workflow sees a fault that never ends. */
+/** Translates like `translated`, for work that the whole run waits for: the workflow sees a permanent fault. */
 function bounded<Result>(work: Promise<Result>): Promise<Result> {
   return work.catch((error: unknown) => {
     throw toApplicationFailure(error, isHopeless(error, Context.current().info.attempt));
@@ -87,39 +89,39 @@ export function createActivities(
   ctx: WorkerCtx,
   { heartbeatIntervalMs }: { readonly heartbeatIntervalMs: number },
 ) {
-  /** All transitions of a ladder are one function; the type says in Temporal's Web UI what happens. */
+  /** All transitions of a ladder are one function; the activity type names the transition in Temporal's Web UI. */
   const advance = (request: Transition): Promise<LadderPosition> =>
     asLadderActivity(heartbeatIntervalMs, (signal, again) =>
       advanceLadder(ctx, { ...request, signal, again }),
     );
   return {
-    /** Makes one step happen, or answers what it waits for. Fails with the step's error, or in a way that asks to come again. */
+    /** Executes one step, or returns its wait. Fails with the step's error, or in a way that requests a retry. */
     executeStep: (request: StepRequest) =>
       asStepActivity(heartbeatIntervalMs, (control) => executeStep(ctx, request, control)),
-    /** Makes short steps happen that are ready together, and those that follow them. */
+    /** Executes short steps that are ready together, and those that follow them. */
     executeInline: (request: InlineRequest) => asInlineActivity(request, () => executeInline(ctx, request)),
-    /** Executes the job or step at the ladder's level, and stores what became of it. */
+    /** Executes the job or step at the ladder's level, and stores the result. */
     executeLevel: advance,
     /** Asks a level for advice. */
     advise: advance,
-    /** Applies the decision of a review that is over, or its expiry. */
+    /** Applies the decision of a review that has ended, or its expiry. */
     reviewed: (request: { readonly review_id: string }): Promise<LadderPosition> =>
       asLadderActivity(heartbeatIntervalMs, () => applyDecision(ctx, request)),
-    /** Asks a person, because the time of the ladder is over. */
+    /** Opens a review, because the time of the ladder is over. */
     openReview: (request: StopRequest): Promise<LadderPosition> =>
       asLadderActivity(heartbeatIntervalMs, () => stopLadder(ctx, request)),
     /** Stops a ladder whose result is no longer wanted. */
     stopEscalation: (request: StopRequest) => translated(stopLadder(ctx, request)),
-    /** Works out whether steps happen, and how often. */
+    /** Decides whether steps happen, and how often. */
     decideSteps: (request: DecideRequest) => bounded(decideSteps(ctx, request)),
     /** Writes ends of steps that the workflow decided. */
     recordProgress: (report: ProgressReport) => bounded(recordProgress(ctx, report)),
     /** Closes the run's row. */
     finishRun: (closing: RunClosing) => asFinishActivity(closing, (end) => closeRun(ctx, end)),
-    /** Takes the run of a start of a schedule, or says why there is none. */
+    /** Submits the run of a start of a schedule, or says why there is none. */
     submitRun: (start: ScheduledStart): Promise<ScheduledSubmission> =>
       translated(submitScheduledRun(ctx, start)),
-    /** Asks the run of a start of a schedule to stop. */
+    /** Cancels the run of a start of a schedule. */
     cancelScheduledRun: (run: CancelRunRequest) => translated(cancelScheduledRun(ctx, run)),
   };
 }

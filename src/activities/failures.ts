@@ -1,6 +1,6 @@
 /**
- * Translates into Temporal's failures: the code is the type, so that a workflow and the Web UI can tell. The work
- * of an activity runs within this translation, with heartbeats.
+ * Translates into Temporal's failures: the code is the type, so that workflows and the Web UI can distinguish them. The
+ * work of an activity runs within this translation, with heartbeats.
  */
 import { ApplicationFailure, CancelledFailure, Context, log } from '@temporalio/activity';
 import type { Failure } from '../contracts/primitives.ts';
@@ -9,7 +9,7 @@ import { AppError, isUnavailable, toAppError } from '../errors/app-error.ts';
 
 const halfPairs = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
-/** Temporal takes no halves of surrogate pairs, and the words of an instance may hold some. */
+/** Temporal rejects lone halves of surrogate pairs, which texts of instances may hold. */
 function wellFormed(text: string): string {
   return text.replace(halfPairs, '\ufffd');
 }
@@ -24,7 +24,7 @@ export function finalFailure({ code, message, details }: Failure): ApplicationFa
   });
 }
 
-/** The step has failed, and its escalation is there: the second detail says where. */
+/** The step has failed, and its escalation is open: the second detail holds its position. */
 export function escalatedFailure(
   { code, message, details = null }: Failure,
   { escalation_id, transition, command }: LadderPosition,
@@ -49,7 +49,9 @@ function isDataFault(thrown: unknown): boolean {
 
 const mostTries = 20;
 
-/** Whether trying again cures nothing: what it is, or that it failed so often although every part was there. */
+/**
+ * Whether a retry is useless: by the kind of the fault, or because it failed so often while every part was available.
+ */
 export function isHopeless(thrown: unknown, attempt: number): boolean {
   if (isUnavailable(thrown) || (thrown instanceof AppError && thrown.code === 'unavailable')) return false;
   return isDataFault(thrown) || attempt >= mostTries;

@@ -1,9 +1,8 @@
 /**
  * Steps as activities, one by one and in batches, and the messages between them and the workflow.
  *
- * `executeStep` heartbeats while the call is open, passes a cancellation on, and tells Temporal when to come
- * again. A result of at most 4 KiB travels into the history, so that the Web UI shows it; a larger one stays in
- * the database.
+ * `executeStep` heartbeats while the call is open, passes a cancellation on, and tells Temporal when to retry. A result
+ * of at most 4 KiB is written to the history, so that the Web UI shows it; a larger one stays in the database.
  */
 import { CancelledFailure, type Context } from '@temporalio/activity';
 import type { Json } from '../contracts/primitives.ts';
@@ -47,7 +46,7 @@ function toDone({ attempt, output }: Succeeded): StepActivityDone {
   };
 }
 
-/** @throws what makes Temporal end the step, cancel it, or ask for it again */
+/** @throws a failure by which Temporal ends, cancels or retries the step */
 function toOther(end: Exclude<StepEnd, Succeeded>): StepActivityResult {
   switch (end.kind) {
     case 'waiting':
@@ -75,18 +74,18 @@ function toWaiting({ awaiting, until, ref }: WaitingStep): StepActivityWaiting {
 }
 
 /**
- * Returns the time until Temporal gives the step up, less a margin in which the activity can still report its end. The
- * time spans processes, so it is by the wall clock, beside Temporal's own timer.
+ * Returns the time until Temporal's timeout of the step, less a margin in which the activity can still report its end.
+ * The time spans processes, so it uses the wall clock, beside Temporal's own timer.
  */
 function remainingMs({ info }: Context): number {
   const spent = Math.max(0, Date.now() - info.scheduledTimestampMs);
   return Math.max(0, callTimeOf(info.scheduleToCloseTimeoutMs) - spent);
 }
 
-// `executeInline` as a local activity. What it answers stands in one event of the history, so outputs travel only
-// as long as they are few. B10: it does not listen to a cancellation: a batch is over before its run can hear of one,
-// so that whoever cancels it is a machine that stood still (the local activity is late, or the run was given to
-// another worker), and what was sent then is wanted all the same.
+// `executeInline` as a local activity. Its result is one event of the history, so outputs are included only while they
+// are few. B10: it ignores a cancellation. A batch is over before its run can learn of a cancel, so only a stalled
+// machine cancels it (the local activity is late, or the run moved to another worker), and calls that were sent then
+// are wanted all the same.
 
 const mostInHistoryBytes = 65_536;
 
@@ -121,7 +120,7 @@ function withFewOutputs(results: readonly InlineResult[]): InlineEnd[] {
   });
 }
 
-// What a workflow and the activities that execute steps tell each other. It travels through histories.
+// The messages between a workflow and the activities that execute steps. They are written to histories.
 
 export type StepActivityRequest = StepRequest;
 export type InlineBatchUnit = InlineUnit;
@@ -134,7 +133,7 @@ export interface StepActivityDone {
   readonly output?: Json;
 }
 
-/** A waiting step takes no room until a signal ends its wait, or `until` (RFC 3339) has come. */
+/** A waiting step does not count against parallelism until a signal ends its wait, or `until` (RFC 3339) has come. */
 interface StepActivityWaiting {
   readonly awaiting: Awaiting;
   readonly until: string | null;
@@ -149,15 +148,15 @@ export type StepActivityResult =
   | { readonly skipped: true };
 
 /**
- * The result of a unit of a batch. left: the unit has not begun. again: it has begun and has not succeeded yet; executed
- * once more from the queue, it answers its end from the rows, or waits for its open call.
+ * The result of a unit of a batch. left: the unit has not begun. again: it has begun and has not succeeded yet;
+ * executed once more from the queue, it returns its end from the rows, or waits for its open call.
  */
 export type InlineEnd = StepActivityDone | 'left' | 'again';
 
 export interface InlineBatchEnd {
   /**
-   * By the names of the units (`nameUnit`), so that a person who reads the history sees what is whose. In the order that
-   * was asked for: JSON keeps it, as no name is a number.
+   * By the names of the units (`nameUnit`), which identify them to readers of the history. In the order of the request:
+   * JSON keeps it, as no name is a number.
    */
   readonly ends: Readonly<Record<string, InlineEnd>>;
   readonly took_ms: number;

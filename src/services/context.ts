@@ -61,11 +61,11 @@ export interface Ctx {
   readonly policy: AddressPolicy;
   /** Connects to those addresses alone. */
   readonly guard: DialGuard;
-  /** Checks schemas that strangers wrote, in a thread of its own. */
+  /** Checks untrusted schemas in a thread of its own. */
   readonly vetter: SchemaVetter;
   /** Checks inputs and outputs by the schemas of capabilities. */
   readonly validator: SchemaValidator;
-  /** Probes of instances that are under way. */
+  /** Probes of instances that are in flight. */
   readonly probing: Probing;
   /** Knows what a capability takes now. */
   readonly specs: PresentSpecs;
@@ -116,12 +116,12 @@ export interface TemporalParts {
   readonly workflows: RunWorkflows;
   readonly schedules: TemporalSchedules;
   readonly namespace: string;
-  /** Id of the key that encrypts new payloads. */
+  /** The id of the key that encrypts new payloads. */
   readonly payloadKey: string;
 }
 
 export interface ServerCtx extends Ctx {
-  /** For lists, sums and exports: calls never wait for them. */
+  /** For lists, sums and exports, so that calls never wait for them. */
   readonly historyDb: Db;
   /** One connection, for readiness alone. */
   readonly healthDb: Db;
@@ -132,25 +132,25 @@ export interface ServerCtx extends Ctx {
   /** Null: no provider is configured. */
   readonly signIn: SignIn | null;
   readonly temporal: TemporalParts;
-  /** The deliveries to Temporal that are under way in this process. */
+  /** The deliveries to Temporal that are in flight in this process. */
   readonly outbox: Outbox;
-  /** Marks starts as delivered, all of a moment by one statement. */
+  /** Marks starts as delivered: one statement for all starts of a moment. */
   readonly markStart: MarkStart;
   readonly webhookSender: WebhookSender;
   readonly directMedia: DirectMedia;
-  /** Calls that callers wait for; the server settles them before it stops. */
+  /** Open calls with a waiting caller; the server settles them before it stops. */
   readonly openCalls: OpenCalls;
-  /** Holds the Idempotency-Keys of calls under way. */
+  /** Holds the Idempotency-Keys of open calls. */
   readonly keyRenewer: KeyRenewer;
-  /** Answers equal requests for advice once. */
+  /** Deduplicates equal requests for advice. */
   readonly adviceCache: AdviceCache;
-  /** The next starts of schedules, as lists show them. */
+  /** The next starts of schedules, for lists. */
   readonly nextTimes: NextTimes;
-  /** How many steps the definitions of listed runs have. */
+  /** The number of steps in the definitions of listed runs. */
   readonly stepSizes: StepSizes;
-  /** Wakes those who wait for events of a run. */
+  /** Wakes the watchers of a run's events. */
   readonly events: EventFeed;
-  /** Wakes those who follow a project. */
+  /** Wakes the watchers of a project. */
   readonly frames: StreamFeed;
   readonly web: WebPlaces;
   /** The API's address, known once it listens. */

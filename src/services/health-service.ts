@@ -1,7 +1,7 @@
 /**
- * Whether this process can serve: with its database it can, since what is asked of Temporal is kept in rows and
- * delivered when Temporal is back. What Temporal says is a detail, and is not waited for: proxies and
- * orchestrators leave out who answers late, and all servers would be late at once.
+ * Whether this process can serve. The database is enough, since requests to Temporal are stored in rows and delivered
+ * when Temporal is back. Temporal's state is a detail and is not waited for: a proxy or orchestrator removes slow
+ * servers, and all servers would be slow at the same time.
  */
 import type { RunWorkflows } from '../clients/temporal/run-workflows.ts';
 import { within } from '../core/pacing.ts';
@@ -10,7 +10,7 @@ import type { ServerCtx } from './context.ts';
 
 export interface Readiness {
   readonly ready: boolean;
-  /** `ok`, or what is wrong, by part. */
+  /** `ok`, or the fault, by part. */
   readonly detail: Record<string, string>;
 }
 
@@ -21,20 +21,20 @@ export interface HealthQuestions {
 
 interface AskedParts {
   /**
-   * A connection for this alone. On a shared pool the question would wait behind requests: a proxy would leave out a
-   * server that is only busy, its requests would go to the next server, and soon none would be left.
+   * A connection for the health check alone. On a shared pool the check would queue behind requests: a proxy would
+   * remove a server that is only busy, its requests would go to the next server, and soon none would be left.
    */
   readonly healthDb: Db;
   readonly workflows: Pick<RunWorkflows, 'isReachable'>;
 }
 
-/** A database that takes longer for `select 1` is away: the time of a statement of `healthDb` too. */
+/** A database that takes longer for `select 1` counts as away; also the statement timeout of `healthDb`. */
 export const databaseMs = 1_500;
 const temporalMs = 500;
-/** Each part gets at most one question in this time, however often and by however many probes `/readyz` is called. */
+/** Each part gets at most one check in this time, however often `/readyz` is called. */
 const askEveryMs = 1_000;
 
-/** @returns asks, or gives the answer to a question that is open or began less than `askEveryMs` ago */
+/** @returns checks, or returns the result of a check that is open or began less than `askEveryMs` ago */
 function createSharedQuestion(ask: () => Promise<boolean>, now: () => number): () => Promise<boolean> {
   let answer: Promise<boolean> | undefined;
   let askedAt = 0;
@@ -56,7 +56,7 @@ function name(isUp: boolean): string {
   return isUp ? 'ok' : 'does not answer';
 }
 
-/** @param now milliseconds of a clock that never goes back */
+/** @param now milliseconds of a monotonic clock */
 export function createHealthQuestions(
   { healthDb, workflows }: AskedParts,
   now: () => number,

@@ -20,28 +20,28 @@ const prefixes = {
   call: 'call',
 } as const;
 
-/** Made for every call, and no list is ordered by them: they need not grow within a millisecond. */
+/** Created for every call, and no list is ordered by them: they need not grow within a millisecond. */
 const frequent: ReadonlySet<keyof typeof prefixes> = new Set(['attempt', 'decision', 'call']);
 
-/** A UUIDv7 out of Node's stock of random UUIDs, which costs a fraction of drawing random bytes. */
+/** A UUIDv7 from Node's pool of random UUIDs, which costs a fraction of drawing random bytes. */
 function quickV7(): string {
   const time = Date.now().toString(16).padStart(12, '0');
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
 }
 
-/** `run_0198c2a4-…`: a prefix that says what it is, and a UUIDv7, so that ids sort by time. */
+/** `run_0198c2a4-…`: a prefix that names the kind, and a UUIDv7, so that ids sort by time. */
 export function newId(kind: keyof typeof prefixes): string {
   return `${prefixes[kind]}_${frequent.has(kind) ? quickV7() : v7()}`;
 }
 
-/** How far the clocks that make ids may be from the database's. */
+/** The largest difference between the clocks that create ids and the database's. */
 const skewMs = 3_600_000;
 
 function idAt(kind: keyof typeof prefixes, ms: number): string {
   return leastId(prefixes[kind], new Date(ms));
 }
 
-/** Between these two are the ids of everything that was made from `since` to `until`, and a few more. */
+/** Ids created from `since` to `until` lie between these two, and a few more do. */
 export function boundsOfIds(
   kind: keyof typeof prefixes,
   since: Date,
@@ -50,7 +50,7 @@ export function boundsOfIds(
   return [idAt(kind, since.getTime() - skewMs), idAt(kind, until.getTime() + skewMs)];
 }
 
-/** When it was made; null for what is no such id. */
+/** When the id was created; null for another kind of text. */
 export function madeAt(id: string): Date | null {
   const time = /^[a-z]+_([0-9a-f]{8})-([0-9a-f]{4})-7/.exec(id);
   return time === null ? null : new Date(Number.parseInt(`${time[1]}${time[2]}`, 16));

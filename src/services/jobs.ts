@@ -1,7 +1,7 @@
 /**
  * Jobs: a submitted input and the media namespace `media://<job_id>/` that belongs to it. In a job,
- * `media://job/<file>` stands for the job's own namespace, whose id the author cannot know yet. It is replaced
- * once, when the job is created; everything later sees `media://<job_id>/<file>`.
+ * `media://job/<file>` is the job's own namespace, whose id the author cannot know yet. It is replaced once, when the
+ * job is created; everything later sees `media://<job_id>/<file>`.
  */
 import { LRUCache } from 'lru-cache';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
@@ -10,10 +10,9 @@ import type { Db } from '../db/connect.ts';
 import { listOwnedJobs } from '../db/run/job.ts';
 import { AppError } from '../errors/app-error.ts';
 
-// Files belong to jobs, and jobs to projects: what a project submits, and what any of its calls hands to an
-// instance, names files of its own jobs alone. An instance may have one key for all, or the folder itself, so
-// nobody behind this place can tell whose file it reads or replaces. A job that belongs to somebody else looks
-// like one that is missing.
+// Files belong to jobs, and jobs to projects. A submission, and the input of any call, may name files of the project's
+// own jobs only. An instance may have one key for all files, or the folder itself, so no later check can tell whose
+// file it reads or replaces. A job of another project looks like a missing one.
 
 export interface OwnMedia {
   /**
@@ -21,7 +20,7 @@ export interface OwnMedia {
    * @returns the first mention of a file that is not the project's
    */
   findForeign(projectId: string, value: Json, ownJobId?: string): Promise<MediaMention | null>;
-  /** The same of mentions that were found before. */
+  /** Like `findForeign`, for mentions that were found before. */
   judge(projectId: string, mentions: ReadonlyMap<string, MediaMention>): Promise<MediaMention | null>;
 }
 
@@ -64,14 +63,14 @@ export function refuseForeign(mention: MediaMention, pointer: string): AppError 
   });
 }
 
-/** A reference with this id means the job that it is in. */
+/** A reference with this id means the job that holds it. */
 export const ownNamespace = 'job';
 
 const own = `media://${ownNamespace}/`;
 
 /**
- * In a job, `media://job/<file>` stands for the job's own namespace, whose id the author cannot know yet. It is
- * replaced once, when the job is created; everything later sees `media://<job_id>/<file>`.
+ * In a job, `media://job/<file>` is the job's own namespace, whose id the author cannot know yet. It is replaced once,
+ * when the job is created; everything later sees `media://<job_id>/<file>`.
  */
 export function bindJobMedia(job: JsonObject, jobId: string): JsonObject {
   return bind(job, jobId) as JsonObject;
@@ -86,7 +85,7 @@ function bind(value: Json, jobId: string): Json {
   );
 }
 
-/** In the middle of a text too, and in a key. */
+/** Also in the middle of a text, and in a key. */
 function bindText(text: string, jobId: string): string {
   return text.replaceAll(own, `media://${jobId}/`);
 }

@@ -1,7 +1,7 @@
 /**
- * Repairs what a crash left open, and does what no other part would, in one process at a time: the holder of an
- * advisory lock. It counts what it repaired; in steady state that is nothing. Its duties, and how often each is
- * done, are listed in createDuties.
+ * Repairs what a crash left open, and does the work that no other part does, in one process at a time: the holder of an
+ * advisory lock. It counts its repairs; in steady state there are none. createDuties lists the maintenance jobs and
+ * their intervals.
  */
 import type { Logger } from 'pino';
 import { type Metrics, noMetrics } from '../core/telemetry/telemetry.ts';
@@ -27,7 +27,7 @@ import type { WebhookDuty } from './webhooks/delivery.ts';
 
 interface Maintenance {
   start(): void;
-  /** Whether this process does it, as far as it knows. */
+  /** Whether this process is the leader, as far as it knows. */
   isHolder(): boolean;
   stop(): Promise<void>;
 }
@@ -35,9 +35,9 @@ interface Maintenance {
 interface MaintenanceOptions {
   readonly db: Db;
   readonly duties: readonly Duty[];
-  /** Not tied to the rounds of the others. */
+  /** Independent of the ticks of the others. */
   readonly promptDuties: readonly Duty[];
-  /** Between two rounds. */
+  /** Between two ticks. */
   readonly intervalMs: number;
   readonly logger: Logger;
   /** Default: nothing is counted. */
@@ -52,9 +52,9 @@ function kindOf(name: string): string {
 }
 
 interface DutyRunner {
-  /** Begins a duty that is due, unless it is under way: one that takes long does not hold up the others. */
+  /** Begins a due job, unless it is running: a slow job does not delay the others. */
   begin(duty: Duty): void;
-  /** Resolves when no duty is under way any more. */
+  /** Resolves when no job is running. */
   settled(): Promise<void>;
 }
 
@@ -87,7 +87,7 @@ function createDutyRunner(logger: Logger, metrics: Metrics, isStopping: () => bo
   };
 }
 
-/** Metrics of every duty are seen before they first count. */
+/** Metrics of every job exist before their first count. */
 function announceMetrics(metrics: Metrics, duties: readonly Duty[]): void {
   for (const { name, isRepair } of duties) {
     metrics.add('maintenance_failures_total', { duty: kindOf(name) }, 0);
@@ -138,35 +138,35 @@ export function createMaintenance(options: MaintenanceOptions): Maintenance {
   };
 }
 
-// What maintenance does, and how often.
+// The maintenance jobs and their intervals.
 
 interface Duty {
   readonly name: string;
   readonly everyMs: number;
-  /** How many times as long as it took it rests at least, where it reads more the more there is. */
+  /** The minimum rest, as a multiple of the job's duration, for jobs that read more as data grows. */
   readonly rests?: number;
-  /** It is no repair, and what it does is not worth a word. */
+  /** No repair, and not worth a log line. */
   readonly isRoutine?: boolean;
-  /** Whatever it finds to do, a part had died or was away: it is counted. */
+  /** Any result means that a part had died or was away, so it is counted. */
   readonly isRepair?: boolean;
   /** @returns how many things it repaired or did */
   readonly work: (isStopping: () => boolean) => Promise<number>;
 }
 
-/** Duties that keep state between rounds, or belong to parts that do. */
+/** Jobs that keep state between ticks, or belong to parts that do. */
 export interface DutyParts {
   readonly dueWork: () => Promise<number>;
   readonly reconcileRuns: () => Promise<number>;
-  /** Probes instances that are due; answers how many. */
+  /** Probes due instances; returns how many. */
   readonly probeDue: (limit: number) => Promise<number>;
   readonly budgets: BudgetKeeper;
   readonly webhooks: WebhookDuty;
-  /** Begins to ask the provider about people who are signed in; absent: there is none. */
+  /** Begins to check signed-in people with the provider; absent: there is none. */
   readonly recheckPersons?: (() => void) | undefined;
   readonly media: Pick<MediaLibrary, 'sweep'>;
-  /** Deletes what is older than it has to be kept. */
+  /** Deletes data whose retention is over. */
   readonly purgeOld: (isStopping: () => boolean) => Promise<number>;
-  /** Goes on with erasures of projects. */
+  /** Continues erasures of projects. */
   readonly eraseProjects: (isStopping: () => boolean) => Promise<number>;
 }
 
@@ -174,10 +174,10 @@ const probesAtOnce = 50;
 const promptMs = 250;
 const minuteMs = 60_000;
 const purgeMs = 10 * minuteMs;
-/** An upload without progress for a minute is cut off, so one of this age has no client any more. */
+/** An upload without progress for a minute is cut off, so one of this age has no client. */
 const abandonedMs = 60 * minuteMs;
 
-/** Full rounds follow one another at once: after an outage of ours everything is suspect. */
+/** Full batches follow one another at once: after an outage of ours every instance is suspect. */
 async function probeWhatIsDue(
   { probeDue }: Pick<DutyParts, 'probeDue'>,
   isStopping: () => boolean,
@@ -204,7 +204,7 @@ async function beginRecheck({ recheckPersons }: Pick<DutyParts, 'recheckPersons'
   return 0;
 }
 
-/** Rows that must reach Temporal, by the duty that makes up for them. */
+/** Rows that must reach Temporal, by the job that repeats their delivery. */
 const overdue: Readonly<Record<string, readonly DeliveryKind<object>[]>> = {
   deliveries: [runStarts, unmarkedStarts, runCancels, runControls],
   escalations: [ladderStarts],
@@ -212,7 +212,7 @@ const overdue: Readonly<Record<string, readonly DeliveryKind<object>[]>> = {
   schedules: [changedSchedules],
 };
 
-/** @returns how many were delivered, but for those that are no news */
+/** @returns how many were delivered, without mere marks */
 async function deliverOverdue(ctx: DeliveryCtx, kinds: readonly DeliveryKind<object>[]): Promise<number> {
   let sum = 0;
   for (const kind of kinds) {
@@ -222,14 +222,14 @@ async function deliverOverdue(ctx: DeliveryCtx, kinds: readonly DeliveryKind<obj
   return sum;
 }
 
-/** The kinds of work that start again when Temporal has forgotten them. */
+/** The kinds of work that are started again when Temporal has forgotten them. */
 const forgettable: Readonly<Record<string, DeliveryKind<object>>> = {
   'forgotten runs': runStarts,
   'forgotten ladders': ladderStarts,
   'forgotten schedules': changedSchedules,
 };
 
-/** Done as often as the rounds of maintenance, or more seldom. */
+/** Jobs that run at every tick, or less often. */
 export function createDuties(ctx: DeliveryCtx, parts: DutyParts): readonly Duty[] {
   const { db } = ctx;
   const { budgets } = parts;
@@ -265,7 +265,7 @@ export function createDuties(ctx: DeliveryCtx, parts: DutyParts): readonly Duty[
   ];
 }
 
-/** Callers wait for these duties, so they have a shorter clock of their own. */
+/** Callers wait for these jobs, so they have a faster clock of their own. */
 export function createPromptDuties(
   ctx: Pick<DeliveryCtx, 'db'>,
   { dueWork }: Pick<DutyParts, 'dueWork'>,

@@ -1,8 +1,7 @@
 /**
- * Shows rows as the wire does, by the schema of the answer. The names of columns and of the wire are the same, so a
- * field needs no line of its own: it is taken from the row, in the order of the schema. Three rules apply everywhere: a
- * time is its ISO text; a column that the schema does not know is left out; and so is null, or an absent value, where
- * the schema says `optional`.
+ * Shows rows as the wire does, by the schema of the response. Columns and wire fields have the same names, so a field
+ * needs no line of its own. Three rules apply everywhere: a time becomes its ISO text; a column that the schema does
+ * not know is dropped; and so is null, or an absent value, where the schema says `optional`.
  */
 import { z } from 'zod';
 
@@ -12,7 +11,7 @@ type FromRow<Value> = Value extends readonly (infer Item)[]
     ? Value | Date
     : Value;
 
-/** A row has to hold these columns to be shown; it may have more. */
+/** The row must hold these columns; it may hold more. */
 type Presentable<Shown> = {
   readonly [Key in keyof Required<Shown>]:
     | FromRow<Exclude<Shown[Key], undefined>>

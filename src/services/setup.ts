@@ -1,6 +1,5 @@
 /**
- * The first start of an installation: the newest schema, the project `default` and a key that may do everything.
- * Repeatable.
+ * Sets up an installation: the newest schema, the project `default` and a key with all scopes. Repeatable.
  */
 import { randomUUID } from 'node:crypto';
 import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
@@ -13,9 +12,9 @@ import { migrate } from '../db/migrate.ts';
 import { generateKey, verifyKey } from './access/key-text.ts';
 import { newId } from './ids.ts';
 
-// A first start makes the project `default` and a key that may do everything, in a file that only the owner can
-// read. Later starts return the same two, as long as the key still works; else a new key takes its place.
-// Processes that start at once take turns.
+// The first start makes the project `default` and a key with all scopes, in a file that only the owner can read. Later
+// starts return both, as long as the key works; otherwise a new key replaces it. Processes that start at the same time
+// take turns.
 
 interface DefaultAccess {
   readonly project_id: string;
@@ -72,7 +71,7 @@ export function ensureDefaultProject(db: Db, { apiKeyFile }: { apiKeyFile: strin
   });
 }
 
-/** Brings an existing database to the newest schema, with a project and a key to begin with. Repeatable. */
+/** Migrates an existing database to the newest schema, with a project and a key to begin with. Repeatable. */
 export async function prepareDatabase(
   databaseUrl: string,
   options: { apiKeyFile: string },

@@ -1,4 +1,4 @@
-/** Where people see things: Temporal's Web UI, which has no link where it is not set, and the console. */
+/** Links to Temporal's Web UI, which is absent unless it is configured, and to the console. */
 import type { Run } from '../contracts/run.ts';
 import { type RunRef, runWorkflowId } from '../core/workflow-names.ts';
 import type { ServerCtx } from './context.ts';

@@ -1,6 +1,6 @@
 import type { Attempt } from '../../src/contracts/run.ts';
 
-/** An attempt that has taken the result of another one. */
+/** An attempt that has used a cached result. */
 export function aCachedAttempt(
   origin: Pick<NonNullable<Attempt['cached_from']>, 'run_id' | 'step_id'>,
 ): Attempt {

@@ -1,4 +1,4 @@
-/** The real API over HTTP on a free port, with its own database, a project and a key that may do everything. */
+/** The real API over HTTP on a free port, with its own database, a project and a key with all scopes. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,14 +21,14 @@ export interface TestApi {
   readonly db: Db;
   readonly apiKey: string;
   readonly projectId: string;
-  /** Every log line that was written, as text. */
+  /** Every log line, as text. */
   readonly log: string[];
-  /** Where the console would be built; not there at first. */
+  /** The folder of the console's build; absent at first. */
   readonly consoleFolder: string;
-  /** `fetch` with the admin key; a header set to '' is left out. */
+  /** `fetch` with the admin key; a header set to '' is omitted. */
   readonly call: (path: string, options?: CallOptions) => Promise<Response>;
   readonly createKey: (options: { scopes: KeyScope[]; projects?: string[] }) => Promise<string>;
-  /** A second project and a key for it alone. */
+  /** A second project with a key of its own. */
   readonly createProject: (name: string) => Promise<{ projectId: string; apiKey: string }>;
   readonly waitForRuns: (count: number) => Promise<void>;
   readonly closeServer: () => Promise<void>;
@@ -38,7 +38,7 @@ export interface TestApi {
 export interface CallOptions {
   readonly method?: string;
   readonly headers?: Record<string, string>;
-  /** A string or bytes as they are; anything else as JSON. */
+  /** A string or bytes are sent unchanged; anything else as JSON. */
   readonly body?: unknown;
 }
 
@@ -71,7 +71,7 @@ function createCall(url: string, apiKey: string) {
   };
 }
 
-/** @param wayTo the database, as the API goes there: `host:port` to `host:port`. The test itself goes straight. */
+/** @param wayTo maps the database's `host:port` to the API's route to it. The test itself connects directly. */
 export async function startTestApi(
   settings: Record<string, number | string> = {},
   wayTo?: (host: string) => Promise<string>,

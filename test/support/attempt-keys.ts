@@ -2,8 +2,9 @@ import type { Db } from '../../src/db/connect.ts';
 import { toOpaqueKey } from '../../src/services/routing/call.ts';
 
 /**
- * What an instance was sent as `Idempotency-Key` → the key of the attempt: `<run>.<step>.<item>.<revision>` of a step's.
- * @param where of which attempts, such as those at one endpoint; default: of all
+ * Maps the `Idempotency-Key` that an instance received to the key of the attempt: `<run>.<step>.<item>.<revision>` for
+ * a step's.
+ * @param where selects attempts, such as those at one endpoint; default: all
  */
 export async function readAttemptKeys(
   db: Db,

@@ -1,4 +1,4 @@
-/** A physical backup of a running Postgres by its own means, as `pg_basebackup` makes one: files first, log last. */
+/** A physical backup of a running Postgres, made like that of `pg_basebackup`: files first, log last. */
 import { execFile } from 'node:child_process';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,13 +7,13 @@ import pg from 'pg';
 
 const run = promisify(execFile);
 
-/** @param dataFolder of the server @param copy does not exist yet */
+/** @param dataFolder of the server @param copy must not exist */
 export async function takeBaseBackup(url: string, dataFolder: string, copy: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
     await client.query(`select pg_backup_start('copy', true)`);
-    // Files change and go while they are copied, which the log makes good.
+    // Files change and vanish during the copy; the log repairs that.
     await run('cp', ['-a', dataFolder, copy]).catch(() => undefined);
     const { rows } = await client.query('select labelfile from pg_backup_stop(wait_for_archive => false)');
     await rm(join(copy, 'pg_wal'), { recursive: true });

@@ -1,4 +1,4 @@
-/** Budgets as tests look at them, and time that passes for them. */
+/** Reads budgets for tests, and moves them in time. */
 import type { Claim } from '../../src/db/attempt/attempt.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { toJsonb } from '../../src/db/statements.ts';
@@ -9,7 +9,7 @@ export interface SeenBudget {
   readonly spent: string;
 }
 
-/** The rows of scopes that begin so, by scope; days are not told apart. */
+/** The rows of scopes with this prefix, by scope; of several days, the last. */
 export async function budgetsOf(db: Db, prefix: string): Promise<Record<string, SeenBudget>> {
   const rows = await db('budget')
     .whereLike('scope', `${prefix}%`)
@@ -36,7 +36,7 @@ function toRequests(claims: readonly Claim[]): string {
   );
 }
 
-/** Scope → day, as it would be at that moment. */
+/** Maps a scope to its day at the given time. */
 export async function daysAt(db: Db, claim: Claim, at: string): Promise<Record<string, string>> {
   const { rows } = await db.raw(
     `select scope, window_start::text as day from budget_demand(${claimsArray}, ?) order by scope`,
@@ -45,7 +45,7 @@ export async function daysAt(db: Db, claim: Claim, at: string): Promise<Record<s
   return Object.fromEntries(rows.map((row: { scope: string; day: string }) => [row.scope, row.day]));
 }
 
-/** Reserves as if it were that moment. @returns the refusal or null */
+/** Reserves at the given time. @returns the refusal or null */
 export async function reserveAt(db: Db, claims: readonly Claim[], at: string) {
   const { rows } = await db.raw(`select charge_budgets('{}', '{}', '{}', ${claimsArray}, ?) as refusal`, [
     toRequests(claims),
@@ -54,11 +54,11 @@ export async function reserveAt(db: Db, claims: readonly Claim[], at: string) {
   return rows[0].refusal;
 }
 
-/** What was claimed until now was claimed a day earlier. */
+/** Moves earlier claims a day back. */
 export async function passMidnight(db: Db): Promise<void> {
   await db.transaction(async (trx) => {
     await trx.raw('lock table budget in exclusive mode'); // a server may be opening one
-    // By a detour, for a day of one budget is the day before of another row of it.
+    // Takes a detour, because the day before may be another row of the same budget.
     await trx.raw(`update budget set window_start = window_start - 100001 where window_start > '-infinity'`);
     await trx.raw(`update budget set window_start = window_start + 100000 where window_start > '-infinity'`);
   });

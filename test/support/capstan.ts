@@ -1,6 +1,6 @@
 /**
- * Capstan as it runs in earnest: server and worker as processes of their own, on a database of the test and a task
- * queue of the test, so that a test may kill what it likes.
+ * Capstan as in production: server and worker as separate processes, on a database and a task queue of the test, so
+ * that a test may kill any of them.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -19,19 +19,19 @@ import { waitFor } from './wait.ts';
 
 interface Program {
   readonly child: ChildProcess;
-  /** Resolves with the log line whose message was waited for. */
+  /** Resolves with the log line that has the given message. */
   readonly ready: Promise<Record<string, unknown>>;
 }
 
 interface ProgramOptions {
-  /** Of another version; default: of this one. */
+  /** Of another version; default: this one. */
   readonly packageFolder?: string | undefined;
   readonly file: string;
   readonly readyMessage: string;
   readonly environment: NodeJS.ProcessEnv;
-  /** Takes all that it prints. */
+  /** Receives all of its output. */
   readonly log: string[];
-  /** Whether it ends when this process does, however that ends. */
+  /** Whether it ends with this process, however that ends. */
   readonly endsWithUs: boolean;
 }
 
@@ -75,11 +75,11 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   await gone;
 }
 
-/** A worker beside the first one. */
+/** A second worker. */
 export interface AddedWorker {
-  /** Ends it, and resolves when it has gone. */
+  /** Ends it, and resolves when it has exited. */
   kill(signal: NodeJS.Signals): Promise<void>;
-  /** Stops it for a while, or lets it go on. */
+  /** Suspends or resumes it. */
   send(signal: 'SIGSTOP' | 'SIGCONT'): void;
 }
 
@@ -89,7 +89,7 @@ export interface Answer<Body> {
   readonly body: Body;
 }
 
-/** What somebody with a key does. */
+/** The actions of a client with a key. */
 export interface CapstanClient {
   request<Body>(
     method: string,
@@ -97,11 +97,11 @@ export interface CapstanClient {
     body?: unknown,
     headers?: Record<string, string>,
   ): Promise<Answer<Body>>;
-  /** Starts a run of a definition and answers it. */
+  /** Starts a run of a definition and returns it. */
   submit(steps: readonly object[], job?: object, extra?: object): Promise<Run>;
-  /** The run when it has ended. */
+  /** Resolves to the run when it has ended. */
   ended(runId: string, timeoutMs?: number): Promise<Run>;
-  /** The first 200 events of a run that ends with them: they are shown a moment after it has ended. */
+  /** The first 200 events of a run, including its last one, which becomes visible shortly after its end. */
   logOf(runId: string): Promise<RunEvent[]>;
 }
 
@@ -111,20 +111,20 @@ export interface Capstan extends CapstanClient {
   readonly projectId: string;
   readonly databaseUrl: string;
   readonly taskQueue: string;
-  /** Of its media store. */
+  /** Address of its media store. */
   readonly mediaUrl: string;
   startWorker(): Promise<void>;
   killWorker(signal: NodeJS.Signals): Promise<void>;
   /** @param packageFolder of another version */
   addWorker(packageFolder?: string): Promise<AddedWorker>;
-  /** @param others settings that only this one has @param packageFolder of another version */
+  /** @param others settings of this process only @param packageFolder of another version */
   startServer(others?: NodeJS.ProcessEnv, packageFolder?: string): Promise<void>;
-  /** Of the running one. */
+  /** The running server's. */
   serverPid(): number;
   killServer(signal: NodeJS.Signals): Promise<void>;
-  /** With one server and one worker, whatever was killed or added. */
+  /** Restores one server and one worker. */
   makeWhole(): Promise<void>;
-  /** All that its processes have printed. */
+  /** The whole output of its processes. */
   logs(): string;
   stop(): Promise<void>;
 }
@@ -171,7 +171,7 @@ export function createClient(findUrl: () => string, key: string): CapstanClient 
   };
 }
 
-/** What is open of a run that should have ended, and the last of its first 200 events. */
+/** The open parts of a run that should have ended, and the last of its first 200 events. */
 async function tellStandstill(request: CapstanClient['request'], runId: string): Promise<string> {
   const [{ body: run }, { body: events }] = await Promise.all([
     request<Run>('GET', `/v1/runs/${runId}`),
@@ -181,7 +181,7 @@ async function tellStandstill(request: CapstanClient['request'], runId: string):
   return JSON.stringify({ now: new Date(), state: run.state, open, last: events.items?.slice(-20) }, null, 1);
 }
 
-/** @param endsWithUs whether its processes end when this one does: for those that nobody stops */
+/** @param endsWithUs whether its processes end with this one: for those that no test stops */
 export async function startCapstan(settings: NodeJS.ProcessEnv = {}, endsWithUs = false): Promise<Capstan> {
   const database = await createTestDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'capstan-e2e-'));

@@ -1,6 +1,6 @@
 /**
- * Triggers that look at every transaction as it commits and write down what must never be: they see also what lasts
- * for a millisecond. Locks are still held then, so what they read is what is committed.
+ * Triggers that check every transaction as it commits and record violations, even those that last for a millisecond.
+ * Locks are still held then, so they read exactly the committed state.
  */
 import type { Db } from '../../src/db/connect.ts';
 
@@ -58,7 +58,7 @@ export async function watchCommits(db: Db): Promise<void> {
   await db.raw(watch);
 }
 
-/** What was seen so far, oldest first, at most a hundred. */
+/** The violations so far, oldest first, at most a hundred. */
 export async function listBreaches(db: Db): Promise<readonly string[]> {
   const rows: { what: string }[] = await db('breach').orderBy('breach_id').limit(100).select('what');
   return rows.map(({ what }) => what);

@@ -1,9 +1,9 @@
 /**
- * The package as it is published, compiled from the sources of this checkout: what tests start as processes loads in
- * half the time that it takes through the TypeScript loader. esbuild does not know types, so a whole tree takes less
- * than a second. The programs that are started most are one file each, with all of ours that they import: six hundred
- * files are a quarter of what a start costs. With NODE_OPTIONS=--enable-source-maps stack traces name the sources, by
- * the maps beside the compiled files; reading those maps is a fifth of what a start costs.
+ * Compiles the published package from the sources of this checkout: test processes load it in half the time of the
+ * TypeScript loader. esbuild ignores types, so the whole tree takes less than a second. The most frequently started
+ * programs are one bundled file each: loading six hundred files is a quarter of the start time. With
+ * NODE_OPTIONS=--enable-source-maps stack traces name the sources, by the maps beside the compiled files; reading those
+ * maps is a fifth of the start time.
  */
 import { existsSync } from 'node:fs';
 import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { pathToFileURL } from 'node:url';
 import { type BuildOptions, build, type OutputFile, type Plugin } from 'esbuild';
 import { findCompiled } from './compiled.ts';
 
-/** What is started as a process, and what that imports. */
+/** The programs that tests start, and their imports. */
 const sources = [
   'src/**/*.ts',
   'capabilities/**/*.ts',
@@ -21,7 +21,7 @@ const sources = [
   'test/dev/fixtures/*.ts',
 ];
 
-/** Started dozens of times in a test run; the other programs load ours file by file. */
+/** Programs that a test run starts dozens of times; the others load our files separately. */
 const programs = [
   'src/server.ts',
   'src/worker.ts',
@@ -29,10 +29,10 @@ const programs = [
   'test/support/router-process.ts',
 ];
 
-/** Specifiers as esbuild prints them; as long as before, so that maps stay right. */
+/** Specifiers as esbuild prints them; replacements have the same length, so that maps stay correct. */
 const ownImports = /\b(from |import |import\()"(\.[^"\n]+)\.ts"/g;
 
-/** @param root the checkout @param folder of the package; what is compiled there is replaced */
+/** @param root the checkout @param folder of the package; its compiled files are replaced */
 export async function compilePackage(root: string, folder: string): Promise<void> {
   await furnish(root, folder);
   const options = {
@@ -67,7 +67,7 @@ async function writeAll(files: readonly OutputFile[]): Promise<void> {
   );
 }
 
-/** A module that looks for files beside itself finds them where it would stand alone. */
+/** A module that looks for files beside itself finds them where its own file would be. */
 function keepPlaces(root: string, folder: string): Plugin {
   return {
     name: 'keep-places',
@@ -82,7 +82,7 @@ function keepPlaces(root: string, folder: string): Plugin {
   };
 }
 
-/** What of a package is not compiled. */
+/** The files of a package that are not compiled. */
 async function furnish(root: string, folder: string): Promise<void> {
   if (existsSync(folder)) return;
   await makeFolder(join(folder, 'dist'));

@@ -1,15 +1,15 @@
 /**
- * Tests import the sources as Node runs them: from the package that compile-package.ts makes, by Node's own loader,
- * which takes less processor time in each worker than vitest's. Tests and their support are still transformed by vitest.
+ * Tests import the sources as Node runs them: from the package of compile-package.ts, by Node's own loader, which takes
+ * less processor time in each worker than vitest's. Vitest still transforms tests and their support.
  */
 import { dirname, relative, resolve } from 'node:path';
 import type { Plugin } from 'vitest/config';
 import { findCompiled } from './compiled.ts';
 
-/** Names the package's folder. global-setup.ts sets it; until then, for that file itself, sources are taken as they are. */
+/** Names the package's folder. global-setup.ts sets it; until then, for that file itself, sources are used directly. */
 export const packageVariable = 'CAPSTAN_TEST_PACKAGE';
 
-/** For vitest's `server.deps.external`: what these match is imported by Node. */
+/** For vitest's `server.deps.external`: Node imports the matching files. */
 export const compiledFiles = /\/package\/dist\/.*\.js$/;
 
 const ownSources = /^(?:src|capabilities)\/.*(?<!\.test)\.ts$/;

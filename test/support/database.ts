@@ -35,7 +35,7 @@ function databaseUrl(name: string): string {
   return url.href;
 }
 
-/** Under its final name only when it is migrated. */
+/** It gets its final name only after the migration. */
 async function createTemplate(client: pg.Client): Promise<void> {
   const draft = `${template}_draft`;
   await client.query(`drop database if exists ${draft}`);
@@ -71,25 +71,25 @@ function cloneTemplate(name: string): Promise<void> {
   });
 }
 
-/** Changes what the databases of all tests are cloned from; before the first of them. */
+/** Changes the template of all tests' databases; call it before the first of them. */
 export async function changeTemplate(work: (db: Db) => Promise<void>): Promise<void> {
   await withServer(ensureTemplate);
   const db = connectDatabase(databaseUrl(template), 1);
   await work(db).finally(() => db.destroy());
 }
 
-/** Whoever creates it drops it. */
+/** The caller drops it. */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const name = newName();
   await cloneTemplate(name);
   return { url: databaseUrl(name), name, drop: () => dropDatabase(name) };
 }
 
-/** A database from before the first test of the file or block to after the last, and a pool on it. */
+/** A database from before the first test of the file or block until after the last, with a pool. */
 export function useDatabase(poolSize = 4): { readonly db: Db; readonly url: string } {
   const name = newName();
   const url = databaseUrl(name);
-  const db = connectDatabase(url, poolSize); // connects when it is first asked
+  const db = connectDatabase(url, poolSize); // connects at the first query
   beforeAll(() => cloneTemplate(name));
   afterAll(async () => {
     await db.destroy();

@@ -1,4 +1,4 @@
-/** What deliveries need, with a Temporal that knows nothing unless a test says so. */
+/** The context of deliveries, with a Temporal stub that knows nothing unless a test says so. */
 import { pino } from 'pino';
 import type { RunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
 import type { TemporalSchedules } from '../../src/clients/temporal/schedules.ts';
@@ -12,7 +12,7 @@ import { fakeWorkflows } from './run-workflows.ts';
 interface KnownTemporal {
   readonly workflows?: Partial<RunWorkflows>;
   readonly schedules?: Partial<TemporalSchedules>;
-  /** The id of the key by which schedules are encrypted; default: by none. */
+  /** The id of the key that encrypts schedules; default: none. */
   readonly payloadKey?: string;
 }
 
@@ -44,7 +44,7 @@ export function aDeliveryCtx(
   };
 }
 
-/** Temporal has forgotten everything, and takes nothing: what is delivered again stays to be delivered. */
+/** Temporal has forgotten everything and accepts nothing: repeated deliveries stay due. */
 export const forgetful: KnownTemporal = {
   workflows: { isForgotten: async () => true, start: away, startEscalation: async () => away() },
   schedules: { nextTimes: async () => null, put: away },
@@ -58,7 +58,7 @@ function hourAgo(): Date {
   return new Date(Date.now() - 3_600_000);
 }
 
-/** Runs, ladders by themselves and schedules that Temporal took an hour ago. */
+/** Runs, ladders without a run and schedules that Temporal accepted an hour ago. */
 export async function someDelivered(
   db: Db,
   count: Readonly<Record<'runs' | 'ladders' | 'schedules', number>>,

@@ -1,4 +1,4 @@
-/** The demo as its user starts it, on data and ports of its own. */
+/** The demo as a user starts it, on data and ports of its own. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { choosePort } from '../../src/dev/ports.ts';
 
-/** A stack that starts in the same moment would choose the same usual ports. */
+/** A stack that starts at the same time would choose the same default ports. */
 async function rememberFreePorts(dataDir: string): Promise<void> {
   const ports: Record<string, number> = {};
   for (const name of ['api', 'postgres', 'temporal', 'temporal_ui']) {
@@ -20,7 +20,7 @@ async function rememberFreePorts(dataDir: string): Promise<void> {
 export interface DemoOptions {
   /** A checkout or a package. */
   readonly folder: string;
-  /** Does not exist yet. */
+  /** Must not exist. */
   readonly dataDir: string;
   readonly scenario?: string;
   readonly environment?: NodeJS.ProcessEnv;
@@ -36,8 +36,8 @@ function environmentOf({ environment }: DemoOptions): NodeJS.ProcessEnv {
 }
 
 /**
- * @returns what it printed
- * @throws Error when it does not end 0
+ * @returns its output
+ * @throws Error when its exit code is not 0
  */
 export async function runDemo(options: DemoOptions): Promise<string> {
   await rememberFreePorts(options.dataDir);
@@ -48,13 +48,13 @@ export async function runDemo(options: DemoOptions): Promise<string> {
 }
 
 export interface OpenDemo {
-  /** Until it waits for Ctrl-C. */
+  /** Resolves when it waits for Ctrl-C. */
   readonly printed: string;
-  /** By Ctrl-C. @returns its exit code */
+  /** Ends it by Ctrl-C. @returns its exit code */
   readonly end: () => Promise<number | null>;
 }
 
-/** @throws Error with what it printed, when it ends before it waits for Ctrl-C */
+/** @throws Error with its output, when it ends before it waits for Ctrl-C */
 async function readUntilOpen(stdout: Readable): Promise<string> {
   let printed = '';
   for await (const part of stdout.iterator({ destroyOnReturn: false })) {
@@ -66,7 +66,7 @@ async function readUntilOpen(stdout: Readable): Promise<string> {
   throw new Error(`the demo ended: ${printed}`);
 }
 
-/** The demo as it stays, with all that it started, until somebody has seen enough. */
+/** The running demo, with all of its processes, until the test ends it. */
 export async function openDemo(options: DemoOptions): Promise<OpenDemo> {
   await rememberFreePorts(options.dataDir);
   const child = spawn(process.execPath, wordsOf(options), {

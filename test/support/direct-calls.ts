@@ -27,7 +27,7 @@ export async function execOn(
   return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Executed['body'] };
 }
 
-/** Registers an instance; it is known to the router when this resolves. */
+/** Registers an instance; the router knows it when this resolves. */
 export async function registerInstance(api: TestApi, options: InstanceOptions): Promise<Instance> {
   const request: Capstan['request'] = async (method, path, body) => {
     const answer = await api.call(path, { method, body });
@@ -41,7 +41,7 @@ export async function registerInstance(api: TestApi, options: InstanceOptions): 
   return instance;
 }
 
-/** A project with a limit for each of its days, and the headers of a key for it alone. */
+/** A project with a daily limit, and the headers of its own key. */
 export async function aLimitedProject(
   api: TestApi,
   daily_limit_usd: number,

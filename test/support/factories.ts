@@ -1,6 +1,6 @@
 /**
- * Rows for tests, with sensible defaults: `aProject`, `anInstance` and `aRun` insert what they need and answer what
- * they wrote; `aClaim` and `anEnd` are arguments only. Every one takes overrides.
+ * Rows for tests, with sensible defaults: `aProject`, `anInstance` and `aRun` insert their rows and return them;
+ * `aClaim` and `anEnd` are arguments only. Each takes overrides.
  */
 import { randomUUID } from 'node:crypto';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
@@ -77,7 +77,7 @@ export interface RunOverrides extends RunOrigin {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-/** Queued, with the steps `a`, `b` and `c`, one after the other. */
+/** Queued, with the sequential steps `a`, `b` and `c`. */
 export async function aRun(db: Db, overrides: RunOverrides = {}): Promise<StoredRun> {
   const { definition: changes, job = {}, ...rest } = overrides;
   const definition: PipelineDefinition = {
@@ -174,7 +174,7 @@ export async function claimAttempt(db: Db, claim: Claim): Promise<ClaimResult> {
   return (await claimAttempts(db, [claim]))[0] as ClaimResult;
 }
 
-/** Durable, by one statement. @returns per end: false when a later attempt has taken over */
+/** Durable, by one statement. @returns per end: false when a later attempt owns the step */
 export async function settleAttempts(db: Db, ends: readonly AttemptEnd[]): Promise<boolean[]> {
   return (await settleAndClaim(db, { ends, claims: [] }, true)).ends.map((result) => result === 'settled');
 }

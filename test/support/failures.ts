@@ -2,7 +2,7 @@ import { afterEach } from 'vitest';
 
 let hasFailed = false;
 
-/** Of the file that begins. Files of one worker share this module. */
+/** For the file that begins. Files of one worker share this module. */
 export function watchFailures(): void {
   hasFailed = false;
   afterEach(({ task }) => {

@@ -1,4 +1,4 @@
-/** Instances made for tests: real HTTP servers that do as told and remember every `/exec`. */
+/** Instances made for tests: real HTTP servers with scripted answers that record every `/exec`. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Capstan } from './capstan.ts';
@@ -6,7 +6,7 @@ import type { Capstan } from './capstan.ts';
 export interface Exec {
   readonly input: Record<string, unknown>;
   readonly headers: IncomingMessage['headers'];
-  /** The caller closed the connection before it was answered. */
+  /** The caller disconnected before the answer. */
   closed: boolean;
   answered: boolean;
 }
@@ -16,7 +16,7 @@ export type Handler = (exec: Exec, response: ServerResponse) => void | Promise<v
 export interface Instance {
   readonly endpoint: string;
   readonly execs: Exec[];
-  /** What it does with the next calls. */
+  /** Sets its answers to the next calls. */
   handle: Handler;
   stop(): Promise<void>;
 }
@@ -37,7 +37,7 @@ export function answer(response: ServerResponse, status: number, body: unknown):
   response.end(JSON.stringify(body));
 }
 
-/** Answers its input. */
+/** Returns its input. */
 export const echo: Handler = (exec, response) => answer(response, 200, { ok: true, output: exec.input });
 
 async function readJson(request: IncomingMessage): Promise<Record<string, unknown>> {

@@ -1,7 +1,7 @@
 /**
  * One real Postgres, one real Temporal dev server and one compiled package, with the only workflow bundle, for a whole
- * test run. They end with it, also when it is killed. TEST_DATABASE_URL names a Postgres to use instead, whose
- * databases of failed tests then stay.
+ * test run. They end with it, even when it is killed. TEST_DATABASE_URL names a Postgres to use instead, which then
+ * keeps the databases of failed tests.
  */
 import { writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -64,19 +64,19 @@ async function setupPackage({ dataDir }: Place, project: TestProject): Promise<C
   const root = project.vitest.config.root;
   const write = async (): Promise<void> => {
     await compilePackage(root, packageFolder);
-    // As a worker from sources does that is told of no bundle.
+    // Like a worker from sources without a bundle.
     const { code, file } = await loadWorkflowBundle(undefined, new DefaultLogger('ERROR'));
     if (file !== null) throw new Error(`the workflows of ${file} would be tested, not those of the sources`);
     await writeFile(workflowBundle, code);
   };
   await write();
   process.env[packageVariable] = packageFolder;
-  // Before each further round of a watch: the sources may be others by then.
+  // Before each further run of a watch: the sources may have changed.
   project.onTestsRerun(write);
   return { packageFolder, workflowBundle };
 }
 
-/** Silent while all goes well and fast; a build of the dev server takes minutes and says so. */
+/** Silent while it is fast and succeeds; a build of the dev server takes minutes and is announced. */
 function createReport(): Report {
   let spokenAt = 0;
   return ({ part, status, detail, elapsedMs }) => {
@@ -87,7 +87,7 @@ function createReport(): Report {
   };
 }
 
-/** Where programs and tests have their temporary files, also those that are killed. @returns removes it */
+/** The folder for temporary files of programs and tests, including killed ones. @returns removes it */
 function setupScratch(): () => Promise<void> {
   const folder = createTemporaryFolder('capstan-scratch-');
   process.env.TMPDIR = folder;

@@ -1,13 +1,13 @@
 import type { Timing } from '../../src/services/delivery/follow-poll.ts';
 
 export interface HandTiming extends Timing {
-  /** Goes on to what is due next, as soon as there is something, and begins it. @returns how long that was */
+  /** Advances to the next due timer, as soon as there is one, and runs it. @returns the time advanced */
   goOn(): Promise<number>;
-  /** Whether something is due some time. */
+  /** Whether a timer is pending. */
   isWaiting(): boolean;
 }
 
-/** Time that passes only when a test says so. */
+/** A clock that advances only by a test's call. */
 export function createHandTiming(): HandTiming {
   const due: { readonly at: number; readonly run: () => void }[] = [];
   let now = 0;

@@ -1,6 +1,6 @@
 /**
- * A pipeline of every kind of step whose capability answers a hash of its input, so that the output says whether every
- * step saw exactly what it had to see; what must come out is worked out here, without the engine.
+ * A pipeline of every kind of step whose capability returns a hash of its input, so that the output proves that every
+ * step had exactly the expected input; the expected output is computed here, without the engine.
  */
 import { createHash } from 'node:crypto';
 import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
@@ -8,7 +8,7 @@ import { canonicalJson } from '../../src/core/json/values.ts';
 import { answer, type Handler } from './fleet.ts';
 
 export interface HashCall {
-  /** As it was sent: the same for every attempt. */
+  /** Unchanged: the same for every attempt. */
   readonly key: string;
   /** Unix time in ms when it arrived. */
   readonly at: number;
@@ -20,12 +20,12 @@ export interface HashJob extends JsonObject {
   readonly items: { readonly name: string; readonly isBad: boolean }[];
 }
 
-/** What the capability answers. */
+/** The capability's answer. */
 export function hashOf(input: Json): string {
   return createHash('sha256').update(canonicalJson(input)).digest('hex').slice(0, 16);
 }
 
-/** Answers after 20 to 150 ms; refuses bad items. @param calls takes every call as it arrives */
+/** Answers after 20 to 150 ms; refuses bad items. @param calls receives every call as it arrives */
 export function answerHashes(calls: HashCall[]): Handler {
   return (exec, response) => {
     calls.push({ key: String(exec.headers['idempotency-key']), at: Date.now() });
@@ -41,7 +41,7 @@ export function answerHashes(calls: HashCall[]): Handler {
 }
 
 const capability = 'hash';
-/** Whoever loses contact so often is unlucky; nothing here fails for it. */
+/** The retries are ample, so that lost connections fail no step. */
 const defaults = {
   retry: { max: 50, initial: '50ms', max_delay: '1s' },
   escalate: { enabled: false },
@@ -104,7 +104,7 @@ export const hashPipeline = {
   output: { result: '{{ steps.quick.output.h }}', each: '{{ steps.each.output }}' },
 };
 
-/** Step → steps that end before it begins, of calls and what they wait for. */
+/** Maps a step to steps that end before it begins; it covers calls and their dependencies. */
 export const hashOrder: Readonly<Record<string, readonly string[]>> = {
   left: ['a'],
   right: ['a'],
@@ -116,7 +116,7 @@ export const hashOrder: Readonly<Record<string, readonly string[]>> = {
   y: ['x'],
 };
 
-/** @param n of the run: every job has another seed, another bad item and the other side */
+/** @param n of the run: every job has another seed, another bad item and the other branch */
 export function hashJob(n: number): HashJob {
   return {
     seed: `seed ${n}`,
@@ -125,7 +125,7 @@ export function hashJob(n: number): HashJob {
   };
 }
 
-/** Calls that succeed: a, one side, repair, x, y, join, quick and the good items. */
+/** Successful calls: a, one branch, repair, x, y, join, quick and the good items. */
 export function succeedingCalls({ items }: HashJob): number {
   return 7 + items.filter(({ isBad }) => !isBad).length;
 }

@@ -1,4 +1,4 @@
-/** What a test and its process of instances tell each other, and what the instances write down. */
+/** Messages between a test and its process of instances, and the lines of their journal. */
 import type { CostModel } from '../../src/contracts/capability.ts';
 
 /** One instance of a process. */
@@ -8,7 +8,7 @@ export interface FleetMember {
   readonly cost_model: CostModel;
   readonly max_concurrency: number;
   readonly tags: readonly string[];
-  /** A call takes a random time in between. */
+  /** A call takes a random time between the two. */
   readonly minMs: number;
   readonly maxMs: number;
   /** The share of calls that end with 500. */
@@ -17,13 +17,13 @@ export interface FleetMember {
 
 export interface ToInstances {
   readonly port: number;
-  /** Every call ends with 500, until it is told otherwise. */
+  /** Every call ends with 500, until this is changed. */
   readonly fails: boolean;
 }
 
 export type FromInstances = 'ready';
 
-/** A line of the journal. An end without status: the caller hung up. */
+/** A line of the journal. An end without status: the caller disconnected. */
 export interface JournalEntry {
   readonly at: number;
   readonly port: number;

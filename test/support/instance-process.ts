@@ -1,6 +1,6 @@
 /**
- * Instances as a process that may be killed: it writes down every `/exec` as it begins and as it ends, at once, so
- * that the journal survives. It ends with its parent.
+ * Instances in a process that may be killed: it writes the start and end of every `/exec` at once, so that the journal
+ * survives. It ends with its parent.
  */
 import { openSync, writeSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

@@ -1,4 +1,4 @@
-/** What definitions are checked with and runs are taken with, where there is no process: a database, and nobody to call. */
+/** The context that checks definitions and accepts runs, without a process: a database, and no instances. */
 import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { createSchemaCompiler, findRefusal } from '../../src/schemas/schema-compiler.ts';
@@ -8,7 +8,7 @@ import { type CheckCtx, createCheckedDefinitions } from '../../src/services/pipe
 import { createKnownDefinitions } from '../../src/services/runs/definitions.ts';
 import type { IntakeCtx } from '../../src/services/runs/preparation.ts';
 
-/** Compiles schemas where it is asked, without a thread. */
+/** Compiles schemas in the same thread. */
 function compileHere(): Pick<SchemaVetter, 'vet'> {
   const compiler = createSchemaCompiler();
   return {
@@ -16,7 +16,7 @@ function compileHere(): Pick<SchemaVetter, 'vet'> {
   };
 }
 
-/** The database tells what is registered, unless a fleet is given. */
+/** The database lists the registered capabilities, unless a fleet is given. */
 export function aCheckCtx(db: Db, over: Partial<CheckCtx> = {}): CheckCtx {
   return {
     db,

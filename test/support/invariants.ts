@@ -1,6 +1,6 @@
 /**
- * What must hold after every scenario, whatever happened in it (router.md §4), checked on the rows, on what the
- * instances wrote down, and on the decisions made again. What holds at every commit is watched by commit-watch.ts.
+ * Invariants that hold after every scenario (router.md §4), checked on the rows, on the instances' journals, and on the
+ * decisions made again. commit-watch.ts checks those that hold at every commit.
  */
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { replayChoice } from '../../src/core/routing/replay.ts';
@@ -9,9 +9,12 @@ import { toOpaqueKey } from '../../src/services/routing/call.ts';
 import { listBreaches } from './commit-watch.ts';
 import { type JournalFleet, mostAtOnce } from './journal-fleet.ts';
 
-/** Instances that can be asked what they were called for. */
+/** Instances with a journal of their calls. */
 export interface Journaled extends Pick<JournalFleet, 'instances' | 'journal'> {
-  /** That only this fleet has: a port may have been another's before. Default: its instances have all that they took. */
+  /**
+   * A capability of this fleet only, because a port may have been another's before. Default: its instances have all
+   * calls.
+   */
   readonly capability?: string;
 }
 
@@ -20,7 +23,7 @@ async function list(db: Db, sql: string): Promise<string[]> {
   return rows.map(({ what }) => what);
 }
 
-/** Every budget holds exactly what its attempts hold and cost. One statement, so it holds at any time. */
+/** Every budget matches the reservations and costs of its attempts. One statement, so it holds at any time. */
 const driftingBudgets = `
   with recursive line as (
     select run_id as below, run_id, parent_run_id from run
@@ -41,7 +44,7 @@ const driftingBudgets = `
   from budget b full join charged c using (scope, window_start)
   where coalesce(b.spent_nano, 0) <> coalesce(c.spent, 0) or coalesce(b.reserved_nano, 0) <> coalesce(c.reserved, 0)`;
 
-/** One reservation each, one settlement each, and together they are what the attempt cost. */
+/** One reservation each, one settlement each; together they equal the attempt's cost. */
 const wrongEntries = `
   select format('attempt %s (%s): reserved %s, settled %s; ledger: %s reservations of %s, %s ends, %s adjustments, booked %s',
     a.attempt_id, a.state, a.reserved_nano, a.settled_nano, l.reserves, l.held, l.ends, l.adjusts, l.booked) as what
@@ -55,12 +58,12 @@ const wrongEntries = `
     or l.ends <> (a.reserved_nano > 0 and a.state not in ('reserved', 'dispatched'))::int
     or l.booked <> coalesce(a.settled_nano, 0) or a.settled_nano > a.reserved_nano`;
 
-/** A lease and 5 s are over, and nobody has closed the attempt. */
+/** A lease ended more than 5 s ago, and the attempt is still open. */
 const leftOpen = `
   select format('attempt %s is %s %s after its lease', attempt_id, state, clock_timestamp() - lease_until) as what
   from attempt where state in ('reserved', 'dispatched') and lease_until < clock_timestamp() - interval '6 seconds'`;
 
-/** Two trials of one half-open instance at once. */
+/** Two concurrent trials of one half-open instance. */
 const crowdedTrials = `
   with attempted as (
     select a.attempt_id, a.instance_id, t.begun_at, coalesce(least(a.finished_at, a.lease_until), a.lease_until) as ended_at
@@ -69,14 +72,14 @@ const crowdedTrials = `
   from attempted a join attempted b on a.instance_id = b.instance_id and a.attempt_id < b.attempt_id
     and a.begun_at < b.ended_at and b.begun_at < a.ended_at`;
 
-/** Decisions whose inputs give another choice now. */
+/** Decisions whose inputs now yield another choice. */
 async function findChangedDecisions(db: Db): Promise<string[]> {
   const changed: string[] = [];
   for (let after = ''; ; ) {
     const rows: { attempt_id: string; endpoint: string; inputs: JsonObject }[] = await db('attempt')
       .join('attempt_choice', 'attempt_choice.attempt_id', 'attempt.attempt_id')
       .where('attempt.attempt_id', '>', after)
-      .whereNotNull('inputs') // nothing was chosen for what is cached
+      .whereNotNull('inputs') // a cached result has no choice
       .orderBy('attempt.attempt_id')
       .limit(1_000)
       .select('attempt.attempt_id', 'endpoint', 'inputs');
@@ -104,7 +107,7 @@ async function listSent(db: Db, { instances, capability }: Journaled): Promise<S
   return query.select('key', 'number', 'endpoint', answered);
 }
 
-/** Every call at an instance has a claim of its own, and who settled as answered was called. */
+/** Every call at an instance has a claim of its own, and every attempt that settled as answered has a call. */
 async function findUnclaimedCalls(db: Db, fleets: readonly Journaled[]): Promise<string[]> {
   const found: string[] = [];
   const sent = (await Promise.all(fleets.map((fleet) => listSent(db, fleet)))).flat();
@@ -134,12 +137,12 @@ async function findUnclaimedCalls(db: Db, fleets: readonly Journaled[]): Promise
   return found;
 }
 
-/** Sums that hold at any time, also while calls are under way. */
+/** Sums that hold at any time, also during calls. */
 export function findDrift(db: Db): Promise<string[]> {
   return list(db, driftingBudgets);
 }
 
-/** @param fleets every instance that was called @returns one line per violation; none is as it must be */
+/** @param fleets every instance that was called @returns one line per violation; empty when there is none */
 export async function findViolations(db: Db, fleets: readonly Journaled[]): Promise<string[]> {
   const found = [
     await listBreaches(db),

@@ -1,4 +1,4 @@
-/** Instances in processes of their own that keep a journal, and what the journal says. */
+/** Instances in separate processes that keep a journal, and its content. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -11,17 +11,17 @@ export interface JournalInstance extends FleetMember {
   readonly endpoint: string;
 }
 
-/** Instances that live and die together. */
+/** Instances of one process. */
 export interface JournalFleet {
   readonly instances: readonly JournalInstance[];
   /** Kills all with SIGKILL. */
   kill(): Promise<void>;
   /** A new process on the same ports. */
   restart(): Promise<void>;
-  /** SIGSTOP: it takes connections and answers nothing. */
+  /** SIGSTOP: it accepts connections and answers nothing. */
   silence(): void;
   setFailing(port: number, fails: boolean): void;
-  /** In the order in which it was written. */
+  /** In the order of writing. */
   journal(): Promise<readonly JournalEntry[]>;
 }
 
@@ -49,10 +49,10 @@ async function kill(child: ChildProcess): Promise<void> {
   await gone;
 }
 
-/** Its port is a free one, where none is given. */
+/** On a free port by default. */
 export type MemberOptions = Pick<FleetMember, 'name'> & Partial<Omit<FleetMember, 'name'>>;
 
-/** @param folder where the journal is kept */
+/** @param folder of the journal */
 export async function startJournalFleet(
   { folder, packageFolder }: { readonly folder: string; readonly packageFolder: string },
   options: readonly MemberOptions[],
@@ -92,7 +92,7 @@ export async function startJournalFleet(
   };
 }
 
-/** The most calls that an instance ever worked on at once. */
+/** The most parallel calls of an instance. */
 export function mostAtOnce(journal: readonly JournalEntry[], port: number): number {
   let atWork = 0;
   let most = 0;

@@ -1,4 +1,7 @@
-/** Clients of calls under Idempotency-Keys, which ask until they are answered, and an instance that answers many at once. */
+/**
+ * Clients of calls under Idempotency-Keys, which retry until they get an answer, and an instance that answers many in
+ * parallel.
+ */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ExecAnswer } from '../../src/contracts/decision.ts';
 import type { CapstanClient } from './capstan.ts';
@@ -6,7 +9,7 @@ import { echo, type Handler } from './fleet.ts';
 
 const againMs = 100;
 
-/** Asks again whatever happens, as the owner of a key does. @returns the answer */
+/** Retries after any failure, as the owner of a key does. @returns the answer */
 export async function askUntilAnswered(
   capstan: CapstanClient,
   capability: string,
@@ -15,7 +18,7 @@ export async function askUntilAnswered(
   for (;;) {
     const path = `/v1/capabilities/${capability}/exec`;
     const asked = capstan.request<ExecAnswer>('POST', path, { input: { key } }, { 'idempotency-key': key });
-    const answer = await asked.catch(() => null); // nobody is there
+    const answer = await asked.catch(() => null); // no server is reachable
     if (answer?.status === 200) return answer.body;
     await pause(againMs);
   }
@@ -23,13 +26,13 @@ export async function askUntilAnswered(
 
 export interface Gate {
   readonly handle: Handler;
-  /** How many first attempts wait to be answered. */
+  /** How many first attempts wait for their answer. */
   waiting(): number;
   /** Answers all of them. */
   open(): void;
 }
 
-/** First attempts wait until they are answered together; later ones are answered at once. */
+/** First attempts wait for a common answer; later ones are answered at once. */
 export function createGate(): Gate {
   const held: (() => void)[] = [];
   return {

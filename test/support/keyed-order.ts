@@ -1,4 +1,6 @@
-/** A call under an Idempotency-Key, as a client of the API makes it: it asks again with the same key while it is told to. */
+/**
+ * A call under an Idempotency-Key, as a client of the API makes it: it retries with the same key while it is told to.
+ */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecAnswer } from '../../src/contracts/decision.ts';

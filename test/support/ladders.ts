@@ -1,5 +1,5 @@
 /**
- * Ladders as a worker climbs them, without Temporal: the real API with a registered capability and models behind one
+ * Ladders as a worker runs them, without Temporal: the real API with a registered capability and models behind one
  * scripted provider, and the real services of a worker on the same database.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -29,27 +29,27 @@ import { waitFor } from './wait.ts';
 export interface LadderWorld {
   readonly api: TestApi;
   readonly provider: ModelServer;
-  /** Refuses odd rates; its schema wants an integer. */
+  /** Refuses odd rates; its schema requires an integer. */
   readonly capability: Instance;
-  /** What the models were shown so far. */
+  /** The prompts that the models have received. */
   readonly shown: () => readonly Shown[];
-  /** How models answer from now on: JSON, or what the provider does. */
+  /** Sets the models' answers from now on: JSON, or the provider's behaviour. */
   answer(script: (shown: Shown) => object | Promise<object>): void;
-  /** A project of its own; `call` speaks as its admin. */
+  /** A separate project; `call` uses its admin key. */
   readonly newProject: () => Promise<string>;
   readonly call: (projectId: string, path: string, options?: CallOptions) => Promise<Response>;
   readonly failStep: (step: FailingStep) => Promise<FailedRun>;
-  /** Executes the step as the next worker does when the one before was killed. */
+  /** Executes the step like the next worker after a killed one. */
   readonly repeatStep: (runId: string) => Promise<FailedRun>;
   /** Makes one transition. */
   readonly advance: (place: Pick<Advanced, 'escalation_id' | 'transition'>) => Promise<Advanced>;
-  /** Makes one that another worker was given before. */
+  /** Makes a transition that another worker began. */
   readonly advanceAgain: LadderWorld['advance'];
-  /** Makes transitions until the ladder ends or asks a person. */
+  /** Makes transitions until the ladder ends or opens a review. */
   readonly climb: (place: Advanced) => Promise<Advanced>;
   readonly decided: (reviewId: string) => Promise<Advanced>;
   readonly stop: (place: Advanced, type: 'timed_out' | 'cancel_requested') => Promise<Advanced>;
-  /** A ladder by itself, as its workflow would be started. */
+  /** A ladder without a run, as its workflow would be started. */
   readonly startJob: (projectId: string, request: object) => Promise<Advanced>;
   readonly escalation: (projectId: string, id: string) => Promise<Escalation>;
   readonly close: () => Promise<void>;
@@ -60,7 +60,7 @@ export interface FailingStep {
   readonly input: JsonObject;
   readonly step?: Partial<StepDefinition>;
   readonly rerun_of?: string;
-  /** Of the run. */
+  /** The run's. */
   readonly budget_ceiling_usd?: number;
   readonly priority?: Priority;
   /** The run whose step started this one. */
@@ -190,7 +190,7 @@ export async function startLadderWorld(models: Readonly<Record<string, number>>)
       let at = place;
       for (let made = 0; at.command.type !== 'end' && made < 200; made += 1) {
         at = await advance(at);
-        // As Temporal's timer would, only sooner.
+        // Like Temporal's timer, only sooner.
         if (at.delay_ms !== undefined) await sleep(Math.min(at.delay_ms, 200));
       }
       return at;

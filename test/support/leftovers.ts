@@ -1,4 +1,4 @@
-/** What is still open or not yet told in the database, and how the workflows of a task queue have ended. */
+/** Finds rows that are open or not yet delivered, and the ends of a task queue's workflows. */
 import { Client, Connection } from '@temporalio/client';
 import { inject } from 'vitest';
 import type { Db } from '../../src/db/connect.ts';
@@ -21,13 +21,13 @@ const leftovers = `
     where state in ('reserved', 'dispatched')
   union all select format('%s reserved in %s', reserved_nano, scope) from budget where reserved_nano <> 0`;
 
-/** One line for each; none when all runs have ended and everybody who waits for that knows. */
+/** One line for each; none when all runs have ended and all deliveries are done. */
 export async function findLeftovers(db: Db): Promise<readonly string[]> {
   const { rows } = await db.raw<{ rows: { what: string }[] }>(`${leftovers} limit 20`);
   return rows.map(({ what }) => what);
 }
 
-/** Executions by status; one that moved on counts as each of its histories. */
+/** Executions by status; a continued one counts once for each of its histories. */
 export async function countExecutions(taskQueue: string): Promise<Readonly<Record<string, number>>> {
   const connection = await Connection.connect({ address: inject('temporalAddress') });
   const counts: Record<string, number> = {};

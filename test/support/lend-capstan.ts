@@ -1,12 +1,12 @@
 /**
- * One Capstan for all files of a test run that need no settings of their own, started when the first of them asks. A
- * server and its worker take processor time also while nothing runs, so there is not one for each test worker.
+ * One Capstan for all test files of a run that need no settings of their own, started at the first request. A server
+ * and its worker use processor time even when idle, so test workers share one.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Capstan, startCapstan } from './capstan.ts';
 
-/** What a test worker is told of it. */
+/** The data about it for a test worker. */
 export type LentCapstan = Pick<Capstan, 'url' | 'key' | 'databaseUrl' | 'mediaUrl'>;
 
 export interface Lender {
@@ -14,13 +14,13 @@ export interface Lender {
   close(): Promise<void>;
 }
 
-/** A cancel is heard with the next sign of life. */
+/** A cancel is noticed with the next heartbeat. */
 const settings = { HEARTBEAT_INTERVAL_MS: '500' };
 
 /** @returns stops it */
 type Start = (capstan: Capstan) => Promise<() => Promise<void>>;
 
-/** @param startFleet starts and registers what the console's tests call */
+/** @param startFleet starts and registers the instances for the console's tests */
 export async function startLender(startFleet: Start): Promise<Lender> {
   let started: Promise<Capstan> | null = null;
   let fleet: ReturnType<Start> | null = null;
@@ -66,7 +66,7 @@ export async function borrowCapstan(lender: string): Promise<LentCapstan> {
   return JSON.parse(await ask(lender, '/')) as LentCapstan;
 }
 
-/** All that its processes have printed. */
+/** The whole output of its processes. */
 export function readLentLogs(lender: string): Promise<string> {
   return ask(lender, '/logs');
 }

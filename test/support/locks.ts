@@ -1,8 +1,8 @@
-/** Statements of a test that wait for one another. */
+/** Waits for the statements of a test that wait for one another. */
 import type { Db } from '../../src/db/connect.ts';
 import { waitFor } from './wait.ts';
 
-/** Until a statement waits for a lock that another one holds. @param like part of its text */
+/** Resolves when a statement waits for another one's lock. @param like part of its text */
 export async function untilLocked(db: Db, like = ''): Promise<void> {
   await waitFor('a statement to wait for a lock', async () => {
     const { rows } = await db.raw(

@@ -1,6 +1,6 @@
 /**
- * What takes longest comes first, so that no worker is left with it at the end: tests of whole processes, which mostly
- * wait, then those of the database, then the rest.
+ * Starts the longest test files first, so that no worker is left with one at the end: tests of whole processes, which
+ * mostly wait, then those of the database, then the rest.
  */
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 

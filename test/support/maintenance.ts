@@ -1,4 +1,4 @@
-/** Parts of maintenance that have nothing to do, for tests of one of them. */
+/** Parts of maintenance that do nothing, for tests of one of them. */
 import type { DutyParts } from '../../src/services/maintenance.ts';
 
 async function nothing(): Promise<number> {

@@ -2,7 +2,7 @@ import type { Info } from '@temporalio/activity';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 
-/** Where an activity runs without a server; it says nothing of failures, which are what tests provoke. */
+/** Runs an activity without a server; it does not log failures, which tests provoke. */
 export function aMockActivity(info?: Partial<Info>): MockActivityEnvironment {
   return new MockActivityEnvironment(info, { logger: new DefaultLogger('ERROR') });
 }

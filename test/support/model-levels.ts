@@ -6,13 +6,13 @@ import { serve } from '../capability/support/capabilities.ts';
 import type { ModelRequest, ModelServer } from './model-server.ts';
 import type { SharedCapstan } from './shared-capstan.ts';
 
-/** What a prompt showed a model: the constant rules, and the data between its marks. */
+/** The prompt as the model saw it: the constant rules, and the data between its marks. */
 export interface Shown {
-  /** As the provider was asked for it: `fast`, `capable`, `reasoning`, `top`. */
+  /** As the provider was called for it: `fast`, `capable`, `reasoning`, `top`. */
   readonly model: string;
   readonly kind: 'execute' | 'correct' | 'advise';
   readonly rules: string;
-  /** The user's message as it was sent. */
+  /** The user's message, unchanged. */
   readonly sent: string;
   readonly data: Record<string, unknown>;
 }
@@ -49,7 +49,7 @@ export function startModelLevel(
 }
 
 /**
- * Resolves when the worker calls them.
+ * Resolves when the worker can call them.
  * @param rates level (`fast`, …) to rate in USD per call
  */
 export async function startModelLevels(

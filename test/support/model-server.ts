@@ -1,6 +1,6 @@
 /**
- * A provider of language models whose answers a test writes: OpenAI-compatible chat completions, streamed or not, and
- * streamed messages as Anthropic's. It keeps what was asked, and whether the caller left before the answer.
+ * A provider of language models with scripted answers: OpenAI-compatible chat completions, streamed or not, and
+ * Anthropic's streamed messages. It records requests, and whether the caller disconnected before the answer.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -11,26 +11,26 @@ import { anthropicEvents, chatChunks, chatCompletion, type WrittenAnswer } from 
 export interface ModelRequest {
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
-  /** As sent; typed as far as tests look at it. */
+  /** Unchanged; typed as far as tests read it. */
   readonly body: {
     readonly model: string;
     readonly messages: readonly { readonly role: string; readonly content: unknown }[];
     readonly stream?: boolean;
     readonly [field: string]: unknown;
   };
-  /** The caller closed the connection before the answer was complete. */
+  /** The caller disconnected before the answer was complete. */
   isAborted: boolean;
 }
 
 export type ModelReply =
   | WrittenAnswer
-  /** Refuses; a string is sent as it is. */
+  /** Refuses; a string is sent unchanged. */
   | { readonly status: number; readonly body?: unknown; readonly headers?: Record<string, string> }
-  /** 200 with this body, whatever it is. */
+  /** Sends 200 with this body. */
   | { readonly garbage: string; readonly contentType?: string }
   /** Sends the text, then breaks the connection. */
   | { readonly cut: string }
-  /** Sends nothing, ever. */
+  /** Never sends anything. */
   | 'hang';
 
 type Script = (request: ModelRequest) => ModelReply | Promise<ModelReply>;
@@ -40,7 +40,7 @@ export interface ModelServer {
   readonly url: string;
   /** In the order of arrival. */
   readonly requests: readonly ModelRequest[];
-  /** From the next request on. */
+  /** Sets the behaviour from the next request on. */
   answer(script: Script): void;
   close(): Promise<void>;
 }

@@ -1,13 +1,13 @@
-/** An answer as providers put it on the wire. */
+/** An answer in the providers' wire formats. */
 
 export interface WrittenAnswer {
   /** Sent in several pieces when streamed. */
   readonly text: string;
   /** Default: as the request names it. */
   readonly model?: string;
-  /** As OpenAI names it: stop (default), length, content_filter; null leaves the stream without an end. */
+  /** OpenAI's name: stop (default), length, content_filter; null leaves the stream without an end. */
   readonly finish?: 'stop' | 'length' | 'content_filter' | null;
-  /** Tokens in and out; null leaves it out. Default 10 and 5. */
+  /** Tokens in and out; null omits them. Default 10 and 5. */
   readonly usage?: readonly [number, number] | null;
 }
 

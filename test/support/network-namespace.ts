@@ -1,11 +1,11 @@
-/** A network namespace of Linux behind one link, which loses all packets without a word when it is cut. */
+/** A network namespace of Linux behind one link, which silently loses all packets when it is cut. */
 import { execFileSync, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import type { Server } from 'node:net';
 
 export interface NetworkNamespace {
-  /** A listener of this process on a free port of the namespace. */
+  /** A listener of this process on a free port in the namespace. */
   listen(): Promise<Server>;
   cutLink(): void;
   mendLink(): void;
@@ -16,7 +16,7 @@ function ip(...args: readonly string[]): void {
   execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] });
 }
 
-/** A socket stays in the namespace in which it was made, so a child makes it and hands it over. */
+/** A socket stays in the namespace in which it was created, so a child creates it and hands it over. */
 async function listenIn(name: string, address: string): Promise<Server> {
   const code = `const server = require('node:net').createServer();
     server.listen(0, '${address}', () => process.send('listening', server));`;
@@ -28,7 +28,7 @@ async function listenIn(name: string, address: string): Promise<Server> {
   return server;
 }
 
-/** @throws Error where this process may not */
+/** @throws Error where this process lacks the permission */
 export function openNamespace(): NetworkNamespace {
   const number = randomInt(0x4000);
   const name = `capstan-${number}`;
@@ -57,7 +57,7 @@ export function openNamespace(): NetworkNamespace {
   };
 }
 
-/** Why there can be no namespace here, or null. */
+/** The reason why there can be no namespace here, or null. */
 export function findNamespaceObstacle(): string | null {
   try {
     openNamespace().close();

@@ -1,4 +1,4 @@
-/** A real OpenID provider in this process, with accounts that tests change, and somebody who goes through its pages. */
+/** A real OpenID provider in this process, with accounts that tests change, and a user who clicks through its pages. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Provider from 'oidc-provider';
@@ -7,7 +7,7 @@ export interface Account {
   readonly name: string;
   readonly email: string;
   groups: string[];
-  /** The provider does not know them any more. */
+  /** The provider has deleted the account. */
   isGone?: boolean;
 }
 
@@ -16,9 +16,9 @@ export const clientSecret = 'a-secret-of-the-client';
 export interface TestProvider {
   readonly issuer: string;
   readonly accounts: Map<string, Account>;
-  /** From now on it answers, and leads back to `site`; it reaches the API itself at `api`. */
+  /** Starts it; it redirects to `site`, and reaches the API itself at `api`. */
   readonly serve: (site: string, api: string) => void;
-  /** As long as nobody answers at its address. */
+  /** Makes its address unreachable. */
   readonly close: () => Promise<void>;
 }
 
@@ -45,7 +45,7 @@ function createProvider(issuer: string, accounts: TestProvider['accounts'], site
       return { accountId: sub, claims: () => ({ sub, name, email, email_verified: true, groups }) };
     },
     cookies: { keys: ['of the test'] },
-    // What it connects with refuses loopback addresses.
+    // Its HTTP client refuses loopback addresses.
     fetch: (url, options) => fetch(url, { ...options, dispatcher: undefined } as RequestInit),
   });
 }
@@ -74,7 +74,7 @@ export async function startProvider(): Promise<TestProvider> {
   };
 }
 
-/** A browser without scripts: it keeps cookies by host and follows where it is led. */
+/** A browser without scripts: it keeps cookies by host and follows redirects. */
 export function createVisitor(places: Readonly<Record<string, string>> = {}) {
   const cookies = new Map<string, Map<string, string>>();
 
@@ -97,7 +97,7 @@ export function createVisitor(places: Readonly<Record<string, string>> = {}) {
     return answer;
   };
 
-  /** Until it is led nowhere, or to where `stop` says. */
+  /** Follows redirects until there is none, or to the address that `stop` selects. */
   const follow = async (start: URL, init: RequestInit, stop: (url: URL) => boolean) => {
     let [url, answer] = [start, await ask(start, init)];
     for (let hops = 0; hops < 20; hops++) {
@@ -125,7 +125,7 @@ function readForm(html: string): { action: string; fields: Record<string, string
   };
 }
 
-/** Through the provider's pages, as `sub`, until the browser is led back. @returns the address of the callback */
+/** Signs in as `sub` on the provider's pages, up to the redirect back. @returns the address of the callback */
 export async function passProvider(visitor: Visitor, start: URL, sub: string): Promise<URL> {
   const isBack = (url: URL): boolean => url.pathname === '/v1/sessions/oidc/callback';
   let { url, answer } = await visitor.follow(start, {}, isBack);

@@ -1,16 +1,16 @@
 /**
- * What something computes, in milliseconds of a processor of a usual machine that does nothing else. Processor time does
- * not grow while others wait, but it does on a slow machine, and while the other half of a core computes something
- * else: a loop that is always the same says by how much.
+ * Measures computation, in milliseconds of a processor of a usual, idle machine. Processor time does not grow while
+ * others wait, but it does on a slow machine, and while the other half of a core is busy: a constant loop measures by
+ * how much.
  */
 import { readFileSync } from 'node:fs';
 
 const loopSteps = 2_000_000;
 const loopMs = 2;
-/** Less than this is told as it is. */
+/** A smaller time is returned unscaled. */
 const worthwhileMs = 20;
 
-/** Keeps the loop from being left out. */
+/** Keeps the compiler from removing the loop. */
 let sum = 1;
 
 function readProcessMs(): number {
@@ -18,7 +18,7 @@ function readProcessMs(): number {
   return (user + system) / 1_000;
 }
 
-/** How many times as long as usual the loop takes now; at least 1. */
+/** The factor by which the loop is slower than usual; at least 1. */
 function measureSlowness(readMs: () => number): number {
   const start = readMs();
   for (let step = 0; step < loopSteps; step++) sum = (Math.imul(sum, 31) + step) | 0;
@@ -33,7 +33,9 @@ function count(readMs: () => number): () => number {
   };
 }
 
-/** Other work on the machine is no fault of what is tested. @returns what this process has computed since the call */
+/**
+ * Measures this process only, so other work on the machine does not count. @returns the time computed since the call
+ */
 export function countProcessorMs(): () => number {
   return count(readProcessMs);
 }
@@ -42,7 +44,7 @@ function readThreadMs(): number {
   return Number(readFileSync('/proc/thread-self/schedstat', 'utf8').split(' ')[0]) / 1e6;
 }
 
-/** Of the calling thread alone, on Linux. @returns the same as `countProcessorMs` */
+/** Measures the calling thread only, on Linux. @returns like `countProcessorMs` */
 export function countThreadMs(): () => number {
   return count(readThreadMs);
 }

@@ -1,4 +1,4 @@
-/** A project with something of everything, some of it under way, by its own key. */
+/** A project with rows of every kind, some of them open, made by its own key. */
 import { expect } from 'vitest';
 import type { CacheEntry } from '../../src/contracts/cache.ts';
 import type { Review } from '../../src/contracts/review.ts';
@@ -11,10 +11,10 @@ import { waitFor } from './wait.ts';
 export interface ProjectInUse extends CapstanClient {
   readonly project_id: string;
   readonly key_id: string;
-  /** Stands in all that it has of texts. */
+  /** Occurs in all of its texts. */
   readonly mark: string;
   readonly job_id: string;
-  /** In the middle of a call, until the instance `hold` answers. */
+  /** Stays in the middle of a call, until the instance `hold` answers. */
   readonly called: Run;
   readonly asked: Run;
   readonly done: Run;
@@ -88,7 +88,7 @@ async function fillOffice({ request }: CapstanClient, mark: string): Promise<str
   return job_id;
 }
 
-/** @param mark a name that a pipeline may have */
+/** @param mark a valid pipeline name */
 export async function aProjectInUse(capstan: Capstan, mark: string): Promise<ProjectInUse> {
   const { client, ...facts } = await openProject(capstan, mark);
   const job_id = await fillOffice(client, mark);

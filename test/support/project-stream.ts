@@ -7,7 +7,7 @@ import { waitFor } from './wait.ts';
 type Kind = StreamFrame['kind'];
 type DataOf<K extends Kind> = Extract<StreamFrame, { kind: K }>['data'];
 
-/** Events wait for transactions of the whole Postgres server: those that tests beside this one hold open count too. */
+/** Events wait for transactions of the whole Postgres server, including those of parallel tests. */
 const horizonMs = 280_000;
 
 export interface SeenFrame {
@@ -21,9 +21,9 @@ export interface ProjectStream {
   readonly status: number;
   readonly frames: readonly SeenFrame[];
   readonly isOver: () => boolean;
-  /** The last one of a kind that fits, waited for. */
+  /** Waits for the last one of a kind that matches. */
   readonly next: <K extends Kind>(kind: K, fits?: (data: DataOf<K>) => boolean) => Promise<DataOf<K>>;
-  /** @returns where it stood */
+  /** @returns its position */
   readonly close: () => Promise<string>;
 }
 

@@ -1,4 +1,4 @@
-/** Debian's Prometheus, scraping what a test tells it to, each second. */
+/** Debian's Prometheus, scraping the given pages each second. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { choosePort } from '../../src/dev/ports.ts';
 import { waitFor } from './wait.ts';
 
 export interface PrometheusServer {
-  /** Values of an expression now: those of its series that are numbers. @throws Error when it is refused */
+  /** Current numeric values of an expression's series. @throws Error when it is refused */
   query(expression: string): Promise<readonly number[]>;
   stop(): Promise<void>;
 }

@@ -8,9 +8,9 @@ export interface RawAnswer {
 }
 
 /**
- * What `fetch` refuses to send: paths as written, headers sent twice, bodies that stop half-way.
+ * Sends requests that `fetch` refuses: unnormalised paths, repeated headers, bodies that stop half-way.
  *
- * @param write sends the body; without it there is none
+ * @param write sends the body; absent: no body
  */
 export function sendRaw(
   url: string,

@@ -1,4 +1,4 @@
-/** Waiting for reviews of a run, and deciding them, as a person does by the API; and with what decisions are checked. */
+/** Waits for reviews of a run, and decides them through the API; and the context that checks decisions. */
 import type { Problem } from '../../src/contracts/problem.ts';
 import type { Review, ReviewDecision } from '../../src/contracts/review.ts';
 import type { Run, RunStep } from '../../src/contracts/run.ts';
@@ -34,7 +34,7 @@ function neverAsked(): Promise<never> {
   return Promise.reject(new Error('the decision is about no capability'));
 }
 
-/** Where no instance is there: no decision may be about an input of a capability. */
+/** Without instances: no decision may contain an input of a capability. */
 export function withoutCapabilities(db: Db) {
   return {
     db,

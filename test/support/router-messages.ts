@@ -1,13 +1,13 @@
-/** What a test and a router process of its own tell each other. */
+/** Messages between a test and a router process. */
 import type { DeregisterAnswer } from '../../src/contracts/capability.ts';
 import type { Json, JsonObject, Priority } from '../../src/contracts/primitives.ts';
 
 /** A call that a router process has to make. */
 export interface CallOrder {
   readonly key: string;
-  /** Its key is the caller's Idempotency-Key: made as the API makes it, and asked for again while it is under way. */
+  /** Its key is the caller's Idempotency-Key, as in the API, and the call is retried under it while it is in flight. */
   readonly isKeyed: boolean;
-  /** Nobody has made a call with this key. */
+  /** The key is new. */
   readonly isKeyNew: boolean;
   readonly projectId: string;
   readonly capability: string;
@@ -16,9 +16,9 @@ export interface CallOrder {
   readonly timeoutMs: number;
   readonly retryMax: number;
   readonly maxWaitMs: number;
-  /** For how long a call that is to be tried again is tried again, as steps are; 0 = never. */
+  /** How long a call with a retryable end is retried, as steps are; 0 = never. */
   readonly patienceMs: number;
-  /** After so long nobody wants it any more; null = never. */
+  /** Time after which the caller cancels; null = never. */
   readonly cancelAfterMs: number | null;
   readonly input: JsonObject;
 }
@@ -34,11 +34,11 @@ export interface CallReport {
   readonly endpoint: string | null;
   readonly costUsd: number;
   readonly durationMs: number;
-  /** What a keyed call was answered; null for every other. */
+  /** The answer to a keyed call; null for every other. */
   readonly answer: Json | null;
 }
 
-/** A DELETE of an instance, as it comes to a server. */
+/** A DELETE of an instance, as a server receives it. */
 export interface Goodbye {
   readonly projectId: string;
   readonly name: string;

@@ -1,4 +1,4 @@
-/** A router as a process: makes the calls that its parent orders, and ends with its parent. */
+/** A router as a process: makes the calls of its parent, and ends with it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../../src/config.ts';
 import type { CallEnd } from '../../src/core/call/types.ts';
@@ -52,7 +52,7 @@ function toRequest(order: CallOrder, round: number, signal: AbortSignal) {
   };
 }
 
-/** Comes again when it is told to, like the owner of a step. */
+/** Retries when the end asks for it, like the owner of a step. */
 async function makeCall(order: CallOrder): Promise<CallReport> {
   if (order.isKeyed) return makeKeyedCall(router.calls, order);
   const startedAt = performance.now();

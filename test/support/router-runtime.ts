@@ -4,7 +4,7 @@ import { createFoundation } from '../../src/runtime/foundation.ts';
 import { createKeyRenewer, createOpenCalls } from '../../src/services/calls/open-calls.ts';
 import { registryOf } from './registry.ts';
 
-/** A router, with direct calls as the API offers them, and nothing else. */
+/** A router with direct calls, as the API offers them, and nothing else. */
 export async function createRouterRuntime(config: Config, logger: Logger) {
   const foundation = await createFoundation(config, logger);
   const { ctx } = foundation;
@@ -13,7 +13,7 @@ export async function createRouterRuntime(config: Config, logger: Logger) {
   await foundation.start();
   return {
     ctx,
-    /** With what direct calls are made. */
+    /** The context of direct calls. */
     calls: { db, fleet, callCapability, logger, openCalls, keyRenewer },
     callCapability,
     fleet,

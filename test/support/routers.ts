@@ -1,15 +1,15 @@
-/** Routers as processes of their own on one database. They end with the test, also when it fails or is killed. */
+/** Routers as separate processes on one database. They end with the test, even when it fails or is killed. */
 import { fork } from 'node:child_process';
 import type { DeregisterAnswer } from '../../src/contracts/capability.ts';
 import { findCompiled } from './compiled.ts';
 import type { CallOrder, CallReport, FromRouter, Goodbye, ToRouter } from './router-messages.ts';
 
 export interface RouterProcess {
-  /** Resolves when it has seen what is registered now. */
+  /** Resolves when it has seen the current registrations. */
   refresh(): Promise<void>;
-  /** @returns ends in the order in which they came; when the process ends first, those that came until then */
+  /** @returns ends in the order of their arrival; when the process ends first, those up to then */
   run(orders: readonly CallOrder[], concurrency: number): Promise<readonly CallReport[]>;
-  /** @throws Error when it ends before it has answered */
+  /** @throws Error when it ends without an answer */
   deregister(goodbye: Goodbye): Promise<DeregisterAnswer>;
   /** SIGSTOP and SIGCONT. */
   pause(): void;
@@ -30,11 +30,11 @@ export interface RouterOptions {
   readonly packageFolder: string;
   readonly databaseUrl: string;
   readonly leaseMs: number;
-  /** Its zone, as the environment says it. */
+  /** Its time zone, by the environment. */
   readonly timezone: string;
 }
 
-/** @throws Error with what it printed when it ends before it is ready */
+/** @throws Error with its output when it ends before it is ready */
 export async function startRouter(options: RouterOptions): Promise<RouterProcess> {
   const { packageFolder, databaseUrl, leaseMs, timezone } = options;
   const child = fork(findCompiled(packageFolder, 'test/support/router-process.ts'), {

@@ -1,4 +1,4 @@
-/** Temporal as far as runs see it, for tests of what is told to it: it knows no workflow unless a test says so. */
+/** A stub of Temporal for tests of messages to it: it knows no workflow unless a test adds one. */
 import type { RunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
 
 export function fakeWorkflows(known: Partial<RunWorkflows> = {}): RunWorkflows {

@@ -1,4 +1,4 @@
-/** A real S3 server of the test: versitygw over a temporary folder, with a bucket, to be killed and started again. */
+/** A real S3 server for a test: versitygw over a temporary folder, with a bucket; tests can kill and restart it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { waitFor } from './wait.ts';
 export interface S3Gateway {
   readonly endpoint: string;
   readonly bucket: string;
-  /** Its own keys, as processes find them. */
+  /** Its own keys, as environment variables of processes. */
   readonly keys: { readonly AWS_ACCESS_KEY_ID: string; readonly AWS_SECRET_ACCESS_KEY: string };
   /** `s3://…` of a prefix of the bucket. */
   readonly mediaUrl: (prefix: string) => string;
@@ -27,7 +27,7 @@ interface Place {
   readonly port: number;
 }
 
-/** The shell kills it when its own input ends: on purpose, or because we are gone. */
+/** The shell kills it when its own input ends: on purpose, or because this process is gone. */
 const untilInputEnds = 'exec 3<&0; "$@" 3<&- & cat <&3 >/dev/null; kill -9 $!; wait';
 
 function startServer({ program, folder, port }: Place): ChildProcess {

@@ -1,6 +1,6 @@
 /**
- * The program of the S3 server that tests use, versitygw: on the PATH, in the cache, or built once with `go install`
- * (about 100 s of processor time). Of several processes that need it at once one builds.
+ * The program of the S3 server for tests, versitygw: on the PATH, in the cache, or built once with `go install` (about
+ * 100 s of processor time). Concurrent processes build it once.
  */
 import { mkdir, rm, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -11,12 +11,12 @@ import { versitygw } from '../../scripts/tools/versitygw.ts';
 import { findCacheDir, findOnPath } from '../../src/dev/temporal/source.ts';
 
 export interface S3Program {
-  /** Null when there is none; then `reason` says why. */
+  /** Null when there is none; then `reason` gives the cause. */
   readonly path: string | null;
   readonly reason: string;
 }
 
-/** A builder that was killed leaves its mark; one this old is nobody's. */
+/** A killed builder leaves its mark; a mark this old is stale. */
 const longestBuildMs = 1_800_000;
 
 /** @returns whether this process builds */
@@ -54,7 +54,7 @@ async function find(): Promise<S3Program> {
 
 let finding: Promise<S3Program> | undefined;
 
-/** Says aloud when there is none. */
+/** Warns when there is none. */
 export async function findS3Program(): Promise<S3Program> {
   finding ??= find();
   const program = await finding;

@@ -1,6 +1,6 @@
 /**
- * Reads the schema of a database out of its catalogue: types, tables with their constraints, indexes and triggers, and
- * functions, each kind by name. What knex keeps for itself is left out. A fresh machine has no pg_dump.
+ * Reads the schema of a database from its catalogue: types, tables with their constraints, indexes and triggers, and
+ * functions, each kind by name. Knex's own tables are omitted. A fresh machine has no pg_dump.
  */
 import type { Db } from '../../src/db/connect.ts';
 

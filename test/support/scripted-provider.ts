@@ -1,4 +1,4 @@
-/** An OpenID provider of which the test says every answer, for what a real one does not do when it is told to. */
+/** An OpenID provider with scripted answers, for behaviour that a real one does not offer. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -11,7 +11,7 @@ export interface ProviderAnswer {
 
 export interface ScriptedProvider {
   readonly issuer: string;
-  /** By path: `/token`, `/userinfo`, `/jwks`. What is not there is answered by 503. */
+  /** By path: `/token`, `/userinfo`, `/jwks`. A missing path is answered by 503. */
   readonly answers: Map<string, (form: URLSearchParams) => ProviderAnswer>;
   readonly close: () => Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Runs of plans on the real Temporal, with a worker in this process whose activities do what a script says. */
+/** Runs of plans on the real Temporal, with a worker in this process whose activities follow a script. */
 import { randomBytes } from 'node:crypto';
 import type { Client, WorkflowHandle } from '@temporalio/client';
 import type { Duration } from '@temporalio/common';
@@ -38,12 +38,12 @@ export interface ScriptedBatchEnd {
 type ScriptedBatch = Parameters<Activities['executeInline']>[0];
 
 export interface Script {
-  /** Throws what an activity may throw. @param times calls of the unit so far, 1 for the first */
+  /** May throw like an activity. @param times calls of the unit so far, 1 for the first */
   readonly execute: (call: ScriptedCall, times: number) => Promise<StepActivityResult> | StepActivityResult;
-  /** What becomes of a batch. Default: all of it has succeeded. */
+  /** The result of a batch. Default: all units have succeeded. */
   readonly executeInline?: (batch: ScriptedBatch) => Promise<ScriptedBatchEnd> | ScriptedBatchEnd;
   readonly decide?: (stepId: string) => StepVerdict | Promise<StepVerdict>;
-  /** Before ends that nothing else writes are recorded. */
+  /** Called before ends that nothing else writes are recorded. */
   readonly record?: () => Promise<void>;
 }
 
@@ -57,12 +57,12 @@ export interface Recorded {
 export interface ScriptedRun {
   readonly handle: WorkflowHandle<typeof runPipeline>;
   readonly recorded: Recorded;
-  /** The outcome, however the workflow ended. */
+  /** The outcome of the workflow, however it ended. */
   ended(): Promise<string>;
 }
 
 export interface StartWay {
-  /** Comes before anything else. */
+  /** Sent before anything else. */
   readonly signal?: { readonly name: string; readonly value: object };
   readonly workflowTaskTimeout?: Duration;
 }
@@ -75,7 +75,7 @@ export interface ScriptedRuns {
     extra?: Partial<RunPipelineInput>,
     way?: StartWay,
   ): Promise<ScriptedRun>;
-  /** Replays every history of runs that have ended. @throws Error where the workflow would do something else now */
+  /** Replays every history of runs that have ended. @throws Error where the workflow would now deviate */
   replay(...ended: readonly ScriptedRun[]): Promise<void>;
   /** Stops the worker and starts one with other workflows, which takes over its runs. */
   replaceWorker(workflowBundle: WorkflowBundleOption): Promise<void>;
@@ -84,7 +84,7 @@ export interface ScriptedRuns {
 
 export const succeeded: StepActivityDone = { endpoint: 'http://one', cost_usd: 0, duration_ms: 1 };
 
-/** @param remembered of how many runs a worker remembers where they stand; the others are replayed from their beginning, as after a crash */
+/** @param remembered number of runs in a worker's cache; others are replayed from their beginning, as after a crash */
 export async function startScriptedRuns(remembered?: number): Promise<ScriptedRuns> {
   const taskQueue = `scripted-${randomBytes(6).toString('hex')}`;
   const environment = await connectTestEnvironment();
@@ -203,7 +203,7 @@ async function* readHistories(client: Client, workflowIds: readonly string[]) {
   }
 }
 
-/** How long each history of a workflow was, the first one first. */
+/** The length of each history of a workflow, the first one first. */
 export async function historyLengths(client: Client, workflowId: string): Promise<number[]> {
   const lengths: number[] = [];
   for await (const { runId } of client.workflow.list({ query: `WorkflowId = "${workflowId}"` })) {

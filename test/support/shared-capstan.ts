@@ -1,6 +1,6 @@
 /**
- * Capstans with a project of the file that uses them. Names of capabilities are not its own where others use the same
- * Capstan: each is one file's alone, and models are for who has a Capstan of its own.
+ * Capstans with a project of the file that uses them. Capability names are shared on the common Capstan, so each
+ * belongs to one file; models require a Capstan of one's own.
  */
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import { connectDatabase } from '../../src/db/connect.ts';
@@ -11,17 +11,17 @@ import { borrowCapstan, type LentCapstan, readLentLogs } from './lend-capstan.ts
 import { placeOf } from './places.ts';
 import { waitFor } from './wait.ts';
 
-/** A Capstan as those see it who have a project there. */
+/** A Capstan as its projects see it. */
 export interface SharedCapstan extends CapstanClient, LentCapstan {
   readonly projectId: string;
-  /** All that its processes have printed. */
+  /** The whole output of its processes. */
   readonly logs: () => Promise<string>;
 }
 
-/** Of the project of a file of tests. */
+/** A client of the test file's own project. */
 interface OwnProject extends CapstanClient, Pick<Capstan, 'key' | 'projectId'> {}
 
-/** @param admin who may create projects and keys */
+/** @param admin with the right to create projects and keys */
 async function openProject(admin: CapstanClient, findUrl: () => string): Promise<OwnProject> {
   const name = 'a file of tests';
   const project = await admin.request<{ project_id: string }>('POST', '/v1/projects', { name });
@@ -31,7 +31,7 @@ async function openProject(admin: CapstanClient, findUrl: () => string): Promise
   return { ...createClient(findUrl, key), key, projectId };
 }
 
-/** The one that all files of a test run use, with a project of the caller alone: it is not stopped and not killed. */
+/** The common Capstan of a test run, with a project of the caller: tests do not stop or kill it. */
 export async function shareCapstan(): Promise<SharedCapstan> {
   const lender = placeOf('lender');
   const { url, key, databaseUrl, mediaUrl } = await borrowCapstan(lender);
@@ -42,7 +42,7 @@ export async function shareCapstan(): Promise<SharedCapstan> {
   return { ...project, url, databaseUrl, mediaUrl, logs: () => readLentLogs(lender) };
 }
 
-/** It soon notices a death. */
+/** It notices a death soon. */
 const mortalSettings = {
   HEARTBEAT_TIMEOUT_MS: '2000',
   LEASE_MS: '3000',
@@ -50,7 +50,7 @@ const mortalSettings = {
   LIVENESS_MS: '500',
 };
 
-/** What a file leaves open is made good by maintenance, or its fault. */
+/** Maintenance closes what a file leaves open; anything else is the file's fault. */
 async function expectNothingOpen({ databaseUrl }: Capstan): Promise<void> {
   const db = connectDatabase(databaseUrl, 1);
   let open: readonly string[] = [];
@@ -66,9 +66,9 @@ async function expectNothingOpen({ databaseUrl }: Capstan): Promise<void> {
 }
 
 /**
- * One of the file's own, to kill what it likes, from before its first test to after its last; its server is at another
- * address after each start. After each test what was killed is started again, and what was added is killed; the file
- * leaves no run behind that has not ended.
+ * A Capstan of the test file, from before its first test until after its last, whose processes tests may kill; its
+ * server has a new address after each start. After each test killed processes are restarted and added ones are killed;
+ * the file leaves no open run behind.
  */
 export function useMortalCapstan(): Omit<Capstan, 'stop' | 'makeWhole'> {
   const used = {} as Capstan;

@@ -1,13 +1,13 @@
 /**
- * Runs of short steps that have a price, in sequence, side by side and by item, with what must come of them worked out
- * without the engine; and what must hold of their calls afterwards, whatever happened meanwhile.
+ * Runs of short steps that have a price, in sequence, in parallel and by item, with the expected result computed
+ * without the engine; and the invariants of their calls afterwards.
  */
 import type { Json } from '../../src/contracts/primitives.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { toOpaqueKey } from '../../src/services/routing/call.ts';
 import { answer, type Handler, type Instance } from './fleet.ts';
 
-/** Their capability. */
+/** The capability of the steps. */
 export const short = 'short';
 
 /** All numbers in it, however deep. */
@@ -17,7 +17,7 @@ function sumOf(input: Json): number {
   return Object.values(input).reduce<number>((sum, one) => sum + sumOf(one as Json), 0);
 }
 
-/** Answers the sum of its input and one, mostly after 2 to 8 ms. @param slowMs how long every 40th call takes */
+/** Answers the sum of its input and one, mostly after 2 to 8 ms. @param slowMs duration of every 40th call */
 export function addUp(slowMs: number): Handler {
   let calls = 0;
   return (exec, response) => {
@@ -34,7 +34,7 @@ export interface ShortRun {
   readonly output: Json;
 }
 
-/** Whoever loses contact so often is unlucky; nothing here fails for it. */
+/** The retries are ample, so that lost connections fail no step. */
 const settings = { capability: short, retry: { max: 50, initial: '50ms' }, escalate: { enabled: false } };
 const eight = [0, 1, 2, 3, 4, 5, 6, 7];
 const items = Array.from({ length: 50 }, (_, at) => at);
@@ -70,12 +70,12 @@ function byItem(dispatch: string) {
   return [{ ...each, input: { v: '{{ item }}' } }, join];
 }
 
-/** A step with a queue between those without. */
+/** A queued step between inline ones. */
 function mixed(dispatch: string) {
   return inSequence(dispatch).map((step) => (step.id === 's4' ? { ...step, dispatch: 'queued' } : step));
 }
 
-/** @param n of the run: kinds and ways take turns */
+/** @param n of the run: kinds and shapes take turns */
 export function shortRun(n: number): ShortRun {
   const dispatch = n % 3 === 0 ? 'inline' : 'auto';
   const job = { n, items };
@@ -97,7 +97,7 @@ interface Tally {
   readonly lost: number;
 }
 
-/** Keys that an instance has executed more often than the loss of an attempt explains, or without one. */
+/** Keys that an instance has executed more often than lost attempts explain, or without an attempt. */
 export async function findRepeats(db: Db, { endpoint, execs }: Instance): Promise<string[]> {
   const executed = new Map<string, number>();
   for (const { headers } of execs) {
@@ -107,7 +107,7 @@ export async function findRepeats(db: Db, { endpoint, execs }: Instance): Promis
   const { rows } = await db.raw<{ rows: Tally[] }>(
     `select key, count(*) filter (where state in ('settled', 'lost'))::int as made,
        count(*) filter (where state = 'lost')::int as lost
-     from attempt where endpoint = ? and key <> attempt_id group by key`, // that key says that a claim was never made
+     from attempt where endpoint = ? and key <> attempt_id group by key`, // such a key says that a claim was never made
     [endpoint],
   );
   return rows.flatMap(({ key, made, lost }) => {

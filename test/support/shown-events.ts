@@ -1,4 +1,4 @@
-/** What Temporal's Web UI shows of a history: each event with its summary, and what stands in it for people. */
+/** Temporal's Web UI view of a history: each event with its summary and its readable content. */
 
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import type { temporal } from '@temporalio/proto';
@@ -9,7 +9,7 @@ interface RecordedPayload {
   readonly data?: string;
 }
 
-/** An event as it stands in a recorded history, as far as this looks at it. */
+/** An event of a recorded history, with the fields that are read here. */
 interface RecordedEvent {
   readonly eventType: string;
   readonly userMetadata?: { readonly summary?: RecordedPayload; readonly details?: RecordedPayload };
@@ -36,7 +36,7 @@ export interface ShownEvent {
   readonly activity?: string;
   readonly summary?: string;
   readonly details?: string;
-  /** What a local activity has answered. */
+  /** The result of a local activity. */
   readonly result?: unknown;
   readonly searchAttributes?: Readonly<Record<string, unknown>>;
 }
@@ -71,7 +71,7 @@ function show(event: RecordedEvent): ShownEvent {
   ) as unknown as ShownEvent;
 }
 
-/** @param recorded as test/histories keeps it */
+/** @param recorded in the form of test/histories */
 export function showRecorded(recorded: { readonly events: readonly object[] }): ShownEvent[] {
   return recorded.events.map((event) => show(event as RecordedEvent));
 }

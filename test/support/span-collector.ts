@@ -1,9 +1,9 @@
-/** A collector of spans: OTLP over HTTP, as protobuf or JSON. It keeps what it was told. */
+/** A collector of spans: OTLP over HTTP, as protobuf or JSON. It records them. */
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import protobuf from 'protobufjs';
 
-/** As far as tests look: the fields of opentelemetry-proto v1, by their numbers. */
+/** The fields of opentelemetry-proto v1 that tests read, by their numbers. */
 const messages = protobuf.parse(`
   syntax = "proto3";
   message Request { repeated ResourceSpans resource_spans = 1; }
@@ -31,9 +31,9 @@ export interface CollectedSpan {
   readonly name: string;
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty: the first of its trace. */
+  /** Empty: the root span of its trace. */
   readonly parentId: string;
-  /** As OTLP counts: 1 internal, 2 server, 3 client. */
+  /** OTLP's numbers: 1 internal, 2 server, 3 client. */
   readonly kind: number;
   readonly attributes: Readonly<Record<string, unknown>>;
   readonly durationMs: number;
@@ -87,7 +87,7 @@ function toRecord(attributes: readonly WireAttribute[] = []): Record<string, unk
   return Object.fromEntries(attributes.map(({ key, value }) => [key, toValue(value)]));
 }
 
-/** Ids are bytes in protobuf, which its JSON writes as base64, and hexadecimal in that of OTLP. */
+/** Ids are bytes in protobuf, which its JSON writes as base64; OTLP's JSON has them in hexadecimal. */
 function readProtobuf(bytes: Buffer): WireRequest {
   const type = messages.lookupType('Request');
   const plain = type.toObject(type.decode(bytes), { longs: String, bytes: String });

@@ -1,10 +1,10 @@
-/** The file by which commands find a running stack, for a Capstan that a test has started. */
+/** The file by which commands find a running stack, for a Capstan of a test. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { StackFile } from '../../src/contracts/stack.ts';
 import type { SharedCapstan } from './shared-capstan.ts';
 
-/** @param folder where commands are run */
+/** @param folder of the commands */
 export async function writeStackFile(folder: string, capstan: SharedCapstan): Promise<void> {
   const stack: StackFile = {
     api_url: capstan.url,

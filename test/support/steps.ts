@@ -1,6 +1,6 @@
 /**
- * Steps as a worker executes them, without Temporal: the real router with instances made for tests, and the services
- * behind `executeStep` on a database of their own. Sub-runs are rows that no server starts.
+ * Steps as a worker executes them, without Temporal: the real router with test instances, and the services behind
+ * `executeStep` on a database of their own. Child runs are rows that no server starts.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -41,16 +41,16 @@ import { createRouterRuntime } from './router-runtime.ts';
 import { waitFor } from './wait.ts';
 
 export interface Worker {
-  /** @param longestMs of a batch; default: a real one's */
+  /** @param longestMs of a batch; default: the real limit */
   readonly inline: (longestMs?: number) => (request: InlineRequest) => Promise<InlineBatchResult>;
   readonly ctx: WorkerCtx;
   readonly execute: (run: Pick<StoredRun, 'run_id'>, step: StepOf) => Promise<StepEnd>;
   readonly decide: (request: DecideRequest) => ReturnType<typeof decideSteps>;
-  /** As its process would be when it ends. */
+  /** Like its process at shutdown. */
   readonly close: () => void;
 }
 
-/** A step that follows nothing. */
+/** A step without dependencies. */
 export const aloneInBatch: UnitInBatch = { answers: new Map(), stored: null, onAnswered: () => undefined };
 
 export type StepOf =
@@ -61,16 +61,16 @@ export type StepOf =
       /** Default: 20 000. */
       readonly remainingMs?: number;
       readonly signal?: CancelSource;
-      /** Default: it comes from the queue. */
+      /** Default: the step comes from the queue. */
       readonly batch?: UnitInBatch | undefined;
     } & Partial<StepRequest>);
 
 export interface StepWorld {
   readonly db: Db;
-  /** Another process: it has read nothing yet. */
+  /** Acts as another process with empty caches. */
   readonly newWorker: () => Worker;
   readonly register: (options: InstanceOptions) => Promise<Instance>;
-  /** States of the instances of a capability, as the router knows them. */
+  /** States of the instances of a capability, as the router sees them. */
   readonly statesOf: (capability: string) => string[];
   readonly projectId: () => string;
   readonly media: () => MediaLibrary;
@@ -80,10 +80,10 @@ export interface StepWorld {
 
 const escalates: OpenForStep = () => Promise.reject(new Error('no step of these tests escalates'));
 
-/** As where no step says `cache`. */
+/** Like a step without `cache`. */
 export const pastCache: ThroughCache = (_stepCall, { remainingMs }, call) => call(remainingMs);
 
-/** Before the first test of the file to after the last. */
+/** Exists from before the first test of the file until after the last. */
 export function useSteps(): StepWorld {
   const { db, url } = useDatabase(6);
   const instances: Instance[] = [];
@@ -163,7 +163,7 @@ export function useSteps(): StepWorld {
   };
 }
 
-/** Of a run whose steps are these. */
+/** The request of a run with these steps. */
 export function stepsOf(
   steps: PipelineDefinition['steps'],
   more: Partial<PipelineDefinition> = {},

@@ -1,4 +1,4 @@
-/** Every table of the database, as its catalogue says: one that is new is looked at too. */
+/** Every table in the database's catalogue, so that new ones are included. */
 import type { Db } from '../../src/db/connect.ts';
 
 export async function listTables(db: Db): Promise<readonly string[]> {
@@ -9,7 +9,7 @@ export async function listTables(db: Db): Promise<readonly string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Tables with a row in which the text stands. */
+/** Tables with a row that contains the text. */
 export async function tablesNaming(db: Db, text: string): Promise<readonly string[]> {
   const found: string[] = [];
   for (const table of await listTables(db)) {

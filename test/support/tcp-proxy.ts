@@ -1,7 +1,7 @@
 /**
- * A TCP connection that a test may cut, so that nobody is there, or silence, so that what is open gets no answer any more
- * while new connections work: as after a failover, or a firewall that forgets. Or it loses some answers with their
- * connections: what was asked for has happened, and whoever asked does not know.
+ * A TCP connection that a test may cut, so that the target is unreachable; or silence, so that open connections get no
+ * answer while new ones work, as after a failover, or with a firewall that forgets. It can also drop some answers with
+ * their connections: the request was executed, and the client does not know.
  */
 
 import type { AddressInfo } from 'node:net';
@@ -14,13 +14,13 @@ export interface TcpProxy {
   cut(): Promise<void>;
   restore(): Promise<void>;
   /**
-   * Of what is open now, and of what is opened later when `newToo`, nothing arrives any more, and nobody is told.
+   * Silences open connections, and later ones when `newToo`: nothing arrives and they stay open.
    * @returns how many are open
    */
   silence(newToo?: boolean): number;
-  /** From now on this share of what the target answers is lost, each with its connection. */
+  /** Drops this share of the target's answers from now on, each with its connection. */
   loseAnswers(share: number): void;
-  /** How many were lost so far. */
+  /** How many were dropped so far. */
   answersLost(): number;
 }
 
@@ -83,7 +83,7 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
       for (const { inward, outward } of links) {
         inward.unpipe(outward);
         outward.unpipe();
-        inward.resume(); // read, so that its end is noticed, and thrown away
+        inward.resume(); // read to notice its end; the data is discarded
       }
       return links.size;
     },

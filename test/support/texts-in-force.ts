@@ -1,6 +1,6 @@
 /**
- * The texts in force of src/db/sql in the order in which one needs the other. Migrations carry texts of their own: these
- * are what is read, and what migrations have to arrive at (schema.test.ts).
+ * The texts in force of src/db/sql, in the order of their dependencies. Migrations carry texts of their own: these are
+ * the reference that migrations have to arrive at (schema.test.ts).
  */
 import type { Db } from '../../src/db/connect.ts';
 import {
@@ -151,7 +151,7 @@ export async function createFromTexts(db: Db): Promise<void> {
   for (const text of [...triggerFunctions, ...tables, ...functions]) await db.raw(text);
 }
 
-/** Puts the functions in force in the place of those that migrations have made. */
+/** Replaces the migrations' functions by those in force. */
 export async function replaceFunctions(db: Db): Promise<void> {
   for (const text of [...triggerFunctions, ...functions]) {
     if (text.startsWith('\ncreate function '))

@@ -1,3 +1,3 @@
-/** Loaded before a program that is to end when the process that started it does, also when that is killed. */
+/** Loaded before a program, to end it with the process that started it, even when that is killed. */
 process.once('disconnect', () => process.exit());
 process.channel?.unref();

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A look may be a request to a server that has other work: the longer it takes, the less often it is looked. */
+/** A check may be a request to a busy server: the longer the wait, the rarer the checks. */
 function pauseAfter(elapsedMs: number): number {
   return Math.min(100, Math.max(20, elapsedMs / 10));
 }
 
 /**
- * Polls until the condition is truthy and answers it.
+ * Polls until the condition is truthy and returns its value.
  * @throws Error naming `what` when the condition does not hold within the deadline
  */
 export async function waitFor<Value>(

@@ -1,4 +1,4 @@
-/** Steps that wait, as a worker leaves them. */
+/** Waiting steps in the state in which a worker leaves them. */
 import type { Db } from '../../src/db/connect.ts';
 import { readStep } from '../../src/db/step/step.ts';
 import { keepWaiting } from '../../src/db/step/step-progress.ts';
@@ -9,7 +9,7 @@ interface Place {
   readonly project_id: string;
 }
 
-/** Of a budget without room: the step waits, and its question is open. @returns the review's id */
+/** For an exhausted budget: the step waits, and its review is open. @returns the review's id */
 export async function waitForBudget(
   db: Db,
   { run_id, project_id }: Place,

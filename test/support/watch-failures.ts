@@ -1,6 +1,6 @@
 /**
- * Before each file of tests: whether one of its tests has failed is asked when its databases are dropped, and what is
- * drawn is as RUNS and SEED say.
+ * Before each test file: tracks whether one of its tests has failed, for the drop of its databases, and applies RUNS
+ * and SEED.
  */
 import { watchFailures } from './failures.ts';
 import { drawAsAsked } from './runs.ts';

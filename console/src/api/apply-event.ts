@@ -1,6 +1,6 @@
 /**
- * (run, events) → run: what a run is after its log went on. Pure, so that the same log shows any moment of it. A step
- * that has ended stays as it ended; what came late only corrects what it cost.
+ * (run, events) → run: applies new events of the log to a run. Pure, so that the same log yields the run at any moment.
+ * The end of a step is final; late events only correct its cost.
  */
 import type { RunEvent } from '../../../src/contracts/event.ts';
 import type { Json } from '../../../src/contracts/primitives.ts';
@@ -36,7 +36,7 @@ const stepStateAfter: Partial<Record<RunEvent['type'], StepState>> = {
   'step.reused': 'reused',
 };
 
-/** Of steps, and so of runs: theirs are among them. */
+/** The ended states of steps, which include those of runs. */
 export const endedStates: ReadonlySet<string> = endedStepStates;
 
 function dataOf({ data }: RunEvent): Data {
@@ -105,7 +105,7 @@ function applyToStep(step: RunStep, event: RunEvent): RunStep {
 
 const openItem = 'running';
 
-/** Of a step with `for_each`, when one of its items moves: how many are in which state. */
+/** For a step with `for_each`, when an item changes: counts the items by state. */
 function applyToItems(known: RunStep, event: RunEvent, before: string | undefined): RunStep {
   const step = event.type === 'step.cached' ? { ...known, cached: (known.cached ?? 0) + 1 } : known;
   const state = stepStateAfter[event.type];
@@ -120,11 +120,11 @@ function applyToItems(known: RunStep, event: RunEvent, before: string | undefine
 
 export interface RunMoment {
   readonly run: Run;
-  /** Per step and item the state that an event named last. */
+  /** The last state in an event, per step and item. */
   readonly items: ReadonlyMap<string, string>;
 }
 
-/** Events of other runs, and of steps that the run has not, change nothing. */
+/** Events of other runs, and of unknown steps, change nothing. */
 export function applyEvents({ run, items: known }: RunMoment, events: readonly RunEvent[]): RunMoment {
   const at = new Map(run.steps.map(({ id }, index) => [id, index]));
   const steps = [...run.steps];
@@ -153,7 +153,7 @@ export function applyEvents({ run, items: known }: RunMoment, events: readonly R
   return { run: { ...head, steps }, items };
 }
 
-/** As it was when it was taken: nothing has begun, nothing was spent. */
+/** The run at its submission: no step has begun, nothing was spent. */
 export function beginningOf(run: Run): RunMoment {
   const { finished_at: _end, error: _error, output: _output, awaiting: _awaiting, ...head } = run;
   const steps = run.steps.map(({ id, capability, pipeline, wait, review }) => ({
@@ -179,7 +179,7 @@ export function beginningOf(run: Run): RunMoment {
   return { run: { ...head, ...started, steps }, items: new Map() };
 }
 
-/** The run as it was at a moment, out of its log. Its cost is what its steps had cost by then. */
+/** The run at a moment, from its log. Its cost is the cost of its steps up to then. */
 export function momentOf(run: Run, events: readonly RunEvent[], at: string): Run {
   const until = Date.parse(at);
   const { run: then } = applyEvents(

@@ -1,6 +1,6 @@
 /**
- * The one way to the server. The session's cookie says who asks; the page keeps no key. Every request carries the
- * chosen project and the header without which a cookie may change nothing.
+ * All requests to the server. The session's cookie authenticates; the page stores no key. Every request carries the
+ * selected project and the header that the server requires beside a cookie for changes.
  */
 import createClient from 'openapi-fetch';
 import { AnswerError, toProblem } from './problem-error.ts';
@@ -38,13 +38,13 @@ export async function answerOf<Data>(asked: Promise<Fetched<Data>>): Promise<Dat
 
 export interface PlainRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** A string goes as it is. */
+  /** A string is sent unchanged. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 }
 
-/** What says which page asks, and for which project. */
+/** Headers that identify the page and the project. */
 export function headersOfPage(): Record<string, string> {
   const project = readProject();
   return { 'X-Capstan-Console': '1', ...(project === null ? {} : { 'X-Project-ID': project }) };
@@ -64,7 +64,7 @@ function toInit({ method = 'GET', body, headers, signal }: PlainRequest): Reques
   };
 }
 
-/** For what a path decides or the document does not hold. @throws AnswerError */
+/** For addresses that depend on the path or are not in the API document. @throws AnswerError */
 export async function askPlainly<Data>(path: string, request: PlainRequest = {}): Promise<Data> {
   const response = await fetch(path, toInit(request)).catch((): never => {
     throw new AnswerError(0, unreachable);
@@ -76,7 +76,7 @@ export async function askPlainly<Data>(path: string, request: PlainRequest = {})
   return answer as Data;
 }
 
-/** A new one per intent: the same key is sent again when the same click is. */
+/** A new key per intent: a repeated click sends the same key. */
 export function newIdempotencyKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return `console-${[...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;

@@ -1,4 +1,4 @@
-/** What the last run of a pipeline was given, and what its steps yielded, and those of the runs that it started. */
+/** The input of a pipeline's last run, and the outputs of its steps and of their child runs. */
 
 import type { Job } from '../../../src/contracts/media.ts';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
@@ -15,7 +15,7 @@ export interface RunOutputs {
 
 export interface RunWithOutputs extends RunOutputs {
   readonly job: JsonObject;
-  /** Runs that its steps started, and those that these did, in the order of steps and items. */
+  /** Child runs and their descendants, in the order of steps and items. */
   readonly below: readonly RunOutputs[];
 }
 
@@ -32,7 +32,7 @@ async function readOutputs({ run_id, steps }: Run): Promise<Record<string, Json>
   );
 }
 
-/** The runs that a step has started: one, or one for each of its items. */
+/** The child runs of a step: one, or one for each of its items. */
 async function listSubRuns(runId: string, { id, pipeline, items, sub_run_id }: RunStep): Promise<string[]> {
   if (pipeline === undefined) return [];
   if (items === undefined) return sub_run_id === undefined ? [] : [sub_run_id];

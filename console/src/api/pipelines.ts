@@ -59,7 +59,7 @@ export function storeText(text: string): Promise<PipelineSubmitted> {
   return askPlainly('/v1/pipelines', { method: 'POST', body: text, headers: asYaml });
 }
 
-/** What the server finds in a text; asked again when the fleet has a new capability. */
+/** The server's findings about a text; fetched again when the fleet has a new capability. */
 export function validationQuery(text: string) {
   return queryOptions({
     queryKey: ['validation', text],

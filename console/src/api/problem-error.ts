@@ -1,6 +1,6 @@
 import type { Problem } from '../../../src/contracts/problem.ts';
 
-/** An answer of the server that is not what was asked for; or none, with status 0. */
+/** An error response of the server; or no response, with status 0. */
 export class AnswerError extends Error {
   readonly status: number;
   readonly problem: Partial<Problem>;

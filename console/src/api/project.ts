@@ -1,11 +1,11 @@
-/** Which of the session's projects is looked at; null: the first. Kept by the browser. */
+/** The selected one of the session's projects; null: the first. Stored in the browser. */
 const place = 'capstan.project';
 
 export function readProject(): string | null {
   return localStorage.getItem(place);
 }
 
-/** Asked by name, because a key of several projects has to say which; one that it has not is another key's. */
+/** Sent by name, because a key of several projects must choose; an unknown one is another key's. */
 export function keepProjectOf(projects: readonly { readonly project_id: string }[]): void {
   const kept = readProject();
   const first = projects[0]?.project_id ?? null;

@@ -23,7 +23,7 @@ async function readOpen(filter: ReviewsFilter): Promise<ReviewSummary[]> {
   return pages.flatMap(({ items }) => items).sort((a, b) => a.due_at.localeCompare(b.due_at));
 }
 
-/** What still waits for a decision, the most urgent first. */
+/** Open reviews, the most urgent first. */
 export function openReviewsQuery(filter: ReviewsFilter = {}) {
   return queryOptions({ queryKey: ['reviews', 'open', filter], queryFn: () => readOpen(filter) });
 }
@@ -43,7 +43,7 @@ export function reviewQuery(reviewId: string) {
   });
 }
 
-/** A look that began before a claim may be answered after it: it would take the version back that a decision names. */
+/** A read that began before a claim may finish after it: it would bring back the former version. */
 function keepNewest(known: unknown, answer: unknown): unknown {
   return isReview(known) && isReview(answer) && known.version > answer.version ? known : answer;
 }
@@ -60,7 +60,7 @@ export function releaseReview(reviewId: string): Promise<Review> {
   return askPlainly(`/v1/reviews/${reviewId}/release`, { method: 'POST' });
 }
 
-/** @param version of the review that was looked at: another one is refused */
+/** @param version of the displayed review: another one is refused */
 export function decideReview(reviewId: string, version: number, decision: ReviewDecision): Promise<Review> {
   return askPlainly(`/v1/reviews/${reviewId}/decision`, {
     method: 'POST',

@@ -54,7 +54,7 @@ export function runQuery(runId: string) {
     queryKey: ['run', runId],
     queryFn: (): Promise<Run> =>
       answerOf(client.GET('/v1/runs/{id}', { params: { path: { id: runId } } })) as Promise<Run>,
-    // The router has just asked, before the page is there.
+    // The router requests it before the page mounts.
     retryOnMount: false,
   });
 }

@@ -16,14 +16,14 @@ export const sessionQuery = queryOptions({
 
 export type BrowserProof =
   | { readonly key: string }
-  /** `replace`: also where the browser is signed in as another key. */
+  /** `replace`: even if the browser is signed in as another key. */
   | { readonly code: string; readonly replace?: boolean };
 
 export function signIn(proof: BrowserProof): Promise<unknown> {
   return askPlainly('/v1/session', { method: 'POST', body: proof });
 }
 
-/** @returns where the browser signs out of the provider too; empty: nowhere */
+/** @returns the address that signs out of the provider too; empty: none */
 export function signOut(): Promise<SessionClosed | ''> {
   return askPlainly('/v1/session', { method: 'DELETE' });
 }

@@ -19,7 +19,7 @@ export function referencesOf({ steps }: Pick<PipelineDefinition, 'steps'>): stri
   return [...new Set(steps.flatMap(({ pipeline }) => pipeline ?? []))];
 }
 
-/** As the server understands it: a version, else an alias. */
+/** Resolves it like the server: a version, otherwise an alias. */
 async function findVersion(name: string, choice: string): Promise<string | null> {
   const [versions, aliases] = await Promise.all([
     askPlainly<StoredItems<VersionLine>>(`/v1/pipelines/${name}/versions?limit=200`),
@@ -29,7 +29,7 @@ async function findVersion(name: string, choice: string): Promise<string | null>
   return aliases.items.find(({ alias }) => alias === choice)?.version ?? null;
 }
 
-/** @returns under the version that it is asked for by, because nothing else tells what an alias stands for */
+/** @returns the pipeline under the requested version, because nothing else resolves an alias */
 async function readStored(name: string, choice: string): Promise<PipelineDefinition | null> {
   if (choice === latest) return (await askPlainly<PipelineVersion>(`/v1/pipelines/${name}`)).definition;
   const version = await findVersion(name, choice);
@@ -41,7 +41,7 @@ async function readStored(name: string, choice: string): Promise<PipelineDefinit
 
 const mostPipelines = 50;
 
-/** Those that are stored, and those that they start; of one name the latest comes last, if it is asked for. */
+/** The stored ones, and those that they start; for one name the latest comes last, if it is requested. */
 export async function readSubPipelines(references: readonly string[]): Promise<PipelineDefinition[]> {
   if (references.length === 0) return [];
   const stored = await askPlainly<StoredItems<PipelineSummary>>('/v1/pipelines?limit=200');
@@ -49,7 +49,7 @@ export async function readSubPipelines(references: readonly string[]): Promise<P
   const wanted = new Set(references);
   const found: PipelineDefinition[] = [];
   const newest: PipelineDefinition[] = [];
-  // A set yields what is added to it meanwhile.
+  // Iterating a set includes elements added meanwhile.
   for (const reference of wanted) {
     const at = reference.indexOf('@');
     const [name, choice] = [reference.slice(0, at), reference.slice(at + 1)];

@@ -1,6 +1,6 @@
 /**
- * A file from this machine to the project's media. It goes into the namespace of a job that is made for it, because a
- * run's own job is there only when the run is. `fetch` does not tell how much was sent, so it is the older request.
+ * Uploads a local file to the project's media. It goes into the namespace of a new job, because a run's own job exists
+ * only with the run. `fetch` reports no upload progress, so this uses XMLHttpRequest.
  */
 import type { MediaObject } from '../../../src/contracts/media.ts';
 import { askPlainly, headersOfPage, unreachable } from './client.ts';
@@ -8,7 +8,7 @@ import { AnswerError, toProblem } from './problem-error.ts';
 
 interface MediaUpload {
   readonly file: File;
-  /** Below the namespace of the job. */
+  /** Path in the namespace of the job. */
   readonly name: string;
   /** From 0 to 1. */
   readonly onProgress: (share: number) => void;

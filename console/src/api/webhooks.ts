@@ -35,7 +35,7 @@ export function removeWebhook(webhookId: string): Promise<unknown> {
   return askPlainly(`/v1/webhooks/${webhookId}`, { method: 'DELETE' });
 }
 
-/** Tells it something now, once. */
+/** Sends a test delivery now. */
 export function testWebhook(webhookId: string): Promise<WebhookDelivery> {
   return askPlainly(`/v1/webhooks/${webhookId}/test`, { method: 'POST' });
 }

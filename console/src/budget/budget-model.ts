@@ -3,7 +3,7 @@ import type { Budget, CostSeries } from '../../../src/contracts/money.ts';
 import { formatHour, formatUsd } from '../shared/format.ts';
 
 export interface BudgetShares {
-  /** 0 to 1; 0 without a limit, of which nothing can be a share. */
+  /** 0 to 1; 0 without a limit. */
   readonly spent: number;
   readonly reserved: number;
 }
@@ -20,13 +20,13 @@ export function describeLeft({ daily_limit_usd, spent_usd, reserved_usd }: Budge
   return `${formatUsd(left)} left`;
 }
 
-/** `Resets at 00:00 UTC (01:00 here)`; in the zone of the browser the time stands once. */
+/** `Resets at 00:00 UTC (01:00 here)`; in the zone of the browser the time appears once. */
 export function describeReset({ resets_at, timezone }: Pick<Budget, 'resets_at' | 'timezone'>): string {
   const [there, here] = [formatHour(resets_at, timezone), formatHour(resets_at)];
   return `Resets at ${there} ${timezone}${there === here ? '' : ` (${here} here)`}`;
 }
 
-/** How much of its day has passed, 0 to 1. */
+/** The share of its day that has passed, 0 to 1. */
 export function shareOfDay({ resets_at }: Budget, now: number): number {
   const left = Date.parse(resets_at) - now;
   return Math.min(1, Math.max(0, 1 - left / 86_400_000));
@@ -34,7 +34,7 @@ export function shareOfDay({ resets_at }: Budget, now: number): number {
 
 const hourMs = 3_600_000;
 
-/** USD an hour, in this hour and the one before: costs are known by hours. */
+/** USD an hour, in this hour and the one before: costs are known by the hour. */
 export function paceOf({ series }: CostSeries, now: number): number {
   const thisHour = Math.floor(now / hourMs) * hourMs;
   const since = thisHour - hourMs;

@@ -4,7 +4,7 @@ import { formatUsd } from '../shared/format.ts';
 import { useNow } from '../shared/use-now.ts';
 import { describeLeft, describeReset, shareOfDay, sharesOf } from './budget-model.ts';
 
-/** Spent, reserved (hatched) and left of a day's limit, with a mark where the day is now. */
+/** Spent, reserved (hatched) and remaining money of a day's limit, with a mark for the time of day. */
 export function LimitBar({ budget }: { readonly budget: Budget }): ReactElement {
   const now = useNow();
   const { spent, reserved } = sharesOf(budget);

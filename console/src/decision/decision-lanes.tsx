@@ -4,7 +4,9 @@ import { formatDuration, formatUsd } from '../shared/format.ts';
 import { Icon } from '../shared/icon.tsx';
 import { describeVerdict, shortEndpoint, toLanes } from './lanes-model.ts';
 
-/** Lanes by tier, the first lane wins; in it the shortest bar: money and waiting, divided by the chance of success. */
+/**
+ * Lanes by tier; the first lane wins, and in it the shortest bar: money and waiting, divided by the chance of success.
+ */
 export function DecisionLanes({ candidates }: { readonly candidates: readonly Candidate[] }): ReactElement {
   const { lanes, ruledOut, most } = toLanes(candidates);
   return (

@@ -9,7 +9,7 @@ import { QueryView } from '../shared/query-view.tsx';
 import { DecisionLanes } from './decision-lanes.tsx';
 import { WhatIf } from './what-if.tsx';
 
-/** Why it went there, the proof that it would again, and what would have been otherwise. */
+/** The reason of the decision, the proof that it repeats, and the effect of other inputs. */
 export function DecisionView({ decision }: { readonly decision: Decision }): ReactElement {
   const [isTrying, setTrying] = useState(false);
   const query = useQuery({ ...decisionQuery(decision.decision_id), enabled: isTrying });

@@ -1,4 +1,4 @@
-/** A decision as lanes: one per tier, with a bar per candidate; those that were ruled out stand beside them. */
+/** A decision as lanes: one per tier, with a bar per candidate; excluded ones are beside them. */
 import type { Candidate, Verdict } from '../../../src/contracts/decision.ts';
 
 export interface Lane {
@@ -10,7 +10,7 @@ export interface Lane {
 export interface Lanes {
   readonly lanes: readonly Lane[];
   readonly ruledOut: readonly Candidate[];
-  /** The greatest score, which a whole bar stands for. */
+  /** The highest score, which has the full width. */
   readonly most: number;
 }
 
@@ -58,7 +58,7 @@ export function describeVerdict(verdict: Verdict): string {
   return words[verdict] ?? verdict;
 }
 
-/** `127.0.0.1:8101` is how an instance is called in short. */
+/** `127.0.0.1:8101`: the short name of an instance. */
 export function shortEndpoint(endpoint: string): string {
   return endpoint.replace(/^https?:\/\//, '').replace(/\/$/, '');
 }

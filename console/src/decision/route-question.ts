@@ -1,4 +1,4 @@
-/** What a waiting step would ask the router now: by the same rule as the worker that calls for it. */
+/** The router's question for a waiting step, by the same rule as in the worker. */
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Json } from '../../../src/contracts/primitives.ts';
 import type { Run, StepDetail } from '../../../src/contracts/run.ts';
@@ -17,18 +17,18 @@ export interface RouteQuestion {
 type SpendingRun = Pick<Run, 'priority' | 'budget_ceiling_usd' | 'cost_usd' | 'reserved_usd'>;
 type AskingStep = Pick<StepDetail, 'id' | 'state' | 'awaiting' | 'error' | 'input' | 'revisions'>;
 
-/** What may still be spent, USD; null = no ceiling. */
+/** The remaining money, USD; null = no ceiling. */
 function leftOf({ budget_ceiling_usd, cost_usd, reserved_usd }: SpendingRun): number | null {
   return budget_ceiling_usd === null ? null : Math.max(0, budget_ceiling_usd - cost_usd - reserved_usd);
 }
 
-/** Nobody takes it: it waits for an instance or money, or is tried again until there is one. */
+/** No instance takes it: it waits for an instance or budget, or is retried until there is one. */
 function wantsInstance({ state, awaiting, error }: AskingStep): boolean {
   if (state === 'waiting') return awaiting === 'capability' || awaiting === 'budget';
   return state === 'retrying' && (error?.code === 'no_instance' || error?.code === 'budget_reserved');
 }
 
-/** Null when it does not wait for what a choice of the router would end. */
+/** Null when its wait does not depend on the router. */
 export function routeQuestionOf(
   run: SpendingRun,
   definition: PipelineDefinition,

@@ -1,4 +1,4 @@
-/** A stored decision made again with something changed, by the very function that made it. */
+/** A stored decision made again with changed inputs, by the original function. */
 import type { Decision } from '../../../src/contracts/decision.ts';
 import { choose } from '../../../src/core/routing/choose.ts';
 import { explainChoice } from '../../../src/core/routing/explain.ts';
@@ -8,7 +8,7 @@ import type { InstanceSnapshot, RouteRequest } from '../../../src/core/routing/t
 export interface WhatIfChange {
   readonly priority: RouteRequest['priority'];
   readonly ceilingUsd: number | null;
-  /** Per instance id: its rate, times this. */
+  /** Factor of the rate, per instance id. */
   readonly prices: Readonly<Record<string, number>>;
   readonly down: ReadonlySet<string>;
   readonly full: ReadonlySet<string>;
@@ -29,7 +29,7 @@ function changeInstance(instance: InstanceSnapshot, { prices, down, full }: What
   };
 }
 
-/** Without a call: who is full would be waited for. */
+/** Without a call: a full instance would be waited for. */
 export function chooseWith(known: KnownChoice, change: WhatIfChange): Decision {
   const instances = known.instances.map((instance) => changeInstance(instance, change));
   const request: RouteRequest = {
@@ -41,7 +41,7 @@ export function chooseWith(known: KnownChoice, change: WhatIfChange): Decision {
   return explainChoice('what-if', request, choice, choice.best?.isFull === false);
 }
 
-/** Where the call would go: `null` when nobody could take it. */
+/** The instance that would get the call: `null` when there is none. */
 export function winnerOf({ candidates }: Decision): string | null {
   return candidates.find(({ verdict }) => verdict === 'chosen' || verdict === 'wait')?.endpoint ?? null;
 }

@@ -8,7 +8,7 @@ import { DecisionLanes } from './decision-lanes.tsx';
 import { shortEndpoint } from './lanes-model.ts';
 import { changeNothing, chooseWith, type WhatIfChange, winnerOf } from './what-if-model.ts';
 
-/** The same decision while what it depends on is moved; `choose` itself answers. */
+/** The same decision with movable inputs; `choose` itself answers. */
 export function WhatIf({
   inputs,
   chosen,

@@ -1,14 +1,14 @@
-/** What past calls would have cost if one instance had not been there, by the function that chose then. */
+/** The cost of past calls without one of the instances, by the original choice function. */
 import type { DecisionListed } from '../../../src/contracts/decision.ts';
 import { choose } from '../../../src/core/routing/choose.ts';
 import { readInputs } from '../../../src/core/routing/replay.ts';
 
 export interface WithoutResult {
-  /** Calls that would have gone elsewhere. */
+  /** Calls that would have gone to another instance. */
   readonly moved: number;
-  /** Of those, calls that nobody could have taken. */
+  /** Of those, calls that no instance could have taken. */
   readonly stranded: number;
-  /** What the others would have cost more, by what was expected of both. */
+  /** The extra cost of the others, by the expected cost of both. */
   readonly moreUsd: number;
 }
 

@@ -1,4 +1,4 @@
-/** Two texts line by line: which lines stay, go and come. The longest common subsequence, by its table. */
+/** Compares two texts line by line, by the table of the longest common subsequence. */
 
 export interface DiffLine {
   readonly kind: 'same' | 'gone' | 'new';
@@ -22,7 +22,7 @@ function tableOf(before: readonly string[], after: readonly string[]): Uint32Arr
   return table;
 }
 
-/** Of texts too long to compare, all lines go and come. */
+/** For texts that are too long, all lines are removed and added. */
 export function diffLines(one: string, other: string): readonly DiffLine[] {
   const before = one.split('\n');
   const after = other.split('\n');
@@ -53,13 +53,13 @@ export function diffLines(one: string, other: string): readonly DiffLine[] {
 }
 
 export interface FoldedLine extends DiffLine {
-  /** Of a fold: how many lines that stay are not shown. */
+  /** For a fold: the number of hidden unchanged lines. */
   readonly folded?: number;
 }
 
 const near = 3;
 
-/** Only what changed, with three lines around it. */
+/** Only changes, with three lines around them. */
 export function foldSame(lines: readonly DiffLine[]): readonly FoldedLine[] {
   const isShown = lines.map(() => false);
   for (const [index, { kind }] of lines.entries()) {

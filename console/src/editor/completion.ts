@@ -1,4 +1,4 @@
-/** What can be written where the cursor stands: keys, fields of inputs, capabilities, steps, fields of outputs, whole steps. */
+/** Completes the text at the cursor: keys, fields of inputs, capabilities, steps, fields of outputs, whole steps. */
 import {
   type Completion,
   type CompletionContext,
@@ -11,17 +11,17 @@ import { describeOffer, type EditorFacts, fieldsAt, type SchemaField } from './f
 import { pathAt, stepLines, valueIn } from './place.ts';
 
 export interface Offer {
-  /** Characters before the cursor that the choice takes the place of. */
+  /** Number of characters before the cursor that the choice replaces. */
   readonly length: number;
   readonly options: readonly Completion[];
 }
 
-/** Where the cursor stands. */
+/** The position of the cursor. */
 export interface EditorCursor {
   readonly lines: readonly string[];
   /** Index of its line. */
   readonly at: number;
-  /** The line up to it. */
+  /** The line up to the cursor. */
   readonly before: string;
 }
 
@@ -108,14 +108,14 @@ function offerReferences(before: string, facts: EditorFacts): Offer | null {
   return { length: root?.[1]?.length ?? 0, options: root === null ? [] : offerWords(rootNames) };
 }
 
-/** The fields that an input takes, below the path of its own keys. */
+/** The fields of an input, below the path of its own keys. */
 function inputFields({ lines, at }: EditorCursor, facts: EditorFacts, path: readonly string[]): Completion[] {
   const capability = valueIn(stepLines(lines, at), 'capability');
   const schema = facts.specs[capability ?? '']?.input;
   return schema === undefined ? [] : offerFields(fieldsAt(schema, path), ': ');
 }
 
-/** `input: { a: 1, |` on one line; its values are not looked at. */
+/** `input: { a: 1, |` on one line; its values are ignored. */
 function offerInline(cursor: EditorCursor, facts: EditorFacts): Offer | null {
   const inside = /^\s*(?:-\s+)?input:\s*\{([^{}"']*|(?:[^{}"']|"[^"]*"|'[^']*')*)$/.exec(cursor.before)?.[1];
   const word = inside === undefined ? null : /(?:^|,)\s*([\w-]*)$/.exec(inside);

@@ -27,7 +27,7 @@ export interface EditorOptions {
   readonly facts: () => EditorFacts | null;
 }
 
-/** In the page's own colours; custom properties reach into a shadow root. */
+/** The page's own colours; custom properties reach into a shadow root. */
 const look = EditorView.theme({
   '&': { height: '100%', fontSize: '13px', color: 'var(--c-text)', backgroundColor: 'var(--c-surface)' },
   '&.cm-focused': { outline: 'none' },

@@ -5,16 +5,16 @@ import { readSuggestedName, splitAllowed } from '../../../src/core/nearest-name.
 
 const severities = { error: 'error', warning: 'warning', note: 'info' } as const;
 
-/** Columns of the word or value at a place. */
+/** Columns of the word or value at a position. */
 function wordAt(text: string, from: number): { readonly from: number; readonly to: number } {
-  // A reference to a step is wrong in its second part alone.
+  // Only the second part of a step reference is wrong.
   const lead = /^steps\./.exec(text.slice(from))?.[0].length ?? 0;
   const word = lead > 0 ? /^[\w-]+/ : /^[^\s:,}\]"']+/;
   const start = from + lead;
   return { from: start, to: start + Math.max(1, word.exec(text.slice(start))?.[0].length ?? 1) };
 }
 
-/** The change that a suggestion of a name makes. */
+/** The edit that a suggested name makes. */
 function fixesOf(suggestion: string | undefined): Action[] {
   const name = suggestion === undefined ? null : readSuggestedName(suggestion);
   if (name === null) return [];
@@ -35,7 +35,7 @@ function toDiagnostic(at: Line, { severity, column = 1, message, suggestion }: F
   return { from, to, severity: severities[severity], message: said, actions: fixesOf(suggestion) };
 }
 
-/** Each finding at its line and column, its suggestion first; a suggested name is offered as the change that makes it. */
+/** Places each finding at its line and column, suggestion first; a suggested name is offered as an edit. */
 export function toDiagnostics(text: Text, findings: readonly Finding[]): Diagnostic[] {
   return findings.map((finding) =>
     toDiagnostic(text.line(Math.min(Math.max(1, finding.line ?? 1), text.lines)), finding),

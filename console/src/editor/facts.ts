@@ -1,4 +1,4 @@
-/** What completion and hover know: the live capabilities, the keys of a definition, and the last text that could be read. */
+/** Facts for completion and hover: the live capabilities, the keys of a definition, and the last readable text. */
 import { isMap, isScalar, isSeq, parseDocument, type YAMLMap } from 'yaml';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import type { DefinitionKeys } from '../../../src/definitions/findings.ts';
@@ -6,7 +6,7 @@ import { propertiesOf, toField } from '../form/schema-model.ts';
 import { formatUsd } from '../shared/format.ts';
 import type { LiveSpec, LiveSpecs } from '../worker/messages.ts';
 
-/** What a text says of itself, sound or not. */
+/** The outline of a text, valid or not. */
 export interface Outline {
   /** Step ids with their capability. */
   readonly steps: Readonly<Record<string, string | undefined>>;
@@ -25,7 +25,7 @@ function textOf(map: YAMLMap, key: string): string | undefined {
   return isScalar(value) && typeof value.value === 'string' ? value.value : undefined;
 }
 
-/** @returns the outline of a text that YAML can read, whatever is wrong with it; `former` while it cannot be read */
+/** @returns the outline of a text that is readable YAML, whatever its faults; `former` while it is unreadable */
 export function readOutline(text: string, former: Outline): Outline {
   const document = parseDocument(text, { logLevel: 'silent' });
   if (document.errors.length > 0 || !isMap(document.contents)) return former;
@@ -49,7 +49,7 @@ export interface SchemaField {
   readonly about: string;
 }
 
-/** What a value may be: of `oneOf` each form. */
+/** The possible forms of a value: each form of `oneOf`. */
 function shapesOf(given: JsonObject, root: JsonObject): JsonObject[] {
   const { kind, schema, options } = toField(given, root);
   return kind === 'oneOf' ? options.flatMap((option) => shapesOf(option.schema, root)) : [schema];
@@ -98,7 +98,7 @@ export function fieldsAt(root: JsonObject, path: readonly string[]): readonly Sc
   return [...new Map(fields.map((field) => [field.name, field])).values()];
 }
 
-/** `free`, or `$0.002 a call` of the cheapest instance. */
+/** `free`, or `$0.002 a call`: the price of the cheapest instance. */
 export function describeOffer({ instances }: LiveSpec): string {
   const prices = instances.flatMap(({ cost_model }) => (cost_model === undefined ? [] : [cost_model]));
   const [cheapest] = prices.toSorted((a, b) => a.rate_usd - b.rate_usd);

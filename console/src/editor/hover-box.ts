@@ -18,7 +18,7 @@ function draw({ title, detail, about }: HoverText): HTMLElement {
   return box;
 }
 
-/** What is explained stands in a box over the word under the pointer. */
+/** Shows an explanation in a box over the word under the pointer. */
 export function describeOnHover(facts: () => EditorFacts | null) {
   return hoverTooltip(({ state: { doc } }, pos) => {
     const known = facts();

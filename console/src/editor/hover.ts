@@ -1,4 +1,4 @@
-/** What stands under the pointer: a capability, a key, a field, or what an expression mentions. */
+/** Explains the word under the pointer: a capability, a key, a field, or part of an expression. */
 import { type EditorCursor, segmentsOf } from './completion.ts';
 import { describeOffer, type EditorFacts, fieldsAt } from './facts.ts';
 import { pathAt, stepLines, valueIn } from './place.ts';
@@ -22,7 +22,7 @@ function describeField(schema: object | undefined, path: readonly string[]): Hov
   return found === undefined ? null : { title: found.name, detail: found.type, about: found.about };
 }
 
-/** @param reference as far as the word under the pointer: `steps.cut.output.clip` */
+/** @param reference up to the word under the pointer: `steps.cut.output.clip` */
 function describeReference(reference: string, facts: EditorFacts): HoverText | null {
   const [root = '', id = '', part, ...path] = reference.split('.');
   if (root === 'job') return describeField(facts.job, segmentsOf(reference).slice(1));

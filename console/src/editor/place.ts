@@ -1,10 +1,10 @@
 /**
- * Where a line of YAML stands, told by indentation alone: the text around the cursor is broken most of the time, so no
- * parser is asked.
+ * The position of a line of YAML, found by indentation alone: the text around the cursor is invalid most of the time,
+ * so no parser is used.
  */
 
 interface YamlLine {
-  /** Column of the dash of a list item, else of the key. */
+  /** Column of a list item's dash, otherwise of the key. */
   readonly indent: number;
   readonly isItem: boolean;
   readonly keyIndent: number;
@@ -19,12 +19,12 @@ function readLine(text: string): YamlLine | null {
   return { indent: space.length, isItem: dash !== '', keyIndent, key: key ?? null };
 }
 
-/** Keys from the top down to the line, `[]` for an item of a list; the key of the line itself is not among them. */
+/** Keys from the top down to the line, `[]` for an item of a list; the line's own key is excluded. */
 export function pathAt(lines: readonly string[], at: number): readonly string[] {
   const own = readLine(lines[at] ?? '');
   const path: string[] = own?.isItem ? ['[]'] : [];
   let limit = own?.indent ?? (lines[at] ?? '').length;
-  // The key of a list may stand in the column of its dashes.
+  // The key of a list may have the same column as its dashes.
   let isList = own?.isItem ?? false;
   for (let index = at - 1; index >= 0 && (limit > 0 || isList); index--) {
     const line = readLine(lines[index] ?? '');
@@ -58,7 +58,7 @@ export function stepLines(lines: readonly string[], at: number): readonly string
   return lines.slice(start, end < 0 ? lines.length : end);
 }
 
-/** The text of a key of a step that stands on one line. */
+/** The one-line text of a step's key. */
 export function valueIn(lines: readonly string[], key: string): string | null {
   const form = new RegExp(`^\\s*(?:-\\s+)?${key}:\\s*["']?([^"'#{}\\n]*?)["']?\\s*(?:#.*)?$`);
   for (const line of lines) {

@@ -1,4 +1,4 @@
-/** What the tile of an instance says. */
+/** The content of an instance's tile. */
 import type { Instance } from '../../../src/contracts/capability.ts';
 import { formatDuration, formatUsd } from '../shared/format.ts';
 
@@ -11,23 +11,23 @@ export function describeSpeed({ duration_ms }: Instance): string {
   return duration_ms === null ? 'No successful call' : `~${formatDuration(duration_ms)}`;
 }
 
-/** Fewer say nothing. */
+/** Fewer calls are not significant. */
 const fewestCalls = 5;
 
-/** `9 of 10 calls succeeded`: never a share without what it is of. */
+/** `9 of 10 calls succeeded`: a share always names its total. */
 export function describeSuccess(succeeded: number, calls: number): string {
   if (calls === 0) return 'no calls';
   const words = `${succeeded} of ${calls} ${calls === 1 ? 'call' : 'calls'} succeeded`;
   return calls < fewestCalls ? `too few calls: ${words}` : words;
 }
 
-/** How much of the time between heartbeats is left, 0 to 1. */
+/** The remaining share of the heartbeat interval, 0 to 1. */
 export function heartbeatLeft({ last_heartbeat_at, expires_at }: Instance, now: number): number {
   const whole = Date.parse(expires_at) - Date.parse(last_heartbeat_at);
   return whole <= 0 ? 0 : Math.min(1, Math.max(0, (Date.parse(expires_at) - now) / whole));
 }
 
-/** Why it takes no calls, or why with care; null when all is well. */
+/** The reason why it takes no calls or only some; null when it is healthy. */
 export function whatIsWrong(
   { state, reason, breaker, in_flight, max_concurrency }: Instance,
   now: number,

@@ -14,12 +14,12 @@ import {
 
 const mostDots = 24;
 
-/** One instance: state, slots, queue, speed, price, breaker, and the heartbeat running out below. */
+/** One instance: state, slots, queue, speed, price, breaker, and the time to the next heartbeat below. */
 export function InstanceTile({ instance }: { readonly instance: Instance }): ReactElement {
   const now = useNow();
   const wrong = whatIsWrong(instance, now);
   const left = heartbeatLeft(instance, now);
-  // Older calls count for less.
+  // Older calls have less weight.
   const { succeeded, failed } = instance.recent_calls;
   return (
     <Link

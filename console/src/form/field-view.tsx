@@ -25,7 +25,7 @@ export interface FieldViewProps {
   readonly onChange: (value: Json) => void;
 }
 
-/** One field of a value, by what its schema asks for. */
+/** One field of a value, by its schema. */
 export function FieldView(props: FieldViewProps): ReactElement {
   const field = toField(props.schema, props.root);
   const own = props.errors.filter(({ pointer }) => pointer === props.pointer);

@@ -9,7 +9,7 @@ export interface JsonFieldProps {
   readonly onChange: (value: Json) => void;
 }
 
-/** Any value as JSON; while the text is not JSON, the last value that was stays. */
+/** Any value as JSON; while the text is invalid, the last valid value stays. */
 export function JsonField({ label, value, onChange }: JsonFieldProps): ReactElement {
   const [text, setText] = useState(() => JSON.stringify(value, null, 2));
   const isWrong = parseJson(text) === undefined;

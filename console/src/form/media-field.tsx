@@ -21,7 +21,7 @@ interface UploadProgress {
   readonly share: number;
 }
 
-/** A file of this machine or a reference to one that is there: what is chosen is stored in the project's media. */
+/** A local file or a reference to an existing one; a chosen file is uploaded to the project's media. */
 export function MediaField({ id, name, value, onChange }: MediaFieldProps): ReactElement {
   const stop = useRef(new AbortController());
   const [progress, setProgress] = useState<UploadProgress | null>(null);

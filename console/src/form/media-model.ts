@@ -1,4 +1,4 @@
-/** Which fields take a file, and what a file is called in the project's media. */
+/** Finds the fields that take a file, and names files for the project's media. */
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import { formatBytes } from '../shared/format.ts';
 
@@ -8,7 +8,7 @@ function isReference(value: Json | undefined): boolean {
   return typeof value === 'string' && value.startsWith(scheme);
 }
 
-/** A text whose pattern, default or example is a reference. */
+/** A text field whose pattern, default or example is a reference. */
 export function takesMedia({ pattern, default: given, examples }: JsonObject): boolean {
   const wanted = typeof pattern === 'string' ? pattern.replaceAll('\\/', '/') : '';
   return (
@@ -20,7 +20,9 @@ export function takesMedia({ pattern, default: given, examples }: JsonObject): b
 
 const longestName = 100;
 
-/** One segment of a media path that still tells the file, its ending kept: `my clip (1).mp4` → `my-clip-1-.mp4`. */
+/**
+ * A segment of a media path that resembles the file's name and keeps its ending: `my clip (1).mp4` → `my-clip-1-.mp4`.
+ */
 export function toMediaName(name: string): string {
   const ending = /\.[A-Za-z0-9]{1,10}$/.exec(name)?.[0] ?? '';
   const stem = name
@@ -32,7 +34,7 @@ export function toMediaName(name: string): string {
   return `${stem === '' ? 'file' : stem}${ending}`;
 }
 
-/** Why it is not even tried. @param limit bytes; null = not known yet, so the server will say */
+/** The reason not to try an upload. @param limit bytes; null = unknown, so the server decides */
 export function refuseFile({ name, size }: Pick<File, 'name' | 'size'>, limit: number | null): string | null {
   if (limit === null || size <= limit) return null;
   return `${name} has ${formatBytes(size)}; at most ${formatBytes(limit)} are allowed`;

@@ -12,7 +12,7 @@ export interface SchemaFormProps {
   readonly onChange: (value: Json) => void;
 }
 
-/** A value by the fields of its schema, or as JSON; each error stands at its field. */
+/** A value by the fields of its schema, or as JSON; each error is shown at its field. */
 export function SchemaForm({ label, schema, value, verdict, onChange }: SchemaFormProps): ReactElement {
   const [isText, setText] = useState(schema.properties === undefined && schema.type === undefined);
   return (

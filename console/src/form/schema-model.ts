@@ -1,4 +1,4 @@
-/** What field a JSON Schema asks for, and what a new value of it is. The verdict on a value is the server's. */
+/** The field for a JSON Schema, and an initial value. Only the server decides on validity. */
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import { takesMedia } from './media-model.ts';
 
@@ -87,7 +87,7 @@ export function propertiesOf({ properties, required }: JsonObject): readonly For
   return [...all.filter(({ isRequired }) => isRequired), ...all.filter(({ isRequired }) => !isRequired)];
 }
 
-/** The default, the first example, or the emptiest value of its type with what is required. */
+/** The default, the first example, or the emptiest value of its type with the required fields. */
 export function createValue(given: JsonObject, root: JsonObject): Json {
   const { kind, schema, options, choices } = toField(given, root);
   if (schema.default !== undefined) return schema.default;
@@ -129,7 +129,7 @@ function exampleText(schema: JsonObject): string {
   return typeof schema.minLength === 'number' ? text.padEnd(schema.minLength, '-') : text;
 }
 
-/** A value that a run can be tried with: as `createValue`, but no list and no text is empty. */
+/** A value for a trial run: like `createValue`, but no list and no text is empty. */
 export function createExample(given: JsonObject, root: JsonObject): Json {
   const { kind, schema, options } = toField(given, root);
   const isGiven = schema.default !== undefined || Array.isArray(schema.examples);
@@ -146,16 +146,16 @@ export function createExample(given: JsonObject, root: JsonObject): Json {
   return Object.fromEntries(wanted.map(({ name, schema: inner }) => [name, createExample(inner, root)]));
 }
 
-/** More are asked for one by one. */
+/** Further items are added one by one. */
 const mostItems = 10;
 
-/** As many items as there have to be. */
+/** The minimum number of items. */
 function createItems({ items, minItems }: JsonObject, root: JsonObject): Json[] {
   if (!isObject(items) || typeof minItems !== 'number') return [];
   return Array.from({ length: Math.min(minItems, mostItems) }, () => createValue(items, root));
 }
 
-/** `{"a":1}` as somebody types it; undefined while it is not JSON. */
+/** Parses typed JSON such as `{"a":1}`; undefined while it is invalid. */
 export function parseJson(text: string): Json | undefined {
   try {
     return JSON.parse(text) as Json;

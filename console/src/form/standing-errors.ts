@@ -3,10 +3,10 @@ import { isEqual } from '../../../src/core/expression/compare.ts';
 import { valueAt } from '../../../src/core/json/patch.ts';
 import type { SchemaPointerError } from '../api/schema-pointer-error.ts';
 
-/** What the server found in a value. */
+/** The server's findings about a value. */
 export interface FormVerdict {
   readonly errors: readonly SchemaPointerError[];
-  /** The value as it was when the server looked at it. */
+  /** The value that the server checked. */
   readonly judged: Json;
 }
 
@@ -14,7 +14,7 @@ function isSame(one: Json | undefined, other: Json | undefined): boolean {
   return one === undefined || other === undefined ? one === other : isEqual(one, other);
 }
 
-/** An error stands at its field until that field, or what contains it, has become another; the verdict is the server's. */
+/** An error stays at its field until the field, or its container, changes; only the server decides on validity. */
 export function standingErrors({ errors, judged }: FormVerdict, value: Json): SchemaPointerError[] {
   return errors.filter(({ pointer }) => isSame(valueAt(judged, pointer), valueAt(value, pointer)));
 }

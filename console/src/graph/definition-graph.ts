@@ -1,4 +1,4 @@
-/** The graph of a definition, with what a plan says of its steps. */
+/** The graph of a definition, with a plan's forecast of its steps. */
 
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Plan } from '../../../src/contracts/plan.ts';
@@ -22,7 +22,7 @@ export function toGraph(definition: PipelineDefinition): DrawnGraph {
   return { nodes, edges: showGraph(definition, analyseDefinition(definition)).edges };
 }
 
-/** On each node what it would cost and how long it would take. */
+/** Shows the forecast cost and time on each node. */
 export function withPlan({ nodes, edges }: DrawnGraph, plan: Plan): DrawnGraph {
   const planned = new Map(plan.steps.map((step) => [step.id, step]));
   const priced = nodes.map((node): NodeFacts => {

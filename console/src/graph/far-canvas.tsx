@@ -2,7 +2,7 @@ import { useStore } from '@xyflow/react';
 import { type ReactElement, useEffect, useRef } from 'react';
 import { type Picture, paint, readPalette } from './paint.ts';
 
-/** Follows the viewport of the flow it lies in, a picture per frame at most. */
+/** Follows the viewport of its flow, at most one drawing per frame. */
 export function FarCanvas({ picture }: { readonly picture: Picture }): ReactElement {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [x, y, zoom] = useStore(({ transform }) => transform);

@@ -20,7 +20,7 @@ import { StepNode } from './step-node.tsx';
 const nodeTypes = { step: StepNode };
 const edgeTypes = { line: LineEdge };
 const farZoom = 0.45;
-/** Fewer than this are drawn as they are at any zoom. */
+/** Graphs with fewer nodes are drawn in full at any zoom. */
 const manyNodes = 150;
 const none: readonly string[] = [];
 
@@ -28,15 +28,15 @@ export interface GraphViewProps {
   readonly nodes: readonly NodeFacts[];
   readonly edges: readonly DrawnEdge[];
   readonly selected?: string | null;
-  /** Steps on the way that the run waits for longest. */
+  /** Steps of the critical path. */
   readonly critical?: readonly string[];
   readonly isDim?: (facts: NodeFacts) => boolean;
   readonly onSelect?: (id: string | null) => void;
-  /** CSS height that it may have; it takes less where its steps need less. Absent: it fills its place. */
+  /** The maximum height in CSS; smaller graphs use less. Absent: it fills its container. */
   readonly mostHeight?: string;
 }
 
-/** The whole graph. Its shape is worked out once; only what nodes say changes while it is live. */
+/** The whole graph. Its layout is computed once; live updates change only the content of nodes. */
 export function GraphView(props: GraphViewProps): ReactElement {
   return (
     <ReactFlowProvider>
@@ -60,7 +60,7 @@ function Flow({
 }: GraphViewProps): ReactElement {
   const ids = facts.map(({ id }) => id).join(' ');
   const layout = useMemo(() => layoutGraph(ids === '' ? [] : ids.split(' '), edges), [ids, edges]);
-  // A flow begins at zoom 1, in which it would draw thousands of elements that the fitting view throws away.
+  // A flow starts at zoom 1 and would draw thousands of elements that the fitted view discards.
   const [isFitted, setFitted] = useState(false);
   const isZoomedOut = useStore(({ transform }) => transform[2] < farZoom);
   const isFar = facts.length > manyNodes && (isZoomedOut || !isFitted);
@@ -124,10 +124,12 @@ function Flow({
 /** Names in nodes have 12 px at zoom 1. */
 const readableZoom = 0.92;
 const margin = 24;
-/** More than these have an overview in the corner. */
+/** Larger graphs have an overview in the corner. */
 const overviewNodes = 30;
 
-/** All of it where it fits and can be read; else the begin, to be moved. Of very many steps the overview says more. */
+/**
+ * Fits the whole graph if it stays readable; otherwise shows its start. For very large graphs the overview is better.
+ */
 function showReadable(
   instance: ReactFlowInstance,
   { width, height, places }: GraphLayout,
@@ -151,7 +153,7 @@ interface Marks {
   readonly isDim: (facts: NodeFacts) => boolean;
 }
 
-/** Sizes are given, so nothing is measured. */
+/** Sizes are fixed, so nothing is measured. */
 function toNodes(facts: readonly NodeFacts[], { places }: GraphLayout, marks: Marks): Node[] {
   return facts.flatMap((one) => {
     const position = places.get(one.id);

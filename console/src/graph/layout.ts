@@ -1,4 +1,4 @@
-/** Where the nodes of a graph stand, by the same rules that draw a definition as SVG. */
+/** The positions of a graph's nodes, by the same rules that draw a definition as SVG. */
 
 import { createLayering, orderLayers, placeRows } from '../../../src/core/graph/layout.ts';
 import type { DrawnEdge } from './drawn-step.ts';
@@ -8,7 +8,7 @@ export const nodeHeight = 68;
 const columnGap = 64;
 const rowGap = 20;
 const bendHeight = 16;
-/** Above this, neither crossings nor nodes under an edge are worth the time. */
+/** For larger graphs, avoiding crossings and nodes under edges takes too long. */
 const carefulNodes = 500;
 const mostBends = 4_000;
 
@@ -19,7 +19,7 @@ export interface Place {
 
 export interface GraphLayout {
   readonly places: ReadonlyMap<string, Place>;
-  /** Per edge the points that its line passes, from the right side of one node to the left side of another. */
+  /** The points of each edge's line, from the right side of one node to the left side of another. */
   readonly lines: readonly {
     readonly from: string;
     readonly to: string;
@@ -56,7 +56,7 @@ export function layoutGraph(ids: readonly string[], edges: readonly DrawnEdge[])
   return { places, lines, width, height };
 }
 
-/** The line as an SVG path, level where it leaves and where it arrives. */
+/** The line as an SVG path, horizontal at both ends. */
 export function toPath(points: readonly Place[]): string {
   const [first, ...rest] = points;
   if (first === undefined) return '';

@@ -7,7 +7,7 @@ export interface LineEdgeData extends Record<string, unknown> {
   readonly isDim: boolean;
 }
 
-/** Along the way that the layout found, around the nodes that stand between. */
+/** Follows the route of the layout, around the nodes in between. */
 export function LineEdge({ id, data }: EdgeProps & { readonly data?: LineEdgeData }): ReactElement {
   const look = data?.isCritical ? 'var(--c-text)' : 'var(--c-line-strong)';
   return (

@@ -1,4 +1,4 @@
-/** What a node of a graph says: of a run, of a plan, or of a definition alone. */
+/** The content of a graph's node: of a run, of a plan, or of a definition. */
 
 import type { Awaiting, RunStep } from '../../../src/contracts/run.ts';
 import { conditionOfStep, type RunCondition } from '../../../src/core/run/condition.ts';
@@ -8,13 +8,13 @@ import type { DrawnStep } from './drawn-step.ts';
 
 export interface NodeFacts {
   readonly id: string;
-  /** What it does: a capability, `reel@1.0`, `wait 30s`, `review`. */
+  /** The action: a capability, `reel@1.0`, `wait 30s`, `review`. */
   readonly does: string;
-  /** Null where nothing runs. */
+  /** Null outside of a run. */
   readonly state: ShownState | null;
-  /** What the step of a run is, which its state alone does not say. */
+  /** The condition of a run's step, which is more than its state. */
   readonly condition?: RunCondition;
-  /** Beside the state: what it waits for, how many items. */
+  /** Beside the state: the reason for waiting, the number of items. */
   readonly note: string;
   readonly time: string;
   readonly money: string;
@@ -28,7 +28,7 @@ export function describeKind({ capability, pipeline, wait, review }: Omit<DrawnS
   return review === undefined ? '' : 'asks a person';
 }
 
-/** `38 of 120`, what went wrong first: `2 failed, 38 of 120 done`. */
+/** `38 of 120`, failures first: `2 failed, 38 of 120 done`. */
 export function describeItems(items: Readonly<Record<string, number>>): string {
   const all = Object.values(items).reduce((sum, count) => sum + count, 0);
   const done = (items.succeeded ?? 0) + (items.skipped ?? 0) + (items.reused ?? 0);
@@ -41,18 +41,18 @@ export function passedMs(step: Pick<RunStep, 'started_at' | 'finished_at'>, now:
   return (step.finished_at === null ? now : Date.parse(step.finished_at)) - Date.parse(step.started_at);
 }
 
-/** Where a step only ended well or has not begun, its state says more: reused, skipped, ready. */
+/** For a step that succeeded or has not begun, the state is more exact: reused, skipped, ready. */
 export function lookOfNode({ state, condition }: Pick<NodeFacts, 'state' | 'condition'>): StateLook | null {
   if (state === null) return null;
   if (condition === undefined || condition.kind === 'succeeded' || condition.kind === 'queued') {
     const look = stateLooks[state];
-    // As titles of conditions begin, beside which it stands.
+    // Capitalised like the titles of conditions beside it.
     return { ...look, word: look.word.charAt(0).toUpperCase() + look.word.slice(1) };
   }
   return { ...conditionLooks[condition.kind], word: condition.title };
 }
 
-/** @param awaiting what the run waits for: of items, it stands there alone */
+/** @param awaiting the reasons for which the run waits; items appear only there */
 export function nodeOfStep(step: RunStep, now: number, awaiting: readonly Awaiting[] = []): NodeFacts {
   const passed = passedMs(step, now);
   const condition = conditionOfStep(step, awaiting);

@@ -1,4 +1,4 @@
-/** The graph from afar: one canvas instead of thousands of elements. */
+/** The zoomed-out graph: one canvas instead of thousands of elements. */
 import type { Tone } from '../shared/state.ts';
 import { type GraphLayout, nodeHeight, nodeWidth, type Place } from './layout.ts';
 import { lookOfNode, type NodeFacts } from './node-model.ts';
@@ -114,7 +114,7 @@ function paintNode(
   }
   if (viewport.zoom < namesFrom) return;
   context.fillStyle = isPending ? palette.text : palette.surface;
-  // As large as on the screen everywhere else, however far away: of a long name only the begin.
+  // Names keep a minimum size on the screen at any zoom; long ones are cut.
   const size = Math.max(22, leastText / viewport.zoom);
   const room = Math.floor((nodeWidth - 24) / (size * 0.6));
   const name = facts.id.length > room ? `${facts.id.slice(0, Math.max(1, room - 1))}…` : facts.id;

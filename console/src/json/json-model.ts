@@ -1,4 +1,4 @@
-/** How a value is shown in a tree. */
+/** How a value is displayed in a tree. */
 import type { Json } from '../../../src/contracts/primitives.ts';
 
 export interface JsonChild {
@@ -14,7 +14,7 @@ export function childrenOf(value: Json): readonly JsonChild[] | null {
 
 const longest = 60;
 
-/** One line of what is inside: `{ clips, title }`, `3 items`. */
+/** A one-line summary of the content: `{ clips, title }`, `3 items`. */
 export function summarize(value: Json): string {
   if (Array.isArray(value)) return value.length === 1 ? '1 item' : `${value.length} items`;
   const names = Object.keys(value as object).join(', ');
@@ -24,7 +24,7 @@ export function summarize(value: Json): string {
 export const firstShown = 50;
 export const longText = 400;
 
-/** Whether the tree shows less than there is, until one asks for more. */
+/** Whether the tree shows only part of the value until it is expanded. */
 export function isShortened(value: Json): boolean {
   if (typeof value === 'string') return value.length > longText;
   const children = childrenOf(value);
@@ -33,7 +33,7 @@ export function isShortened(value: Json): boolean {
   );
 }
 
-/** What the page can play or show of a `media://` reference, by its name. */
+/** How the page displays a `media://` reference, by its name. */
 export function mediaKindOf(reference: string): 'video' | 'audio' | 'image' | 'text' | 'file' {
   const ending = /\.([a-z0-9]+)$/i.exec(reference)?.[1]?.toLowerCase() ?? '';
   if (['mp4', 'webm', 'mov', 'm4v'].includes(ending)) return 'video';
@@ -46,7 +46,7 @@ export function isMedia(value: Json): boolean {
   return typeof value === 'string' && /^media:\/\/[\w.-]+\/[\w./-]+$/.test(value);
 }
 
-/** Where the server gives the file; a link cannot send the project as a header. */
+/** The file's address at the server; a link cannot send the project as a header. */
 export function mediaAddress(reference: string, project: string | null, isDownload = false): string {
   const query = new URLSearchParams();
   if (project !== null) query.set('project_id', project);

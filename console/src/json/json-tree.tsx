@@ -7,15 +7,15 @@ import { childrenOf, firstShown, isMedia, longText, summarize } from './json-mod
 
 export interface JsonTreeProps {
   readonly value: Json;
-  /** What it is, for who hears it: `input`, `output`. */
+  /** Label for screen readers: `input`, `output`. */
   readonly name: string;
-  /** Pointers of places that were corrected. */
+  /** JSON Pointers of corrected values. */
   readonly marked?: ReadonlySet<string>;
 }
 
 const openDepth = 2;
 
-/** A value as a tree that opens; media play where they stand. */
+/** A value as a tree that opens; media play in place. */
 export function JsonTree({ value, name, marked }: JsonTreeProps): ReactElement {
   return (
     <div className="group/json relative min-w-0 font-mono text-xs leading-5">

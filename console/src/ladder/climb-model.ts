@@ -1,4 +1,4 @@
-/** The climb of one escalation: what was tried on which rung, and what was advised, in the order of time. */
+/** The course of one escalation: attempts and advice by level, in the order of time. */
 import type { EscalationAdvice, EscalationAttempt } from '../../../src/contracts/escalation.ts';
 import type { Json } from '../../../src/contracts/primitives.ts';
 import type { StepDetail } from '../../../src/contracts/run.ts';
@@ -10,9 +10,9 @@ export interface ClimbStep {
   readonly level: number;
   readonly title: string;
   readonly text: string;
-  /** Of a correction: before and after. */
+  /** For a correction: before and after. */
   readonly change: { readonly before: Json; readonly after: Json } | null;
-  /** Unix time, ms; null where it is not known. */
+  /** Unix time, ms; null: unknown. */
   readonly at: number | null;
 }
 
@@ -40,7 +40,7 @@ function levelOf(source: string, { escalation }: StepDetail): number {
   );
 }
 
-/** Advice has no moment of its own and stands after what its level had seen. */
+/** Advice has no time of its own and follows the failures that its level had seen. */
 export function toClimb(step: StepDetail): readonly ClimbStep[] {
   const { escalation_history: history = [], escalation_advice: advice = [] } = step.escalation ?? {};
   const corrections = (step.revisions ?? []).map((revision, index, all): ClimbStep => {

@@ -13,7 +13,7 @@ const tones: Readonly<Record<ClimbStep['kind'], Tone>> = {
   asked: 'person',
 };
 
-/** Rungs from below to a person, time to the right; each move with its error, its words or what it changed. */
+/** Levels from the bottom up to a person, time to the right; each move with its error, its words or its changes. */
 export function Climb({ steps }: { readonly steps: readonly ClimbStep[] }): ReactElement {
   const [shown, setShown] = useState(steps.length);
   const visible = steps.slice(0, shown);

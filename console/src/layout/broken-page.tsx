@@ -1,12 +1,12 @@
 /**
- * What is shown where a page or a panel fails: what went wrong, with the navigation kept. A file of the page that is gone,
- * as after an update of the server, is loaded anew once by itself.
+ * Replaces a failed page or panel: it shows the error and keeps the navigation. A missing file of the page, as after an
+ * update of the server, is reloaded once automatically.
  */
 import { type ErrorComponentProps, Link } from '@tanstack/react-router';
 import { Component, type ReactElement, type ReactNode } from 'react';
 import { Button, buttonClass } from '../shared/parts.tsx';
 
-/** The browsers' words for a module that they could not load; none of them gives it a name of its own. */
+/** The browsers' messages for a module that failed to load; none of them has an error name for it. */
 const lostFile =
   /dynamically imported module|Importing a module script failed|error loading dynamically|Unable to preload/i;
 
@@ -18,7 +18,7 @@ const reloadedAt = 'capstan.reloaded';
 /** Two reloads within this would be a loop. */
 const loopMs = 30_000;
 
-/** After an update the files of the page have other names: the page as it is now knows them. */
+/** After an update the files of the page have other names, which the reloaded page knows. */
 function reloadOnce(now = Date.now()): boolean {
   const last = Number(sessionStorage.getItem(reloadedAt) ?? 0);
   if (now - last < loopMs) return false;
@@ -27,7 +27,7 @@ function reloadOnce(now = Date.now()): boolean {
   return true;
 }
 
-/** Vite asks before it throws: a file that is gone reloads the page once. */
+/** Vite emits an event before it throws: a missing file reloads the page once. */
 export function followLostFiles(): void {
   addEventListener('vite:preloadError', (event) => {
     if (reloadOnce()) event.preventDefault();
@@ -40,7 +40,7 @@ interface BrokenProps {
 }
 
 function Broken({ error, onRetry }: BrokenProps): ReactElement {
-  // React keeps a part that could not be loaded as lost: only a reload asks for it again.
+  // React never retries a part that failed to load: only a reload requests it again.
   const isLost = isLostFile(error);
   return (
     <div
@@ -63,7 +63,7 @@ function Broken({ error, onRetry }: BrokenProps): ReactElement {
   );
 }
 
-/** In place of a route's page. */
+/** Replaces a route's page. */
 export function BrokenPage({ error, reset }: ErrorComponentProps): ReactElement {
   return (
     <>
@@ -79,7 +79,7 @@ export function BrokenPage({ error, reset }: ErrorComponentProps): ReactElement 
 
 interface PanelBoundaryProps {
   readonly children: ReactNode;
-  /** When it changes, what failed before is tried anew. */
+  /** A change retries the failed part. */
   readonly of: string;
 }
 

@@ -3,7 +3,7 @@ import { useLive } from '../live/live.tsx';
 import { formatDuration } from '../shared/format.ts';
 import { useNow } from '../shared/use-now.ts';
 
-/** Whether what is shown is fresh; a lost stream with its age. */
+/** Whether the page is fresh; a lost stream with its age. */
 export function ContactMark(): ReactElement | null {
   const { contact } = useLive();
   const now = useNow();

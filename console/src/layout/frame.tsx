@@ -21,7 +21,7 @@ const ActionDialog = lazy(() =>
   import('./palette-action.tsx').then(({ ActionDialog }) => ({ default: ActionDialog })),
 );
 
-/** What stands around every page. */
+/** The frame of every page. */
 export function Frame({ session }: { readonly session: BrowserSession }): ReactElement {
   return (
     <LiveProvider project={readProject() ?? session.projects[0]?.project_id ?? ''}>
@@ -76,7 +76,7 @@ function Inside({ session }: { readonly session: BrowserSession }): ReactElement
         {open !== null && typeof open === 'object' ? (
           <ActionDialog
             action={open}
-            // Another one may have been opened before the answer came.
+            // Another one may have been opened before the response arrived.
             onClose={() => setOpen((now) => (now === open ? null : now))}
           />
         ) : null}

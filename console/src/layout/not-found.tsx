@@ -17,7 +17,7 @@ const kinds: readonly SoughtKind[] = [
   { path: '/skills', word: 'Skill', list: 'All skills' },
 ];
 
-/** Says what the address asks for, and where to go instead. */
+/** Names the missing address, and where to go instead. */
 export function NotFound(): ReactElement {
   const { pathname } = useLocation();
   const kind = kinds.find(({ path }) => pathname.startsWith(`${path}/`));

@@ -16,7 +16,7 @@ export interface ActionDialogProps {
   readonly onClose: () => void;
 }
 
-/** What was chosen in the palette, with the dialog that the page of the run or the pipeline shows. */
+/** The action chosen in the palette, with the dialog of the run's or the pipeline's page. */
 export function ActionDialog({ action, onClose }: ActionDialogProps): ReactElement {
   return (
     <Suspense>

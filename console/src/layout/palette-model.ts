@@ -1,4 +1,4 @@
-/** What the palette offers for a text: places and known things whose name holds it, and the id itself where it is one. */
+/** The palette's entries for a text: pages and known objects whose name contains it, and the id itself if it is one. */
 import type { RunSummary } from '../../../src/contracts/run.ts';
 import { conditionOfRun } from '../../../src/core/run/condition.ts';
 import type { IconName } from '../shared/icon-names.ts';
@@ -13,7 +13,7 @@ export interface PaletteEntry {
   readonly hint: string;
   readonly icon: IconName;
   readonly href: string;
-  /** Instead of going there. */
+  /** Runs instead of a navigation. */
   readonly action?: PaletteAction;
 }
 
@@ -36,7 +36,7 @@ function entryOfId(text: string): PaletteEntry[] {
     .map(({ hint, path, icon }) => ({ id: `id:${text}`, label: text, hint, icon, href: path + text }));
 }
 
-/** A run, and its cancel while it goes on: found by its id, its pipeline, what it is, and its labels. */
+/** An open run, and its cancel: found by its id, its pipeline, its condition, and its labels. */
 export function entriesOfRun(run: RunSummary): PaletteEntry[] {
   const { run_id, pipeline, labels, finished_at } = run;
   const said = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
@@ -52,8 +52,8 @@ export function entriesOfRun(run: RunSummary): PaletteEntry[] {
 }
 
 /**
- * Names that begin with the text come before those that hold it.
- * @param marked the entry that Enter takes: it stays among the found, however many better ones arrive after it
+ * Names that begin with the text come before those that contain it.
+ * @param marked the entry that Enter takes: it stays in the list, however many better ones arrive after it
  */
 export function findEntries(
   entries: readonly PaletteEntry[],
@@ -73,7 +73,7 @@ export function findEntries(
   return kept === undefined ? shown : [...shown.slice(0, -1), kept];
 }
 
-/** Where the marked entry stands now: what arrives late may move it, and never moves the mark to another one. */
+/** The marked entry's current position: late entries may move it, but never move the mark to another one. */
 export function placeOfMark(found: readonly PaletteEntry[], marked: string | null): number {
   return Math.max(
     0,

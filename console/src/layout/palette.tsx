@@ -17,7 +17,7 @@ import {
 } from './palette-model.ts';
 import { places } from './places.ts';
 
-/** @param text is asked of the server, for runs that are not among the newest */
+/** @param text is searched on the server, for runs that are not among the newest */
 function useEntries(text: string): PaletteEntry[] {
   const pipelines = useQuery(pipelinesQuery()).data?.items ?? [];
   const capabilities = useQuery(capabilitiesQuery()).data?.items ?? [];
@@ -79,7 +79,7 @@ export function Palette({ onClose, onAct }: PaletteProps): ReactElement {
   const found = findEntries(useEntries(text), text, marked);
   const chosen = placeOfMark(found, marked);
   const atMark = found[chosen]?.id ?? null;
-  // From when it is drawn: what Enter takes is what was seen.
+  // The mark is set while drawing: Enter takes the entry that was visible.
   if (atMark !== marked) setMarked(atMark);
   const go = (entry: PaletteEntry | undefined): void => {
     if (entry === undefined) return;

@@ -1,6 +1,6 @@
 import type { IconName } from '../shared/icon-names.ts';
 
-/** The places of the navigation, with the letter that goes there after `g`. */
+/** The entries of the navigation, with their letter after `g`. */
 export const places = [
   { to: '/', name: 'Home', icon: 'house', key: 'h' },
   { to: '/runs', name: 'Runs', icon: 'activity', key: 'r' },
@@ -18,5 +18,5 @@ export const places = [
   readonly key: string;
 }[];
 
-/** Of a narrow screen: five below, the others behind the menu. */
+/** On a narrow screen: five at the bottom, the rest in the menu. */
 export const placesBelow = places.slice(0, 5);

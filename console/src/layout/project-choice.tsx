@@ -3,7 +3,7 @@ import type { BrowserSession } from '../../../src/contracts/sign-in.ts';
 import { chooseProject, readProject } from '../api/project.ts';
 import { fieldClass } from '../shared/parts.tsx';
 
-/** Only where there is a choice. Another project is another page: nothing that was read stays. */
+/** Shown only if there is a choice. A change of the project drops all loaded data. */
 export function ProjectChoice({ session }: { readonly session: BrowserSession }): ReactElement | null {
   if (session.projects.length < 2) return null;
   return (

@@ -7,7 +7,7 @@ import { sessionQuery } from '../api/session.ts';
 import { ProblemView } from '../shared/problem-view.tsx';
 import { Frame } from './frame.tsx';
 
-/** The login page for everyone, the rest for who is signed in. */
+/** The login page for everyone, the rest after signing in. */
 export function Root(): ReactElement {
   const { pathname } = useLocation();
   return pathname === '/login' ? <Outlet /> : <SignedIn />;

@@ -5,10 +5,10 @@ import { places } from './places.ts';
 
 const goWithinMs = 1_200;
 
-/** Ctrl-K, `g` and a letter, `/` to the filter of the page, `?` for this list. */
+/** Ctrl-K, `g` and a letter, `/` for the page's filter, `?` for this list. */
 export function usePageKeys({ onPalette, onHelp }: PageKeys): void {
   const navigate = useNavigate();
-  /** Not 0: a page that is younger than the time allowed would take its first letter for the second. */
+  /** Not 0: otherwise a page younger than the allowed time would take its first letter for the second. */
   const wentAt = useRef(Number.NEGATIVE_INFINITY);
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {

@@ -1,4 +1,4 @@
-/** What frames change in what the page knows: small things in place, the rest is read again. */
+/** Applies frames to the cached data: small parts in place; the rest is fetched again. */
 
 import type { QueryClient } from '@tanstack/react-query';
 import type { CapabilityDetail, CapabilitySummary, Instance } from '../../../src/contracts/capability.ts';
@@ -22,7 +22,7 @@ function putInstance(instances: readonly Instance[], changed: Instance): Instanc
     : [...instances, changed];
 }
 
-/** What a frame tells of any run; one that no longer follows another says so by its silence. */
+/** The fields of a run in a frame; an absent `follows` means that it follows no other run now. */
 function standingOf({ state, cost_usd, reserved_usd, awaiting, follows, error }: RunFrame) {
   return { state, cost_usd, reserved_usd, awaiting, follows, error };
 }
@@ -47,10 +47,10 @@ function applyRun(queries: QueryClient, frame: RunFrame): void {
     return { ...page, items: page.items.map(patch) };
   });
   queries.setQueryData<Run>(['run', frame.run_id], (run) => run && { ...run, ...standingOf(frame) });
-  // It leaves the lists of runs in its old state, and enters those in its new one.
+  // The run leaves the lists for its old state, and enters those for its new one.
   if (hasTurned)
     void queries.invalidateQueries({ queryKey: ['runs', 'list'], predicate: asksForState }, once);
-  // One reading at a time, however many runs of others move.
+  // One request at a time, however many other runs change.
   if (!isListed) void queries.invalidateQueries({ queryKey: ['runs', 'list'] }, once);
 }
 
@@ -77,7 +77,7 @@ function applyBudget(queries: QueryClient, budget: Budget): void {
   });
 }
 
-/** Of `step` frames the run page takes care itself. */
+/** The run page handles `step` frames itself. */
 export function applyFrame(queries: QueryClient, frame: StreamFrame): void {
   switch (frame.kind) {
     case 'run':

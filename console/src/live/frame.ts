@@ -10,7 +10,7 @@ export const frameKinds = [
   'reset',
 ] as const satisfies readonly StreamFrame['kind'][];
 
-/** How the contact with the server is: since when it is lost, or how else frames come. */
+/** State of the connection to the server: the time since it was lost, or the source of frames. */
 export type Contact =
   | { readonly kind: 'live' }
   | { readonly kind: 'polling' }

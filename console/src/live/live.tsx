@@ -17,7 +17,7 @@ import { type LiveStream, openStream } from './stream.ts';
 
 const liveKeys: readonly unknown[] = ['run', 'runs', 'reviews', 'review', 'capabilities', 'budgets'];
 
-/** The graph of a run stays as it is. */
+/** The graph of a run never changes. */
 function isLive({ queryKey }: { readonly queryKey: readonly unknown[] }): boolean {
   return liveKeys.includes(queryKey[0]) && queryKey[2] !== 'graph';
 }
@@ -26,7 +26,7 @@ type RunListener = (events: readonly RunEvent[]) => void;
 
 interface Live {
   readonly contact: Contact;
-  /** Hands every event of the run on, as it comes. @returns ends it */
+  /** Passes every event of the run on. @returns ends it */
   readonly followRun: (runId: string, listener: RunListener) => () => void;
 }
 
@@ -41,14 +41,14 @@ export function useLive(): Live {
 
 const awayAfterMs = 3_000;
 
-/** Since when the server has not been reached, Unix time, ms; null while it is, and for the first moments. */
+/** Since when the server has been unreachable, Unix time, ms; null while it is reachable, and for the first moments. */
 export function useServerAway(): number | null {
   const { contact } = useLive();
   const now = useNow();
   return contact.kind === 'lost' && now - contact.since >= awayAfterMs ? contact.since : null;
 }
 
-/** How often what has no frames, or no stream, is read again; false: it need not be. */
+/** The polling interval of data without frames, or without a stream; false: no polling. */
 export function usePolling(): number | false {
   return useLive().contact.kind === 'live' ? false : 5_000;
 }
@@ -58,7 +58,7 @@ interface LiveConnection {
   readonly listeners: Map<string, Set<RunListener>>;
 }
 
-/** What happened between the last answer and the first frame is in neither; nor in an answer that is under way. */
+/** Events between the last response and the first frame are in neither; nor in a response that is in flight. */
 function readAgain(queries: QueryClient): void {
   const underWay = queries.getQueryCache().findAll({ predicate: isLive, fetchStatus: 'fetching' });
   void queries.invalidateQueries({ predicate: isLive });
@@ -107,18 +107,18 @@ export function LiveProvider({ project, children }: LiveProviderProps): ReactEle
     const stream = openStream(project, {
       onContact: (changed) => {
         setContact((known) => (known.kind === changed.kind ? known : changed));
-        // A stream ends with its key: whether there is still a session is asked at once.
+        // A stream ends with its key, so the session is checked at once.
         if (changed.kind === 'lost') void queries.invalidateQueries({ queryKey: ['session'] });
         if (changed.kind === 'live') readAgain(queries);
       },
-      // One picture for all of them.
+      // One render for all of them.
       onFrames: (frames) => notifyManager.batch(() => applyFrames(queries, listeners, frames)),
     });
     setConnection({ stream, listeners });
     return () => stream.close();
   }, [project, queries]);
 
-  // The same while the stream is: who follows a run would end and begin anew with every change of the contact.
+  // Stable while the stream is: otherwise followers of a run would restart with every change of the connection.
   const followRun = useCallback<Live['followRun']>(
     (runId, listener) => follow(connection, runId, listener),
     [connection],

@@ -1,4 +1,4 @@
-/** The EventSource of a project, opened anew when other runs are looked at; it goes on after the last frame it had. */
+/** The EventSource of a project, reopened when other runs are watched; it continues after its last frame. */
 import type { StreamFrame } from '../../../src/contracts/event.ts';
 import { type Contact, frameKinds } from './frame.ts';
 
@@ -40,7 +40,7 @@ function connect(address: string, { onFrame, onOpen, onError }: SourceHandlers):
   return opened;
 }
 
-/** From one run to the next the wish is empty for a moment, which opens nothing. */
+/** Between two runs the list is empty for a moment, which opens nothing. */
 function whenChanged(open: (runs: readonly string[]) => void): FrameSource['follow'] {
   let followed: string | null = null;
   let wished: readonly string[] = [];
@@ -78,7 +78,7 @@ export function openSource(project: string, listener: SourceListener): FrameSour
       onError: (opened) => {
         lostSince ??= Date.now();
         listener.onContact({ kind: 'lost', since: lostSince });
-        // The browser comes again by itself unless it was refused.
+        // The browser reconnects by itself unless it was refused.
         if (opened.readyState === EventSource.CLOSED) again = setTimeout(() => open(runs), againMs);
       },
     });

@@ -1,7 +1,7 @@
 /**
  * One connection for all tabs, because a browser allows six to a server. The tab that holds the lock has the stream and
- * hands frames on; when it closes, another gets the lock. Each tab says which runs it looks at, and the stream is opened
- * anew when that changes. Where there are no locks (no secure context), each tab polls instead.
+ * passes frames on; when it closes, another gets the lock. Each tab reports which runs it watches, and the stream is
+ * reopened when that changes. Without locks (no secure context), each tab polls instead.
  */
 import type { StreamFrame } from '../../../src/contracts/event.ts';
 import type { Contact } from './frame.ts';
@@ -19,22 +19,22 @@ export interface StreamListener {
 }
 
 export interface LiveStream {
-  /** @returns ends the wish */
+  /** @returns stops watching the run */
   want(runId: string): () => void;
   close(): void;
 }
 
 const gatherMs = 33;
 
-/** This tab, and what it knows of the others. */
+/** The state of this tab, and its knowledge of the others. */
 interface Hub {
   readonly tab: string;
   readonly project: string;
   readonly listener: StreamListener;
   readonly channel: BroadcastChannel;
-  /** Runs that this tab looks at, and how often. */
+  /** Runs that this tab watches, with their number of watchers. */
   readonly wanted: Map<string, number>;
-  /** Of every tab. */
+  /** The runs of every tab. */
   readonly wishes: Map<string, readonly string[]>;
   /** Set while this tab has the stream. */
   follow: ((runs: readonly string[]) => void) | null;
@@ -95,7 +95,7 @@ function lead(hub: Hub, closed: AbortSignal): Promise<void> {
   });
 }
 
-/** Hands on what came in at most 30 times a second. */
+/** Passes on gathered frames at most 30 times a second. */
 function gather(send: (frames: readonly StreamFrame[]) => void): (frame: StreamFrame) => void {
   let frames: StreamFrame[] = [];
   const flush = (): void => {

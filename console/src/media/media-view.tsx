@@ -3,7 +3,7 @@ import { readProject } from '../api/project.ts';
 import { mediaAddress, mediaKindOf } from '../json/json-model.ts';
 import { Icon } from '../shared/icon.tsx';
 
-/** A file by its reference: played or shown where a browser can do that safely, and always to be saved. */
+/** A file by its reference: played or displayed where a browser can do that safely, and always downloadable. */
 export function MediaView({ reference }: { readonly reference: string }): ReactElement {
   const [isShown, setShown] = useState(false);
   const kind = mediaKindOf(reference);
@@ -44,7 +44,7 @@ interface PlayerProps {
   readonly name: string;
 }
 
-/** It is there because somebody pressed Play, so it plays. */
+/** It appears after a click on Play, so it starts at once. */
 function Player({ kind, address, name }: PlayerProps): ReactElement | null {
   const frame = 'mt-1.5 max-h-80 max-w-full rounded-md border border-line';
   if (kind === 'video') {

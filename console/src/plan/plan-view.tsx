@@ -19,7 +19,7 @@ function describeBudget({ within_ceiling }: Plan, { budget_ceiling_usd }: Pipeli
     : `Within the budget of ${formatUsd(budget_ceiling_usd)}`;
 }
 
-/** What a run would do and cost now, without calling anybody; the way it waits longest for is thick. */
+/** What a run would do and cost now, without a call; the critical path is thick. */
 export function PlanView({ plan, definition }: PlanViewProps): ReactElement {
   const { nodes, edges } = withPlan(toGraph(definition), plan);
   const { expected, worst } = plan.cost_usd;

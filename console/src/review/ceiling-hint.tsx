@@ -5,7 +5,7 @@ import { runQuery } from '../api/runs.ts';
 import { Button } from '../shared/parts.tsx';
 import { adviseCeiling, type CeilingAdvice, exactUsd } from './ceiling.ts';
 
-/** Null for a review of something else, and of a budget whose figures are not shown. */
+/** Null for a review of something else, and of a budget without figures. */
 export function useCeilingAdvice(review: Review | undefined): CeilingAdvice | null {
   const { run_id, step_id } = review?.kind === 'budget' ? (review.payload.details ?? {}) : {};
   const waits = typeof run_id === 'string' && typeof step_id === 'string';
@@ -18,7 +18,7 @@ interface CeilingHintProps {
   readonly onTake: (usd: string) => void;
 }
 
-/** What the ceiling must be at least, and the sum that pays for all that is left, to be taken. */
+/** The minimum ceiling, and the sum for all remaining work, as buttons. */
 export function CeilingHint({ advice, onTake }: CeilingHintProps): ReactElement | null {
   if (advice === null) return null;
   const { leastUsd, enoughUsd, itemsLeft } = advice;

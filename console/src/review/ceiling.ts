@@ -1,6 +1,7 @@
 /**
- * The ceiling that lets go on what waits for money. A budget asks when the next call does not fit: the least is what is
- * spent and held, and that call; with every item that is left, each at the price of that call, nobody is asked again.
+ * The ceiling that lets waiting steps continue. A budget opens a review when the next call does not fit. The minimum is
+ * the spent and reserved money plus that call; the sum for all remaining items, each at that call's price, avoids
+ * further reviews.
  */
 import type { BudgetRefusal } from '../../../src/contracts/money.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
@@ -11,7 +12,7 @@ import { endedStepStates } from '../../../src/core/run/ended-steps.ts';
 
 export interface CeilingAdvice {
   readonly leastUsd: number;
-  /** For all items that are left. */
+  /** For all remaining items. */
   readonly enoughUsd: number;
   readonly itemsLeft: number;
 }
@@ -22,7 +23,7 @@ function isRefusal(details: JsonObject | undefined): details is JsonObject & Ref
   return typeof details?.minimum_usd === 'number';
 }
 
-/** Calls that are still to be paid: what runs has reserved its price already. */
+/** Number of calls still to be paid: running ones have reserved their price already. */
 function countLeft({ steps }: Pick<Run, 'steps'>, stepId: string | undefined): number {
   const { items } = steps.find(({ id }) => id === stepId) ?? {};
   if (items === undefined) return 1;
@@ -35,7 +36,7 @@ function countLeft({ steps }: Pick<Run, 'steps'>, stepId: string | undefined): n
   );
 }
 
-/** @param run whose step waits, once it is known; null for a review of something else, or whose figures are not shown */
+/** @param run of the waiting step, once it is known; null for a review of something else, or without figures */
 export function adviseCeiling(
   { payload: { details }, run_id }: Pick<Review, 'payload' | 'run_id'>,
   run: Run | undefined,
@@ -49,12 +50,12 @@ export function adviseCeiling(
   return leastUsd === null || enoughUsd === null ? null : { leastUsd, enoughUsd, itemsLeft };
 }
 
-/** Every digit, unlike an amount to read: this one is typed in again. */
+/** Has every digit, unlike a displayed amount, because this one is typed. */
 export function exactUsd(usd: number): string {
   return usd.toFixed(9).replace(/\.?0+$/, '');
 }
 
-/** Why the ceiling cannot be meant; null when it can. */
+/** The reason why the ceiling is probably a mistake; null when there is none. */
 export function findCeilingFault(text: string, advice: CeilingAdvice | null): string | null {
   const usd = Number(text);
   if (text.trim() === '' || !(usd > 0)) return 'Give the new ceiling in USD.';

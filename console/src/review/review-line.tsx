@@ -10,7 +10,7 @@ export interface ReviewLineProps {
   readonly isChosen?: boolean;
 }
 
-/** A question in a list: what is asked, where, by when. */
+/** A review in a list: question, location, due date. */
 export function ReviewLine({ review, isChosen = false }: ReviewLineProps): ReactElement {
   const { review_id, reason, kind, pipeline, run_id, step_id, assignee, due_at, state } = review;
   const isLate = Date.parse(due_at) < Date.now();

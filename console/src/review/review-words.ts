@@ -1,4 +1,4 @@
-/** Reviews in words: what is asked, and what each answer does. */
+/** The words of reviews: the question, and the effect of each answer. */
 import type { ReviewAction, ReviewKind } from '../../../src/contracts/review.ts';
 
 export const kindWords: Readonly<Record<ReviewKind, string>> = {

@@ -4,11 +4,11 @@ import { useNow } from './use-now.ts';
 
 interface ShownTime {
   readonly at: string;
-  /** How it reads; the exact time stands behind it. */
+  /** The short form; the exact time is in the tooltip. */
   readonly children: string;
 }
 
-/** What is copied out of a time is the time itself: `2026-11-25T14:03:27.123Z`. */
+/** Copying a time copies its exact form: `2026-11-25T14:03:27.123Z`. */
 function copyExact(event: ClipboardEvent<HTMLTimeElement>): void {
   const selected = document.getSelection();
   if (selected === null || selected.rangeCount === 0) return;
@@ -17,7 +17,7 @@ function copyExact(event: ClipboardEvent<HTMLTimeElement>): void {
   event.preventDefault();
 }
 
-/** A time with the exact one on hover. A click chooses it as a whole, and a copy of it is exact. */
+/** A time with the exact one in the tooltip. A click selects all of it, and a copy is exact. */
 function ExactTime({ at, children }: ShownTime): ReactElement {
   return (
     <time
@@ -31,12 +31,12 @@ function ExactTime({ at, children }: ShownTime): ReactElement {
   );
 }
 
-/** How long ago. */
+/** The age of a time. */
 export function Ago({ at }: { readonly at: string }): ReactElement {
   return <ExactTime at={at}>{formatAgo(at, useNow())}</ExactTime>;
 }
 
-/** When: the time of day, with its date when it was not today. */
+/** The time of day, with the date when it is not today. */
 export function Moment({ at }: { readonly at: string }): ReactElement {
   return <ExactTime at={at}>{formatClock(at)}</ExactTime>;
 }

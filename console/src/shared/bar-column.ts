@@ -6,15 +6,15 @@ export interface BarPart {
 
 export interface BarColumn {
   readonly key: string;
-  /** What the column says on hover. */
+  /** The tooltip of the column. */
   readonly title: string;
   readonly parts: readonly BarPart[];
 }
 
-/** So that few columns are no walls. */
+/** Keeps a few columns from becoming very wide. */
 export const fewestPlaces = 14;
 
-/** A round number that is at least the greatest column: 1, 2 or 5 times a power of ten. */
+/** The next round number above the highest column: 1, 2 or 5 times a power of ten. */
 export function roundTop(greatest: number): number {
   if (greatest <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(greatest));
@@ -24,11 +24,11 @@ export function roundTop(greatest: number): number {
 
 export interface AxisLabel {
   readonly text: string;
-  /** Of the width, 0 to 1: the middle of its column. */
+  /** The middle of its column, as a share of the width, 0 to 1. */
   readonly at: number;
 }
 
-/** At most so many labels below the columns, evenly apart. @param name of a column by its key */
+/** At most this many labels below the columns, evenly spaced. @param name of a column by its key */
 export function labelColumns(
   keys: readonly string[],
   name: (key: string) => string,

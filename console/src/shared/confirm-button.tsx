@@ -4,13 +4,13 @@ import { Button, type ButtonProps, fieldClass } from './parts.tsx';
 
 export interface ConfirmQuestion {
   readonly title: string;
-  /** What will happen, and what will not come back. */
+  /** The effect, and the part that cannot be undone. */
   readonly about: ReactNode;
-  /** The button that does it: `Revoke the key`. */
+  /** The confirming button: `Revoke the key`. */
   readonly confirm: string;
-  /** The button that does not: `Keep the key`. */
+  /** The cancelling button: `Keep the key`. */
   readonly keep: string;
-  /** A text to be typed first, where the mistake would be one's own loss. */
+  /** A text that must be typed first, for mistakes with a high price. */
   readonly typed?: string | undefined;
 }
 
@@ -19,7 +19,7 @@ export interface ConfirmButtonProps extends Omit<ButtonProps, 'onClick'> {
   readonly onConfirm: () => void;
 }
 
-/** A button for what cannot be undone: it asks first, and says what will happen. */
+/** A button for an action that cannot be undone: it asks first, and names the effect. */
 export function ConfirmButton({ question, onConfirm, ...button }: ConfirmButtonProps): ReactElement {
   const [isOpen, setOpen] = useState(false);
   const confirm = (): void => {

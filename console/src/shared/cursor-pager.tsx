@@ -2,14 +2,14 @@ import type { ReactElement } from 'react';
 import { Button } from './parts.tsx';
 
 export interface CursorPagerProps {
-  /** Those of the pages that were left behind, oldest first: none on the first page. */
+  /** The cursors of the earlier pages, oldest first: none on the first page. */
   readonly cursors: readonly string[];
-  /** Of the page after this one; null on the last. */
+  /** The cursor of the next page; null on the last. */
   readonly nextCursor: string | null;
   readonly onTurn: (cursors: string[]) => void;
 }
 
-/** Turns the pages of a list that is newest first. */
+/** Pages through a list, newest first. */
 export function CursorPager({ cursors, nextCursor, onTurn }: CursorPagerProps): ReactElement {
   return (
     <nav aria-label="Pages" className="flex justify-end gap-2 border-t border-line p-2">

@@ -9,7 +9,7 @@ const shapes = {
   side: 'inset-y-0 right-0 w-[min(38rem,100vw)] border-l max-sm:inset-x-0 max-sm:bottom-0 max-sm:top-16 max-sm:w-full max-sm:rounded-t-xl max-sm:border-t',
 } as const;
 
-/** A part in front of the page: it holds the focus, Escape closes it, and the focus goes back where it was. */
+/** A modal part of the page: it holds the focus, Escape closes it, and the focus returns to its former element. */
 export function Dialog({ title, onClose, children, shape = 'middle', footer }: DialogProps): ReactElement {
   return (
     <CSPProvider disableStyleElements>

@@ -2,14 +2,14 @@ import { type ReactElement, type ReactNode, useRef } from 'react';
 import { Button } from './parts.tsx';
 
 export interface FileButtonProps {
-  /** What is chosen, for those who do not see the button. */
+  /** Label for screen readers. */
   readonly label: string;
   readonly accept?: string;
   readonly onFile: (file: File) => void;
   readonly children: ReactNode;
 }
 
-/** Lets a file of this machine be chosen; the same one may be chosen again. */
+/** Lets the user choose a local file; the same one may be chosen again. */
 export function FileButton({ label, accept, onFile, children }: FileButtonProps): ReactElement {
   const chooser = useRef<HTMLInputElement>(null);
   return (

@@ -2,13 +2,13 @@ import type { ReactElement } from 'react';
 import { EmptyState, fieldClass } from './parts.tsx';
 
 export interface FilterFieldProps {
-  /** What is filtered, for those who do not see the field: "Filter skills". */
+  /** Label for screen readers: "Filter skills". */
   readonly label: string;
   readonly value: string;
   readonly onChange: (text: string) => void;
 }
 
-/** Narrows the list of a page as it is typed in. The key `/` goes to it. */
+/** Filters the list of a page during typing. The key `/` focuses it. */
 export function FilterField({ label, value, onChange }: FilterFieldProps): ReactElement {
   return (
     <input
@@ -22,7 +22,7 @@ export function FilterField({ label, value, onChange }: FilterFieldProps): React
   );
 }
 
-/** In place of a list of which the filter has left nothing. */
+/** Replaces a list that the filter has emptied. */
 export function NothingMatches({ text }: { readonly text: string }): ReactElement {
   return <EmptyState title="No matches">None of them contains “{text}”.</EmptyState>;
 }

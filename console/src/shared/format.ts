@@ -1,7 +1,6 @@
 /**
- * Money, durations, sizes and times as people read them. The console formats none of them elsewhere. Dates and times are
- * in the locale and the zone of the browser; other numbers have a point, as the page is in English and as the command
- * line prints them.
+ * Formats money, durations, sizes and times; the console formats none of them elsewhere. Dates and times use the locale
+ * and the zone of the browser; other numbers have a decimal point, as in the English page and on the command line.
  */
 export { formatUsd } from '../../../src/core/money/nano-usd.ts';
 
@@ -48,29 +47,29 @@ export function formatClock(at: string, now: number = Date.now()): string {
   return isToday ? moment.toLocaleTimeString([], clock) : moment.toLocaleString([], { ...day, ...clock });
 }
 
-/** `14:03:27.123`, for times of one day that stand among one another. */
+/** `14:03:27.123`, for lists of times within one day. */
 export function formatTimeOfDay(at: string): string {
   return new Date(at).toLocaleTimeString([], exactClock);
 }
 
-/** `25 Nov 2026, 14:03:27.123 CET`: what stands behind every other form of a time. */
+/** `25 Nov 2026, 14:03:27.123 CET`: the exact form behind every other one. */
 export function formatExact(at: string): string {
   return new Date(at).toLocaleString([], { ...day, ...exactClock, timeZoneName: 'short' });
 }
 
-/** `25 Nov 2026, 09:00`. @param timeZone where no zone is given, that of the browser */
+/** `25 Nov 2026, 09:00`. @param timeZone default: the browser's */
 export function formatMoment(at: string, timeZone: string = zone): string {
   return new Date(at).toLocaleString([], { ...day, hour: '2-digit', minute: '2-digit', timeZone });
 }
 
-/** `09:00`. @param timeZone where no zone is given, that of the browser */
+/** `09:00`. @param timeZone default: the browser's */
 export function formatHour(at: string, timeZone: string = zone): string {
   return new Date(at).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', timeZone });
 }
 
 const sizes = ['kB', 'MB', 'GB', 'TB'] as const;
 
-/** `1.2 MB`: of 1,000 bytes, as files are sold. */
+/** `1.2 MB`: a kilobyte has 1,000 bytes. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1_000) return `${bytes} bytes`;
   const power = Math.min(sizes.length, Math.floor(Math.log10(bytes) / 3));

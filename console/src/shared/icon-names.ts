@@ -1,4 +1,4 @@
-/** The drawings of lucide that the page uses. */
+/** The lucide icons that the page uses. */
 export const iconNames = [
   'house',
   'activity',

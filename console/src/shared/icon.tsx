@@ -2,7 +2,7 @@ import { drawings } from 'virtual:lucide';
 import type { ReactElement } from 'react';
 import type { IconName } from './icon-names.ts';
 
-/** Beside words only: what it says, a word says too. */
+/** Decorative: a word beside it has the same meaning. */
 export function Icon({ name, size = 16, className = '' }: IconProps): ReactElement {
   return (
     <svg

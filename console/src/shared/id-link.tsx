@@ -8,7 +8,7 @@ const pages = [
   [/^skl_/, '/skills/$skillId', 'skillId'],
 ] as const;
 
-/** An id, as a link where a page shows what it names. */
+/** An id, as a link if a page shows its object. */
 export function IdLink({ id }: { readonly id: string }): ReactElement {
   const page = pages.find(([form]) => form.test(id));
   if (page !== undefined) {

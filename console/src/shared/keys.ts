@@ -1,6 +1,6 @@
 import { useEffect } from 'react';
 
-/** Whether a key belongs to a field or a dialog, so that it is not a command. */
+/** Whether a key press belongs to a field or a dialog, so that it is not a command. */
 export function isTyping({ target }: KeyboardEvent): boolean {
   if (!(target instanceof HTMLElement)) return false;
   return (
@@ -8,7 +8,7 @@ export function isTyping({ target }: KeyboardEvent): boolean {
   );
 }
 
-/** Commands of a page by their letter. */
+/** A page's commands by their letter. */
 export function useKeys(commands: Readonly<Record<string, () => void>>): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {

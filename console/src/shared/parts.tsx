@@ -1,4 +1,4 @@
-/** The small parts that every page is made of. */
+/** The small parts of every page. */
 import type { ButtonHTMLAttributes, ReactElement, ReactNode } from 'react';
 import { Icon } from './icon.tsx';
 import type { IconName } from './icon-names.ts';
@@ -83,7 +83,7 @@ export function PageHead({ title, about, actions }: PageHeadProps): ReactElement
   );
 }
 
-/** What would be here, and what brings it here. */
+/** An empty list: its future content, and the first step. */
 export function EmptyState({ title, children, command }: EmptyStateProps): ReactElement {
   return (
     <div className="mx-auto max-w-lg px-4 py-10 text-center">
@@ -108,7 +108,7 @@ export interface FactsProps {
   readonly facts: readonly (readonly [string, ReactNode])[];
 }
 
-/** Names and values beside one another; a fact that is null is left out. */
+/** A list of names and values; null values are omitted. */
 export function Facts({ facts }: FactsProps): ReactElement {
   return (
     <dl className="grid grid-cols-[minmax(6.5rem,max-content)_1fr] gap-x-5 gap-y-1.5 text-sm">
@@ -132,7 +132,7 @@ export const tableClass =
   'w-full border-collapse text-sm [&_td]:border-t [&_td]:border-line [&_td]:px-3 [&_td]:py-2 [&_th]:px-3 [&_th]:py-2 [&_th]:text-left [&_th]:text-xs [&_th]:font-medium [&_th]:text-muted [&_tr>:first-child]:pl-4 [&_tr>:last-child]:pr-4 max-sm:[&_td.figure]:whitespace-nowrap max-sm:[&_td]:px-1.5 max-sm:[&_td]:wrap-anywhere max-sm:[&_th]:px-1.5';
 export const linkClass = 'text-accent underline-offset-2 hover:underline';
 
-/** In place of what is being loaded, of about its height. */
+/** A placeholder during loading, of about the final height. */
 export function Skeleton(): ReactElement {
   return (
     <div

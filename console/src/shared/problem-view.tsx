@@ -3,7 +3,7 @@ import { AnswerError } from '../api/problem-error.ts';
 import { Icon } from './icon.tsx';
 import { Button } from './parts.tsx';
 
-/** What went wrong, in the server's words, and what can be done: asked again, or told to somebody with its number. */
+/** An error in the server's words, with the next step: a retry, or its number for a report. */
 export function ProblemView({ error, onRetry }: ProblemViewProps): ReactElement {
   const { problem, status } = error instanceof AnswerError ? error : { problem: {}, status: null };
   const said = String((error as Error)?.message ?? error);

@@ -4,13 +4,13 @@ import { AnswerError, isStatus } from '../api/problem-error.ts';
 import { NotFound } from '../layout/not-found.tsx';
 import { ProblemView } from './problem-view.tsx';
 
-/** A refusal stays one, however often it is asked for. */
+/** A refusal does not change with a retry. */
 function mayHelp(error: Error): boolean {
   const status = error instanceof AnswerError ? error.status : 0;
   return status < 400 || status >= 500 || status === 429;
 }
 
-/** What a query knows, or why not. What is known stays when asking again fails. */
+/** Shows a query's data, or its error. Known data stays when a refetch fails. */
 export function QueryView<Data>({ query, children }: QueryViewProps<Data>): ReactElement {
   const { data, error } = query;
   if (data !== undefined) return <>{children(data)}</>;

@@ -4,17 +4,17 @@ import { fieldClass } from './parts.tsx';
 const pauseMs = 250;
 
 export interface SearchBoxProps {
-  /** What is searched, for those who do not see the field. */
+  /** Label for screen readers. */
   readonly label: string;
   readonly placeholder: string;
-  /** What the address says. */
+  /** The search text in the address. */
   readonly value: string | undefined;
   readonly onChange: (text: string | undefined) => void;
 }
 
-/** Searches while it is typed in, once the fingers pause. The key `/` goes to it. */
+/** Searches during typing, after a pause. The key `/` focuses it. */
 export function SearchBox({ label, placeholder, value, onChange }: SearchBoxProps): ReactElement {
-  /** What is being typed; null: what the address says. */
+  /** The typed text; null: the text in the address. */
   const [typed, setTyped] = useState<string | null>(null);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   useEffect(() => () => clearTimeout(timer.current), []);

@@ -1,4 +1,4 @@
-/** Search parameters as addresses carry them: what is not understood is left out, so an old link still opens. */
+/** Search parameters of addresses: invalid ones are dropped, so an old link still opens. */
 
 export type RawSearch = Readonly<Record<string, unknown>>;
 

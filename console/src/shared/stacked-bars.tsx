@@ -3,12 +3,12 @@ import { type BarColumn, fewestPlaces } from './bar-column.ts';
 
 export interface StackedBarsProps {
   readonly columns: readonly BarColumn[];
-  /** What the whole picture says, for who does not see it. */
+  /** Description for screen readers. */
   readonly label: string;
   readonly height?: number;
-  /** A line across, such as a limit. */
+  /** A horizontal line, such as a limit. */
   readonly mark?: number;
-  /** What the height stands for; the greatest column by default. */
+  /** The value of the full height; default: the highest column. */
   readonly top?: number;
   readonly onChoose?: (first: number, last: number) => void;
 }
@@ -19,7 +19,7 @@ function sumOf({ parts }: BarColumn): number {
   return parts.reduce((sum, { value }) => sum + value, 0);
 }
 
-/** Columns in time, stacked by what they are made of; a stretch of them is chosen by dragging. */
+/** Columns over time, stacked by category; dragging selects a range. */
 export function StackedBars({
   columns,
   label,

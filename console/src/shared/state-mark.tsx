@@ -8,7 +8,7 @@ export interface LookMarkProps {
   readonly isFilled?: boolean;
 }
 
-/** Icon and word of a look, in its colour. */
+/** The icon and word of a state, in its colour. */
 export function LookMark({ look: { icon, word, tone }, isFilled = false }: LookMarkProps): ReactElement {
   const shape = isFilled ? `rounded-full px-2 py-0.5 ${toneSoft[tone]}` : '';
   return (

@@ -1,4 +1,4 @@
-/** What a state looks like: an icon, a word and a tone. Colour never says it alone. */
+/** The look of a state: an icon, a word and a tone. Colour is never the only sign. */
 import type { InstanceState } from '../../../src/contracts/capability.ts';
 import type { ReviewState } from '../../../src/contracts/review.ts';
 import type { Awaiting, RunState, StepState } from '../../../src/contracts/run.ts';
@@ -50,7 +50,7 @@ export const stateLooks: Readonly<Record<ShownState, StateLook>> = {
   retired: look('circle-slash', 'retired', 'quiet'),
 };
 
-/** What a run or a step is: core/run/condition.ts says how that is derived. */
+/** The condition of a run or a step, derived in core/run/condition.ts. */
 export const conditionLooks: Readonly<Record<ConditionKind, Omit<StateLook, 'word'>>> = {
   failed: { icon: 'circle-x', tone: 'failed' },
   cancelled: { icon: 'ban', tone: 'quiet' },
@@ -70,12 +70,12 @@ export const conditionLooks: Readonly<Record<ConditionKind, Omit<StateLook, 'wor
 
 const unheardOf = look('circle-question-mark', 'not known here', 'quiet');
 
-/** A newer server may name others. */
+/** A newer server may have other states. */
 export function lookOf(state: string): StateLook {
   return stateLooks[state as ShownState] ?? { ...unheardOf, word: state };
 }
 
-/** After `waiting for`. */
+/** Words after `waiting for`. */
 export const awaitingWords: Readonly<Record<Awaiting, string>> = {
   review: 'review',
   budget: 'budget',

@@ -15,7 +15,7 @@ export interface TabsProps<Name extends string> {
   readonly onChoose: (name: Name) => void;
 }
 
-/** Which of several views is shown; arrows move between them. What it chooses stands in the address. */
+/** Switches between views; arrow keys move between them. The choice is part of the address. */
 export function Tabs<Name extends string>({ label, tabs, chosen, onChoose }: TabsProps<Name>): ReactElement {
   const onKeyDown = (event: KeyboardEvent<HTMLDivElement>): void => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];

@@ -1,4 +1,4 @@
-/** Light or dark: by choice, else as the system is. */
+/** Light or dark: the user's choice, otherwise the system's. */
 const place = 'capstan.theme';
 const dark = matchMedia('(prefers-color-scheme: dark)');
 

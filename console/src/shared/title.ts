@@ -8,7 +8,7 @@ function apply(): void {
   document.title = shown.waiting === 0 ? words : `(${shown.waiting}) ${words}`;
 }
 
-/** Names the page in the title of the tab, in its history and bookmarks. */
+/** Names the page in the tab, in the browser's history and in bookmarks. */
 export function useTitle(page: string): void {
   useEffect(() => {
     shown.page = page;
@@ -16,7 +16,7 @@ export function useTitle(page: string): void {
   }, [page]);
 }
 
-/** How many decisions wait for a person. */
+/** Number of open reviews. */
 export function useTitleCount(waiting: number): void {
   useEffect(() => {
     shown.waiting = waiting;

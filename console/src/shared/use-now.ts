@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react';
 
-/** One clock for the page: every part that shows an age moves together, once a second, and only while it is seen. */
+/** One clock for the page: all ages update together, once a second, and only while the page is visible. */
 const listeners = new Set<() => void>();
 let now = Date.now();
 let timer: ReturnType<typeof setInterval> | undefined;

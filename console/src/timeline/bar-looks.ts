@@ -1,6 +1,6 @@
 import type { Bar } from './bars.ts';
 
-/** What tells kinds of bars apart: their outline, not their colour alone. A call has the tone of its state instead. */
+/** The looks of bars by kind: they differ in outline, not in colour alone. A call has the tone of its state instead. */
 export const barLooks: Readonly<Record<Bar['kind'], string>> = {
   waiting: 'bg-line-strong',
   retry: 'hatched border border-waiting',

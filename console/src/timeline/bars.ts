@@ -1,4 +1,4 @@
-/** The bars of a row: when a call waited, when it was called, and behind it what was expected. */
+/** The bars of a row: waits, calls, and behind them the expectation. */
 import { lookOf, type Tone } from '../shared/state.ts';
 import type { StepGhost } from './ghost-model.ts';
 import { describeGhost } from './ghost-words.ts';
@@ -10,10 +10,10 @@ export interface Bar {
   readonly left: number;
   readonly width: number;
   readonly tone: Tone;
-  /** planned, perhaps: today's plan of a step that has not begun, and happens or depends on how others end. */
+  /** planned, perhaps: today's plan of a step that has not begun; a `perhaps` step depends on the ends of others. */
   readonly kind: 'waiting' | 'retry' | 'called' | 'expected' | 'planned' | 'perhaps';
   readonly title: string;
-  /** From the top of the row; retries and revisions stand below one another. */
+  /** From the top of the row; retries and revisions are below one another. */
   readonly lane: number;
 }
 
@@ -32,7 +32,7 @@ export function toneOfCall({ state, level, attempt_id, error }: TimelineCall): T
 
 const mostLanes = 3;
 const leastWidth = 0.0015;
-/** A ghost that is longer than so many times its bar says nothing but that the router knew nothing yet. */
+/** A ghost this many times longer than its bar only means that the router knew nothing yet. */
 const mostGhost = 3;
 
 export interface BarOptions {
@@ -55,7 +55,7 @@ function ghostBar(ghost: StepGhost, { scale, now }: BarOptions): Bar {
   return { ...span, key: 'ghost', tone: 'quiet', kind: kindOfGhost(ghost), title, lane: 0 };
 }
 
-/** How long the bar of a call under way will be is not known yet, so its ghost always tells something. */
+/** The final length of an open call's bar is unknown, so its ghost is always shown. */
 function expectedEnd({ expected_ms, finished_at }: TimelineCall, started: number): number | null {
   if (expected_ms === null) return null;
   const took = (Date.parse(finished_at ?? '') || Number.POSITIVE_INFINITY) - started;
@@ -65,9 +65,9 @@ function expectedEnd({ expected_ms, finished_at }: TimelineCall, started: number
 interface PlacedCall {
   readonly call: TimelineCall;
   readonly index: number;
-  /** The call before it has failed: the wait is one for another attempt. */
+  /** The previous call failed, so this wait is for a retry. */
   readonly isRetry: boolean;
-  /** Of a step with items, all of whose calls stand in one row. */
+  /** All calls of a step with items, in one row. */
   readonly isHead: boolean;
 }
 

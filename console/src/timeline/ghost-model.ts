@@ -1,6 +1,6 @@
 /**
- * Where today's plan expects the steps of a run that goes on. A step that has begun takes as long as planned, and at
- * least until now; each other one begins when the last of those that it depends on is expected to have ended.
+ * Today's expected times for the steps of an open run. A step that has begun takes as long as planned, and at least
+ * until now; any other step begins when the last of its dependencies is expected to have ended.
  */
 import type { Plan, PlannedStepView } from '../../../src/contracts/plan.ts';
 import type { RunStep } from '../../../src/contracts/run.ts';
@@ -9,10 +9,10 @@ import { endedStepStates } from '../../../src/core/run/ended-steps.ts';
 import type { DrawnEdge } from '../graph/drawn-step.ts';
 import { edgesOfSpan, type TimeSpan } from './scale.ts';
 
-/** What a plan says of a run, whatever has happened of it. */
+/** A plan's view of a run, independent of its progress. */
 export interface Outlook {
   readonly planned: readonly PlannedStepView[];
-  /** Indexes of `planned`: each step after all it depends on. */
+  /** Indexes of `planned`: each step after its dependencies. */
   readonly order: readonly number[];
   readonly predecessors: readonly (readonly number[])[];
 }
@@ -24,13 +24,13 @@ export interface StepGhost {
   readonly to: number;
   readonly expected_usd: number;
   readonly hasBegun: boolean;
-  /** Whether it happens does not depend on how other steps end. */
+  /** Whether it happens is independent of the ends of other steps. */
   readonly isSure: boolean;
-  /** How many items it has is not known yet: time and money are those of one. */
+  /** The number of items is unknown: time and money are those of one. */
   readonly isOfOneItem: boolean;
-  /** It calls nobody: a pause, or a question to a person. */
+  /** It makes no call: a wait or a review. */
   readonly isIdle: boolean;
-  /** Nobody can say how long it takes: it is a question to a person, or waits for what does not come by itself. */
+  /** Its duration is unknown: a review, or a wait that time alone does not end. */
   readonly isOpenEnded: boolean;
 }
 
@@ -46,7 +46,7 @@ function beginOf(step: RunStep | undefined): number | null {
   return Number.isFinite(began) ? began : null;
 }
 
-/** Of each step that has not ended and may happen, in the order of the definition. O(steps + edges). */
+/** Returns one for each step that has not ended and may happen, in the order of the definition. O(steps + edges). */
 export function expectSteps(
   { planned, order, predecessors }: Outlook,
   steps: readonly RunStep[],
@@ -92,13 +92,13 @@ function toGhost(plan: PlannedStepView, facts: GhostFacts): StepGhost {
 export interface Remainder {
   readonly steps: number;
   readonly usd: number;
-  /** Unix time, ms: the last end of all that has not ended. */
+  /** Unix time, ms: the expected end of the last step. */
   readonly until: number;
-  /** It may end later, because somebody or something is waited for. */
+  /** It may end later, because of a review or another wait. */
   readonly isOpenEnded: boolean;
 }
 
-/** What is still to begin, and when all of it is expected to have ended. */
+/** The steps still to begin, and the expected end of all. */
 export function remainderOf(ghosts: ReadonlyMap<string, StepGhost>, now: number): Remainder {
   const remainder = { steps: 0, usd: 0, until: now, isOpenEnded: false };
   for (const { hasBegun, expected_usd, to, isOpenEnded } of ghosts.values()) {
@@ -111,7 +111,7 @@ export function remainderOf(ghosts: ReadonlyMap<string, StepGhost>, now: number)
   return remainder;
 }
 
-/** When something is expected to be under way. */
+/** Expected times of activity. */
 export function busyOfGhosts(ghosts: ReadonlyMap<string, StepGhost>): TimeSpan[] {
   return [...ghosts.values()].flatMap((ghost) => (ghost.isIdle ? edgesOfSpan(ghost) : [ghost]));
 }

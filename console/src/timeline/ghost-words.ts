@@ -1,4 +1,4 @@
-/** What today's plan expects, in words: nothing is said by a picture alone. */
+/** The expectation of today's plan in words, so that no picture is the only source. */
 import { formatDuration, formatUsd } from '../shared/format.ts';
 import type { Remainder, StepGhost } from './ghost-model.ts';
 
@@ -9,7 +9,7 @@ function describeExtent({ from, to, expected_usd, isOfOneItem, isIdle, isOpenEnd
   return `${time}${money}${isOfOneItem ? ' for each item' : ''}`;
 }
 
-/** `in 20 s, for 3.2 s, $0.01`; of a step that has begun `planned for 3.2 s, $0.01`. */
+/** `in 20 s, for 3.2 s, $0.01`; for a step that has begun `planned for 3.2 s, $0.01`. */
 export function describeGhost(ghost: StepGhost, now: number): string {
   if (ghost.hasBegun) return `planned ${describeExtent(ghost)}`;
   const begin = ghost.from - now < 1_000 ? 'next' : `in ${formatDuration(ghost.from - now)}`;
@@ -23,7 +23,7 @@ function describeEnd({ until, isOpenEnded }: Remainder, now: number): string {
   return isOpenEnded ? '; the finish depends on a review' : '';
 }
 
-/** `3 steps planned, $0.04; estimated finish in 2 min`; null where there is nothing to expect. */
+/** `3 steps planned, $0.04; estimated finish in 2 min`; null when nothing is expected. */
 export function describeRemainder(remainder: Remainder, now: number): string | null {
   const { steps, usd, until, isOpenEnded } = remainder;
   if (steps === 0 && until <= now && !isOpenEnded) return null;

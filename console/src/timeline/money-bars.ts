@@ -1,4 +1,4 @@
-/** The bars of a row by money: what each of its calls has cost, and behind them what was expected. */
+/** The bars of a row by money: the cost of each call, and behind it the expected cost. */
 import { formatUsd } from '../shared/format.ts';
 import { type Bar, kindOfGhost, toneOfCall } from './bars.ts';
 import { describeGhost } from './ghost-words.ts';
@@ -12,13 +12,13 @@ function expectedOf({ calls, ghost }: TimelineLine): number {
   return ghost?.expected_usd ?? calls.reduce((sum, { expected_usd }) => sum + (expected_usd ?? 0), 0);
 }
 
-/** What the longest bar of the rows stands for, USD; above 0. */
+/** The full width in USD; above 0. */
 export function mostOfRows(rows: readonly TimelineLine[]): number {
   const least = 1e-12;
   return rows.reduce((most, row) => Math.max(most, sumOfCalls(row.calls), expectedOf(row)), least);
 }
 
-/** Each call beside the one before it, as a share of `most`. */
+/** Places each call beside the one before it, as a share of `most`. */
 export function toMoneyBars(row: TimelineLine, most: number, now: number): Bar[] {
   const { calls, ghost } = row;
   const behind: Bar = {

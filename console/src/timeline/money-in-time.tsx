@@ -9,15 +9,15 @@ const height = 36;
 
 export interface MoneyInTimeProps {
   readonly calls: readonly TimelineCall[];
-  /** Unix time, ms; of a past moment that one. */
+  /** Unix time, ms; in a past view, that moment. */
   readonly now: number;
-  /** That of the lanes below it. */
+  /** The scale of the lanes below. */
   readonly scale: TimeScale;
-  /** USD that runs started by this one have cost. */
+  /** USD that child runs have cost. */
   readonly below: number;
 }
 
-/** By the time of the lanes: what was spent until a moment, and on top of it what was held then. */
+/** On the time scale of the lanes: the spent money, and on top of it the reserved money. */
 export function MoneyInTime({ calls, now, scale, below }: MoneyInTimeProps): ReactElement | null {
   const points = useMemo(() => moneyCurve(calls, now), [calls, now]);
   const last = points.at(-1);

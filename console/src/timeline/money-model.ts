@@ -1,6 +1,6 @@
 /**
- * A run's money in time. A call holds what was reserved for it from its begin to its end, and has cost what was settled
- * since its end; a row keeps its reservation when it has ended, so that any moment can be told from the rows alone.
+ * A run's money in time. A call holds its reservation from start to end, and its settled cost counts from its end. A
+ * row keeps its reservation after the end, so the rows alone yield any moment.
  */
 
 import type { Run } from '../../../src/contracts/run.ts';
@@ -8,7 +8,7 @@ import { fromNanoUsd, toNanoUsd } from '../../../src/core/money/nano-usd.ts';
 import type { TimelineCall } from './timeline-model.ts';
 
 export interface MoneyPoint {
-  /** Unix time, ms; what it says holds until the next point. */
+  /** Unix time, ms; the values hold until the next point. */
   readonly at: number;
   readonly spent_usd: number;
   readonly held_usd: number;
@@ -28,7 +28,7 @@ function changesOf({ started_at, finished_at, reserved_usd, cost_usd }: Timeline
   return [begin, { at: Date.parse(finished_at), spent: toNanoUsd(cost_usd), held: -held }];
 }
 
-/** A point for each moment at which money moved, and one for `now`; none before the first call. */
+/** A point for each change of money, and one for `now`; none before the first call. */
 export function moneyCurve(calls: readonly TimelineCall[], now: number): MoneyPoint[] {
   const changes = calls
     .flatMap(changesOf)
@@ -47,7 +47,7 @@ export function moneyCurve(calls: readonly TimelineCall[], now: number): MoneyPo
   return last === undefined || last.at === now ? points : [...points, { ...last, at: now }];
 }
 
-/** What runs that this one has started have cost: their calls stand in their own timelines. */
+/** The cost of child runs: their calls are in their own timelines. */
 export function spentBelow({ cost_usd, steps }: SpentRun, calls: readonly TimelineCall[]): number {
   if (!steps.some(({ pipeline }) => pipeline !== undefined)) return 0;
   const below = calls.reduce((left, call) => left - toNanoUsd(call.cost_usd), toNanoUsd(cost_usd));
@@ -57,7 +57,7 @@ export function spentBelow({ cost_usd, steps }: SpentRun, calls: readonly Timeli
 type SpentRun = Pick<Run, 'cost_usd' | 'steps'>;
 
 export interface CurvePaths {
-  /** From 0 to what was spent, and from there to what was held as well; in a box of the given size, y downwards. */
+  /** Areas from 0 to the spent money, and from there to the reserved money; in a box of the given size, y downwards. */
   readonly spent: string;
   readonly held: string;
 }
@@ -65,7 +65,7 @@ export interface CurvePaths {
 export interface CurveBox {
   readonly width: number;
   readonly height: number;
-  /** Where a moment stands, 0 to 1. */
+  /** Position of a moment, 0 to 1. */
   readonly at: (moment: number) => number;
 }
 
@@ -79,7 +79,7 @@ interface MoneyColumn {
   readonly all: number;
 }
 
-/** One for each unit of the width: of what happened within it, the most that was bound and the last that was spent. */
+/** One for each unit of the width: the highest sum within it, and the last spent amount. */
 function toColumns(points: readonly MoneyPoint[], { width, at }: CurveBox): MoneyColumn[] {
   const columns: MoneyColumn[] = [];
   for (const { at: moment, spent_usd, held_usd } of points) {
@@ -90,10 +90,10 @@ function toColumns(points: readonly MoneyPoint[], { width, at }: CurveBox): Mone
   return columns;
 }
 
-/** How far the last point reaches: what the last call has cost would have no width at the end of the box. */
+/** Width of the last point: the cost of the last call would have none at the end of the box. */
 const endWidth = 8;
 
-/** Both as areas in steps: money does not move between two calls. */
+/** Both as step areas: money does not change between two calls. */
 export function toCurvePaths(points: readonly MoneyPoint[], box: CurveBox): CurvePaths {
   const columns = toColumns(points, box);
   const most = mostOf(points);

@@ -1,4 +1,4 @@
-/** Everything that the timeline of a run draws, out of its calls, its steps and today's plan of it. */
+/** The data of a run's timeline, from its calls, its steps and today's plan. */
 import type { RunStep } from '../../../src/contracts/run.ts';
 import { busyOfGhosts, expectSteps, type Outlook, type Remainder, remainderOf } from './ghost-model.ts';
 import { busyOfQuietStep, findQuietSteps, findWaits, toQuietCall } from './quiet-steps.ts';
@@ -14,9 +14,9 @@ export interface TimelinePicture {
 
 export interface PictureOptions extends Omit<RowOptions, 'ghosts' | 'steps'> {
   readonly steps: readonly RunStep[];
-  /** Null of a past moment, of a run that has ended, and until the plan is there. */
+  /** Null for a past moment or an ended run, and until the plan is loaded. */
   readonly outlook: Outlook | null;
-  /** The run goes on: its picture reaches until now, whatever happens in it. */
+  /** The run is open: its picture reaches until now. */
   readonly isLive?: boolean;
 }
 

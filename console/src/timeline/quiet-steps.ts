@@ -1,11 +1,11 @@
-/** Steps without a call of their own (a pause, a question, a run of another pipeline, one that still waits) in time. */
+/** Steps without a call of their own in time: waits, reviews, child runs and steps that still wait. */
 import type { RunStep } from '../../../src/contracts/run.ts';
 import { endedStepStates } from '../../../src/core/run/ended-steps.ts';
 import { describeKind } from '../graph/node-model.ts';
 import { edgesOfSpan, type TimeSpan } from './scale.ts';
 import type { TimelineCall } from './timeline-model.ts';
 
-/** Those that have begun; what another run did, or nobody, takes no time of this one. */
+/** Steps that have begun; reused and skipped ones take no time of this run. */
 export function findQuietSteps(steps: readonly RunStep[], calls: readonly TimelineCall[]): RunStep[] {
   const called = new Set(calls.map(({ step_id }) => step_id));
   return steps.filter(
@@ -14,7 +14,7 @@ export function findQuietSteps(steps: readonly RunStep[], calls: readonly Timeli
   );
 }
 
-/** As a row shows it: from its begin to its end, in its own state; what calls nothing has waited. */
+/** A row from its start to its end, in the step's own state; a step without a call has waited. */
 export function toQuietCall(step: RunStep): TimelineCall {
   const { id, revision, state, started_at, finished_at, cost_usd } = step;
   const isCalled =
@@ -39,15 +39,14 @@ export function toQuietCall(step: RunStep): TimelineCall {
   };
 }
 
-/** Something is under way while a run of another pipeline is; what only waits begins and ends. */
+/** A child run is activity for its whole duration; a mere wait only at its start and end. */
 export function busyOfQuietStep({ pipeline, started_at, finished_at }: RunStep, now: number): TimeSpan[] {
   const span = { from: Date.parse(started_at ?? ''), to: Date.parse(finished_at ?? '') || now };
   return pipeline === undefined ? edgesOfSpan(span) : [span];
 }
 
 /**
- * Of each step whose calls have all ended and that has not: since then it waits, for money, a person, an instance, or
- * another attempt.
+ * Finds the open steps whose calls have all ended: since then they wait, for budget, a person, an instance, or a retry.
  */
 export function findWaits(steps: readonly RunStep[], calls: readonly TimelineCall[]): TimelineCall[] {
   const ends = new Map<string, number>();

@@ -1,11 +1,11 @@
-/** Where a moment stands, 0 to 1. Stretches in which nothing happened are folded to a narrow band. */
+/** Positions of moments, 0 to 1. Idle ranges are folded to a narrow band. */
 
 export interface TimeSpan {
   readonly from: number;
   readonly to: number;
 }
 
-/** Of a long pause only its begin and its end are of interest, so that it can be folded. */
+/** The start and end of a long pause: the time between them can be folded. */
 export function edgesOfSpan({ from, to }: TimeSpan): TimeSpan[] {
   return [
     { from, to: from },
@@ -17,7 +17,7 @@ export interface TimeScale {
   readonly at: (moment: number) => number;
   readonly first: number;
   readonly last: number;
-  /** The folded stretches. */
+  /** The folded ranges. */
   readonly folds: readonly TimeSpan[];
 }
 
@@ -35,7 +35,7 @@ function mergeSpans(spans: readonly TimeSpan[]): TimeSpan[] {
   return merged;
 }
 
-/** @param busy when something was under way */
+/** @param busy times of activity */
 export function createTimeScale(busy: readonly TimeSpan[]): TimeScale {
   const merged = mergeSpans(busy);
   const first = merged[0]?.from ?? 0;
@@ -69,7 +69,7 @@ const niceMs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000,
 const mostTicks = 6;
 const leastGap = 0.09;
 
-/** Moments for an axis: round ones since the begin, and where time goes on behind a fold; none beside another. */
+/** Moments for an axis: round ones since the start, and the ends of folds; never too close to one another. */
 export function ticksOf({ at, first, last, folds }: TimeScale): number[] {
   const starts = [first, ...folds.map(({ to }) => to)];
   const stretches = starts.map((from, index) => ({ from, to: folds[index]?.from ?? last }));

@@ -26,7 +26,7 @@ export interface TimelineCall {
   readonly error: string | null;
 }
 
-/** The table that the server sends, as objects. */
+/** Turns the server's table into objects. */
 export function readCalls({ columns, rows }: Pick<RunTimeline, 'columns' | 'rows'>): TimelineCall[] {
   return rows.map(
     (row) =>
@@ -36,7 +36,7 @@ export function readCalls({ columns, rows }: Pick<RunTimeline, 'columns' | 'rows
   );
 }
 
-/** As it was at a moment: what came later is not there yet, and what was under way has no end. */
+/** The calls at a moment: later ones are absent, and open ones have no end. */
 export function callsAt(calls: readonly TimelineCall[], at: string | undefined): readonly TimelineCall[] {
   if (at === undefined) return calls;
   const isBy = (moment: string | null): boolean => moment !== null && Date.parse(moment) <= Date.parse(at);
@@ -49,7 +49,7 @@ export function callsAt(calls: readonly TimelineCall[], at: string | undefined):
     });
 }
 
-/** When something was called or waited for a call. */
+/** The times of calls and of waits for a call. */
 export function busyOf(calls: readonly TimelineCall[], now: number): TimeSpan[] {
   return calls.flatMap(({ ready_at, started_at, finished_at }) => {
     const from = Date.parse(ready_at ?? started_at ?? '');
@@ -63,13 +63,13 @@ export interface TimelineLine {
   readonly item: number | null;
   readonly depth: 0 | 1;
   readonly calls: readonly TimelineCall[];
-  /** Of a step with items: whether they are shown below it, and how many it has. */
+  /** For a step with items: whether they are shown below it, and how many it has. */
   readonly fold: { readonly isOpen: boolean; readonly items: number } | null;
-  /** What today's plan expects of the step, where no call of it says what the router expected then. */
+  /** Today's expectation for the step, unless its calls carry an expectation of their own. */
   readonly ghost: StepGhost | null;
-  /** Why the row is empty: the step was skipped, or its result was taken over. */
+  /** The reason for an empty row: the step was skipped, or its result was reused. */
   readonly note?: string;
-  /** In place of the items that are not shown. */
+  /** Stands for the items that are hidden. */
   readonly more?: { readonly shown: number; readonly all: number };
 }
 
@@ -85,7 +85,7 @@ function beginOf({ ready_at, started_at }: TimelineCall): number {
   return Date.parse(ready_at ?? started_at ?? '') || Number.POSITIVE_INFINITY;
 }
 
-/** What its longest call took; waits are no fault of an item. */
+/** The duration of its longest call; waits do not count against an item. */
 function lengthOf(calls: readonly TimelineCall[], now: number): number {
   const lengths = calls.map(({ started_at, finished_at }) =>
     started_at === null ? 0 : (Date.parse(finished_at ?? '') || now) - Date.parse(started_at),
@@ -95,7 +95,7 @@ function lengthOf(calls: readonly TimelineCall[], now: number): number {
 
 const firstItems = 12;
 
-/** Of a step that is unfolded the failed items come first, then the slowest, and the others only when all are asked for. */
+/** Shows failed items of an expanded step first, then the slowest; the rest only on request. */
 function pickItems(
   items: Map<number, TimelineCall[]>,
   isAll: boolean,
@@ -134,7 +134,7 @@ function emptyLine(step_id: string, ghost: StepGhost | null): TimelineLine {
   return { key: step_id, step_id, item: null, depth: 0, calls: [], fold: null, ghost };
 }
 
-/** Rows in the order in which steps began, and are expected to begin. */
+/** Rows in the order in which steps began or are expected to begin. */
 export function toRows(calls: readonly TimelineCall[], options: RowOptions): TimelineLine[] {
   const known = toKnownRows(calls, options);
   const shown = new Set(known.map(({ step_id }) => step_id));
@@ -192,14 +192,14 @@ export function sortByFailure(rows: readonly TimelineLine[]): TimelineLine[] {
   return rows.toSorted((a, b) => isBad(b) - isBad(a));
 }
 
-/** Whether a call took longer, or cost more, than the router expected: 1 = as expected. */
+/** The ratio of a call's time or cost to the router's expectation: 1 = as expected. */
 function surpriseOf(call: TimelineCall, by: 'time' | 'money'): number {
   if (by === 'money') return call.expected_usd ? call.cost_usd / call.expected_usd : 1;
   const took = Date.parse(call.finished_at ?? '') - Date.parse(call.started_at ?? '');
   return call.expected_ms && Number.isFinite(took) ? took / call.expected_ms : 1;
 }
 
-/** Steps whose calls were worst against what was expected come first. */
+/** Steps whose calls exceeded the expectation most come first. */
 export function sortBySurprise(rows: readonly TimelineLine[], by: 'time' | 'money'): TimelineLine[] {
   const worst = ({ calls }: TimelineLine): number =>
     Math.max(0, ...calls.map((call) => surpriseOf(call, by)));

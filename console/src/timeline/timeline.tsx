@@ -15,7 +15,7 @@ export interface TimelineProps {
   readonly scale: TimeScale;
   readonly by: 'time' | 'money';
   readonly now: number;
-  /** The run goes on: what stands after now is expected. */
+  /** The run is open: bars after now are expected. */
   readonly isLive: boolean;
   readonly selected: string | undefined;
   readonly onSelect: (step: string, item: number | null) => void;
@@ -81,7 +81,7 @@ export function Timeline(props: TimelineProps): ReactElement {
   );
 }
 
-/** Of a step that has not begun, `~` and what is expected. */
+/** For a step that has not begun, `~` and the expected value. */
 function totalOf({ calls, ghost }: TimelineLine, by: TimelineProps['by'], now: number): string {
   if (calls.length === 0) {
     if (ghost === null) return '';
@@ -156,7 +156,7 @@ function BarView({ bar: { left, width, tone, kind, title, lane } }: { readonly b
   );
 }
 
-/** Time since the begin, and the moment of the begin; it stays when rows are scrolled. */
+/** Time since the start, and the time of the start; it stays while rows scroll. */
 function Axis({ scale, now, isLive }: Pick<TimelineProps, 'scale' | 'now' | 'isLive'>): ReactElement {
   const { first, at } = scale;
   const began = new Date(first).toISOString();
@@ -202,7 +202,7 @@ function Now({ left }: { readonly left: number }): ReactElement {
   return <span title="now" className="absolute inset-y-0 w-px bg-accent" style={{ left: percent(left) }} />;
 }
 
-/** Where idle time was left out. */
+/** The places of omitted idle time. */
 function Folds({ scale }: { readonly scale: TimeScale }): ReactElement {
   return (
     <>

@@ -1,4 +1,4 @@
-/** The checks that the server makes, with what is known of the live capabilities. */
+/** The server's checks, with the known live capabilities. */
 import { openDefinition } from '../../../src/definitions/read-definition.ts';
 import { factsOfMocks } from '../../../src/mock-run/prepare-run.ts';
 import { toGraph } from '../graph/definition-graph.ts';

@@ -1,4 +1,4 @@
-/** What the page asks of the worker, and what it answers. Ids join a question and its answer. */
+/** Requests of the page to the worker, and its answers, joined by ids. */
 import type { Finding, PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import type { DefinitionKeys } from '../../../src/definitions/findings.ts';
@@ -10,7 +10,7 @@ export interface LiveSpec {
   readonly description: string;
   readonly input: JsonObject;
   readonly output: JsonObject;
-  /** Those that are there, as mocks say it. */
+  /** The live capabilities, in the form of mocks. */
   readonly instances: MockInstance[];
 }
 
@@ -32,7 +32,7 @@ export type WorkerQuestion =
 
 export interface CheckedText {
   readonly text: string;
-  /** Whether the text has the shape of a definition, sound or not. */
+  /** Whether the text has the shape of a definition, valid or not. */
   readonly isReadable: boolean;
   readonly findings: readonly Finding[];
   /** Null while a finding is an error. */
@@ -42,9 +42,9 @@ export interface CheckedText {
 
 export interface Tried {
   readonly result: LocalResult | null;
-  /** What the mocks, the job or the definition lack for a run. */
+  /** Parts that the mocks, the job or the definition lack for a run. */
   readonly problems: readonly string[];
-  /** From what the mocks expect; null when they expect nothing. */
+  /** The result of the mocks' expectations; null when there are none. */
   readonly differences: readonly Difference[] | null;
 }
 

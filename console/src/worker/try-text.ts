@@ -1,4 +1,4 @@
-/** A run with mocks, in virtual time. A capability that nobody mocks answers what its live schema asks for. */
+/** A run with mocks, in virtual time. A capability without a mock returns an example of its live schema. */
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import type { Mocks } from '../../../src/mock-run/mocks.ts';
@@ -13,16 +13,16 @@ export interface TryRequest {
   readonly mocks: string;
   readonly job: JsonObject;
   readonly specs: LiveSpecs;
-  /** Stored ones that it may start. */
+  /** Stored pipelines that it may start. */
   readonly pipelines: readonly PipelineDefinition[];
 }
 
-/** Those of the mocks come last, and so are taken first; files are out of reach here. */
+/** The mocks' own pipelines come last, so they win; files are not available here. */
 function pipelinesOf({ pipelines = [] }: Mocks, stored: readonly PipelineDefinition[]): PipelineDefinition[] {
   return [...stored, ...pipelines.filter((one) => typeof one !== 'string')];
 }
 
-/** A task of its own, after all microtasks: browsers have no `setImmediate`. */
+/** A separate task, after all microtasks: browsers have no `setImmediate`. */
 function settleByMessage(): Promise<void> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();

@@ -4,7 +4,7 @@ import type { CheckedText, LiveSpecs, Tried, WorkerAnswer, WorkerQuestion } from
 import type { TryRequest } from './try-text.ts';
 
 export interface DefinitionWorker {
-  /** The keys of a definition with what they mean. */
+  /** The keys of a definition with their meaning. */
   keys(): Promise<DefinitionKeys>;
   check(text: string, specs: LiveSpecs): Promise<CheckedText>;
   try(request: TryRequest): Promise<Tried>;
@@ -36,7 +36,7 @@ function startWorker(): {
   return { ask, end: () => worker.terminate() };
 }
 
-/** A worker of this page, started at the first question, ended with the page. */
+/** The page's worker, started with the first request, ended with the page. */
 export function useWorker(): DefinitionWorker {
   const started = useRef<ReturnType<typeof startWorker> | null>(null);
   useEffect(

@@ -1,6 +1,6 @@
 /**
- * Checks a definition and runs it with mocks, beside the page. Schemas are compiled to code here, which the page may
- * not do; in return nothing here reaches the network.
+ * Checks a definition and runs it with mocks, in a web worker. Schemas are compiled to code here, which the page must
+ * not do; in return the worker has no network access.
  */
 import { describeKeys } from '../../../src/definitions/findings.ts';
 import { checkText } from './check-text.ts';

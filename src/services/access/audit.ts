@@ -22,7 +22,7 @@ const exportPage = 1_000;
 
 type Range = Pick<AuditQuery, 'subject' | 'from' | 'to'>;
 
-/** Lists all of the range as lines of JSON, oldest first; a page at a time is in memory. */
+/** Lists the whole range as lines of JSON, oldest first; one page at a time is in memory. */
 export async function* exportAudit(
   { historyDb }: Pick<ServerCtx, 'historyDb'>,
   caller: Caller,
@@ -38,7 +38,7 @@ export async function* exportAudit(
   }
 }
 
-/** A line of the log for every entry, when it is committed. */
+/** Logs a line for every entry, when it is committed. */
 export function logAudits(db: Db, logger: Logger): void {
   listenToAudits(db, ({ entry, project_id, actor, action, subject, data }) =>
     logger.info({ audit: { entry_id: entry, project_id, actor, action, subject, data } }, 'audit'),
@@ -46,8 +46,8 @@ export function logAudits(db: Db, logger: Logger): void {
 }
 
 /**
- * Lists the entries of the caller's project, newest first; an operator also sees what concerns all projects.
- * @throws AppError `request_invalid` for a cursor that is none
+ * Lists the entries of the caller's project, newest first; an operator also sees entries that concern all projects.
+ * @throws AppError `request_invalid` for an invalid cursor
  */
 export async function listAuditOf(
   { historyDb }: Pick<ServerCtx, 'historyDb'>,

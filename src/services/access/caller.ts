@@ -1,7 +1,7 @@
 /**
- * Says which key or person sent a request, and what they may do. A key has the same scopes in all of its projects; a
- * person has, in each project, the scopes that their groups give there. So a person who works in one project never
- * has more rights there than it gives, whatever they have elsewhere.
+ * The key or person that sent a request, and its rights. A key has the same scopes in all of its projects; a person
+ * has, in each project, the scopes that their groups give there. So a person who works in one project never uses rights
+ * from another.
  */
 
 import { hash } from 'node:crypto';
@@ -16,11 +16,11 @@ import { AppError } from '../../errors/app-error.ts';
 /** A verified key, or a person, working in one of its projects. */
 export interface Caller extends KeyHolder {
   readonly project_id: string;
-  /** Projects of a person in which they may not do all that they may do here; `projects` are the others. */
+  /** The person's projects in which they lack some scope that they have here; `projects` are the others. */
   readonly alsoIn?: readonly string[];
 }
 
-/** A person may pass on the scopes that they hold in every project that they pass on. */
+/** Limits a person to one project. `projects` keeps those where they hold all of its scopes and may pass them on. */
 function narrow(holder: KeyHolder, project_id: string): Caller {
   const scopes = holder.byProject?.get(project_id);
   if (scopes === undefined) return { ...holder, project_id };
@@ -60,8 +60,8 @@ function refuseScope({ key_id, scopes }: KeyHolder, missing: string): AppError {
 }
 
 /**
- * Whether it may call a route that asks for the scope. Leave to register some names opens the routes of registration;
- * `requireName` looks at the name.
+ * Whether it may call a route that requires the scope. The right to register some names opens the routes of
+ * registration; `requireName` checks the name.
  */
 export function mayCall(holder: KeyHolder, scope: Scope): boolean {
   if (holdsScope(holder, scope)) return true;
@@ -103,21 +103,21 @@ export function requireProjects({ key_id, projects }: KeyHolder, wanted: readonl
   throw new AppError('forbidden', `${key_id} does not hold ${foreign.slice(0, 5).join(', ')}`);
 }
 
-/** The sender of a request: a key or a person, what they may do and where. */
+/** The sender of a request: a key or a person, with its rights and projects. */
 export interface KeyHolder {
   /** The id of the key or of the person; audit log and rows name the actor by it. */
   readonly key_id: string;
-  /** A person's scopes of all projects together; `selectProject` says which of them count. */
+  /** All scopes of a person, over all projects; `selectProject` selects those that count. */
   readonly scopes: ReadonlySet<KeyScope>;
   /** At least one; the first is the default. */
   readonly projects: readonly string[];
   /** Absent: a key, whose scopes are the same everywhere. */
   readonly byProject?: ReadonlyMap<string, ReadonlySet<KeyScope>>;
-  /** The proof that was shown; absent: the key's present secret. */
+  /** The proof in the request; absent: the key's present secret. */
   readonly shown?: 'former secret' | 'session';
 }
 
-/** Null when there is no project left in which the person may do something. */
+/** Null when there is no project left in which the person has a right. */
 export function toHolder({ grants, every_project, ...row }: SessionHolder): KeyHolder | null {
   const { key_id, scopes } = row;
   if (grants === null) return { key_id, scopes: new Set(scopes), projects: row.projects, shown: 'session' };
@@ -128,11 +128,11 @@ export function toHolder({ grants, every_project, ...row }: SessionHolder): KeyH
     : { key_id, scopes: new Set(scopes), projects, byProject, shown: 'session' };
 }
 
-// The name by which a person stands in reviews, decisions and the audit log: `user:anna@example.org`. It is given
-// at the first sign-in and stays, whatever the provider calls them later.
+// The name of a person in reviews, decisions and the audit log: `user:anna@example.org`. It is given at the first
+// sign-in and stays, even if the provider renames them later.
 
 const prefix = 'user:';
-/** Ids that addresses and queries of the audit log may hold. */
+/** Ids that are valid in addresses and queries of the audit log. */
 const shown = /^[!-~]{1,100}$/;
 
 export function isPersonId(id: string): boolean {
@@ -144,7 +144,7 @@ function wantedId({ email, subject, issuer }: Identity): string {
   return `${prefix}${name ?? hash('sha256', `${issuer} ${subject}`).slice(0, 24)}`;
 }
 
-/** Another person with the same address is `…#2`: an address that later belongs to another person gives them nothing. */
+/** A second person with the same address is `…#2`: an address that is reassigned gives its new owner no rights. */
 export async function choosePersonId(trx: Db, identity: Identity): Promise<string> {
   const wanted = wantedId(identity);
   const names = [wanted, ...Array.from({ length: 98 }, (_, at) => `${wanted}#${at + 2}`)];

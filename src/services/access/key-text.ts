@@ -1,7 +1,7 @@
 /**
- * The form of an API key, and how one is verified: `cap_<env>_<id12>_<secret43><crc6>`, letters and digits only,
- * so that a double click selects all of it. The checksum turns a mistyped or invented key away without a query;
- * the secret has 256 bits, so a plain SHA-256 is enough to store.
+ * The form of an API key, and its verification: `cap_<env>_<id12>_<secret43><crc6>`, letters and digits only, so that a
+ * double click selects all of it. The checksum rejects a mistyped or invented key without a query; the secret has 256
+ * bits, so a plain SHA-256 is enough to store.
  */
 import { createHash, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -30,12 +30,12 @@ export function randomSecret(): string {
 
 const sessionForm = /^ses_[0-9A-Za-z]{43}$/;
 
-/** Keys begin with `cap_`, so the two are never mistaken for one another. */
+/** Keys begin with `cap_`, so a session's secret and a key are never confused. */
 export function isSessionText(text: string): boolean {
   return sessionForm.test(text);
 }
 
-/** Returns the digest that the database holds of a secret that is not a key's. */
+/** Returns the stored digest of a secret that is not a key's. */
 export function digestOf(secret: string): Buffer {
   return hash('sha256', secret, 'buffer');
 }
@@ -62,17 +62,17 @@ function writeKey(environment: string, id: string): KeyParts & { key: string } {
   return { ...toParts(id, secret), key: `${text}${checksumOf(text)}` };
 }
 
-/** @param environment shown in the key, so that people see where it belongs: `dev`, `live` */
+/** @param environment part of the key, so that people see where it belongs: `dev`, `live` */
 export function generateKey(environment: string): KeyParts & { key: string } {
   return writeKey(environment, randomText(64, 12));
 }
 
-/** Another secret of a key that there is. */
+/** Makes a new secret for an existing key. */
 export function generateSecret(environment: string, keyId: string): KeyParts & { key: string } {
   return writeKey(environment, keyId.slice('key_'.length));
 }
 
-/** Null when the text is no key or its checksum is wrong. */
+/** Null when the text is not a key or its checksum is wrong. */
 export function parseKey(text: string): KeyParts | null {
   const [, checked = '', id = '', secret = '', checksum] = form.exec(text) ?? [];
   return checksum !== undefined && checksumOf(checked) === checksum ? toParts(id, secret) : null;

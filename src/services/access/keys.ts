@@ -1,10 +1,10 @@
 /**
  * Keys, and the keys that they make. A key acts only within the projects it is bound to, `admin` keys included.
  *
- * K1: a key holds no project and no scope that the key which made it lacks, and ends no later. K2: it is revoked with
- * it. K3: it is listed and revoked by every admin key with which it shares a project; one that may do what concerns all
- * projects, by such a one only. K4: its secret is renewed by itself and by the keys above it only, because who renews it
- * knows the new one.
+ * K1: a key has no project or scope that its parent key lacks, and does not outlive it. K2: it is revoked with its
+ * parent. K3: every admin key that shares a project with it lists and revokes it; an operator's key only another
+ * operator's. K4: its secret is renewed only by itself and by the keys above it, because a renewal reveals the new
+ * secret.
  */
 
 import type { Config } from '../../config.ts';
@@ -44,19 +44,19 @@ interface ModeCtx {
   readonly config: Pick<Config, 'CAPSTAN_MODE'>;
 }
 
-/** Shown in new keys. */
+/** The environment in new keys. */
 function environmentOf({ config }: ModeCtx): 'dev' | 'live' {
   return config.CAPSTAN_MODE === 'production' ? 'live' : 'dev';
 }
 
-/** Takes the lock of keys, as the begin of an erasure does. @throws AppError `state_conflict` */
+/** Locks the keys, as the start of an erasure does. @throws AppError `state_conflict` */
 async function refuseErasing(trx: Db, projects: readonly string[]): Promise<void> {
   const erasing = await listErasing(trx, projects);
   if (erasing.length > 0)
     throw new AppError('state_conflict', `${erasing.join(', ')}: the project is being erased`);
 }
 
-/** @param held the projects of who looks */
+/** @param held the caller's projects */
 function toKey(row: KeyRow, held: readonly string[]): Key {
   return {
     key_id: row.key_id,
@@ -79,7 +79,8 @@ function endOf(wanted: string | undefined, parent: KeyRow): string | null {
 }
 
 /**
- * Reads the person's rights anew: those of the request may be older than a change of groups, which has the same lock.
+ * Reads the person's rights again: those of the request may be older than a change of groups, which takes the same
+ * lock.
  */
 async function requireHeldNow(
   trx: Db,
@@ -94,7 +95,9 @@ async function requireHeldNow(
   requireScopes(held, ['admin', ...scopes]);
 }
 
-/** @throws AppError `forbidden` for more than the caller holds, `request_invalid` for an end after its own */
+/**
+ * @throws AppError `forbidden` for more than the caller holds, `request_invalid` for an expiry after the caller's own
+ */
 export async function createKey(
   ctx: Pick<Ctx, 'db'> & ModeCtx,
   caller: Caller,
@@ -122,7 +125,7 @@ export async function createKey(
   return { key_id: parts.key_id, key };
 }
 
-/** Those that share a project with the caller. */
+/** The keys that share a project with the caller. */
 export async function listKeysOf(
   { db }: Pick<Ctx, 'db'>,
   { projects }: Caller,
@@ -138,7 +141,7 @@ const shownGoingOn = 1_000;
 /**
  * Revokes a key and all below it. Revoking again changes nothing.
  *
- * @returns the keys that it revoked, and what they leave
+ * @returns the keys that it revoked, and their remaining effects
  * @throws AppError `not_found` when the caller shares no project with it, `forbidden` for an operator's key
  */
 export async function revokeKey(
@@ -173,11 +176,11 @@ export async function revokeKey(
 }
 
 /**
- * Gives a key a new secret; the former one works for `overlapS` more. A key renews itself by its present secret alone: a
- * holder of a mere session, or of a secret that was to end, would otherwise keep the key for good.
+ * Gives a key a new secret; the former one works for `overlapS` more. A key renews itself only with its present secret:
+ * otherwise the holder of a session, or of a replaced secret, would keep the key for good.
  *
- * @throws AppError `forbidden` without the present secret, `not_found` when the key is not the caller or below it, or
- * does not work any more, or is a person
+ * @throws AppError `forbidden` without the present secret, `not_found` when the key is not the caller or below it, has
+ * ended, or is a person
  */
 export async function rotateKey(
   ctx: KeyCtx & ModeCtx,

@@ -1,8 +1,8 @@
 /**
- * People and their rights. P1: what a person may do is what their groups gave at the last look, and nothing stays from
- * before: when it changes, their sessions end, and keys that they made and that hold more than they do are revoked.
- * P2: who is in no group that gives something has no session, and the keys that they made are revoked. P3: a person whose
- * key is revoked does not come back in.
+ * People and their rights. P1: a person has exactly the rights that their groups gave at the last check. When those
+ * change, their sessions end, and keys that they made and that exceed their rights are revoked. P2: a person whose
+ * groups give nothing has no session, and the keys that they made are revoked. P3: a person whose key is revoked cannot
+ * sign in again.
  */
 import type { Identity } from '../../clients/openid-claims.ts';
 import type { Grant, GroupRules } from '../../contracts/sign-in.ts';
@@ -25,7 +25,7 @@ import type { Db } from '../../db/connect.ts';
 import { choosePersonId, holdsScope } from './caller.ts';
 import { digestOf, randomSecret } from './key-text.ts';
 
-/** Replaces names of projects by ids; of several with one name the oldest counts, and unknown ones are left out. */
+/** Replaces project names by ids; the oldest of several with one name counts, and unknown ones are dropped. */
 export async function resolveGrants(
   trx: Db,
   rules: GroupRules,
@@ -65,7 +65,7 @@ function isSame(left: readonly Grant[], right: readonly Grant[]): boolean {
   return text(left) === text(right);
 }
 
-/** An entry for each project that it concerns. */
+/** One audit entry for each project that it concerns. */
 export function auditIn(
   trx: Db,
   projects: readonly string[],
@@ -118,10 +118,10 @@ async function createPerson(trx: Db, identity: Identity, grants: readonly Grant[
 }
 
 /**
- * Under the lock of keys.
+ * Requires the lock of keys.
  *
  * @param grants at least one
- * @returns the person's id, and whether what they may do has changed, by which all of their sessions have ended
+ * @returns the person's id, and whether their rights have changed, which has ended all of their sessions
  */
 export async function keepPerson(
   trx: Db,
@@ -139,7 +139,9 @@ export async function keepPerson(
   return { key_id, isChanged: true };
 }
 
-/** Ends the sessions of a person whose groups give nothing any more, under the lock of keys. @returns those sessions */
+/**
+ * Ends the sessions of a person whose groups give nothing any more; requires the lock of keys. @returns those sessions
+ */
 export async function dropPerson(trx: Db, known: PersonRow): Promise<readonly EndedSession[]> {
   const ended = await endSessionsOfPerson(trx, known.key_id);
   if (known.grants.length === 0) return ended;

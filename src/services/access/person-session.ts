@@ -1,6 +1,7 @@
 /**
- * Opens the session of a person, or refuses it with a reason; it lasts only while the provider and the person's groups
- * allow it. The provider's tokens that this needs are kept sealed: only a holder of the secret can read or make them.
+ * Opens the session of a person, or refuses it with a reason. The session lasts only while the provider and the
+ * person's groups allow it. The provider's tokens for these checks are stored sealed: only a holder of the secret can
+ * read or make them.
  */
 
 import { deriveCipherKey, seal, unseal } from '../../clients/cipher.ts';
@@ -28,13 +29,13 @@ import { auditIn, dropPerson, keepPerson, resolveGrants } from './person-rights.
 interface PersonSignIn {
   readonly identity: Identity;
   readonly rules: GroupRules;
-  /** Digest of what began it. */
+  /** Digest of the sign-in. */
   readonly signIn: Buffer;
   /** Sealed. */
   readonly tokens: Buffer;
 }
 
-/** How many groups of a person a line or an entry names. */
+/** The most groups of a person in a log line or audit entry. */
 const shownGroups = 50;
 
 async function refuse(trx: Db, { identity }: PersonSignIn, why: SignInRefused): Promise<SignInRefused> {
@@ -45,7 +46,7 @@ async function refuse(trx: Db, { identity }: PersonSignIn, why: SignInRefused): 
   return why;
 }
 
-/** Finds what the person may do, or why they may do nothing. */
+/** Finds the person's rights, or the reason why they have none. */
 async function judge(
   trx: Db,
   known: PersonRow | null,
@@ -60,7 +61,7 @@ async function judge(
   return { refused: 'no_group', detail: `groups at the provider: ${groups}; none of them gives a project` };
 }
 
-/** Null: the sign-in has opened one before. */
+/** Null: the sign-in has opened a session before. */
 async function open(
   trx: Db,
   key_id: string,
@@ -83,7 +84,7 @@ async function open(
   return secret;
 }
 
-/** @returns its secret */
+/** @returns the session's secret */
 export function openPersonSession(
   { db }: Pick<Ctx, 'db'>,
   signIn: PersonSignIn,
@@ -105,12 +106,12 @@ export function openPersonSession(
 interface Recheck {
   readonly provider: Pick<OpenIdProvider, 'renew'>;
   readonly rules: GroupRules;
-  /** A session lasts so long without asking the provider. */
+  /** How long a session lasts without asking the provider. */
   readonly recheckS: number;
   readonly tokens: Sealed<KeptTokens>;
 }
 
-/** A round asks about so many sessions at once. */
+/** The most sessions that are checked in parallel. */
 const atOnce = 20;
 
 type EndOfStay = 'the provider does not renew it' | 'no group gives a project';
@@ -151,7 +152,7 @@ async function keepAnswer(
 
 async function check(db: Db, { provider, rules, tokens }: Recheck, due: DueSession): Promise<void> {
   const { refreshToken, idToken = null } = tokens.read(due.tokens) ?? {};
-  // Sealed by the client's secret of before: nothing can be asked with it, and so nobody stays by it.
+  // Sealed with a former client secret: the provider cannot be asked with it, so the session ends.
   if (refreshToken === undefined || refreshToken === null) return end(db, due);
   const renewal = await provider.renew({ subject: due.subject, idToken, refreshToken });
   if (renewal === null) return end(db, due);
@@ -161,8 +162,8 @@ async function check(db: Db, { provider, rules, tokens }: Recheck, due: DueSessi
 }
 
 /**
- * Asks the provider, by the tokens that it gave for that, whether people who are signed in may stay. A person whom it
- * refuses, or who is in no group any more, is signed out; one with other groups has to sign in again.
+ * Asks the provider, with its tokens, whether signed-in people may stay. A person whom it refuses, or who is in no
+ * group any more, is signed out; a person with other groups has to sign in again.
  */
 export function createPersonChecks({ db, logger }: Pick<Ctx, 'db' | 'logger'>, recheck: Recheck) {
   let going: Promise<void> | null = null;
@@ -180,7 +181,7 @@ export function createPersonChecks({ db, logger }: Pick<Ctx, 'db' | 'logger'>, r
     );
   };
   return {
-    /** Begins to ask about sessions that are due; it does not wait for the answers. */
+    /** Begins the checks that are due; it does not wait for the answers. */
     begin: (): void => {
       going ??= round()
         .catch((err: unknown) => logger.warn({ err }, 'sessions could not be looked up'))
@@ -201,11 +202,11 @@ export type KeptTokens = Pick<Identity, 'idToken' | 'refreshToken'>;
 
 export interface Sealed<Value> {
   readonly write: (value: Value) => Buffer;
-  /** Null when it is none of ours. */
+  /** Null when it was not sealed here. */
   readonly read: (sealed: Uint8Array) => Value | null;
 }
 
-/** Values that only who holds the secret can read or make. */
+/** Values that only a holder of the secret can read or make. */
 export function createSealed<Value>(secret: string, purpose: string): Sealed<Value> {
   const key = deriveCipherKey(secret, purpose);
   return {

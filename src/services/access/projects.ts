@@ -1,4 +1,4 @@
-/** Projects. One that a key creates belongs to that key and to those it came from, so the key's maker holds it. */
+/** Projects. A project that a key creates belongs to that key and its ancestors, so the key's author holds it. */
 import type { Project, ProjectRequest } from '../../contracts/access.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
 import { addProjectUpwards, lockKeys } from '../../db/access/api-key.ts';

@@ -1,9 +1,9 @@
 /**
- * Browsers that have signed in. S1: a session acts as its key, never as more. S2: it ends after 12 hours, and with its
- * key: revoked, expired, or its secret renewed and the former one over, which it also does that the former one has opened;
- * one of those makes no links. S3: what opens one (a key, or a code of one use
- * and 10 minutes) is not kept by it, and the database holds digests alone. S4: an administrator sees and ends the sessions
- * whose key or person shares a project with them, as it is with keys (K3).
+ * Browser sessions. S1: a session has the rights of its key, never more. S2: it ends after 12 hours, and with its key:
+ * when the key is revoked or expires, or when its secret was renewed and the former one ends, if the former one opened
+ * the session; such a session creates no links. S3: the session does not keep what opened it (a key, or a code of one
+ * use and 10 minutes), and the database holds digests only. S4: an administrator sees and ends the sessions whose key
+ * or person shares a project with them, as with keys (K3).
  */
 import { loginCodeMinutes, sessionHours } from '../../contracts/bounds.ts';
 import type { Json } from '../../contracts/primitives.ts';
@@ -44,9 +44,9 @@ function auditOf({ key_id, projects }: Opener, action: string) {
 }
 
 interface SessionOpening {
-  /** The session that the browser has, by its secret. */
+  /** The browser's current session, by its secret. */
   readonly present?: string | null;
-  /** Told of the key before anything is written; what it throws is thrown, and a code stays unused. */
+  /** Called with the key before anything is written; if it throws, a code stays unused. */
   readonly admit?: (keyId: string) => void;
 }
 
@@ -55,10 +55,10 @@ async function nameOf(db: Db, keyId: string): Promise<Json> {
 }
 
 /**
- * Refuses to replace a session by a link: its maker could send it to a person who is signed in, and they would work as
- * another key without noticing.
+ * Refuses to replace a session by a link: the link's author could send it to a signed-in person, who would then work
+ * under another key without noticing.
  *
- * @throws AppError `state_conflict`, which says who is signed in and whose link it is
+ * @throws AppError `state_conflict`, which names the current session's holder and the link's
  */
 async function refuseReplacing(trx: Db, opener: Opener, present: string): Promise<void> {
   if (!isSessionText(present)) return;
@@ -70,8 +70,8 @@ async function refuseReplacing(trx: Db, opener: Opener, present: string): Promis
 }
 
 /**
- * @returns the secret of the new session; null when what should open it is wrong, used or over
- * @throws AppError `state_conflict` where a code would replace the session of another key unasked
+ * @returns the secret of the new session; null when the key or code is wrong, used or expired
+ * @throws AppError `state_conflict` where a code would replace the session of another key without `replace`
  */
 export function openSession(
   { db }: Pick<Ctx, 'db'>,
@@ -97,7 +97,7 @@ export function openSession(
   });
 }
 
-/** @returns what has ended; null: it was over */
+/** @returns the session that has ended; null: it had ended before */
 export async function closeSession(
   { db, verifiedKeys }: KeyCtx,
   secret: string,
@@ -130,14 +130,14 @@ export async function listSessionsOf(
   return toPage(rows, limit, { key: (row) => row.session_id, item: toEntry });
 }
 
-/** Those of a user (id, e-mail address or subject), or the one of an id. */
+/** The sessions of a user (id, e-mail address or subject), or the one with an id. */
 type WhichSessions = { readonly user: string } | { readonly sessionId: string };
 
 /**
- * Ends them everywhere, within the time that keys are trusted.
+ * Ends them in all processes, within the time that keys are cached.
  *
  * @returns how many
- * @throws AppError `forbidden` for an operator's when the caller is none
+ * @throws AppError `forbidden` for an operator's session when the caller is none
  */
 export async function revokeSessions(
   { db, verifiedKeys }: KeyCtx,
@@ -169,9 +169,9 @@ export async function revokeSessions(
 }
 
 /**
- * Makes a link to sign in. Its code is in the fragment, which browsers do not send, so it is in no log.
+ * Makes a sign-in link. Its code is in the fragment, which browsers do not send, so it is in no log.
  *
- * @throws AppError `forbidden` for a person, and for the secret before a rotation
+ * @throws AppError `forbidden` for a person, and for a secret that was replaced
  */
 export async function createLoginLink(
   { db, publicUrl }: Pick<ServerCtx, 'db' | 'publicUrl'>,
@@ -196,7 +196,7 @@ export async function createLoginLink(
   });
 }
 
-/** Shows a page who has signed in, and what they may do. @throws AppError `unauthenticated` when the key has ended */
+/** Returns the signed-in key or person and its rights. @throws AppError `unauthenticated` when the key has ended */
 export async function describeSession({ db }: Pick<Ctx, 'db'>, { key_id, scopes, ...held }: Caller) {
   const key = await findLiveKey(db, key_id);
   if (key === null) throw new AppError('unauthenticated', `${key_id} was revoked or has expired`);

@@ -1,10 +1,10 @@
 /**
- * Signing in at an OpenID provider. I1: a sign-in is ended by the browser that began it, within 10 minutes, once:
- * its proof is sealed in a cookie of that browser, and a session is opened by one sign-in at most. I2: the tokens
- * by which the provider is asked again are kept sealed, by a key that comes out of the client's secret. I3: a session
- * with such a token lasts only while the provider renews it; a provider that does not answer ends no session.
+ * Sign-in with an OpenID provider. I1: the browser that began a sign-in completes it, once, within 10 minutes: its
+ * proof is sealed in a cookie of that browser, and one sign-in opens at most one session. I2: the tokens for later
+ * checks with the provider are stored sealed, by a key derived from the client's secret. I3: a session with such a
+ * token lasts only while the provider renews it; a provider that does not answer ends no session.
  *
- * The provider as it is configured: all of its settings or none.
+ * The provider is configured by all of its settings or none.
  */
 import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -46,7 +46,7 @@ function endByNotice(db: Db, notice: LogoutNotice): Promise<void> {
 
 export type SignIn = ReturnType<typeof createSignIn>;
 
-/** @param settings name: shown on the button; recheckS: a session lasts so long without asking the provider */
+/** @param settings name: shown on the button; recheckS: how long a session lasts without asking the provider */
 export function createSignIn(
   provider: OpenIdProvider,
   {
@@ -75,7 +75,7 @@ function refuseSignIn({ logger }: Pick<Ctx, 'logger'>, { refused, detail }: Sign
   return { refused, detail };
 }
 
-/** @returns where the browser goes, and what it keeps, sealed, until it comes back */
+/** @returns the browser's redirect, and its sealed state for the way back */
 export async function beginSignIn(
   ctx: Pick<ServerCtx, 'publicUrl' | 'logger'>,
   { provider, proofs }: SignIn,
@@ -86,7 +86,10 @@ export async function beginSignIn(
   return { url: begun.url, kept: proofs.write({ ...begun.proof, until }).toString('base64url') };
 }
 
-/** By the query of the address at which the browser came back, and what it has kept. @returns the secret of the new session */
+/**
+ * @param arguments: the query of the callback address, and the browser's sealed state. @returns the secret of the new
+ * session
+ */
 export async function finishSignIn(
   ctx: Pick<ServerCtx, 'db' | 'publicUrl' | 'logger'>,
   { provider, rules, proofs, tokens }: SignIn,
@@ -108,7 +111,7 @@ export async function finishSignIn(
   return 'refused' in opened ? refuseSignIn(ctx, opened) : opened;
 }
 
-/** By a logout token of the provider. False when it is none. @throws AppError `unavailable` */
+/** Ends sessions by the provider's logout token. False when the token is invalid. @throws AppError `unavailable` */
 export function takeLogout(
   { db }: Pick<Ctx, 'db'>,
   { provider }: Pick<SignIn, 'provider'>,
@@ -117,7 +120,7 @@ export function takeLogout(
   return provider.takeLogout(token, (notice) => endByNotice(db, notice));
 }
 
-/** Where the browser signs out of the provider too. @param sealed what was kept of the ended session's tokens */
+/** The address where the browser signs out of the provider too. @param sealed tokens of the ended session */
 export async function logoutUrlOf(
   { publicUrl }: Pick<ServerCtx, 'publicUrl'>,
   { provider, tokens }: SignIn,
@@ -176,7 +179,7 @@ function readIssuer(issuer: string, mode: SignInConfig['CAPSTAN_MODE']): string 
   throw refuse(`OIDC_ISSUER: "${issuer}" is not https, which production mode demands`);
 }
 
-/** Null: none is configured. @throws Error that says what is missing or wrong, and what is allowed */
+/** Null: none is configured. @throws Error that names the missing or wrong setting, and the allowed values */
 export async function readSignInSettings(config: SignInConfig): Promise<SignInSettings | null> {
   const given = needed.filter((name) => config[name] !== undefined);
   if (given.length === 0) return null;

@@ -1,6 +1,6 @@
 /**
- * Finds the holder of a key, or of the secret of a session. A verified one is trusted for 5 s without asking the
- * database, so a revocation reaches every process within that time, and at once the process that made it.
+ * Finds the holder of a key or of a session's secret. A verified one is cached for 5 s, so a revocation reaches every
+ * process within that time, and the process that made it at once.
  */
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -10,12 +10,12 @@ import type { ServerCtx } from '../context.ts';
 import { type KeyHolder, toHolder } from './caller.ts';
 import { digestOf, isSessionText, verifyKey } from './key-text.ts';
 
-/** Holders by the digest of what they have shown. */
+/** Holders by the digest of their key or secret. */
 export type VerifiedKeys = LRUCache<string, KeyHolder>;
 
 export type KeyCtx = Pick<ServerCtx, 'db' | 'verifiedKeys'>;
 
-/** @param trustMs how long a verified key is trusted without asking the database; 0 asks always */
+/** @param trustMs how long a verified key is used without a query; 0 queries always */
 export function createVerifiedKeys(trustMs = 5_000): VerifiedKeys {
   return new LRUCache({ max: 10_000, ttl: trustMs, ttlResolution: 0 });
 }
@@ -39,7 +39,7 @@ export async function identify({ db, verifiedKeys }: KeyCtx, text: string): Prom
   return holder;
 }
 
-/** Asks the database, whatever is trusted; so it is the first to hear of a revocation. */
+/** Queries the database, past the cache, so it notices a revocation first. */
 export async function isStillValid({ db, verifiedKeys }: KeyCtx, text: string): Promise<boolean> {
   const isValid = (await verify(db, text)) !== null;
   if (!isValid) forgetText(verifiedKeys, text);

@@ -1,5 +1,5 @@
 /**
- * Kept results as people look at them and remove them, and as a plan foresees them. Files belong to jobs and stay.
+ * Shows and removes cached results, and predicts cache hits for plans. Files belong to jobs and stay.
  */
 import type { CacheEntry, CacheQuery, CacheRemoval } from '../../contracts/cache.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
@@ -59,7 +59,7 @@ interface PlannedStepCall extends Omit<CallToKey, 'policy'> {
   readonly definition: PipelineDefinition;
 }
 
-/** A result of a step that has succeeded before, or of an equal call of the plan, which is made once. */
+/** The result of a step that has succeeded, or of an equal call in the plan, which is made once. */
 type KeptFor = Pick<CachedResultRow, 'run_id' | 'step_id'> | 'equal_call';
 
 /** Null = the call is made. */
@@ -68,7 +68,7 @@ export type FindKept = (call: PlannedStepCall) => Promise<KeptFor | null>;
 /** Lookups of one plan, which takes no longer than a request may. */
 const mostLookups = 1_000;
 
-/** For a plan: whose result a call would take. Nothing is led, waited for or copied. */
+/** For a plan: the source of the result that a call would take. Nothing is executed, waited for or copied. */
 export function createFindKept(ctx: CallKeyParts): FindKept {
   const known = new Map<string, KeptFor>();
   return async ({ definition, ...call }) => {

@@ -1,8 +1,8 @@
 /**
- * Calls of steps that take results of equal calls. A kept result ends the step; else one caller makes the call and all
- * others wait for it: in memory for a call of this process, by one query for calls of other processes. A leader without
- * a result makes room for the next; a caller that has waited twice in vain makes the call on its own. When the database
- * is unreachable, its error ends all that wait, so that none of them pays for that reason.
+ * Calls of steps that use the results of equal calls. A cached result ends the step. Otherwise one caller, the leader,
+ * makes the call and the others wait for it: in memory within this process, by one query for calls of other processes.
+ * If the leader has no result, the next one leads; a caller that has waited twice without a result makes its own call.
+ * When the database is unreachable, all waiting calls fail with its error, so that none of them pays for that reason.
  */
 
 import type { CancelSignal } from '../../core/cancellation.ts';
@@ -30,7 +30,7 @@ import {
 
 type MakeCall<End> = (remainingMs: number) => Promise<End | SucceededCall>;
 
-/** @param call makes it, in the time that is left */
+/** @param call makes the call, in the remaining time */
 export type ThroughCache = <End extends { readonly kind: string }>(
   stepCall: StepCall,
   time: { readonly remainingMs: number; readonly signal: CancelSignal },
@@ -43,7 +43,7 @@ export interface CachedCalls {
 }
 
 interface CacheCtx extends CacheParts {
-  /** Calls under way in this process, by what they answer. Null: it came to nothing. */
+  /** Calls in flight in this process, by their keys. Null: no result. */
   readonly flights: Map<string, Promise<CachedResultRow | null>>;
   readonly watch: LeaderWatch;
 }
@@ -66,7 +66,7 @@ export function createCachedCalls(parts: CacheParts): CachedCalls {
   };
 }
 
-/** A fault of reading does not keep a call from being made, unless the database will be there in a moment. */
+/** A failed lookup does not prevent the call, unless the failure of the database is transient. */
 async function readKeys(
   ctx: CacheParts,
   { context, step, key, input }: StepCall,
@@ -97,7 +97,7 @@ function toLookup(
   };
 }
 
-/** Leaders that may come to nothing before the call is made without one. */
+/** After this many leaders without a result, the call is made without one. */
 const mostLeaders = 2;
 
 async function passThrough<End extends { readonly kind: string }>(
@@ -118,14 +118,14 @@ async function passThrough<End extends { readonly kind: string }>(
   return call(clock.leftMs());
 }
 
-/** The caller that leads has a call and an end of its own. */
+/** The leading caller has a call and an end of its own. */
 interface Lead<End> {
   isLeader: boolean;
   /** Null: the call was not made. */
   made: Promise<End | SucceededCall> | null;
 }
 
-/** The end of a call that was made counts, also where its result could not be kept. */
+/** The end of a call that was made counts, even if its result could not be stored. */
 function passOn(own: Lead<unknown>) {
   return (error: unknown): null => {
     if (own.made === null) throw error;
@@ -133,13 +133,13 @@ function passOn(own: Lead<unknown>) {
   };
 }
 
-/** Another caller's failure says nothing of a result, but that the database is away. */
+/** Another caller's failure is no result, unless the database is away. */
 function toNone(error: unknown): null {
   if (isUnavailable(error)) throw error;
   return null;
 }
 
-/** @returns null when neither a result was found nor the call gave one that is kept */
+/** @returns null when there is no cached result and the call's result is not stored */
 async function lead<End extends { readonly kind: string }>(
   ctx: CacheCtx,
   passage: Passage,
@@ -159,7 +159,7 @@ async function lead<End extends { readonly kind: string }>(
   }
 }
 
-/** @returns null when there is no time left */
+/** @returns null when no time is left */
 async function findOrLead(
   { db, watch }: CacheCtx,
   { lookup, clock }: Passage,
@@ -195,7 +195,9 @@ interface LeaderWatch {
 
 const pauseMs = 100;
 
-/** Watches calls of other processes: one query serves all that wait here, and none is made while no call waits. */
+/**
+ * Watches calls of other processes: one query serves all waiting calls of this process; without one there is no query.
+ */
 function createLeaderWatch({ db, logger }: CacheParts): LeaderWatch {
   const waiting = new Map<string, { readonly key: CacheKey; readonly tell: (() => void)[] }>();
   let timer: NodeJS.Timeout | null = null;

@@ -1,4 +1,4 @@
-/** The keys of a call, one for each spec that may answer it, where its result may be taken and kept at all. */
+/** The keys of a call whose result may be cached: one for each spec that may answer it. */
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
 import { parseMediaReference } from '../../contracts/media.ts';
@@ -19,7 +19,7 @@ import type { MediaLibrary } from '../media/media-library.ts';
 import { listPresentSpecs, type SchemaValidator, type SpecTarget, specTargetOf } from '../registry/specs.ts';
 import type { StepResults } from '../run-data/step-results.ts';
 
-/** The parts of the context that results of equal calls are found and kept with. */
+/** The parts of the context that find and store cached results. */
 export interface CacheParts {
   readonly db: Db;
   readonly logger: Logger;
@@ -30,7 +30,7 @@ export interface CacheParts {
   readonly results: Pick<StepResults, 'remember'>;
 }
 
-/** Those that a key is made from. */
+/** The parts that a key is made from. */
 export type CallKeyParts = Omit<CacheParts, 'logger' | 'results'>;
 
 export interface CallToKey {
@@ -43,7 +43,7 @@ export interface CallToKey {
 
 export interface RunOfCall {
   readonly run_id: string;
-  /** Known to be the project's. */
+  /** Belongs to the project. */
   readonly job_id: string;
   readonly pipeline: string;
 }
@@ -56,10 +56,10 @@ export interface CallKeys {
   readonly digests: ReadonlyMap<string, string>;
 }
 
-/** Versions in service at the same time, of which more would make every lookup longer. */
+/** Versions in service at the same time; more would slow down every lookup. */
 const mostSpecs = 8;
 
-/** @returns null when the call is made whatever was kept: by what it asks, whom, or with which files */
+/** @returns null when the call cannot use the cache, because of its input, its capability or its files */
 export async function keyCall(ctx: CallKeyParts, call: CallToKey): Promise<CallKeys | null> {
   const { projectId, run, step, input, policy } = call;
   const target = specTargetOf(step);
@@ -96,7 +96,7 @@ function compare(a: string, b: string): number {
   return a.localeCompare(b, 'en', { numeric: true });
 }
 
-/** Null when one is missing. */
+/** Null when a file is missing. */
 async function readDigests(
   ctx: Pick<CallKeyParts, 'media'>,
   references: readonly string[],
@@ -110,7 +110,7 @@ async function readDigests(
   return digests;
 }
 
-/** Returns the digest of a file as it is now; null when there is none. */
+/** Returns the current digest of a file; null when there is none. */
 export async function digestOf(
   { media }: Pick<CallKeyParts, 'media'>,
   reference: string,

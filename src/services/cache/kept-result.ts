@@ -1,9 +1,9 @@
 /**
- * Keeps the result of a call, and ends the step of an equal call with it. A result is kept under the key of the
- * spec of the instance that answered, with the files that the call has written and named, as they are then.
+ * Stores the result of a call, and ends the step of an equal call with it. A result is stored under the key of the spec
+ * of the instance that answered, with the files that the call has written and named, as they are then.
  *
- * A StepCall is the call of a step that the result of an equal one may answer; a Passage is such a call with its
- * keys and the time that it has.
+ * A StepCall is the call of a step that a cached result may answer; a Passage is such a call with its keys and its
+ * remaining time.
  */
 
 import type { Decision } from '../../contracts/decision.ts';
@@ -30,8 +30,8 @@ import type { RunContext } from '../run-data/run-context.ts';
 import { type CacheParts, type CallKeys, digestOf } from './call-key.ts';
 
 /**
- * @returns SHA-256 by reference; null when the output names a file that is not there, or not as a whole value, or when a
- * file that was read is another one by now: the call may have seen either
+ * @returns SHA-256 by reference; null when the output names a file that is missing or is not a whole value, or when an
+ * input file has changed: the call may have seen either version
  */
 async function describeResult(
   ctx: Pick<CacheParts, 'media'>,
@@ -46,14 +46,14 @@ async function describeResult(
     const digest = await digestOf(ctx, reference);
     const read = written.has(reference) ? undefined : digests.get(reference);
     if (read !== undefined && digest !== read) return null;
-    if (read !== undefined) continue; // it is part of the key
+    if (read !== undefined) continue; // the key holds it already
     if (digest !== null) files[reference] = digest;
     else if (named.has(reference)) return null;
   }
   return files;
 }
 
-/** The step has succeeded, whatever becomes of this. @returns null when nothing is kept @throws where the database is away */
+/** Never fails the step, which has succeeded. @returns null when nothing is stored @throws when the database is away */
 export async function keepResult(
   ctx: CacheParts,
   passage: Passage,
@@ -90,7 +90,7 @@ async function store(
   const { keys: all, ...asked } = lookup;
   const attempt_id = attemptIdOf(attempt.decision.decision_id);
   const places = keys.places as unknown as JsonObject;
-  // Whoever registers an instance gives it its tags: in a result that a step's tags vouch for they are the project's own.
+  // The owner of an instance sets its tags, so the result of a step with tags may name only the project's own files.
   const is_of_own_alone = (stepCall.step.definition.tags ?? []).length > 0;
   const result = { ...asked, led_key: all[0] ?? key, key, attempt_id, places, files, is_of_own_alone };
   if (!(await storeResult(ctx.db, result))) return null;
@@ -100,9 +100,9 @@ async function store(
   return { key, run_id, step_id, item, attempt_id, instance_id, endpoint, cost_nano, output, places, files };
 }
 
-// Puts the files of a kept result where another call wants them, bytes checked. What is there already is left.
+// Copies the files of a cached result to the paths of another call and checks their bytes. Files that are there stay.
 
-/** @returns the output for the call that asked; null when a file is gone, or another one by now */
+/** @returns the output for the call; null when a file is missing or has changed */
 async function placeResult(
   ctx: Pick<CacheParts, 'media'>,
   { output, places, files }: Pick<CachedResultRow, 'output' | 'places' | 'files'>,
@@ -134,9 +134,12 @@ function readPath(reference: string): MediaPath {
   return path;
 }
 
-// Ends a step with a result that was kept: its files are put in place, then the step and its attempt are written.
+// Ends a step with a cached result: its files are copied, then the step and its attempt are written.
 
-/** @returns null when the call has to be made: a file is gone or changed, which ends the result too, or the step has ended */
+/**
+ * @returns null when the call has to be made: a file is missing or changed, which also expires the result, or the step
+ * has ended
+ */
 export async function takeResult(
   ctx: CacheParts,
   passage: Passage,
@@ -174,7 +177,7 @@ export async function takeResult(
   return { kind: 'succeeded', output, attempt: { number, endpoint, cost_usd: 0, duration_ms, decision } };
 }
 
-/** A store that fails, or is full, says nothing of the result; the database will be there in a moment. */
+/** A full or failing store is no evidence against the result; a database failure is transient. */
 async function place(
   ctx: CacheParts,
   { keys, stepCall }: Passage,
@@ -239,10 +242,10 @@ export function startClock(remainingMs: number, signal: CancelSignal): Clock {
   return { signal, passedMs, leftMs: () => remainingMs - passedMs() };
 }
 
-/** A timer takes no more. */
+/** The longest timer of Node. */
 const longestTimerMs = 2_147_483_647;
 
-/** Null when the time is over before, or the call is cancelled. */
+/** Null when the time is over first, or the call is cancelled. */
 export function within<Result>(waited: Promise<Result>, { signal, leftMs }: Clock): Promise<Result | null> {
   return new Promise((resolve, reject) => {
     const stop = (): void => {

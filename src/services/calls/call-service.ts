@@ -1,6 +1,5 @@
 /**
- * Direct calls as the API offers them: one routed call without a pipeline, and the error that it ends with when it
- * does not succeed.
+ * Direct calls as the API offers them: one routed call without a pipeline, or the error with which it fails.
  */
 
 import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
@@ -21,7 +20,7 @@ import { newId } from '../ids.ts';
 import { toConstraints } from '../routing/decisions.ts';
 import { callOnce, type ExecOutcome } from './idempotent-call.ts';
 
-// The error that a routed call ends with, when it does not succeed: every one carries the decision.
+// The error of a routed call that does not succeed; each one carries the decision.
 
 type Members = Readonly<Record<string, Json>>;
 
@@ -66,7 +65,7 @@ function explain(
   return new AppError(code as ErrorCode, message, options);
 }
 
-/** @param request as it was asked */
+/** @param request as it was received */
 function toExecError(end: Exclude<CallEnd, { kind: 'succeeded' }>, request: ExecRequest): AppError {
   switch (end.kind) {
     case 'failed':
@@ -81,7 +80,7 @@ function toExecError(end: Exclude<CallEnd, { kind: 'succeeded' }>, request: Exec
   }
 }
 
-/** The process was cut off from the database for longer than its lease. */
+/** The process had no connection to the database for longer than its lease. */
 function takenOver(): AppError {
   return new AppError('contact_lost', 'the call outlived its lease, and what it answered was not accepted', {
     retryAfterS: 1,
@@ -92,9 +91,9 @@ interface ExecCall {
   readonly projectId: string;
   readonly capability: string;
   readonly request: ExecRequest;
-  /** The key of its attempts; null makes a new one. */
+  /** The key of its attempts; null creates one. */
   readonly key: string | null;
-  /** Gives the answer to store under the caller's Idempotency-Key, by the statement that settles the last attempt. */
+  /** Returns the answer to store under the caller's Idempotency-Key, by the statement that settles the last attempt. */
   readonly keeps?: (answer: ExecAnswer | AppError) => KeptAnswer | null;
   readonly signal: CancelSignal;
 }
@@ -106,7 +105,7 @@ function answerOf(end: CallEnd, request: ExecRequest): ExecAnswer | AppError {
   return { ok: true, output: end.output as ExecAnswer['output'], routing: end.attempt.decision };
 }
 
-/** Whether to try again is the caller's choice, so earlier attempts of the same key never use up a count. */
+/** The caller decides about retries, so earlier attempts of the same key never use up a count. */
 const retry: RetrySettings = {
   max: Number.MAX_SAFE_INTEGER,
   initialMs: 1_000,
@@ -115,8 +114,8 @@ const retry: RetrySettings = {
 };
 
 /**
- * Makes one routed call without a pipeline, by the same path as a step's: up to three instances inside one ceiling and
- * one deadline. Where a step would come back later, a call fails, with the time after which to ask again.
+ * Makes one routed call without a pipeline, by the same path as a step's: up to three instances within one ceiling and
+ * one deadline. Where a step would be retried later, a call fails, with the time after which to retry.
  *
  * @throws AppError of the routing table
  */
@@ -148,7 +147,7 @@ interface CallOrder {
   readonly capability: string;
   readonly request: ExecRequest;
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | null;
-  /** Aborts when the caller goes away; without an Idempotency-Key the result is no longer wanted then. */
+  /** Aborts when the caller disconnects; without an Idempotency-Key the result is no longer needed then. */
   readonly signal: CancelSignal;
 }
 
@@ -157,14 +156,14 @@ export type CallCtx = Pick<
   'db' | 'fleet' | 'callCapability' | 'logger' | 'openCalls' | 'keyRenewer'
 >;
 
-/** Stops when one of the two does, with its reason. */
+/** Aborts when one of the two does, with its reason. */
 function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
   const stop = new CancelSource();
   for (const signal of [one, other]) onCancel(signal, () => stop.abort(signal.reason));
   return stop;
 }
 
-/** @throws AppError of the routing table; what is kept under an Idempotency-Key comes as an outcome */
+/** @throws AppError of the routing table; an answer stored under an Idempotency-Key is returned as an outcome */
 export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
   const { projectId, capability, request, signal, idempotency } = order;
   const { openCalls } = ctx;
@@ -180,7 +179,7 @@ export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<Ex
     key: idempotency.key,
     body_sha256: idempotency.bodySha256,
     request: `POST /v1/capabilities/${capability}/exec`,
-    // No capability name holds a colon, so that no two of them share a key.
+    // Capability names hold no colon, so no two of them share a key.
     attemptKey: `${projectId}:${capability}:${idempotency.key}`,
   };
   return openCalls.run(null, (stop) =>

@@ -1,9 +1,9 @@
 /**
- * A call under an Idempotency-Key is dispatched once, however often it is asked for, and its answer is kept for
- * 24 h. The key is taken before the dispatch. Answers that would be the same again, success and 422, are kept by the
- * statement that settles the call: a process that takes the key over finds either the answer or an attempt whose end is
- * unknown. Every other end gives the key back. A client that leaves does not stop the call: it asks for the answer again
- * with the same key.
+ * A call under an Idempotency-Key is dispatched once, however often it is requested, and its answer is stored for 24 h.
+ * The key is taken before the dispatch. Answers that a retry would repeat, success and 422, are stored by the statement
+ * that settles the call: a process that takes the key over finds either the answer or an attempt with an unknown
+ * outcome. Every other end releases the key. A client that disconnects does not stop the call: it requests the answer
+ * again with the same key.
  */
 import type { ExecAnswer } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
@@ -28,14 +28,14 @@ import { newToken } from '../ids.ts';
 
 export interface ExecOutcome {
   readonly answer: ExecAnswer | AppError;
-  /** It was given before. */
+  /** The answer was stored before. */
   readonly isReplayed: boolean;
 }
 
 interface HeldKey {
-  /** Aborts when another process has taken the key; the work has to stop then. */
+  /** Aborts when another process has taken the key; the work must stop then. */
   readonly lost: CancelSignal;
-  /** Gives the part of an answer that is kept; null: none. */
+  /** Returns the part of an answer that is stored; null: none. */
   readonly keeps: (answer: ExecAnswer | AppError) => KeptAnswer | null;
 }
 
@@ -52,7 +52,7 @@ interface StoredProblem {
 }
 
 /**
- * @param work keeps its answer itself, together with what it costs, as far as it has a cost
+ * @param work stores its answer itself, together with its cost, if it has one
  * @throws AppError `idempotency_key_reuse`, `idempotency_in_progress`, and what `work` throws
  */
 export async function callOnce(
@@ -71,7 +71,7 @@ export async function callOnce(
   } catch (thrown) {
     const kept = thrown instanceof AppError ? keeps(thrown) : null;
     if (kept === null)
-      await releaseKey(db, hold).catch(() => undefined); // it becomes free by itself after 10 s
+      await releaseKey(db, hold).catch(() => undefined); // it expires after 10 s
     else await keepRefusal(db, logger, kept);
     throw thrown;
   } finally {
@@ -79,14 +79,14 @@ export async function callOnce(
   }
 }
 
-/** Keeps the answer of a call that was refused before anything was sent; that of others is there already. */
+/** Stores the answer of a call that was refused before the dispatch; other answers are stored already. */
 function keepRefusal(db: Db, logger: ServerCtx['logger'], kept: KeptAnswer): Promise<void> {
   return answerKey(db, kept).catch((error: unknown) =>
     logger.error({ err: error }, 'an answer was not kept; its key becomes free'),
   );
 }
 
-/** @returns the answer given before, or null when the key is ours now */
+/** @returns the stored answer, or null when the key is ours now */
 async function takeKey(
   db: Db,
   hold: KeyHold,

@@ -1,5 +1,5 @@
 /**
- * The open calls of a process that callers wait for, which it settles before it stops, and their Idempotency-Keys.
+ * The open calls of a process that have a waiting caller, which it settles before it stops, and their Idempotency-Keys.
  */
 import type { Logger } from 'pino';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
@@ -8,13 +8,16 @@ import { type KeyHold, renewKeys } from '../../db/idempotency.ts';
 import { createLeaseRenewer, type LeaseRenewer } from '../delivery/lease-renewer.ts';
 
 export interface OpenCalls {
-  /** @param leaving aborts when the caller leaves, which cancels the call. Null: the call continues without a caller */
+  /**
+   * @param leaving aborts when the caller disconnects, which cancels the call. Null: the call continues without a
+   * caller
+   */
   run<Result>(leaving: CancelSignal | null, work: (signal: CancelSignal) => Promise<Result>): Promise<Result>;
-  /** Abandons what is under way; resolves when all of it has ended. */
+  /** Abandons the open calls; resolves when all of them have ended. */
   close(): Promise<void>;
 }
 
-/** Calls under way in this process, so that it can stop without leaving one behind that is not settled. */
+/** Calls in flight in this process, so that it can stop without leaving one unsettled. */
 export function createOpenCalls(): OpenCalls {
   const open = new Map<CancelSource, Promise<unknown>>();
   let isClosed = false;

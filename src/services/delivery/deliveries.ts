@@ -1,7 +1,7 @@
 /**
- * Delivers what a row says to the system that has to know it. The process that wrote the row delivers in the
- * background; maintenance repeats what a crash, or Temporal's absence, left undone. An item that cannot be
- * delivered does not hold up the others. Workflows that Temporal has forgotten are delivered again.
+ * Delivers the content of a row to Temporal. The process that wrote the row delivers in the background; maintenance
+ * repeats deliveries that a crash, or Temporal's absence, prevented. A failed delivery does not delay others. Workflows
+ * that Temporal has forgotten are delivered again.
  *
  * Each kind of row is one declaration, beside the service that writes it; this engine serves them all.
  */
@@ -11,7 +11,7 @@ import type { ServerCtx, TemporalParts } from '../context.ts';
 
 /** The process that wrote a row delivers it within this time, or not at all: maintenance looks for older rows. */
 export const overdueMs = 3_000;
-/** How many rows of a kind a round of maintenance delivers. */
+/** How many rows of a kind a maintenance tick delivers. */
 export const deliveryBatch = 200;
 
 /** The parts of the server's context that deliveries need. */
@@ -28,18 +28,18 @@ interface DeliveredPage {
   readonly limit: number;
 }
 
-/** How rows are found whose workflow Temporal has forgotten after it had taken their start. */
+/** Finds rows whose workflow Temporal has forgotten after it accepted the start. */
 export interface Forgotten<Item extends object, Row extends object> {
   /** For the log. */
   readonly what: string;
   idOf(row: Row): string;
   itemOf(id: string): Item;
-  /** Those that are open and whose start Temporal took so long ago. */
+  /** Open rows whose start Temporal accepted that long ago. */
   list(db: Db, page: DeliveredPage): Promise<readonly Row[]>;
-  /** Ids, as far as the visibility store knows. */
+  /** Ids of running workflows, as the visibility store knows them. */
   listRunning(ctx: DeliveryCtx): AsyncIterable<string>;
   isForgotten(ctx: DeliveryCtx, row: Row): Promise<boolean>;
-  /** Its start is to be delivered again; false when it has ended. */
+  /** Marks the start for delivery again; false when the row has ended. */
   forgetStart(db: Db, id: string): Promise<boolean>;
 }
 
@@ -47,27 +47,27 @@ export interface Forgotten<Item extends object, Row extends object> {
 export interface DeliveryKind<Item extends object, Row extends object = object> {
   /** `a decision`, for the log; the item is logged beside it. */
   readonly what: string;
-  /** Those that maintenance has to deliver. */
+  /** The items that maintenance has to deliver. */
   due(ctx: DeliveryCtx): Promise<readonly Item[]>;
-  /** Tells Temporal what the row says by then, and marks as delivered what was told, which a newer state is not. */
+  /** Delivers the current row, and marks this state, not a newer one, as delivered. */
   deliver(ctx: DeliveryCtx, item: Item): Promise<void>;
-  /** The others wait in line, so that a thousand at once do not outlast the time that each has. Default 32. */
+  /** The most deliveries in parallel; others queue, so that each keeps within its own time limit. Default 32. */
   readonly atOnce?: number;
-  /** Absent: Temporal forgets nothing that would have to be delivered again. */
+  /** Absent: nothing is delivered again when Temporal forgets it. */
   readonly forgotten?: Forgotten<Item, Row>;
 }
 
-/** Delivers each item of a kind in its turn: what waits in line, and what is under way. */
+/** Delivers the items of a kind in turn: the queue, and the deliveries in flight. */
 interface DeliveryQueue {
   readonly line: (() => void)[];
   readonly underWay: Set<Promise<void>>;
   free: number;
 }
 
-/** The deliveries that are under way in this process, by kind. */
+/** The deliveries in flight in this process, by kind. */
 export type Outbox = Map<object, DeliveryQueue>;
 
-/** How many wait in line, and how many of them with what is known of them: a definition may have megabytes. */
+/** The longest queue, and how many of its items carry their known data: a definition may have megabytes. */
 const longestLine = 1_000;
 const mostKnown = 100;
 
@@ -91,7 +91,7 @@ async function inTurn(queue: DeliveryQueue, work: () => Promise<void>): Promise<
   }
 }
 
-/** @returns what notes in the log that an item is left to maintenance */
+/** @returns a function that logs that an item is left to maintenance */
 function warnOf({ logger }: DeliveryCtx, what: string, item: object): (error: unknown) => void {
   return (error) => {
     const facts: object = { err: error, ...item };
@@ -101,11 +101,11 @@ function warnOf({ logger }: DeliveryCtx, what: string, item: object): (error: un
 
 interface KnownItem<Item> {
   readonly item: Item;
-  /** Delivers it, where more is known of it than the item says. */
+  /** Delivers it with known data beyond the item. */
   readonly way: (() => Promise<void>) | undefined;
 }
 
-/** The same as `deliverSoon`, of an item of which more is known; the engine may forget that where the line is long. */
+/** Like `deliverSoon`, with known data about the item, which the engine may drop when the queue is long. */
 export function deliverKnownSoon<Item extends object>(
   ctx: DeliveryCtx,
   delivery: DeliveryKind<Item>,
@@ -122,8 +122,8 @@ export function deliverKnownSoon<Item extends object>(
 }
 
 /**
- * Delivers in the background and resolves after one try, for which no caller has to wait. Maintenance repeats a failure,
- * and delivers an item that finds the queue too long.
+ * Delivers in the background and resolves after one attempt, for which no caller has to wait. Maintenance retries a
+ * failure, and delivers an item that finds the queue too long.
  */
 export function deliverSoon<Item extends object>(
   ctx: DeliveryCtx,
@@ -155,7 +155,7 @@ export async function deliverEach<Item extends object>(
   return { due: items.length, delivered };
 }
 
-/** Makes up for what a crash or Temporal's absence left undone. */
+/** Repeats deliveries that a crash or Temporal's absence prevented. */
 export async function deliverDue<Item extends object>(
   ctx: DeliveryCtx,
   delivery: DeliveryKind<Item>,
@@ -163,15 +163,15 @@ export async function deliverDue<Item extends object>(
   return deliverEach(ctx, delivery, await delivery.due(ctx));
 }
 
-/** Resolves when no delivery is under way in the background. */
+/** Resolves when no background delivery is in flight. */
 export async function settleDeliveries({ outbox }: Pick<DeliveryCtx, 'outbox'>): Promise<void> {
   await Promise.all([...outbox.values()].flatMap(({ underWay }) => [...underWay]));
 }
 
 interface ForgottenLook<Row> {
-  /** Younger work is left alone: a start that was delivered just now may not be listed yet. Default a minute. */
+  /** Younger rows are skipped: a start that was delivered just now may not be listed yet. Default a minute. */
   readonly olderThanMs?: number;
-  /** Told of each row that is left alone. @param isListed by `listRunning` */
+  /** Called with each row that is skipped. @param isListed by `listRunning` */
   readonly onKnown?: (row: Row, isListed: boolean) => Promise<void>;
   /** Whether the next page of rows waits until the starts of this one are delivered. */
   readonly isPaced?: boolean;
@@ -180,7 +180,7 @@ interface ForgottenLook<Row> {
 const settledMs = 60_000;
 const pageSize = 1_000;
 
-/** Starts one again, unless it has ended. */
+/** Starts it again, unless it has ended. */
 async function restart<Item extends object>(
   ctx: DeliveryCtx,
   delivery: DeliveryKind<Item>,
@@ -194,9 +194,9 @@ async function restart<Item extends object>(
 }
 
 /**
- * Starts workflows again that are open here and of which Temporal knows nothing: its data was lost, or an older state of it
- * restored. Rows hold all that they need to go on. One query lists what runs there; whom it does not name is asked for,
- * because it may lag behind. 0 in steady state.
+ * Starts workflows again that are open here and that Temporal has forgotten: its data was lost, or an older state was
+ * restored. Rows hold everything that they need to continue. One query lists the running workflows; a workflow that is
+ * missing from it is looked up, because the list may lag behind. 0 in steady state.
  * @returns how many it starts again
  */
 export async function restartForgotten<Item extends object, Row extends object>(

@@ -1,13 +1,13 @@
 /**
- * Polls for followers: often while news come, rarely while none do, and not at all without a follower. Two polls never
- * overlap.
+ * Polls for followers: often while there is news, rarely while there is none, and not at all without a follower. Polls
+ * never overlap.
  */
 import { pauseAfter, shortestPauseMs } from '../../core/pacing.ts';
 
 export interface Timing {
-  /** Milliseconds of a clock that is never set. */
+  /** Milliseconds of a monotonic clock. */
   now(): number;
-  /** @returns takes it back */
+  /** @returns removes the follower */
   after(ms: number, run: () => void): () => void;
 }
 
@@ -26,11 +26,11 @@ export interface FollowPoll {
 }
 
 export interface FollowPollOptions {
-  /** One round. @returns whether it brought anything to those who follow */
+  /** One poll. @returns whether it had news for followers */
   readonly poll: () => Promise<boolean>;
   readonly isFollowed: () => boolean;
   readonly onError: (error: unknown) => void;
-  /** The last one has gone. */
+  /** The last follower has left. */
   readonly onRest?: () => void;
   readonly timing?: Timing;
 }

@@ -1,22 +1,22 @@
 /**
- * Keeps what this process holds (leases of attempts, Idempotency-Keys) its own: renews all of it by one statement per
- * interval, and tells who has lost theirs. A renewal that hangs holds up no other.
+ * Renews the leases of this process (of attempts and Idempotency-Keys), all by one statement per interval, and notifies
+ * owners that have lost theirs. A renewal that hangs does not delay others.
  */
 import type { Logger } from 'pino';
 import { within } from '../../core/pacing.ts';
 
 export interface LeaseRenewer<Hold> {
-  /** @param onLost called once when another process has taken it @returns ends the renewal */
+  /** @param onLost called once when another process has taken the lease @returns ends the renewal */
   hold(hold: Hold, onLost: () => void): () => void;
   stop(): void;
 }
 
 export interface LeaseRenewerOptions<Hold> {
-  /** @returns those that are still its own, by their ids */
+  /** @returns the leases that are still its own, by their ids */
   readonly renew: (held: readonly Hold[]) => Promise<ReadonlySet<string>>;
   readonly idOf: (hold: Hold) => string;
   readonly intervalMs: number;
-  /** Until the next try, when the database does not answer. */
+  /** Time to the next attempt, when the database does not answer. */
   readonly retryMs: number;
   readonly logger: Logger;
 }
@@ -39,7 +39,7 @@ export function createLeaseRenewer<Hold>({
   let timer: NodeJS.Timeout | null = null;
   const schedule = (pauseMs: number): void => {
     timer = setTimeout(() => {
-      // What hangs is left alone, and the next renewal goes another way.
+      // A hanging renewal is abandoned; the next one uses another connection.
       within(renewAll(held, { renew, idOf }), longestMs, refuse).then(
         () => schedule(intervalMs),
         (error: unknown) => {

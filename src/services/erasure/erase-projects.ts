@@ -1,6 +1,6 @@
 /**
- * Continues erasures (E1 to E4 in erasure-service.ts): the order of their steps, and which erasure comes next. A pass
- * completes, or the next round of maintenance comes back to it.
+ * Continues erasures (E1 to E4 in erasure-service.ts): the order of their steps, and which erasure comes next. An
+ * incomplete pass is continued by the next maintenance tick.
  */
 import { listOpenErasures, type OpenErasure } from '../../db/deletion/erasure.ts';
 import {
@@ -18,16 +18,16 @@ import {
   rewriteBooks,
 } from './erasure-steps.ts';
 
-/** Keys are trusted for 5 s. */
+/** Keys are cached for 5 s. */
 const defaultQuietMs = 15_000;
-/** Then another erasure has its turn. */
+/** After this time, another erasure has its turn. */
 const turnMs = 10_000;
 
 type ErasureStep = (pass: ErasurePass) => Promise<boolean>;
 
-/** None needs another to be through. */
+/** These steps are independent of one another. */
 const work: readonly ErasureStep[] = [eraseSchedules, eraseEndedRuns, eraseLadders, eraseCalls];
-/** Each needs all before it. */
+/** Each of these steps needs all before it. */
 const rest: readonly ErasureStep[] = [eraseJobs, eraseTables, findLateCalls, rewriteBooks, finish];
 
 async function isThrough(pass: ErasurePass, step: ErasureStep): Promise<boolean> {
@@ -44,7 +44,7 @@ async function goOn(pass: ErasurePass): Promise<boolean> {
   return true;
 }
 
-/** Continues open erasures for one round of maintenance. @returns how many erasures have ended by it */
+/** Continues open erasures for one maintenance tick. @returns how many erasures it completed */
 export async function eraseProjects(
   ctx: EraseCtx,
   isStopping: () => boolean,

@@ -1,16 +1,16 @@
 /**
- * Begins the erasure of a project, continues it, and shows its progress. It concerns what all projects share
- * (the registry, keys that hold several, ledger and audit log), so it asks for the scope `operator`, whatever
- * projects the key holds. From the first moment the project takes no new work.
+ * Begins the erasure of a project, continues it, and shows its progress. It concerns things that all projects share
+ * (the registry, keys of several projects, ledger and audit log), so it requires the scope `operator`, whatever
+ * projects the key holds. From the first moment the project accepts no new work.
  *
- * Maintenance does the rest in batches that are committed each, from wherever a process before has come to: what
- * is left is read from the rows. Each pass is through, or the next round of maintenance comes back to it.
+ * Maintenance does the rest in batches, each committed, from the point where an earlier process stopped: the remaining
+ * work is read from the rows. The next maintenance tick continues an incomplete pass.
  * Invariants:
  *
  * E1 Rows, files and histories of other projects do not change.
- * E2 Sums of the ledger, the budget of all projects, and whether budgets say what attempts say, do not change.
- * E3 What Temporal and the media store hold goes before the rows by which it is found.
- * E4 When it has ended, no row names the project, its texts, or keys that held it alone; amounts keep the name of their
+ * E2 Sums of the ledger, the budget of all projects, and whether budgets match their attempts, do not change.
+ * E3 Data in Temporal and the media store is deleted before the rows that lead to it.
+ * E4 At the end, no row names the project, its texts, or keys that held it alone; amounts keep the name of their
  *    capability.
  */
 import type { Erasure } from '../../contracts/access.ts';
@@ -65,7 +65,7 @@ async function refuseNeeded(trx: Db, { key_id, projects }: Caller, projectId: st
     );
 }
 
-/** Repeated, it tells how far it is. @throws AppError `not_found`, `state_conflict` */
+/** Repeated, it returns the progress. @throws AppError `not_found`, `state_conflict` */
 export async function beginErasure(
   { db }: Pick<Ctx, 'db'>,
   caller: Caller,
@@ -87,7 +87,7 @@ export async function beginErasure(
   return toErasure(db, projectId, begun);
 }
 
-/** Also before anybody asks for it: what would go. @throws AppError `not_found` */
+/** Before an erasure, it shows what would be deleted. @throws AppError `not_found` */
 export async function showErasure({ db }: Pick<Ctx, 'db'>, projectId: string): Promise<Erasure> {
   const row = await findErasure(db, projectId);
   if (row !== undefined) return toErasure(db, projectId, row);

@@ -1,7 +1,7 @@
 /**
- * The steps of an erasure; each answers whether it is through. The work that was going on in a project is ended
- * first, then forgotten by Temporal, then deleted (E3). Then the rest goes: files, what the project has learnt and
- * stored, its part of the books, its keys and its name.
+ * The steps of an erasure; each returns whether it is complete. The open work of a project is ended first, then its
+ * histories in Temporal are deleted, then its rows (E3). Then the rest is deleted: files, skills and other stored
+ * things, its part of ledger and audit log, its keys and its name.
  */
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import type { TemporalSchedules } from '../../clients/temporal/schedules.ts';
@@ -37,7 +37,7 @@ import type { Ctx } from '../context.ts';
 import type { MediaLibrary } from '../media/media-library.ts';
 import { count, type DeletionPass, emptyTable } from '../retention/deletion-pass.ts';
 
-// One erasure as far as a round of maintenance goes on with it.
+// One erasure, for one maintenance tick.
 
 export interface EraseCtx extends Pick<Ctx, 'db' | 'logger'> {
   readonly temporal: {
@@ -51,15 +51,15 @@ export interface EraseCtx extends Pick<Ctx, 'db' | 'logger'> {
 }
 
 export interface ErasurePass extends EraseCtx, Omit<DeletionPass, 'db' | 'erasure'> {
-  /** Work that a trusted key has begun is visible after this time at the latest. */
+  /** Work that a cached key has begun is visible after this time at the latest. */
   readonly quietMs: number;
   erasure: OpenErasure;
 }
 
-/** Temporal is asked of so many at once. */
+/** The most ids in one request to Temporal. */
 const atOnce = 8;
 
-/** Those of which it holds, in their order. */
+/** The ids that Temporal still has, in their order. */
 async function filterOf<Item>(
   items: readonly Item[],
   holds: (item: Item) => Promise<boolean>,
@@ -121,7 +121,7 @@ async function isForgotten(
   return (await workflows.erase(run)) && isStartGone;
 }
 
-/** Temporal takes a moment to delete: what it has not deleted yet is left for the next round. */
+/** Temporal deletes asynchronously: the next tick looks at the rest. */
 export async function eraseEndedRuns(pass: ErasurePass): Promise<boolean> {
   const { db, erasure } = pass;
   const { workflows } = pass.temporal;
@@ -156,7 +156,7 @@ export async function eraseLadders(pass: ErasurePass): Promise<boolean> {
   return false;
 }
 
-/** Those that no run has made. */
+/** Deletes the calls that no run has made. */
 export async function eraseCalls(pass: ErasurePass): Promise<boolean> {
   const { db, erasure, quietMs } = pass;
   const { project_id } = erasure;
@@ -176,7 +176,7 @@ export async function eraseCalls(pass: ErasurePass): Promise<boolean> {
   return false;
 }
 
-/** Before the project itself: what came late is looked at again. */
+/** Repeated just before the project itself is deleted, for late rows. */
 export async function findLateCalls(pass: ErasurePass): Promise<boolean> {
   const place = await findLatePlace(pass.db, pass.erasure);
   if (place === null) return true;
@@ -185,14 +185,14 @@ export async function findLateCalls(pass: ErasurePass): Promise<boolean> {
   return false;
 }
 
-// What a project has besides work: files, what it has learnt and stored, its part of the books, its keys and its
+// The rest of a project: files, skills and other stored things, its part of ledger and audit log, its keys and its
 // name.
 
 const jobsAtOnce = 50;
 /** The clocks of the database and of the store may differ. */
 const skewMs = 300_000;
 
-/** Retention has let them go, and their files are still there. */
+/** Jobs that retention has deleted and whose files still exist. */
 async function eraseLeavingFiles(pass: ErasurePass): Promise<void> {
   const { db, media, erasure } = pass;
   while (!pass.isOver()) {
@@ -206,7 +206,7 @@ async function eraseLeavingFiles(pass: ErasurePass): Promise<void> {
   }
 }
 
-/** Files go before the row of their job (E3). */
+/** Files are deleted before the row of their job (E3). */
 export async function eraseJobs(pass: ErasurePass): Promise<boolean> {
   const { db, media, erasure } = pass;
   const { project_id } = erasure;
@@ -222,7 +222,7 @@ export async function eraseJobs(pass: ErasurePass): Promise<boolean> {
   return false;
 }
 
-/** To its end: where it stopped is not kept. */
+/** Runs to its end: its position is not stored. */
 async function rewriteBook(pass: ErasurePass, book: ErasedBook, keys: readonly string[]): Promise<void> {
   const { db, erasure } = pass;
   let after: string | null = '0';
@@ -243,12 +243,12 @@ export async function rewriteBooks(pass: ErasurePass): Promise<boolean> {
   return !pass.isStopping();
 }
 
-/** Deletes the project's row, which stays while rows that came in the meantime refer to it. */
+/** Deletes the project's row, which stays while late rows refer to it. */
 export async function finish(pass: ErasurePass): Promise<boolean> {
   const { db, erasure } = pass;
   await db.transaction(async (trx) => {
     await lockKeys(trx);
-    await untieKeys(trx, { projectId: erasure.project_id, pseudonym: erasure.pseudonym }); // of a key made meanwhile
+    await untieKeys(trx, { projectId: erasure.project_id, pseudonym: erasure.pseudonym }); // of a key created meanwhile
     const counts = await eraseNames(trx, erasure.project_id);
     const api_key = await deleteKeys(trx, await listKeysOfProject(trx, erasure.project_id));
     await count(pass, { ...counts, api_key }, trx);

@@ -1,6 +1,5 @@
 /**
- * Ladders as callers of the API use them: one attempt, one advice, or the whole loop; and what the API shows of an
- * escalation.
+ * Ladders as callers of the API use them: one attempt, one advice, or the whole loop; and the view of an escalation.
  */
 
 import type {
@@ -69,7 +68,7 @@ function toEscalation(row: EscalationRow, web: WebLink): Escalation {
   };
 }
 
-/** The ladder of a step is a workflow below that of its run. */
+/** The ladder of a step is a child workflow of its run's. */
 async function findLink(
   ctx: ServerCtx,
   { escalation_id, run_id, step_id, item }: EscalationRow,
@@ -80,7 +79,7 @@ async function findLink(
   return linksToEscalation(ctx, escalation_id, ladderWorkflowId(run, { step_id, item: item ?? 0, round: 1 }));
 }
 
-/** @throws AppError `request_invalid` for a result_schema that cannot be used */
+/** @throws AppError `request_invalid` for an unusable result_schema */
 export async function createEscalation(
   ctx: ServerCtx,
   caller: Caller,
@@ -117,7 +116,7 @@ export async function executeForCaller(
   );
 }
 
-/** Goes on when the caller leaves, who then finds the answer. @throws AppError of the routing table */
+/** Continues when the caller disconnects; the answer is stored. @throws AppError of the routing table */
 export async function adviseCaller(
   ctx: ServerCtx,
   { project_id: projectId }: Caller,

@@ -1,9 +1,9 @@
 /**
  * The prompts of the ladder: do a job, correct the input of a step, advise an executor.
  *
- * Texts of jobs, errors, advisors and skills get into a prompt in one way only: as one line of JSON between two
- * marks that hold a nonce. Nobody who wrote a text can know the nonce, and JSON has no line breaks of its own, so
- * no text can end the block; the system message says that everything inside is data.
+ * Texts of jobs, errors, advisors and skills get into a prompt in one way only: as one line of JSON between two marks
+ * that hold a nonce. No author of a text can know the nonce, and JSON has no line breaks of its own, so no text can end
+ * the block; the system message declares everything inside to be data.
  */
 import { randomBytes } from 'node:crypto';
 import type { EscalationAdvice, EscalationAttempt } from '../../contracts/escalation.ts';
@@ -18,7 +18,7 @@ interface DataBlock {
   readonly text: string;
 }
 
-/** What JSON leaves as it is and some readers take for line breaks, or do not show, or show in another order. */
+/** Characters that JSON keeps and that some readers treat as line breaks, hide or reorder. */
 const deceptive = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 function toOneLine(data: JsonObject): string {
@@ -52,7 +52,7 @@ function writeMessages(rules: readonly string[], data: JsonObject): readonly Pro
   ];
 }
 
-// What prompts show of a job's past and of its skills: whole where it matters, the latest where it is long.
+// The past of a job and its skills in prompts: important parts whole, of long ones the latest.
 
 const shownAttempts = 15;
 const shownAdvice = 15;
@@ -80,7 +80,7 @@ export function showAdvice(advice: readonly EscalationAdvice[]): Json {
   }));
 }
 
-/** With the confidence in whole per cent, and whether to follow it or only to consider it. */
+/** Includes the confidence in whole per cent, and whether to follow the skill or only to consider it. */
 export function showSkills(skills: readonly RankedSkill[]): Json {
   return skills.map(({ skill }) => ({
     id: skill.id,
@@ -91,7 +91,7 @@ export function showSkills(skills: readonly RankedSkill[]): Json {
   }));
 }
 
-/** Left out when there is nothing to say. */
+/** Omitted when it is empty. */
 export function given(name: string, value: Json | undefined | null): JsonObject {
   return value === undefined || value === null || value === '' ? {} : { [name]: value };
 }
@@ -109,7 +109,7 @@ const executeRules = [
   'When `invalid_answer` is there, your last answer did not have the right form, for the reason that it gives.',
 ];
 
-/** Asks an executor to do a job that is no step. */
+/** Asks an executor to do a job without a step. */
 export function writeExecutePrompt(data: JsonObject): readonly PromptMessage[] {
   return writeMessages(executeRules, data);
 }
@@ -150,7 +150,7 @@ const adviseRules = [
   'When `invalid_answer` is there, your last answer did not have the right form, for the reason that it gives.',
 ];
 
-/** Asks an advisor what the executor should do differently. */
+/** Asks an advisor for a change in the executor's approach. */
 export function writeAdvisePrompt(data: JsonObject): readonly PromptMessage[] {
   return writeMessages(adviseRules, data);
 }

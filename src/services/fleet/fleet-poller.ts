@@ -1,7 +1,7 @@
 /**
- * The router's view of all instances, in memory: polled, and corrected at once by what this process claims and
- * releases. It may be a poll old; the database checks every claim again, so it only has to be good, not exact. It
- * wakes the calls that wait for room on a capability, and says which capabilities are known (requireCapability).
+ * The router's view of all instances, in memory: polled, and corrected at once by this process's claims and releases.
+ * It may be a poll old; the database checks every claim again, so it need not be exact. It wakes the calls that wait
+ * for a slot of a capability, and knows which capabilities exist (requireCapability).
  */
 
 import type { Logger } from 'pino';
@@ -23,7 +23,7 @@ interface SlotWaiters {
   awaited(): Iterable<string>;
 }
 
-/** Wakes those who wait for room on a capability. */
+/** Wakes the calls that wait for a slot of a capability. */
 function createSlotWaiters(): SlotWaiters {
   const waiting = new Map<string, Set<() => void>>();
 
@@ -59,11 +59,11 @@ function createSlotWaiters(): SlotWaiters {
   };
 }
 
-/** Repeats a poll with a pause between, never two at once, and lets callers wait for one that begins later. */
+/** Repeats a poll with a pause between, never two in parallel, and lets callers wait for one that begins later. */
 interface PollLoop {
-  /** Resolves after the first poll, also when it failed. */
+  /** Resolves after the first poll, even when it failed. */
   start(): Promise<void>;
-  /** Resolves when no poll is under way any more. */
+  /** Resolves when no poll is in flight. */
   stop(): Promise<void>;
   /** Resolves after a poll that began after this call. @throws what the poll throws */
   refresh(): Promise<void>;
@@ -75,7 +75,7 @@ interface PollLoopOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Never makes two polls at once: a refresh during one waits for the next. */
+/** Polls never overlap: a refresh during one waits for the next. */
 function createSinglePoll(poll: () => Promise<void>) {
   let running: Promise<void> | null = null;
   let next: Promise<void> | null = null;
@@ -140,11 +140,13 @@ export interface FleetPoller {
   find(instanceId: string): InstanceSnapshot | undefined;
   /** The database's clock, as far as it is known. */
   nowMs(): number;
-  /** One call more on an instance, until a poll that begins later has counted it. @returns takes it back when it is refused */
+  /**
+   * Counts a call more on an instance, until a later poll has counted it. @returns reverts it when the claim is refused
+   */
   noteClaim(instanceId: string): () => void;
-  /** Calls more or less that have ended and whose end goes with the next claim. */
+  /** Counts calls that have ended and whose end is written with the next claim. */
   noteLeaving(instanceId: string, by: 1 | -1): void;
-  /** One call less. */
+  /** Counts a call less. */
   noteRelease(instanceId: string): void;
   /** True when there may be room on an instance of the capability; false when the time is over or `signal` aborts. */
   waitForRelease(capability: string, timeoutMs: number, signal: CancelSignal): Promise<boolean>;
@@ -160,7 +162,7 @@ function hasRoom({ state, max_concurrency, held }: InstanceSnapshot): boolean {
   return (state === 'up' || state === 'suspect') && held < max_concurrency;
 }
 
-/** Wakes also for slots that were free before: one that was taken and released between two polls looks like those. */
+/** Also wakes for slots that were free before: a slot that was taken and released between two polls looks the same. */
 function wakeWhereRoomIs(view: FleetView, waiters: SlotWaiters): void {
   for (const capability of [...waiters.awaited()]) {
     if (view.of(capability).instances.some(hasRoom)) waiters.wake(capability);
@@ -214,9 +216,9 @@ export interface CapabilityLookup {
 }
 
 /**
- * Asks the database only about names of which nothing is live.
+ * Queries the database only about names without a live instance.
  * @param pointer where the request names it
- * @throws AppError `not_found` for a name that no instance ever registered, with the nearest that is
+ * @throws AppError `not_found` for a name that was never registered, with the nearest registered one
  */
 export async function requireCapability(
   { db, fleet }: CapabilityLookup,

@@ -1,6 +1,6 @@
 /**
  * The router's knowledge of all instances: the last polls, corrected by its own claims and releases since. A note
- * counts until a poll that began after it has been accepted: that poll has counted it. Snapshots are kept and
+ * counts until a poll that began after it has been accepted, because that poll has counted it. Snapshots are kept and
  * changed in place, so that a choice reads them and copies nothing.
  */
 import { evictedAfterMs, queueDepthMs } from '../../contracts/bounds.ts';
@@ -16,14 +16,14 @@ export interface FleetView {
   /** The database's clock, as far as it is known. */
   nowMs(): number;
   note(instanceId: string, by: 1 | -1): void;
-  /** One call more. @returns takes it back, unless a poll has replaced it by what it has counted */
+  /** Counts a call more. @returns reverts it, unless a poll has counted it by then */
   noteClaim(instanceId: string): () => void;
-  /** Calls that have ended and whose end is on its way to the database. */
+  /** Calls that have ended and whose end is not written yet. */
   noteLeaving(instanceId: string, by: 1 | -1): void;
   /** Where the next poll starts. */
   beginPoll(): string;
   acceptPoll(poll: FeedPoll): void;
-  /** The poll that began failed: its notes count on. */
+  /** The open poll failed: its notes stay. */
   dropPoll(): void;
 }
 
@@ -33,10 +33,10 @@ interface Entry {
   readonly snapshot: Known;
   row: FeedRow;
   polledHeld: number;
-  /** Claims minus releases since the poll under way began, and between the last accepted one and that. */
+  /** Claims minus releases since the open poll began, and between the last accepted poll and that. */
   notes: number;
   notesBeforePoll: number;
-  /** Held in the database, but not for the next claim of this process, which takes their ends along. */
+  /** Counted in the database, but not for the next claim of this process, whose statement writes their ends. */
   leaving: number;
 }
 
@@ -79,7 +79,7 @@ export function createFleetView(): FleetView {
     (row.state === 'deregistered' && snapshot.held === 0) ||
     (row.down_since_ms !== null && nowMs - row.down_since_ms > evictedAfterMs);
 
-  /** Every poll ends with counts, ages and fleets set anew: some microseconds per instance, four times a second. */
+  /** Every poll ends with recomputed counts, ages and fleets: some microseconds per instance, four times a second. */
   const recount = (held: FeedPoll['held'], nowMs: number): void => {
     const lists = new Map<string, InstanceSnapshot[]>();
     for (const [id, entry] of entries) {

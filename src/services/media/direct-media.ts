@@ -1,6 +1,7 @@
 /**
- * Ways of bytes past the API. An upload is announced with its size and SHA-256, and answered by requests that anybody may
- * send who has them: to the bucket where clients reach that, else to the API itself, so that clients need one way only.
+ * Transfers bytes without the API. An upload is announced with its size and SHA-256; the answer is a set of presigned
+ * requests that anybody may send: to the bucket where clients reach it, otherwise to the API itself, so that clients
+ * need one method only.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
@@ -27,15 +28,19 @@ import { announcedHours, type Quota, requireRoom } from './quota.ts';
 export interface DirectMedia {
   /** @throws AppError `body_too_large`, `media_quota` */
   announce(projectId: string, path: MediaPath, upload: UploadRequest): Promise<UploadTicket>;
-  /** Takes an announced file as a whole; one that has come is not written again. @throws AppError `not_found`, `digest_mismatch`, `body_too_large` */
+  /**
+   * Stores an announced file; a file that has arrived is not written again. @throws AppError `not_found`,
+   * `digest_mismatch`, `body_too_large`
+   */
   receive(token: string, body: Readable): Promise<StoredUpload>;
   /**
-   * Makes a file of its parts; may be repeated. What it has made and is not what was announced it deletes, and nothing else.
+   * Makes a file of its parts; may be repeated. If the result differs from the announcement, it deletes that result and
+   * nothing else.
    *
    * @throws AppError `not_found`, `upload_incomplete`, `digest_mismatch`
    */
   complete(token: string): Promise<StoredUpload>;
-  /** Where clients read the file's bytes themselves; null when that is here. @param attachment to be saved under that name */
+  /** Where clients read the file's bytes; null: from the API. @param attachment to be saved under that name */
   redirect(path: MediaPath, attachment: string | undefined): Promise<string | null>;
 }
 
@@ -47,7 +52,7 @@ export interface StoredUpload {
 interface DirectMediaOptions extends Quota {
   readonly store: MediaStore;
   readonly library: Pick<MediaLibrary, 'put' | 'head' | 'delete'>;
-  /** Whether clients reach the store themselves, where it has such a way. */
+  /** Whether clients reach the store directly, if it supports that. */
   readonly passesBy: boolean;
   readonly limitBytes: number;
 }
@@ -71,7 +76,7 @@ interface Announcement {
   readonly token: string;
 }
 
-/** @returns what the client gets, and the store's name for an upload in parts */
+/** @returns the client's requests, and the store's name for an upload in parts */
 async function allow({ store, passesBy }: DirectMediaOptions, { path, upload, token }: Announcement) {
   const { size, sha256, content_type: contentType } = upload;
   const direct = passesBy ? store.direct : undefined;
@@ -130,7 +135,7 @@ function notCome(path: MediaPath, seen: string | undefined, expected: string): A
   );
 }
 
-/** S3 has checked the parts alone; what they make together is read once. */
+/** S3 has checked the parts only; the whole file is read once. */
 async function complete(options: DirectMediaOptions, token: string): Promise<StoredUpload> {
   const { db, library } = options;
   const upload = await find(options, token);
@@ -147,7 +152,7 @@ async function complete(options: DirectMediaOptions, token: string): Promise<Sto
   throw digestMismatch(path, { seen: object.sha256, expected: upload.sha256 });
 }
 
-/** Answers for a file that has come: its upload writes no more, so a file that has replaced it since stays. */
+/** Returns a file that has arrived: its upload writes no more, so a file that has replaced it since stays. */
 async function answerAgain({ library }: DirectMediaOptions, upload: FoundUpload): Promise<StoredUpload> {
   const path = pathOf(upload);
   const object = await library.head(path);

@@ -1,6 +1,6 @@
 /**
- * The files of all projects: a media store, and the rows that say what is known of them. The store is the truth of what
- * is there; a row spares reading the bytes again, and counts them.
+ * The files of all projects: a media store, and rows that describe its files. The store is the authority on the files;
+ * a row saves reading the bytes again, and counts them.
  */
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
@@ -34,27 +34,33 @@ export interface MediaList {
 }
 
 export interface MediaLibrary {
-  /** @throws AppError of `MediaStore.put`, `media_quota`, `not_found` when the job is gone; nothing is left of it then */
+  /**
+   * @throws AppError of `MediaStore.put`, `media_quota`, `not_found` when the job is deleted; then no part of the file
+   * stays
+   */
   put(path: MediaPath, body: Readable, options: PutOptions): Promise<DescribedObject>;
   /** @throws AppError `media_quota`. @returns null when `from` does not have this digest (any more) */
   copy(from: MediaPath, to: MediaPath, sha256: string): Promise<DescribedObject | null>;
-  /** Without a look at its content. */
+  /** Does not look at the content. */
   exists(path: MediaPath): Promise<boolean>;
   /** Describes a file; null when there is none. A file without a description is read once. */
   head(path: MediaPath): Promise<DescribedObject | null>;
   open(path: MediaPath): Promise<OpenMedia | null>;
-  /** False when there was nothing to delete. @param etag only in this state */
+  /** False when there was nothing to delete. @param etag deletes the file only in this state */
   delete(path: MediaPath, etag?: string): Promise<boolean>;
   /**
-   * All files of a job and what is known of them, uploads that were announced included; to be called before the job's row
-   * goes. May be repeated. @returns how many files
+   * Deletes all files of a job, their descriptions and announced uploads; call it before the job's row is deleted. May
+   * be repeated. @returns how many files
    */
   deleteJob(jobId: string): Promise<number>;
-  /** By name; some of them where there are more than a thousand. */
+  /** By name; at most a thousand. */
   list(jobId: string): Promise<MediaList>;
-  /** For how long after it was announced a file may come past us; 0: never. */
+  /** How long after its announcement a file may be uploaded directly to the store; 0: never. */
   readonly directUploadMs: number;
-  /** Of the store's and of what was announced, each whatever the other does. @returns how many uploads that never ended were removed */
+  /**
+   * Removes old uploads from the store and from the announcements, independently. @returns how many unfinished uploads
+   * were removed
+   */
   sweep(olderThanMs: number): Promise<number>;
 }
 
@@ -69,7 +75,7 @@ const mostListed = 1_000;
 interface Shelf extends LibraryOptions {
   /** States of files whose row this process has written. */
   readonly known: LRUCache<string, string>;
-  /** Digests that are being looked for, by path and etag. */
+  /** Digests that are being computed, by path and etag. */
   readonly finding: Map<string, Promise<string>>;
 }
 
@@ -85,7 +91,7 @@ async function keep(shelf: Shelf, path: MediaPath, object: DescribedObject): Pro
   return object;
 }
 
-/** Keeps the file that was just written, unless its job was deleted meanwhile: that job is not cleaned up again. */
+/** Keeps the new file, unless its job was deleted meanwhile: that job is not cleaned up again. */
 async function keepWritten(shelf: Shelf, path: MediaPath, object: DescribedObject): Promise<DescribedObject> {
   if (await tryKeep(shelf, path, object)) return object;
   await shelf.store.delete(path);
@@ -104,7 +110,7 @@ async function measure({ store }: Shelf, path: MediaPath, etag: string): Promise
   return hash.digest('hex');
 }
 
-/** By its row, or else by its bytes. */
+/** Takes the digest from the row, otherwise from the bytes. */
 async function findDigest(shelf: Shelf, path: MediaPath, object: StoredObject): Promise<string> {
   const facts = await findFacts(shelf.db, path);
   if (facts?.etag === object.etag) return facts.sha256;
@@ -113,7 +119,7 @@ async function findDigest(shelf: Shelf, path: MediaPath, object: StoredObject): 
   return sha256;
 }
 
-/** Callers that come meanwhile wait for the same answer. */
+/** Concurrent callers wait for the same answer. */
 function findDigestOnce(shelf: Shelf, path: MediaPath, object: StoredObject): Promise<string> {
   const state = `${formatMediaReference(path)} ${object.etag}`;
   return joinFlight(shelf.finding, state, () => findDigest(shelf, path, object));
@@ -142,7 +148,7 @@ async function head(shelf: Shelf, path: MediaPath): Promise<DescribedObject | nu
   return object === null ? null : describe(shelf, path, object);
 }
 
-/** What came past us is seen before it goes, or its announcement would count as if it were still to come. */
+/** Reads a directly uploaded file before it is deleted; otherwise its announcement would count as a pending upload. */
 async function lookBeforeItGoes(shelf: Shelf, path: MediaPath): Promise<void> {
   if (shelf.store.direct !== undefined && (await isAwaited(shelf.db, path))) await head(shelf, path);
 }

@@ -1,9 +1,8 @@
 /**
- * How many bytes of files a project may have, announced uploads included. Uploads of the same moment may pass it
- * together.
+ * Limits the bytes of a project's files, announced uploads included. Concurrent uploads may exceed the limit together.
  *
- * Announcements end when the upload can come no more. An upload that went straight to a bucket was perhaps never
- * heard of: its place is looked at, so that a file there gets its row and counts, before the announcement goes.
+ * An announcement ends when its upload can no longer happen. An upload that went straight to a bucket may be unknown:
+ * its path is checked first, so that a file there gets its row and counts.
  */
 import type { MediaPath } from '../../contracts/media.ts';
 import type { Db } from '../../db/connect.ts';
@@ -16,7 +15,7 @@ export interface Quota {
   readonly bytesPerProject: number;
 }
 
-/** @returns how many bytes the file may have. @throws AppError `media_quota` when those that it has are more */
+/** @returns how many bytes the file may have. @throws AppError `media_quota` when the limit is exceeded already */
 export async function requireRoom(
   { db, bytesPerProject }: Quota,
   path: MediaPath,
@@ -33,17 +32,17 @@ export async function requireRoom(
   );
 }
 
-/** No upload that was announced is good for longer. */
+/** No announced upload is valid for longer. */
 export const announcedHours = 24;
 
-/** Looked at together, and deleted by one statement. */
+/** Announcements that are checked together, and deleted by one statement. */
 const batch = 50;
-/** No batch begins after this time, since a process that stops waits for it; the next call takes the rest. */
+/** No batch begins after this time, because shutdown waits for it; the next call does the rest. */
 const longestMs = 10_000;
 
 /**
- * @param look describes the file at a place, if there is one
- * @returns how many announcements went. @throws what the first look answered that failed; its announcement stays
+ * @param look describes the file at a path, if there is one
+ * @returns how many announcements were deleted. @throws the first error of `look`; its announcement stays
  */
 export async function settleUploads(db: Db, look: (path: MediaPath) => Promise<unknown>): Promise<number> {
   let settled = 0;

@@ -1,4 +1,4 @@
-/** Maintenance of budgets: marks that are announced to people, and a proof that the sums are right. */
+/** Maintenance of budgets: marks that are logged, and a check of the sums. */
 import type { Logger } from 'pino';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { Metrics } from '../../core/telemetry/telemetry.ts';
@@ -24,11 +24,11 @@ function dayOf(day: string): { day?: string } {
 
 interface KeeperDependencies {
   readonly db: Db;
-  /** Where a statement may take long. Default: `db`. */
+  /** For slow statements. Default: `db`. */
   readonly sumsDb?: Db;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
 }
 
@@ -39,7 +39,9 @@ function sizeOf(nano: string): number {
   return Math.abs(Number(nano));
 }
 
-/** By kept sums, which are made anew each day: then a call of these days that was changed since is seen too. */
+/**
+ * Compares with kept sums, which are rebuilt each day, so that a later change of a call of these days is noticed too.
+ */
 function createDriftLook(db: Db, now: () => number) {
   let ended: EndedSums | null = null;
   let endedSince = 0;

@@ -1,7 +1,7 @@
 /**
- * Today's budgets, their limits, and what follows from another limit: the open question about the budget is
- * answered, and the steps that wait for room go on. The question, then the budget, then the steps: a step that
- * begins to wait takes them in the same order, so none is forgotten.
+ * Today's budgets and their limits. A change of a limit answers the open review about the budget and wakes the waiting
+ * steps. Locks are acquired in the order review, budget, steps; a step that begins to wait uses the same order, so none
+ * is missed.
  */
 
 import { Budget, type BudgetRequest } from '../../contracts/money.ts';
@@ -24,13 +24,13 @@ import { type Caller, isOperator, requireScope } from '../access/caller.ts';
 import { present } from '../present.ts';
 
 interface GivenLimit {
-  /** The key that gave it. */
+  /** The key that changed the limit. */
   readonly by: string;
   /** Null = none. */
   readonly limitUsd: number | null;
 }
 
-/** Those that are open: of steps, of ladders, of other projects. */
+/** Answers the open reviews: of steps, of ladders, of other projects. */
 async function answerQuestions(trx: Db, scope: string, { by, limitUsd }: GivenLimit): Promise<void> {
   const note = limitUsd === null ? 'no ceiling any more' : 'by the budget itself';
   const decision: ReviewDecision = {
@@ -53,7 +53,7 @@ async function answerQuestions(trx: Db, scope: string, { by, limitUsd }: GivenLi
   }
 }
 
-/** @param ceilingUsd null = none @throws AppError `state_conflict` when the run is not under way; nothing was written */
+/** @param ceilingUsd null = none @throws AppError `state_conflict` when the run is not running; nothing was written */
 export function raiseRun(
   db: Db,
   key: RunKey,
@@ -80,7 +80,7 @@ interface DayLimit {
   /** The limit of every day from today on; 0 = none. */
   readonly limitUsd: number;
   readonly isRaise: boolean;
-  /** The key that gave it. */
+  /** The key that changed the limit. */
   readonly by: string;
 }
 
@@ -136,10 +136,10 @@ export async function readBudgets({ db }: { readonly db: Db }, caller: Caller): 
 }
 
 /**
- * A higher limit wakes what waits for it, and answers the question about it.
- * Holds for every reservation that begins after it returns; what is reserved already stays so, also above the limit.
+ * A higher limit wakes the waiting steps and answers the review about the budget.
+ * It holds for every reservation that begins after it returns. Existing reservations stay, even above the limit.
  *
- * @throws AppError `forbidden` when the limit of all projects is not set by an operator
+ * @throws AppError `forbidden` when a caller without `operator` sets the limit of all projects
  */
 export async function setBudget(
   ctx: { readonly db: Db },

@@ -1,7 +1,7 @@
 /**
- * Shows spending, limits and the ledger behind them, for the project that the caller works in.
+ * Shows spending, limits and the ledger behind them, for the caller's project.
  *
- * The ledger in pages, and as one CSV text of which a page at a time is in memory.
+ * The ledger is read in pages, or as CSV, of which one page at a time is in memory.
  */
 
 import { z } from 'zod';
@@ -153,7 +153,7 @@ function toLine(texts: readonly string[]): string {
   return `${texts.map(quote).join(',')}\r\n`;
 }
 
-/** Pieces of RFC 4180 text, a header line first. Page size and cursor of the query do not count. */
+/** Pieces of RFC 4180 text, the header line first. The query's page size and cursor are ignored. */
 export async function* exportLedger(
   { historyDb }: HistoryCtx,
   { project_id }: Caller,

@@ -1,6 +1,6 @@
 /**
- * Checks definitions that have no text: inside requests, and again when a run starts. The definition itself never
- * changes and is checked once; its surroundings are checked every time, from memory where they are known.
+ * Checks definitions that have no source text: inside requests, and again when a run starts. The definition itself
+ * never changes and is checked once; its surroundings are checked every time, from memory where they are known.
  */
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
 import { checkRunnable } from '../../core/definition/checks/check-availability.ts';
@@ -13,13 +13,12 @@ import { type CheckCtx, type CheckedDefinition, gatherFacts } from './definition
 interface RunCheck {
   /** Warnings and notes. */
   readonly findings: readonly Finding[];
-  /** Digests of the specs it was checked against, by capability: those that are there, or were last. */
+  /** Digests of the specs it was checked against, by capability: current ones, or the last known. */
   readonly specs: Readonly<Record<string, string>>;
 }
 
 /**
- * Checks it without what may change: for definitions that come inside another document. Its schemas can be compiled
- * afterwards.
+ * Checks only what cannot change: for definitions inside another document. Its schemas can be compiled afterwards.
  * @throws AppError `definition_invalid`
  */
 export async function requireSound(
@@ -33,7 +32,10 @@ export async function requireSound(
   if (findings.some(({ severity }) => severity === 'error')) throw refuseFindings(findings, name);
 }
 
-/** Those that count as stored for a check or a plan. @throws AppError `definition_invalid` that names the first that is not sound */
+/**
+ * The definitions that count as stored for a check or a plan. @throws AppError `definition_invalid` that names the
+ * first invalid one
+ */
 export async function requireSoundBeside(
   ctx: Pick<CheckCtx, 'vetter'>,
   beside: readonly PipelineDefinition[],
@@ -44,7 +46,7 @@ export async function requireSoundBeside(
   }
 }
 
-/** Checks it as things are now; capabilities that are not there are warnings. */
+/** Checks it against the current state; missing capabilities are warnings. */
 export async function checkForPlan(
   ctx: CheckCtx,
   projectId: string,
@@ -54,7 +56,7 @@ export async function checkForPlan(
   return checkDefinition(subject.definition, facts).map(toFinding);
 }
 
-/** @throws AppError `definition_invalid` with all errors when it cannot run as things are now */
+/** @throws AppError `definition_invalid` with all errors when it cannot run now */
 export async function checkForRun(
   ctx: CheckCtx,
   projectId: string,

@@ -2,8 +2,8 @@
  * Gathers the facts that a definition is checked against: the registered capabilities, their inputs and outputs, and
  * the pipelines that it runs.
  *
- * The specs that count for the calls of a definition: those of instances that are up, else all that were known, of
- * which any may come back. Of instances that are up, memory tells; the rest is asked for all steps at once.
+ * The specs that count for a definition's calls are those of instances that are up, otherwise all known ones, any of
+ * which may come back. The specs of instances that are up come from memory; the rest is queried for all steps together.
  */
 import semver from 'semver';
 import { deepestSubRun } from '../../contracts/bounds.ts';
@@ -34,7 +34,7 @@ import { isWanted, pickPresentSpecs, type SpecTarget } from '../registry/specs.t
 interface SpecDigests {
   /** The digests of each kind of call, by `callOf`. */
   readonly byCall: ReadonlyMap<string, readonly string[]>;
-  /** The first of each capability. */
+  /** The first digest of each capability. */
   readonly byCapability: Readonly<Record<string, string>>;
 }
 
@@ -46,7 +46,7 @@ export interface CheckCtx {
   readonly checked: CheckedDefinitions;
 }
 
-/** Steps with the same are served by the same instances. */
+/** Steps with equal text are served by the same instances. */
 function callOf({ capability, capability_version, tags = [] }: StepDefinition): string {
   return JSON.stringify([capability, capability_version ?? null, tags]);
 }
@@ -103,7 +103,7 @@ function pickFirst(calls: Calls, byCall: SpecDigests['byCall']): Readonly<Record
   return Object.fromEntries(first);
 }
 
-/** @returns the forms of a step, none when nothing is known of its capability */
+/** @returns the forms of a step; none when its capability is unknown */
 async function readSpecForms(
   { db, forms }: { readonly db: Db; readonly forms: InputForms },
   { byCall }: Pick<SpecDigests, 'byCall'>,
@@ -127,10 +127,10 @@ interface PipelineForms {
   readonly digests: readonly string[];
 }
 
-/** Different references of a definition and of all it leads to. */
+/** The most different references of a definition and of the pipelines below it. */
 const mostReferences = 1_000;
 
-/** The pipelines that a definition runs, and those that they run: one query for each level. */
+/** The pipelines that a definition starts, and those below them: one query for each level. */
 async function findPipelineForms(
   { db, forms }: { readonly db: Db; readonly forms: InputForms },
   projectId: string,
@@ -162,7 +162,7 @@ const tooMany: PipelineForm = {
   message: `the pipelines that it leads to are more than ${mostReferences}, the most allowed`,
 };
 
-/** What is checked, and the sound definitions that count as stored for it. */
+/** The definition to check, and the valid definitions that count as stored for it. */
 export interface CheckedDefinition {
   readonly definition: PipelineDefinition;
   readonly beside?: readonly PipelineDefinition[];
@@ -192,7 +192,7 @@ interface Referenced {
   readonly beside: readonly PipelineDefinition[];
 }
 
-/** The stored ones, and those beside that are not: a stored one is never replaced, but contradicted. */
+/** The stored ones and the unstored ones beside them: a stored one is never replaced, but contradicted. */
 async function findRows(
   { db, projectId, beside }: Referenced,
   references: readonly string[],
@@ -229,7 +229,7 @@ async function followReferences(
   return rows;
 }
 
-/** A pipeline, or a version of one, that is nearly what was written. */
+/** A stored pipeline or version whose name is close to the written one. */
 async function suggest(
   db: Db,
   projectId: string,
@@ -243,9 +243,9 @@ async function suggest(
   return { suggestion: near ?? `versions of ${name} are ${versions.slice(0, 5).join(', ')}` };
 }
 
-/** The facts that may have changed since a definition was checked, and by which the others are read. */
+/** The facts that may have changed since a definition was checked, with a way to read the others. */
 interface PresentFacts {
-  /** The same text: the same findings. */
+  /** Equal text means equal findings. */
   readonly key: string;
   readonly specs: SpecDigests['byCapability'];
   readonly knownCapabilities: ReadonlySet<string>;
@@ -262,7 +262,7 @@ interface Asked {
 export interface CheckedDefinitions {
   readonly forms: InputForms;
   readonly asked: WeakMap<PipelineDefinition, Asked>;
-  /** The findings of a run's check, by digest and by the facts of that moment. */
+  /** The findings of a run's check, by digest and by the facts of that check. */
   readonly findings: TextCache<readonly Finding[]>;
 }
 
@@ -305,7 +305,7 @@ export async function gatherFacts(
   };
 }
 
-/** Memory tells of those that are there; whether one that it does not know has come just now, the database does. */
+/** Uses memory for known names; for an unknown name, which may be new, it queries the database. */
 async function findRegistered(
   { db, fleet }: Pick<CheckCtx, 'db' | 'fleet'>,
   names: readonly string[],

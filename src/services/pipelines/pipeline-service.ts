@@ -1,6 +1,6 @@
 /**
- * Stored pipelines. A version is immutable: submitting it again with an equal definition answers what is stored,
- * with another one it is a conflict that names the differences.
+ * Stored pipelines. A version is immutable: an equal definition returns the stored one; a different one is a conflict
+ * that names the differences.
  */
 import type {
   Alias,
@@ -114,7 +114,7 @@ function toSource({ text, contentType }: DefinitionText): VersionSource {
   return { text, content_type: `application/${detectFormat(text, contentType)}` };
 }
 
-/** Another content under a version that exists. */
+/** The conflict of different content under an existing version. */
 function refuseChange(stored: VersionRow, definition: PipelineDefinition): AppError {
   const toJson = (value: PipelineDefinition) => value as unknown as Json;
   return new AppError(
@@ -141,7 +141,7 @@ async function readText(
   return finish(present === null ? null : { ...(await present.read()), strict });
 }
 
-/** @throws AppError `definition_invalid` when one beside it is not sound */
+/** @throws AppError `definition_invalid` when one of them is invalid */
 export async function validatePipeline(
   ctx: CheckCtx,
   projectId: string,

@@ -3,8 +3,7 @@
  * costs.
  *
  * A call's forecast names the instance that would take it now, its time and its cost: the router's own choice, without
- * a claim. Calls that ask for the same and are refused by the same instances are looked at once, so that a
- * thousand steps are cheap.
+ * a claim. Equal calls that the same instances refuse are examined once, so that a thousand steps are cheap.
  */
 import type { Candidate } from '../../contracts/decision.ts';
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
@@ -32,7 +31,7 @@ import type { KnownDefinition } from '../runs/definitions.ts';
 /** A run to be planned. */
 export interface RunTask {
   readonly definition: PipelineDefinition;
-  /** Null = not known. */
+  /** Null = unknown. */
   readonly job: JsonObject | null;
   readonly jobId: string;
   readonly priority: Priority;
@@ -50,13 +49,13 @@ interface Forecast extends Pick<PlannedStepView, 'chosen' | 'reason'> {
 
 /** One execution: of a step, or of one of its items. */
 export interface UnitForecast extends Forecast {
-  /** Calls that would take the result of an equal one; absent for none. */
+  /** Number of calls that would take the result of an equal call; absent for none. */
   readonly cached?: number;
   readonly findings: readonly Finding[];
 }
 
 export interface StepForecast extends UnitForecast {
-  /** Absent without `for_each`; null = only the run will know. */
+  /** Absent without `for_each`; null = known only during the run. */
   readonly items?: number | null;
 }
 
@@ -75,19 +74,19 @@ export interface PlanContext {
   readonly findKept: FindKept;
   /** Names of capabilities that are registered. */
   readonly registered: ReadonlySet<string>;
-  /** Grows: capabilities that may be called and are not registered. */
+  /** Grows: called capabilities that are not registered. */
   readonly missing: Set<string>;
-  /** Inputs of items, and steps of runs that steps start, that may still be looked at one by one. */
+  /** How many inputs of items, and steps of child runs, may still be examined one by one. */
   readonly inputBudget: { left: number; isShort: boolean };
-  /** Executions that were forecast: others work now and then. */
+  /** Number of forecast executions, by which the planner yields now and then. */
   units: number;
-  /** Calls that ask for the same and are refused by the same instances. */
+  /** Equal calls that the same instances refuse. */
   readonly calls: Map<string, CallForecast>;
-  /** The forecast of a run, for the runs that steps start. */
+  /** Forecasts child runs. */
   readonly forecastRun: (context: PlanContext, task: RunTask) => Promise<RunForecast>;
-  /** Equal runs that steps start. */
+  /** Equal child runs. */
   readonly runs: Map<string, Promise<RunForecast>>;
-  /** Sound definitions that count as stored. */
+  /** Valid definitions that count as stored. */
   readonly beside: readonly PipelineDefinition[];
   /** By `name@version` or `name@alias`. */
   readonly pipelines: Map<string, Promise<KnownDefinition>>;
@@ -100,19 +99,19 @@ export interface PlannedUnit {
   readonly step: CompiledStep;
   /** JSON Pointer of the step in its definition. */
   readonly pointer: string;
-  /** Null = only the run will know. */
+  /** Null = known only during the run. */
   readonly input: JsonObject | null;
 }
 
 // What something costs, in nano-USD, as long as no input has to be corrected and no process of Capstan is killed:
-// - least: the cheapest instances take the calls, those that say themselves what a call costs for nothing, and what need
-//   not happen does not;
-// - expected: the chosen instances take them, for as long as such calls took so far, or, where an instance says itself
-//   what its calls cost, for what they cost so far;
-// - worst: every delivery that the retries allow is lost, and a lost one is paid for with all that was reserved (one
-//   that is answered with an error costs its time at most, one that was not sent nothing);
-// - limit: the worst, with as many items as a step may have where their number is not known: it is never exceeded.
-// A run below costs at worst its own ceiling.
+// - least: the cheapest instances take the calls, instances that report their own costs charge nothing, and optional
+//   steps do not happen;
+// - expected: the chosen instances take the calls, with the average time of such calls so far, or with their average
+//   cost where an instance reports its own costs;
+// - worst: every delivery that the retries allow is lost and costs its whole reservation (one that is answered with an
+//   error costs its time at most, one that was not sent costs nothing);
+// - limit: the worst, with the maximum number of items where the number is unknown; it is never exceeded.
+// The worst cost of a child run is its own ceiling.
 
 export interface CostRange {
   readonly least: bigint;
@@ -123,7 +122,7 @@ export interface CostRange {
 
 export const noCost: CostRange = { least: 0n, expected: 0n, worst: 0n, limit: 0n };
 
-/** The forecast of an execution without a call, or that does not happen. */
+/** The forecast of an execution that makes no call or does not happen. */
 export const nobody = { chosen: null, candidates: [], cost: noCost, durationMs: 0, findings: [] };
 
 export function addCosts(one: CostRange, other: CostRange): CostRange {
@@ -140,7 +139,7 @@ export function multiplyCost({ least, expected, worst, limit }: CostRange, times
   return { least: least * n, expected: expected * n, worst: worst * n, limit: limit * n };
 }
 
-/** Caps the cost of a run that a step starts: its own ceiling ends it. @param ceilingUsd null = none */
+/** Caps the cost of a child run by its own ceiling. @param ceilingUsd null = none */
 export function capCost(cost: CostRange, ceilingUsd: number | null): CostRange {
   if (ceilingUsd === null) return cost;
   const ceiling = toNanoUsd(ceilingUsd);
@@ -157,7 +156,7 @@ export function showCost({ least, expected, worst }: CostRange): PlannedCost {
   };
 }
 
-/** The failure of a call that no instance could take, as the call itself would report it. */
+/** The failure of a call that no instance can take, as the call itself would report it. */
 type Trouble = Omit<NoClaim, 'retryAfterMs'>;
 
 interface CallForecast extends Forecast {
@@ -168,7 +167,7 @@ interface PlannedCall {
   readonly route: RouteConstraints;
   /** Deliveries after the first. */
   readonly retryMax: number;
-  /** Null = not known before the run. */
+  /** Null = unknown before the run. */
   readonly input: JsonObject | null;
 }
 
@@ -210,7 +209,7 @@ function priceCall(
   };
 }
 
-/** The ceiling of a run bounds each of its calls, as the rest of the day's budget does. */
+/** A call is bounded by the run's ceiling and by the rest of the day's budget. */
 function withinRun(
   { headroomUsd, hidesHeadroom }: Headroom,
   { runCeilingUsd = null }: RouteConstraints,

@@ -1,7 +1,7 @@
 /**
- * Evaluates expressions before a run: what reads the job, the run, or steps whose end is certain has its value; what
- * reads anything that only the run will know is unknown. It is the evaluator of the run itself, over a scope that
- * refuses to answer, so that `job.fast && steps.a.output.ok` is false when `job.fast` is, whatever `a` will answer.
+ * Evaluates expressions before a run. An expression that reads the job, the run or steps with a certain end has its
+ * value; an expression that reads anything else is unknown. It is the run's own evaluator over a scope that refuses to
+ * answer, so `job.fast && steps.a.output.ok` is false when `job.fast` is, whatever `a` returns.
  */
 import type { Finding } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
@@ -35,7 +35,7 @@ export interface Item {
 
 /** The values that are certain before a run. */
 export interface KnownFacts {
-  /** Null = not known. */
+  /** Null = unknown. */
   readonly job: JsonObject | null;
   readonly run: ExpressionScope['run'];
   readonly steps: ExpressionScope['steps'];
@@ -50,7 +50,7 @@ function require<Value>(value: Value | null | undefined): Value {
   return value;
 }
 
-/** @param endOf how a step ends for certain, by index; null = only the run will know */
+/** @param endOf the certain end of a step, by index; null = known only during the run */
 export function foreseeSteps(
   ids: readonly string[],
   endOf: (index: number) => StepScope | null,
@@ -82,7 +82,7 @@ export function foreseeCondition(facts: KnownFacts, template: CompiledTemplate):
   return evaluatePartially(() => evaluateCondition(template, scopeOf(facts)));
 }
 
-/** @param item of a `for_each`; absent = there is none, or it is not known which */
+/** @param item of a `for_each`; absent = there is none, or it is unknown which */
 export function foreseeValue(facts: KnownFacts, template: CompiledTemplate, item?: Item): PartialValue<Json> {
   return evaluatePartially(() => evaluateTemplate(template, scopeOf(facts, item)));
 }

@@ -32,13 +32,13 @@ interface PlannedRun {
   readonly task: RunTask;
   readonly forecast: RunForecast;
   readonly headroom: Headroom;
-  /** How steps would be carried out that leave it open. */
+  /** How the steps that leave it open would be carried out. */
   readonly dispatch: readonly DecidedRoute[];
   /** Findings of the definition's checks. */
   readonly checks: readonly Finding[];
 }
 
-/** A forecast as the plan that is answered, with what is to be said about the run as a whole. */
+/** Turns a forecast into the plan that is returned, with the notes about the run as a whole. */
 function showPlan(run: PlannedRun): Plan {
   const { context, task, forecast, checks } = run;
   const { pipeline, version, steps } = task.definition;
@@ -151,7 +151,7 @@ async function makePlan(ctx: PlanCtx, projectId: string, order: PlanOrder): Prom
   return showPlan({ context, task, forecast, headroom, dispatch, checks });
 }
 
-/** So that a plan takes no longer than a request may. */
+/** Keeps a plan within the time of a request. */
 const mostInputs = 10_000;
 
 async function openPlan(
@@ -175,7 +175,7 @@ async function openPlan(
   };
 }
 
-/** A run does not start while one of its capabilities is not there and no step waits for it. */
+/** A run does not start while one of its capabilities is missing and no step waits for it. */
 async function readChecks(
   { ctx, projectId, registered, beside }: PlanContext,
   definition: PipelineDefinition,

@@ -1,12 +1,11 @@
 /**
- * A run, worked out without calling anybody: the machine of a run says which steps happen, the router which
- * instance would take each of them now, and the dependencies how long it takes. Calls do not wait for one another:
- * that several want the same instance at once is not part of it.
+ * Forecasts a run without calling an instance: the run's state machine says which steps happen, the router which
+ * instance would take each of them now, and the dependencies how long it takes. Calls do not wait for one another in a
+ * forecast, even if several need the same instance at the same time.
  *
- * The machine of a real run is rehearsed three times: in the first run everything happens that may, in the second
- * nothing fails and every condition that is not known yet holds, in the third none of those conditions does. What
- * happens in the first is counted as the worst, in the second as usual, in the third for sure; each is part of the
- * one before.
+ * The state machine is rehearsed three times. First, everything happens that may happen. Second, nothing fails and
+ * every unknown condition holds. Third, none of those conditions holds. The first rehearsal gives the worst case, the
+ * second the usual one, the third the certain one; each is part of the one before.
  */
 
 import type { Finding } from '../../contracts/pipeline.ts';
@@ -40,8 +39,8 @@ interface Rehearsal {
 }
 
 /**
- * @param conditionOf asked once per step with a condition whose time has come; by then it is certain of each step that
- * it depends on whether it is skipped
+ * @param conditionOf called once per step with a condition, when its turn comes; by then it is certain of each step
+ * that it depends on whether it is skipped
  */
 export async function rehearseRun(
   plan: RunPlan,
@@ -49,7 +48,7 @@ export async function rehearseRun(
 ): Promise<Rehearsal> {
   const { steps } = plan;
   const conditions = new Map<number, Condition>();
-  /** One of those that a handler waits for must fail and let the run go on. */
+  /** A dependency of a handler must fail and let the run continue. */
   const mayBegin = (step: PlannedStep, isSkipped: (index: number) => boolean): boolean =>
     !isHandler(step) || step.dependencies.some((at) => steps[at]?.continues === true && !isSkipped(at));
 
@@ -65,12 +64,12 @@ export async function rehearseRun(
   return { may, usual, sure };
 }
 
-/** Items are counted elsewhere: all of them or none happen. */
+/** Items are counted elsewhere: all of them happen, or none. */
 function forgetItems({ each: _, ...step }: PlannedStep): PlannedStep {
   return step;
 }
 
-/** Whether the step is there for failures alone. */
+/** Whether the step handles failures only. */
 function isHandler({ run_if, dependencies }: PlannedStep): boolean {
   return run_if === 'any_failed' && dependencies.length > 0;
 }
@@ -79,7 +78,7 @@ function handleAnything(step: PlannedStep): PlannedStep {
   return isHandler(step) ? { ...step, run_if: 'all_done', decides: true } : step;
 }
 
-/** What is asked is asked in the order of a run, in which every step that happens succeeds. */
+/** Calls `happens` in the order of a run in which every step that happens succeeds. */
 function rehearseOnce(
   steps: readonly PlannedStep[],
   happens: (index: number, isSkipped: (index: number) => boolean) => boolean,
@@ -135,7 +134,7 @@ export async function forecastRun(context: PlanContext, task: RunTask): Promise<
   };
 }
 
-/** Keeps the values of the steps that are certain, before and while the run is rehearsed. */
+/** Keeps the values of the certain steps, before and during the rehearsals. */
 function createStage({ definition, job, jobId: job_id }: RunTask, { steps }: CompiledDefinition) {
   const { pipeline, version } = definition;
   const findings: Finding[] = [];
@@ -143,7 +142,7 @@ function createStage({ definition, job, jobId: job_id }: RunTask, { steps }: Com
   const facts: KnownFacts = {
     job,
     run: { id: newId('run'), job_id, attempt: 1, pipeline, version },
-    // It is certain that a step is left out; how one ends that happens, only the run will know.
+    // A skip is certain before the run; the end of a step that happens is not.
     steps: foreseeSteps(
       steps.map(({ definition: { id } }) => id),
       (index) => (isSkipped(index) ? { status: 'skipped' } : null),
@@ -174,7 +173,7 @@ function happensOf({ may, sure }: Rehearsal, index: number): PlannedStepView['ha
   return sure[index] === true ? 'yes' : 'unknown';
 }
 
-/** A step that need not happen may cost nothing; one that happens only after a failure is not expected. */
+/** A step that may not happen can cost nothing. A step that happens only after a failure is not expected. */
 function weighCost(cost: CostRange, { usual, sure }: Rehearsal, index: number): CostRange {
   return {
     ...cost,

@@ -1,4 +1,6 @@
-/** Forecasts a step with all its items. Known inputs are checked, so that the plan shows one that would be refused. */
+/**
+ * Forecasts a step with all its items. Known inputs are checked, so that the plan shows an input that would be refused.
+ */
 import { mostItems } from '../../contracts/bounds.ts';
 import type { Finding } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
@@ -29,7 +31,7 @@ export interface StepTask {
   /** JSON Pointer of the step in its definition. */
   readonly pointer: string;
   readonly facts: KnownFacts;
-  /** Items that run at once. */
+  /** Items that run in parallel. */
   readonly maxParallel: number;
 }
 
@@ -77,7 +79,7 @@ function dependsOnItem({ input }: CompiledStep): boolean {
   return references(input).some(({ root }) => root === 'item' || root === 'index');
 }
 
-/** Items that begin together take as long as the longest of all. */
+/** Items that begin together take as long as the longest one. */
 async function forecastItems(
   context: PlanContext,
   run: RunTask,
@@ -109,7 +111,7 @@ async function forecastItems(
   };
 }
 
-/** Items that were not looked at are like the first one; those that are equal to it may take its result. */
+/** Items that were not examined count like the first one; equal ones may take its result. */
 async function forecastOther(
   context: PlanContext,
   run: RunTask,
@@ -119,7 +121,7 @@ async function forecastOther(
   return known === undefined || isEqual ? forecastOne(context, run, task) : known;
 }
 
-/** Each finding once, with the first item that it is about. */
+/** Lists each finding once, with the first item that it is about. */
 function mergeFindings(units: readonly UnitForecast[]): Finding[] {
   const seen = new Map<string, { readonly finding: Finding; readonly first: number; count: number }>();
   for (const [index, { findings }] of units.entries()) {

@@ -1,5 +1,5 @@
 /**
- * One execution of a step, whatever its kind: a call, a run of another pipeline, a pause, a question to a person.
+ * Forecasts one execution of a step of any kind: a call, a child run, a wait or a review.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
@@ -22,7 +22,7 @@ import {
   type UnitForecast,
 } from './forecast.ts';
 
-/** A step that is a run of another pipeline: planned like any run, its job the step's input. */
+/** Forecasts a step that starts a child run: it is planned like any run, with the step's input as its job. */
 async function forecastSubRun(context: PlanContext, task: RunTask, unit: PlannedUnit): Promise<UnitForecast> {
   const terms = termsOfSubRun(unit.step.definition, task);
   const { reference } = terms;
@@ -66,7 +66,7 @@ async function readKnown(
   }
 }
 
-/** Runs that are equal have one forecast. */
+/** Equal runs share one forecast. */
 function forecastOnce(context: PlanContext, asked: RunTask): Promise<RunForecast> {
   const { runs, inputBudget } = context;
   const known = runs.get(nameTask(asked));
@@ -77,12 +77,12 @@ function forecastOnce(context: PlanContext, asked: RunTask): Promise<RunForecast
   return forecast;
 }
 
-/** Equal for runs that have the same forecast. */
+/** The same text for runs with the same forecast. */
 function nameTask({ definition, job, priority, ceilingUsd, depth }: RunTask): string {
   return JSON.stringify([definition.pipeline, definition.version, priority, ceilingUsd, depth, job]);
 }
 
-/** A run whose job cannot be looked at any more is one with any job. */
+/** A run whose job can no longer be examined is planned with any job. */
 function spendInputBudget(room: PlanContext['inputBudget'], task: RunTask): RunTask {
   if (task.job === null) return task;
   const { length } = task.definition.steps;
@@ -103,7 +103,7 @@ interface PlannedSubRun {
   readonly definition: PipelineDefinition;
   /** Its own ceiling, USD; null = none. */
   readonly own: number | null;
-  /** JSON Pointer of its name in the step. */
+  /** JSON Pointer of the pipeline's name in the step. */
   readonly pointer: string;
 }
 
@@ -151,14 +151,14 @@ export async function forecastUnit(
   }
 }
 
-/** A result that is kept costs nothing; should it be gone when its turn comes, the call is made. */
+/** A kept result costs nothing. If it is gone when the step runs, the call is made. */
 async function forecastCallOf(context: PlanContext, task: RunTask, unit: PlannedUnit): Promise<UnitForecast> {
   const called = await forecastRouted(context, task, unit);
   const { projectId, findKept } = context;
   const { definition, jobId: job_id } = task;
   const { step, input } = unit;
   if (input === null) return called;
-  // The run has not begun, so that it has no result of its own.
+  // The run has not begun, so it has no result of its own.
   const run = { run_id: '', job_id, pipeline: definition.pipeline };
   const kept = await findKept({ projectId, definition, run, step: step.definition, input });
   if (kept === null) return called;

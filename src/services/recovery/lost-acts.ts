@@ -1,6 +1,6 @@
 /**
- * Reads the changes of keys after the backup, which the restored database does not know: a key that was revoked then
- * works again, and so does a secret that was replaced. An audit log that was kept elsewhere has them: its export, or the
+ * Finds the changes of keys after the backup, which the restored database does not know: a key that was revoked works
+ * again, and so does a secret that was replaced. An audit log that was kept elsewhere holds them: its export, or the
  * log of servers, which has a line for each entry.
  */
 import { z } from 'zod';
@@ -47,7 +47,7 @@ export function findLostActs(db: Db, acts: readonly KeyAct[]): Promise<LostKeyAc
   return compareKeys(db, acts);
 }
 
-/** With the keys below them. @returns those that worked until then */
+/** Includes the keys below them. @returns the keys that worked until then */
 export function revokeAgain(db: Db, keyIds: readonly string[]): Promise<readonly string[]> {
   return db.transaction(async (trx) => {
     await lockKeys(trx);

@@ -1,14 +1,13 @@
 /**
- * Continues the work that a restored database holds. Postgres is the record: Temporal may be empty, and work that it
- * lacks is started again from the rows, under the same ids, so a repetition changes nothing. Where Temporal is not
- * empty, a run that is open there is left alone; one that has ended there and not here shows that Temporal is newer
- * than the database, and is only started again when `restartsAll` says so. The findings are printed before any change,
- * since they cannot be found again afterwards.
+ * Continues the work that a restored database holds. Postgres is the record. Temporal may be empty: missing workflows
+ * are started again from the rows, under the same ids, so a repetition changes nothing. If Temporal is not empty, a run
+ * that is open there is left alone. A run that has ended there and not here shows that Temporal is newer than the
+ * database; it is started again only if `restartsAll` is set. The findings are printed before any change, because they
+ * cannot be found again afterwards.
  *
  * `restartsAll` starts all open runs anew and first deletes their histories in Temporal. Runs that had not been started
- * before are left to servers, whose start would otherwise meet a workflow of the same id that has ended. A deletion
- * takes Temporal a minute or two, so many are waited for together; one that is not through in time holds up no
- * other.
+ * before are left to servers, whose start would otherwise meet an ended workflow of the same id. A deletion takes
+ * Temporal a minute or two, so many are waited for together; a slow one does not delay the others.
  */
 import { deleteAllSessions } from '../../db/access/session.ts';
 import { loseExpiredAttempts } from '../../db/attempt/attempt.ts';
@@ -32,7 +31,7 @@ import { findLostActs, revokeAgain } from './lost-acts.ts';
 
 const batch = 500;
 
-/** All runs that have not ended, some at a time. */
+/** All runs that have not ended, in pages. */
 async function* pageOpenRuns(db: Db): AsyncGenerator<readonly OpenRun[], void, undefined> {
   let after = '';
   for (;;) {
@@ -46,17 +45,17 @@ async function* pageOpenRuns(db: Db): AsyncGenerator<readonly OpenRun[], void, u
 
 export interface RecoverCtx extends DeliveryCtx {
   readonly registerSearchAttributes: () => Promise<readonly string[]>;
-  /** Between two looks at what Temporal is about to delete. */
+  /** Between two checks of pending deletions in Temporal. */
   readonly pause: (ms: number) => Promise<void>;
 }
 
 /** Five minutes at least. */
 const looks = 300;
 const pauseMs = 1_000;
-/** Temporal is asked of so many at once. */
+/** The most ids in one request to Temporal. */
 const atOnce = 16;
 
-/** @returns those of which Temporal still has something */
+/** @returns the runs of which Temporal still has data */
 async function eraseEach({ temporal }: RecoverCtx, runs: readonly OpenRun[]): Promise<readonly OpenRun[]> {
   const left: OpenRun[] = [];
   for (let at = 0; at < runs.length; at += atOnce) {
@@ -67,7 +66,7 @@ async function eraseEach({ temporal }: RecoverCtx, runs: readonly OpenRun[]): Pr
   return left;
 }
 
-/** @returns those of which Temporal still has something after five minutes */
+/** @returns the runs of which Temporal still has data after five minutes */
 async function eraseWholly(ctx: RecoverCtx, runs: readonly OpenRun[]): Promise<readonly OpenRun[]> {
   let left = await eraseEach(ctx, runs);
   for (let look = 0; look < looks && left.length > 0; look++) {
@@ -77,7 +76,7 @@ async function eraseWholly(ctx: RecoverCtx, runs: readonly OpenRun[]): Promise<r
   return left;
 }
 
-/** @returns how many were started again, and those that were not, since Temporal still had something of them */
+/** @returns how many were started again, and those that were not, because Temporal still had data of them */
 async function restartAllRuns(
   ctx: RecoverCtx,
 ): Promise<{ readonly restarted_runs: number; readonly undeleted_runs: readonly string[] }> {
@@ -94,40 +93,40 @@ async function restartAllRuns(
         restarted_runs += 1;
       }
     }
-    await settleDeliveries(ctx); // no more of them in line than it takes
+    await settleDeliveries(ctx); // no more of them than the queue holds
   }
   return { restarted_runs, undeleted_runs };
 }
 
 /** The contents of the database, before any change. */
 export interface RecoveryFindings extends Omit<RestoredState, 'last_at'> {
-  /** The time of the last row of the database. Work after it happens again. */
+  /** The time of the database's last row. Later work happens again. */
   readonly last_at: string | null;
-  /** Calls that were under way at that moment, which may happen twice; the first thousand of `open_calls`. */
+  /** Calls that were in flight at that moment, which may happen twice; the first thousand of `open_calls`. */
   readonly interrupted_calls: readonly InterruptedCall[];
-  /** The changes of keys after the backup; null: unknown, since no audit log was given. */
+  /** The changes of keys after the backup; null: unknown, because no audit log was given. */
   readonly lost_acts: LostKeyActs | null;
 }
 
 interface RunCounts {
   readonly restarted_runs: number;
-  /** They go on in Temporal. */
+  /** Runs that continue in Temporal. */
   readonly running_runs: number;
-  /** Open here and ended in Temporal; nothing was done about them. */
+  /** Open here and ended in Temporal; left unchanged. */
   readonly ended_in_temporal: readonly string[];
-  /** To be started anew, and not deleted by Temporal in time; nothing was done about them. */
+  /** To be restarted, but not deleted by Temporal in time; left unchanged. */
   readonly undeleted_runs: readonly string[];
 }
 
 export interface RecoveryReport extends RecoveryFindings, RunCounts {
-  /** Sessions and links of the moment of the backup, all of which have ended. */
+  /** Sessions and links at the time of the backup, all of which have ended. */
   readonly ended_sessions: number;
   readonly ended_login_links: number;
   /** Keys that worked again, with the keys below them. */
   readonly revoked_keys: readonly string[];
-  /** Names that Temporal did not have. */
+  /** Names that Temporal lacked. */
   readonly search_attributes: readonly string[];
-  /** Why they could not be registered; null: they could. */
+  /** Why they could not be registered; null: no fault. */
   readonly search_attributes_fault: string | null;
   readonly restarted_ladders: number;
   readonly restored_schedules: number;
@@ -137,7 +136,7 @@ export interface RecoverOptions<Findings = RecoveryFindings> {
   readonly restartsAll: boolean;
   /** From an audit log that was kept elsewhere. */
   readonly keyActs?: readonly KeyAct[] | undefined;
-  /** Told before anything is changed. */
+  /** Called before any change. */
   readonly onFound: (findings: Findings) => void;
 }
 
@@ -156,7 +155,7 @@ async function hasEndedInTemporal({ db, temporal }: RecoverCtx, run: OpenRun): P
   return (await readDelivery(db, run.run_id))?.finished_at === null; // a server may have started it meanwhile
 }
 
-/** Runs that a server would start, meeting a workflow that has ended. */
+/** Runs that a server would start although their workflow has ended. */
 async function listEndedBeforeStart(ctx: RecoverCtx): Promise<string[]> {
   const ended: string[] = [];
   for await (const runs of pageOpenRuns(ctx.db)) {
@@ -175,12 +174,12 @@ async function restartRuns(ctx: RecoverCtx): Promise<RunCounts> {
       if (isListed || (await ctx.temporal.workflows.isOpen(run))) running_runs += 1;
       else ended_in_temporal.push(run.run_id);
     },
-    isPaced: true, // no more of them in line than it takes
+    isPaced: true, // no more of them than the queue holds
   });
   return { restarted_runs, running_runs, ended_in_temporal, undeleted_runs: [] };
 }
 
-/** Temporal Cloud lets its own tools alone register them, and runs go on without. */
+/** Temporal Cloud accepts them from its own tools only, and runs work without them. */
 async function register({ registerSearchAttributes }: RecoverCtx) {
   try {
     return { search_attributes: await registerSearchAttributes(), search_attributes_fault: null };
@@ -190,14 +189,14 @@ async function register({ registerSearchAttributes }: RecoverCtx) {
   }
 }
 
-/** Closes access that a restore has opened again: sessions and links of the backup, and keys that were revoked since. */
+/** Ends access that the restore has reopened: sessions and links of the backup, and keys that were revoked since. */
 async function closeAccess(db: Db, { lost_acts }: RecoveryFindings) {
   const revoked_keys = lost_acts === null ? [] : await revokeAgain(db, lost_acts.revoked);
   const { sessions, login_links } = await deleteAllSessions(db);
   return { revoked_keys, ended_sessions: sessions, ended_login_links: login_links };
 }
 
-/** May be repeated, also beside servers and workers; everybody signs in again then. */
+/** May be repeated, also beside servers and workers; each time, all users have to sign in again. */
 export async function recover(
   ctx: RecoverCtx,
   { restartsAll, keyActs, onFound }: RecoverOptions,

@@ -1,7 +1,7 @@
 /**
- * Addresses of instances as they are registered: http(s), no userinfo, query or fragment, all three on one origin.
- * IP literals are judged at once, names when they are dialled: a registration waits for no name server. The
- * stored text is the one that `URL` writes, so that the checked address is the dialled one.
+ * Addresses of instances as they are registered: http(s), no userinfo, query or fragment, all three on one origin. IP
+ * literals are checked at once, names when they are dialled, so a registration waits for no name server. The text is
+ * stored as `URL` writes it, so that the checked address is the dialled one.
  */
 
 import { isIP } from 'node:net';

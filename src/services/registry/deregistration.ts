@@ -1,7 +1,8 @@
 /**
- * Deregistration. One that comes late must not take out the instance that has registered in its place since:
- * `generation` decides where it is given; else one within 10 s after a registration over another is stale if the
- * instance still answers with its name. It is asked outside of the transaction, then everything is checked again.
+ * Deregistration. A late one must not take out the instance that has registered in its place since: `generation`
+ * decides where it is given. Otherwise a deregistration within 10 s after a replacing registration is stale if the
+ * instance still answers with its name. The instance is asked outside of the transaction, then everything is checked
+ * again.
  */
 import type { DeregisterAnswer, DeregisterRequest } from '../../contracts/capability.ts';
 import { insertAudit } from '../../db/access/audit.ts';
@@ -17,9 +18,9 @@ import { lockOwnInstance, type RegistryCtx } from './registration.ts';
 
 export type RegistryActor = Pick<Caller, 'project_id' | 'key_id'>;
 
-/** So long after a registration, a deregistration may be meant for the one before. */
+/** Within this time after a registration, a deregistration may mean the one before. */
 const contestedMs = 10_000;
-/** Should it have been meant after all, the instance is gone by then. */
+/** If the deregistration was meant after all, the instance is gone by then. */
 const recheckMs = 5_000;
 
 /** `stale`: it was meant for an earlier registration. @throws AppError `not_found`, `forbidden`, `request_invalid` */

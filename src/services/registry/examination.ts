@@ -1,6 +1,6 @@
 /**
- * Examines an instance by `/health`, and by `/spec` where it is not known yet, and applies the finding to its row as
- * an event: locks the row, asks the state table, writes the new state. The spec is the instance's; the price is that of
+ * Examines an instance by `/health`, and by `/spec` if that is unknown, and applies the finding to its row as an event:
+ * locks the row, applies the state table, writes the new state. The spec comes from the instance; the price comes from
  * the registration.
  */
 import { createHash } from 'node:crypto';
@@ -29,11 +29,11 @@ export interface ProbeFinding {
   readonly event: Extract<InstanceEvent, { kind: 'probe_ok' | 'probe_failed' | 'probe_mismatch' }>;
   /** The vetted spec; null where it was not read or not accepted. */
   readonly spec: CapabilitySpecRow | null;
-  /** What `/health` said, where the probe was good. */
+  /** The answer of `/health`, where the probe was good. */
   readonly health: Health | null;
 }
 
-/** The address that is asked, and the name and version that should answer. */
+/** The probed address, with the expected name and version. */
 type Examined = Pick<InstanceRow, 'name' | 'version' | 'health_url' | 'spec_url'>;
 
 function failed(failure: ProbeFailure, detail: string): ProbeFinding {
@@ -67,7 +67,7 @@ function fromFault(path: string, fault: ProbeFault): ProbeFinding {
 }
 
 /**
- * Name, version and schemas make a spec, and that it is deterministic; its price and prose may differ between instances.
+ * A spec consists of name, version, schemas and determinism; price and prose may differ between instances.
  */
 function digestOf({ name, version, input, output, deterministic }: CapabilitySpec): string {
   const schemas = { name, version, input, output };
@@ -126,7 +126,7 @@ async function findSpecFault(
   return null;
 }
 
-/** Brings an event to an instance: locks its row, asks the state table, writes what follows. */
+/** Applies an event to an instance: locks its row, applies the state table, writes the result. */
 function factsOf(row: InstanceRow): InstanceFacts {
   return {
     state: row.state,
@@ -159,7 +159,7 @@ export async function applyEvent(
   return change.state;
 }
 
-/** A call found the connection refused or lost: what was up is suspect and probed now. */
+/** A call found the connection refused or lost: an instance that was up is now suspect and is probed. */
 export function reportRefused(ctx: Pick<Ctx, 'db' | 'logger'>, instanceId: string): Promise<void> {
   return ctx.db.transaction(async (trx) => {
     const row = await lockInstance(trx, instanceId);
@@ -168,10 +168,10 @@ export function reportRefused(ctx: Pick<Ctx, 'db' | 'logger'>, instanceId: strin
 }
 
 /**
- * Applies what a probe found. A finding about an earlier registration, or a failure from before a heartbeat, is
- * old news and changes nothing.
+ * Applies the finding of a probe. A finding about an earlier registration, or a failure from before a heartbeat, is
+ * stale and changes nothing.
  * @param probed the row as it was when the probe began
- * @returns the state afterwards; null for old news
+ * @returns the state afterwards; null for a stale finding
  */
 export async function applyFinding(
   ctx: Pick<Ctx, 'db' | 'logger'>,
@@ -205,8 +205,8 @@ export async function applyFinding(
 }
 
 /**
- * Takes over queue depth and uptime. A new process has nothing of the old one's breaker and speed. Of two probes at
- * once, the uptime of the first that is applied counts: the other one may have been read before it.
+ * Takes over queue depth and uptime. A new process does not inherit the old one's breaker and speed. Of two concurrent
+ * probes, the uptime of the first one applied counts: the other may have been read before it.
  */
 async function applyHealth(
   { db, logger }: Pick<Ctx, 'db' | 'logger'>,

@@ -1,10 +1,9 @@
 /**
- * Takes the heartbeat of a registered instance. An instance that was down is up again, with its spec read anew.
+ * Accepts the heartbeat of a registered instance. An instance that was down is up again, and its spec is read again.
  *
- * Adoption answers a heartbeat of an instance that is not registered. The instance registered once and will not do
- * so again, so it is asked for what we have forgotten: `/spec` and `/health` replace the registration.
- * Adoptions are bounded, and one of an instance at a time; one that comes too much is looked at again at its next
- * heartbeat.
+ * Adoption answers a heartbeat of an instance that is not registered. The instance registered once and will not do so
+ * again, so its `/spec` and `/health` are read in place of the registration. Adoptions are limited in number, and to
+ * one per instance at a time; beyond the limit, the next heartbeat tries again.
  */
 
 import { heartbeatSeconds } from '../../contracts/bounds.ts';
@@ -68,7 +67,7 @@ function noteHeartbeat(
 
 const maxAdoptions = 20;
 
-/** @throws AppError `not_found` that says why it was not adopted, `forbidden` */
+/** @throws AppError `not_found` with the reason why it was not adopted, `forbidden` */
 function adopt(ctx: RegistryCtx, { projectId, key, queue_depth }: Beat): Promise<InstanceRow> {
   const { adoptions } = ctx.probing;
   const id = JSON.stringify([projectId, key.name, key.endpoint]);

@@ -1,4 +1,4 @@
-/** An instance as the registry and followers of a project are shown it. */
+/** An instance as the registry and the stream of a project show it. */
 import { type Breaker, Instance, type InstanceState } from '../../contracts/capability.ts';
 import { expectedSuccess } from '../../core/routing/estimate.ts';
 import type { InstanceRow } from '../../db/instance/instance.ts';

@@ -1,5 +1,5 @@
 /**
- * Keeps the probes of instances that are under way in this process, and ends them. The functions that probe are in
+ * Tracks the probes of instances that are in flight in this process, and ends them. The functions that probe are in
  * vetting.ts and heartbeat.ts.
  */
 import { setMaxListeners } from 'node:events';
@@ -8,20 +8,20 @@ import type { InstanceRow } from '../../db/instance/instance.ts';
 
 export type VetVerdict = 'usable' | 'quarantined' | 'unreachable';
 
-/** Probes under way in this process, each of an instance once, and what ends them. */
+/** Probes in flight in this process, one per instance, and the signal that ends them. */
 export interface Probing {
   readonly probe: CapabilityProbe;
   /** Ends all probes. */
   readonly signal: AbortSignal;
   readonly vettings: Map<string, Promise<VetVerdict>>;
   readonly adoptions: Map<string, Promise<InstanceRow>>;
-  /** Ends what is under way; resolves when no vetting is. */
+  /** Ends the probes in flight; resolves when no vetting is in flight. */
   close(): Promise<void>;
 }
 
 export function createProbing(probe: CapabilityProbe): Probing {
   const abort = new AbortController();
-  setMaxListeners(0, abort.signal); // every probe of a round listens
+  setMaxListeners(0, abort.signal); // every probe of a batch listens
   const vettings: Probing['vettings'] = new Map();
   return {
     probe,

@@ -1,8 +1,8 @@
 /**
- * Says which projects may register under a name. P1: the project that registers a name first is its publisher. P2: an
- * operator gives a name to other projects; instances that others have registered under it are deregistered by the same
- * transaction, so neither their endpoints nor their schemas are in the way. P3: a name that no operator has given is
- * free again when the last instance of it is forgotten.
+ * Controls which projects may register under a name. P1: the project that registers a name first is its publisher. P2:
+ * an operator assigns a name to other projects; the same transaction deregisters other projects' instances under it, so
+ * neither their endpoints nor their schemas are in the way. P3: a name that no operator has assigned is free again when
+ * its last instance is deleted.
  */
 import { Publisher } from '../../contracts/capability.ts';
 import { insertAudit } from '../../db/access/audit.ts';
@@ -34,7 +34,7 @@ async function requireKnown(db: Db, projects: readonly string[]): Promise<void> 
 
 const taken = { state: 'deregistered', reason: null, failed_probes: 0, next_probe_in_ms: null } as const;
 
-/** From the next registration on. @throws AppError `request_invalid` for a project that does not exist */
+/** Takes effect with the next registration. @throws AppError `request_invalid` for an unknown project */
 export async function publishName(
   { db }: Pick<Ctx, 'db'>,
   { key_id }: Pick<RegistryActor, 'key_id'>,

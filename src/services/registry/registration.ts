@@ -1,6 +1,6 @@
 /**
- * The registry: who offers what, where, at what price, and whether it can be called. One for all projects; only
- * the owning project may change an instance. Requests are answered without dialling; vetting follows.
+ * The registry: capabilities, their instances, addresses, prices and whether they can be called. It is one for all
+ * projects; only the owning project may change an instance. Requests are answered without dialling; vetting follows.
  * (specification: Registry, Capability instance; times are the database's)
  *
  * Registration is an upsert by name and endpoint; the instance is up at once, whatever it was before.
@@ -38,7 +38,7 @@ interface RegisteredRow {
   readonly created: RegistrationKind;
 }
 
-/** The parts for registrations and heartbeats: the limit of instances is a setting, the rules of addresses a policy. */
+/** The parts for registrations and heartbeats: the limit of instances is a setting, the address rules are a policy. */
 export type RegistryCtx = ProbingCtx & Pick<Ctx, 'config' | 'policy'>;
 
 /**
@@ -74,7 +74,7 @@ export function writeRegistration(
   });
 }
 
-/** Turns a registration into its columns. Fields that are columns under their own name need no line here. */
+/** Turns a registration into its columns. Fields with a column of the same name need no line here. */
 function toRegistered({ cost_model, ...registration }: Registration): Registered & InstanceKey {
   return {
     ...registration,
@@ -104,7 +104,7 @@ function requireOwner(row: InstanceRow, projectId: string): void {
   );
 }
 
-/** @returns the projects that may register the name. @throws AppError `forbidden` when the project is none of them */
+/** @returns the projects that may register the name. @throws AppError `forbidden` when the project is not among them */
 async function requirePublisher(db: Db, projectId: string, name: string): Promise<readonly string[]> {
   const publishers = await claimName(db, name, projectId);
   if (publishers.includes(projectId)) return publishers;

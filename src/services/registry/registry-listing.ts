@@ -28,7 +28,7 @@ interface ListRequest {
   readonly cursor?: string | undefined;
 }
 
-/** Versions in order of their first registration that is shown. */
+/** Versions in the order of their first listed registration. */
 function versionsOf(rows: readonly InstanceRow[]): string[] {
   return [...new Set(rows.map(({ version }) => version))];
 }
@@ -71,7 +71,7 @@ export async function getCapability({ db }: Pick<Ctx, 'db'>, name: string): Prom
 
 const dayMs = 86_400_000;
 
-/** How the project's calls went, by capability. */
+/** The outcomes of the project's calls, by capability. */
 export async function readCallsSummary(
   { historyDb }: Pick<ServerCtx, 'historyDb'>,
   projectId: string,

@@ -1,6 +1,6 @@
 /**
- * The specs of capabilities: which count for a call now (those of the instances it may be given to), whether they
- * take a value, and which input of a step they take now.
+ * The specs of capabilities: which ones count for a call now (those of the eligible instances), whether they accept a
+ * value, and which input a step accepts now.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -39,9 +39,9 @@ export interface KnownSpec {
 }
 
 interface FoundSpecs {
-  /** Each once. */
+  /** The specs, each once. */
   readonly specs: readonly KnownSpec[];
-  /** False: no such instance is up, and these are all that were ever known, the oldest first. */
+  /** False: no such instance is up, and these are all known specs, the oldest first. */
   readonly arePresent: boolean;
 }
 
@@ -73,7 +73,7 @@ export function isWanted({ versionRange }: Pick<SpecTarget, 'versionRange'>, ver
 type SchemaResult = { readonly ok: true } | { readonly ok: false; readonly errors: readonly SchemaError[] };
 
 export interface SchemaValidator {
-  /** @param digest of the spec; nothing here is known by a name. @throws AppError `not_found` */
+  /** @param digest of the spec; names are not needed here. @throws AppError `not_found` */
   validateInput(digest: string, value: Json): Promise<SchemaResult>;
   /** @throws AppError `not_found` */
   validateOutput(digest: string, value: Json): Promise<SchemaResult>;
@@ -130,7 +130,7 @@ export interface PresentSpec extends InputSpec {
 }
 
 export interface PresentSpecs {
-  /** Null while no instance has said what it takes. */
+  /** Null while no instance has reported a spec. */
   read(target: SpecTarget): Promise<PresentSpec | null>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Collects how calls went and reports it about every two seconds by one statement. Speed is an estimate: a report
- * that cannot be written is dropped, not queued.
+ * Collects call durations and outcomes and writes them about every two seconds by one statement. Speed is an estimate:
+ * a report that cannot be written is dropped, not queued.
  */
 import type { Logger } from 'pino';
 import {
@@ -15,9 +15,9 @@ import { foldSpeedReports } from '../../db/instance/instance-calls.ts';
 
 export interface SpeedRecorder {
   recordCall(instanceId: string, call: ObservedCall): void;
-  /** Writes what was recorded. @throws what the database throws */
+  /** Writes the collected records. @throws the database's errors */
   flush(): Promise<void>;
-  /** Writes what was recorded and ends. */
+  /** Writes the collected records and ends. */
   stop(): Promise<void>;
 }
 

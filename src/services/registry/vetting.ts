@@ -1,9 +1,8 @@
 /**
- * Examines instances at once, after a registration, before a first call or on request; and in rounds.
+ * Examines instances: after a registration, before a first call, on request, and in batches.
  *
- * A round of probes takes the instances that are due, fifty at once; an answer is believed at once. When most of a
- * round's routable instances stay silent instead of answering or refusing, the fault is ours and their silence
- * changes nothing.
+ * A batch of probes covers up to fifty due instances; an answer is believed at once. When most of a batch's routable
+ * instances stay silent, neither answering nor refusing, the fault is ours and their silence changes nothing.
  */
 import { afterSilence } from '../../core/instance-states.ts';
 import { joinFlight } from '../../core/pacing.ts';
@@ -20,9 +19,9 @@ import type { VetVerdict } from './probing.ts';
 
 export type ProbingCtx = Pick<Ctx, 'db' | 'logger' | 'probing' | 'vetter'>;
 
-/** More of them wait for maintenance, which reads `next_probe_at`. */
+/** Beyond this number, they wait for maintenance, which reads `next_probe_at`. */
 const maxInBackground = 50;
-/** A newer registration or heartbeat makes a finding old news; then it is looked at again. */
+/** A newer registration or heartbeat makes a finding stale; then the instance is examined again. */
 const maxLooks = 3;
 
 /** Reads `/health` and `/spec` now, once at a time in this process. @throws AppError `not_found` */
@@ -63,7 +62,7 @@ interface Silent {
   readonly finding: ProbeFinding;
 }
 
-/** One round of probes; calls may overlap. @returns how many instances were probed */
+/** Probes one batch; calls may overlap. @returns how many instances were probed */
 export async function probeDueInstances(ctx: ProbingCtx, limit = 50): Promise<number> {
   const { db, logger } = ctx;
   await changeSilentInstances(db, afterSilence);

@@ -1,9 +1,9 @@
 /**
  * One pass of deleting, by age or by project, with its counts so far. Each batch is committed by itself.
  *
- * The export writes the rows that are about to be deleted as files of JSON lines in a folder: `{"table": …, "row": …}`.
- * A file is whole and on the disk before its rows are deleted; rows that stayed, because the process died in between or
- * a reference kept them, are in a later file again.
+ * The export writes the rows that are about to be deleted to files of JSON lines in a folder: `{"table": …, "row": …}`.
+ * A file is complete and on the disk before its rows are deleted. Rows that stayed, because the process died in between
+ * or a reference kept them, are in a later file again.
  */
 
 import { type FileHandle, mkdir, open } from 'node:fs/promises';
@@ -20,7 +20,7 @@ import { type OpenErasure, saveProgress } from '../../db/deletion/erasure.ts';
 import { boundsOfIds } from '../ids.ts';
 import type { MediaLibrary } from '../media/media-library.ts';
 
-/** Rows that went, or would go, by table; and files. */
+/** Deleted rows, or rows that would be deleted, by table; and files. */
 export type DeletedCounts = Record<string, number>;
 
 export interface DeletionPass {
@@ -28,24 +28,24 @@ export interface DeletionPass {
   readonly exportTo: PurgeExport | null;
   /** Nothing is deleted, only counted. */
   readonly isTrial: boolean;
-  /** So many batches of each kind of work are deleted; the next pass takes the rest. */
+  /** The most batches of each kind of work; the next pass does the rest. */
   readonly mostBatches: number;
-  /** The process ends. */
+  /** The process is shutting down. */
   readonly isStopping: () => boolean;
-  /** It is another pass's turn, or the process ends. */
+  /** Another pass has its turn, or the process is shutting down. */
   readonly isOver: () => boolean;
   readonly counts: DeletedCounts;
-  /** Whose project's rows go; null: those that are old. */
+  /** The project whose rows are deleted; null: deletes by age. */
   erasure: OpenErasure | null;
 }
 
-/** Deletes what is old. */
+/** Deletes by age. */
 export interface PurgePass extends DeletionPass {
   readonly media: Pick<MediaLibrary, 'deleteJob'>;
   readonly erasure: null;
 }
 
-/** Adds to what has gone, and keeps how far an erasure is. @param db where it went */
+/** Adds to the counts, and stores the progress of an erasure. @param db where the rows were deleted */
 export async function count(
   { counts, erasure, db: own }: Pick<DeletionPass, 'counts' | 'erasure' | 'db'>,
   added: Readonly<Record<string, number>>,
@@ -57,7 +57,7 @@ export async function count(
 }
 
 export interface PurgeExport {
-  /** Resolves when the lines are on the disk, in a file of their own. None: no file. */
+  /** Resolves when the lines are on the disk, in a file of their own. No lines: no file. */
   write(lines: AsyncIterable<string> | Iterable<string>): Promise<void>;
 }
 
@@ -82,7 +82,7 @@ export async function createPurgeExport(folder: string, now = () => new Date()):
   };
 }
 
-/** Deletes rows by a statement that tells them, and commits it when they are on the disk (P4). */
+/** Deletes rows by a statement that returns them, and commits when they are on the disk (P4). */
 function deleteTold(
   { db, exportTo, isTrial }: DeletionPass,
   work: (trx: Db, mode: BatchMode) => Promise<DeletedBatch>,
@@ -98,12 +98,12 @@ function deleteTold(
 const rowsAtOnce = 1_000;
 
 interface BatchOrder extends BatchMode {
-  /** Where the batch before this one has come to. */
+  /** The position after the last batch. */
   readonly after: string;
   readonly limit: number;
 }
 
-/** Batch after batch, until no row is left or the pass is over. */
+/** Deletes batch after batch, until no row is left or the pass is over. */
 export async function deleteInBatches(
   pass: DeletionPass,
   work: (trx: Db, order: BatchOrder) => Promise<DeletedBatch>,
@@ -119,10 +119,10 @@ export async function deleteInBatches(
   }
 }
 
-/** Rows that were over before a moment, or all of a project. */
+/** Rows that ended before a moment, or all of a project. */
 type DeletedRows = { readonly endedBefore: Date } | { readonly projectId: string };
 
-/** Deletes them from a table, as far as they go by themselves there. */
+/** Deletes them from a table, if its rows are deleted on their own. */
 export async function emptyTable(pass: DeletionPass, row: DeletedTable, rows: DeletedRows): Promise<void> {
   const { old, ofProject } = row;
   if ('projectId' in rows) {
@@ -136,7 +136,7 @@ export async function emptyTable(pass: DeletionPass, row: DeletedTable, rows: De
   }
 }
 
-/** Does one thing after the other, each whatever became of those before it. @throws the first fault, after the last one */
+/** Runs one task after the other, whatever the result of earlier ones. @throws the first fault, after the last task */
 export async function takeTurns(works: readonly (() => Promise<void>)[]): Promise<void> {
   const faults: unknown[] = [];
   for (const work of works) {

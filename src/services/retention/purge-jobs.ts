@@ -1,6 +1,7 @@
 /**
- * Jobs that no run is left of, with their files. Rows go in a short transaction, with a mark that stays until the store has
- * deleted the files (P3): no transaction waits for a store, what was begun is found again, and nothing new names the job.
+ * Jobs without a run, with their files. Rows are deleted in a short transaction, with a mark that stays until the store
+ * has deleted the files (P3): no transaction waits for a store, unfinished work is found again, and nothing new names
+ * the job.
  */
 import {
   forgetLeavingJobs,
@@ -17,16 +18,16 @@ import {
 import { boundsOfIds } from '../ids.ts';
 import { count, type PurgePass } from './deletion-pass.ts';
 
-/** Whose files go at once. */
+/** Jobs whose files are deleted in parallel. */
 const jobsAtOnce = 50;
-/** A transaction that has begun before is over by then. */
+/** Any transaction that began earlier is over by then. */
 const longestTransactionMs = 60_000;
 /** Newer references are read again while jobs are locked, so they should be few. */
 const mostAgeMs = 2 * longestTransactionMs;
 
 type Names = Map<string, KnownNames>;
 
-/** @throws what kept the files of a job, when all other jobs were tried; at once where it kept those of all at once */
+/** @throws the fault of a job's files, after all other jobs were tried; at once if all jobs of a batch failed */
 export async function purgeJobs(pass: PurgePass, createdBefore: Date): Promise<void> {
   const { db, isTrial } = pass;
   const upTo = boundsOfIds('job', createdBefore, createdBefore)[1];
@@ -53,13 +54,16 @@ export async function purgeJobs(pass: PurgePass, createdBefore: Date): Promise<v
   if (faults.length > 0) throw faults[0];
 }
 
-/** Files of jobs that went before. @throws what kept some, when all were tried, or as many at once as are */
+/**
+ * Deletes files of jobs that are deleted. @throws the fault of some, after all were tried, or as soon as a whole batch
+ * failed
+ */
 export async function finishLeavingJobs(pass: PurgePass): Promise<void> {
   const { faults } = await finishAll(pass);
   if (faults.length > 0) throw faults[0];
 }
 
-/** `isAway`: of as many at once as are tried none could be deleted, so no more jobs should go. */
+/** `isAway`: no file of a whole batch could be deleted, so no more jobs should be. */
 async function finishAll(pass: PurgePass): Promise<{ faults: unknown[]; isAway: boolean }> {
   const { db, isTrial, isStopping } = pass;
   const faults: unknown[] = [];
@@ -118,7 +122,7 @@ interface OldJobs {
   readonly names: Names;
 }
 
-/** @returns those whose rows went, or would go */
+/** @returns the jobs whose rows were deleted, or would be */
 function letGo(pass: PurgePass, { jobs, createdBefore, names }: OldJobs): Promise<readonly string[]> {
   const { db, exportTo, isTrial } = pass;
   return db.transaction(async (trx) => {

@@ -1,9 +1,8 @@
 /**
- * Runs whose time is over, by families; of large families a part after the other.
+ * Deletes runs whose retention is over, by families; large families in several parts.
  *
- * Families of runs, cut into what one transaction deletes: several small ones, or a part of a large one. Of that
- * the runs go first that nothing was started by, so that one whose process ends in between is a smaller family
- * (P1).
+ * Families of runs are cut into what one transaction deletes: several small ones, or a part of a large one. The leaves
+ * of a large family are deleted first, so that an interrupted deletion leaves a smaller family (P1).
  */
 
 import type { RowCounts } from '../../db/deletion/deleted-tables.ts';
@@ -28,13 +27,13 @@ const stepsAtOnce = 5_000;
 const countedAtOnce = 200;
 
 interface FamilySlice {
-  /** The remaining runs of each family, which have to be deletable as a whole. */
+  /** The remaining runs of each family, which must be deletable as a whole. */
   readonly families: readonly Family[];
-  /** Those of them that go. */
+  /** The runs of the family that are deleted. */
   readonly runIds: readonly string[];
 }
 
-/** In a trial, where nothing gets smaller, they stay whole. */
+/** In a dry run, families do not shrink and stay whole. */
 async function sliceFamilies(
   { db, isTrial }: Pick<PurgePass, 'db' | 'isTrial'>,
   families: readonly Family[],
@@ -69,10 +68,10 @@ function cut(families: readonly Family[], stepsOf: (runId: string) => number): r
 
 /** Each may have many runs. */
 const familiesAtOnce = 100;
-/** After so many that could not go, it is not tried with others. */
+/** After this many failures, no further parts are tried. */
 const mostFaults = 20;
 
-/** @throws the first fault, when the others were tried */
+/** @throws the first fault, after the others were tried */
 export async function purgeRuns(pass: PurgePass, endedBefore: Date): Promise<void> {
   const faults: unknown[] = [];
   for await (const slice of listSlices(pass, endedBefore)) {
@@ -89,7 +88,7 @@ export async function purgeRuns(pass: PurgePass, endedBefore: Date): Promise<voi
 async function* listSlices(pass: PurgePass, endedBefore: Date): AsyncGenerator<FamilySlice> {
   const upTo = boundsOfIds('run', endedBefore, endedBefore)[1];
   let after = '';
-  // A batch of other rows is as many as ten of families.
+  // A batch of other rows is as many as ten batches of families.
   for (let batch = 0; batch < pass.mostBatches * 10 && !pass.isStopping(); batch++) {
     const families = await listEndedFamilies(pass.db, { endedBefore, upTo, after, limit: familiesAtOnce });
     yield* await sliceFamilies(pass, families);
@@ -114,7 +113,7 @@ function purgeSlice(
   });
 }
 
-/** Weeks of the log that no run is left of. */
+/** Weeks of the log without a run. */
 export async function dropEmptyLogs(
   { db, isTrial, isStopping }: PurgePass,
   endedBefore: Date,
@@ -122,6 +121,6 @@ export async function dropEmptyLogs(
   const weeks = isTrial ? [] : await listOldParts(db, 'event', endedBefore);
   for (const week of weeks) {
     if (isStopping()) return;
-    if (!(await hasRuns(db, week)) && !(await dropPart(db, week))) return; // held, and so are the others, most likely
+    if (!(await hasRuns(db, week)) && !(await dropPart(db, week))) return; // locked, and so are the others, most likely
   }
 }

@@ -1,16 +1,16 @@
 /**
- * Deletes what is older than it has to be kept. Work goes in batches that are committed each, oldest first, so
- * that a backlog of any size shrinks beside other work, and a process that ends in between has lost nothing.
+ * Deletes data whose retention is over. Work is done in batches, each committed, oldest first. So a backlog of any size
+ * shrinks beside other work, and a process that ends in between has lost nothing.
  * Invariants:
  *
- * P1 A run that has not ended, one below or above it, and one that it repeats lose no row.
- * P2 Budgets of days, the ledger and the audit log do not change when runs go.
- * P3 No transaction is open while files are deleted. The row of their job has gone by then, with a mark that stays until they
- *    are deleted: what was begun is found again, and nothing new names them.
- * P4 With an export, nothing is deleted that is not on the disk there.
- * P5 A row that cannot be deleted keeps no other from being deleted.
+ * P1 A run that has not ended, its ancestors and descendants, and a run that it repeats lose no row.
+ * P2 Budgets of days, the ledger and the audit log do not change when runs are deleted.
+ * P3 No transaction is open while files are deleted. By then the row of their job is deleted, with a mark that stays
+ * until the files are: unfinished work is found again, and nothing new names them.
+ * P4 With an export, only exported rows on its disk are deleted.
+ * P5 A row that cannot be deleted does not keep others from being deleted.
  *
- * A week or a month is deleted as a whole; an export has its rows before, one by one (P4).
+ * A week or a month is dropped as a partition; an export has its rows before, one by one (P4).
  */
 
 import { deletedTables } from '../../db/deletion/deleted-tables.ts';
@@ -41,8 +41,8 @@ import { dropEmptyLogs, purgeRuns } from './purge-runs.ts';
 type WholePart = 'attempt_choice' | 'ledger_entry';
 
 /**
- * Deletes parts of a table until one is locked: its holder most likely locks all of them, and a statement that waits for
- * a part keeps others waiting. The next pass takes the rest.
+ * Drops partitions of a table until one is locked: its holder probably locks all of them, and a statement that waits
+ * for a partition makes others wait. The next pass drops the rest.
  */
 async function purgeParts(pass: PurgePass, table: WholePart, parts: readonly TablePart[]): Promise<void> {
   const faults: unknown[] = [];
@@ -54,7 +54,7 @@ async function purgeParts(pass: PurgePass, table: WholePart, parts: readonly Tab
   if (faults.length > 0) throw faults[0];
 }
 
-/** In which nothing is written any more: its time is over. False while others hold it, or when it was stopped. */
+/** Drops a partition whose time is over. False while it is locked, or when the pass was stopped. */
 async function purgePart(pass: PurgePass, table: WholePart, part: TablePart): Promise<boolean> {
   const { db, isTrial, exportTo } = pass;
   const rows = exportTo === null ? await countPart(db, part) : await exportPart(pass, table, part);
@@ -64,7 +64,7 @@ async function purgePart(pass: PurgePass, table: WholePart, part: TablePart): Pr
   return true;
 }
 
-/** @returns how many rows; null: others hold it, or it was stopped before the last */
+/** @returns how many rows; null: the partition is locked, or the pass was stopped before the last row */
 async function exportPart(
   { db, exportTo, isStopping }: PurgePass,
   table: WholePart,
@@ -86,7 +86,9 @@ async function exportPart(
 const rowsAtOnce = 1_000;
 const books: readonly Book[] = ['ledger_entry', 'audit'];
 
-/** The oldest entries of the ledger and the audit log. The ledger lies in months, which go as a whole. */
+/**
+ * The oldest entries of the ledger and the audit log. The ledger is partitioned by month, and months are dropped whole.
+ */
 async function purgeBooks(pass: PurgePass, before: Date): Promise<void> {
   await takeTurns([
     () => purgeMonths(pass, before),
@@ -107,7 +109,7 @@ async function purgeEntries(pass: PurgePass, book: Book, before: Date): Promise<
   }
 }
 
-/** In one snapshot, so that those that go are those that were told; who deletes the same at that moment ends this. */
+/** Uses one snapshot, so that exactly the exported rows are deleted; a concurrent delete of the same rows fails it. */
 function purgeOldest({ db, exportTo }: PurgePass, book: Book, before: Date): Promise<number> {
   const batch = { before, most: rowsAtOnce };
   if (exportTo === null) return purgeBook(db, book, batch);
@@ -120,7 +122,7 @@ function purgeOldest({ db, exportTo }: PurgePass, book: Book, before: Date): Pro
   );
 }
 
-/** Deletes the inputs of choices: by whole weeks where no open run has a choice in one, else one by one. */
+/** Deletes decision inputs: by whole weeks where no open run has one in the week, otherwise one by one. */
 function purgeOldChoices(pass: PurgePass, before: Date): Promise<void> {
   return takeTurns([() => purgeWeeks(pass, before), () => purgeOneByOne(pass, before)]);
 }
@@ -138,16 +140,16 @@ async function purgeOneByOne(pass: PurgePass, before: Date): Promise<void> {
   await deleteInBatches(pass, (db, order) => purgeChoices(db, { ...order, upTo }));
 }
 
-/** Calls without a run, ladders by themselves, and questions that no run asked. */
+/** Calls without a run, ladders without a step, and reviews that no run opened. */
 function purgeLooseRows(pass: PurgePass, endedBefore: Date): Promise<void> {
   return takeTurns(deletedTables.map((row) => () => emptyTable(pass, row, { endedBefore })));
 }
 
 /** For how many days things are kept after their end; null = for ever. */
 export interface Retention {
-  /** Runs with all that is theirs, calls and ladders by themselves, jobs and their files. */
+  /** Runs with all their rows, calls and ladders without a run, jobs and their files. */
   readonly runDays: number | null;
-  /** Days for which the inputs of choices are kept; null = for ever. */
+  /** Days for which decision inputs are kept; null = for ever. */
   readonly choiceDays: number | null;
   /** Ledger and audit log. */
   readonly bookDays: number | null;
@@ -162,7 +164,7 @@ export type PurgeOptions = Partial<Pick<PurgePass, 'exportTo' | 'isTrial' | 'mos
 
 const dayMs = 86_400_000;
 
-/** @throws the first fault, when all else was tried (P5) */
+/** @throws the first fault, after everything else was tried (P5) */
 export async function purge(
   { db, media }: PurgeCtx,
   { retention, now = new Date(), exportTo = null, isTrial = false, ...options }: PurgeOptions,

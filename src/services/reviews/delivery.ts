@@ -1,8 +1,8 @@
 /**
- * Tells the workflow that waits for a review how it ended: a signal with the review and its version, repeated
- * until Temporal has taken it. A workflow that gets it twice does nothing the second time. A review without a decision
- * in time expires, with an entry in the audit log, and is delivered like a decided one. A ladder by itself may get its
- * decision before Temporal has taken its start: it is delivered later.
+ * Notifies the workflow that waits for a review: a signal with the review and its version, retried until Temporal has
+ * accepted it. A repeated signal does nothing. A review without a decision in time expires, with an entry in the audit
+ * log, and is delivered like a decided one. A ladder without a run may have a decision before Temporal has accepted its
+ * start: the decision is delivered later.
  */
 
 import type { WaitingWorkflow } from '../../clients/temporal/run-workflows.ts';
@@ -23,11 +23,11 @@ import { type DeliveryKind, deliveryBatch, overdueMs } from '../delivery/deliver
 
 interface Expiring {
   readonly limit: number;
-  /** Only this one; default: any. */
+  /** Only this review; default: any. */
   readonly review_id?: string;
 }
 
-/** By the clock of the database; a decision that comes first wins. @returns how many */
+/** Uses the database's clock; an earlier decision wins. @returns how many expired */
 export function expireOverdueReviews(db: Db, { limit, review_id }: Expiring): Promise<number> {
   return db.transaction(async (trx) => {
     const expired = await expireReviews(trx, limit, review_id);
@@ -74,7 +74,7 @@ export const endedReviews: DeliveryKind<Ended> = {
     const waiter = await findWaiter(db, row);
     if (waiter !== null) {
       const { version } = row;
-      const isComing = await isYetToStart(db, waiter); // asked first: it may start while it is told
+      const isComing = await isYetToStart(db, waiter); // read first: it may start during the delivery
       const end = await temporal.workflows.signalReviewed(waiter, { review_id, version });
       if (end === 'gone' && isComing) {
         throw new AppError('unavailable', `the workflow of ${row.escalation_id} has not started yet`);

@@ -1,8 +1,8 @@
 /**
- * Judges the values that people bring: the input that a decision says is right, by the capability as it is now;
- * the output that it gives, by the capability, the job's result_schema or the step's own question. The step checks
- * an input again when it runs; a mistake is shown here, while the person who made it is still there. An input
- * without a decision is judged the same way, with inputs near it that the capability would take.
+ * Validates the values that people enter: the input in a decision, by the capability's current spec; the output in a
+ * decision, by the capability, the job's result_schema or the step's own question. The step checks an input again when
+ * it runs; this check shows a mistake to the person who made it. An input without a decision is checked the same way,
+ * and similar valid inputs are suggested.
  */
 
 import type { CheckRequest } from '../../contracts/capability.ts';
@@ -34,7 +34,9 @@ async function readTarget({ contexts }: InputCtx, runId: string, stepId: string)
 
 type Side = 'input' | 'output';
 
-/** @returns nothing when one of the specs allows the value, or none is known; else what the nearest one says */
+/**
+ * @returns nothing when one of the specs allows the value, or none is known; otherwise the faults by the nearest spec
+ */
 async function findErrors(
   ctx: InputCtx,
   { run_id, step_id }: Pick<ReviewRow, 'run_id' | 'step_id'>,
@@ -115,7 +117,7 @@ interface Nearest {
   readonly errors: readonly SchemaError[];
 }
 
-/** The spec that takes it, or of those that do not the one with the fewest objections. Null: none is known. */
+/** The spec that accepts it, otherwise the one with the fewest faults. Null: none is known. */
 async function findNearest(
   { validator }: Pick<Ctx, 'validator'>,
   specs: readonly KnownSpec[],
@@ -134,8 +136,8 @@ async function findNearest(
 type CheckedInput = Omit<CheckRequest, 'version'> & { readonly version?: string | null | undefined };
 
 /**
- * Checks whether a capability would take an input, and finds inputs near it that would be taken: by the same validator
- * and the same repair as for a step that was refused.
+ * Checks whether a capability would accept an input, and finds similar inputs that it would accept: by the same
+ * validator and the same repair as for a step that was refused.
  *
  * @throws AppError `not_found` for a name that was never registered
  */

@@ -1,6 +1,6 @@
 /**
- * Asks a person, in the transaction that makes the question necessary. An escalation, a skill, a budget or a step
- * has one open review: who asks again is answered with that one.
+ * Opens a review, in the transaction that makes it necessary. An escalation, a skill, a budget or a step has one open
+ * review; a second request returns the same one.
  */
 
 import type { BudgetRefusal } from '../../contracts/money.ts';
@@ -28,7 +28,7 @@ export interface ReviewOpening {
   readonly item?: number | undefined;
   readonly escalation_id?: string | undefined;
   readonly skill_id?: string | undefined;
-  /** The scope that has no room, for a review of kind budget; a ladder's own limit is none. */
+  /** The exhausted scope, for a review of kind budget; a ladder's own limit is none. */
   readonly subject?: string | undefined;
   readonly payload: ReviewPayload;
   readonly due_in_ms: number;
@@ -85,8 +85,8 @@ interface ReviewReopening {
 }
 
 /**
- * Asks the same person's question again after a decision that did not help. Repeated, it answers the same.
- * @returns null when it was asked often enough, or has ended otherwise
+ * Opens the review again after a decision that did not help. Repeated, it returns the same.
+ * @returns null when the limit of rounds is reached, or the review has ended otherwise
  */
 export async function reopenReview(trx: Db, reopening: ReviewReopening): Promise<OpenedReview | null> {
   const { review_id, round } = reopening;
@@ -96,7 +96,7 @@ export async function reopenReview(trx: Db, reopening: ReviewReopening): Promise
   return row !== undefined && row.round === round + 1 ? toOpened(row) : null;
 }
 
-/** The name of the budget that refused a call, which is the subject of questions about it. @param of the call */
+/** The name of the budget that refused a call, which is the subject of reviews about it. @param of the call */
 export function budgetScopeOf(
   { scope, run_id }: BudgetRefusal,
   of: { readonly project_id: string; readonly run_id: string },

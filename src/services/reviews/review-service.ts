@@ -1,8 +1,8 @@
 /**
  * Reviews as people see them: list, show, claim, release, decide.
  *
- * Of two decisions at once the row takes one, and the other gets a conflict that names the winner. The answer comes when
- * the decision is stored; the workflow that waits gets it afterwards, also when Temporal is away now.
+ * Of two concurrent decisions the row accepts one; the other gets a conflict that names the winner. The response is
+ * sent when the decision is stored; the waiting workflow is notified afterwards, even if Temporal is away now.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Review, ReviewDecision, ReviewQuery, ReviewSummary } from '../../contracts/review.ts';
@@ -31,7 +31,7 @@ import { applyBudgetDecision, applySkillDecision, refuseDecision } from './subje
 
 export interface DecisionOrder {
   readonly review_id: string;
-  /** That was read. */
+  /** The version that was read. */
   readonly version: number;
   readonly decision: ReviewDecision;
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | null;
@@ -44,7 +44,7 @@ async function requireReview(db: Db, projectId: string, reviewId: string): Promi
   return row;
 }
 
-/** The decision in full: which proposal is meant. @throws AppError `request_invalid` */
+/** Completes the decision with the chosen proposal. @throws AppError `request_invalid` */
 function settleDecision(row: ReviewRow, decision: ReviewDecision): ReviewDecision {
   const actions = actionsOf(row);
   if (!actions.includes(decision.action)) {
@@ -107,7 +107,7 @@ async function storeDecision(ctx: InputCtx, caller: Caller, order: DecisionOrder
     const settled = { ...order, decision };
     return await db.transaction((trx) => store(trx, caller, { order: settled, skill_id: row.skill_id }));
   } catch (error) {
-    // Lost to the same request, made twice at once: both get its answer.
+    // The same request was made twice in parallel: both get its answer.
     const same = error instanceof AppError && error.status === 409 && (await replay(db, project_id, order));
     if (same) return same;
     throw error;
@@ -154,7 +154,7 @@ async function store(
   return { review, isReplayed: false, isAwaited: row.delivered_at === null };
 }
 
-/** A claim that is not prolonged ends after it. */
+/** A claim that is not prolonged expires after this time. */
 const leaseMs = 900_000;
 
 export async function listReviews(
@@ -177,7 +177,7 @@ export async function showReview(
 }
 
 /**
- * Keeps others from deciding for 15 min; repeated by the same key, for another 15.
+ * Claims the review for 15 min; repeated by the same key, for another 15.
  * @throws AppError `not_found`, `state_conflict`
  */
 export async function claimReview(
@@ -202,8 +202,8 @@ export async function releaseReview(
 }
 
 /**
- * @throws AppError `not_found`, `state_conflict`, `request_invalid` for an action that it does not take,
- *   `input_invalid`; the review stays as it was
+ * @throws AppError `not_found`, `state_conflict`, `request_invalid` for an action that the review does not offer,
+ * `input_invalid`; the review does not change
  */
 export async function decideReview(
   ctx: InputCtx & DeliveryCtx,

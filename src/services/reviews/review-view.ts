@@ -1,6 +1,6 @@
 /**
- * Shows a review as the API does: the whole review, its line in a list, and the conflict that names the faster person
- * and their decision.
+ * Shows a review as the API does: the whole review, its line in a list, and the conflict that names the earlier
+ * decision.
  */
 
 import type { Json } from '../../contracts/primitives.ts';
@@ -10,7 +10,7 @@ import type { ReviewRow } from '../../db/review/review.ts';
 import type { ListedReview } from '../../db/review/review-list.ts';
 import { AppError } from '../../errors/app-error.ts';
 
-/** The field, where the value is there. */
+/** The field, unless the value is null. */
 export function given<Value, Name extends string>(name: Name, value: Value | null): { [N in Name]?: Value } {
   return (value === null ? {} : { [name]: value }) as { [N in Name]?: Value };
 }
@@ -45,13 +45,13 @@ export function toReview(row: ReviewRow): Review {
   };
 }
 
-/** And of one in a list. */
+/** Shows a review in a list. */
 export function toReviewSummary(row: ListedReview): ReviewSummary {
   const { input, proposals, history, advice, schema, ...payload } = row.payload;
   return { ...toReview(row), ...given('pipeline', row.pipeline), payload };
 }
 
-/** Why a review is not to be had: who was faster, and what they decided. */
+/** A review that has ended cannot be decided. */
 function isEnded({ state }: ReviewRow): boolean {
   return state !== 'open' && state !== 'claimed';
 }
@@ -76,7 +76,7 @@ function describe(row: ReviewRow, version: number | null): string {
   }
 }
 
-/** Without what it is about. */
+/** Shows the state of the review, without its subject. */
 export function standingOf(row: ReviewRow): ReviewStanding {
   const { review_id, state, version, assignee, claim_expires_at, ...end } = toReview(row);
   const { decision, decided_by, decided_at } = end;
@@ -91,14 +91,14 @@ export function standingOf(row: ReviewRow): ReviewStanding {
   };
 }
 
-/** @param version that the request was made for; null: for any */
+/** @param version in the request; null: any */
 export function toConflict(row: ReviewRow, version: number | null): AppError {
   return new AppError('state_conflict', `review ${row.review_id} ${describe(row, version)}`, {
     details: { review: standingOf(row) as unknown as Json },
   });
 }
 
-/** Whether `by` may decide what it read. @throws AppError `state_conflict` */
+/** Requires that `by` may decide the version that it read. @throws AppError `state_conflict` */
 export function requireDecidable(row: ReviewRow, by: string, version: number): void {
   const isTaken = row.assignee !== null && row.assignee !== by;
   if (isEnded(row) || isTaken || row.version !== version) throw toConflict(row, version);

@@ -1,9 +1,8 @@
 /**
- * Carries out the decision of a person about a budget without room or about a skill, in the transaction that stores
- * the decision.
+ * Carries out a person's decision about an exhausted budget or a skill, in the transaction that stores the decision.
  *
- * A budget is raised, the steps that wait for it and may be skipped are skipped, or the runs that wait for it are
- * cancelled. For a ladder's question about money only the raise happens here; the ladder does the rest.
+ * The decision raises the budget, skips the waiting steps that may be skipped, or cancels the waiting runs. For a
+ * ladder's review about money only the raise happens here; the ladder does the rest.
  */
 
 import type { BudgetRefusal } from '../../contracts/money.ts';
@@ -31,7 +30,7 @@ import {
 } from '../skills/stored-skill.ts';
 
 /**
- * @param trx in which the decision is stored: what is refused here was not decided
+ * @param trx in which the decision is stored: a refusal here undoes the decision
  * @throws AppError `request_invalid` when the decision does not fit, `state_conflict`, `forbidden`
  */
 export async function applyBudgetDecision(trx: Db, row: ReviewRow, caller: Caller): Promise<void> {
@@ -50,12 +49,12 @@ export async function applyBudgetDecision(trx: Db, row: ReviewRow, caller: Calle
   }
 }
 
-/** `request_invalid`: the review does not take that. */
+/** `request_invalid`: the review does not accept that. */
 export function refuseDecision(pointer: string, message: string): AppError {
   return refuseField(pointer, message, 'not_possible');
 }
 
-/** The limit that the question showed; for the day of all projects, which no question shows, the present one. */
+/** The limit that the review showed; for the day of all projects, which no review shows, the current one. */
 async function limitBefore(
   trx: Db,
   { payload, subject, project_id }: ReviewRow,
@@ -97,7 +96,7 @@ async function raise(
   }
   if (scope !== 'global') requireScope(caller, 'budget:write');
   const day = scope === 'global' ? ({ scope } as const) : ({ scope: 'project', project_id: id } as const);
-  // This question is answered; the others about the budget are by it.
+  // This decision answers the review; the raised budget answers the others about it.
   await setDayLimit(trx, day, { limitUsd, by: caller.key_id, isRaise: true });
 }
 
@@ -120,7 +119,7 @@ function listOwn(trx: Db, { project_id }: ReviewRow, scope: string): Promise<rea
   return listWaitingForBudget(trx, { project_id, scope });
 }
 
-/** Those that may not be skipped try again, so that their want is a new question. */
+/** Steps that may not be skipped are retried, so that their need opens a new review. */
 async function skip(trx: Db, row: ReviewRow, subject: string): Promise<void> {
   const waiting = await listOwn(trx, row, subject);
   const optional = await listOptional(trx, waiting);
@@ -143,7 +142,7 @@ async function cancel(
   const waiting = await listOwn(trx, row, subject);
   const reason = note ?? `decided in ${row.review_id}: there is no money for it`;
   const [scope, id = ''] = subject.split(':');
-  // A run's own budget: it ends with the runs below it that wait for it.
+  // A run's own budget: the run ends with its child runs that wait for it.
   const runIds = scope === 'run' ? [id] : new Set(waiting.map((unit) => unit.run_id));
   for (const run_id of runIds) {
     await requestCancel(trx, { project_id: row.project_id, run_id }, { reason, mode: 'graceful', by });
@@ -151,7 +150,7 @@ async function cancel(
 }
 
 /**
- * @param trx in which the decision is stored: what is refused here was not decided
+ * @param trx in which the decision is stored: a refusal here undoes the decision
  * @throws AppError `request_invalid` when the decision does not fit, `not_found`, `state_conflict`, `forbidden`
  */
 export async function applySkillDecision(
@@ -189,7 +188,7 @@ async function revise(
   await reviseSkillText(trx, change, { patch, trust });
 }
 
-/** It has to ask for more than before: another signal, or patterns where any error would do. */
+/** The skill must become more specific: another signal, or patterns where any error matched. */
 function requireNarrower(skill: SkillRow, patch: SkillPatch | undefined): void {
   const { repo_signals = skill.repo_signals, error_patterns = skill.error_patterns } = patch?.pattern ?? {};
   if (!skill.repo_signals.every((signal) => repo_signals.includes(signal))) {

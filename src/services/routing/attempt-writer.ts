@@ -1,8 +1,7 @@
 /**
- * Writes the claims and ends of attempts of one process, by two batch writers: a write that must survive a crash
- * of the database waits for its disk (durable); one that may be lost, a slot on a free instance, does not
- * (relaxed). Each statement first writes the ends, then claims. Ends are repeated until they are written: they are
- * told once, however often they are written.
+ * Writes the claims and ends of attempts of one process, by two batch writers. A durable write waits for the disk; a
+ * relaxed one, for a slot on a free instance, does not and may be lost in a crash. Each statement first writes the
+ * ends, then the claims. Ends are retried until they are written; each is reported once.
  */
 import type { Logger } from 'pino';
 import {
@@ -18,16 +17,16 @@ import type { Ctx } from '../context.ts';
 
 /**
  * Writes items to the database in micro-batches: items of one turn of the event loop go out together, and items that
- * arrive during a statement wait for its end. So a lone caller does not wait, and the batches grow with the load. A
- * patient item goes out with the next one, or alone after `patienceMs`. A batch
- * that fails for one of its items is repeated singly, so that one bad item does not take the others with it.
+ * arrive during a statement wait for its end. So a lone caller does not wait, and batches grow with the load. A patient
+ * item goes out with the next one, or alone after `patienceMs`. A batch that fails because of one item is repeated item
+ * by item, so that a bad item does not fail the others.
  */
 interface BatchWriterOptions<Item, Result> {
   /** @returns one result per item, in order */
   readonly send: (items: readonly Item[]) => Promise<readonly Result[]>;
   readonly maxItems: number;
   readonly patienceMs: number;
-  /** Whether an item may be the reason; otherwise all of the batch fail. */
+  /** Whether a single item may be the reason; otherwise the whole batch fails. */
   readonly isItemsFault: (error: unknown) => boolean;
 }
 
@@ -74,7 +73,7 @@ export function createBatchWriter<Item, Result>(
     let tell = (): void => undefined;
     while (queue.length > 0) {
       const written = writeBatch(options, queue.splice(0, maxItems));
-      setImmediate(tell); // when the next is on its way: the database works while the last go on
+      setImmediate(tell); // after the next batch is sent: the database works while these items continue
       tell = await written;
     }
     isBusy = false;
@@ -100,24 +99,24 @@ export function createBatchWriter<Item, Result>(
 }
 
 interface StoreRetries {
-  /** @throws what the write threw last, when it is given up */
+  /** @throws the last error of the write, when it is given up */
   retryUntilStored<Result>(write: () => Promise<Result>): Promise<Result>;
-  /** The process ends: what cannot be written within some seconds is given up. */
+  /** Starts the shutdown: a write that does not succeed within some seconds is given up. */
   finish(): void;
-  /** Finishes, and resolves when nothing is under way any more. */
+  /** Finishes, and resolves when no write is in flight. */
   settled(): Promise<void>;
 }
 
 interface StoreRetryOptions {
-  /** Whether what was to be written may be the reason. */
+  /** Whether the content of the write may be the reason. */
   readonly isItemsFault: (error: unknown) => boolean;
   readonly logger: Logger;
 }
 
 const firstPauseMs = 250;
-/** Retries of what the database may never take end after this time. */
+/** Retries of a write that the database may never accept end after this time. */
 const doubtMs = 20_000;
-/** Retries of a process that ends go on for this time. */
+/** After the shutdown begins, retries continue for this time. */
 const graceMs = 8_000;
 const longestPauseMs = 4_000;
 
@@ -126,9 +125,9 @@ function pause(ms: number): Promise<void> {
 }
 
 /**
- * Repeats writes until they are stored: an answer that cost twenty minutes, and the money that a call still holds, are
- * not lost because the database was away. A write has to be repeatable. One that the database refuses for its content is
- * given up after a while, any other one only when the process ends.
+ * Retries writes until they are stored, so that a long answer or a call's reservation is not lost while the database is
+ * away. A write has to be idempotent. A write that the database refuses for its content is given up after a while, any
+ * other one only at shutdown.
  */
 export function createStoreRetries({ isItemsFault, logger }: StoreRetryOptions): StoreRetries {
   const open = new Set<Promise<unknown>>();
@@ -180,24 +179,27 @@ export interface AttemptWriter {
   claim(claim: Claim, isDurable: boolean): Promise<ClaimResult>;
   /** Retried until it is stored. @param isPatient no caller waits for it: it may go with the next claim */
   settle(end: AttemptEnd, isDurable: boolean, isPatient: boolean): Promise<EndResult>;
-  /** Retried until it is stored: a claim whose answer was lost is not made any more, or ends like that when it was made. */
+  /** Retried until it is stored. A claim whose response was lost is prevented, or ended if it was made. */
   withdraw(claim: Claim, end: AttemptEnd, isDurable: boolean): Promise<void>;
-  /** The process ends: what cannot be written within some seconds is given up. */
+  /** Starts the shutdown: a write that does not succeed within some seconds is given up. */
   finish(): void;
-  /** Resolves when everything is written, or given up because the process ends. */
+  /** Resolves when everything is written, or given up at shutdown. */
   settled(): Promise<void>;
 }
 
 const maxItems = 64;
 const patienceMs = 10;
-/** An output of more characters than this goes alone. */
+/** A longer output, in characters, is written alone. */
 const largeOutput = 65_536;
 
 function isLarge({ output }: AttemptEnd): boolean {
   return output !== undefined && output !== null && JSON.stringify(output).length > largeOutput;
 }
 
-/** Data, constraints, deadlocks and raised exceptions by SQLSTATE; all else is the database's or the way to it. */
+/**
+ * SQLSTATE classes for data, constraints, deadlocks and raised exceptions; all others concern the database or the
+ * connection.
+ */
 function isItemsFault(error: unknown): boolean {
   return error instanceof Error && 'code' in error && /^(22|23|40|42|P0)\w{3}$/.test(String(error.code));
 }

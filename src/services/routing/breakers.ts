@@ -1,7 +1,7 @@
 /**
- * A breaker per instance. Each process counts what it sees and opens the breaker for all; the database lets one
- * trial through per window, and the process that made the trial closes or reopens it. Deliveries report here what
- * they say about their instance (reportInstance).
+ * A breaker per instance. Each process counts its own observations and opens the breaker for all; the database lets one
+ * trial through per window, and the process that made the trial closes or reopens it. Deliveries report their evidence
+ * about the instance here (reportInstance).
  */
 import type { Delivery } from '../../core/call/types.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
@@ -18,17 +18,17 @@ interface CallReport {
   readonly ok: boolean;
   /** No connection was made. */
   readonly isRefused: boolean;
-  /** How much it says, at most 1. */
+  /** Weight of the evidence, at most 1. */
   readonly weight: number;
   readonly isTrial: boolean;
 }
 
 export interface Breakers {
-  /** How a call ended, as far as the instance is to blame for it. */
+  /** The end of a call, as evidence about the instance. */
   record(instanceId: string, report: CallReport): void;
-  /** A half-open instance does not even answer `/health`. */
+  /** A half-open instance does not answer even `/health`. */
   reopen(instanceId: string): Promise<void>;
-  /** Resolves when what was recorded is written. */
+  /** Resolves when every record is written. */
   settled(): Promise<void>;
 }
 
@@ -73,14 +73,14 @@ export function createBreakers({ db, logger }: Pick<Ctx, 'db' | 'logger'>): Brea
 export interface HalfOpenProbes {
   /** Instances whose trial is due. */
   findDue(instances: readonly InstanceSnapshot[], nowMs: number): ReadonlySet<string>;
-  /** A call tries it now; no other call of this process does, in this window. */
+  /** A call makes the trial; no other call of this process does, in this window. */
   take(instanceId: string): void;
-  /** The call did not get it after all. */
+  /** The call did not get the trial. */
   giveBack(instanceId: string): void;
 }
 
 interface Window {
-  /** Tells one window from the next. */
+  /** Identifies the window. */
   readonly untilMs: number;
   state: 'asked' | 'due' | 'taken';
 }
@@ -94,9 +94,10 @@ interface ProbeParts extends Pick<Ctx, 'logger'> {
 const none: ReadonlySet<string> = new Set();
 
 /**
- * Decides when a half-open breaker gets its one call although others could take it: else an instance that failed
- * once would never be used again. `/health` is read first, once per window and while no call waits for it; then the
- * next call that would choose the instance, were its breaker closed, tries it. A call with a single delivery does not.
+ * Decides when a half-open breaker gets its one call although other instances could take it; otherwise an instance that
+ * failed once would never be used again. `/health` is read first, once per window and while no call waits for it. Then
+ * the next call that would choose the instance, if its breaker were closed, tries it. A call with a single delivery
+ * does not.
  */
 export function createHalfOpenProbes({ vet, breakers, logger }: ProbeParts): HalfOpenProbes {
   const windows = new Map<string, Window>();
@@ -110,7 +111,7 @@ export function createHalfOpenProbes({ vet, breakers, logger }: ProbeParts): Hal
     const window: Window = { untilMs, state: 'asked' };
     windows.set(instanceId, window);
     ask(instanceId, window).catch((error: unknown) => {
-      windows.delete(instanceId); // to be asked again
+      windows.delete(instanceId); // the next call asks again
       logger.warn({ err: error, instance_id: instanceId }, 'a half-open instance could not be looked at');
     });
   };
@@ -137,7 +138,7 @@ export function createHalfOpenProbes({ vet, breakers, logger }: ProbeParts): Hal
   };
 }
 
-// What a delivery says about the instance that it went to: whether it is there, works, and how fast.
+// Evidence from a delivery about its instance: whether it is there, works, and how fast.
 
 /** Reports the end of a call in the background: the call does not wait for it. */
 export function reportInstance(

@@ -1,6 +1,6 @@
 /**
- * Counts the attempts of routed calls, and makes each a span whose place in the trace its request carries. Where
- * nothing is recorded the request carries the caller's position in the trace, so that the trace continues around us.
+ * Counts the attempts of routed calls, and makes each a span whose position in the trace its request carries. Without
+ * recording, the request carries the caller's position, so that the trace continues around us.
  */
 import type { AttemptEnding } from '../../core/call/drive-call.ts';
 import type { CallOutcome } from '../../core/call/outcome.ts';
@@ -97,7 +97,7 @@ export async function observeClaim(
   return end;
 }
 
-/** @returns the header `traceparent` of the request; undefined: it has none */
+/** @returns the header `traceparent` of the request; undefined: none */
 export function beginAttemptSpan(
   { telemetry: { tracing }, attemptSpans }: ObserverCtx,
   request: CallRequest,

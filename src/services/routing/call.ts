@@ -1,7 +1,7 @@
 /**
  * Makes routed calls: the driver of calls over the database and HTTP, with one statement before the request and one
- * after it. A call that it cannot finish it hands back as `retry`, so that the owner of the clock (Temporal for steps)
- * decides when to come again.
+ * after it. A call that it cannot finish is returned as `retry`, so that the owner of the clock (Temporal for steps)
+ * schedules the retry.
  *
  * A claimed call is sent once; its answer is checked against the instance's own schema.
  */
@@ -22,8 +22,8 @@ import { settleCall } from './reservation.ts';
 import type { CallRequest, CallRouter, Claimed, RoutingCtx } from './routed-call.ts';
 
 /**
- * The Idempotency-Key that instances are sent: the same for every attempt of a call, and nothing that could be read out
- * of it. A capability knows neither its caller nor its pipeline; our own keys name project, run and step.
+ * The Idempotency-Key that instances receive: the same for every attempt of a call, and opaque. A capability knows
+ * neither its caller nor its pipeline; our own keys name project, run and step.
  */
 export function toOpaqueKey(key: string): string {
   return hash('sha256', key, 'base64url');
@@ -36,7 +36,7 @@ interface DeliveredCall {
   readonly traceparent?: string | undefined;
 }
 
-/** @returns its duration is that of the request alone */
+/** @returns the end, with the duration of the request alone */
 async function deliverCall(
   ctx: RoutingCtx,
   { request, claimed, traceparent }: DeliveredCall,
@@ -123,7 +123,7 @@ export function createCallRouter(ctx: RoutingCtx): CallRouter {
   return { callCapability, close: prefetch.close };
 }
 
-/** Wherever an input comes from, here it is as the instance would get it. */
+/** The input is here as the instance would get it, whatever its origin. */
 async function refuseForeignMedia(
   { ownMedia }: RoutingCtx,
   { projectId, input, jobId }: CallRequest,

@@ -1,13 +1,12 @@
 /**
- * Claims made ahead for short direct calls that are alike and come one after the other (a CallStream): a caller
- * that calls again within 50 ms is likely to call once more, so some claims for calls like it are made while no
- * call waits for them, several by one statement, and the next call waits for no database. They are claims like any
- * other, durable where they hold money, and given back when no call takes them within 50 ms. None is made where it
- * could stand in the way of another call: on an instance that is half full, of money that is short, or while
- * several calls are under way, whose claims go together anyway.
+ * Prefetches claims for short direct calls that are alike and follow one another (a CallStream). A caller that calls
+ * again within 50 ms is likely to call once more, so one statement makes several claims while no call waits for them,
+ * and the next call waits for no database. Prefetched claims are durable where they reserve money, and are released
+ * when no call takes them within 50 ms. None is made where it could delay another call: on an instance that is half
+ * full, of a budget that is tight, or while several calls are in flight, whose claims share a statement anyway.
  *
- * It is fenced: without this file, `is_prefetch` of a claim and the function is_tight all works the same, and a
- * lone caller waits for one more statement (`npm run bench:router`, p50 of one caller).
+ * The feature is separable: without this file, `is_prefetch` of a claim and the function is_tight, a lone caller waits
+ * for one more statement and nothing else changes (`npm run bench:router`, p50 of one caller).
  */
 
 import { createClaimSearch, seedOf } from '../../core/call/claim-search.ts';
@@ -21,14 +20,14 @@ import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
 
 /** One call of a stream. */
 interface CallOfStream {
-  /** A claim that was made ahead, and whose instance takes the input; null: claim now. */
+  /** A prefetched claim whose instance accepts the input; null: claim now. */
   take(): Promise<Claimed | null>;
   /** The call has ended. */
   leave(): void;
 }
 
 interface StreamPorts {
-  /** One claim for a call like this one, without waiting; null when there is none to be had, or none to spare. */
+  /** One claim for a call like this one, without waiting; null when there is none, or none to spare. */
   claim(like: CallRequest): Promise<Claimed | null>;
   giveBack(claimed: Claimed): void;
   isUsable(claimed: Claimed, request: CallRequest): Promise<boolean>;
@@ -36,20 +35,20 @@ interface StreamPorts {
 
 /** All streams of the process. */
 interface Traffic {
-  /** Calls under way that joined a stream. */
+  /** Calls in flight that joined a stream. */
   open: number;
   isClosed: boolean;
 }
 
-/** With more short calls than this under way, claims go together without being made ahead. */
+/** With more short calls in flight, claims share statements without a prefetch. */
 const mostOpen = 4;
 const mostAhead = 4;
-/** With as many left, more are made. */
+/** With this many left, more are made. */
 const leastAhead = 2;
 const idleMs = 50;
 const pauseMs = 250;
 
-/** Calls that are alike and come one after the other, and the claims that were made for the next of them. */
+/** Calls that are alike and follow one another, with the claims that were prefetched for the next of them. */
 class CallStream {
   readonly #ports: StreamPorts;
   readonly #traffic: Traffic;
@@ -58,7 +57,7 @@ class CallStream {
   #open = 0;
   #joined = 0;
   #lastAt = performance.now();
-  /** Nothing was to be had: not before then. */
+  /** A prefetch found nothing: the next one is not before this time. */
   #pausedUntil = 0;
 
   constructor(ports: StreamPorts, traffic: Traffic) {
@@ -78,22 +77,22 @@ class CallStream {
     return { take: () => this.#take(request), leave };
   }
 
-  /** No call came for 50 ms. */
+  /** No call arrived for 50 ms. */
   get isIdle(): boolean {
     return this.#lastAt < performance.now() - idleMs;
   }
 
-  /** No call and no claim is under way. */
+  /** No call and no claim is in flight. */
   get isQuiet(): boolean {
     return this.#open === 0 && this.#making.size === 0;
   }
 
-  /** Gives back the claims that no call has taken. */
+  /** Releases the claims that no call has taken. */
   empty(): void {
     for (const claimed of this.#ready.splice(0)) this.#ports.giveBack(claimed);
   }
 
-  /** Resolves when no claim is under way; on a closed stream it is given back by then. */
+  /** Resolves when no claim is in flight; on a closed stream it is released by then. */
   async made(): Promise<void> {
     await Promise.all(this.#making);
   }
@@ -130,9 +129,9 @@ class CallStream {
 }
 
 interface ClaimPrefetch {
-  /** Null for a call that may be asked for again, or when enough calls are under way. */
+  /** Null for a call that may be retried under its key, or when enough calls are in flight. */
   enter(request: CallRequest): CallOfStream | null;
-  /** Makes no more claims, and gives back those that no call has taken. Resolves when none is under way. */
+  /** Makes no more claims, and releases unused ones. Resolves when none is in flight. */
   close(): Promise<void>;
 }
 
@@ -189,7 +188,7 @@ export function createClaimPrefetch(dependencies: ClaimPrefetchDependencies): Cl
   };
 }
 
-/** Checks a prefetched claim again: the facts it was made from may have changed since. */
+/** Checks a prefetched claim again, because its facts may have changed. */
 async function isUsable(
   { fleet, validator }: Pick<ClaimPrefetchDependencies, 'fleet' | 'validator'>,
   { instance }: Claimed,
@@ -207,7 +206,7 @@ function isSpare({ tier, instance: { held, max_concurrency } }: RankedInstance):
   return tier <= 1 && 2 * (held + 1) <= max_concurrency;
 }
 
-/** Makes a claim for a call like this one, without waiting; null where it could be in the way of another call. */
+/** Makes a claim for a call like this one, without waiting; null where it could delay another call. */
 export async function prefetchClaim(ctx: RoutingCtx, like: CallRequest): Promise<Claimed | null> {
   const { fleet, waitQueue } = ctx;
   const target = { ...like, key: newId('call'), isPrefetch: true };

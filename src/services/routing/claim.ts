@@ -1,9 +1,9 @@
 /**
  * Finds an instance for a call and claims a slot on it.
  *
- * The best instance is waited for when it is full, and any instance when there is none, up to two seconds: a batch
- * call stays on the free queue, and the price of waiting is in the score. Callers of one capability queue,
- * so that a released slot wakes one of them and not all.
+ * A call waits up to two seconds for the best instance when it is full, or for any instance when there is none: a batch
+ * call stays on the free queue, and the price of waiting is in the score. Callers of one capability queue, so that a
+ * released slot wakes one of them and not all.
  */
 import type { Json, Priority } from '../../contracts/primitives.ts';
 import {
@@ -47,7 +47,7 @@ export async function claimInstance(
   return toClaimEnd(last ?? lookOnceMore(ctx, { target, search }), { target, search });
 }
 
-/** Chooses once more without a claim, so that a call which has waited in vain reports the present state. */
+/** Chooses once more without a claim, so that a call that timed out reports the current state. */
 function lookOnceMore({ fleet, waitQueue }: RoutingCtx, { target, search }: OwnSearch): NothingFound {
   search.forgetMoment();
   return { kind: 'none', ...search.choose(fleet, { waiting: waitQueue.count(target.route.capability) }) };
@@ -67,7 +67,7 @@ interface HopefulSearch extends OwnSearch {
   readonly deadline: number;
 }
 
-/** First in its queue: it searches again whenever a slot may have become free. @returns null when its time was over */
+/** First in its queue: it searches again whenever a slot may be free. @returns null when its time was over */
 async function waitAndSearch(
   ctx: RoutingCtx,
   { target, search, tried, deadline }: HopefulSearch,
@@ -101,7 +101,7 @@ export function searchOnce(
   return searchInstance<Found>(ports, search, facts);
 }
 
-/** A due trial is taken while it is claimed, and given back when the claim fails. */
+/** The trial is taken during the claim, and returned when the claim fails. */
 async function claimChosen(ctx: RoutingCtx, target: CallRequest, chosen: Chosen): Promise<ClaimBestEnd> {
   const { halfOpenProbes } = ctx;
   const { instance_id } = chosen.instance;
@@ -132,8 +132,8 @@ function toClaimEnd(end: SearchEnd, { target, search }: OwnSearch): ClaimEnd<Cla
 }
 
 /**
- * Whether the instance's own spec is known and accepts the input. A spec that is not known yet is read now, and so
- * is the health of an instance whose breaker is half open; then the choice is made again with what was learnt.
+ * Whether the instance's own spec is known and accepts the input. An unknown spec is read now, and so is the health of
+ * an instance whose breaker is half open; then the choice is made again with the new facts.
  */
 async function isFitting(
   ctx: RoutingCtx,
@@ -167,15 +167,15 @@ interface QueuedCall {
 }
 
 export interface WaitQueue {
-  /** Runs `work` when it is this caller's turn; answers `late` when the turn does not come before the deadline. */
+  /** Runs `work` in its turn; returns `late` when the turn does not come before the deadline. */
   enter<Result>(place: QueuedCall, work: () => Promise<Result>, late: Result): Promise<Result>;
   /** Callers in all queues of the capability. */
   count(capability: string): number;
 }
 
 /**
- * Callers that wait for the same capability: one queue per priority, in each one at a time and in order of arrival.
- * So a batch call that waits for the free instance holds up none that would pay.
+ * Callers that wait for the same capability: one queue per priority, each first in, first out and one at a time. So a
+ * batch call that waits for the free instance does not delay a caller that would pay.
  */
 export function createWaitQueue(): WaitQueue {
   const tails = new Map<string, Promise<unknown>>();

@@ -1,6 +1,5 @@
 /**
- * Decisions to look at: what would be chosen now, without a claim, and what was chosen and why, made again from
- * what was known.
+ * Routing decisions: the one that would be made now, without a claim, and stored ones, made again from their inputs.
  */
 import type {
   Decision,
@@ -39,8 +38,7 @@ import { type FleetPoller, requireCapability } from '../fleet/fleet-poller.ts';
 import { attemptIdOf, boundsOfIds, decisionIdOf, newId } from '../ids.ts';
 import type { SchemaValidator } from '../registry/specs.ts';
 
-// The choice of an instance without a claim: what a call made now would be given. Nothing is written, nobody
-// called.
+// The choice of an instance for a call made now, without a claim. It writes nothing and calls no instance.
 
 export interface Refusals {
   readonly ruledOut: ReadonlyMap<string, RuledOut>;
@@ -114,7 +112,7 @@ export function toConstraints(capability: string, wish: Omit<ExecRequest, 'input
 }
 
 /**
- * Tells what a call made now would be given; claims and writes nothing.
+ * Returns the choice for a call made now; claims and writes nothing.
  *
  * @throws AppError `not_found`
  */

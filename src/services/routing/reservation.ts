@@ -1,7 +1,7 @@
 /**
- * The slot, and the money for it, on the instance that was chosen: claimed before the request, settled with the
- * end of its delivery, or given back where nothing was sent. Giving back is repeated until it is written, and
- * never rejects: what fails ends with its lease.
+ * The slot, and the money for it, on the chosen instance: claimed before the request, then settled with the end of the
+ * delivery, or released if nothing was sent. A release is retried until it is written and never rejects; if it is lost,
+ * the lease expires.
  */
 
 import type { StepState } from '../../contracts/run.ts';
@@ -20,7 +20,7 @@ import { decisionIdOf, newId, newToken } from '../ids.ts';
 import { hasDurableEnd } from './attempt-writer.ts';
 import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
 
-/** Gives back a claim that was made. */
+/** Releases a claim. */
 export async function releaseClaim(
   { attemptWriter }: Pick<Ctx, 'attemptWriter'>,
   claim: Claim,
@@ -29,7 +29,7 @@ export async function releaseClaim(
   await attemptWriter.settle(toRelease(claim, why), hasDurableEnd(claim), false).catch(() => undefined);
 }
 
-/** Gives back a claim whose answer was lost: it may have been made, may still be under way, or may never be made. */
+/** Releases a claim whose response was lost: it may have been made, may still be in flight, or may never be made. */
 async function withdrawClaim(
   { attemptWriter }: Pick<Ctx, 'attemptWriter'>,
   claim: Claim,
@@ -60,7 +60,7 @@ function toRelease({ attempt_id, token, step }: Claim, why: string): AttemptEnd 
 
 export type ClaimBestEnd = Exclude<ClaimEnd<Claimed>, { kind: 'none' }> | Missed;
 
-/** @param chosen of this call @param isTrial the one call that a half-open breaker lets through */
+/** @param chosen by this call @param isTrial the one call that a half-open breaker lets through */
 export async function claimBest(
   ctx: RoutingCtx,
   target: CallRequest,
@@ -72,11 +72,11 @@ export async function claimBest(
   const reserved = reservationOf(instance, chosen.request, chosen.best.costUsd);
   const claim = toClaim(target, chosen, { reserved, leaseMs: config.LEASE_MS });
   const takeBack = fleet.noteClaim(instance.instance_id);
-  // What follows from an answer goes out with it, and steps end durably.
+  // A claim that follows unstored answers is sent with them, and steps end durably.
   const isDurable = reserved > 0n || target.isAtMostOnce || (target.batch?.stored ?? null) !== null;
   const result = await attemptWriter.claim(claim, isDurable).catch((error: unknown) => {
     takeBack();
-    void withdrawClaim(ctx, claim, 'the claim was not answered'); // it may have been made all the same
+    void withdrawClaim(ctx, claim, 'the claim was not answered'); // it may have been made nevertheless
     throw error;
   });
   if (result.outcome === 'claimed') {
@@ -97,7 +97,7 @@ export async function claimBest(
   }
 }
 
-/** Whether this very call has made an attempt. */
+/** Whether this call itself has made an attempt. */
 function hasTried({ ruledOut }: RouteRequest): boolean {
   return [...ruledOut.values()].includes('already_tried');
 }
@@ -149,7 +149,7 @@ function toShortage({ scope, run_id, resets_at, ...nano }: BudgetShortage): Shor
   };
 }
 
-// Writes how a delivery ended: result, cost, state of the step and event, in one statement.
+// Writes the end of a delivery: result, cost, state of the step and event, in one statement.
 
 interface SettledCall {
   readonly request: Pick<CallRequest, 'holdsStep' | 'keeps'>;
@@ -218,14 +218,14 @@ function toAttemptEnd(
 
 const ends: ReadonlySet<Verdict['next']> = new Set(['failed', 'unknown', 'cancelled']);
 
-/** Whether the step stays open although the call is over; a verdict that continues by itself never ends it. */
+/** Whether the step stays open after the call; a verdict that continues by itself never ends it. */
 function isHeldOpen(holdsStep: CallRequest['holdsStep'], { next, error }: Verdict): boolean {
   return holdsStep !== undefined && error !== null && ends.has(next) && holdsStep(error.code);
 }
 
 /**
- * A direct call without an Idempotency-Key is answered before its end is written: no answer is kept for it. Should the
- * process die in between, the lease ends the attempt, at the price of its whole reservation.
+ * A direct call without an Idempotency-Key is answered before its end is written, because no answer is stored for it.
+ * If the process dies in between, the lease ends the attempt, at the price of its whole reservation.
  */
 function mayAnswerFirst({ step, is_first }: Claim, { next }: Verdict): boolean {
   return step === null && is_first && next === 'succeeded';

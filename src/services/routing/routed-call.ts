@@ -1,4 +1,4 @@
-/** A routed call of this process: who asks for it, and what it holds in the database while it is made. */
+/** A routed call of this process: its caller, and its claim in the database. */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { CallLog } from '../../core/call/log-lines.ts';
@@ -12,33 +12,33 @@ export interface CallRequest extends RoutedCall {
   readonly projectId: string;
   /** The same for every attempt; sent as Idempotency-Key. */
   readonly key: string;
-  /** Made for this call alone, so that no earlier attempt of it exists. */
+  /** Made for this call alone, so no earlier attempt has it. */
   readonly isKeyNew: boolean;
   readonly step: StepKey | null;
-  /** B3: no execution of the step came before, as far as its owner knows; where one has, the claim is refused. */
+  /** B3: the owner knows of no earlier execution of the step; if there was one, the claim is refused. */
   readonly beginsStep?: boolean;
-  /** The run that pays for a call that no step of it makes. */
+  /** The run that pays for a call outside its steps. */
   readonly runId?: string | null;
   readonly input: JsonObject;
-  /** The job whose files it works on, known to be the project's. */
+  /** The job whose files the call may name; it belongs to the project. */
   readonly jobId?: string;
-  /** Sent at most once, so that the claim must survive a crash of the database. */
+  /** Sent at most once, so the claim must survive a crash of the database. */
   readonly isAtMostOnce: boolean;
-  /** For a call that may come. */
+  /** The claim is for a call that is only expected. */
   readonly isPrefetch?: boolean;
   /** How long it may wait for a slot, or for an instance to appear. */
   readonly maxWaitMs: number;
-  /** Failures, and the cancel, after which its step stays open. Default: none. */
+  /** Failures, and the cancel, that leave the step open. Default: none. */
   readonly holdsStep?: (code: ErrorCode) => boolean;
-  /** Hears how far it has come, where its instance says so. */
+  /** Receives the call's progress, where the instance reports it. */
   readonly onProgress?: ((progress: CallProgress) => void) | undefined;
   /** Opens the log of each attempt. Default: no log is kept. */
   readonly openLog?: (origin: LogOrigin) => CallLog;
-  /** Gives the answer to store under the caller's Idempotency-Key when the last attempt is settled. Default: none. */
+  /** Returns the answer to store under the caller's Idempotency-Key when the last attempt is settled. Default: none. */
   readonly keeps?: (end: CallEnd) => KeptAnswer | null;
 }
 
-/** Whose lines a log takes. */
+/** The instance and attempt whose lines a log takes. */
 export interface LogOrigin {
   readonly attempt: number;
   readonly endpoint: string;
@@ -50,7 +50,7 @@ export interface Claimed extends ClaimedCall {
   readonly isTrial: boolean;
 }
 
-/** The parts of a process that a routed call works with. */
+/** The parts of a process that a routed call needs. */
 export type RoutingCtx = Omit<Ctx, 'callCapability'>;
 
 /** Makes one routed call. */
@@ -59,6 +59,6 @@ export type CallCapability = (request: CallRequest) => Promise<CallEnd>;
 /** The routed calls of one process. */
 export interface CallRouter {
   readonly callCapability: CallCapability;
-  /** Claims nothing ahead any more. Resolves when no such claim is under way. */
+  /** Stops prefetching claims. Resolves when no prefetch is in flight. */
   close(): Promise<void>;
 }

@@ -1,7 +1,6 @@
 /**
- * Values of a run's expressions, the inputs of its steps among them: from the job, the stored results and, for an
- * item, the list it comes from. An expression that cannot be worked out is a failure of the step, never of the
- * process.
+ * Values of a run's expressions, including the inputs of its steps: from the job, the stored results and, for an item,
+ * its list. An expression that cannot be evaluated is a failure of the step, never of the process.
  */
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/definition/compile.ts';
@@ -14,7 +13,7 @@ import { AppError } from '../../errors/app-error.ts';
 import type { RunContext } from './run-context.ts';
 import { mentionsOf, type StepResults } from './step-results.ts';
 
-/** Where the values of a run's expressions come from. */
+/** The sources of the values of a run's expressions. */
 export interface RunValues {
   readonly context: RunContext;
   readonly results: StepResults;
@@ -60,7 +59,7 @@ export function stepOf(context: RunContext, stepId: string): CompiledStep {
 
 type ResolvedInput = { readonly input: JsonObject } | { readonly error: Failure };
 
-/** The input that a step's expressions give, or why they give none. @param item 0 = of the step as a whole */
+/** The input that a step's expressions give, or why they give none. @param item 0 = the step as a whole */
 export async function resolveInput(
   values: RunValues,
   step: CompiledStep,

@@ -1,6 +1,6 @@
 /**
- * Reads the part of a run that a worker needs, once per process, and keeps it: the definition, compiled, the job, and
- * the lists of `for_each` once they were evaluated. Only the ceiling changes, with a version: a caller that knows of a
+ * Reads the part of a run that a worker needs, once per process, and caches it: the compiled definition, the job, and
+ * the lists of `for_each` once they are evaluated. Only the ceiling changes, with a version: a caller that knows of a
  * newer version has the run read again.
  */
 import { LRUCache } from 'lru-cache';
@@ -18,14 +18,14 @@ import { AppError } from '../../errors/app-error.ts';
 type List = Evaluated<readonly Json[]>;
 
 interface ItemLists {
-  /** The list under this name; asked for twice at once, it is made once. */
+  /** The list under this name; concurrent requests evaluate it once. */
   of(name: string, make: () => Promise<List>): Promise<List>;
 }
 
 const cacheBytes = 64 * 1_048_576;
 const mostKept = 1_000;
 
-/** Lists of `for_each` that were worked out, so that their items do not all do it again. */
+/** Evaluated lists of `for_each`, so that not every item evaluates them again. */
 function createItemLists(): ItemLists {
   const kept = new LRUCache<string, { list: List; size: number }>({
     max: mostKept,
@@ -60,14 +60,14 @@ export interface RunContext extends Omit<RunContextRow, 'budget_ceiling_usd'> {
 
 export interface RunContexts {
   /**
-   * @param budgetVersion the newest that is known; default: any
+   * @param budgetVersion the newest known version; default: any
    * @throws AppError `not_found`
    */
   open(runId: string, budgetVersion?: number): Promise<RunContext>;
 }
 
 interface CompiledEntry extends Pick<RunContext, 'definition' | 'compiled'> {
-  /** Some expression reads `run.attempt`. */
+  /** An expression reads `run.attempt`. */
   readonly countsReruns: boolean;
 }
 
@@ -81,10 +81,10 @@ function countsReruns({ steps, output }: CompiledDefinition): boolean {
   );
 }
 
-/** Bounds the jobs of all that are kept: one may have a mebibyte. */
+/** Bounds the jobs of all cached runs: one may have a mebibyte. */
 const mostCharacters = 128 * 1_048_576;
 
-/** @returns compiles the definition of a run, each once */
+/** @returns compiles the definition of a run, once each */
 function createRunCompiler(): (row: RunContextRow) => CompiledEntry {
   const definitions = createTextCache<CompiledEntry>();
   return ({ digest, definition }) => {
@@ -139,7 +139,7 @@ export function createRunContexts(db: Db): RunContexts {
     if (known === undefined) return readAndKeep(runId);
     const context = await known;
     if (context.budget_version >= budgetVersion) return context;
-    // Whoever comes first with the news reads it for all.
+    // The first caller with the newer version reads it for all.
     const newer = contexts.get(runId);
     return newer === undefined || newer === known ? readAndKeep(runId) : newer;
   };

@@ -1,8 +1,8 @@
 /**
- * Results of finished steps. Small ones stay in memory where they were made, so that a chain of steps on one
- * worker reads nothing back; the others come from the database, all that is mentioned by one query. The output of
- * a step with items is the list of theirs, put together when it is read and kept in memory only when the step has
- * ended. Answers that are being stored are put over them by withAnswers.
+ * Results of finished steps. Small ones stay in memory where they were made, so that a chain of steps on one worker
+ * reads nothing back; the others are read from the database, all mentioned ones by one query. The output of a step with
+ * items is the list of their outputs, put together when it is read and cached only when the step has ended. withAnswers
+ * overlays results that are being stored.
  */
 import { LRUCache } from 'lru-cache';
 import type { Failure, Json } from '../../contracts/primitives.ts';
@@ -21,9 +21,9 @@ interface StepMention {
 }
 
 interface MentionedSteps {
-  /** The root `steps` of expressions, with the steps asked for. */
+  /** The root `steps` of expressions, with the requested steps. */
   readonly steps: Readonly<Record<string, StepScope>>;
-  /** Why an output that was asked for is not among them: all items together are too large. */
+  /** Why a requested output is missing: all items together are too large. */
   readonly failure: Failure | null;
 }
 
@@ -35,18 +35,18 @@ interface StepAnswer {
 export interface StepResults {
   scopeOf(runId: string, mentions: readonly StepMention[]): Promise<MentionedSteps>;
   remember(runId: string, stepId: string, answer: StepAnswer): void;
-  /** How much the outputs of some steps, with those of their items, take together, as JSON text in bytes. */
+  /** Total size of the outputs of some steps, including those of their items, as JSON text in bytes. */
   bytesOf(runId: string, stepIds: readonly string[]): Promise<number>;
 }
 
 const cacheBytes = 64 * 1_048_576;
-/** Runs that are under way want theirs. */
+/** For the open runs. */
 const mostKept = 10_000;
 const largestKept = 262_144;
 /** The limit of the output of a run, and of all items of a step together, bytes. */
 export const largestOutput = 16 * 1_048_576;
 
-/** Each once. */
+/** Lists each step once. */
 export function mentionsOf(template: CompiledTemplate): StepMention[] {
   const reads = new Map<string, boolean>();
   for (const { root, segments } of references(template)) {
@@ -89,7 +89,7 @@ interface ListResults {
   readonly failure: Failure | null;
 }
 
-/** Puts the outputs of items together. An item without one has null: it failed and was tolerated, or was skipped. */
+/** Combines the outputs of items. An item without one has null: it failed and was tolerated, or was skipped. */
 async function readLists(db: Db, runId: string, rows: readonly StepResultRow[]): Promise<ListResults> {
   if (rows.length === 0) return { lists: [], failure: null };
   const ids = rows.map(({ step_id }) => step_id);
@@ -109,7 +109,7 @@ async function readLists(db: Db, runId: string, rows: readonly StepResultRow[]):
   return { lists, failure: null };
 }
 
-/** Reads results from the database into `steps`. @returns those of steps with items, which cost the most to read */
+/** Reads results from the database into `steps`. @returns the steps with items, which cost the most to read */
 async function readInto(
   steps: Record<string, StepScope>,
   db: Db,
@@ -135,7 +135,7 @@ interface KeptResults {
 
 function createKeptResults(): KeptResults {
   const kept = new LRUCache<string, { value: StepScope; size: number }>({
-    max: mostKept, // small ones take more than they count
+    max: mostKept, // small outputs take more memory than they count
     maxSize: cacheBytes,
     sizeCalculation: ({ size }) => size,
   });
@@ -180,14 +180,14 @@ export function createStepResults(db: Db): StepResults {
   };
 }
 
-/** Answers of steps that are being stored, by step id. */
+/** Step results that are being stored, by step id. */
 export type AnswersAhead = ReadonlyMap<string, StepScope>;
 
 export function toAnswer(output: Json, costUsd: number): StepScope {
   return { status: 'succeeded', cost_usd: costUsd, output };
 }
 
-/** Results as they are once some answers are stored. */
+/** Overlays the results with answers that are being stored. */
 export function withAnswers(results: StepResults, answers: AnswersAhead): StepResults {
   return {
     ...results,

@@ -1,9 +1,8 @@
 /**
- * Writes prepared runs, in the transaction of the caller. A run whose concurrency key has no room waits to
- * be admitted or is refused, as its definition says; decisions on a key are made one at a time. A run that another
- * one with its key has started, at whatever depth, counts as part of that one: they would wait for each other.
- * Runs beyond what a project may have open are refused, the last ones first; one that a step starts is not,
- * because a run that has begun may continue.
+ * Writes prepared runs, in the caller's transaction. A run whose concurrency key has no room waits to be admitted or is
+ * refused, as its definition says; decisions on a key are serialized. A descendant of a run with the same key counts as
+ * part of it, because the two would wait for each other. Runs beyond the project's limit of open runs are refused, the
+ * last ones first. A child run is never refused for that, because a run that has begun may continue.
  */
 import type { Db } from '../../db/connect.ts';
 import { holdJobs } from '../../db/run/job.ts';
@@ -14,12 +13,12 @@ import { AppError } from '../../errors/app-error.ts';
 import { storeDefinition } from '../pipelines/pipeline-service.ts';
 import type { PreparedRun } from './preparation.ts';
 
-/** Its row as it was written, or why there is none. */
+/** The row as it was written, or the reason why there is none. */
 export type AdmissionResult = NewRun | AppError;
 
 export interface Intake {
   readonly project_id: string;
-  /** Runs of the project that may be open; null = any number. */
+  /** The project's limit of open runs; null = none. */
   readonly mostOpen: number | null;
 }
 
@@ -39,7 +38,7 @@ function refuseAdmission(
   );
 }
 
-/** Decides on a run, and counts it in. */
+/** Decides on a run, and counts it. */
 function admit({ row, known }: PreparedRun, admissions: Admissions): AdmissionResult {
   const hasRoom = admissions.waiting === 0 && admissions.admitted < (row.concurrency_limit ?? 0);
   if (!hasRoom && known.definition.concurrency?.on_limit === 'reject')
@@ -93,7 +92,7 @@ function findRefusals(
   return new Map(left.map(({ run_id }) => [run_id, refusal]));
 }
 
-/** Files that a run names stay from here on: until the transaction ends by a lock, and then for the run's sake. */
+/** Keeps the files that a run names: by a lock until the transaction ends, then because of the run. */
 async function holdNeeded(
   trx: Db,
   projectId: string,

@@ -1,6 +1,6 @@
 /**
- * The end of a run: its output from the stored results, the steps that never began, one closing event. Its
- * workflow asks for it (closeRun); a run whose workflow will not is closed for it (closeLostRun).
+ * Ends a run: its output from the stored results, the steps that never began, one closing event. Its workflow requests
+ * it (closeRun); a run whose workflow will not is closed for it (closeLostRun).
  */
 
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
@@ -24,7 +24,7 @@ export interface RunClosing {
   readonly run_id: string;
   readonly outcome: RunOutcome;
   readonly error: Failure | null;
-  /** A step escalated or waited: what its ladder and its question left open is closed. */
+  /** A step escalated or waited: its open ladder and its open review are closed. */
   readonly has_waited?: boolean;
 }
 
@@ -39,7 +39,7 @@ export type ClosedRun = Pick<RunClosing, 'run_id' | 'outcome' | 'error'>;
 
 export type CloseRun = (closing: RunClosing) => Promise<ClosedRun>;
 
-/** @returns how the run ended: an output that cannot be evaluated makes a success a failure */
+/** @returns the end of the run: if the output cannot be evaluated, a success becomes a failure */
 export async function closeRun(ctx: CloseCtx, closing: RunClosing): Promise<ClosedRun> {
   const { db, contexts, telemetry } = ctx;
   const context = await contexts.open(closing.run_id);
@@ -77,7 +77,7 @@ interface RunResult {
   readonly error?: Failure;
 }
 
-/** The most bytes of all results that an output mentions: they are in memory at once. */
+/** The most bytes of all results that an output mentions: they are in memory together. */
 const largestSources = 128 * 1_048_576;
 
 function tooLarge(what: string, bytes: number, limit: number): RunResult {
@@ -89,7 +89,7 @@ function tooLarge(what: string, bytes: number, limit: number): RunResult {
   };
 }
 
-/** The definition's `output`, else the outputs of the steps that no other step waits for, by id. */
+/** The definition's `output`, otherwise the outputs of the steps that no other step depends on, by id. */
 async function evaluateOutput(ctx: CloseCtx, context: RunContext): Promise<RunResult> {
   const { output } = context.compiled;
   const sources =
@@ -120,8 +120,8 @@ async function gatherOutputs(
   return { value: Object.fromEntries(stepIds.map((id) => [id, steps[id]?.output ?? null])) };
 }
 
-// Closes a run whose workflow will not: it was ended from outside, or never started. What it left open ends with
-// it; the runs that its steps have started are asked to cancel.
+// Closes a run whose workflow will not: it was ended from outside, or never started. Its open work ends with it; its
+// child runs are asked to cancel.
 
 export interface LostRun {
   readonly run_id: string;
@@ -131,11 +131,11 @@ export interface LostRun {
 export interface LostEnd {
   readonly state: 'failed' | 'cancelled';
   readonly error: Failure;
-  /** How the runs below it are cancelled. */
+  /** How its child runs are cancelled. */
   readonly mode: CancelRequest['mode'];
 }
 
-/** A run that has ended stays as it is. */
+/** A run that has ended does not change. */
 export function closeLostRun(
   db: Db,
   { run_id, definition }: LostRun,

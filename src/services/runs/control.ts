@@ -1,5 +1,5 @@
 /**
- * Controls a run under way: pause, resume, cancel, another ceiling. The row decides, also while Temporal is away; the
+ * Controls an open run: pause, resume, cancel, another ceiling. The row decides, even while Temporal is away; the
  * change is delivered afterwards.
  */
 import type { Run, RunState } from '../../contracts/run.ts';
@@ -23,7 +23,7 @@ function refuse({ run_id }: RunKey, state: RunState, wish: string): AppError {
   return new AppError('state_conflict', `run ${run_id} is ${state}; ${wish}`);
 }
 
-/** Nothing new of it starts; what runs ends. Repeated, it changes nothing. @throws AppError `state_conflict` */
+/** Starts no more steps; running ones finish. Repeated, it changes nothing. @throws AppError `state_conflict` */
 export async function pauseRun(ctx: ControlCtx, key: RunKey): Promise<Run> {
   if (await writePause(ctx.db, key)) void deliverSoon(ctx, runControls, { run_id: key.run_id });
   else {
@@ -45,7 +45,9 @@ export async function resumeRun(ctx: ControlCtx, key: RunKey): Promise<Run> {
   return getRun(ctx, key);
 }
 
-/** Repeated, it changes nothing. `by`: id of the key or the person. @throws AppError `state_conflict` when it has ended otherwise */
+/**
+ * Repeated, it changes nothing. `by`: id of the key or the person. @throws AppError `state_conflict` after another end
+ */
 export async function cancelRun(
   ctx: ControlCtx,
   key: RunKey,
@@ -63,7 +65,7 @@ export async function cancelRun(
   return getRun(ctx, key);
 }
 
-/** @param ceilingUsd null = none; `by`: id of the key @throws AppError `state_conflict` when it does not go on */
+/** @param ceilingUsd null = none; `by`: id of the key @throws AppError `state_conflict` when the run has ended */
 export async function setRunBudget(
   ctx: ControlCtx,
   key: RunKey,

@@ -1,9 +1,9 @@
 /**
- * Reads, compiles and judges the definitions that runs are started from, once per process, by digest: a definition
- * never changes. The capabilities that are there do change, and are checked for every run. A job schema is
- * compiled when a job is checked against it, and not before it was vetted: the schemas of stored definitions were.
+ * Reads, compiles and checks the definitions that runs are started from, once per process, by digest: a definition
+ * never changes. The available capabilities do change, and are checked for every run. A job schema is compiled when a
+ * job is checked against it, and only after vetting: the schemas of stored definitions were vetted.
  *
- * A run that Temporal could not carry is refused: its plan is part of one payload. A clear answer at submission is
+ * A run that Temporal could not carry is refused, because its plan is part of one payload: an error at submission is
  * better than a run that can never start.
  */
 import { mostSteps } from '../../contracts/bounds.ts';
@@ -36,7 +36,7 @@ import type { CheckCtx } from '../pipelines/definition-facts.ts';
 /** Temporal refuses payloads of 2 MiB. */
 const largestPlanBytes = 1_500_000;
 
-/** That of a run in which nothing is queued that need not be. */
+/** The plan of a run whose optional routes are all inline, which is the largest. */
 function largestPlan(definition: PipelineDefinition): RunPlan {
   const dispatch = listOpenRoutes(definition).map(
     (route): DecidedRoute => ({ ...route, how: 'inline', code: 'short' }),
@@ -65,11 +65,14 @@ export interface KnownDefinition {
   readonly checkJob: (job: JsonObject) => void;
   /** Whether jobs are checked at all. */
   readonly hasJobSchema: boolean;
-  /** Jobs that it names the files of itself, with pointers into the definition. */
+  /** Jobs whose files the definition itself names, with pointers into the definition. */
   readonly mediaJobs: ReadonlyMap<string, MediaMention>;
-  /** Routes of steps that leave open whether they are queued, each once. */
+  /** Routes of steps whose dispatch is open, each once. */
   readonly openRoutes: readonly DispatchRoute[];
-  /** By which runs are counted; null = they are not. @throws AppError `job_invalid` when the job does not give it */
+  /**
+   * The key by which runs are counted; null = they are not. @throws AppError `job_invalid` when the job does not give
+   * it
+   */
   readonly concurrencyKey: (job: JsonObject, run: ExpressionScope['run']) => string | null;
 }
 
@@ -78,11 +81,11 @@ export interface KnownDefinitions {
   find(projectId: string, pipeline: string, choice: VersionChoice | null): Promise<KnownDefinition>;
   /** @throws AppError `not_found`, `definition_invalid` */
   ofDigest(digest: string): Promise<KnownDefinition>;
-  /** One that came inside another document. @throws AppError `definition_invalid` */
+  /** A definition inside another document. @throws AppError `definition_invalid` */
   ofBody(definition: PipelineDefinition): Promise<KnownDefinition>;
 }
 
-/** The version that a request, or a schedule, asks for. */
+/** The version that a request, or a schedule, names. */
 export function choiceOf({ version, alias }: Pick<RunRequest, 'version' | 'alias'>): VersionChoice | null {
   if (version !== undefined) return { version };
   return alias === undefined ? null : { alias };
@@ -169,7 +172,7 @@ export function createKnownDefinitions(ctx: Pick<CheckCtx, 'db' | 'vetter'>): Kn
   };
 }
 
-/** In what steps are given. */
+/** Searches the steps' own inputs and lists. */
 function findWrittenMedia({ steps }: PipelineDefinition): ReadonlyMap<string, MediaMention> {
   const given = steps.map(({ input = null, for_each = null }) => ({ input, for_each }));
   return findWrittenMediaJobs({ steps: given } as unknown as JsonObject);

@@ -1,7 +1,7 @@
 /**
- * Brings what the rows of runs say to Temporal: starts, with the workflow's input, cancels, and what people ask of
- * runs under way. The process that took a request delivers at once; maintenance repeats it for what a crash, or
- * Temporal's absence, left undone.
+ * Delivers the rows of runs to Temporal: starts, with the workflow's input, cancels, and people's requests to open
+ * runs. The process that accepted a request delivers at once; maintenance repeats deliveries that a crash, or
+ * Temporal's absence, prevented.
  */
 import { parseDuration } from '../../core/duration.ts';
 import { listDispatchReasons } from '../../core/run/dispatch.ts';
@@ -38,14 +38,14 @@ import { closeLostRun, type LostRun } from './closing.ts';
 
 const momentMs = 50;
 
-/** @returns what was asked of the run since its row was read */
+/** @returns the requests to the run since its row was read */
 export type MarkStart = (mark: StartMark) => Promise<StartedRow>;
 
 const nothing: StartedRow = { is_cancelled: false, is_terminated: false, is_changed: false };
 
 /**
- * Marks starts as delivered, all of a moment by one statement: no caller waits for a mark, and right after a start the
- * run itself has better use for the machine.
+ * Marks starts as delivered, by one statement for all starts of a moment: no caller waits for a mark, and right after a
+ * start the run itself needs the machine.
  */
 export function createStartMarks(db: Db): MarkStart {
   let due: StartMark[] = [];
@@ -67,7 +67,7 @@ export function createStartMarks(db: Db): MarkStart {
   };
 }
 
-/** The part of its row that the start of a run needs. */
+/** The part of a run's row that its start needs. */
 export type RunToStart = Omit<
   DeliveryRow,
   | 'start_delivered_at'
@@ -120,7 +120,7 @@ export function closeUnstarted({ db }: Pick<Ctx, 'db'>, { project_id, run_id }: 
     const row = await lockRun(trx, { project_id, run_id });
     if (row?.state !== 'cancelling' || row.start_delivered_at !== null) return;
     const waits = row.concurrency_key !== null && row.admitted_at === null;
-    if (!waits && row.cancel_mode !== 'terminate') return; // its start may be under way
+    if (!waits && row.cancel_mode !== 'terminate') return; // its start may be in flight
     await close(trx, { ...row, cancel_mode: 'graceful' }, 'cancelled before it had started');
   });
 }
@@ -131,7 +131,7 @@ async function endWorkflow({ db, temporal }: DeliveryCtx, row: DeliveryRow): Pro
     await workflows.terminate(row, 'the run was cancelled');
     await close(db, row, 'cancelled; its workflow was terminated');
   } else if ((await workflows.cancel(row)) === 'gone') {
-    // Temporal has forgotten the workflow, or ended it itself: nobody else will close the run.
+    // Temporal has forgotten the workflow, or ended it itself: nothing else will close the run.
     await close(db, row, 'cancelled; its workflow had ended without closing it');
   }
 }
@@ -145,10 +145,10 @@ function close(
   return closeLostRun(db, run, { state: 'cancelled', error, mode: cancel_mode ?? 'graceful' });
 }
 
-// What is said to the workflow of a run, each time from its row as it is then: begin, end, how you stand. All may
-// be repeated.
+// The messages to the workflow of a run, each from its row as it is then: start, cancel, current state. All may be
+// repeated.
 
-/** Starts a run whose row is known. The mark reports requests that came since the row was read or written. */
+/** Starts a run whose row is known. The mark returns requests that arrived since the row was read or written. */
 async function startKnown(ctx: DeliveryCtx, run: RunToStart): Promise<void> {
   const { workflows } = ctx.temporal;
   const { run_id, control_version: version } = run;
@@ -189,8 +189,7 @@ export function toRunItems(runIds: readonly string[]): readonly RunItem[] {
 }
 
 /**
- * Runs that Temporal has forgotten go on: a step that has succeeded answers with its result, one that waits looks at
- * its row.
+ * Runs that Temporal has forgotten continue: a step that has succeeded returns its result, a waiting one reads its row.
  */
 export const runStarts: DeliveryKind<RunItem, RunRef> = {
   what: 'a start',
@@ -207,7 +206,7 @@ export const runStarts: DeliveryKind<RunItem, RunRef> = {
   },
 };
 
-/** Starts a run in the background that was written just now: its row is not read. */
+/** Starts a new run in the background, without reading its row. */
 export function startNew(ctx: DeliveryCtx, run: RunToStart): Promise<void> {
   const item = { run_id: run.run_id };
   return deliverKnownSoon(ctx, runStarts, { item, way: () => startKnown(ctx, run) });
@@ -225,10 +224,10 @@ export const runControls: DeliveryKind<RunItem> = {
   deliver: (ctx, { run_id }) => control(ctx, run_id),
 };
 
-/** A start that is under way has ended by then. */
+/** A start that is in flight has ended by then. */
 const startOverMs = 60_000;
 
-/** Ends workflows of runs whose server may have died between a start and the mark of it. */
+/** Ends workflows of runs whose server may have died between a start and its mark. */
 export const unmarkedStarts: DeliveryKind<RunRef> = {
   what: 'the end of a start',
   due: ({ db }) => listEndedUnstarted(db, startOverMs, deliveryBatch),

@@ -1,9 +1,9 @@
 /**
- * Does what runs wait for and cannot do themselves. Four times a second it looks for steps whose wait is over,
- * starters whose run has ended, starts that steps and schedules have asked for, turns, and requests of people that
- * their own server could not deliver. One cheap query says whether there is anything at all.
+ * Does the due work that runs wait for. Four times a second it looks for steps whose wait is over, parents of ended
+ * child runs, starts that steps and schedules have requested, turns, and requests of people that their own server could
+ * not deliver. One cheap query tells whether there is any.
  *
- * A duty of its own wakes steps that wait for a capability which now has an instance that could take a call.
+ * A separate maintenance job wakes steps that wait for a capability when an instance could take a call.
  */
 import { runWorkflowId } from '../../core/workflow-names.ts';
 import {
@@ -34,7 +34,7 @@ import {
 import { runCancels, runControls, runStarts, toRunItems } from './delivery.ts';
 
 const batch = 500;
-/** After a round in which something could not be delivered. */
+/** The pause after a tick with a failed delivery. */
 const pauseMs = 2_000;
 
 const wakes: DeliveryKind<WakeRow> = {
@@ -87,7 +87,7 @@ const works: Readonly<Record<keyof DueWork, (ctx: DeliveryCtx) => Promise<Delive
   has_cancels: (ctx) => deliverDue(ctx, runCancels),
 };
 
-/** @returns what does what is due, and says how much that was; it rests after a round that did not get through */
+/** @returns a function that does the due work and returns its count; it pauses after a tick with a failed delivery */
 export function createDueWork(ctx: DeliveryCtx): () => Promise<number> {
   let pausedUntil = 0;
   return async () => {
@@ -100,7 +100,7 @@ export function createDueWork(ctx: DeliveryCtx): () => Promise<number> {
   };
 }
 
-/** The others are woken the next time. */
+/** The rest is woken the next time. */
 const atOnce = 1_000;
 
 /** @returns how many it woke */

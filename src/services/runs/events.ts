@@ -1,7 +1,7 @@
 /**
- * One poll feeds every watcher of this process; it is quick while events come. A watcher first reads the log up to
- * a horizon, then receives what each later poll brings; horizons meet without gap or overlap. A watcher that reads
- * too slowly is not fed any more: its queue is dropped, and it reads the log again from its position.
+ * One poll feeds every watcher of this process; it is fast while there are events. A watcher first reads the log up to
+ * a horizon, then receives the result of each later poll; horizons meet without gap or overlap. A watcher that reads
+ * too slowly is no longer fed: its queue is dropped, and it reads the log again from its position.
  */
 import type { Logger } from 'pino';
 import type { RunEvent } from '../../contracts/event.ts';
@@ -27,13 +27,13 @@ interface Watcher {
   readonly runId: string;
   from: string;
   queue: Omit<NumberedEventRow, 'seq'>[];
-  /** More waited for it than may. */
+  /** More events were queued than the limit. */
   isBehind: boolean;
   wake: () => void;
 }
 
 const pageSize = 1_000;
-/** Events that wait for one watcher; each is at most a few KiB. */
+/** The most queued events of one watcher; each is at most a few KiB. */
 const mostQueued = 1_000;
 
 export function toRunEvent({
@@ -95,7 +95,7 @@ async function* readLog(
   }
 }
 
-/** Yields the log from a position on, then what the feed queues, until `signal` aborts. */
+/** Yields the log from a position on, then the queued events, until `signal` aborts. */
 async function* follow(
   db: Db,
   watcher: Watcher,

@@ -48,7 +48,7 @@ export async function readRunGraph(ctx: Pick<ServerCtx, 'db'>, key: RunKey): Pro
   };
 }
 
-/** When the last of what a step waits for was there. */
+/** When the last dependency of a step was ready. */
 function readinessOf({ definition, started_at }: PicturedRun, times: readonly StepTimes[]) {
   const byId = new Map(times.map((step) => [step.step_id, step]));
   const { predecessors } = analyseDefinition(definition).graph;

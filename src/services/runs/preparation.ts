@@ -1,8 +1,8 @@
 /**
- * Turns an order for a run into the row of the run, checked. Nothing is written.
+ * Turns an order for a run into the checked row of the run. Nothing is written.
  *
- * Whether the steps of a run are queued is decided from the router's view of the fleet in memory: no instance is
- * asked, and nothing is read from the database.
+ * The dispatch of a run's steps is decided from the router's view of the fleet in memory, without a request to an
+ * instance or a query.
  */
 
 import type { Config } from '../../config.ts';
@@ -44,20 +44,20 @@ interface RunOrder extends AskedColumns {
   readonly budget_ceiling_usd?: number | null | undefined;
   readonly rerun_of?: string;
   readonly started_by?: string;
-  /** The jobs whose files are named by results that a repetition takes over. */
+  /** The jobs whose files the reused results of a rerun name. */
   readonly reusedJobs?: ReadonlyMap<string, MediaMention>;
   readonly origin?: RunOrigin;
-  /** Where many are taken at once: it remembers what it has checked. */
+  /** For many runs in one request: it caches its checks. */
   readonly check?: typeof checkForRun;
 }
 
 export interface PreparedRun extends Pick<RunOrder, 'known' | 'isStored' | 'job'> {
   readonly row: NewRun;
-  /** Jobs that have to be there when the run is written, its own and those whose files it names; and what is answered if not. */
+  /** Jobs that must exist when the run is written, its own and those whose files it names, with the error for each. */
   readonly needed: ReadonlyMap<string, () => AppError>;
 }
 
-/** The parts that take runs, in both processes: requests in the server, steps and schedules in the worker. */
+/** The parts that accept runs, in both processes: requests in the server, steps and schedules in the worker. */
 export interface IntakeCtx extends CheckCtx {
   readonly definitions: KnownDefinitions;
   readonly ownMedia: OwnMedia;
@@ -70,7 +70,7 @@ export function newJob(job: JsonObject): RunJob {
   return { job_id, body: bindJobMedia(job, job_id), isNew: true };
 }
 
-/** A job that is there. @throws AppError `not_found` */
+/** An existing job. @throws AppError `not_found` */
 export async function findRunJob(db: Db, projectId: string, jobId: string): Promise<RunJob> {
   const found = await findJob(db, { project_id: projectId, job_id: jobId });
   if (found === null) throw noSuchJob(jobId);
@@ -79,7 +79,7 @@ export async function findRunJob(db: Db, projectId: string, jobId: string): Prom
 
 interface NamingJob {
   readonly job_id: string;
-  /** Null: it is not known yet. */
+  /** Null: unknown as yet. */
   readonly body: JsonObject | null;
 }
 
@@ -96,14 +96,14 @@ export async function requireOwnMedia(
   if (given !== null) throw refuseForeign(given, '/job');
 }
 
-/** Why a run cannot be without each job that must be there with it. */
+/** The error for each job that must exist with the run. */
 function listNeeded({ known, job, reusedJobs }: RunOrder): PreparedRun['needed'] {
   const needed = new Map<string, () => AppError>();
   const need = (mentions: ReadonlyMap<string, MediaMention>, pointer: string): void => {
     for (const [jobId, mention] of mentions) needed.set(jobId, () => refuseForeign(mention, pointer));
   };
   need(known.mediaJobs, '/definition');
-  // A repetition may take over the results of all steps that read what is gone.
+  // A rerun may reuse the results of all steps that read missing files.
   if (reusedJobs === undefined) need(findMediaJobs(job.body), '/job');
   if (reusedJobs !== undefined) need(reusedJobs, '/from');
   needed.delete(job.job_id);
@@ -133,7 +133,7 @@ function placeInTrace({ tracing }: Telemetry, runId: string): Pick<NewRun, 'trac
   return parent === null ? {} : { trace_parent: formatTraceParent(parent) };
 }
 
-/** @throws AppError `job_invalid`, `media_unknown`, `definition_invalid` when it cannot run as things are now */
+/** @throws AppError `job_invalid`, `media_unknown`, `definition_invalid` when it cannot run now */
 export async function prepareRun(ctx: IntakeCtx, projectId: string, order: RunOrder): Promise<PreparedRun> {
   const { known, job, isStored, reusedJobs, origin, check = checkForRun, ...asked } = order;
   const { definition, digest } = known;
@@ -184,7 +184,7 @@ export async function readRequest(
 
 /**
  * Decides whether the steps of a run are queued, from the router's view of the fleet in memory. It decides once per
- * run, so that a capability that has become slow is queued from the next run on.
+ * run, so a capability that has become slow is queued from the next run on.
  */
 export function decideDispatch(
   { fleet }: Pick<CheckCtx, 'fleet'>,

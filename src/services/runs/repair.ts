@@ -1,10 +1,9 @@
 /**
- * Repairs runs whose row and workflow have come apart; it finds 0 in steady state.
+ * Repairs runs whose row and workflow disagree; it finds 0 in steady state.
  *
- * Runs that are open here and whose workflow Temporal has ended without them, terminated by hand or timed out, are
- * closed. They are found by one query for the workflows that closed lately, not by a question for each run, and
- * now and then by one for all that closed since the oldest open run began, so that none is missed for good. A
- * workflow that ends by itself has closed its run before.
+ * Open runs whose workflow Temporal has ended, by termination or timeout, are closed. One query finds the workflows
+ * that closed lately. From time to time a query for all that closed since the oldest open run began finds any that were
+ * missed. A workflow that ends by itself has closed its run before.
  */
 import { listOpenAmong, type OpenRunRow, readOldestOpen } from '../../db/run/run-delivery.ts';
 import type { DeliveryCtx } from '../delivery/deliveries.ts';
@@ -12,7 +11,7 @@ import { closeLostRun, type LostEnd } from './closing.ts';
 
 type RepairCtx = Pick<DeliveryCtx, 'db' | 'temporal' | 'logger'>;
 
-/** What Temporal tells may be so late, and so may our clock be beside its. */
+/** The largest delay of Temporal's listing, and the largest difference between the clocks. */
 const overlapMs = 60_000;
 const wholeLookMs = 300_000;
 const batch = 1_000;

@@ -1,6 +1,6 @@
 /**
- * A run once more: the same job, or another one, with what need not happen again taken over by value. Preview and
- * run decide by the same rule, and nothing is written for a preview.
+ * Repeats a run: the same job, or another one, with reusable results taken over by value. Preview and run decide by the
+ * same rule, and a preview writes nothing.
  */
 import { parseMediaReference } from '../../contracts/media.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
@@ -42,7 +42,7 @@ export interface RerunOrder {
   readonly run_id: string;
   readonly request: RerunRequest;
   readonly idempotency: Idempotency | null;
-  /** Id of the key or the person who asks. */
+  /** Id of the submitting key or person. */
   readonly by: string;
 }
 
@@ -51,7 +51,7 @@ interface Rerun {
   readonly known: KnownDefinition;
   readonly job: RunJob;
   readonly choice: ReuseChoice;
-  /** Whose files the results name that it takes over. */
+  /** Jobs whose files the reused results name. */
   readonly reusedJobs: ReadonlyMap<string, MediaMention>;
 }
 
@@ -76,7 +76,7 @@ function requireSteps(from: readonly string[], known: KnownDefinition): void {
   if (errors.length > 0) throw refuseRequest(errors);
 }
 
-/** The first file that is gone, by step whose result names it. */
+/** The first missing file, by the step whose result names it. */
 async function findMissing(
   { media, ownMedia }: Pick<Ctx, 'media' | 'ownMedia'>,
   projectId: string,
@@ -88,7 +88,7 @@ async function findMissing(
       mentioned.slice(at, at + headsAtOnce).map(async ({ step_id, reference }) => {
         const path = parseMediaReference(reference);
         if (path === null) return;
-        // Of a file that is not the project's not even this is told.
+        // For a file that is not the project's, its absence is not revealed either.
         const isForeign = (await ownMedia.findForeign(projectId, reference)) !== null;
         if (isForeign || !(await media.exists(path))) missing.set(step_id, reference);
       }),
@@ -97,7 +97,7 @@ async function findMissing(
   return missing;
 }
 
-/** Files are looked for only where everything else speaks for keeping the result. */
+/** Files are looked for only where everything else allows reuse. */
 async function choose(
   ctx: RerunCtx,
   before: RepeatedRun,

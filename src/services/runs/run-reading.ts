@@ -1,4 +1,4 @@
-/** Runs as users see them: one, a page of a project's, the events of one as pages or as they come, and the wait for its end. */
+/** Reads runs: one, a page of a project's, the events of one as pages or as a stream, and the wait for its end. */
 import { type EventPage, type EventQuery, type RunEvent, terminalEvents } from '../../contracts/event.ts';
 import { type Run, type RunState, type RunSummary, terminalRunStates } from '../../contracts/run.ts';
 import type { RunQuery } from '../../contracts/run-query.ts';
@@ -34,7 +34,7 @@ export async function getRun(ctx: Pick<ServerCtx, 'db' | 'web'>, key: RunKey): P
   return toRun(await requireRun(ctx, key), await listRunSteps(ctx.db, key.run_id), ctx.web);
 }
 
-/** Newest first. A page of a search may be the last one that finds something, or empty, and still not be the last. */
+/** Newest first. A page of a search may be short or empty without being the last. */
 export async function listRunsPage(
   { historyDb, stepSizes }: Pick<ServerCtx, 'historyDb' | 'stepSizes'>,
   projectId: string,
@@ -49,7 +49,7 @@ export async function listRunsPage(
   return end === undefined || isBeyond(end, filter) ? page : { ...page, next_cursor: encodeCursor(end) };
 }
 
-/** Ids begin with the time: no run behind this one is of the time that is asked for. */
+/** Ids begin with the time: all further runs are outside of the requested time. */
 function isBeyond(
   runId: string,
   { order, since, until }: Pick<RunQuery, 'order' | 'since' | 'until'>,
@@ -90,14 +90,14 @@ export async function listRunEvents(
 
 type FollowCtx = Pick<ServerCtx, 'db' | 'events'>;
 
-/** The events behind number `after`, as they come. Ends after the run's last one. */
+/** The events after number `after`, as a stream. Ends after the run's last event. */
 export async function* watchRun(
   ctx: FollowCtx,
   key: RunKey,
   { after, signal }: { readonly after: number; readonly signal: CancelSignal },
 ): AsyncGenerator<RunEvent> {
   const hasEnded = terminalRunStates.has(await readRunState(ctx, key));
-  // What another transaction still holds back comes soon.
+  // Events of a transaction that is still open follow soon.
   if (hasEnded && !(await hasEndBehind(ctx.db, key.run_id, after))) return;
   for await (const event of ctx.events.watch(key.run_id, after, signal)) {
     yield event;
@@ -105,7 +105,7 @@ export async function* watchRun(
   }
 }
 
-/** Waits for the end of the run. @returns the run, open when the time is over or the caller has left */
+/** Waits for the end of the run. @returns the run, open when the time is over or the caller has disconnected */
 export async function waitForEnd(
   ctx: FollowCtx & Pick<ServerCtx, 'web'>,
   key: RunKey,

@@ -1,6 +1,6 @@
 /**
- * Runs, steps and attempts as the wire shows them, the steps of runs counted by state, and the error for a run
- * that is not there.
+ * Runs, steps and attempts as the wire shows them, the counts of a run's steps by state, and the error for a missing
+ * run.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -45,7 +45,7 @@ export function toRunSummary(row: RunListRow): RunSummary {
 
 const RunFields = RunSummary.omit({ step_counts: true, item_counts: true });
 
-/** Fields that the wire has otherwise than the row. */
+/** Fields whose form on the wire differs from the row's. */
 function wireFields(row: RunRow) {
   return {
     budget_ceiling_usd: row.budget_ceiling_usd === null ? null : Number(row.budget_ceiling_usd),
@@ -131,7 +131,7 @@ export function toStepRevision(row: StepRevisionRow): StepRevision {
   return present(StepRevision, row);
 }
 
-/** Each route once, and of each step only whether it is inline, so that a run of many steps stays short. */
+/** Lists each route once, and of each step only whether it is inline, so that a run of many steps stays short. */
 function showDispatch(
   definition: PipelineDefinition,
   decided: readonly DecidedRoute[],
@@ -208,7 +208,7 @@ export function toStepEscalation(row: EscalationRow): StepDetail['escalation'] {
   };
 }
 
-// How many steps of runs are in which state, those that have not begun included.
+// Counts the steps of runs by state, including those that have not begun.
 
 type Counts = StepCountColumns['step_counts'];
 
@@ -217,7 +217,7 @@ function withPending(begun: Counts, size: number): Counts {
   return size > known ? { ...begun, pending: size - known } : begun;
 }
 
-/** How many steps a definition has, by its digest: it does not change, so each is counted once in a while. */
+/** The number of steps of a definition, by its digest: it never changes, so it is cached. */
 export type StepSizes = LRUCache<string, number>;
 
 export function createStepSizes(): StepSizes {
@@ -243,7 +243,7 @@ const dayMs = 86_400_000;
 /** No run is deleted sooner. */
 const leastDays = 7;
 
-/** A run that is not there; of one that was made long ago it is said why that may be. */
+/** The error for a missing run; for an old one it says why it may be missing. */
 export function noSuchRun(runId: string, now = Date.now()): AppError {
   const made = madeAt(runId);
   const days = made === null ? 0 : Math.floor((now - made.getTime()) / dayMs);

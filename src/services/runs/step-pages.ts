@@ -1,4 +1,4 @@
-/** A step's own page, of one of its items too, and the list of its items. */
+/** The page of a step, or of one of its items, and the list of its items. */
 import type { StepDefinition } from '../../contracts/pipeline.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { RunStepItem, StepDetail } from '../../contracts/run.ts';
@@ -25,10 +25,10 @@ import { resolveInput } from '../run-data/evaluation.ts';
 import { requireRun } from './run-reading.ts';
 import { toAttempt, toRunStep, toStepEscalation, toStepRevision } from './run-view.ts';
 
-/** Bytes of an output in a list of 200. */
+/** The most bytes of an output in a list of 200. */
 const largestShown = 65_536;
 
-/** Bytes that end a page of the outputs of a step's items. */
+/** The bytes after which a page of item outputs ends. */
 const pageBytes = 1_048_576;
 
 /** A step of a project's run. */
@@ -60,7 +60,7 @@ async function readItemList(
   return { output: items, next_cursor };
 }
 
-/** Derived again from what never changes; absent while a result it needs is missing. */
+/** Derived again from immutable data; absent while a result it needs is missing. */
 async function inputOf(
   { contexts, results }: Pick<Ctx, 'contexts' | 'results'>,
   { run_id, step_id, item }: StepItemKey,
@@ -94,7 +94,7 @@ async function outputOf(
 }
 
 /**
- * The step's own page, or that of one of its items: resolved input, output, every attempt with its decision.
+ * The page of a step, or of one of its items: resolved input, output, every attempt with its decision.
  * @throws AppError `not_found`, `request_invalid` for a cursor of another list
  */
 export async function getStep(
@@ -115,7 +115,7 @@ export async function getStep(
   if (item > 0 && row === undefined) {
     throw new AppError('not_found', `step ${step_id} of run ${run_id} has no item ${item} that has begun`);
   }
-  // What a worker has not begun yet, a look at it must not begin.
+  // Reading a step must not begin it.
   const ladder = row?.escalation_id ? await readEscalation(db, row.escalation_id) : undefined;
   const dispatch = createDispatchOf(run.definition, run.dispatch)(definition);
   const isOpen = row !== undefined && run.started_at !== null;
@@ -133,7 +133,7 @@ export async function getStep(
   };
 }
 
-/** Those that have begun, in order, with what they yielded. @throws AppError `not_found` */
+/** The items that have begun, in order, with their results. @throws AppError `not_found` */
 export async function listItems(
   { db }: Pick<Ctx, 'db'>,
   { step_id, ...key }: StepAddress,

@@ -1,10 +1,10 @@
 /**
- * Takes the runs that requests ask for, one or many at once. One transaction writes the job, the run and the
- * stored answer, so that a repeated request with the same Idempotency-Key meets one run, also when the process
- * died right after answering.
+ * Accepts the runs that requests ask for, one or many. One transaction writes the job, the run and the stored answer,
+ * so that a repeated request with the same Idempotency-Key gets the same run, even when the process died right after
+ * answering.
  *
- * A run that something else than a request asks for, a start of a schedule, is taken at most once for its origin:
- * it is written here and started by a server.
+ * A run with another origin, such as a start of a schedule, is accepted at most once for its origin: it is written here
+ * and started by a server.
  */
 import type { Json } from '../../contracts/primitives.ts';
 import type { Problem } from '../../contracts/problem.ts';
@@ -23,8 +23,8 @@ import { type RunToStart, runStarts, startNew } from './delivery.ts';
 import { type IntakeCtx, type PreparedRun, prepareRun, readRequest } from './preparation.ts';
 import { newRunView } from './run-view.ts';
 
-// One answer for an Idempotency-Key: it is stored by the transaction that does the work, so a repeated request
-// meets the first one's answer, also when the process died right after giving it.
+// One answer for an Idempotency-Key: it is stored by the transaction that does the work, so a repeated request gets the
+// first one's answer, even when the process died right after giving it.
 
 export interface Idempotency {
   readonly key: string;
@@ -77,7 +77,7 @@ export async function answerOnce<Answer>(
   }
 }
 
-/** The parts that take the runs of requests, and start them. */
+/** The parts that accept the runs of requests, and start them. */
 export type SubmitCtx = IntakeCtx & DeliveryCtx;
 
 export interface Submission {
@@ -89,7 +89,7 @@ interface SubmitOrder {
   readonly projectId: string;
   readonly request: RunRequest;
   readonly idempotency: Idempotency | null;
-  /** Id of the key or the person who asks. */
+  /** Id of the submitting key or person. */
   readonly by?: string;
 }
 
@@ -113,7 +113,7 @@ function toStart({ known, row }: PreparedRun): RunToStart {
   };
 }
 
-/** Nothing is written but the run and its job, which needs no transaction around it. */
+/** Only the run and its job are written, which needs no surrounding transaction. */
 function isOneStatement({ isStored, row, needed }: PreparedRun, idempotency: Idempotency | null): boolean {
   return isStored && idempotency === null && row.concurrency_key === undefined && needed.size === 0;
 }
@@ -151,7 +151,7 @@ export async function takeRun(
   return { run: answer, replayed, start: starts[0] ?? null };
 }
 
-/** Takes a run: writes its row, then delivers its start to Temporal. */
+/** Submits a run: writes its row, then delivers its start to Temporal. */
 export async function submitRun(ctx: SubmitCtx, order: SubmitOrder): Promise<Submission> {
   const { run, replayed, start } = await takeRun(ctx, order);
   if (start !== null) void startNew(ctx, start);
@@ -165,18 +165,18 @@ export interface BulkSubmission {
 
 export interface BulkOrder {
   readonly projectId: string;
-  /** A request, or why it is none. */
+  /** A request, or the reason why it is invalid. */
   readonly requests: readonly (RunRequest | AppError)[];
   readonly idempotency: Idempotency | null;
   readonly toProblem: (error: AppError) => Problem;
-  /** Id of the key or the person who asks. */
+  /** Id of the submitting key or person. */
   readonly by?: string;
 }
 
-/** Definitions that one request may bring: each is checked at length. */
+/** The most definitions in one request, because the check of each is expensive. */
 const mostBodies = 20;
 
-/** Each definition is looked up once, and checked once. */
+/** Looks up and checks each definition once. */
 function rememberFinds({ find, ofBody, ...definitions }: KnownDefinitions): KnownDefinitions {
   const found = new Map<string, Promise<KnownDefinition>>();
   const bodies = new Map<string, Promise<KnownDefinition>>();
@@ -210,7 +210,7 @@ function rememberChecks(): typeof checkForRun {
   };
 }
 
-/** @returns each run prepared, or why it is refused */
+/** @returns each run prepared, or the reason of its refusal */
 async function prepareAll(
   ctx: IntakeCtx,
   { projectId, requests, by }: Pick<BulkOrder, 'projectId' | 'requests' | 'by'>,
@@ -235,7 +235,7 @@ async function prepareAll(
   return prepared;
 }
 
-/** Each run is taken or refused by itself, and all that are taken are written at once. */
+/** Accepts or refuses each run separately, and writes all accepted ones in one transaction. */
 export async function takeRuns(ctx: IntakeCtx, order: BulkOrder): Promise<BulkSubmission> {
   const { db, config } = ctx;
   const { projectId: project_id, idempotency, toProblem } = order;

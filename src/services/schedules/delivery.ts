@@ -1,8 +1,8 @@
 /**
- * Delivers the row of a schedule to Temporal. One process at a time delivers one schedule, so that an older state never
- * comes after a newer one; it continues until there is no newer one. A schedule that Temporal holds
- * under another payload key than the one that encrypts now is delivered again, so that no schedule needs a key for
- * ever; and so is one that Temporal has forgotten.
+ * Delivers the row of a schedule to Temporal. One process at a time delivers a schedule, so that an older state never
+ * arrives after a newer one; it continues until there is no newer state. A schedule that Temporal holds under a former
+ * payload key is delivered again, so that no schedule needs that key for ever. So is a schedule that Temporal has
+ * forgotten.
  */
 import type { ScheduleOrder } from '../../clients/temporal/schedules.ts';
 import { readCron } from '../../core/cron.ts';
@@ -27,7 +27,7 @@ import {
 } from '../delivery/deliveries.ts';
 
 const patienceMs = 2_000;
-/** Each delivery holds a connection to the database meanwhile. */
+/** Each delivery holds a database connection meanwhile. */
 const atOnce = 3;
 
 function toOrder({ project_id, schedule_id, workflow_id, body }: ScheduleRow): ScheduleOrder {
@@ -45,7 +45,7 @@ function toOrder({ project_id, schedule_id, workflow_id, body }: ScheduleRow): S
   };
 }
 
-/** @returns whether something newer may be there */
+/** @returns whether there may be a newer state */
 function deliverOne({ db, temporal }: DeliveryCtx, scheduleId: string): Promise<boolean> {
   const { schedules, payloadKey } = temporal;
   return db.transaction(async (trx) => {
@@ -66,8 +66,8 @@ async function* idsOf(workflowIds: AsyncIterable<string>): AsyncGenerator<string
 }
 
 /**
- * Delivers changes of schedules and of the payload key. Schedules that Temporal has forgotten are delivered again;
- * otherwise they would silently start no run any more.
+ * Delivers changes of schedules and of the payload key. Schedules that Temporal has forgotten are delivered again,
+ * because they would silently start no more runs.
  */
 export const changedSchedules: DeliveryKind<
   Pick<ScheduleRow, 'schedule_id'>,
@@ -97,7 +97,7 @@ export const changedSchedules: DeliveryKind<
   },
 };
 
-/** Resolves after one try, or after two seconds; the delivery then continues in the background. */
+/** Resolves after one attempt, or after two seconds; the delivery then continues in the background. */
 export function deliverSchedule(ctx: DeliveryCtx, schedule_id: string): Promise<void> {
   return within(deliverSoon(ctx, changedSchedules, { schedule_id }), patienceMs, () => undefined);
 }

@@ -1,4 +1,4 @@
-/** Schedules as users see them. Every change is a change of the row, which is delivered to Temporal at once or later. */
+/** Schedules as users see them. A change is a change of the row, which is delivered to Temporal at once or later. */
 
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { Schedule, ScheduleRequest } from '../../contracts/schedule.ts';
@@ -42,7 +42,7 @@ type ScheduleActor = Pick<Caller, 'project_id' | 'key_id'>;
 interface ScheduleAct {
   readonly actor: string;
   readonly action: `schedule.${'created' | 'replaced' | 'paused' | 'resumed' | 'deleted'}`;
-  /** The present body, where the request gave it. */
+  /** The current body, where the request gave it. */
   readonly body?: ScheduleRequest;
 }
 
@@ -103,7 +103,7 @@ export async function getSchedule(ctx: ServerCtx, key: ScheduleKey): Promise<Sch
   return showSchedule(ctx.db, ctx.temporal.schedules, await requireSchedule(ctx, key));
 }
 
-/** Tells Temporal, and shows what is there then. */
+/** Delivers the row to Temporal, and shows the result. */
 async function tellSchedule(ctx: ServerCtx, key: ScheduleKey): Promise<Schedule> {
   await deliverSchedule(ctx, key.schedule_id);
   return getSchedule(ctx, key);
@@ -139,7 +139,7 @@ export async function createSchedule(
   return tellSchedule(ctx, key);
 }
 
-/** The schedule that is changed, and the actor who changes it. */
+/** The schedule to change, and the actor who changes it. */
 interface ScheduleTarget {
   readonly by: ScheduleActor;
   readonly schedule_id: string;
@@ -174,7 +174,7 @@ export async function setSchedulePaused(
   return tellSchedule(ctx, key);
 }
 
-/** Its runs go on. @throws AppError `not_found` */
+/** Deletes the schedule; its runs continue. @throws AppError `not_found` */
 export async function removeSchedule(
   ctx: ServerCtx,
   { by: { project_id, key_id: actor }, schedule_id }: ScheduleTarget,

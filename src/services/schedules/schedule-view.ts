@@ -1,7 +1,7 @@
 /**
- * A schedule as the API shows it, with its next starts. Temporal is asked about each schedule by itself, so few
- * are asked about at once in a process, however many requests list them, and an answer holds for some seconds:
- * until then only a change of the schedule, which makes it another version, could give another one.
+ * Shows a schedule as the API does, with its next starts. Temporal is asked about each schedule separately, so a
+ * process has few such requests open, however many requests list schedules. An answer is kept for some seconds; until
+ * then only a change of the schedule, which makes another version, could change it.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -28,10 +28,13 @@ function toSchedule(row: ScheduleRow, times: readonly Date[]): Schedule {
   };
 }
 
-/** A view does not wait longer for Temporal. */
+/** How long a view waits for Temporal. */
 const viewMs = 2_000;
 
-/** Shows the row with its next starts as far as Temporal knows them; one that it has forgotten is delivered again. */
+/**
+ * Shows the row with its next starts, if Temporal knows them. A schedule that Temporal has forgotten is delivered
+ * again.
+ */
 export async function showSchedule(
   db: Db,
   schedules: { readonly nextTimes: NextTimes },
@@ -56,9 +59,8 @@ interface NextTimesOptions {
 }
 
 /**
- * Reads the next starts of schedules for lists. Temporal is asked about each schedule by itself, so a process asks
- * about few at once, for all callers together, and an answer holds for some seconds: until then only a change of the
- * schedule, which makes it another version, could give another one.
+ * Reads the next starts of schedules for lists. It limits the open requests to Temporal for all callers together and
+ * keeps an answer for some seconds.
  */
 export function createNextTimes(
   schedules: Pick<TemporalSchedules, 'nextTimes'>,
@@ -95,7 +97,7 @@ export function createNextTimes(
     const times = ask(row, ms);
     kept.set(key, { at: now(), times });
     const isWrong = (): unknown => kept.get(key)?.times === times && kept.delete(key);
-    times.then((answer) => answer === null && isWrong(), isWrong); // asked again by the next
+    times.then((answer) => answer === null && isWrong(), isWrong); // the next caller asks again
     return times;
   };
 }

@@ -1,7 +1,7 @@
 /**
- * Makes a start of a schedule a run, by the same door as the API, and cancels such a run when its schedule asks
- * for that. The row decides: a schedule that was deleted or paused in the meantime starts nothing. A repeated
- * start meets the first one's run.
+ * Turns a start of a schedule into a run, by the same path as the API, and cancels such a run when its schedule
+ * requires it. The row decides: a schedule that was deleted or paused meanwhile starts nothing. A repeated start gets
+ * the first one's run.
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { RunRequest } from '../../contracts/run.ts';
@@ -29,7 +29,7 @@ async function requireActive(db: Db, scheduleId: string) {
 
 const limitCodes: ReadonlySet<ErrorCode> = new Set(['concurrency_limit', 'open_runs_limit']);
 
-/** A limit that is reached is an answer; other passing troubles are not. */
+/** A limit that is reached is an answer; other transient failures are not. */
 function isRefusal(error: unknown): error is AppError {
   return error instanceof AppError && (!error.retryable || limitCodes.has(error.code));
 }
@@ -54,7 +54,7 @@ export async function submitScheduledRun(
     const origin = { schedule_id, scheduled_at, parent_workflow_id: workflow_id };
     return { run_id: await submitOriginatedRun(ctx, project_id, { request: toRequest(body), origin }) };
   } catch (error) {
-    const first = await findSubmitted(db, start); // the same start, submitted twice at once
+    const first = await findSubmitted(db, start); // the same start, submitted twice in parallel
     if (first !== undefined) return first;
     if (!isRefusal(error)) throw error;
     return { refused: { code: error.code, message: error.message } };
@@ -63,7 +63,7 @@ export async function submitScheduledRun(
 
 const reason = 'its schedule asked it to stop';
 
-/** Asks; the server delivers it. A run that has ended stays as it is. */
+/** Requests the cancel; the server delivers it. A run that has ended does not change. */
 export async function cancelScheduledRun({ db }: Pick<Ctx, 'db'>, run: CancelRunRequest): Promise<void> {
   await requestCancel(db, run, { reason, mode: 'graceful' });
 }

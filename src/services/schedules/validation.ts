@@ -1,4 +1,4 @@
-/** Checks a schedule when it is written, so that a fault does not first show at a start in the night. */
+/** Checks a schedule when it is written, so that a fault does not first show at a start at night. */
 import type { ProblemItem } from '../../contracts/problem.ts';
 import type { ScheduleRequest } from '../../contracts/schedule.ts';
 import { readCron } from '../../core/cron.ts';
@@ -15,7 +15,7 @@ import { requireOwnMedia } from '../runs/preparation.ts';
 
 type ScheduleCtx = Pick<Ctx, 'db' | 'definitions' | 'ownMedia'>;
 
-/** Temporal looks back no less; without any it would look back a year. */
+/** Temporal's minimum; without a window it would catch up on a year. */
 const leastCatchUpMs = 10_000;
 const mostCatchUpMs = 365 * 86_400_000;
 
@@ -48,7 +48,7 @@ function checkCatchUp({ catch_up }: ScheduleRequest): ProblemItem[] {
   return [{ pointer: '/catch_up', code: 'catch_up_invalid', message }];
 }
 
-/** Which of the names is the unknown one. */
+/** Finds the unknown one of the names. */
 async function explainTarget(
   db: Db,
   projectId: string,
@@ -82,7 +82,7 @@ async function findTarget(
   }
 }
 
-/** @throws AppError `request_invalid` that names everything wrong, `job_invalid`, `media_unknown` */
+/** @throws AppError `request_invalid` that names every fault, `job_invalid`, `media_unknown` */
 export async function checkSchedule(
   ctx: ScheduleCtx,
   projectId: string,

@@ -1,10 +1,10 @@
 /**
- * Crystallisation: makes a skill of what helped, once per escalation: the error that the last advice answered
- * becomes its pattern, the advice its instructions. A pattern that would match other errors too makes no skill. A
- * correction becomes a template only if that turns the input that failed into exactly the one that worked; else
- * the instructions are kept alone.
+ * Crystallisation: makes a skill from the advice that helped, once per escalation. The error that the last advice
+ * answered becomes its pattern, the advice its instructions. A pattern that would match other errors too makes no
+ * skill. A correction becomes a template only if the template turns the failed input into exactly the one that worked;
+ * otherwise only the instructions are kept.
  *
- * The template of a correction: the most general one that passes the gate.
+ * The template of a correction is the most general one that passes the gate.
  */
 import type { Json } from '../../contracts/primitives.ts';
 import type { SkillTrust } from '../../contracts/skill.ts';
@@ -31,7 +31,7 @@ interface WorkedCorrection {
   readonly original: Json;
   /** The input that worked. */
   readonly corrected: Json;
-  /** Whether the capability's schema takes an input. */
+  /** Whether the capability's schema accepts an input. */
   readonly isValid: (input: Json) => boolean;
 }
 
@@ -58,7 +58,7 @@ function chooseTemplate(
   return null;
 }
 
-/** Escalations whose errors a pattern is tried on. */
+/** Escalations whose errors a pattern is tested on. */
 const recentEscalations = 100;
 const mostStrangers = 0.05;
 
@@ -68,22 +68,22 @@ export interface Learning {
   /** Null: a call of `/execute`. */
   readonly escalation_id: string | null;
   readonly signals: readonly string[];
-  /** That the advice answered, with its fingerprint. */
+  /** The error that the advice answered, with its fingerprint. */
   readonly error: string;
   readonly fingerprint: string;
   /** The level that gave the advice; 5 = a person. */
   readonly from_level: number;
-  /** Null: the correction says it all. */
+  /** Null: the correction holds everything. */
   readonly instructions: string | null;
-  /** `candidate` where the advice or the error came from a caller that is not trusted. */
+  /** `candidate` where the advice or the error came from an untrusted caller. */
   readonly trust: SkillTrust;
-  /** The fault of a step's input and the input that worked; null for a job by itself. */
+  /** The fault of a step's input and the input that worked; null for a job without a step. */
   readonly correction: WorkedCorrection | null;
 }
 
 /**
  * @param trx in which the escalation's success is stored
- * @returns the skill, new or one that says the same; null when nothing general can be said
+ * @returns the skill, new or an equal one; null when there is nothing general to learn
  */
 export async function learnSkill(trx: Db, learning: Learning): Promise<string | null> {
   const { project_id, job_type, escalation_id, from_level, trust } = learning;
@@ -104,7 +104,7 @@ export async function learnSkill(trx: Db, learning: Learning): Promise<string | 
     success_count: 1,
     failure_count: 0,
     added_failure: 0,
-    added_success: trust === 'trusted' ? 1 : 0, // nobody praises a skill by a history of their own making
+    added_success: trust === 'trusted' ? 1 : 0, // a candidate's history is its caller's own claim
     last_used_at: null,
     created_at: null,
   });
@@ -129,7 +129,7 @@ function matchOf(pattern: string, error: string) {
   return reading.ok ? matchPatterns(reading.patterns, error) : null;
 }
 
-/** Whether it leaves alone what was another failure. */
+/** Whether the pattern matches hardly any other failure. */
 async function isParticular(trx: Db, pattern: string, learning: Learning): Promise<boolean> {
   const reading = readPatterns([pattern]);
   if (!reading.ok) return false;
@@ -139,7 +139,7 @@ async function isParticular(trx: Db, pattern: string, learning: Learning): Promi
   return strangers.length <= others.length * mostStrangers;
 }
 
-/** Where it happened is not what happened: the same mistake in another pipeline has the same remedy. */
+/** The position is not part of the error: the same mistake in another pipeline has the same remedy. */
 function keepSignals(signals: readonly string[]): string[] {
   return signals.filter(
     (signal) => !/^(?:pipeline|step|tag):/.test(signal) && findTextFault(signal) === null,
@@ -150,7 +150,7 @@ function describeTemplate(template: string | null): string {
   return template === null ? '' : `Correct the input by this JSON Patch: ${template}`;
 }
 
-/** Models and people write line ends and invisible characters that no skill may hold. */
+/** Models and people write line ends and invisible characters, which skills may not hold. */
 function cleanText(text: string): string {
   let kept = '';
   let rest = text.replace(/\r\n?/g, '\n').trim().slice(0, longestText);

@@ -1,7 +1,7 @@
 /**
- * The registry of skills, by project. Counts, times and trust are taken from admin keys only; anybody else's skill
- * starts as a candidate with one success, and sending it again adds nothing. `source` is stored as it was sent: it
- * says where a skill comes from, not how far it is trusted.
+ * The registry of skills, by project. Counts, times and trust are accepted from admin keys only; any other skill starts
+ * as a candidate with one success, and a repeated submission adds nothing. `source` is stored as it was sent: it names
+ * the origin of a skill, not its trust.
  */
 import type {
   Skill,
@@ -99,7 +99,7 @@ function toUse(row: SkillUseRow): SkillUse {
   return { ...row, at: row.at.toISOString() };
 }
 
-/** The record of a skill that an admin key gives, or with which every other skill starts. */
+/** The record of a skill: sent by an admin key, or the initial one of every other skill. */
 function recordOf(caller: Caller, request: SkillRequest) {
   return isAdmin(caller)
     ? {
@@ -151,7 +151,7 @@ async function changeSkill(
   return toSkill(await requireSkill(db, project_id, skill_id));
 }
 
-/** `is_new`: no skill of the job type said the same. @throws AppError `request_invalid` */
+/** `is_new`: no equal skill of the job type existed. @throws AppError `request_invalid` */
 export async function createSkill(
   { db }: SkillCtx,
   caller: Caller,
@@ -161,7 +161,7 @@ export async function createSkill(
   return db.transaction((trx) => storeRequest(trx, caller, request));
 }
 
-/** By confidence, then recency. With signals: those that need no others. */
+/** By confidence, then recency. With signals: the skills that need no others. */
 export async function findSkills(
   { db }: SkillCtx,
   { project_id }: Caller,
@@ -190,12 +190,12 @@ export async function patchSkill(
   return changeSkill(ctx, { caller, skill_id }, (trx, at) => reviseSkillText(trx, at, { patch, trust }));
 }
 
-/** It keeps its id and is applied no more. @throws AppError `not_found` */
+/** Retires the skill: it keeps its id and is no longer applied. @throws AppError `not_found` */
 export function retireSkill(ctx: SkillCtx, caller: Caller, skill_id: string): Promise<Skill> {
   return changeSkill(ctx, { caller, skill_id }, (trx, at) => retireSkillForGood(trx, at));
 }
 
-/** Newest first. @throws AppError `not_found`, `request_invalid` for a cursor that is none */
+/** Newest first. @throws AppError `not_found`, `request_invalid` for an invalid cursor */
 export async function readSkillUses(
   { db }: SkillCtx,
   { project_id, skill_id }: { readonly project_id: string; readonly skill_id: string },

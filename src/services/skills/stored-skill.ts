@@ -1,9 +1,9 @@
 /**
- * A stored skill: how it is checked, changed, told apart from others, trusted and shown. Each change runs in the
- * caller's transaction and is audited. Versions stay; a retired skill keeps its id.
+ * A stored skill: how it is checked, changed, identified, trusted and shown. Each change runs in the caller's
+ * transaction and is audited. Versions stay; a retired skill keeps its id.
  *
- * Strangers may put into a skill: texts in which nothing is hidden, patterns that compile to something small and
- * match something, templates that parse and change nothing without having looked at it.
+ * A skill from an untrusted caller may hold only texts without hidden characters, patterns that compile to something
+ * small and match something, and templates that parse and change nothing without a check of it.
  */
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../contracts/primitives.ts';
@@ -27,12 +27,12 @@ import { hasSqlState } from '../../db/statements.ts';
 import { AppError, refuseRequest } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 
-// What tells two skills of a job type apart: everything a version says. Signals are a set, patterns are tried in
-// order.
+// The identity of a skill within its job type: everything that a version holds. Signals are a set; patterns are tried
+// in order.
 
 export type SkillContent = Omit<SkillText, 'content_sha256' | 'author'>;
 
-/** @param author the id of a key, or what made it */
+/** @param author the id of a key, or the part of Capstan that made it */
 export function writeSkillText(content: SkillContent, author: string): SkillText {
   const { error_patterns, instructions, template } = content;
   const repo_signals = [...new Set(content.repo_signals)];
@@ -69,14 +69,14 @@ function note(
   return insertAudit(trx, { project_id, actor, subject: skill_id, ...entry });
 }
 
-/** The unique index on what skills say. */
+/** The unique index on the content of skills. */
 function saysTheSame(thrown: unknown): boolean {
   return hasSqlState(thrown, 'unique_violation');
 }
 
 /**
- * A new version; what the patch leaves out stays.
- * @param trust null: as it was
+ * Writes a new version; fields that the patch omits stay.
+ * @param trust null: unchanged
  * @throws AppError `not_found`; `state_conflict` when it is retired, changed meanwhile, or another says the same
  */
 export async function reviseSkillText(
@@ -101,14 +101,14 @@ export async function reviseSkillText(
   });
 }
 
-/** No longer flagged until it fails again. @throws AppError `not_found`, `state_conflict` when it is retired */
+/** Removes the flag until the skill fails again. @throws AppError `not_found`, `state_conflict` when it is retired */
 export async function keepSkillAsItIs(trx: Db, change: SkillChange): Promise<void> {
   await requireActive(trx, change);
   await keepSkill(trx, change.project_id, change.skill_id);
   await note(trx, change, { action: 'skill.kept', data: {} });
 }
 
-/** Repeated, it changes nothing. @param into the skill that says it better @throws AppError `not_found` */
+/** Repeated, it changes nothing. @param into the better skill that replaces it @throws AppError `not_found` */
 export async function retireSkillForGood(trx: Db, change: SkillChange, into?: string): Promise<void> {
   const row = await requireSkill(trx, change.project_id, change.skill_id);
   if (row.state === 'retired') return;
@@ -116,7 +116,7 @@ export async function retireSkillForGood(trx: Db, change: SkillChange, into?: st
   await note(trx, change, { action: 'skill.retired', data: into === undefined ? {} : { into } });
 }
 
-/** Absent parts are not looked at. */
+/** Absent parts are ignored. */
 interface UncheckedSkill {
   readonly source?: string | undefined;
   readonly instructions?: string | undefined;
@@ -132,7 +132,7 @@ interface UncheckedSkill {
 
 /**
  * @param prefix JSON Pointer of the skill in the request
- * @throws AppError `request_invalid` with everything that is wrong
+ * @throws AppError `request_invalid` with every fault
  */
 export function checkSkill(skill: UncheckedSkill, prefix = ''): void {
   const { source, instructions, template, pattern: { job_type, repo_signals, error_patterns } = {} } = skill;
@@ -183,7 +183,7 @@ function checkTemplate(text: string): ProblemItem[] {
   return unguarded === null ? [] : fault(unguarded);
 }
 
-/** Only admin keys vouch for what they send: what others send or change is a candidate, which models see as a hint. */
+/** Only admin keys can send trusted skills. Other callers' skills are candidates, which models see as a hint. */
 export function isAdmin({ scopes }: Caller): boolean {
   return scopes.has('admin');
 }
@@ -194,7 +194,7 @@ export function trustOf(caller: Caller): SkillTrust {
 
 /**
  * @param isDecision a person decides in a review, which needs a scope of its own
- * @returns null: as it was
+ * @returns null: unchanged
  * @throws AppError `forbidden`
  */
 export function trustOfPatch(
@@ -212,7 +212,7 @@ function unixSeconds(at: Date): number {
   return at.getTime() / 1_000;
 }
 
-/** The specification's fields, and what we know besides. */
+/** The specification's fields, and Capstan's own. */
 export function toSkill(row: SkillRow): Skill {
   return {
     id: row.skill_id,

@@ -1,10 +1,9 @@
 /**
- * Skills in use. The skills for a job are found best first: patterns run in linear time, are compiled once per
- * version of a skill, and are tried in order of rank until enough have matched, so that thousands of skills of
- * strangers cannot hold up a job; other work gets its turn in between.
+ * Skills in use. The skills for a job are searched best first: patterns run in linear time, are compiled once per
+ * version of a skill, and are tried in order of rank until enough have matched. So thousands of untrusted skills cannot
+ * delay a job, and the search yields to other work.
  *
- * Each use is counted with its outcome. A skill that does more harm than good is flagged, and a person is asked
- * about it.
+ * Each use is counted with its outcome. A skill that does more harm than good is flagged, and a review of it is opened.
  */
 import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
@@ -26,24 +25,24 @@ import { findSkill, flagSkill, listSkills, type SkillRow } from '../../db/skill.
 import { addSkillUses, type CountedSkillRow, type SkillUses } from '../../db/skill-use.ts';
 import { toSkill } from './stored-skill.ts';
 
-/** The best ones; the others are not tried. */
+/** Only the best ones are tried. */
 const mostTried = 500;
-/** Then others have their turn. */
+/** After this time, the search yields. */
 const turnMs = 20;
 const compiledVersions = 2_000;
 
 export interface SkillQuery extends SkillJob {
   readonly project_id: string;
   /**
-   * Only skills whose template may be applied without a model, and all of them: which ones fit the input, only they
-   * say themselves, and many may be for the same error.
+   * All skills whose template may be applied without a model, and no others: only the template itself tells whether it
+   * fits the input, and many may be for the same error.
    */
   readonly with_template?: boolean;
 }
 
-/** Finds skills, and keeps what it has compiled of their patterns. */
+/** Finds skills, and caches their compiled patterns. */
 export interface SkillMatcher {
-  /** At most three, but for templates, best first. */
+  /** Best first; at most three, except templates. */
   match(query: SkillQuery): Promise<readonly RankedSkill[]>;
 }
 
@@ -78,10 +77,10 @@ export function createSkillMatcher({ db }: { readonly db: Db }): SkillMatcher {
   };
 }
 
-/** No workflow waits for the review, and until then the skill is a hint only. */
+/** No workflow waits for the review; until it is decided, the skill is a hint only. */
 const reviewDueMs = 30 * 86_400_000;
 
-/** A question to a person about a skill. */
+/** A review of a skill. */
 interface SkillQuestion {
   readonly project_id: string;
   readonly kind: 'skill';
@@ -92,10 +91,10 @@ interface SkillQuestion {
   readonly due_in_ms: number;
 }
 
-/** A skill has one open review: who asks again gets that one. */
+/** A skill has one open review; a second request gets the same one. */
 type AskAboutSkill = (trx: Db, question: SkillQuestion) => Promise<{ readonly review_id: string }>;
 
-/** @param trx in which the outcome is stored; told again, nothing is counted again */
+/** @param trx in which the outcome is stored; a repetition counts nothing again */
 export async function recordSkillUses(trx: Db, uses: SkillUses, ask: AskAboutSkill): Promise<void> {
   const { project_id } = uses;
   const counted = await addSkillUses(trx, uses);

@@ -1,10 +1,10 @@
 /**
- * Writes what instances log while steps call them into the logs of the runs. No call waits for it: lines of all calls of
- * a process gather and go by one statement after the other, on one connection. What the end of a call flushes is sent
- * before the statement that settles the call, so it mostly stands before the end of its step in the log.
+ * Writes the log lines of instances into the logs of the runs. No call waits for it: the lines of all calls of a
+ * process gather and are written by one statement after another, on one connection. The flush at the end of a call is
+ * sent before the statement that settles the call, so it mostly precedes the end of its step in the log.
  *
- * Runs take turns in each statement, and each has only so much room to wait in, so a talkative capability neither delays
- * nor drops the lines of others.
+ * Runs take turns in each statement, and each has a bounded queue, so a talkative capability neither delays nor drops
+ * the lines of others.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CallLog } from '../../core/call/log-lines.ts';
@@ -20,22 +20,22 @@ export interface CallLogWriter {
 }
 
 interface WaitingLine extends Omit<StepLogLine, 'age_ms'> {
-  /** By a clock that is never set. */
+  /** By a monotonic clock. */
   readonly cameAt: number;
 }
 
 type Queues = Map<string, WaitingLine[]>;
 
-/** Between two statements, unless a call has ended or there is a batch to fill. */
+/** The pause between two statements, unless a call has ended or a batch is full. */
 const pauseMs = 100;
 const batchLines = 256;
-/** Of one run, before another has its turn. */
+/** The most lines of one run before another has its turn. */
 const turnLines = 32;
 const mostOfRun = 1_024;
 const mostWaiting = 8_192;
 const retries = { times: 3, pauseMs: 1_000 } as const;
 
-/** A run whose turn has left lines goes behind the others, where the same loop comes to it again. */
+/** A run with lines left after its turn moves behind the others, where the same loop finds it again. */
 function takeBatch(queues: Queues): WaitingLine[] {
   const batch: WaitingLine[] = [];
   for (const [runId, lines] of queues) {
@@ -47,7 +47,7 @@ function takeBatch(queues: Queues): WaitingLine[] {
   return batch;
 }
 
-/** @param isClosing the process ends: it is not tried again */
+/** @param isClosing the process is shutting down: no more retries */
 async function writeBatch(
   { db, logger }: LogCtx,
   batch: readonly WaitingLine[],
@@ -72,9 +72,9 @@ type LogCtx = Pick<Ctx, 'db' | 'logger'>;
 
 interface WaitingRoom {
   size(): number;
-  /** @returns false when it is full, or full of lines of that run */
+  /** @returns false when the queue is full, in total or for that run */
   add(line: WaitingLine): boolean;
-  /** The next ones, some of each run. */
+  /** The next lines, some of each run. */
   take(): readonly WaitingLine[];
 }
 
@@ -100,9 +100,9 @@ function createWaitingRoom(): WaitingRoom {
 }
 
 interface LogQueue {
-  /** The first line after a pause takes along what comes in the same turn. @returns false when there is no room */
+  /** The first line after a pause takes along the lines of the same turn. @returns false when there is no room */
   push(line: WaitingLine): boolean;
-  /** Writes now what waits. */
+  /** Writes the queued lines now. */
   hurry(): void;
   settled(): Promise<void>;
 }

@@ -1,8 +1,8 @@
 /**
- * Makes the routed call of one execution of a step, and ends the step by it. Its answer is already in the database. A
- * failure that is held leaves the step open, because a ladder continues with it.
+ * Makes the routed call of one execution of a step, and ends the step with its result, which is already in the
+ * database. If a ladder continues with a failure, the step stays open.
  *
- * Progress of the call goes to the log of the run: at most two lines a second, the last one always.
+ * Progress of the call is written to the log of the run: at most two lines a second, and always the last one.
  */
 
 import type { ErrorCode } from '../../contracts/errors.ts';
@@ -25,13 +25,13 @@ import { readEnd, type StepExecution } from './step-end.ts';
 
 interface CallProgressLog {
   readonly note: (progress: CallProgress) => void;
-  /** The call has ended: what was not written yet is not written any more. */
+  /** The call has ended: unwritten progress is dropped. */
   readonly stop: () => void;
 }
 
 const pauseMs = 500;
 
-/** @param tell hears all of it */
+/** @param tell receives all of it */
 export function createCallProgressLog(
   db: Db,
   key: StepKey,
@@ -43,7 +43,7 @@ export function createCallProgressLog(
   const write = (): void => {
     timer = null;
     if (waiting === null) return;
-    // A line that cannot be written is one of many; the call goes on.
+    // A line that cannot be written is one of many; the call continues.
     insertProgressNote(db, key, waiting).catch(() => undefined);
     waiting = null;
     timer = setTimeout(write, pauseMs).unref();
@@ -62,26 +62,26 @@ export function createCallProgressLog(
 }
 
 export interface StepControl {
-  /** 1 for the first time that the owner comes with this step. */
+  /** 1 for the first attempt of the activity at this step. */
   readonly round: number;
-  /** The rest of the step's total timeout. */
+  /** The remaining time of the step's total timeout. */
   readonly remainingMs: number;
   readonly signal: CancelSignal;
   readonly onProgress?: (progress: CallProgress) => void;
-  /** When it was first asked for, Unix milliseconds. Default: now. */
+  /** When the step was first requested, Unix milliseconds. Default: now. */
   readonly askedAtMs?: number;
-  /** Hears how it stood when its row was read. */
+  /** Receives the step's state as its row was read. */
   readonly onStanding?: (standing: StandingStep) => void;
-  /** It is executed in a batch, and what has to come again is done from the queue. Default: it came from the queue. */
+  /** Set in a batch, which leaves retries to the queue. Default: the step came from the queue. */
   readonly batch?: UnitInBatch;
 }
 
 export interface UnitInBatch extends CallInBatch {
-  /** What it follows from and is being stored. */
+  /** The answers that the step depends on and that are being stored. */
   readonly answers: AnswersAhead;
 }
 
-/** B6: where the answers that its input was made of were not stored, nothing is written of a step. */
+/** B6: if the answers that its input was made of were not stored, nothing is written of a step. */
 export async function isOfStored({ batch }: Pick<StepControl, 'batch'>): Promise<boolean> {
   return batch?.stored ?? true;
 }
@@ -93,15 +93,15 @@ export interface StepWork<Waited> {
   readonly step: CompiledStep;
   readonly key: StepKey;
   readonly input: JsonObject;
-  /** Failures after which the step stays open. */
+  /** Failures that leave the step open. */
   readonly holds: (code: ErrorCode) => boolean;
-  /** B3: no execution of the step came before this one, as far as this one knows. */
+  /** B3: this process knows of no earlier execution of the step. */
   readonly beginsStep: boolean;
-  /** Lets a call that nothing took wait instead of failing or coming back; null = it does not wait. */
+  /** Lets a call that no instance took wait instead of failing or being retried; null = it does not wait. */
   readonly wait: (error: Failure) => Promise<Waited | null>;
 }
 
-/** @typeParam Waited what a wait makes of the step */
+/** @typeParam Waited the result when the step waits */
 export async function callForStep<Waited = never>(
   ctx: StepCallCtx,
   work: StepWork<Waited>,
@@ -121,7 +121,7 @@ export async function callForStep<Waited = never>(
   const openLog: CallRequest['openLog'] = (origin) => ctx.callLogs.open(key, origin);
   const call = { ...toCall(work, settings, told), openLog };
   const end = await ctx.callCapability(call).finally(progress.stop);
-  // What no instance takes was not sent, so nothing has waited yet for the answers that its input was made of.
+  // A call that no instance takes was not sent, so the answers that its input was made of may still be unstored.
   if (end.kind !== 'succeeded' && !(await isOfStored(control))) return readEnd(db, key);
   switch (end.kind) {
     case 'succeeded':
@@ -141,7 +141,7 @@ export async function callForStep<Waited = never>(
   }
 }
 
-/** After a failed attempt the step has cost more than this attempt: then the database says how much. */
+/** After a failed attempt the step has cost more than this attempt, so its cost is read from the database. */
 function remember(
   results: StepResults,
   { run_id, step_id, item, revision }: StepKey,
@@ -171,7 +171,7 @@ interface TimedRetry {
   readonly isInBatch: boolean;
 }
 
-/** Later, as long as there is time: in a batch whatever it is, since the queue goes on with it (B8). */
+/** Retries later, as long as there is time; in a batch always, since the queue continues with the step (B8). */
 async function comeAgain<Waited>(
   db: Db,
   work: StepWork<Waited>,
@@ -190,7 +190,7 @@ async function comeAgain<Waited>(
   return isRecorded ? { kind: 'failed', error: timeout } : readEnd(db, work.key);
 }
 
-/** Errors of a call that no instance takes: people see them while the step is tried again. */
+/** Errors of a call that no instance takes: they are shown while the step is retried. */
 const unclaimed: ReadonlySet<string> = new Set<ErrorCode>(['no_instance', 'budget_reserved']);
 
 async function showRefusal(db: Db, key: StepKey, { code, message }: Failure): Promise<void> {
@@ -234,20 +234,23 @@ function toCall(
   };
 }
 
-/** It was asked for, or its last call ended, when its time was as good as over. */
+/** The step was requested, or its last call ended, when its time was almost over. */
 const tooLate = {
   error: { code: 'unavailable', message: 'no time was left for a call' },
   delayMs: 0,
 } as const;
 
-/** A step that is sent at most once must not be left, so it is not executed inline. */
+/** A step that is sent at most once must not be left, so it is never inline. */
 const notInline: StepExecution = {
   kind: 'retry',
   delayMs: 0,
   error: { code: 'unavailable', message: 'retry.max is 0: it is done from the queue' },
 };
 
-/** Writes a failure that no attempt has written. @returns false when the step had ended: by an attempt whose end was not told */
+/**
+ * Writes a failure that no attempt has written. @returns false when the step had ended, by an attempt whose end was not
+ * reported
+ */
 async function recordFailure(
   db: Db,
   { key, holds }: Pick<StepWork<never>, 'key' | 'holds'>,

@@ -1,7 +1,7 @@
 /**
  * Decides whether steps happen, and how often: evaluates `when` and the length of `for_each` from stored values once
- * all their dependencies have ended. Only the decisions reach the workflow. A step that is skipped or fails by its
- * condition is written here; a repeated request gets the same answer and writes nothing twice.
+ * all their dependencies have ended. Only the decisions are sent to the workflow. A step that is skipped or fails by
+ * its condition is written here; a repeated request gets the same answer and writes nothing twice.
  */
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import { evaluateCondition } from '../../core/expression/condition.ts';
@@ -16,14 +16,14 @@ export interface DecideRequest {
   readonly step_ids: readonly string[];
 }
 
-/** The activity has a minute. */
+/** Within the activity's minute. */
 const longestMs = 10_000;
 /** In UTF-16 units. */
 const largestAnswer = 262_144;
 
 /**
- * @returns verdicts in the order of the steps, at least one: those that would take too long, or make the answer too
- * large, are to be asked for again @throws AppError `not_found`
+ * @returns verdicts in the order of the steps, at least one. Steps beyond the limits of time and answer size are left
+ * for another request. @throws AppError `not_found`
  */
 export async function decideSteps(
   { db, contexts, results }: Pick<Ctx, 'db' | 'contexts' | 'results'>,

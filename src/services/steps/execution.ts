@@ -1,11 +1,10 @@
 /**
- * Executes a step, or one item of it, whatever its kind. The first execution, with the input that the definition
- * gives, may end in an escalation; the ladder makes the executions of corrected inputs and also says how the step
- * ends. A step that has to wait answers so, and is executed again when the wait is over: its row says how it goes
- * on.
+ * Executes a step, or one item of it, of any kind. The first execution, with the input that the definition gives, may
+ * end in an escalation; the ladder executes the corrected inputs and also decides how the step ends. A step that has to
+ * wait returns that, and is executed again when the wait is over, from the state in its row.
  *
- * An execution happens in the span of its step. The span is reported when the step has ended: not when it waits,
- * is tried again or escalates.
+ * An execution runs in the span of its step. The span is reported when the step has ended: not when it waits, is
+ * retried or escalates.
  */
 
 import type { ErrorCode } from '../../contracts/errors.ts';
@@ -51,13 +50,13 @@ export interface StepRequest {
   readonly item?: number;
   /** Grows with each corrected input. */
   readonly revision: number;
-  /** The run knows what to do with an escalation. */
+  /** The run can handle an escalation. */
   readonly escalates?: boolean;
   /** Its wait is over. */
   readonly resumed?: boolean;
-  /** From the queue, after it was begun in a batch, where it may go on. */
+  /** From the queue, after a batch began it, where it may still be in flight. */
   readonly again?: boolean;
-  /** The number of the last change of the run's ceiling that its workflow was told of. */
+  /** The number of the last change of the run's ceiling that its workflow has received. */
   readonly budget_version?: number;
 }
 
@@ -78,7 +77,7 @@ interface EscalatedExecution {
   readonly place: LadderPosition;
 }
 
-/** Makes sure that the escalation of a failed step is there, however often it is asked. */
+/** Opens the escalation of a failed step; repeated, it returns the same one. */
 export type OpenForStep = (ctx: WorkerCtx, failed: FailedStep) => Promise<LadderPosition>;
 
 export type StepEnd = StepExecution | EscalatedExecution | WaitingStep;
@@ -106,7 +105,7 @@ interface AskedStep {
 
 const goesOn: ReadonlySet<string> = new Set(['waiting', 'retry', 'escalated']);
 
-/** Executes a step in its span. One that was begun in a batch, which has reported its end, is not reported again. */
+/** Executes a step in its span. A step that a batch began and whose end was reported is not reported again. */
 async function executeInSpan(
   ctx: WorkerCtx,
   unit: StepUnit,
@@ -165,7 +164,7 @@ async function executeCall(
   const standing = mayHaveBegun ? await readStep(db, key) : undefined;
   if (standing !== undefined) control.onStanding?.(standing);
   const ended = standing === undefined ? null : endOf(standing);
-  if (ended !== null) return ended; // before anything is chosen: no instance may be left for it
+  if (ended !== null) return ended; // before the choice: there may be no instance for it any more
   const { batch } = control;
   const known = batch === undefined ? results : withAnswers(results, batch.answers);
   const resolved = await resolveInput({ context, results: known }, step, key.item);
@@ -173,7 +172,7 @@ async function executeCall(
     return (await isOfStored(control)) ? failStep(db, key, resolved.error) : readEnd(db, key);
   }
   const { input } = resolved;
-  const isKept = resolveCache(context.definition, step.definition) !== null; // a hit would end it before what it follows
+  const isKept = resolveCache(context.definition, step.definition) !== null; // a hit must not precede its dependencies
   if (isKept && !(await isOfStored(control))) return readEnd(db, key);
   const holds = (code: ErrorCode): boolean => escalates && isCorrectable(code);
   let failure = escalates && standing !== undefined ? findHeldFailure(standing, holds) : null;
@@ -210,7 +209,7 @@ export async function executeRevision(
   control: StepControl,
 ): Promise<StepExecution> {
   const { db, contexts, results } = ctx;
-  // A ladder may go on because the ceiling was raised.
+  // The ladder may continue because the ceiling was raised.
   const context = await contexts.open(run_id, await readBudgetVersion(db, run_id));
   const step = stepOf(context, step_id);
   const key: StepKey = { run_id, step_id, item, revision };
@@ -225,7 +224,7 @@ export async function executeRevision(
   return callForStep<never>(ctx, { context, step, key, input: resolved.input, ...open }, control);
 }
 
-/** A worker that was killed after the failure was stored left the step open: it is not sent again. */
+/** A worker that was killed after the failure was stored left the step open; the call is not sent again. */
 function findHeldFailure(
   { state, error }: StandingStep,
   holds: (code: ErrorCode) => boolean,

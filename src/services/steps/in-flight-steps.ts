@@ -1,7 +1,7 @@
 /**
- * Steps of batches whose call is in flight, so that no other execution of them sends it once more (B9). A batch does not
- * wait for all that it has begun: those steps go on in this process, and an execution of one of them from the queue joins
- * it. A call that another process makes is waited for.
+ * Steps of batches whose call is in flight, so that no other execution of them sends it once more (B9). A batch does
+ * not wait for every step that it has begun: those steps continue in this process, and an execution of one of them from
+ * the queue joins it. If another process makes the call, the execution waits for that process.
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -12,17 +12,20 @@ import type { Db } from '../../db/connect.ts';
 import { callKeyOf, type StepControl } from './call.ts';
 
 export interface InFlightSteps<End> {
-  /** Begins a step, unless it is in flight; resolves to its end. It stays in flight until it ends, or is asked to stop. */
+  /**
+   * Begins a step, unless it is in flight; resolves to its end. The step is in flight until it ends or is asked to
+   * stop.
+   */
   begin(
     key: StepKey,
     work: (control: Pick<StepControl, 'signal' | 'onProgress'>) => Promise<End>,
   ): Promise<End>;
   /** @returns the end of a step that is in flight here; null when it is not */
   join(key: StepKey, control: Pick<StepControl, 'signal' | 'onProgress'>): Promise<End> | null;
-  /** B13: the process is about to end: no batch begins anything any more, so that other workers go on with the runs. */
+  /** B13: the process is about to stop: batches begin nothing more, so that other workers continue the runs. */
   retire(): void;
   isRetiring(): boolean;
-  /** Asks all steps to stop: the process ends. */
+  /** Asks all steps to stop, at shutdown. */
   abandon(): void;
   /** Resolves when no step is in flight. */
   settled(): Promise<void>;
@@ -31,7 +34,7 @@ export interface InFlightSteps<End> {
 interface InFlightStep<End> {
   readonly source: CancelSource;
   readonly end: Promise<End>;
-  /** It hears the progress of the call. */
+  /** Receives the progress of the call. */
   readonly listener: { tell: (progress: CallProgress) => void };
 }
 
@@ -74,11 +77,11 @@ export function createInFlightSteps<End>(): InFlightSteps<End> {
 const pauseMs = 250;
 
 /**
- * Waits while another process makes the call of a step: a batch has begun it, or Temporal has given the step out once
- * more after late heartbeats. A dead process holds it until its lease is over; a process whose step is cancelled loses
+ * Waits while another process makes the call of a step: a batch has begun it, or Temporal has dispatched the step again
+ * after late heartbeats. A dead process holds the step until its lease expires; a process whose step is cancelled loses
  * it and ends the call.
  *
- * @returns the control with the rest of the step's time
+ * @returns the control with the remaining time of the step
  */
 export async function waitForHolder(db: Db, key: StepKey, control: StepControl): Promise<StepControl> {
   const name = callKeyOf(key);

@@ -1,8 +1,8 @@
 /**
- * Executes the units of a batch: those that are ready at once, in parallel, and each that follows as soon as the units
- * before it have answered, so that its claim goes out with their ends. A batch is short: after a quarter of a second it
- * answers with its results so far, and open units continue without it, until an execution from the queue takes them
- * over or the process ends.
+ * Executes the units of a batch: the ready ones in parallel, and each following one as soon as its dependencies have
+ * answered, so that its claim goes out with their ends. A batch is short: after a quarter of a second it returns its
+ * results so far, and open units continue without it, until an execution from the queue takes them over or the process
+ * stops.
  */
 import { callTimeOf } from '../../core/call/retry.ts';
 import type { CallSuccess } from '../../core/call/types.ts';
@@ -27,23 +27,23 @@ export interface InlineRequest {
   readonly run_id: string;
   readonly budget_version?: number;
   readonly units: readonly InlineUnit[];
-  /** The run has succeeded when all of them have: it is closed with them. */
+  /** The run succeeds when all of the units do, and is closed with them. */
   readonly closes?: true;
 }
 
-/** B7. left: not begun. again: an execution from the queue gets its end. */
+/** B7. left: not begun. again: an execution from the queue gets the unit's end. */
 export type InlineResult = Extract<StepEnd, { kind: 'succeeded' }> | 'left' | 'again';
 
 export interface InlineBatchResult {
   /** The result of each unit, in their order. */
   readonly results: readonly InlineResult[];
-  /** How the run has ended; null: it is not closed. */
+  /** The end of the run; null: it is not closed. */
   readonly closed: ClosedRun | null;
 }
 
-/** B4: begun at once. */
+/** B4: units that run in parallel. */
 const mostOpen = 32;
-/** How a batch is executed; tests bring steps that end on demand. */
+/** How a batch is executed; tests supply steps that end on demand. */
 interface InlineOptions {
   readonly execute: typeof executeStep;
   readonly close: (ctx: WorkerCtx, closing: RunClosing) => Promise<ClosedRun>;
@@ -65,14 +65,14 @@ export async function executeInline(
   const results = await new InlineBatch(ctx, request, options).finish();
   const isDone = request.closes === true && results.every((result) => typeof result !== 'string');
   const closing = { run_id: request.run_id, outcome: 'succeeded', error: null } as const;
-  // B12: the workflow of the run closes what cannot be closed here, and retries until it is closed.
+  // B12: if closing fails here, the workflow of the run retries until it is closed.
   return { results, closed: isDone ? await options.close(ctx, closing).catch(() => null) : null };
 }
 
-/** How far a unit has come. */
+/** The progress of a unit. */
 interface UnitProgress {
   state: 'left' | 'open' | 'answered' | 'succeeded' | 'failed';
-  /** Its answer, while that is being stored. */
+  /** Its answer, while it is being stored. */
   answer: StepScope | null;
   /** Whether it succeeds. */
   success: Promise<boolean>;
@@ -178,7 +178,7 @@ class InlineBatch {
   }
 
   #noteAnswer(unit: UnitProgress, { output, attempt }: CallSuccess): void {
-    if (attempt === null || attempt.number > 1) return; // what earlier attempts cost, the rows say
+    if (attempt === null || attempt.number > 1) return; // the rows hold the cost of earlier attempts
     unit.answer = toAnswer(output, attempt.cost_usd);
     unit.state = 'answered';
     this.#beginMore();

@@ -1,4 +1,4 @@
-/** A step that asks a person: what the person answers is its output. */
+/** A step that opens a review: the person's answer is its output. */
 import type { Json } from '../../contracts/primitives.ts';
 import type { ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
 import { parseDuration } from '../../core/duration.ts';
@@ -78,7 +78,7 @@ async function ask(db: Db, unit: StepUnit, input: Json): Promise<Execution> {
   return waiting ?? readEnd(db, key);
 }
 
-/** Expires an overdue review: the workflow's timer fires then, also while maintenance is away. */
+/** Expires an overdue review: the workflow's timer fires then, even while maintenance is away. */
 async function follow(db: Db, unit: StepUnit, asked: ReviewRow): Promise<Execution> {
   const isOpen = asked.state === 'open' || asked.state === 'claimed';
   if (isOpen) await expireOverdueReviews(db, { limit: 1, review_id: asked.review_id });

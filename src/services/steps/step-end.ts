@@ -1,6 +1,6 @@
 /**
- * How an execution of a step ends, whatever its kind: the end that another attempt has written, the ends that the
- * workflow decided, and the failure of an input that names a missing file.
+ * The ends of an execution of a step of any kind: an end that another attempt has written, the ends that the workflow
+ * decided, and the failure of an input that names a missing file.
  */
 
 import { parseMediaReference } from '../../contracts/media.ts';
@@ -16,7 +16,7 @@ import { recordChanges, type StepChange } from '../../db/step/step-progress.ts';
 import type { Ctx } from '../context.ts';
 import type { MediaLibrary } from '../media/media-library.ts';
 
-/** Whatever it says is in the database already. */
+/** Its result is in the database already. */
 export type StepExecution =
   | {
       readonly kind: 'succeeded';
@@ -38,7 +38,7 @@ interface WaitReference {
 export interface WaitingStep {
   readonly kind: 'waiting';
   readonly awaiting: Awaiting;
-  /** The wait is over then at the latest; null = only by a signal. */
+  /** The latest end of the wait; null = only a signal ends it. */
   readonly until: Date | null;
   readonly ref: WaitReference | null;
 }
@@ -62,16 +62,16 @@ export function endOf({ state, output, error }: StandingStep): StepExecution | n
   }
 }
 
-/** Reads the end of a step; while it is open, another attempt is under way, and the answer is to come again. */
+/** Reads the end of a step; while it is open, another attempt is in flight and the result is a retry. */
 export async function readEnd(db: Db, key: StepKey): Promise<StepExecution> {
   const row = await readStep(db, key);
-  // An item that never began of a run that has ended: nobody wrote its end.
+  // The item never began, and its run has ended: no end was written.
   if (row === undefined && (await readRunEnd(db, key.run_id)) !== undefined) return { kind: 'cancelled' };
   const end = row === undefined ? null : endOf(row);
   return end ?? { kind: 'retry', error: row?.error ?? takenOver, delayMs: 1_000 };
 }
 
-/** Ends a step that nothing else ends. A step that had ended stays: then that end is the answer. */
+/** Ends a step that nothing else ends. If it had ended, the earlier end stays and is returned. */
 export async function failStep(db: Db, key: StepKey, error: Failure): Promise<StepExecution> {
   const isEnded = await endStep(db, key, { state: 'failed', error });
   return isEnded ? { kind: 'failed', error } : readEnd(db, key);
@@ -82,7 +82,7 @@ export interface ProgressReport {
   readonly changes: readonly StepChange[];
 }
 
-/** Writes ends of steps that the workflow decided: what no attempt, ladder or wait has written. */
+/** Writes ends of steps that the workflow decided and that no attempt, ladder or wait has written. */
 export async function recordProgress(
   { db }: Pick<Ctx, 'db'>,
   { run_id, changes }: ProgressReport,
@@ -90,13 +90,13 @@ export async function recordProgress(
   if (changes.length > 0) await recordChanges(db, run_id, changes);
 }
 
-// Why a ladder could not help: the input names a file that is not there. No level may change a reference, so what
-// its capability refused is refused for good. It is looked for only after a refusal: a capability may also be
-// told, at a key of its own, where to write.
+// A ladder cannot help when the input names a missing file: no level may change a reference, so the refusal is final.
+// The file is looked for only after a refusal, because a capability may also receive a path to write to, under a key of
+// its own.
 
 const looksAtOnce = 16;
 
-/** @returns the failure of a step whose input names a file to read that is not there; null = all are there */
+/** @returns the failure of a step whose input names a missing file to read; null = all are there */
 export async function findMissingFile(
   media: Pick<MediaLibrary, 'exists'>,
   input: JsonObject,

@@ -1,7 +1,7 @@
 /**
- * A step that is a run of another pipeline: the step's input is that run's job, and that run's output is the
- * step's own. There is one run for each execution of the step, however often it is repeated, and the workflow that
- * started it gets a signal when it has ended.
+ * A step that is a child run of another pipeline: the step's input is that run's job, and that run's output is the
+ * step's own. Each execution of the step has one child run, however often it is repeated, and the parent workflow gets
+ * a signal when it has ended.
  */
 
 import type { Failure, JsonObject } from '../../contracts/primitives.ts';
@@ -82,7 +82,7 @@ async function take(db: Db, unit: StepUnit, run: EndedRun): Promise<Execution> {
   return failStep(db, unit.key, toSubRunFailure({ run_id, pipeline: named, state, error }));
 }
 
-/** The step's ceiling is one of the new run; what the runs above may cost holds in any case. */
+/** The step's ceiling is the child run's own; the ceilings of the runs above apply too. */
 export interface SubRunOrder extends SubRunTerms {
   readonly parent: {
     readonly run_id: string;
@@ -92,14 +92,14 @@ export interface SubRunOrder extends SubRunTerms {
   };
   readonly project_id: string;
   readonly job: JsonObject;
-  /** Is told when it has ended. */
+  /** Gets a signal when the child run has ended. */
   readonly parentWorkflowId: string;
 }
 
 type SubmittedSubRun =
   | { readonly run_id: string }
   | { readonly error: Failure }
-  /** The run whose step it is has ended. */
+  /** The parent run has ended. */
   | { readonly closed: true };
 
 function isPassing({ code }: AppError): boolean {
@@ -132,7 +132,7 @@ async function create(ctx: IntakeCtx, order: SubRunOrder): Promise<string> {
 }
 
 /**
- * Takes the run that a step with `pipeline` starts. The worker writes the row, at most one for each execution of the
+ * Submits the child run of a step with `pipeline`. The worker writes the row, at most one for each execution of the
  * step; a server starts it. A fault of that run is the step's failure.
  */
 export async function submitSubRun(ctx: IntakeCtx, order: SubRunOrder): Promise<SubmittedSubRun> {
@@ -142,7 +142,7 @@ export async function submitSubRun(ctx: IntakeCtx, order: SubRunOrder): Promise<
   try {
     return { run_id: await create(ctx, order) };
   } catch (error) {
-    const first = await findSubRun(db, order.parent); // the same step, executed twice at once
+    const first = await findSubRun(db, order.parent); // the same step, executed twice in parallel
     if (first !== undefined) return { run_id: first };
     if ((await readRunEnd(db, order.parent.run_id)) !== undefined) return { closed: true };
     if (!(error instanceof AppError) || isPassing(error)) throw error;

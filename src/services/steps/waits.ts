@@ -1,13 +1,13 @@
 /**
- * The waits of a step: for money, for a capability, for a time.
+ * The waits of a step: for budget, for a capability, for a time.
  *
- * Time alone does not cure a call that no instance took. For want of money the step waits until the limit is
- * raised or a new window begins, and a person is asked once per budget; for want of any instance it waits as long
- * as its author allows. Waiting takes no room in the run.
+ * Time alone does not help a call that no instance took. Without budget, the step waits until the limit is raised or a
+ * new window begins, and one review per budget is opened. Without an instance, it waits as long as its author allows. A
+ * waiting step does not count against the parallelism of the run.
  *
- * A workflow's timer is an image of the database's clock, and fires too early when the other clock is ahead. Told
- * to wait until the same moment, the workflow would come back at once, again and again: the rest is waited for by
- * coming again later (waitForRest).
+ * A workflow's timer mirrors the database's clock, and fires too early when the other clock is ahead. With the same
+ * `until`, the workflow would return at once, again and again; so the rest is waited for by a delayed retry
+ * (waitForRest).
  */
 import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Failure } from '../../contracts/primitives.ts';
@@ -31,15 +31,15 @@ import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-
 type Waited = StepExecution | WaitingStep;
 type Work = Pick<StepWork<never>, 'context' | 'step' | 'key'>;
 
-/** A person has so long to answer for a budget that nothing resets. */
+/** The time to decide a review about a budget that nothing resets. */
 const longestAskMs = 30 * 86_400_000;
 const shortestAskMs = 60_000;
 /** The limit was raised while the call was refused. */
 const atOnceMs = 500;
 
 /**
- * Lets a step wait for money or for a capability that no instance has. It does not wait while another process still
- * makes its call.
+ * Lets a step wait for budget or for a capability without an instance. It does not wait while another process makes its
+ * call.
  * @returns null when the failure is none to wait for
  */
 export async function waitForCall(db: Db, work: Work, error: Failure): Promise<Waited | null> {
@@ -81,7 +81,7 @@ async function askForMoney(trx: Db, work: Work, refusal: BudgetRefusal) {
   });
 }
 
-/** Takes back what was written for a wait that is not to be: there is room again, or the step has ended. */
+/** Reverts the written wait: there is room again, or the step has ended. */
 class NoWait extends Error {
   override readonly name = 'NoWait';
   readonly because: 'room' | 'ended';
@@ -92,7 +92,7 @@ class NoWait extends Error {
   }
 }
 
-/** Locks the question, then the budget, then the step, in the same order as the raise of a limit. */
+/** Locks the review, then the budget, then the step, in the same order as the raise of a limit. */
 async function writeBudgetWait(trx: Db, work: Work, refusal: BudgetRefusal): Promise<WaitingStep> {
   const scope = budgetScopeOf(refusal, work.context);
   const { review_id } = await askForMoney(trx, work, refusal);
@@ -130,10 +130,10 @@ async function waitForCapability(db: Db, { step, key }: Work, capability: string
   return failStep(db, key, failure);
 }
 
-/** Clocks differ by no more; with more time left, a signal has woken the step. */
+/** The largest difference between clocks; with more time left, a signal has woken the step. */
 const clocksDifferMs = 60_000;
 
-/** @param remainingMs in which coming again is possible at all */
+/** @param remainingMs the time in which a retry is possible at all */
 export async function waitForRest(
   db: Db,
   key: StepKey,
@@ -148,7 +148,7 @@ export async function waitForRest(
   return { kind: 'retry', error, delayMs };
 }
 
-/** A step that only waits. Its end is by the clock of the database. */
+/** A step that only waits. The database's clock decides its end. */
 export async function executePause(
   db: Db,
   { step, key }: StepUnit,

@@ -28,7 +28,7 @@ import { countSteps, type StepSizes } from '../runs/run-view.ts';
 
 type SeenBudgets = ReadonlyMap<Budget['scope'], string>;
 
-/** Today's budgets: those that differ from what was seen last. */
+/** Returns today's budgets that differ from the last ones seen. */
 export async function compareBudgets(
   db: Db,
   projectId: string,
@@ -42,7 +42,7 @@ export async function compareBudgets(
   };
 }
 
-/** So many open reviews are read, by the time they are due. */
+/** The most open reviews that are read, by due date. */
 const mostReviews = 1_000;
 
 type SeenReviews = ReadonlyMap<string, string>;
@@ -62,7 +62,7 @@ async function seeReviews(db: Db, projectId: string): Promise<SeenReviews> {
   return new Map(marks.map((mark) => [mark.review_id, markOf(mark)]));
 }
 
-/** @returns what has changed, and what is seen now */
+/** @returns the changes, and the marks of now */
 async function compareReviews(
   db: Db,
   projectId: string,
@@ -75,7 +75,7 @@ async function compareReviews(
   return { frames: rows.map(toReviewFrame), seen: now };
 }
 
-/** All that wait, and all that ended since. */
+/** Reads all open reviews, and those that ended since. */
 export async function readReviewsSince(
   db: Db,
   projectId: string,
@@ -86,7 +86,7 @@ export async function readReviewsSince(
   return (await listReviewsById(db, [...waiting.keys(), ...ended])).map(toReviewFrame);
 }
 
-/** Between the clock of the database and that of this process. */
+/** The largest difference between the database's clock and this process's. */
 export const clockSlackMs = 10_000;
 
 interface SeenProject {
@@ -94,7 +94,7 @@ interface SeenProject {
   readonly budgets: SeenBudgets;
 }
 
-/** `isSlow`: reviews and budgets are looked at too. */
+/** `isSlow`: includes reviews and budgets. */
 type ReadSpan = LogSpan & { readonly since: Date; readonly isSlow: boolean };
 
 interface TopicChoice {
@@ -142,7 +142,7 @@ export function createProjectFrames(ctx: FrameCtx) {
   };
 }
 
-/** One poll reads so many runs; another one follows with its next change. */
+/** The most runs of one poll; another poll follows with its next change. */
 const mostRuns = 500;
 
 function toRunFrame(row: RunStandingRow): RunFrame {
@@ -178,7 +178,7 @@ export async function readRunFrames(
 
 export type HeldCalls = ReadonlyMap<string, number>;
 
-/** Reads the states of instances whose row has changed, or whose number of calls has. */
+/** Reads the states of instances whose row or number of calls has changed. */
 export async function compareInstances(
   db: Db,
   horizon: string,

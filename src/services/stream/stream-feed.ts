@@ -1,7 +1,7 @@
 /**
  * One poll of this process feeds all watchers of projects. It goes from one horizon of transactions to the next, as the
  * feed of a run's events does, so that nothing is missed: a watcher gets the state of a thing at most once for each
- * poll, and every event of the runs that it looks at. Without a watcher there is no poll.
+ * poll, and every event of the runs that it watches. Without a watcher there is no poll.
  */
 
 import type { Logger } from 'pino';
@@ -24,7 +24,7 @@ export interface StreamPosition {
   readonly events: string;
 }
 
-/** A watcher that comes back later than this reads everything again. */
+/** A watcher that returns later than this reads everything again. */
 const longestMs = 3_600_000;
 
 const form = /^(\d{1,20})\.(\d{1,14})\.(\d{1,20})$/;
@@ -37,7 +37,7 @@ export function writePosition({ horizon, at, events }: StreamPosition): string {
   return `${horizon}.${at.getTime()}.${events}`;
 }
 
-/** Null when it is none, or too old, or of another database. @param now the last of all positions */
+/** Null when it is invalid, too old, or of another database. @param now the last of all positions */
 export function readPosition(text: string, now: StreamPosition): StreamPosition | null {
   const [, horizon, ms, events] = form.exec(text) ?? [];
   if (horizon === undefined || ms === undefined || events === undefined) return null;
@@ -51,21 +51,21 @@ function lesser(one: string, other: string): string {
   return BigInt(one) <= BigInt(other) ? one : other;
 }
 
-/** @returns the position up to which both have had everything */
+/** @returns the position that both have reached */
 export function earlierOf(one: StreamPosition, other: StreamPosition): StreamPosition {
   const [first, second] = BigInt(one.horizon) <= BigInt(other.horizon) ? [one, other] : [other, one];
   return { ...first, events: lesser(first.events, second.events) };
 }
 
-// One round of the stream: what has happened from one horizon of transactions to the next, for all who watch. Each
-// round reads the events of the runs that somebody looks at; how things stand is read as often as a poll that is
-// at rest comes, however quick the rounds are, and what tells no transaction once in a second.
+// One poll of the stream, from one horizon of transactions to the next, for all watchers. Each poll reads the events of
+// the watched runs. States are read at the idle rate, however fast the polls are; states without a transaction id once
+// a second.
 
 export type NewEvents = Awaited<ReturnType<typeof listNewEvents>>;
 
 export interface StreamRound {
   readonly position: StreamPosition;
-  /** The new events of the runs that watchers look at. */
+  /** The new events of the watched runs. */
   readonly events: NewEvents;
   readonly instances: readonly StreamFrame[];
   readonly ofProject: ReadonlyMap<string, readonly StreamFrame[]>;
@@ -74,7 +74,7 @@ export interface StreamRound {
 export interface StreamWatcher {
   readonly projectId: string;
   readonly topics: ReadonlySet<StreamTopic>;
-  /** Whose every event is wanted. */
+  /** The runs whose every event is wanted. */
   readonly runIds: readonly string[];
   readonly take: (round: StreamRound) => void;
 }
@@ -93,7 +93,7 @@ async function readEvents(db: Db, span: LogSpan, watchers: readonly StreamWatche
 }
 
 const slowMs = 1_000;
-/** A timer may be early by so much. */
+/** A timer may be early by this much. */
 const slackMs = 5;
 
 /** @returns true at most once in `everyMs` */
@@ -107,7 +107,7 @@ function createPace(everyMs: number, now: () => number): () => boolean {
   };
 }
 
-/** @param now milliseconds of a clock that is never set */
+/** @param now milliseconds of a monotonic clock */
 function createRoundReader(ctx: FrameCtx, now: () => number): RoundReader {
   const { db } = ctx;
   const projects = createProjectFrames(ctx);
@@ -146,7 +146,7 @@ function createRoundReader(ctx: FrameCtx, now: () => number): RoundReader {
 }
 
 export interface StreamFeed {
-  /** @returns where the first round begins that the watcher is given */
+  /** @returns the position of the first poll for the watcher */
   add(watcher: StreamWatcher): Promise<StreamPosition>;
   remove(watcher: StreamWatcher): void;
   stop(): void;
@@ -187,7 +187,7 @@ export function createStreamFeed(ctx: FeedCtx, timing: Timing = realTiming): Str
   return {
     add: async (watcher) => {
       await reader.prepare(watcher.projectId);
-      await running.catch(() => undefined); // which does not know this one, so what it finds is no news for it
+      await running.catch(() => undefined); // it does not know this watcher, so its findings are not for it
       position ??= await standNow(db);
       watchers.add(watcher);
       rounds.quicken();

@@ -1,6 +1,6 @@
 /**
- * The stream of a project for one watcher: what it has missed since a position, then frames as they come, of the
- * topics that its key may read.
+ * The stream of a project for one watcher: the changes since a position, then new frames, of the topics that its key
+ * may read.
  */
 import type { StreamFrame, StreamQuery, StreamTopic } from '../../contracts/event.ts';
 import { type CancelSignal, onCancel } from '../../core/cancellation.ts';
@@ -29,12 +29,12 @@ import {
   writePosition,
 } from './stream-feed.ts';
 
-// What one watcher is shown of a round.
+// The part of a poll that one watcher may see.
 
 interface StreamView {
   readonly caller: Caller;
   readonly topics: ReadonlySet<StreamTopic>;
-  /** The number of the last event that was told, by run. */
+  /** The number of the last sent event, by run. */
   readonly seqs: Map<string, number>;
 }
 
@@ -76,9 +76,9 @@ function toBatch(view: StreamView, { events, instances, ofProject, position }: S
   return { id: writePosition(position), frames: selectFrames(view, events, standing) };
 }
 
-// What a watcher is told first: what it has missed since it was there last, or that it has to read again.
+// The first batch of a watcher: the changes since its last position, or a reset.
 
-/** From a position to where the rounds begin. */
+/** Reads the changes from a position to the start of the polls. */
 async function readMissed(
   ctx: FrameCtx,
   view: StreamView,
@@ -98,13 +98,13 @@ async function readMissed(
   return { id: writePosition(to), frames: selectFrames(view, events, standing) };
 }
 
-/** A client may have been told more by another process than the rounds of this one have reached. */
+/** Another process may have sent the client more than the polls of this one have reached. */
 async function readKnown(db: Db, after: string, start: StreamPosition): Promise<StreamPosition | null> {
   const known = readPosition(after, positionAt(await readHorizon(db), new Date()));
   return known === null ? null : earlierOf(known, start);
 }
 
-/** @param start where the rounds begin. @param after what the watcher had as its last id */
+/** @param start where the polls begin. @param after the watcher's last id */
 async function catchUp(
   ctx: FrameCtx,
   view: StreamView,
@@ -123,7 +123,7 @@ const mostWaiting = 200;
 
 interface RoundQueue {
   readonly take: (round: StreamRound) => void;
-  /** Until `signal` aborts, or too many wait. */
+  /** Until `signal` aborts, or too many are queued. */
   readonly rounds: () => AsyncGenerator<StreamRound, void, undefined>;
 }
 
@@ -165,10 +165,10 @@ const scopes = {
   budgets: 'cost:read',
 } as const satisfies Record<StreamTopic, string>;
 
-/** A watcher gets its position at least this often. */
+/** The longest time until a watcher gets its position. */
 const quietMs = 15_000;
 
-/** Opens a view of the topics that the key may read. @throws AppError `forbidden` when that is none, `not_found` */
+/** Opens a view of the topics that the key may read. @throws AppError `forbidden` when there is none, `not_found` */
 async function openView(
   db: Db,
   caller: Caller,

@@ -1,6 +1,6 @@
 /**
- * Reports the spans of runs and steps when they end, with their true starts and with ids that follow from the run and
- * the step. So a span that is made meanwhile, in any process, names its parent before the parent was reported.
+ * Reports the spans of runs and steps when they end, with their true starts and with ids derived from the run and the
+ * step. So a span that any process makes meanwhile names its parent before the parent was reported.
  */
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import {
@@ -24,7 +24,7 @@ export type TracedRun = Pick<
 /** How a run or a step has ended. */
 interface ToldEnd {
   readonly state: string;
-  /** The code of its error; null: it has none. */
+  /** The code of its error; null: none. */
   readonly error: string | null;
 }
 
@@ -81,9 +81,9 @@ function startStep(
 
 type Traced = Pick<Telemetry, 'tracing'>;
 
-/** @returns the scope in which the work for a step, its item or its ladder is done */
+/** @returns the scope for the work of a step, its item or its ladder */
 export function scopeOfStep({ tracing }: Traced, run: TracedRun, key: StepItemKey): WorkScope {
-  // Without spans, whoever gave the run its trace is the parent of all.
+  // Without spans, the span that started the run is the parent of all.
   const context = tracing.isOn
     ? startStep(tracing, run, { key }).context
     : parseTraceParent(run.trace_parent);

@@ -1,7 +1,7 @@
 /**
- * Counts rows for gauges. The counts are the same for all processes, so only the holder of maintenance reports them, on
- * a scrape. A count that cannot be read within a moment is left out, so that a scrape is answered also while the
- * database is not, and so is one that another process reports by now.
+ * Counts rows for gauges. The counts are the same for all processes, so only the maintenance leader reports them, on a
+ * scrape. A count that cannot be read within a moment is omitted, so that scrapes are answered while the database is
+ * away. A count that another process reports by now is omitted too.
  */
 import { ReviewKind } from '../../contracts/review.ts';
 import { RunState, terminalRunStates } from '../../contracts/run.ts';
@@ -21,7 +21,7 @@ import {
 } from '../../db/gauges.ts';
 import type { Ctx } from '../context.ts';
 
-/** Tells what was read. */
+/** Reports the counts that were read. */
 type Tell = (metrics: Metrics) => void;
 
 const openStates = RunState.options.filter((state) => !terminalRunStates.has(state));
@@ -112,7 +112,7 @@ async function readAll(db: Db, withinMs: number): Promise<readonly Tell[]> {
 }
 
 /**
- * @param isHolder whether this process holds maintenance
+ * @param isHolder whether this process is the maintenance leader
  * @param withinMs how long a scrape waits for the database: Prometheus gives up after 10 s
  */
 export function exportSharedGauges(

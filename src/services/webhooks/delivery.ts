@@ -1,6 +1,6 @@
 /**
- * Finds what happened and delivers it, signed: each event at least once, again after longer and longer pauses
- * until it is taken.
+ * Finds events for webhooks and delivers them, signed: each at least once, with growing pauses between attempts until
+ * it is accepted.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import type { WebhookSender } from '../../clients/webhook-sender.ts';
@@ -15,8 +15,8 @@ import {
 } from '../../db/webhook.ts';
 import type { ServerCtx } from '../context.ts';
 
-// The headers by which a receiver knows that a delivery is ours, has this content and is no old one: those of
-// Standard Webhooks, so that its libraries check them.
+// The headers that prove to a receiver the sender, the content and the age of a delivery: those of Standard Webhooks,
+// so that its libraries check them.
 
 const prefix = 'whsec_';
 
@@ -24,7 +24,7 @@ export function newWebhookSecret(): string {
   return `${prefix}${randomBytes(32).toString('base64')}`;
 }
 
-/** @param seconds Unix time of this try */
+/** @param seconds Unix time of this attempt */
 function signDelivery(
   secret: string,
   { id, seconds, body }: { readonly id: string; readonly seconds: number; readonly body: string },
@@ -41,7 +41,7 @@ function signDelivery(
 const seconds = 1_000;
 const minutes = 60 * seconds;
 const hours = 60 * minutes;
-/** Before the second try, the third, … Together about a day. */
+/** Before the second attempt, the third, … Together about a day. */
 const pauses = [
   5 * seconds,
   30 * seconds,
@@ -53,8 +53,7 @@ const pauses = [
   12 * hours,
 ];
 /**
- * Deliveries under way at once: of all, of a webhook, of the webhooks of a project. A receiver that says nothing keeps
- * each of its own for ten seconds.
+ * Deliveries in flight: in total, per webhook, per project. A silent receiver blocks each of its own for ten seconds.
  */
 const most = { all: 256, ofWebhook: 8, ofProject: 16 } as const;
 const leaseMs = minutes;
@@ -63,7 +62,7 @@ type WebhookCtx = Pick<ServerCtx, 'db' | 'webhookSender'>;
 
 type Told = Pick<DueDelivery, 'delivery_id' | 'url' | 'secret' | 'payload'>;
 
-/** One try. */
+/** One attempt. */
 export async function tell(
   sender: WebhookSender,
   { delivery_id, url, secret, payload }: Told,
@@ -75,7 +74,7 @@ export async function tell(
   return { delivery_id, status, error, againInMs: error === null ? null : canComeAgain };
 }
 
-/** Keeps the deliveries under way: each receiver has a share, and one that does not answer gets one at a time. */
+/** Limits the deliveries in flight: each receiver has a share, and a silent one gets one at a time. */
 function createShares() {
   const webhooks = createTally();
   const projects = createTally();
@@ -110,7 +109,7 @@ function createShares() {
   };
 }
 
-/** Runs `work` one at a time; who asks meanwhile gets the answer of the one under way, and it is done once more after it. */
+/** Serializes `work`: a call during a run gets the result of that run, and `work` runs once more after it. */
 function createCoalesced(work: () => Promise<number>): () => Promise<number> {
   let underWay: Promise<number> | null = null;
   let isAskedAgain = false;
@@ -118,7 +117,7 @@ function createCoalesced(work: () => Promise<number>): () => Promise<number> {
     isAskedAgain = underWay !== null;
     underWay ??= work().finally(() => {
       underWay = null;
-      if (isAskedAgain) void ask().catch(() => undefined); // the next round does it
+      if (isAskedAgain) void ask().catch(() => undefined); // the next tick does it
     });
     return underWay;
   };
@@ -144,24 +143,24 @@ export function createWebhookDelivery(ctx: WebhookCtx) {
       const leave = (): void => {
         shares.add(one, -1);
         underWay.delete(task);
-        void takeDue().catch(() => undefined); // the next round takes it
+        void takeDue().catch(() => undefined); // the next tick takes it
       };
       const task = deliver(ctx, one)
         .then(({ status }) => shares.note(one.webhook_id, status !== null))
-        .then(leave, leave); // what could not be written is due again after the lease
+        .then(leave, leave); // an unwritten end makes it due again after the lease
       underWay.add(task);
     }
     return due.length;
   });
 
   return {
-    /** Begins to tell what is due; as one ends, the next begins. @returns how many have begun */
+    /** Begins the due deliveries; as one ends, the next begins. @returns how many have begun */
     deliverDue: async (): Promise<number> => {
       await findHappenings(db);
       return takeDue();
     },
 
-    /** Begins nothing more. @returns when what is under way has ended */
+    /** Begins nothing more. @returns when the deliveries in flight have ended */
     stop: async (): Promise<void> => {
       isStopped = true;
       await takeDue().catch(() => undefined);

@@ -1,6 +1,5 @@
 /**
- * The webhooks of a project, for those who administer it: which addresses may be told, of what, and how the
- * deliveries ended.
+ * The webhooks of a project, for its administrators: addresses, subscribed events, and the results of deliveries.
  */
 import { isIP } from 'node:net';
 import type { AddressPolicy } from '../../clients/address-policy.ts';
@@ -26,14 +25,14 @@ import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { newId } from '../ids.ts';
 import { newWebhookSecret, tell } from './delivery.ts';
 
-/** Refuses an address: a receiver is at http(s), where instances may be. Names are judged again when dialled. */
+/** Checks a receiver's address: http(s), where instances may be. Names are checked again when they are dialled. */
 function refuse(message: string): AppError {
   return new AppError('request_invalid', `url ${message}`, {
     errors: [{ pointer: '/url', code: 'invalid_address', message }],
   });
 }
 
-/** @returns it as it will be dialled. @throws AppError `request_invalid` */
+/** @returns the address as it will be dialled. @throws AppError `request_invalid` */
 function checkWebhookUrl(policy: AddressPolicy, text: string): string {
   const url = new URL(text);
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
@@ -123,7 +122,7 @@ export function removeWebhook(
   });
 }
 
-/** Tells it once, now; how that ended is in the log. @throws AppError `not_found` */
+/** Sends a test delivery now; the log has its result. @throws AppError `not_found` */
 export async function testWebhook(
   { db, webhookSender }: Pick<ServerCtx, 'db' | 'webhookSender'>,
   caller: Caller,

@@ -1,4 +1,4 @@
-/** The fleet as a table: what each capability has and does, those in trouble first. */
+/** The fleet as a table: the instances and calls of each capability, those with problems first. */
 import type { CallsSummary, CapabilitySummary, Instance } from '../../../../src/contracts/capability.ts';
 import { describePrice } from '../../fleet/instance-model.ts';
 
@@ -11,10 +11,10 @@ export interface FleetRow {
   readonly instances: number;
   readonly inUse: number;
   readonly slots: number;
-  /** Null while they are being read. */
+  /** Null during loading. */
   readonly calls: Omit<FleetCalls, 'name'> | null;
   readonly price: string;
-  /** What is wrong with it, worst first; empty when nothing is. */
+  /** Its problems, worst first; empty when there are none. */
   readonly trouble: string;
 }
 
@@ -30,7 +30,7 @@ function isUp({ state, breaker }: Instance): boolean {
   return state === 'up' && breaker.state !== 'open';
 }
 
-/** `free`, `0.002 USD a call`, or the first and how many other prices there are. */
+/** `free`, `0.002 USD a call`, or the first and the number of further prices. */
 function priceOf(instances: readonly Instance[]): string {
   const [first = '–', ...others] = [
     ...new Set(
@@ -60,7 +60,7 @@ function failedOf({ calls }: FleetRow): number {
   return calls === null ? 0 : calls.calls - calls.succeeded;
 }
 
-/** @param summary of the last day; undefined while it is being read */
+/** @param summary of the last day; undefined during loading */
 export function toFleetRows(
   capabilities: readonly CapabilitySummary[],
   summary: CallsSummary | undefined,

@@ -8,7 +8,7 @@ import { QueryView } from '../../shared/query-view.tsx';
 import { FleetTable } from './fleet-table.tsx';
 import { toFleetRows } from './model.ts';
 
-/** The fleet: a row for each capability, those in trouble first. */
+/** The fleet: a row for each capability, those with problems first. */
 export function CapabilitiesPage(): ReactElement {
   const query = useQuery({ ...capabilitiesQuery(), refetchInterval: usePolling() || 15_000 });
   const calls = useQuery({ ...callsSummaryQuery(), refetchInterval: 30_000 }).data;

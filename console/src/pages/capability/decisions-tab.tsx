@@ -32,7 +32,7 @@ export function DecisionsTab({ name }: { readonly name: string }): ReactElement 
   );
 }
 
-/** The decisions made again as if one instance had not been there. */
+/** The decisions made again without one of the instances. */
 function Without({ decisions }: { readonly decisions: readonly DecisionListed[] }): ReactElement {
   const [endpoint, setEndpoint] = useState('');
   const endpoints = [...new Set(decisions.map(({ chosen }) => chosen).filter((one) => one !== null))];

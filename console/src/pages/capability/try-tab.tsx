@@ -11,7 +11,7 @@ import { Icon } from '../../shared/icon.tsx';
 import { Button, EmptyState, Panel } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 
-/** A routed call without a pipeline. It is a real one: what costs money costs money. */
+/** A routed call without a pipeline. It is real, so it may cost money. */
 export function TryTab({
   name,
   spec,

@@ -10,7 +10,7 @@ import { Panel } from '../../shared/parts.tsx';
 import { PriorityField } from '../../shared/priority-field.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 
-/** Where a call with this input would go now, and why not elsewhere; nothing is called. */
+/** The choice for a call with this input, with the reasons against other instances; no call is made. */
 export function WhyTab({
   name,
   spec,

@@ -1,4 +1,4 @@
-/** Two runs beside one another: step by step, with what differs in front, and why they could not be the same. */
+/** Compares two runs step by step, differences first, with the reasons why they cannot be equal. */
 import type { Run, RunStep } from '../../../../src/contracts/run.ts';
 import { formatDuration } from '../../shared/format.ts';
 
@@ -6,7 +6,7 @@ export interface ComparedStep {
   readonly id: string;
   readonly left: RunStep | null;
   readonly right: RunStep | null;
-  /** What is not alike: `state`, `instance`, `attempts`, `input`, `cost`, `missing`; of one whose result was taken over, `reused`. */
+  /** The differences: `state`, `instance`, `attempts`, `input`, `cost`, `missing`; for a reused result, `reused`. */
   readonly differs: readonly string[];
 }
 
@@ -38,7 +38,7 @@ function differencesOf(left: RunStep | null, right: RunStep | null): string[] {
   return found;
 }
 
-/** Those that differ most first, the others in the order of the left run. */
+/** Steps with the most differences first, the rest in the order of the left run. */
 export function compareSteps(left: Run, right: Run): readonly ComparedStep[] {
   const others = new Map(right.steps.map((step) => [step.id, step]));
   const known = new Set(left.steps.map(({ id }) => id));
@@ -62,7 +62,7 @@ function compareTimes(left: Run, right: Run): string {
   return ` The first took ${formatDuration(one)}, the second ${formatDuration(other)}.`;
 }
 
-/** Why they differ, in a sentence, and how long each took. */
+/** The reason of their difference, in a sentence, and their durations. */
 export function whyNotTheSame(left: Run, right: Run, steps: readonly ComparedStep[]): string {
   if (left.pipeline !== right.pipeline) return 'The runs belong to different pipelines.';
   const causes: string[] = [];

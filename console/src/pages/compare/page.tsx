@@ -12,7 +12,7 @@ import { QueryView } from '../../shared/query-view.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
 import { type ComparedStep, compareSteps, whyNotTheSame } from './model.ts';
 
-/** Two runs, step by step, with what differs in front. */
+/** Two runs, step by step, differences first. */
 export function ComparePage(): ReactElement {
   const { runId, otherId } = useParams({ from: '/runs/$runId/compare/$otherId' });
   const left = useQuery(runQuery(runId));

@@ -14,7 +14,7 @@ export interface CostChartProps {
   readonly by: Grouping;
 }
 
-/** Costs by day, of one day by hour, with both axes; the day's limit is a dashed line. */
+/** Costs by day, or of one day by hour, with both axes; the day's limit is a dashed line. */
 export function CostChart({ costs, period, by }: CostChartProps): ReactElement {
   const columns = toCostColumns(costs);
   const sums = sumSeries(costs);

@@ -3,7 +3,7 @@ import type { CostSeries, CostSummary } from '../../../../src/contracts/money.ts
 import type { BarColumn } from '../../shared/bar-column.ts';
 import { formatMoment, formatUsd } from '../../shared/format.ts';
 
-/** Quiet hues, told apart by lightness as well; what is beyond is gathered. */
+/** Quiet hues that also differ in lightness; further groups are combined. */
 const seriesFills = [
   'fill-accent',
   'fill-person',
@@ -21,7 +21,7 @@ export const seriesDots = [
   'bg-quiet',
 ] as const;
 
-/** What results of equal calls have saved; null for nothing. */
+/** The savings by results of equal calls; null for none. */
 export function describeSaved({ today_saved_usd }: Pick<CostSummary, 'today_saved_usd'>): string | null {
   return today_saved_usd > 0 ? `saved today ${formatUsd(today_saved_usd)}` : null;
 }
@@ -31,7 +31,7 @@ export interface NamedSum {
   readonly usd: number;
 }
 
-/** The dearest first; the rest together. */
+/** The most expensive first; the rest together. */
 export function sumSeries({ series }: CostSeries): readonly NamedSum[] {
   const sums = series
     .map(({ name, points }) => ({ name, usd: points.reduce((sum, [, usd]) => sum + usd, 0) }))

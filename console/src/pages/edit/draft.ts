@@ -1,4 +1,4 @@
-/** Drafts stay in the browser: of each pipeline one, with its mocks. */
+/** Drafts are stored in the browser: one for each pipeline, with its mocks. */
 
 export interface EditDraft {
   readonly text: string;

@@ -26,12 +26,12 @@ const tabs: readonly Tab<DeskView>[] = [
 
 export interface EditorDeskProps {
   readonly name: string;
-  /** The text that is stored; empty for a new one. */
+  /** The stored text; empty for a new one. */
   readonly stored: string;
   readonly begin: EditDraft;
 }
 
-/** The text on the left; what it draws, costs and does on the right. */
+/** The text on the left; its graph, plan and trial on the right. */
 export function EditorDesk({ name, stored, begin }: EditorDeskProps): ReactElement {
   const [draft, setDraft] = useState(begin);
   const [view, setView] = useState<DeskView>('graph');
@@ -102,7 +102,7 @@ export function EditorDesk({ name, stored, begin }: EditorDeskProps): ReactEleme
   );
 }
 
-/** Grey while the text has an error: it is the graph of the text before. */
+/** Grey while the text has an error: the graph is of an earlier text. */
 function Drawn({ checked: { graph, definition } }: { readonly checked: CheckedText }): ReactElement {
   if (graph === null)
     return <EmptyState title="No graph yet">The graph appears here when the text has no error.</EmptyState>;

@@ -2,7 +2,10 @@ import { stringify } from 'yaml';
 import type { PipelineDefinition } from '../../../../src/contracts/pipeline.ts';
 import { createExample } from '../../form/schema-model.ts';
 
-/** What the editor begins with: it runs with mocks, with nothing registered, and on the sample capabilities as it is. */
+/**
+ * The editor's initial text: it runs with mocks without a registered instance, and unchanged on the sample
+ * capabilities.
+ */
 export const examplePipeline = `# A pipeline is a graph of steps; a step begins as soon as what it mentions is done.
 pipeline: hello-reel
 version: "1.0"
@@ -66,7 +69,7 @@ reviews:
     - { after: 30s, action: output, output: { approved: true } }
 `;
 
-/** For a pipeline that is stored: an example of the job that it asks for, and what capabilities answer by themselves. */
+/** For a stored pipeline: an example of its job; capabilities answer from their schemas. */
 export function beginMocks({ job_schema = {} }: PipelineDefinition): string {
   const job = stringify({ job: createExample(job_schema, job_schema) });
   return `# What capabilities answer. One that is not mocked answers what its live schema asks for.

@@ -20,7 +20,7 @@ const verdictWords: Readonly<Record<Verdict, string>> = {
 
 const mostShown = 50;
 
-/** The suggestion first; what is allowed instead may be long, and stays folded. */
+/** The suggestion first; the allowed values may be long, and stay folded. */
 function FindingLine({
   finding: { severity, line, message, suggestion },
 }: {
@@ -47,7 +47,7 @@ function FindingLine({
   );
 }
 
-/** What is wrong with the text, and who has looked. */
+/** The findings in the text, and their sources. */
 export function FindingList({ findings, verdict }: Findings): ReactElement {
   return (
     <section aria-label="Findings" tabIndex={0} className="scrolls max-h-44 border-t border-line text-sm">

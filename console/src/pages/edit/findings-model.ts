@@ -1,7 +1,7 @@
 /**
- * What is wrong with a text, of all that is known. Page and server make the same checks; the server knows every spec,
- * every pipeline and who is registered now, the page only the latest specs. So an answer of the server about this very
- * text stands in place of what the page found in it, and an answer about another text says nothing.
+ * Joins the findings of page and server. Both make the same checks; the server knows every spec, every pipeline and the
+ * registered instances, the page only the latest specs. So the server's answer about this very text replaces the page's
+ * findings, and an answer about another text is ignored.
  */
 import type { Finding } from '../../../../src/contracts/pipeline.ts';
 
@@ -14,7 +14,7 @@ export type Verdict = 'nobody' | 'page' | 'asking' | 'server' | 'unreachable';
 
 export interface Findings {
   readonly findings: readonly Finding[];
-  /** Whose they are: of nobody yet, of the page alone, of both, or of the page while the server is asked or does not answer. */
+  /** Their source: none yet, the page alone, both, or the page while the server has not answered. */
   readonly verdict: Verdict;
 }
 
@@ -23,13 +23,13 @@ export interface ServerAnswer {
   readonly hasFailed: boolean;
 }
 
-/** @param isReadable whether there is something that the server could be asked about */
+/** @param isReadable whether the text can be sent to the server */
 export function joinFindings(
   page: FoundIn,
   isReadable: boolean,
   { found, hasFailed }: ServerAnswer,
 ): Findings {
-  // Of an empty text something is found: this one has not been read yet.
+  // An empty text has findings, so this one has not been read yet.
   if (page.text === '' && page.findings.length === 0) return { findings: [], verdict: 'nobody' };
   if (found !== null && found.text === page.text) return { findings: found.findings, verdict: 'server' };
   const verdict = !isReadable ? 'page' : hasFailed ? 'unreachable' : 'asking';

@@ -21,7 +21,7 @@ export interface MocksBarProps {
 
 const mostBytes = 4_000_000;
 
-/** Where mocks come from, and where they go: a run that was, a file, and the file that the command line tests with. */
+/** Loads and saves mocks: from a past run or a file, and to the file that the command line tests with. */
 export function MocksBar(props: MocksBarProps): ReactElement {
   const { mocks, specs, pipelines, checked, tried, onMocks } = props;
   const { definition } = checked;

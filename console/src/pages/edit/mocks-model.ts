@@ -1,6 +1,6 @@
 /**
- * Mocks files that the page writes: out of a run that was, and with what a try came to as what is expected. They are
- * read by the same reader as any other, so `capstan run PIPELINE --mock mocks.yaml` takes them unchanged.
+ * Mocks files made from a past run, with the result of a trial as the expectation. The usual reader reads them, so
+ * `capstan run PIPELINE --mock mocks.yaml` accepts them unchanged.
  */
 import { type Document, parseDocument, stringify } from 'yaml';
 import type { PipelineDefinition } from '../../../../src/contracts/pipeline.ts';
@@ -19,17 +19,17 @@ import { mockOfSpec } from '../../worker/mock-of-spec.ts';
 
 interface FormerOutputs {
   readonly run: Pick<Run, 'run_id' | 'steps'>;
-  /** By step; of one with `for_each` the list of its items' outputs. */
+  /** By step; for a step with `for_each` the list of its items' outputs. */
   readonly outputs: Readonly<Record<string, Json>>;
 }
 
 export interface FormerRun extends FormerOutputs {
   readonly job: JsonObject;
-  /** The runs that its steps started, in the order in which they are asked for. */
+  /** The child runs, in the order in which they are requested. */
   readonly below: readonly FormerOutputs[];
 }
 
-/** An output is taken as it is, whatever looks like an expression in it. */
+/** Keeps an output literal, even if it looks like an expression. */
 function literally(output: Json): Json {
   return /\{\{|"\$literal"/.test(JSON.stringify(output)) ? { $literal: output } : output;
 }
@@ -48,7 +48,7 @@ function fail(step: RunStep): MockReply {
   return { step: step.id, error: { status: refusal, message } };
 }
 
-/** One reply per item in their order, the last for all that follow. */
+/** One reply per item in their order, the last for all later ones. */
 function replyItems(step: RunStep, outputs: readonly Json[]): MockReply[] {
   const replies = outputs.map(
     (output): MockReply => (output === null ? fail(step) : { step: step.id, output: literally(output) }),
@@ -69,12 +69,12 @@ function decisionOf(step: RunStep, output: Json | undefined): MockDecision {
 }
 
 function mocksOfCapability(replies: readonly MockReply[], live: MockCapability | undefined): MockCapability {
-  // Steps that the run did not come to are answered as without a run.
+  // Steps that the run did not reach get the same reply as without a run.
   const rest = live?.replies ?? [{}];
   return { ...live, replies: [...replies, ...rest] };
 }
 
-/** By capability and step: what one run after the other was answered. */
+/** The replies by capability and step, one run after another. */
 type RepliesByStep = Map<string, Map<string, MockReply[][]>>;
 
 function gather(replies: RepliesByStep, step: RunStep, output: Json | undefined): void {
@@ -85,7 +85,7 @@ function gather(replies: RepliesByStep, step: RunStep, output: Json | undefined)
   if (own.length > 0) bySteps.set(step.id, [...(bySteps.get(step.id) ?? []), own]);
 }
 
-/** A step that several runs had answers each once, and as in the last one from then on. */
+/** A step that occurs in several runs answers once for each, and then as in the last one. */
 function inTurn(runs: readonly (readonly MockReply[])[]): MockReply[] {
   return runs.flatMap((replies, index) =>
     index === runs.length - 1 ? replies : replies.map((reply) => ({ ...reply, times: 1 })),
@@ -93,8 +93,8 @@ function inTurn(runs: readonly (readonly MockReply[])[]): MockReply[] {
 }
 
 /**
- * Capabilities answer what they answered in the run and in those that it started; their prices and schemas are those
- * of now. Replies name steps, not runs: steps of one id that call one capability in several runs answer in turn.
+ * Capabilities answer as in the run and its child runs; prices and schemas are today's. Replies name steps, not runs:
+ * steps of one id that call one capability in several runs answer in turn.
  */
 export function mocksOfRun(former: FormerRun, specs: LiveSpecs): Mocks {
   const replies: RepliesByStep = new Map();
@@ -139,12 +139,12 @@ export interface TriedMocks {
   readonly text: string;
   readonly definition: PipelineDefinition;
   readonly specs: LiveSpecs;
-  /** Those that it starts, as they are stored. */
+  /** The pipelines that it starts, as they are stored. */
   readonly pipelines: readonly PipelineDefinition[];
   readonly result: LocalResult;
 }
 
-/** What the mocks themselves say of a pipeline, they keep. */
+/** Keeps the mocks' own statements about a pipeline. */
 function savePipelines(document: Document, pipelines: readonly PipelineDefinition[]): void {
   const kept = (document.toJS() as Pick<Mocks, 'pipelines'>).pipelines ?? [];
   const isKept = ({ pipeline, version }: PipelineDefinition): boolean =>
@@ -153,7 +153,7 @@ function savePipelines(document: Document, pipelines: readonly PipelineDefinitio
   if (left.length > 0) document.setIn(['pipelines'], document.createNode([...left, ...kept]));
 }
 
-/** The mocks as they are written, comments included; with what they left to what is live, and what came of them. */
+/** The mocks with their comments, plus the live capabilities that they omit, and the result. */
 export function saveMocks({ text, definition, specs, pipelines, result }: TriedMocks): string {
   const document = parseDocument(text);
   if (document.contents === null) document.contents = document.createNode({}) as never;

@@ -8,7 +8,7 @@ import { readDraft } from './draft.ts';
 import { EditorDesk } from './editor-desk.tsx';
 import { beginMocks, exampleMocks, examplePipeline } from './example.ts';
 
-/** `new` begins with an example; another name with its stored text, or the draft that was left. */
+/** `new` begins with an example; another name with its stored text, or its draft. */
 export function EditPage(): ReactElement {
   const { name } = useParams({ from: '/pipelines/$name/edit' });
   const { version } = useSearch({ from: '/pipelines/$name/edit' });

@@ -6,7 +6,7 @@ import { PlanView } from '../../plan/plan-view.tsx';
 import { EmptyState } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 
-/** What the text would do and cost with the fleet as it is now. */
+/** The plan of the text with the current fleet. */
 export function PlanTab({ definition }: { readonly definition: PipelineDefinition | null }): ReactElement {
   const query = useQuery({
     queryKey: ['plan', JSON.stringify(definition)],

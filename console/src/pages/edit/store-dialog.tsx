@@ -16,7 +16,7 @@ export interface StoreDialogProps {
   readonly onClose: () => void;
 }
 
-/** Shows what changes, and asks for the version that it becomes. */
+/** Shows the changes, and asks for the new version. */
 export function StoreDialog({ name, stored, text, onClose }: StoreDialogProps): ReactElement {
   const former = versionOf(stored);
   const written = versionOf(text) ?? '1.0';

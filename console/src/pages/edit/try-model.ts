@@ -47,7 +47,7 @@ const faultReplies: Readonly<Record<TriedFault, string>> = {
   error: '{ error: { status: 422, message: the input is refused } }',
 };
 
-/** The mocks with a first reply that lets a capability fail: what is there already comes after it. */
+/** Adds a first reply that makes a capability fail; existing replies come after it. */
 export function withFault(mocks: string, capability: string, fault: TriedFault): string {
   const reply = faultReplies[fault];
   const lines = mocks.split('\n');

@@ -44,7 +44,7 @@ function useTried(
   return tried;
 }
 
-/** The engine in the browser: the run is there at once, and again with every change. A step that is chosen can be let fail. */
+/** The engine in the browser: a run appears at once, and again with every change. A chosen step can be made to fail. */
 export function TryTab(props: TryTabProps): ReactElement {
   const { checked, mocks, onMocks } = props;
   const pipelines = useSubPipelines(checked.definition);

@@ -16,7 +16,7 @@ const mostSpecs = 60;
 
 const mostInstances = 10;
 
-/** How they stand does not matter to a run with mocks; what they offer does. */
+/** A run with mocks does not depend on the states of instances, only on their offers. */
 function toMockInstances(instances: CapabilityDetail['instances']): MockInstance[] {
   const offers = instances.map(({ version, tags, cost_model, max_concurrency }) =>
     JSON.stringify({ version, tags, cost_model, max_concurrency }),
@@ -48,7 +48,7 @@ export function useLiveSpecs(): LiveSpecs {
 const nothing: CheckedText = { text: '', isReadable: false, findings: [], definition: null, graph: null };
 const pauseMs = 120;
 
-/** What the worker finds in the text; the last sound graph stays while the text is broken. */
+/** The worker's findings in the text; the last valid graph stays while the text is broken. */
 export function useChecked(worker: DefinitionWorker, text: string, specs: LiveSpecs): CheckedText {
   const [checked, setChecked] = useState(nothing);
   const known = JSON.stringify(Object.keys(specs));
@@ -70,7 +70,7 @@ export function useChecked(worker: DefinitionWorker, text: string, specs: LiveSp
 
 const restMs = 300;
 
-/** Asks the server too, once the text rests and can be read; a text that goes on cancels the question. */
+/** Asks the server too, once the text is stable and readable; a further change cancels the request. */
 export function useFindings(checked: CheckedText): Findings {
   const asked = useSettled(checked.isReadable ? checked.text : null, restMs);
   const isAsked = asked !== null && asked === checked.text;
@@ -79,7 +79,7 @@ export function useFindings(checked: CheckedText): Findings {
   return joinFindings(checked, checked.isReadable, { found, hasFailed: isAsked && isError });
 }
 
-/** What completion and hover know, of the last text that could be read. */
+/** The facts for completion and hover, from the last readable text. */
 export function useEditorFacts(worker: DefinitionWorker, text: string, specs: LiveSpecs): EditorFacts {
   const [keys, setKeys] = useState<DefinitionKeys>({ pipeline: {}, step: {} });
   const outline = useRef(emptyOutline);

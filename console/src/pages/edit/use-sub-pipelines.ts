@@ -5,7 +5,7 @@ import { readSubPipelines, referencesOf } from '../../api/sub-pipelines.ts';
 const none: readonly PipelineDefinition[] = [];
 const holdsMs = 60_000;
 
-/** The stored pipelines that a text starts, and those that they start; none until they are there. */
+/** The stored pipelines that a text starts, and those below them; none until they are loaded. */
 export function useSubPipelines(definition: PipelineDefinition | null): readonly PipelineDefinition[] {
   const references = definition === null ? [] : referencesOf(definition);
   const { data = none } = useQuery({

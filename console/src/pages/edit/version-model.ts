@@ -1,4 +1,4 @@
-/** The next version of a text: versions are immutable, so another content needs another one. */
+/** The next version of a text: versions are immutable, so changed content needs a new one. */
 
 /** `1.0` → `1.1`, `2` → `3`, `2026-11` → `2026-11-2`. */
 export function nextVersion(version: string): string {

@@ -10,9 +10,9 @@ import { RunLine } from './run-line.tsx';
 const dayMs = 86_400_000;
 const mostShown = 5;
 
-/** Nothing where nothing failed. */
+/** Empty when no run failed. */
 export function FailedLately(): ReactElement | null {
-  // By hours, so that it is the same question for a while.
+  // Whole hours keep the query key stable for some time.
   const since = new Date(Math.floor(useNow() / 3_600_000) * 3_600_000 - dayMs).toISOString();
   const filter = { state: 'failed', since } as const;
   const { data } = useQuery({ ...runsQuery(filter), refetchInterval: usePolling() });

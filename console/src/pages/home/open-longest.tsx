@@ -7,7 +7,7 @@ import { RunLine } from './run-line.tsx';
 
 const mostShown = 3;
 
-/** The runs that have been going on for longest; nothing where none goes on. */
+/** The runs that have been open for longest; empty when there are none. */
 export function OpenLongest(): ReactElement | null {
   const filter = { state: 'running', order: 'oldest' } as const;
   const { data } = useQuery({ ...runsQuery(filter), refetchInterval: usePolling() });

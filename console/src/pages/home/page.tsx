@@ -7,7 +7,7 @@ import { Today } from './today.tsx';
 import { UnderWay } from './under-way.tsx';
 import { WaitingForMe } from './waiting-for-me.tsx';
 
-/** What a person must decide first, then what failed, what runs, what it costs, and what is not well. */
+/** Open reviews first, then failures, open runs, costs, and problems of the fleet. */
 export function HomePage(): ReactElement {
   return (
     <>

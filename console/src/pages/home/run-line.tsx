@@ -7,11 +7,11 @@ import { ConditionMark } from '../../shared/state-mark.tsx';
 
 export interface RunLineProps {
   readonly run: RunSummary;
-  /** The moment that matters here. */
+  /** The relevant time of the run in this panel. */
   readonly at: string;
 }
 
-/** A run in two lines of a narrow panel: which, since when, what it is and why. */
+/** A run in two lines of a narrow panel: id, time, condition and reason. */
 export function RunLine({ run, at }: RunLineProps): ReactElement {
   const condition = conditionOfRun(run);
   return (

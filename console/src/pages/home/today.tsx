@@ -37,7 +37,7 @@ export function Today(): ReactElement {
   );
 }
 
-/** Whether the limit is reached before its day is over, should calls go on as in the last hour or two. */
+/** Whether the limit is reached within its day, if calls continue as in the last hour or two. */
 function Pace({ budget }: { readonly budget: Budget }): ReactElement | null {
   const now = useNow();
   const costs = useQuery({ ...costSeriesQuery('day', 'capability'), refetchInterval: 60_000, retry: false });

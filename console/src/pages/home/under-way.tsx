@@ -9,7 +9,7 @@ import { RunTable } from '../runs/run-table.tsx';
 
 const mostShown = 8;
 
-/** Runs that are under way, and the last ones that ended. */
+/** Open runs, and the last ones that ended. */
 export function UnderWay(): ReactElement {
   const query = useQuery({ ...runsQuery({}), refetchInterval: usePolling() });
   return (

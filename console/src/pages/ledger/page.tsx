@@ -24,7 +24,7 @@ function toCsvAddress(search: Parameters<typeof toLedgerPath>[0]): string {
   return toLedgerPath(search, { format: 'csv', ...(project === null ? {} : { project_id: project }) });
 }
 
-/** Every reservation and settlement, newest first; nothing in it is ever changed. */
+/** Every reservation and settlement, newest first; entries are immutable. */
 export function LedgerPage(): ReactElement {
   const search = useSearch({ from: '/costs/ledger' });
   const navigate = useNavigate({ from: '/costs/ledger' });

@@ -1,12 +1,12 @@
 import type { SignInRefusal } from '../../../../src/contracts/sign-in.ts';
 
-/** Of `#<code>`, as a link that signs in has it. */
+/** Reads the code from `#<code>` of a sign-in link. */
 export function readCode(hash: string): string | null {
   const code = hash.replace(/^#/, '');
   return /^[\w.~-]{8,256}$/.test(code) ? code : null;
 }
 
-/** A link that would sign the browser in as somebody else than it is. */
+/** A link that would sign the browser in as another user. */
 export interface SessionReplacement {
   readonly present: string;
   readonly link: string;
@@ -17,7 +17,7 @@ function nameIn(facts: unknown): string | null {
   return typeof name === 'string' ? name : null;
 }
 
-/** Of the answer to its code; null: it was refused for another reason. */
+/** Reads it from the response to the link's code; null: it was refused for another reason. */
 export function findReplacement(status: number | null, problem: object): SessionReplacement | null {
   const [present, link] = [
     nameIn('present' in problem && problem.present),
@@ -26,7 +26,7 @@ export function findReplacement(status: number | null, problem: object): Session
   return status === 409 && present !== null && link !== null ? { present, link } : null;
 }
 
-/** Where to go after signing in: a place of this page, and nowhere else. */
+/** The address after signing in: always one of this page. */
 export function readNext(kept: string | null): string {
   return kept?.startsWith('/') === true && !kept.startsWith('//') && !kept.startsWith('/login') ? kept : '/';
 }
@@ -44,7 +44,7 @@ const refusals: Readonly<Record<SignInRefusal, string>> = {
   provider_down: 'The provider does not answer. Try again in a while, or sign in by a key.',
 };
 
-/** Why the provider's answer signed nobody in, in words; null: nothing of the kind. */
+/** The reason why the provider refused the sign-in, in words; null: it was not refused. */
 export function explainRefusal(search: string): string | null {
   const code = new URLSearchParams(search).get('refused');
   if (code === null) return null;

@@ -18,7 +18,7 @@ interface AskedFirst extends SessionReplacement {
   readonly code: string;
 }
 
-/** One attempt after the other: what it came to, and whether a link waits for an answer. */
+/** Serializes attempts: their result, and whether a link waits for an answer. */
 function useAttempts() {
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
@@ -41,7 +41,7 @@ function useAttempts() {
   return { error, isBusy, asked, enter, tryProof };
 }
 
-/** At the provider; by the code of a link, which stands behind `#` and so in no log; or by a key, which is not kept. */
+/** With the provider; by the code of a link, which is after `#` and so in no log; or by a key, which is not stored. */
 export function LoginPage(): ReactElement {
   const { error, isBusy, asked, enter, tryProof } = useAttempts();
   const tried = useRef(false);
@@ -116,7 +116,7 @@ interface AskFirstProps extends SessionReplacement {
   readonly onStay: () => void;
 }
 
-/** A link that somebody else has made would have one work in their place without noticing. */
+/** A link of somebody else would make the user work under that person's name without noticing. */
 function AskFirst({ present, link, onReplace, onStay }: AskFirstProps): ReactElement {
   return (
     <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center gap-5 px-5 py-10">
@@ -141,7 +141,7 @@ function Refusal({ words }: { readonly words: string }): ReactElement {
   );
 }
 
-/** Only where there is a provider. */
+/** Shown only if there is a provider. */
 function ProviderButton(): ReactElement | null {
   const { data } = useQuery(offerQuery);
   if (data?.oidc === undefined || data.oidc === null) return null;

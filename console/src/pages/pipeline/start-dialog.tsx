@@ -12,7 +12,7 @@ import { PriorityField } from '../../shared/priority-field.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { toPointerErrors } from './problem-errors.ts';
 
-/** A run of this version: the job by the fields of its schema. */
+/** Starts a run of this version, with the job by the fields of its schema. */
 export function StartDialog({
   stored,
   onClose,

@@ -8,7 +8,7 @@ import { Button, Facts, fieldClass, Panel } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { sourceOf } from './source-text.ts';
 
-/** The version that is looked at, its aliases, and how it differs from another. */
+/** The selected version, its aliases, and its difference from another. */
 export function VersionPanel({ stored }: { readonly stored: PipelineVersion }): ReactElement {
   const [other, setOther] = useState('');
   const versions = useQuery(versionsQuery(stored.pipeline)).data?.items ?? [];

@@ -12,7 +12,7 @@ export interface AskedProps {
   readonly onDraft: (draft: DecisionDraft) => void;
 }
 
-/** What was refused and why; beside it what is proposed, as a diff. */
+/** The refused input and the reason; beside it the proposal, as a diff. */
 export function Asked({ review, draft, onDraft }: AskedProps): ReactElement {
   const { payload } = review;
   const { error, validation_errors = [], proposals = [], input, details } = payload;

@@ -7,11 +7,11 @@ import { Panel } from '../../shared/parts.tsx';
 
 export interface DecidedProps {
   readonly review: Review;
-  /** What somebody else was faster than. */
+  /** An earlier decision of another person. */
   readonly unsent: ReviewDecision | null;
 }
 
-/** What was decided, by whom; of one that nobody decides any more, why. What was written in vain is not lost. */
+/** The decision and its author, or the reason why the review has ended without one. A refused draft is not lost. */
 export function Decided({ review, unsent }: DecidedProps): ReactElement {
   return (
     <div className="flex flex-col gap-4">

@@ -12,12 +12,12 @@ export interface DecisionFormProps {
   readonly review: Review;
   readonly draft: DecisionDraft;
   readonly onDraft: (draft: DecisionDraft) => void;
-  /** Of a budget's review. */
+  /** For a budget's review. */
   readonly advice: CeilingAdvice | null;
   readonly children: ReactNode;
 }
 
-/** The answer: which, with what, and what it will do. */
+/** The decision: the action, its value, and its effect. */
 export function DecisionForm({ review, draft, onDraft, advice, children }: DecisionFormProps): ReactElement {
   return (
     <Panel title="Your decision">
@@ -83,7 +83,7 @@ const textLabels: Partial<Record<DecisionDraft['action'], string>> = {
   narrow: 'Error patterns (RE2), one per line',
 };
 
-/** What was found in the input that was refused. */
+/** The faults of the refused input. */
 function verdictOf({ payload: { validation_errors = [], input = {} } }: Review): FormVerdict {
   return { errors: validation_errors, judged: input };
 }

@@ -1,4 +1,4 @@
-/** One review: what can be answered, and what the answer says. */
+/** One review: the possible decisions, and the request that a decision makes. */
 import type { Json, JsonObject } from '../../../../src/contracts/primitives.ts';
 import type { Review, ReviewAction, ReviewDecision } from '../../../../src/contracts/review.ts';
 import { type CeilingAdvice, findCeilingFault } from '../../review/ceiling.ts';
@@ -6,9 +6,9 @@ import { type CeilingAdvice, findCeilingFault } from '../../review/ceiling.ts';
 export interface DecisionDraft {
   readonly action: ReviewAction;
   readonly proposal: number;
-  /** The corrected input, as it is written. */
+  /** The text of the corrected input. */
   readonly value: Json;
-  /** The answer to a question, as it is written. */
+  /** The text of the answer to a step's question. */
   readonly output: Json;
   readonly text: string;
   readonly usd: string;
@@ -26,7 +26,7 @@ function isObject(value: Json | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** What the schema itself says that an answer is; an answer never starts from the input of its step. */
+/** The initial answer, from the schema alone; it never starts from the input of its step. */
 function defaultsOf(schema: JsonObject): Json {
   if (schema.default !== undefined) return schema.default;
   const properties = isObject(schema.properties) ? schema.properties : {};
@@ -37,7 +37,7 @@ function defaultsOf(schema: JsonObject): Json {
   );
 }
 
-/** Fields that the answer must have and has not. */
+/** Required fields that the answer lacks. */
 function missingFields(output: Json, { required }: JsonObject): string[] {
   if (!isObject(output) || !Array.isArray(required)) return [];
   return required.filter((name): name is string => typeof name === 'string' && output[name] === undefined);
@@ -59,7 +59,7 @@ export function beginDraft(review: Review): DecisionDraft {
   };
 }
 
-/** Actions in the order in which they are offered; approving needs a proposal. */
+/** Actions in the order of their buttons; approving needs a proposal. */
 export function offeredActions({ actions, payload }: Review): readonly ReviewAction[] {
   const hasProposal = (payload.proposals?.length ?? 0) > 0;
   return actions.filter((action) => action !== 'approve' || hasProposal);
@@ -98,7 +98,7 @@ export function toDecision(draft: DecisionDraft, review: Review): ReviewDecision
   }
 }
 
-/** Why the draft cannot be sent yet; null when it can. */
+/** The reason why the draft cannot be sent yet; null when it can. */
 export function whatIsMissing(
   { action, text, usd, output }: DecisionDraft,
   { payload }: Review,

@@ -64,7 +64,7 @@ interface ToDecideProps {
   readonly review: Review;
   readonly draft: DecisionDraft;
   readonly onDraft: (draft: DecisionDraft) => void;
-  /** Whether the draft is on its way or taken; not so when it was refused. */
+  /** Whether the decision is being sent or was accepted; false after a refusal. */
   readonly onSent: (isSent: boolean) => void;
 }
 

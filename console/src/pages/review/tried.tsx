@@ -2,7 +2,7 @@ import type { ReactElement } from 'react';
 import type { Review } from '../../../../src/contracts/review.ts';
 import { Panel } from '../../shared/parts.tsx';
 
-/** Everything that was tried and advised before a person was asked. */
+/** All attempts and advice before the review. */
 export function Tried({ review }: { readonly review: Review }): ReactElement | null {
   const { history = [], advice = [] } = review.payload;
   if (history.length + advice.length === 0) return null;

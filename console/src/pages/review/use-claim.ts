@@ -3,24 +3,24 @@ import { type RefObject, useEffect, useRef } from 'react';
 import type { Review } from '../../../../src/contracts/review.ts';
 import { claimReview, releaseReview } from '../../api/reviews.ts';
 
-/** Shorter than a claim lasts. */
+/** Shorter than the duration of a claim. */
 const prolongMs = 60_000;
 
 export interface ReviewClaim {
   readonly error: Error | null;
-  /** The claim is this page's own. */
+  /** This page holds the claim. */
   readonly isHeld: boolean;
-  /** Until it is, the version that a decision has to name is about to change. */
+  /** While it is false, the version that a decision has to name is about to change. */
   readonly isSettled: boolean;
-  /** Claims the review for whoever begins to write; asked again it does nothing. */
+  /** Claims the review at the first change; repeated, it does nothing. */
   readonly begin: () => void;
-  /** Claims the review, or gives the claim back. */
+  /** Claims the review, or releases the claim. */
   readonly toggle: () => void;
-  /** The review is decided: there is nothing to give back. */
+  /** The review is decided: there is no claim to release. */
   readonly forget: () => void;
 }
 
-/** Prolongs a claim while the page is open, and gives it back when the page is left. */
+/** Prolongs a claim while the page is open, and releases it when the page is left. */
 function useKeptClaim(reviewId: string, held: RefObject<boolean>, prolong: (() => void) | null): void {
   useEffect(() => {
     if (prolong === null) return;
@@ -35,12 +35,12 @@ function useKeptClaim(reviewId: string, held: RefObject<boolean>, prolong: (() =
   );
 }
 
-/** It ends by itself where the server is away. */
+/** It expires while the server is away. */
 function giveBack(reviewId: string): Promise<unknown> {
   return releaseReview(reviewId).catch(() => undefined);
 }
 
-/** A claim begins with the first change or by hand, lasts while the page is open, and is given back when it is left. */
+/** A claim begins with the first change or by hand, lasts while the page is open, and is released when it is left. */
 export function useClaim({ review_id }: Review): ReviewClaim {
   const queries = useQueryClient();
   const held = useRef(false);

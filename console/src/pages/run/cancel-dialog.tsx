@@ -6,7 +6,7 @@ import { Button, fieldClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { type RunDialogProps, useRunChange } from './use-run-change.ts';
 
-/** Before a run is cancelled: what is running, what is spent, and why it is stopped. */
+/** Confirms the cancel of a run: it shows running steps and spent money, and asks for the reason. */
 export function CancelDialog({ run, onClose }: RunDialogProps): ReactElement {
   const form = useId();
   const cancel = useRunChange(

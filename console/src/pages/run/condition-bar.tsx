@@ -14,11 +14,11 @@ import { useRunChange } from './use-run-change.ts';
 export interface ConditionBarProps {
   readonly run: Run;
   readonly condition: RunCondition;
-  /** The page shows a moment that is over: nothing can be done about it. */
+  /** The page shows a past moment, which allows no actions. */
   readonly isPast: boolean;
 }
 
-/** Why the run stands where it stands, and the buttons that change it. */
+/** The condition of the run with its reason, and the buttons that change it. */
 export function ConditionBar({ run, condition, isPast }: ConditionBarProps): ReactElement {
   const { icon, tone } = conditionLooks[condition.kind];
   const steps = isPast ? [] : nextStepsOf(run, condition);

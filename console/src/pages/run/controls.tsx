@@ -7,7 +7,7 @@ import { controlsOf } from './model.ts';
 import { RunDialog, type RunDialogKind } from './run-dialogs.tsx';
 import { useRunChange } from './use-run-change.ts';
 
-/** What can be asked of the run as it is. */
+/** The actions that the run's state allows. */
 export function RunControls({ run }: { readonly run: Run }): ReactElement {
   const [open, setOpen] = useState<RunDialogKind | null>(null);
   const can = controlsOf(run);

@@ -5,7 +5,7 @@ import { passedMs } from '../../graph/node-model.ts';
 
 const fewest = 3;
 
-/** Ids of the chain that the run has waited for longest, by what its steps took so far; none of a short run. */
+/** Ids of the critical path so far, by the durations of its steps; empty for a short run. */
 export function findCritical(
   steps: readonly RunStep[],
   edges: readonly DrawnEdge[],

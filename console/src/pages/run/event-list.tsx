@@ -10,7 +10,7 @@ export interface EventListProps {
   readonly events: readonly RunEvent[];
   readonly selected?: string | undefined;
   readonly onSelect?: ((step: string) => void) | undefined;
-  /** Long lines go on below instead of being cut. */
+  /** Long lines wrap instead of being cut. */
   readonly wraps?: boolean | undefined;
 }
 
@@ -24,7 +24,7 @@ export function EventList({ events, selected, onSelect, wraps = false }: EventLi
     estimateSize: () => lineHeight,
     overscan: 20,
   });
-  // Heights that were measured are those of the other way.
+  // Measured heights belong to the other mode.
   useEffect(() => {
     if (!wraps) lines.measure();
   }, [wraps, lines]);

@@ -11,7 +11,7 @@ import { findCritical } from './critical.ts';
 import type { RunViewProps } from './run-view-props.ts';
 import { StepGrid } from './step-grid.tsx';
 
-/** The graph, and beside it the same as a grid of rows. */
+/** The graph, and the same steps as a grid of rows. */
 export function GraphTab({ run, search, onSearch }: RunViewProps): ReactElement {
   const graph = useQuery(runGraphQuery(run.run_id));
   const now = useNow();
@@ -70,12 +70,12 @@ function wordOf(facts: NodeFacts | undefined): string {
 
 interface StateFilterProps {
   readonly nodes: readonly NodeFacts[];
-  /** The word of the steps that are not dimmed. */
+  /** The condition of the steps that are not dimmed. */
   readonly only: string | null;
   readonly onOnly: (word: string | null) => void;
 }
 
-/** How many steps are in which condition; one of them dims the rest. */
+/** Counts the steps by condition; choosing one dims the rest. */
 function StateFilter({ nodes, only, onOnly }: StateFilterProps): ReactElement {
   const counts = new Map<string, { readonly tone: Tone; count: number }>();
   for (const facts of nodes) {

@@ -61,7 +61,7 @@ export function RunHead({ run, isPast }: { readonly run: Run; readonly isPast: b
   );
 }
 
-/** The page keeps what it knows, and says of when that is. */
+/** The page keeps its data while the server is away, and shows their time. */
 function Away({ since, run }: { readonly since: number; readonly run: Run }): ReactElement {
   const now = useNow();
   const from = new Date(since).toISOString();
@@ -145,7 +145,7 @@ function Fact({ name, children }: { readonly name: string; readonly children: Re
   );
 }
 
-/** What was spent, what is held (hatched), and what of the ceiling is left. */
+/** The spent, the reserved (hatched) and the remaining money of the ceiling. */
 function CostFact({ run }: { readonly run: Run }): ReactElement {
   const shares = shareOfCeiling(run);
   const held = run.reserved_usd === 0 ? '' : `, ${formatUsd(run.reserved_usd)} reserved`;

@@ -11,7 +11,7 @@ import { QueryView } from '../../shared/query-view.tsx';
 import { nameOfActor } from './model.ts';
 import type { RunViewProps } from './run-view-props.ts';
 
-/** The job as it was given, and where the run comes from. */
+/** The job of the run, and the run's origin. */
 export function InputTab({ run }: RunViewProps): ReactElement {
   const query = useQuery(jobQuery(run.job_id));
   return (

@@ -22,7 +22,7 @@ function describeValue(name: string, value: Json): string | null {
   return typeof value === 'object' ? null : `${name.replaceAll('_', ' ')} ${value}`;
 }
 
-/** What the line says besides its type. */
+/** The content of the line besides its type. */
 export function describeEvent(event: RunEvent): string {
   const logged = readStepLog(event);
   if (logged !== null) return logged.message;
@@ -53,12 +53,12 @@ export function toneOf(event: RunEvent): Tone {
   return /started|routed|resumed/.test(type) ? 'running' : 'quiet';
 }
 
-/** The word before the line: the level of what a capability logged, else what happened. */
+/** The word before the line: the level of a capability's line, otherwise the event. */
 export function nameOf(event: RunEvent): string {
   return readStepLog(event)?.level ?? event.type;
 }
 
-/** All of it, what happened alone, or what capabilities logged from a level on. */
+/** Everything, only events, or only capabilities' lines from a level on. */
 export type LogKind = 'all' | 'events' | LogLevel;
 
 export const logKinds: readonly (readonly [LogKind, string])[] = [
@@ -77,7 +77,7 @@ export function isOfKind(event: RunEvent, kind: LogKind): boolean {
   return isAtLeast(logged.level, kind);
 }
 
-/** Lines as text, to be copied or kept. */
+/** Lines as text, to copy or download. */
 export function toText(events: readonly RunEvent[]): string {
   const lines = events.map((event) => {
     const { at, step_id, item, attempt } = event;
@@ -89,7 +89,7 @@ export function toText(events: readonly RunEvent[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Which item of the step, in which attempt: `[2] #1`. */
+/** The item of the step, and the attempt: `[2] #1`. */
 export function suffixOf({ item, attempt }: Pick<RunEvent, 'item' | 'attempt'>): string {
   return `${item === undefined ? '' : `[${item}]`}${attempt === undefined ? '' : ` #${attempt}`}`;
 }

@@ -1,4 +1,4 @@
-/** Lines of a log with what narrows them, in the page of a run and in the drawer of a step. */
+/** Lines of a log with their filters, on the page of a run and in the drawer of a step. */
 import { type ReactElement, useState } from 'react';
 import { CopyButton } from '../../shared/copy-button.tsx';
 import { FilterField } from '../../shared/filter-field.tsx';
@@ -8,7 +8,7 @@ import { EventList, type EventListProps } from './event-list.tsx';
 import { isOfKind, type LogKind, logKinds, matchesText, toText } from './log-model.ts';
 
 interface LogViewProps extends Omit<EventListProps, 'wraps'> {
-  /** Of the file that is downloaded. */
+  /** Name of the downloaded file. */
   readonly name: string;
 }
 

@@ -1,8 +1,8 @@
-/** What the head of a run shows: what can be done about its condition, its money, what may be asked of it. */
+/** The head of a run's page: the actions for its condition, its money, and its allowed actions. */
 import type { Run, RunStep } from '../../../../src/contracts/run.ts';
 import type { ConditionKind, RunCondition } from '../../../../src/core/run/condition.ts';
 
-/** What a person can do about it, by the condition: the button beside it. */
+/** The action for a condition: the button beside it. */
 export type NextStep =
   | { readonly kind: 'review'; readonly reviewId: string }
   | { readonly kind: 'raise' | 'resume' | 'retry' }
@@ -17,7 +17,7 @@ function openFirst(steps: readonly RunStep[]): NextStep | null {
   return step === undefined ? null : { kind: 'step', stepId: step.id };
 }
 
-/** A condition that is not here passes by itself, or has nothing that could be done. */
+/** Other conditions pass by themselves, or have no action. */
 const nextSteps: Partial<Record<ConditionKind, Find>> = {
   failed: (_, steps) => [{ kind: 'retry' }, openFirst(steps)],
   cancelled: () => [{ kind: 'retry' }],
@@ -44,7 +44,7 @@ export function nextStepsOf(run: Run, { kind, steps: ids }: RunCondition): reado
   return (nextSteps[kind]?.(run, steps) ?? []).filter((step) => step !== null);
 }
 
-/** A key or a person, by name where it is known. */
+/** The name of a key or a person, where it is known. */
 export function nameOfActor({ id, name }: NonNullable<Run['started_by']>): string {
   return name === undefined || name === id ? id : `${name} (${id})`;
 }
@@ -53,7 +53,7 @@ function counted(count: number, what: string): string[] {
   return count === 0 ? [] : [`${count} ${what}`];
 }
 
-/** What became of the steps of a run that succeeded. */
+/** The steps of a successful run, in words. */
 export function describeSuccess({ steps }: Pick<Run, 'steps'>): string {
   const count = (state: RunStep['state']): number => steps.filter((step) => step.state === state).length;
   const cached = steps.filter((step) => step.cached !== undefined).length;
@@ -67,7 +67,7 @@ export function describeSuccess({ steps }: Pick<Run, 'steps'>): string {
 }
 
 export interface CeilingShares {
-  /** Of the ceiling, 0 to 1. */
+  /** As a share of the ceiling, 0 to 1. */
   readonly spent: number;
   readonly reserved: number;
 }
@@ -79,7 +79,7 @@ export function shareOfCeiling({ cost_usd, reserved_usd, budget_ceiling_usd }: R
   return { spent, reserved: Math.min(1 - spent, reserved_usd / budget_ceiling_usd) };
 }
 
-/** What can be asked of a run in its state. */
+/** The actions that a run's state allows. */
 export function controlsOf({ state, finished_at }: Pick<Run, 'state' | 'finished_at'>) {
   const isOver = finished_at !== null;
   return {

@@ -15,7 +15,7 @@ export interface MomentBarProps {
   readonly onMove: (at: string | undefined) => void;
 }
 
-/** The run at any moment of it: the slider moves over its log, and play runs it again. */
+/** The run at any past moment: the slider moves over its log, and play replays it. */
 export function MomentBar({ run, at, onMove }: MomentBarProps): ReactElement {
   const events = useQuery({ ...eventsQuery(run.run_id), enabled: at !== undefined });
   if (at === undefined) {

@@ -1,17 +1,17 @@
-/** Events in handfuls, so that a large run that moves leaves time for whoever looks at it. */
+/** Passes events on in batches, so that a large run leaves time for the user. */
 import type { RunEvent } from '../../../../src/contracts/event.ts';
 
 const mostMs = 250;
 const stepsPerMs = 8;
 
-/** Between two pictures of a run: the more steps it has, the more a picture costs; of 2,000 there are four a second. */
+/** The interval between two renders: it grows with the number of steps; with 2,000 there are four a second. */
 function paceMs(steps: number): number {
   return Math.min(mostMs, steps / stepsPerMs);
 }
 
 export interface PacedEvents {
   readonly take: (events: readonly RunEvent[]) => void;
-  /** Hands on what is left. */
+  /** Passes on the rest. */
   readonly end: () => void;
 }
 

@@ -37,7 +37,7 @@ function RunOpen({ run: now }: { readonly run: Run }): ReactElement {
   const isPast = search.at !== undefined && events.data !== undefined;
   const run = isPast ? momentOf(now, events.data, search.at ?? '') : now;
   const onSearch: RunViewProps['onSearch'] = (part) => {
-    // Another place gets an entry of its own, so that Back goes there; a moment that is dragged does not.
+    // Another view gets a history entry, so that Back returns there; a dragged moment does not.
     const isPlace = 'step' in part || 'view' in part || 'tab' in part;
     void navigate({ search: (known) => ({ ...known, ...part }), replace: !isPlace });
   };

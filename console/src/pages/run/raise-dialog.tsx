@@ -12,7 +12,7 @@ import { type BudgetNeed, needOfRun } from './rerun-model.ts';
 import { useOutlook } from './use-outlook.ts';
 import { type RunDialogProps, useRunChange } from './use-run-change.ts';
 
-/** The most that the run may cost; steps that wait for budget continue at once where it is enough. */
+/** Changes the ceiling of the run; steps that wait for budget continue at once if it is enough. */
 export function RaiseDialog({ run, onClose }: RunDialogProps): ReactElement {
   const form = useId();
   const { outlook } = useOutlook(run, true);

@@ -19,7 +19,9 @@ import type { RunDialogProps } from './use-run-change.ts';
 
 const typingMs = 400;
 
-/** A run once more: from which step, with which job and version. Shows first what is reused, and the price of the rest. */
+/**
+ * Repeats a run: from a chosen step, with a job and a version. Shows first the reused steps, and the price of the rest.
+ */
 export function RerunDialog({ run, from, onClose }: RunDialogProps): ReactElement {
   const [wish, setWish] = useState<RerunWish>(() => ({
     choice: from !== undefined ? 'from' : run.state === 'succeeded' ? 'all' : 'failed',
@@ -100,7 +102,7 @@ function StepChoice({
   );
 }
 
-/** A run of a definition that is not stored has one version. */
+/** A run of an unstored definition has one version. */
 function VersionChoice({
   run,
   version,
@@ -185,7 +187,7 @@ interface PriceProps {
   readonly preview: RerunPreview;
 }
 
-/** What the steps that run again are expected to cost, by today's prices. */
+/** The expected cost of the repeated steps, by today's prices. */
 function Price({ run, request: { job, version = run.version }, preview }: PriceProps): ReactElement {
   const definition = useDefinition(run, version);
   const plan = useQuery({

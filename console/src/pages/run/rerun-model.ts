@@ -1,4 +1,4 @@
-/** What is asked of a rerun, its price, and the budget that a run needs to end. */
+/** The request of a rerun, its price, and the budget that a run needs to end. */
 import type { PlannedStepView } from '../../../../src/contracts/plan.ts';
 import type { Json, JsonObject } from '../../../../src/contracts/primitives.ts';
 import type { Run, RunStep } from '../../../../src/contracts/run.ts';
@@ -12,11 +12,11 @@ export interface RerunWish {
   readonly choice: RerunChoice;
   readonly from: string;
   readonly version: string;
-  /** Null: the job of the run that it repeats. */
+  /** Null: the job of the original run. */
   readonly job: Json | null;
 }
 
-/** What is as before is not named. */
+/** Unchanged fields are omitted. */
 export function toRerunRequest(run: Pick<Run, 'version'>, wish: RerunWish): RerunRequest {
   const { choice, from, version, job } = wish;
   const request: { -readonly [Key in keyof RerunRequest]: RerunRequest[Key] } = {};
@@ -29,7 +29,7 @@ export function toRerunRequest(run: Pick<Run, 'version'>, wish: RerunWish): Reru
 
 interface RerunPrice {
   readonly expected: number;
-  /** A step has items whose number is not known yet: the price of one is counted. */
+  /** A step has an unknown number of items: the price of one is counted. */
   readonly isOpen: boolean;
 }
 
@@ -44,13 +44,13 @@ export function priceOfRerun(
 }
 
 export interface BudgetNeed {
-  /** Enough for all that is left, by today's prices. */
+  /** The sum for the remaining work, by today's prices. */
   readonly usd: number;
   readonly spentUsd: number;
   readonly left: readonly { readonly id: string; readonly calls: number; readonly eachUsd: number }[];
 }
 
-/** How many calls a step still needs. */
+/** Number of calls that a step still needs. */
 function callsLeft({ state, items }: RunStep): number {
   if (endedStepStates.has(state)) return 0;
   if (items === undefined) return 1;
@@ -60,14 +60,14 @@ function callsLeft({ state, items }: RunStep): number {
   );
 }
 
-/** The price of one call: by the plan, or what the calls that have ended cost on average, whichever is more. */
+/** The price of one call: the plan's, or the average of the calls that have ended, whichever is higher. */
 function priceOfCall({ items, cost_usd }: PlannedStepView, step: RunStep): number {
   const planned = cost_usd.expected / Math.max(1, items ?? 1);
   const done = step.items === undefined ? 0 : (step.items.succeeded ?? 0);
   return Math.max(planned, done === 0 ? 0 : step.cost_usd / done);
 }
 
-/** What is spent, and for each step that has not ended the calls that are left by their price; null when none costs anything. */
+/** The spent money, plus the remaining calls of each open step by their price; null when no call costs anything. */
 export function needOfRun(
   run: Pick<Run, 'cost_usd' | 'steps'>,
   planned: readonly PlannedStepView[],

@@ -1,4 +1,4 @@
-/** What is asked of a run in a dialog first. */
+/** The dialogs of a run's actions. */
 import { lazy, type ReactElement, Suspense } from 'react';
 import type { RunDialogProps } from './use-run-change.ts';
 

@@ -3,7 +3,7 @@ import type { runSearch } from '../../searches.ts';
 
 export type RunSearchState = ReturnType<typeof runSearch>;
 
-/** What a view of a run gets: the same selection in all of them. */
+/** The properties of every view of a run: all share one selection. */
 export interface RunViewProps {
   readonly run: Run;
   readonly search: RunSearchState;

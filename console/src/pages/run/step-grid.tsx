@@ -18,7 +18,7 @@ const rowHeight = 44;
 const columns =
   'grid grid-cols-[minmax(0,1.2fr)_minmax(0,1fr)_4.5rem] md:grid-cols-[minmax(10rem,1.4fr)_minmax(8rem,1fr)_minmax(8rem,1.2fr)_5.5rem_5rem] items-center gap-3 px-4';
 
-/** Every step as a row, with what it comes after: what the graph shows, in words. */
+/** Every step as a row, with its dependencies: the graph in words. */
 export function StepGrid({ steps, edges, awaiting, search, onSearch }: StepGridProps): ReactElement {
   const place = useRef<HTMLDivElement>(null);
   const now = useNow();

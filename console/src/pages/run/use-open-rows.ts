@@ -2,12 +2,12 @@ import { useState } from 'react';
 
 export interface OpenRows {
   readonly open: ReadonlySet<string>;
-  /** Those of which every item is shown, not only the slowest and the failed. */
+  /** Steps with every item visible, not only the slowest and the failed. */
   readonly all: ReadonlySet<string>;
   readonly toggle: (step: string) => void;
 }
 
-/** Which steps of a timeline are unfolded: first to some of their items, then to all, then they are folded again. */
+/** The expanded steps of a timeline: a toggle shows some of the items, then all, then none. */
 export function useOpenRows(): OpenRows {
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [all, setAll] = useState<ReadonlySet<string>>(new Set());

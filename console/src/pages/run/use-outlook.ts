@@ -8,13 +8,13 @@ import { createOutlook, type Outlook } from '../../timeline/ghost-model.ts';
 const planHoldsMs = 60_000;
 
 export interface KnownOutlook {
-  /** Null until it is there, and when nothing is to be expected. */
+  /** Null until it is loaded, and when nothing is expected. */
   readonly outlook: Outlook | null;
-  /** Why there is none. */
+  /** The reason why there is none. */
   readonly error: Error | null;
 }
 
-/** Today's plan of a run that goes on, with its own job; asked for where it is looked at, and at most once a minute. */
+/** Today's plan of an open run, with its own job; fetched while it is visible, at most once a minute. */
 export function useOutlook(run: Run, isWanted: boolean): KnownOutlook {
   const { run_id, job_id, priority, budget_ceiling_usd } = run;
   const isOpen = isWanted && run.finished_at === null && run.state !== 'cancelling';

@@ -3,12 +3,12 @@ import type { Run } from '../../../../src/contracts/run.ts';
 
 export interface RunDialogProps {
   readonly run: Run;
-  /** Of a rerun: the step from which on it was asked for. */
+  /** For a rerun: the step that it starts from. */
   readonly from?: string;
   readonly onClose: () => void;
 }
 
-/** Changes the run, and reads it again. @param onDone after a change that was taken */
+/** Changes the run, and fetches it again. @param onDone after an accepted change */
 export function useRunChange<Asked>(
   runId: string,
   change: (asked: Asked) => Promise<unknown>,

@@ -1,4 +1,4 @@
-/** A run as it is now: read once, then kept by the events of its log, and read again where they do not say it all. */
+/** A run as it is now: fetched once, then updated by its events, and fetched again where they are incomplete. */
 import { type QueryClient, type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
 import type { RunEvent } from '../../../../src/contracts/event.ts';
@@ -8,7 +8,7 @@ import { runQuery } from '../../api/runs.ts';
 import { useLive, usePolling } from '../../live/live.tsx';
 import { paceEvents } from './pace-events.ts';
 
-/** Money that was held, and the counts of items, are what events do not say. */
+/** Events do not carry reserved money and item counts. */
 const exactEveryMs = 3_000;
 
 function needsReading(events: readonly RunEvent[]): boolean {
@@ -18,7 +18,7 @@ function needsReading(events: readonly RunEvent[]): boolean {
   );
 }
 
-/** What events say is put into what is known of the run. */
+/** Applies events to the cached run. */
 function applyToKnown(
   queries: QueryClient,
   { runId, items }: { readonly runId: string; readonly items: { current: RunMoment['items'] } },
@@ -68,7 +68,7 @@ export function useRun(runId: string): UseQueryResult<Run> {
   return query;
 }
 
-/** Each once, in order; a log that nobody has read stays unread. */
+/** Each once, in order; a log that was not fetched stays unfetched. */
 function appendEvents(log: RunEvent[] | undefined, events: readonly RunEvent[]): RunEvent[] | undefined {
   if (log === undefined) return undefined;
   const last = log.at(-1)?.seq ?? 0;

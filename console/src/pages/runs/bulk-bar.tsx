@@ -16,7 +16,7 @@ async function doAll(ids: readonly string[], act: (id: string) => Promise<unknow
   return { done: ends.length - refused.length, refused: [...new Set(refused)] };
 }
 
-/** What can be done with the chosen runs; each is taken or refused by itself. */
+/** Actions on the chosen runs; each is accepted or refused separately. */
 export function BulkBar({
   chosen,
   onDone,

@@ -85,7 +85,7 @@ interface PipelineChoiceProps {
   readonly onChange: (pipeline: string | undefined) => void;
 }
 
-/** Also of one that is not stored: a run may bring its definition with it. */
+/** Includes unstored pipelines: a run may bring its own definition. */
 function PipelineChoice({ chosen, onChange }: PipelineChoiceProps): ReactElement {
   const stored = useQuery(pipelinesQuery()).data?.items.map(({ pipeline }) => pipeline) ?? [];
   const names = chosen === undefined || stored.includes(chosen) ? stored : [chosen, ...stored];

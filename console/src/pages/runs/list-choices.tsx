@@ -22,7 +22,7 @@ function Menu({ name, children }: { readonly name: string; readonly children: Re
   );
 }
 
-/** Filters under a name. Each is a link, so it opens in a tab of its own and can be sent to somebody. */
+/** Named filters. Each is a link, so it opens in a new tab and can be shared. */
 export function ViewMenu({ search }: { readonly search: RunsSearch }): ReactElement {
   const [views, setViews] = useState(readViews);
   const change = (next: readonly SavedView[]): void => {

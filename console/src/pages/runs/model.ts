@@ -1,4 +1,4 @@
-/** What the list of runs shows, out of what is known. */
+/** The rows and bars of the list of runs. */
 
 import type { RunState, RunSummary } from '../../../../src/contracts/run.ts';
 import type { RunsSummary } from '../../../../src/contracts/run-picture.ts';
@@ -67,8 +67,8 @@ export const spans = [
 ] as const;
 
 /**
- * The stretch of time that the bars show. Its ends are whole minutes, so that it is the same question for a while.
- * @param since an RFC 3339 moment, or nothing: the last day
+ * The time range of the bars. Its ends are whole minutes, so that the query stays the same for a while.
+ * @param since RFC 3339; absent: the last day
  */
 export function toSpan(
   search: { readonly since?: string | undefined; readonly until?: string | undefined },
@@ -84,13 +84,13 @@ export function toSpan(
 }
 
 export interface ShownProgress {
-  /** Succeeded, or taken from another run. */
+  /** Succeeded, or reused from another run. */
   readonly done: number;
   readonly all: number;
   readonly failed: number;
 }
 
-/** Null when it has no steps that anybody could count. */
+/** Null when it has no steps to count. */
 export function progressOf(steps: RunSummary['step_counts']): ShownProgress | null {
   const { all } = countEnded(steps);
   const failed = (steps.failed ?? 0) + (steps.unknown ?? 0);
@@ -103,7 +103,7 @@ export interface FollowedRun {
   readonly review: string | undefined;
 }
 
-/** The run that works on the same failure, while this one waits for what that one learns. */
+/** The run that works on the same failure, while this one waits for its skill. */
 export function followedBy({
   finished_at,
   follows,

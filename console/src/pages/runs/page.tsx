@@ -22,7 +22,7 @@ export function RunsPage(): ReactElement {
   const query = useQuery({
     ...runsQuery(search, cursors.at(-1)),
     refetchInterval: usePolling(),
-    // While a search is typed, the rows of the one before stay.
+    // During typing, the rows of the former search stay.
     placeholderData: (known) => known,
   });
   const isFiltered = Object.values(search).some((value) => value !== undefined);

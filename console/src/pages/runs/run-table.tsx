@@ -13,7 +13,7 @@ import type { FurtherColumn } from './views.ts';
 
 export interface RunTableProps {
   readonly runs: readonly RunSummary[];
-  /** Beside others on a page, where there is little room: without ids and steps. */
+  /** A compact table for a page with others: without ids and steps. */
   readonly isCompact?: boolean;
   readonly columns?: ReadonlySet<FurtherColumn>;
   readonly chosen?: ReadonlySet<string>;
@@ -153,7 +153,7 @@ function IdAndSteps({ run: { run_id, step_counts } }: { readonly run: RunSummary
   );
 }
 
-/** Each leads to the runs that carry it. */
+/** Each links to the runs with the same label. */
 function Labels({ run: { labels } }: { readonly run: RunSummary }): ReactElement {
   return (
     <td>

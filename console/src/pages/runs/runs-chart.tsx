@@ -12,7 +12,7 @@ import { countByState, toColumns, toSpan } from './model.ts';
 
 const buckets = 60;
 
-/** Runs by time and state; dragging over them chooses when, a click on a state which. */
+/** Runs by time and state; dragging selects a time range, a click on a state selects it. */
 export function RunsChart({ search, onChange }: RunsChartProps): ReactElement | null {
   const minute = Math.floor(useNow() / 60_000) * 60_000;
   const span = toSpan(search, minute);

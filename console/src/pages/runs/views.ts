@@ -1,4 +1,4 @@
-/** What somebody has chosen for the list of runs, kept in this browser: named filters, and further columns. */
+/** The user's settings for the list of runs, stored in this browser: named filters, and further columns. */
 import { type RunsSearch, runsSearch } from '../../searches.ts';
 import type { RawSearch } from '../../shared/search.ts';
 
@@ -29,7 +29,7 @@ export function readViews(): readonly SavedView[] {
   });
 }
 
-/** In place of one of the same name. */
+/** Replaces one of the same name. */
 export function withView(views: readonly SavedView[], view: SavedView): readonly SavedView[] {
   return [...views.filter(({ name }) => name !== view.name), view].sort((a, b) =>
     a.name.localeCompare(b.name),

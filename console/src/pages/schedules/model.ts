@@ -1,4 +1,4 @@
-/** Schedules in words, and what their form asks for. */
+/** Schedules in words, and the request of their form. */
 import type { Json } from '../../../../src/contracts/primitives.ts';
 import type { RunSummary } from '../../../../src/contracts/run.ts';
 import type { OverlapPolicy, Schedule } from '../../../../src/contracts/schedule.ts';
@@ -17,7 +17,7 @@ const shownStarts = 3;
 export interface StartsPreview {
   /** RFC 3339 */
   readonly starts: readonly string[];
-  /** Why there are none. */
+  /** The reason why there are none. */
   readonly fault: string | null;
 }
 
@@ -31,7 +31,7 @@ export function previewStarts(cron: string, timezone: string, now: number): Star
   }
 }
 
-/** @param field what was written into the form, by name; `choice` is `alias NAME`, `version V`, or nothing for the latest */
+/** @param field the form's values, by name; `choice` is `alias NAME`, `version V`, or empty for the latest */
 export function toScheduleRequest(
   field: (name: string) => string,
   { pipeline, job }: { readonly pipeline: string; readonly job: Json },
@@ -52,14 +52,14 @@ export function toScheduleRequest(
 }
 
 const dayMs = 86_400_000;
-/** A start is late by less. */
+/** A start may be late by up to this. */
 const graceMs = 120_000;
 const mostStarts = 100;
 
 type Started = Pick<RunSummary, 'created_at'>;
 type TimedSchedule = Pick<Schedule, 'cron' | 'timezone' | 'paused' | 'updated_at'>;
 
-/** None in a zone that this browser does not know. */
+/** Empty for a zone that this browser does not know. */
 function startsSince(
   { cron, timezone }: Pick<TimedSchedule, 'cron' | 'timezone'>,
   since: number,
@@ -73,9 +73,9 @@ function startsSince(
 }
 
 /**
- * `2 of 24 starts in the last 24 h made no run`; null when all did, or while it is paused. A start of which the overlap
- * policy made none counts too.
- * @param runs newest first, as many as were asked for
+ * `2 of 24 starts in the last 24 h made no run`; null when all did, or while it is paused. Starts that the overlap
+ * policy suppressed count too.
+ * @param runs newest first, as many as were requested
  */
 export function describeMissed(
   schedule: TimedSchedule,

@@ -18,7 +18,7 @@ export function NewSchedule({ onClose }: { readonly onClose: () => void }): Reac
   const queries = useQueryClient();
   const form = useId();
   const [pipeline, setPipeline] = useState('');
-  /** Null until somebody writes: what the schema begins with. */
+  /** Null until the first change: the schema's initial value. */
   const [written, setWritten] = useState<Json | null>(null);
   const stored = useQuery({ ...pipelineQuery(pipeline), enabled: pipeline !== '' }).data;
   const schema: JsonObject = stored?.definition.job_schema ?? {};
@@ -99,7 +99,7 @@ function Field({ label, children }: { readonly label: string; readonly children:
   );
 }
 
-/** When it starts, with the next times as they are typed. */
+/** The start times, with the next ones during typing. */
 function Calendar(): ReactElement {
   const [cron, setCron] = useState('0 9 * * 1-5');
   const [timezone, setTimezone] = useState(Intl.DateTimeFormat().resolvedOptions().timeZone);
@@ -136,7 +136,7 @@ interface TargetProps {
   readonly onChoose: (pipeline: string) => void;
 }
 
-/** Which pipeline, and which version at each start. */
+/** The pipeline, and its version at each start. */
 function Target({ pipeline, onChoose }: TargetProps): ReactElement {
   const pipelines = useQuery(pipelinesQuery()).data?.items ?? [];
   const isChosen = pipeline !== '';

@@ -129,7 +129,7 @@ function ScheduleCard({ schedule }: { readonly schedule: Schedule }): ReactEleme
 
 const shownRuns = 5;
 
-/** The newest first, with how each ended. */
+/** The newest first, each with its end. */
 function LastRuns({ schedule }: { readonly schedule: Schedule }): ReactElement | null {
   const now = useNow();
   const filter = { schedule_id: schedule.schedule_id };
@@ -160,7 +160,7 @@ function LastRuns({ schedule }: { readonly schedule: Schedule }): ReactElement |
   );
 }
 
-/** In the schedule's own zone and in that of who looks. */
+/** In the schedule's own zone and in the browser's. */
 function NextTimes({
   schedule: { next_at, timezone },
 }: {

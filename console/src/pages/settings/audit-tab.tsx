@@ -7,7 +7,7 @@ import { IdLink } from '../../shared/id-link.tsx';
 import { EmptyState, Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 
-/** What was done to things that outlive a run, and by whom. */
+/** Changes to objects that outlive a run, with their actors. */
 export function AuditTab(): ReactElement {
   const query = useQuery(auditQuery());
   return (

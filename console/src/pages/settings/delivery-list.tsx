@@ -10,7 +10,7 @@ import { describeDelivery } from './webhook-model.ts';
 
 const readEveryMs = 5_000;
 
-/** What an address was told, and whether it took it. */
+/** The deliveries to an address, and their results. */
 export function DeliveryList({ webhookId }: { readonly webhookId: string }): ReactElement {
   const query = useQuery({ ...deliveriesQuery(webhookId), refetchInterval: readEveryMs });
   return (

@@ -23,7 +23,7 @@ function revokeQuestion(name: string, isOwn: boolean): ConfirmQuestion {
   };
 }
 
-/** Keys and what each may do. A key itself is shown once. */
+/** Keys and their scopes. A key itself is shown once. */
 export function KeysTab(): ReactElement {
   const queries = useQueryClient();
   const query = useQuery(keysQuery());

@@ -12,7 +12,7 @@ export interface LimitGroup {
   readonly lines: readonly LimitLine[];
 }
 
-/** The server says the greatest number that it can for none. */
+/** The server encodes "no limit" as the greatest number. */
 const noLimit = 2 ** 31 - 1;
 
 export function describeCount(count: number): string {

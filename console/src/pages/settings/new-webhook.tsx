@@ -6,7 +6,7 @@ import { Button, fieldClass, Panel } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { eventWords, webhookEvents } from './webhook-model.ts';
 
-/** An address and what it is told. The secret that deliveries are signed with is shown once. */
+/** An address and its events. The secret that signs deliveries is shown once. */
 export function NewWebhook(): ReactElement {
   const queries = useQueryClient();
   const [secret, setSecret] = useState<string | null>(null);

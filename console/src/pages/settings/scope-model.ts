@@ -1,4 +1,4 @@
-/** What a key may do, a sentence for each scope. */
+/** The rights of a key, a sentence for each scope. */
 import type { KeyScope, Scope } from '../../../../src/contracts/access.ts';
 
 export const scopeWords: Readonly<Record<Scope, string>> = {
@@ -26,7 +26,7 @@ export const scopes = Object.keys(scopeWords) as readonly Scope[];
 /** Enough to start runs and follow them. */
 export const usualScopes: ReadonlySet<Scope> = new Set(['run:read', 'run:write', 'pipeline:read']);
 
-/** @param names of capabilities that the key may register, apart by spaces or commas; `mix*` for all that begin so */
+/** @param names of capabilities that the key may register, separated by spaces or commas; `mix*` for a prefix */
 export function toKeyScopes(chosen: readonly string[], names: string): readonly KeyScope[] {
   const registered = names.split(/[\s,]+/).filter((name) => name !== '');
   return [

@@ -7,7 +7,7 @@ import { EmptyState, Panel, tableClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 
-/** Browsers that are signed in, and as whom. */
+/** Signed-in browsers, with their users. */
 export function SessionsTab(): ReactElement {
   const queries = useQueryClient();
   const query = useQuery(sessionsQuery());

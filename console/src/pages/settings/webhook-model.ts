@@ -36,7 +36,7 @@ export function describeDelivery({ state, attempts, status, error }: ToldDeliver
   }
 }
 
-/** How an address has taken what it was told lately; null while all is well. @param deliveries newest first */
+/** The recent failures of an address; null while there are none. @param deliveries newest first */
 export function describeTrouble(deliveries: readonly ToldDelivery[]): string | null {
   const tried = deliveries.filter(({ attempts }) => attempts > 0);
   const lastGood = tried.findIndex(({ state }) => state === 'delivered');

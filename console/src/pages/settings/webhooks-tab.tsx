@@ -12,7 +12,7 @@ import { DeliveryList } from './delivery-list.tsx';
 import { NewWebhook } from './new-webhook.tsx';
 import { describeDelivery, describeTrouble } from './webhook-model.ts';
 
-/** Who is told what happens in the project, whether it arrives, and a test of it. */
+/** The project's webhooks, the results of their deliveries, and a test. */
 export function WebhooksTab(): ReactElement {
   const query = useQuery(webhooksQuery());
   const [shown, setShown] = useState<string | null>(null);
@@ -73,7 +73,7 @@ function WebhookRow({ webhook, isShown, onShow, onHide }: WebhookRowProps): Reac
   const queries = useQueryClient();
   const readAgain = (): Promise<unknown> => queries.invalidateQueries({ queryKey: ['webhooks'] });
   const test = useMutation({ mutationFn: () => testWebhook(webhook_id), onSettled: readAgain });
-  // Its deliveries are forgotten with it, so nobody may ask for them any more.
+  // Its deliveries are deleted with it, so they must not be requested any more.
   const remove = useMutation({
     mutationFn: () => removeWebhook(webhook_id),
     onMutate: onHide,
@@ -129,7 +129,7 @@ function WebhookRow({ webhook, isShown, onShow, onHide }: WebhookRowProps): Reac
 
 interface TroubleProps {
   readonly webhookId: string;
-  /** Of one that is being removed nobody may ask. */
+  /** A webhook that is being removed must not be requested. */
   readonly isThere: boolean;
 }
 

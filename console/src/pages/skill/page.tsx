@@ -154,7 +154,7 @@ function Uses({ id }: { readonly id: string }): ReactElement | null {
   );
 }
 
-/** What learning it cost, against what its uses saved. */
+/** The cost of learning it, against the savings of its uses. */
 function Worth({ id }: { readonly id: string }): ReactElement | null {
   const { data } = useQuery({ ...skillWorthQuery(id), retry: false });
   if (data === undefined) return null;

@@ -2,7 +2,7 @@ import type { ReactElement } from 'react';
 import type { Skill } from '../../../../src/contracts/skill.ts';
 import { confidenceRules, lowerBound } from '../../../../src/core/skills/confidence.ts';
 
-/** Share of its uses that helped; the mark is the bound that it is ranked by, which few uses keep low. */
+/** The share of uses that helped; the mark is the bound that ranks it, which few uses keep low. */
 export function ConfidenceBar({ skill }: { readonly skill: Skill }): ReactElement {
   const { confidence, success_count, failure_count } = skill;
   const bound = lowerBound(skill);

@@ -10,7 +10,7 @@ import { QueryView } from '../../shared/query-view.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
 import { ConfidenceBar } from './confidence-bar.tsx';
 
-/** Those that wait for somebody first, then by how often they helped. */
+/** Skills that wait for a review first, then by how often they helped. */
 function sortSkills(skills: readonly Skill[]): Skill[] {
   return skills.toSorted(
     (a, b) =>

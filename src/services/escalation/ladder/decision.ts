@@ -1,7 +1,7 @@
 /**
- * Applies the decision of a person about a ladder, or its absence in time. The decision is read from the review's row
+ * Applies a person's decision about a ladder, or the expiry of its review. The decision is read from the review's row
  * and is one transition like any other: delivered twice, it is applied once. An input is executed by the next
- * transition; advice is one more entry of the list; the rest ends the ladder.
+ * transition; advice is appended to the list; any other decision ends the ladder.
  */
 import type { Failure, Json } from '../../../contracts/primitives.ts';
 import type { ReviewDecision } from '../../../contracts/review.ts';
@@ -26,7 +26,7 @@ import { type Progress, storeProgress } from './progress.ts';
 import { type Advanced, readLadder, readPosition, stepOf } from './stored-ladder.ts';
 import { requireEscalation } from './transition.ts';
 
-/** @throws AppError `not_found` for a review that is of no escalation */
+/** @throws AppError `not_found` for a review of another subject */
 export async function applyDecision(
   ctx: Ctx,
   { review_id }: { readonly review_id: string },
@@ -42,12 +42,12 @@ export async function applyDecision(
   return readPosition(db, await requireEscalation(ctx, row.escalation_id));
 }
 
-/** Expires an overdue review: the ladder's own timer fires then, also while maintenance is away. */
+/** Expires an overdue review: the ladder's own timer fires then, even while maintenance is away. */
 async function expireOverdue(db: Db, review: ReviewRow): Promise<ReviewRow> {
   if (review.state !== 'open' && review.state !== 'claimed') return review;
   const { review_id } = review;
   await expireOverdueReviews(db, { limit: 1, review_id });
-  return (await readReview(db, review_id)) ?? review; // somebody else may have ended it just now
+  return (await readReview(db, review_id)) ?? review; // it may have ended just now
 }
 
 /** Null while it is open. */
@@ -103,7 +103,7 @@ function goOn(
   { next, raiseUsd }: Extract<DecisionOutcome, { kind: 'goes_on' }>,
 ): Progress {
   const progress: Progress = { next, event: told(review), outcome: { kind: 'goes_on' } };
-  const isOwnLimit = review.subject === null && max_usd !== null; // else the decision has raised the budget
+  const isOwnLimit = review.subject === null && max_usd !== null; // otherwise the decision has raised the budget
   if (raiseUsd === undefined || !isOwnLimit) return progress;
   return { ...progress, also: (trx) => raiseEscalationLimit(trx, escalation_id, raiseUsd) };
 }

@@ -1,7 +1,7 @@
 /**
- * Starts the workflows of ladders that are by themselves; the row is the truth, its start is repeated.
+ * Starts the workflows of ladders without a run; the row decides, and its start is retried.
  *
- * Ladders by themselves that Temporal has forgotten continue from their rows; those of steps are started by their runs.
+ * Ladders without a run that Temporal has forgotten continue from their rows; those of steps are started by their runs.
  */
 import {
   listUndeliveredEscalations,

@@ -1,6 +1,6 @@
 /**
- * An escalated step as those see it who put it right. An execution works with the step as its pipeline has it, its
- * inputs so far, and everything that is known; a person sees everything that a decision can be made from.
+ * An escalated step, as executions and reviewers see it. An execution gets the step as its pipeline has it, its inputs
+ * so far, and all other known facts; a person sees everything that a decision needs.
  */
 
 import type { BudgetRefusal } from '../../../contracts/money.ts';
@@ -42,7 +42,7 @@ function findStepDefinition({ steps }: Pick<PipelineDefinition, 'steps'>, stepId
   return found;
 }
 
-/** Lists the corrections that were claimed: one that found no money has not failed. */
+/** Lists the corrections that were claimed: one without budget has not failed. */
 function listClaimed(revisions: readonly ListedRevision[]): readonly Json[] {
   return revisions.filter(({ was_claimed }) => was_claimed).map(({ input }) => input);
 }
@@ -86,12 +86,12 @@ export async function readStepTask({ db, contexts, specs }: Ctx, row: Escalation
   };
 }
 
-// What a person is shown of a ladder that needs one: everything that a decision can be made from.
+// The review of a ladder: everything that a decision needs.
 
 export interface ReviewQuestion {
   readonly payload: ReviewPayload;
   readonly due_in_ms: number;
-  /** The budget that has no room; a raise raises it, not the ladder's own limit. */
+  /** The exhausted budget; a raise raises it, not the ladder's own limit. */
   readonly shortage?: { readonly subject: string; readonly minimum_usd: number };
 }
 
@@ -102,8 +102,8 @@ function shortageOf({ project_id, run_id }: EscalationRow, refusal: BudgetRefusa
 }
 
 /**
- * What a person has to put right: of a step what its own call failed of, which is first in the history, whatever a model
- * has made of it since; of what only an operator or money can change, what was seen last.
+ * The error that a person has to correct. For a step it is the failure of its own call, first in the history, whatever
+ * models have changed since. If only an operator or money can help, it is the last error.
  */
 function errorsOf(row: EscalationRow, { command, history }: Ladder): { error: string; last_error?: string } {
   const seen = command.type === 'stop' ? command.error : null;
@@ -113,7 +113,7 @@ function errorsOf(row: EscalationRow, { command, history }: Ladder): { error: st
   return error === last ? { error } : { error, last_error: last };
 }
 
-/** Shows the part of a ladder that every kind of question has. */
+/** Shows the part of a ladder that every kind of review has. */
 function showLadder(row: EscalationRow, ladder: Ladder): ReviewPayload {
   const { command, history, advice } = ladder;
   const { error, ...seenLast } = errorsOf(row, ladder);
@@ -133,7 +133,7 @@ function showLadder(row: EscalationRow, ladder: Ladder): ReviewPayload {
   };
 }
 
-/** @param next the ladder that stopped, with its lists */
+/** @param next the stopped ladder, with its lists */
 export async function writeQuestion(ctx: Ctx, row: EscalationRow, next: Ladder): Promise<ReviewQuestion> {
   const common = showLadder(row, next);
   const { command } = next;
@@ -147,7 +147,7 @@ export async function writeQuestion(ctx: Ctx, row: EscalationRow, next: Ladder):
       ...shortage,
     };
   }
-  // What the transition itself has corrected has failed by now.
+  // The transition's own correction has failed by now.
   const task = await readStepTask(ctx, { ...row, transition: row.transition + 1 });
   const { definition, spec, current, priority } = task;
   const findings = spec?.find(current) ?? [];

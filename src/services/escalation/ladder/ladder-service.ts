@@ -8,12 +8,12 @@ import { requireEscalation } from './transition.ts';
 
 export interface StopRequest {
   readonly escalation_id: string;
-  /** The transition that the workflow expects; at another one the answer is the present position. */
+  /** The transition that the workflow expects; at another one the current position is returned. */
   readonly transition: number;
   readonly event: { readonly type: 'timed_out' } | { readonly type: 'cancel_requested' };
 }
 
-/** @returns null when the ladder continues: one that asks a person has as much time as that person */
+/** @returns null when the ladder continues: while its review is open, the time of the review applies */
 function endOf(row: EscalationRow, { type }: StopRequest['event']): Progress | null {
   const ladder = readLadder(row);
   const event = { kind: type, level: row.escalation_level };
@@ -25,8 +25,8 @@ function endOf(row: EscalationRow, { type }: StopRequest['event']): Progress | n
 }
 
 /**
- * Ends a ladder from outside: its time is over, which asks a person, or whoever wanted it does not any more. A ladder
- * that stands elsewhere by now is left, and answers where. @throws AppError `not_found`
+ * Ends a ladder from outside: its time is over, which opens a review, or its result is no longer wanted. At another
+ * transition it changes nothing and returns the current position. @throws AppError `not_found`
  */
 export async function stopLadder(ctx: Ctx, request: StopRequest): Promise<Advanced> {
   const { db } = ctx;

@@ -1,9 +1,9 @@
 /**
- * How ladders learn. Many jobs that fail alike at once learn from one of them: before it asks for the first
- * advice, a ladder looks for a skill that was made since, and goes back once to where the skill is of use: level 0
- * for a template, the first model for instructions alone. While there is none, it waits for an earlier ladder of
- * the same project, job type and error. The skill comes first: ladders that wait for the same one would else end
- * one after the other, each waiting for the one before.
+ * Ladders learn. Many jobs with the same failure learn from one of them: before its first advice, a ladder looks for a
+ * newer skill, and goes back once to the level that can use it: level 0 for a template, the first model for
+ * instructions alone. While there is none, it waits for an earlier ladder of the same project, job type and error. The
+ * search for skills comes first; otherwise ladders that wait for the same one would end one after the other, each
+ * waiting for the one before.
  *
  * A success becomes a skill, and each execution credits or blames the skills that took part.
  */
@@ -31,9 +31,9 @@ interface FollowingLadder {
   readonly ladder: Ladder;
 }
 
-/** A leader may wait for a person, or its workflow may be gone: it is not waited for longer. */
+/** The longest wait for a leader, which may wait for a person or have lost its workflow. */
 const longestWaitS = 600;
-/** A leader mostly takes seconds; a follower that has waited for a while can wait a quarter longer. */
+/** A leader mostly takes seconds; a follower that has waited for some time can wait a quarter longer. */
 const [shortestDelayMs, longestDelayMs, delayPerAge] = [1_000, 15_000, 0.25];
 
 /** A ladder goes back once, before its first advice (L9). */
@@ -42,11 +42,11 @@ function mayFollow({ has_followed, advice }: Ladder): boolean {
 }
 
 /**
- * Looks for skills again where no other ladder leads: a leader may have ended in between, and left one.
+ * Looks for skills again when no other ladder leads: a leader may have ended in between, and left one.
  *
  * @param now Unix seconds
- * @returns after how many milliseconds to look again, or the level to execute at before any advice; null = no leader to
- *   wait for, and no skill of use
+ * @returns the milliseconds until the next look, or the level to execute at before any advice; null = no leader to wait
+ * for, and no useful skill
  */
 export async function consultOthers(
   ctx: Pick<Ctx, 'db' | 'skillMatcher'>,
@@ -64,7 +64,7 @@ export async function consultOthers(
 
 /**
  * @param now Unix seconds
- * @returns after how many milliseconds to look again; null when there is no leader to wait for
+ * @returns the milliseconds until the next look; null when there is no leader to wait for
  */
 export async function waitForLeader(
   { db }: Pick<Ctx, 'db'>,
@@ -81,7 +81,7 @@ export async function waitForLeader(
   return Math.min(Math.round(delayMs), longestDelayMs);
 }
 
-/** @returns the level to execute at before any advice; null when no skill is of use */
+/** @returns the level to execute at before any advice; null when no skill is useful */
 async function findWayBack(
   { skillMatcher }: Pick<Ctx, 'skillMatcher'>,
   { row, ladder, signals }: FollowingLadder & { readonly signals: readonly string[] },
@@ -100,21 +100,21 @@ async function findWayBack(
   return Math.min(Math.max(1, lowest_level), max_level);
 }
 
-// The skill that a success is stored as. A step's leads from the author's own mistake to the input that worked in
-// the end, so that the next run with that mistake needs nobody, however many attempts lay between. For a job by
-// itself whose caller may not vouch for its error it is a candidate.
+// The skill that a success is stored as. A step's skill leads from the author's own mistake to the input that worked in
+// the end, so that the next run with that mistake needs no help, however many attempts lay between. For a job without a
+// step whose caller is not trusted for its error it is a candidate.
 
 interface Success {
   readonly row: EscalationRow;
-  /** The advice that led to it; null when a person gave the input. */
+  /** The advice that led to the success; null when a person gave the input. */
   readonly lesson: Lesson | null;
   readonly signals: readonly string[];
-  /** The input of a step that worked; undefined for a job by itself. */
+  /** The input of a step that worked; undefined for a job without a step. */
   readonly input: Json | undefined;
   readonly spec: PresentSpec | null;
 }
 
-/** @returns the skill's id; null when nothing general can be said */
+/** @returns the skill's id; null when there is nothing general to learn */
 export function learnFromSuccess(
   trx: Db,
   { row, lesson, signals, input, spec }: Success,
@@ -142,8 +142,8 @@ export function learnFromSuccess(
 }
 
 /**
- * The uses to record. A skill is credited with a success, and blamed for a real failure if it still matches the new
- * error; a skill that was only shown, and a failure that another error explains, are neutral. Transient ends say nothing.
+ * The uses to record. A success credits a skill; a real failure counts against it if it still matches the new error.
+ * Skills that were only shown, and failures that another error explains, are neutral. Transient ends are no evidence.
  */
 export function skillUsesOf(
   { end, level, skills, used, solved_by }: LevelExecution,

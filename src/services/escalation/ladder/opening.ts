@@ -1,6 +1,6 @@
 /**
- * Opens a ladder, for a step that failed for real or for a job by itself. A ladder that is opened at its last level
- * asks a person at once.
+ * Opens a ladder, for a step with a non-transient failure or for a job without a step. A ladder that opens at its last
+ * level opens a review at once.
  */
 import { EscalationRequest } from '../../../contracts/escalation.ts';
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
@@ -42,7 +42,7 @@ async function requireRow(db: Db, escalationId: string): Promise<EscalationRow> 
   return row;
 }
 
-/** Makes sure that the ladder of a failed step is there, however often it is asked. */
+/** Opens the ladder of a failed step; repeated, it returns the same one. */
 export async function openForStep(ctx: Ctx, failed: FailedStep): Promise<Advanced> {
   const known = await findStepEscalation(ctx.db, failed);
   const row = await askAtOnce(ctx, known ?? (await openLadderOfStep(ctx, failed)));
@@ -84,7 +84,7 @@ function newStepEscalation(failed: FailedStep, now: number): NewEscalation {
 
 const known: ReadonlySet<string> = new Set(Object.keys(EscalationRequest.shape));
 
-/** The context with the task's own fields; one of the same name in the context is the later word. */
+/** The context with the task's own fields; a field of the same name in the context wins. */
 function contextOf({ context, ...request }: EscalationRequest): Json | undefined {
   const own = Object.entries(request).filter(([name]) => !known.has(name));
   if (own.length === 0) return context;
@@ -137,7 +137,7 @@ function newEscalation(project_id: string, ladder: Ladder): NewEscalation {
   };
 }
 
-/** A ladder that begins at its end. */
+/** A ladder that begins at its last level. */
 async function askAtOnce(ctx: Ctx, row: EscalationRow): Promise<EscalationRow> {
   const ladder = readLadder(row);
   if (row.state !== 'running' || ladder.command.type !== 'stop' || ladder.decided !== null) return row;

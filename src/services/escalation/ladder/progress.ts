@@ -1,9 +1,9 @@
 /**
- * Writes the result of one transition of a ladder, by one transaction on top of the state that it was worked out from:
- * the lists, the uses of skills, the skill that was learnt, the question to a person, the step's state and a line
- * in the run's log. A second writer of the same transition writes nothing, so nothing happens twice.
+ * Writes the result of one transition of a ladder, by one transaction on top of the state that it started from: the
+ * lists, the uses of skills, the learned skill, the review, the step's state and a line in the run's log. A second
+ * writer of the same transition writes nothing, so nothing happens twice.
  *
- * It counts the transitions; the work of a ladder is part of the span of its step, which ends with it.
+ * It counts the transitions; a ladder's work is part of the span of its step, which ends with it.
  */
 
 import type { EscalationState } from '../../../contracts/escalation.ts';
@@ -46,7 +46,7 @@ interface StoredTransition {
   readonly uses: readonly Pick<NewSkillUse, 'outcome'>[];
 }
 
-/** Works in the span of the ladder's step; the ladder of a job by itself has none. */
+/** Works in the span of the ladder's step; the ladder of a job without a step has none. */
 export async function withinStep<Result>(
   { contexts, telemetry }: Ctx,
   row: EscalationRow,
@@ -70,7 +70,7 @@ async function tellTransition(
   if (!tracing.isOn || key === null || state === 'running' || state === 'in_review') return;
   const standing = await readStep(db, key);
   const end = standing === undefined ? null : endOf(standing);
-  if (end === null) return; // its run goes on with it
+  if (end === null) return; // its run continues
   const context = await contexts.open(key.run_id);
   const span = {
     kind: 'call',
@@ -82,12 +82,12 @@ async function tellTransition(
   endStepSpan(telemetry, { context, key }, span);
 }
 
-/** A transition, with what it was worked out from. */
+/** A transition, with the facts behind it. */
 export interface Progress extends LadderTransition {
-  /** Those of the job; default: the row's. */
+  /** The job's signals; default: the row's. */
   readonly signals?: readonly string[];
   readonly spec?: PresentSpec | null;
-  /** In the same transaction. */
+  /** Runs in the same transaction. */
   readonly also?: (trx: Db) => Promise<void>;
 }
 
@@ -100,7 +100,10 @@ interface StoredOutcome {
   readonly skill_id?: string | undefined;
 }
 
-/** @returns false when another transition was stored, or it has ended; nothing was written @throws MoneyCame likewise */
+/**
+ * @returns false when another transition was stored, or it has ended; nothing was written @throws MoneyCame; nothing
+ * was written
+ */
 export async function storeProgress(ctx: Ctx, row: EscalationRow, progress: Progress): Promise<boolean> {
   const { outcome, next } = progress;
   const { policy } = next;
@@ -118,7 +121,7 @@ export async function storeProgress(ctx: Ctx, row: EscalationRow, progress: Prog
   if (stored === null) return false;
   const level = Number(progress.event.level ?? row.escalation_level);
   const uses = usesOf(row, progress);
-  // It is stored: what is told of it changes nothing.
+  // The transition is stored: failed telemetry changes nothing.
   await tellTransition(ctx, row, { level, state: stored.state, uses }).catch(() => undefined);
   return true;
 }
@@ -168,7 +171,7 @@ function learn(trx: Db, row: EscalationRow, progress: Progress): Promise<string 
 
 interface Stop {
   readonly stopped: StoppedLadder;
-  /** Null: it asks no person. */
+  /** Null: it opens no review. */
   readonly question: ReviewQuestion | null;
 }
 
@@ -200,7 +203,7 @@ function withReview(error: Failure, { review_id }: OpenedReview): Failure {
   };
 }
 
-/** Takes back a question about money: the limit was raised meanwhile. */
+/** Withdraws a review about money: the limit was raised meanwhile. */
 export class MoneyCame extends Error {
   override readonly name = 'MoneyCame';
 }
@@ -210,7 +213,7 @@ interface Asking {
   readonly question: ReviewQuestion;
 }
 
-/** @returns null when the review that was to be asked again has ended otherwise */
+/** @returns null when the review that was to be opened again has ended otherwise */
 async function askPerson(
   trx: Db,
   row: EscalationRow,
@@ -233,7 +236,7 @@ async function askPerson(
       : review_id === null
         ? null
         : await reopenReview(trx, { review_id, round: consequence.round, ...asked });
-  // The question, then the budget: whoever raises it takes them in the same order.
+  // Locks the review, then the budget, in the order that a raise uses.
   const { subject, minimum_usd } = shortage ?? {};
   const isOver = subject !== undefined && (await hasRoomFor(trx, subject, toNanoUsd(minimum_usd ?? 0)));
   if (isOver) throw new MoneyCame();

@@ -1,7 +1,6 @@
 /**
- * Reads and writes the ladder that the row of an escalation keeps. Its lists have columns of their own, and the database
- * only lets those grow. The row also gives the position that the ladder's workflow reads: the next command, or how the
- * ladder ended.
+ * Reads and writes the ladder in the row of an escalation. Its lists have columns of their own, which the database only
+ * lets grow. The row also gives the position that the ladder's workflow reads: the next command, or the ladder's end.
  */
 
 import { createHash } from 'node:crypto';
@@ -32,7 +31,7 @@ export function storeLadder({ history, advice, ...ladder }: Ladder): StoredColum
   return { ladder, escalation_history: history, escalation_advice: advice };
 }
 
-/** The step that a ladder is of; null when it is by itself. */
+/** The ladder's step; null for a ladder without one. */
 export function stepOf({ run_id, step_id, item }: EscalationRow): StepItemKey | null {
   return run_id === null || step_id === null ? null : { run_id, step_id, item: item ?? 0 };
 }
@@ -46,7 +45,7 @@ export function modelSpecOf(level: number, model: string | null = null): ModelSp
   };
 }
 
-/** `delay_ms`: nothing was done yet; the same again after it. */
+/** `delay_ms`: nothing was done yet; repeat the transition after it. */
 export interface Advanced extends LadderPosition {
   readonly delay_ms?: number;
 }
@@ -93,7 +92,7 @@ async function readCommand(db: Db, row: EscalationRow): Promise<LadderStage> {
   }
 }
 
-/** Reads the position of a ladder for its workflow: the next command, or how the ladder ended. */
+/** Reads the position of a ladder for its workflow: the next command, or the ladder's end. */
 export async function readPosition(db: Db, row: EscalationRow): Promise<Advanced> {
   return {
     escalation_id: row.escalation_id,
@@ -102,7 +101,7 @@ export async function readPosition(db: Db, row: EscalationRow): Promise<Advanced
   };
 }
 
-/** Tells whether two errors are the same failure: 16 bytes of SHA-256 of the masked text, as hex. */
+/** Identifies a failure: 16 bytes of SHA-256 of the masked text, as hex. Equal values mean the same failure. */
 export function fingerprintOf(error: string): string {
   return createHash('sha256').update(maskError(error)).digest('hex').slice(0, 32);
 }

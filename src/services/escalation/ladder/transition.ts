@@ -1,8 +1,7 @@
 /**
- * Makes one transition of a ladder: executes the command that the row holds, outside of a transaction, and stores
- * the result. A transition that was stored already, or that another worker stores first, answers the present position;
- * so a worker that is killed at any point repeats it and nothing happens twice. A repetition waits for the
- * call of a worker that lives.
+ * Makes one transition of a ladder: executes the command in the row, outside of a transaction, and stores the result.
+ * If the transition is stored already, also by another worker, the current position is returned. So a worker that is
+ * killed at any point can repeat it and nothing happens twice. A repetition waits for the call of a live worker.
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -32,7 +31,7 @@ import { type Advanced, fingerprintOf, readLadder, readPosition, stepOf } from '
 interface AdvisedLadder {
   readonly row: EscalationRow;
   readonly ladder: Ladder;
-  /** Null for a job by itself. */
+  /** Null for a job without a step. */
   readonly task: EscalatedTask | null;
 }
 
@@ -54,7 +53,7 @@ function showProblem({ row, ladder, task }: AdvisedLadder, { error, malformed }:
 
 // The ports of one transition of a stored ladder: its row, its step's inputs, the routed calls of its models.
 
-/** The row of which a transition is made. */
+/** The row whose transition is made. */
 interface TransitionSource {
   readonly row: EscalationRow;
   readonly ladder: Ladder;
@@ -65,7 +64,7 @@ interface TransitionSource {
 
 interface StoredLadderPorts {
   readonly ports: LadderPorts;
-  /** The task of the step as the transition has read it; null when it did not, and for a job by itself. */
+  /** The step's task as the transition has read it; null when it did not, and for a job without a step. */
   readTask(): EscalatedTask | null;
 }
 
@@ -103,7 +102,7 @@ function ladderPortsOf(ctx: WorkerCtx, { row, ladder, now, signal }: TransitionS
   return { ports, readTask: () => known };
 }
 
-/** The key of the calls of models that the transition of this row makes. */
+/** The key of the model calls in the transition of this row. */
 function modelKeyOf({ escalation_id, transition }: EscalationRow): string {
   return `${escalation_id}.${transition}`;
 }
@@ -140,14 +139,14 @@ function toJob(row: EscalationRow, { history, advice, command }: Ladder): Ladder
   };
 }
 
-// A ladder's transition that Temporal gives out once more, because it had not heard of it for a while, may still
-// be made: its model or its step is being called, and paid. The leases in the database say so.
+// When Temporal dispatches a transition again after missing heartbeats, the first attempt may still be in flight, with
+// a paid call of its model or step. The leases in the database tell.
 
 const pauseMs = 250;
-/** Between the call of a model and that of its step no worker holds either, so two looks in turn have to agree. */
+/** Between the call of a model and that of its step no worker holds a lease, so two looks in turn have to agree. */
 const looksInTurn = 2;
 
-/** Resolves when no worker makes the transition of this row any more, or `signal` aborts. */
+/** Resolves when no worker makes the transition of this row, or `signal` aborts. */
 async function waitForMaker(db: Db, row: EscalationRow, signal: CancelSignal): Promise<void> {
   for (let free = 0; free < looksInTurn && !signal.aborted; ) {
     free = (await isHeld(db, await listCallKeys(db, row))) ? 0 : free + 1;
@@ -167,14 +166,14 @@ async function listCallKeys(db: Db, row: EscalationRow): Promise<readonly string
 
 export interface AdvanceRequest {
   readonly escalation_id: string;
-  /** That is to be made: how many were stored before it. */
+  /** The expected transition: the number of stored ones before it. */
   readonly transition: number;
   readonly signal: CancelSignal;
-  /** It was given to a worker before, which may still execute it. */
+  /** An earlier attempt of a worker may still be in flight. */
   readonly again?: boolean;
 }
 
-/** The limit was raised while a call was refused: the same transition again after this. */
+/** The limit was raised while a call was refused: the transition is repeated after this. */
 const moneyCameMs = 500;
 
 /** @throws AppError `not_found` */
@@ -187,10 +186,10 @@ export async function requireEscalation(
   return row;
 }
 
-/** Transitions that a process makes: asked twice at once, each is made once. */
+/** Transitions in flight in this process, so that concurrent requests make each once. */
 export type LadderTransitions = Map<string, Promise<Advanced>>;
 
-/** Makes one transition; repeated, it answers the present position. @throws AppError `not_found` */
+/** Makes one transition; repeated, it returns the current position. @throws AppError `not_found` */
 export function advanceLadder(ctx: WorkerCtx, request: AdvanceRequest): Promise<Advanced> {
   const key = `${request.escalation_id}.${request.transition}`;
   return joinFlight(ctx.transitions, key, () => advance(ctx, request));

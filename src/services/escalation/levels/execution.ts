@@ -1,5 +1,5 @@
 /**
- * Executes one level of the ladder: a job that is no step, or a corrected input of a step.
+ * Executes one level of the ladder, for a job without a step or for a corrected input of a step.
  *
  * For a job, level 0 gives the text of the best skill's literal template; above it a model answers with the result,
  * or gives up. `result_schema` decides whether a result is a success; for a corrected input the capability decides.
@@ -48,7 +48,7 @@ export interface LadderJob
   > {
   readonly history: readonly EscalationAttempt[];
   readonly advice: readonly EscalationAdvice[];
-  /** Why the model's answer before was none. */
+  /** The fault of the model's previous answer. */
   readonly malformed: string | null;
 }
 
@@ -147,10 +147,10 @@ async function askExecutor(
   }
 }
 
-// Executes a corrected input of a step by the ordinary path: it is stored as the step's next revision first, so
-// that whoever repeats the transition runs the same input under the same key. Success is what the capability says.
+// Executes a corrected input of a step by the ordinary path: it is first stored as the step's next revision, so that a
+// repeated transition runs the same input under the same key. The capability decides about success.
 
-/** Waits for an instance are spaced as if the step had come a few times before. */
+/** Waits for an instance use the delays of a later attempt. */
 const round = 4;
 
 interface CorrectionRun {
@@ -159,7 +159,7 @@ interface CorrectionRun {
   readonly signal: CancelSignal;
 }
 
-/** @returns what was executed, which is the stored input when the transition is repeated, and how it ended */
+/** @returns the executed input, which is the stored one when the transition is repeated, and its end */
 async function runCorrection(
   ctx: WorkerCtx,
   { task: { row, step }, correction, signal }: CorrectionRun,
@@ -167,7 +167,7 @@ async function runCorrection(
   const { escalation_id, transition } = row;
   const stored = await storeStepRevision(ctx.db, { ...step, ...correction, escalation_id, transition });
   const request = { ...step, revision: stored.revision };
-  // Its workflow ends the ladder in time.
+  // The ladder's workflow ends it in time.
   const done = await executeRevision(ctx, request, { round, remainingMs: ladderMs, signal });
   return { input: stored.input, source: stored.source, end: toExecutionEnd(done) };
 }

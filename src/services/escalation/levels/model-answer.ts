@@ -1,6 +1,6 @@
 /**
- * Reads the answers of the ladder's models: the schema that they are asked by, and the answer in our terms. A model is
- * served by any capability and may not have kept to the schema, so its answer is always checked here.
+ * Reads the answers of the ladder's models: their schemas, and the answer in our terms. Any capability may serve a
+ * model, and may ignore the schema, so its answer is always checked here.
  */
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
 import { applyPatch, readPatch } from '../../../core/json/patch.ts';
@@ -47,7 +47,7 @@ export type AnswerKind = keyof typeof answerSchemas;
 
 interface Malformed {
   readonly kind: 'malformed';
-  /** Tells the model its fault. */
+  /** Describes the fault to the model. */
   readonly message: string;
 }
 interface GaveUp {
@@ -98,7 +98,7 @@ function checkOf(kind: AnswerKind): SchemaCheck {
   return check;
 }
 
-/** Finds the fault of an answer; null = it keeps to the schema. */
+/** Finds the fault of an answer; null = it matches the schema. */
 function findFault(kind: AnswerKind, answer: Json): Malformed | null {
   const [fault] = checkOf(kind)(answer);
   return fault === undefined ? null : malformed(`${fault.pointer || 'the answer'} ${fault.message}`);

@@ -1,7 +1,6 @@
 /**
- * A question to a level's model: an ordinary routed call, paid by the project and the run that it is for, and
- * bounded by what the ladder may still spend. How it failed is told in the ladder's terms; a level without an
- * instance is not a failure.
+ * A question to a level's model: an ordinary routed call, paid by its project and run, and bounded by the ladder's
+ * remaining money. A failure is reported in the ladder's terms; a level without an instance is not a failure.
  */
 import type { Failure, Json, JsonObject, Priority } from '../../../contracts/primitives.ts';
 import { longestWaitMs, type RetrySettings } from '../../../core/call/retry.ts';
@@ -18,15 +17,15 @@ import { type AnswerKind, answerSchemas, readAdvise } from './model-answer.ts';
 /** The payer of a call, and the signal that ends it. */
 export interface ModelCall {
   readonly projectId: string;
-  /** The run whose step the ladder is of: its ceiling holds, and its cost shows the call. */
+  /** The run of the ladder's step: its ceiling applies, and its cost includes the call. */
   readonly runId?: string | null;
   /** The key of its attempts begins with the id of the escalation, so that they are found as its costs. */
   readonly key: string;
   /** The priority of the run and step that the answer is for. Default: standard. */
   readonly priority?: Priority;
-  /** The money that is left, USD; null = only the budgets limit it. */
+  /** The remaining money, USD; null = only the budgets limit it. */
   readonly leftUsd: number | null;
-  /** 1 for the first time that the owner comes with it. */
+  /** 1 for the owner's first attempt. */
   readonly round: number;
   readonly signal: CancelSignal;
 }
@@ -42,10 +41,10 @@ export type ModelEnd =
   | { readonly kind: 'failed'; readonly class: FailureClass; readonly error: Failure }
   /** The level has no instance. */
   | { readonly kind: 'unavailable' }
-  /** The caller has left, or another process makes the call. */
+  /** The caller has disconnected, or another process makes the call. */
   | { readonly kind: 'interrupted' };
 
-/** Whether to ask again is the ladder's choice, so earlier attempts of the same key never use up a count. */
+/** The ladder decides about retries, so earlier attempts of the same key never use up a count. */
 const retry: RetrySettings = {
   max: Number.MAX_SAFE_INTEGER,
   initialMs: 1_000,
@@ -54,7 +53,7 @@ const retry: RetrySettings = {
 };
 const answerWithinMs = 180_000;
 
-/** Whether an instance of the level's model may be there. */
+/** Whether the level's model may have an instance. */
 export function hasModel({ fleet }: Pick<Ctx, 'fleet'>, level: number): boolean {
   const capability = modelOf(level);
   if (capability === null) return false;

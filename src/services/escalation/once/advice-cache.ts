@@ -1,8 +1,8 @@
 /**
- * One answer to one request for advice: kept for 24 hours, and asked for once however many want it at the same
- * time, in all processes. A process holds the request as it would an Idempotency-Key; when it dies, another one
- * takes over. No caller gets an answer that is about another one: only callers that may spend the same share a failure,
- * and the call continues until the last of them has left.
+ * Caches the answers to requests for advice for 24 hours, and makes one call for all equal concurrent requests, in all
+ * processes. A process leases the request as it would an Idempotency-Key; when it dies, another one takes over. Only
+ * callers with equal money share a failure, so no caller gets another one's. The call continues until its last caller
+ * has disconnected.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -22,7 +22,7 @@ import type { KeyRenewer } from '../../calls/open-calls.ts';
 import { newToken } from '../../ids.ts';
 
 interface SharedCalls<Result> {
-  /** Joins the call under way, or begins it. @param begin its signal stops when everybody has left */
+  /** Joins the open call, or begins it. @param begin its signal aborts when every caller has disconnected */
   join(key: string, signal: CancelSignal, begin: (stop: CancelSignal) => Promise<Result>): Promise<Result>;
 }
 
@@ -32,7 +32,7 @@ interface SharedCall<Result> {
   callers: number;
 }
 
-/** One call for all who want the same at the same time in this process; it continues until the last of them has left. */
+/** One call for all equal concurrent requests in this process; it continues until its last caller has disconnected. */
 function createSharedCalls<Result>(): SharedCalls<Result> {
   const calls = new Map<string, SharedCall<Result>>();
 
@@ -55,7 +55,7 @@ function createSharedCalls<Result>(): SharedCalls<Result> {
       const stay = onCancel(signal, () => {
         call.callers -= 1;
         if (call.callers > 0) return;
-        forget(key, call.stop); // who comes now asks anew
+        forget(key, call.stop); // a later caller starts a new call
         call.stop.abort(signal.reason);
       });
       try {
@@ -75,24 +75,24 @@ export interface LevelAdvice extends AdviseAnswer {
 interface AdviceQuestion {
   readonly projectId: string;
   readonly digest: Buffer;
-  /** The money that the caller has left, USD; null = only the budgets limit it. */
+  /** The caller's remaining money, USD; null = only the budgets limit it. */
   readonly leftUsd: number | null;
-  /** Stops when the caller has left. */
+  /** Aborts when the caller has disconnected. */
   readonly signal: CancelSignal;
 }
 
 export interface FoundAdvice {
   readonly advice: LevelAdvice;
-  /** The same request is answered with it for a day. */
+  /** Answers the same request for a day. */
   readonly isKept: boolean;
 }
 
-/** @param signal stops when all callers have left */
+/** @param signal aborts when all callers have disconnected */
 type FindAdvice = (signal: CancelSignal) => Promise<FoundAdvice>;
 
 export interface AdviceCache {
   answer(question: AdviceQuestion, find: FindAdvice): Promise<LevelAdvice>;
-  /** Another request that is to be answered with the same. */
+  /** Another request that gets the same answer. */
   keep(projectId: string, digest: Buffer, advice: LevelAdvice): Promise<void>;
 }
 
@@ -126,7 +126,7 @@ export function createAdviceCache({
       return advice;
     } finally {
       release();
-      await releaseKey(db, hold).catch(() => undefined); // it becomes free by itself
+      await releaseKey(db, hold).catch(() => undefined); // it expires by itself
     }
   };
 
@@ -140,7 +140,7 @@ export function createAdviceCache({
   };
 }
 
-/** @returns the answer that the leader gave meanwhile, or null when it is ours to give */
+/** @returns the answer that the leader has stored, or null when this process leads */
 async function leadOrFollow(db: Db, hold: KeyHold, digest: Buffer): Promise<Json | null> {
   const { project_id } = hold;
   for (;;) {

@@ -1,7 +1,7 @@
 /**
- * Advice for an outside caller that keeps its own history. The level follows from how often the error is in that
- * history, so that a caller that runs the specification's loop climbs, and is sent to a person in the end. The
- * same request is answered with the same advice and paid for once.
+ * Advice for an external caller that keeps its own history. The level follows from how often the error is in that
+ * history, so a caller that runs the specification's loop climbs and finally gets a review. The same request gets the
+ * same advice and is paid for once.
  */
 import { createHash } from 'node:crypto';
 import type { ErrorCode } from '../../../contracts/errors.ts';
@@ -20,14 +20,14 @@ import { askAdvisor, type ModelEnd } from '../levels/model-question.ts';
 import { given, shortenError, showAdvice, showHistory } from '../prompts.ts';
 import type { FoundAdvice, LevelAdvice } from './advice-cache.ts';
 
-/** With what the server asks for advice. */
+/** The parts of the server that requests for advice need. */
 export type AdviseCtx = Ctx & Pick<ServerCtx, 'adviceCache'>;
 
 /** The caller. The keys of its calls begin with `owner`. */
 export interface Asker {
   readonly projectId: string;
   readonly owner: string;
-  /** All calls of the owner together; null = only the budgets say. */
+  /** The limit for all calls of the owner; null = only the budgets. */
   readonly maxUsd: number | null;
   readonly signal: CancelSignal;
 }
@@ -41,7 +41,7 @@ function humanAdvice(why: string): LevelAdvice {
   };
 }
 
-/** Digests the parts that make two requests the same: not times and labels, which a caller may make up. */
+/** Digests the parts that make two requests equal: without times and labels, which a caller may make up. */
 function digestOf(level: number, request: AdviseRequest, isWhole: boolean): Buffer {
   const { job_type, error, escalation_history, repo_context, prompt, context, escalation_advice } = request;
   const history = escalation_history.map((attempt) => [attempt.level, attempt.error]);
@@ -59,7 +59,7 @@ function digestOf(level: number, request: AdviseRequest, isWhole: boolean): Buff
   return createHash('sha256').update(text).digest();
 }
 
-/** Reads the money that is left for the next call. */
+/** Reads the money for the next call. */
 export async function readLeft(
   { db }: Pick<Ctx, 'db'>,
   { projectId, owner, maxUsd }: Asker,
@@ -72,7 +72,7 @@ export async function readLeft(
 
 type FailedEnd = Extract<ModelEnd, { kind: 'failed' | 'interrupted' }>;
 
-/** A failure that says nothing about the job. */
+/** A failure that is no evidence about the job. */
 export function toCallError(end: FailedEnd): AppError {
   if (end.kind === 'interrupted')
     return new AppError('run_cancelled', 'the call was ended before its answer');
@@ -83,7 +83,7 @@ export function toCallError(end: FailedEnd): AppError {
   });
 }
 
-/** @throws AppError of the routing table, when no answer is to be had for now */
+/** @throws AppError of the routing table, when no answer is available now */
 export async function adviseOnce(ctx: AdviseCtx, asker: Asker, request: AdviseRequest): Promise<LevelAdvice> {
   const level = effectiveLevel({
     from_level: request.from_level,
@@ -127,7 +127,7 @@ async function climb(ctx: Ctx, asked: AskedAdvice, from: number): Promise<FoundA
   return { advice: humanAdvice('no model is there to advise'), isKept: false };
 }
 
-/** A model that answered nonsense is asked once more. */
+/** A model whose answer is invalid is asked once more. */
 async function askLevel(ctx: Ctx, { asker, request }: AskedAdvice, level: number): Promise<AdviceEnd> {
   const ask = async (invalid: string | null): Promise<AdviceEnd> => {
     const leftUsd = await readLeft(ctx, asker);

@@ -1,9 +1,9 @@
 /**
- * One attempt at a level for an outside caller that keeps its own history. A failure is answered with advice and
- * the level to come back at; a success after advice becomes a skill; what only a person can do becomes a review. A
- * level without a model falls through to the next one that has one.
+ * One attempt at a level for an external caller that keeps its own history. A failure is answered with advice and the
+ * next level; a success after advice becomes a skill; a reason that only a person can resolve opens a review. A level
+ * without a model falls through to the next one that has one.
  *
- * What `/execute` answers: a result, a failure with advice and the level to come back at, or a person's turn.
+ * `/execute` returns a result, a failure with advice and the next level, or a review.
  */
 import type { EscalationAttempt, ExecuteAnswer, ExecuteRequest } from '../../../contracts/escalation.ts';
 import type { Failure, Json } from '../../../contracts/primitives.ts';
@@ -32,7 +32,7 @@ import type { LevelAdvice } from './advice-cache.ts';
 interface ExecuteCall {
   readonly asker: Asker;
   readonly request: ExecuteRequest;
-  /** The caller may vouch for the advice that it sends. */
+  /** The caller is trusted for the advice that it sends. */
   readonly vouches: boolean;
 }
 
@@ -79,7 +79,7 @@ async function answerHuman(
   };
 }
 
-/** Null: none is to be had for now; the caller asks `/advise` later. */
+/** Null: none is available now; the caller requests `/advise` later. */
 async function adviseAfter(
   ctx: AdviseCtx,
   { asker, request }: ExecuteCall,
@@ -134,7 +134,7 @@ async function answerFailure(
   };
 }
 
-/** The loop of the specification stops here: a person is asked, who sees this failure too. */
+/** The specification's loop stops here: a review is opened, which shows this failure too. */
 async function answerExhausted(
   ctx: AdviseCtx,
   { request, ...call }: ExecuteCall,
@@ -207,7 +207,7 @@ function findLevel(ctx: Ctx, from: number): number {
   return humanLevel;
 }
 
-/** A model that answered nonsense is asked once more. */
+/** A model whose answer is invalid is asked once more. */
 async function attempt(ctx: Ctx, { asker, request }: ExecuteCall, level: number): Promise<LevelExecution> {
   const job = toJob(asker, request);
   const run = async (malformed: string | null): Promise<LevelExecution> => {

@@ -1,4 +1,4 @@
-/** What became of a delivery, in words. */
+/** The end of a delivery, in words. */
 import type { Ambiguity, Attempt } from '../../../../../src/contracts/run.ts';
 import { formatUsd } from '../../../shared/format.ts';
 import type { Tone } from '../../../shared/state.ts';
@@ -20,7 +20,7 @@ export function describeDelivery({ state, ambiguity, duration_ms }: Attempt): st
   return deliveries[ambiguity];
 }
 
-/** Of a result that was taken: where it was made, and what that had cost. */
+/** For a reused result: its origin, and its original cost. */
 export function describeOrigin({ cached_from }: Attempt): string | null {
   if (cached_from === undefined) return null;
   const { step_id, item, saved_usd } = cached_from;

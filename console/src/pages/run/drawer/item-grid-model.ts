@@ -1,4 +1,4 @@
-/** The items of a step as cells: which there are, how they look, and where a key leads. */
+/** The items of a step as cells: their states and looks, and keyboard navigation. */
 import type { RunStepItem } from '../../../../../src/contracts/run.ts';
 import { lookOf, type Tone } from '../../../shared/state.ts';
 

@@ -10,7 +10,7 @@ import { type ItemCell, moveInGrid, toCells } from './item-grid-model.ts';
 export interface ItemGridProps {
   readonly run: Run;
   readonly stepId: string;
-  /** How many are in which state. */
+  /** Counts items by state. */
   readonly items: Readonly<Record<string, number>>;
   readonly item: number | undefined;
   readonly onChoose: (item: number | undefined) => void;
@@ -18,7 +18,7 @@ export interface ItemGridProps {
 
 const readEveryMs = 2_000;
 
-/** Of a step with `for_each`: a cell for each item, by its state. The chosen one is shown below. */
+/** A step with `for_each`: a cell for each item, by its state. The chosen one is shown below. */
 export function ItemGrid({ run, stepId, items, item, onChoose }: ItemGridProps): ReactElement {
   const query = useQuery({
     ...itemsQuery(run.run_id, stepId),
@@ -72,7 +72,7 @@ interface CellsProps {
   readonly onChoose: (item: number) => void;
 }
 
-/** Arrows move between cells, Enter chooses one. */
+/** Arrow keys move between cells, Enter chooses one. */
 function Cells({ stepId, cells, item, onChoose }: CellsProps): ReactElement {
   const id = useId();
   const place = useRef<HTMLDivElement>(null);
@@ -128,7 +128,7 @@ function Cells({ stepId, cells, item, onChoose }: CellsProps): ReactElement {
   );
 }
 
-/** How many cells stand in its first row. */
+/** The number of cells in its first row. */
 function countColumns(place: HTMLElement | null): number {
   const cells = [...(place?.children ?? [])] as HTMLElement[];
   const top = cells[0]?.offsetTop;

@@ -4,7 +4,7 @@ import { formatUsd } from '../../../shared/format.ts';
 import { linkClass, tableClass } from '../../../shared/parts.tsx';
 import type { StepTabProps } from './step-tab-props.ts';
 
-/** Per delivery what was held for it, and what it cost in the end. */
+/** The reservation and the final cost of each delivery. */
 export function MoneyTab({ step, runId }: StepTabProps): ReactElement {
   return (
     <>

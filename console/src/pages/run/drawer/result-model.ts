@@ -10,13 +10,13 @@ function isSame(one: Json | undefined, other: Json | undefined): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Of a step whose result was made by an equal call; null for any other. */
+/** For a step whose result comes from an equal call; null for any other. */
 export function describeCached({ cached, items }: Pick<StepDetail, 'cached' | 'items'>): string | null {
   if (cached === undefined) return null;
   return items === undefined ? 'nobody was called' : `${cached} of its items; nobody was called for them`;
 }
 
-/** JSON Pointers of the places in `after` that are not as in `before`: the deepest ones. */
+/** JSON Pointers of the values in `after` that differ from `before`: the deepest ones. */
 export function changedPointers(before: Json, after: Json): ReadonlySet<string> {
   const found = new Set<string>();
   const visit = (one: Json | undefined, other: Json, pointer: string): void => {

@@ -7,7 +7,7 @@ import { Facts, linkClass } from '../../../shared/parts.tsx';
 import { changedPointers, describeCached } from './result-model.ts';
 import type { StepTabProps } from './step-tab-props.ts';
 
-/** What went in and what came out; places that were corrected are marked. */
+/** Input and output; corrected values are marked. */
 export function ResultTab({ step }: StepTabProps): ReactElement {
   const last = step.revisions?.at(-1);
   const input = last?.input ?? step.input;

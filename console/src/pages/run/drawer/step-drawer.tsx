@@ -50,7 +50,7 @@ const views: Readonly<Record<StepTab, (props: StepTabProps) => ReactNode>> = {
   log: (props) => <StepLogTab {...props} />,
 };
 
-/** All that is known of the selected step: a column beside the views, a sheet where there is no room. */
+/** All facts about the selected step: a column beside the views, or a sheet on a narrow screen. */
 export function StepDrawer({
   isSheet,
   ...props

@@ -15,7 +15,7 @@ interface WhyWaitingProps {
   readonly step: StepDetail;
 }
 
-/** Who was considered a moment ago, and why nobody is chosen; asked again while the step waits. */
+/** The current candidates, and why none is chosen; refreshed while the step waits. */
 export function WhyWaiting({ run, step }: WhyWaitingProps): ReactElement | null {
   const { data: graph } = useQuery(runGraphQuery(run.run_id));
   const question = graph === undefined ? null : routeQuestionOf(run, graph.definition, step);
@@ -26,7 +26,7 @@ function Considered({ question }: { readonly question: RouteQuestion }): ReactEl
   const query = useQuery({
     queryKey: ['route', JSON.stringify(question)],
     queryFn: () => askRoute(question),
-    // Of what nobody has registered for there is nothing to ask; the step goes on when somebody does.
+    // A capability without a registration has no decision; the step continues when there is one.
     refetchInterval: ({ state }) => (isStatus(state.error, 404) ? false : askedEveryMs),
     placeholderData: (known) => known,
   });
