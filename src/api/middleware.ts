@@ -109,7 +109,7 @@ export function requestLog(logger: Logger): ApiMiddleware {
   return ({ req, res, state }, next) => {
     const startedAt = performance.now();
     // Bound: the connection closes outside of the request, but the line names the request's trace.
-    const write = AsyncResource.bind(() => {
+    const write = (): void => {
       const path = state.route?.path ?? 'none';
       const level = quietPaths.has(path) ? 'debug' : 'info';
       if (!logger.isLevelEnabled(level)) return;
@@ -124,8 +124,9 @@ export function requestLog(logger: Logger): ApiMiddleware {
         ...(res.writableFinished ? {} : { aborted: true }),
       };
       logger[level](line, 'request');
-    });
-    res.once('close', write);
+    };
+    const place = new AsyncResource('request');
+    res.once('close', () => place.runInAsyncScope(write));
     return next();
   };
 }
@@ -213,9 +214,11 @@ const common = {
   'X-Frame-Options': 'SAMEORIGIN',
 };
 
+const commonHeaders = Object.entries(common);
+
 /** Every answer allows scripts and styles of our origin only. A proxy ends TLS, so HSTS belongs there. */
 export const securityHeaders: ApiMiddleware = (ctx, next) => {
-  ctx.set(common);
+  for (const [name, value] of commonHeaders) ctx.res.setHeader(name, value);
   return next();
 };
 
