@@ -45,7 +45,7 @@ export function KeysTab(): ReactElement {
                   <tr>
                     <th>Name</th>
                     <th>Scopes</th>
-                    <th>Created</th>
+                    <th className="max-sm:hidden">Created</th>
                     <th>Expires</th>
                     <th>
                       <span className="sr-only">Revoke</span>
@@ -62,7 +62,7 @@ export function KeysTab(): ReactElement {
                         ) : null}
                       </td>
                       <td className="text-xs">{scopes.join(', ')}</td>
-                      <td className="text-muted">
+                      <td className="text-muted max-sm:hidden">
                         <Ago at={created_at} />
                       </td>
                       <td className="text-muted">
