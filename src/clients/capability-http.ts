@@ -16,7 +16,7 @@ import { createTurns, largeTextBytes, type Turns } from '../core/pacing.ts';
 import { AddressRefused, type DialGuard } from './guarded-dial.ts';
 import { answerLimit, isProgressive, readAnswer, toOrdinaryAnswer } from './read-answer.ts';
 import { sendRequest } from './send-request.ts';
-import { createToldLines } from './told-lines.ts';
+import { createToldLines, type ToldLines } from './told-lines.ts';
 
 export interface CapabilityCall {
   readonly endpoint: string;
@@ -101,13 +101,16 @@ async function exec(
   const stopListening = onCancel(call.signal, () => stop.abort(whyAborted(call.signal)));
   const timer = setTimeout(() => stop.abort('timeout'), call.timeoutMs);
   const liveness = watchLiveness(url, options, () => stop.abort('unreachable'));
-  const told = createToldLines(call);
+  let told = null as ToldLines | null; // most answers are one piece
   try {
     const limitBytes = options.answerLimitBytes;
     const answer = await sendRequest(agent, toRequest(url, call), {
       signal: stop,
       limitOf: (head) => (isProgressive(head) ? limitBytes : answerLimit(head, limitBytes)),
-      linesOf: (head) => (isProgressive(head) ? told : null),
+      linesOf: (head) => {
+        told = isProgressive(head) ? createToldLines(call) : null;
+        return told;
+      },
     });
     const ordinary = isProgressive(answer) ? toOrdinaryAnswer(answer) : answer;
     if (ordinary.body !== null && ordinary.body.length >= largeTextBytes) await takeTurn();
@@ -115,7 +118,7 @@ async function exec(
   } catch (error) {
     return explainFailure(error, stop, call.timeoutMs);
   } finally {
-    told.end();
+    told?.end();
     clearTimeout(timer);
     liveness.stop();
     stopListening();
