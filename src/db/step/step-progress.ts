@@ -265,7 +265,7 @@ export async function recordChanges(db: Db, runId: string, changes: readonly Ste
 /** Writes the progress of a step's or item's call to the run's log; nothing after its end. */
 export async function insertProgressNote(
   db: Db,
-  { run_id, step_id, item }: { readonly run_id: string; readonly step_id: string; readonly item: number },
+  { run_id, step_id, item }: StepItemKey,
   data: { readonly progress: number; readonly message?: string },
 ): Promise<void> {
   await db.raw(

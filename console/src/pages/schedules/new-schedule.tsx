@@ -7,7 +7,7 @@ import { createSchedule } from '../../api/schedules.ts';
 import { SchemaForm } from '../../form/schema-form.tsx';
 import { createValue } from '../../form/schema-model.ts';
 import { Dialog } from '../../shared/dialog.tsx';
-import { formatMoment } from '../../shared/format.ts';
+import { formatMoment, zone } from '../../shared/format.ts';
 import { Button, fieldClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { overlapWords, previewStarts, toScheduleRequest } from './model.ts';
@@ -102,7 +102,7 @@ function Field({ label, children }: { readonly label: string; readonly children:
 /** The start times, with the next ones during typing. */
 function Calendar(): ReactElement {
   const [cron, setCron] = useState('0 9 * * 1-5');
-  const [timezone, setTimezone] = useState(Intl.DateTimeFormat().resolvedOptions().timeZone);
+  const [timezone, setTimezone] = useState(zone);
   const { starts, fault } = previewStarts(cron, timezone, Date.now());
   return (
     <>

@@ -7,7 +7,7 @@ import { runsQuery, startRun } from '../../api/runs.ts';
 import { deleteSchedule, pauseSchedule, schedulesQuery } from '../../api/schedules.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { ConfirmButton } from '../../shared/confirm-button.tsx';
-import { formatMoment, formatUsd } from '../../shared/format.ts';
+import { formatMoment, formatUsd, zone } from '../../shared/format.ts';
 import { Button, EmptyState, linkClass, PageHead, Panel } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
@@ -167,7 +167,7 @@ function NextTimes({
   readonly schedule: Schedule;
 }): ReactElement | null {
   if (next_at.length === 0) return null;
-  const isHere = timezone === Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const isHere = timezone === zone;
   return (
     <table className="mt-3 w-full text-xs">
       <thead>
