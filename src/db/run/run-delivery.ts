@@ -48,7 +48,14 @@ export interface StartMark {
   readonly version: number;
 }
 
-/** A mark that a crash undoes is made again: the repeated start finds the first one. @returns the runs that exist */
+/** Closed by a cancel that did not wait for the workflow. */
+const isTerminated = `finished_at is not null and cancel_mode is not distinct from 'terminate'`;
+
+/**
+ * A mark that a crash undoes is made again: the repeated start finds the first one. A run that was terminated meanwhile
+ * stays unmarked until its workflow has ended, so that maintenance ends the workflow if this process cannot.
+ * @returns the runs that exist
+ */
 export function markStartsDelivered(
   db: Db,
   marks: readonly StartMark[],
@@ -59,11 +66,12 @@ export function markStartsDelivered(
          select run_id, m.version from unnest($1::text[], $2::int[]) m (run_id, version)
          join run using (run_id) order by run_id for update of run
        )
-       update run r set start_delivered_at = now(), control_delivered = greatest(control_delivered, m.version)
+       update run r set control_delivered = greatest(control_delivered, m.version),
+         start_delivered_at = case when ${isTerminated} then start_delivered_at else now() end
        from marked m where r.run_id = m.run_id and ${relaxed}
        returning r.run_id, cancel_requested_at is not null as is_cancelled,
          control_version > control_delivered as is_changed,
-         finished_at is not null and cancel_mode is not distinct from 'terminate' as is_terminated`,
+         ${isTerminated} as is_terminated`,
     values: [marks.map(({ run_id }) => run_id), marks.map(({ version }) => version)],
   });
 }

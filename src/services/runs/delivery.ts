@@ -148,13 +148,19 @@ function close(
 // The messages to the workflow of a run, each from its row as it is then: start, cancel, current state. All may be
 // repeated.
 
+/** Ends the workflow of a run that was terminated while it was started. */
+async function endStarted({ db, temporal }: DeliveryCtx, run: RunRef): Promise<void> {
+  await temporal.workflows.terminate(run, cancelledAsItStarted);
+  await markCancelDelivered(db, run.run_id, 'terminate');
+}
+
 /** Starts a run whose row is known. The mark returns requests that arrived since the row was read or written. */
 async function startKnown(ctx: DeliveryCtx, run: RunToStart): Promise<void> {
   const { workflows } = ctx.temporal;
   const { run_id, control_version: version } = run;
   await workflows.start(await toInput(ctx, run), run.priority, version === 0 ? null : controlOf(run));
   const { is_cancelled, is_terminated, is_changed } = await ctx.markStart({ run_id, version });
-  if (is_terminated) await workflows.terminate(run, cancelledAsItStarted);
+  if (is_terminated) await endStarted(ctx, run);
   else if (is_cancelled) await cancel(ctx, run_id);
   else if (is_changed) await control(ctx, run_id);
 }
@@ -227,12 +233,9 @@ export const runControls: DeliveryKind<RunItem> = {
 /** A start that is in flight has ended by then. */
 const startOverMs = 60_000;
 
-/** Ends workflows of runs whose server may have died between a start and its mark. */
+/** Ends workflows of runs that were terminated while they were started, if no server has done it. */
 export const unmarkedStarts: DeliveryKind<RunRef> = {
   what: 'the end of a start',
   due: ({ db }) => listEndedUnstarted(db, startOverMs, deliveryBatch),
-  deliver: async ({ db, temporal }, run) => {
-    await temporal.workflows.terminate(run, cancelledAsItStarted);
-    await markCancelDelivered(db, run.run_id, 'terminate');
-  },
+  deliver: endStarted,
 };

@@ -30,6 +30,34 @@ test('a run that was terminated as its server died while starting it is ended in
   expect(ended).toEqual([lost.run_id]);
 });
 
+test('a run that was terminated while it was started is ended in Temporal, also when Temporal was away then', async () => {
+  const told: string[] = [];
+  let isAway = true;
+  const run = await aRun(db);
+  const ctx = aDeliveryCtx(db, {
+    workflows: {
+      start: async () => {
+        await requestCancel(db, run, { reason: null, mode: 'terminate' });
+        await closeUnstarted(ctx, run);
+        told.push('start');
+      },
+      terminate: async () => {
+        if (isAway) throw new Error('Temporal is away');
+        told.push('terminate');
+        return 'ended';
+      },
+    },
+  });
+  await deliverSoon(ctx, runStarts, run);
+  expect(told).toEqual(['start']);
+  isAway = false;
+  await db('run')
+    .where({ run_id: run.run_id })
+    .update({ finished_at: new Date(Date.now() - 3_600_000) });
+  for (let round = 0; round < 2; round++) await deliverDue(ctx, unmarkedStarts);
+  expect(told).toEqual(['start', 'terminate']);
+});
+
 test('a run is started with the version that the configuration names, until all processes are new', async () => {
   const started: RunPipelineInput[] = [];
   const workflows = { start: async (input: RunPipelineInput) => void started.push(input) };

@@ -151,6 +151,8 @@ test.each([
     if (mode === 'terminate') await db('run').where(key).update({ finished_at: new Date() });
   });
   expect(told.map(([name]) => name)).toEqual(['start', what]);
+  const { cancel_delivered_at } = await db('run').where(key).first();
+  expect(cancel_delivered_at).toEqual(expect.any(Date));
 });
 
 test('one that waits its turn is not started', async () => {
