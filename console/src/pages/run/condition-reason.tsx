@@ -50,10 +50,10 @@ function Refusal({ reviewId }: { readonly reviewId: string }): ReactElement | nu
   return typeof error === 'string' ? <>Last error: {error}</> : null;
 }
 
-function BudgetNeeded({ run }: { readonly run: Run }): ReactElement | null {
+function BudgetNeeded({ run }: { readonly run: Run }): string | null {
   const { outlook } = useOutlook(run, true);
   const need = outlook === null ? null : needOfRun(run, outlook.planned);
-  return need === null ? null : <>{describeNeed(need)}</>;
+  return need === null ? null : describeNeed(need);
 }
 
 interface NoInstanceProps {
@@ -70,14 +70,14 @@ function NoInstance({ run, step }: NoInstanceProps): ReactElement | null {
   return <>No instance has registered {question.capability}. The run continues when one does.</>;
 }
 
-function RouterSays({ question }: { readonly question: RouteQuestion }): ReactElement | null {
+function RouterSays({ question }: { readonly question: RouteQuestion }): string | null {
   const { data } = useRouteAnswer(question);
-  return data === undefined ? null : <>{data.reason}</>;
+  return data?.reason ?? null;
 }
 
 function ChildRun({ runId }: { readonly runId: string }): ReactElement | null {
   const { data: child } = useQuery(runQuery(runId));
-  return child === undefined ? null : <>The child run: {toSentence(conditionOfRun(child))}.</>;
+  return child === undefined ? null : <>The child run shows “{toSentence(conditionOfRun(child))}”.</>;
 }
 
 function Wake({ steps }: { readonly steps: readonly RunStep[] }): ReactElement | null {
