@@ -522,6 +522,15 @@ describe('the condition of a run leads to what a person can do', () => {
       [{ kind: 'raise' }, { kind: 'step', stepId: 'chapter' }],
     ],
     [
+      'a review in a child run',
+      {
+        state: 'running',
+        awaiting: ['review', 'run'],
+        steps: [{ ...step, id: 'part', state: 'waiting', awaiting: 'run', sub_run_id: 'run_2' }],
+      },
+      [{ kind: 'run', runId: 'run_2' }],
+    ],
+    [
       'a capability that nobody offers',
       {
         state: 'running',

@@ -99,7 +99,7 @@ function Flow({
       {isFar && isFitted ? (
         <FarCanvas picture={{ layout, nodes: facts, isDim, selected, critical: onCritical }} />
       ) : null}
-      <Controls showInteractive={false} position="bottom-left" className="graph-controls" />
+      <Controls showInteractive={false} position="top-right" className="graph-controls" />
       {facts.length > overviewNodes && facts.length <= manyNodes ? (
         <MiniMap
           pannable

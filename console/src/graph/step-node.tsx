@@ -46,7 +46,7 @@ export function StepNode({ data, selected }: NodeProps & { readonly data: StepNo
         </span>
         <span className="figure ml-auto shrink-0 text-muted">
           {facts.attempts > 1 ? `${facts.attempts} calls ` : ''}
-          {facts.money === '' ? '' : `$${facts.money}`}
+          {facts.money}
         </span>
       </div>
       <Handle type="source" position={Position.Right} className={hidden} isConnectable={false} />

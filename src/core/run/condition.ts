@@ -94,7 +94,7 @@ function mostUrgent(waits: readonly Awaiting[]): Awaiting | undefined {
   return waitsByUrgency.find((wait) => waits.includes(wait));
 }
 
-type ConditionStep = Pick<RunStep, 'id' | 'state' | 'awaiting' | 'items' | 'error'>;
+type ConditionStep = Pick<RunStep, 'id' | 'state' | 'awaiting' | 'items' | 'error' | 'review'>;
 
 /**
  * The cause of a step's wait; null when it does not wait. The items of a step with `for_each` wait when none makes
@@ -164,10 +164,13 @@ function cancelledRun({ cancel, error }: ConditionRun): RunCondition {
 }
 
 function failedRun({ error, steps = [] }: ConditionRun): RunCondition {
-  const failed = steps.filter(({ state }) => state === 'failed' || state === 'unknown').map(({ id }) => id);
-  const where = failed.length === 0 ? '' : `at ${namesOf(failed)}`;
-  const why = firstLine(error?.message ?? '');
-  return condition('failed', [where, why].filter((part) => part !== '').join(': '), failed);
+  const failed = steps.filter(({ state }) => state === 'failed' || state === 'unknown');
+  const ids = failed.map(({ id }) => id);
+  const where = ids.length === 0 ? '' : `at ${namesOf(ids)}`;
+  // The run's error repeats the name of the step.
+  const own = failed.length === 1 ? failed[0]?.error : undefined;
+  const why = firstLine((own ?? error)?.message ?? '');
+  return condition('failed', [where, why].filter((part) => part !== '').join(': '), ids);
 }
 
 function countsOf({ step_counts, steps = [] }: ConditionRun): StateCounts {
@@ -213,12 +216,31 @@ function activeRun(run: ConditionRun): RunCondition {
   if (follows !== undefined) {
     return { ...condition('run', 'it works on the same failure'), title: 'Waiting for another run' };
   }
-  const retrying = steps.filter((step) => step.state === 'retrying').map(({ id }) => id);
   const counts = countsOf(run);
-  if ((counts.retrying ?? 0) > 0) return condition('retrying', namesOf(retrying), retrying);
+  if ((counts.retrying ?? 0) > 0) return retryingRun(steps);
   const isBusy = sumOf(counts, ['ready', 'running']) > 0;
   if (wait !== undefined && !isBusy) return waitingRun(run, wait);
   return runningRun(run, counts);
+}
+
+/** `mix: HTTP 500` for a single step; several are only named. */
+function namesWithCause(
+  steps: readonly ConditionStep[],
+  causeOf: (step: ConditionStep) => string | undefined,
+): string {
+  const [first, ...others] = steps;
+  const cause = first === undefined || others.length > 0 ? undefined : causeOf(first);
+  const names = namesOf(steps.map(({ id }) => id));
+  return cause === undefined ? names : `${names}: ${firstLine(cause)}`;
+}
+
+function retryingRun(steps: readonly ConditionStep[]): RunCondition {
+  const retrying = steps.filter(({ state }) => state === 'retrying');
+  return condition(
+    'retrying',
+    namesWithCause(retrying, ({ error }) => error?.message),
+    retrying.map(({ id }) => id),
+  );
 }
 
 function waitingRun(run: ConditionRun, wait: Awaiting): RunCondition {
@@ -226,7 +248,20 @@ function waitingRun(run: ConditionRun, wait: Awaiting): RunCondition {
   const blocked = steps.filter((step) => waitOf(step, awaiting) === wait);
   const ids = blocked.map(({ id }) => id);
   const [only] = blocked;
-  return condition(wait, blocked.length === 1 && only !== undefined ? blockedItems(only) : namesOf(ids), ids);
+  if (only === undefined) return waitingChild(steps, wait);
+  if (blocked.length === 1 && only.items !== undefined) return condition(wait, blockedItems(only), ids);
+  // The question of a `review` step; the error of a refused step is in its review.
+  return condition(
+    wait,
+    namesWithCause(blocked, ({ review }) => (wait === 'review' ? review : undefined)),
+    ids,
+  );
+}
+
+/** No own step has the wait: a step of a child run has it. The list of runs has no steps. */
+function waitingChild(steps: readonly ConditionStep[], wait: Awaiting): RunCondition {
+  const parents = steps.filter(({ awaiting }) => awaiting === 'run').map(({ id }) => id);
+  return condition(wait, parents.length === 0 ? '' : `in the child run of ${namesOf(parents)}`, parents);
 }
 
 function pausedRun(run: ConditionRun): RunCondition {

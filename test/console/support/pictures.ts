@@ -38,9 +38,11 @@ export async function keepPicture(page: Page, name: string): Promise<void> {
   await takePicture(page, name);
 }
 
-/** As docs/pictures/NAME.png. */
-export async function takePicture(page: Page, name: string): Promise<void> {
+/** As docs/pictures/NAME.png. @param height of its upper part, in pixels; default: the whole window */
+export async function takePicture(page: Page, name: string, height?: number): Promise<void> {
   const path = join(folder, `${name}.png`);
-  await page.screenshot({ path, animations: 'disabled' });
+  const { width = 0, height: whole = 0 } = page.viewportSize() ?? {};
+  const clip = { x: 0, y: 0, width, height: height ?? whole };
+  await page.screenshot({ path, animations: 'disabled', clip });
   await reduceColours(path);
 }

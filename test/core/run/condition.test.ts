@@ -8,7 +8,7 @@ import {
   toSentence,
 } from '../../../src/core/run/condition.ts';
 
-type Step = Pick<RunStep, 'id' | 'state' | 'awaiting' | 'items' | 'error'>;
+type Step = Pick<RunStep, 'id' | 'state' | 'awaiting' | 'items' | 'error' | 'review'>;
 
 const error = { code: 'step_failed', message: 'HTTP 500\nat line 3' };
 const done: Step = { id: 'cut', state: 'succeeded' };
@@ -32,6 +32,15 @@ describe('a run that has ended', () => {
     [
       'names the step that failed, and the first line of why',
       { state: 'failed', error, steps: [done, { id: 'mix', state: 'failed' }] },
+      'Failed: at mix: HTTP 500',
+    ],
+    [
+      'names the step once, though the error of the run names it too',
+      {
+        state: 'failed',
+        error: { code: 'step_failed', message: 'step mix: HTTP 500' },
+        steps: [{ id: 'mix', state: 'failed', error }],
+      },
       'Failed: at mix: HTTP 500',
     ],
     ['says why it failed where no step is known', { state: 'failed', error }, 'Failed: HTTP 500'],
@@ -130,6 +139,21 @@ describe('a run that has not ended', () => {
         ],
       },
       'Retrying: mix',
+    ],
+    [
+      'says why it tries again',
+      { steps: [{ id: 'mix', state: 'retrying', error }] },
+      'Retrying: mix: HTTP 500',
+    ],
+    [
+      'says which question a person answers',
+      { awaiting: ['review'], steps: [{ id: 'mix', state: 'in_review', review: 'Is it loud?' }] },
+      'Waiting for review: mix: Is it loud?',
+    ],
+    [
+      'names the child run whose step waits for a person',
+      { awaiting: ['review', 'run'], steps: [{ id: 'sub', state: 'waiting', awaiting: 'run' }] },
+      'Waiting for review: in the child run of sub',
     ],
     [
       'sleeps when only a timer is left',

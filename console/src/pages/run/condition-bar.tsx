@@ -7,7 +7,8 @@ import { Icon } from '../../shared/icon.tsx';
 import { Button, buttonClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { conditionLooks, toneSoft, toneText } from '../../shared/state.ts';
-import { type NextStep, nextStepsOf } from './model.ts';
+import { ConditionReason } from './condition-reason.tsx';
+import { describeSuccess, type NextStep, nextStepsOf } from './model.ts';
 import { RunDialog } from './run-dialogs.tsx';
 import { useRunChange } from './use-run-change.ts';
 
@@ -22,12 +23,13 @@ export interface ConditionBarProps {
 export function ConditionBar({ run, condition, isPast }: ConditionBarProps): ReactElement {
   const { icon, tone } = conditionLooks[condition.kind];
   const steps = isPast ? [] : nextStepsOf(run, condition);
+  const detail = condition.kind === 'succeeded' ? describeSuccess(run) : condition.detail;
   return (
     <section
       aria-label="What the run is doing"
       className={`mt-2 flex flex-wrap items-center gap-x-4 gap-y-2 rounded-lg px-3 py-2 text-sm ${toneSoft[tone]}`}
     >
-      <p className="flex min-w-0 flex-1 basis-60 items-start gap-2">
+      <p className="flex min-w-0 flex-1 basis-full items-start sm:basis-60 gap-2">
         <Icon
           name={icon}
           size={16}
@@ -35,7 +37,12 @@ export function ConditionBar({ run, condition, isPast }: ConditionBarProps): Rea
         />
         <span className="min-w-0 break-words">
           <span className={`font-medium ${toneText[tone]}`}>{condition.title}</span>
-          {condition.detail === '' ? null : <>: {condition.detail}</>}
+          {detail === '' ? null : <>: {detail}</>}
+          {isPast ? null : (
+            <span className="block text-muted empty:hidden">
+              <ConditionReason run={run} condition={condition} />
+            </span>
+          )}
         </span>
       </p>
       {steps.map((step) => (
@@ -85,6 +92,17 @@ function NextButton({ run, step }: { readonly run: Run; readonly step: NextStep 
       );
     case 'step':
       return <OpenStep stepId={step.stepId} />;
+    case 'output':
+      return (
+        <Link
+          to="/runs/$runId"
+          params={{ runId: run.run_id }}
+          search={{ view: 'output' }}
+          className={buttonClass('plain')}
+        >
+          Show the output
+        </Link>
+      );
     case 'resume':
       return <Resume runId={run.run_id} />;
     case 'raise':

@@ -13,7 +13,7 @@ import { useTitle } from '../../shared/title.ts';
 import { useNow } from '../../shared/use-now.ts';
 import { ConditionBar } from './condition-bar.tsx';
 import { RunControls } from './controls.tsx';
-import { describeSuccess, shareOfCeiling } from './model.ts';
+import { shareOfCeiling } from './model.ts';
 
 export function RunHead({ run, isPast }: { readonly run: Run; readonly isPast: boolean }): ReactElement {
   const condition = conditionOfRun(run);
@@ -49,13 +49,9 @@ export function RunHead({ run, isPast }: { readonly run: Run; readonly isPast: b
           </fieldset>
         )}
       </div>
-      {condition.kind === 'succeeded' ? (
-        <p className="mt-1.5 text-sm text-muted">{describeSuccess(run)}</p>
-      ) : (
-        <fieldset className="contents" disabled={away !== null} aria-label="Next steps">
-          <ConditionBar run={run} condition={condition} isPast={isPast} />
-        </fieldset>
-      )}
+      <fieldset className="contents" disabled={away !== null} aria-label="Next steps">
+        <ConditionBar run={run} condition={condition} isPast={isPast} />
+      </fieldset>
       <RunFacts run={run} />
     </header>
   );

@@ -1,11 +1,12 @@
 /** The head of a run's page: the actions for its condition, its money, and its allowed actions. */
 import type { Run, RunStep } from '../../../../src/contracts/run.ts';
+import { parseDuration } from '../../../../src/core/duration.ts';
 import type { ConditionKind, RunCondition } from '../../../../src/core/run/condition.ts';
 
 /** The action for a condition: the button beside it. */
 export type NextStep =
   | { readonly kind: 'review'; readonly reviewId: string }
-  | { readonly kind: 'raise' | 'resume' | 'retry' }
+  | { readonly kind: 'raise' | 'resume' | 'retry' | 'output' }
   | { readonly kind: 'capability'; readonly name: string }
   | { readonly kind: 'run'; readonly runId: string }
   | { readonly kind: 'step'; readonly stepId: string };
@@ -22,6 +23,7 @@ const nextSteps: Partial<Record<ConditionKind, Find>> = {
   failed: (_, steps) => [{ kind: 'retry' }, openFirst(steps)],
   cancelled: () => [{ kind: 'retry' }],
   partly: (_, steps) => [openFirst(steps), { kind: 'retry' }],
+  succeeded: ({ output }) => [output === undefined ? null : { kind: 'output' }],
   review: ({ follows }, steps) => {
     const reviewId = steps.find(({ review_id }) => review_id !== undefined)?.review_id ?? follows?.review_id;
     return [reviewId === undefined ? null : { kind: 'review', reviewId }, openFirst(steps)];
@@ -41,7 +43,17 @@ const nextSteps: Partial<Record<ConditionKind, Find>> = {
 
 export function nextStepsOf(run: Run, { kind, steps: ids }: RunCondition): readonly NextStep[] {
   const steps = run.steps.filter(({ id }) => ids.includes(id));
-  return (nextSteps[kind]?.(run, steps) ?? []).filter((step) => step !== null);
+  // The wait is in the child run, whose page has the button for it.
+  const find = steps[0]?.awaiting === 'run' ? nextSteps.run : nextSteps[kind];
+  return (find?.(run, steps) ?? []).filter((step) => step !== null);
+}
+
+/** The first end of the given `wait` steps; null when none has begun. */
+export function wakeOf(steps: readonly Pick<RunStep, 'wait' | 'started_at'>[]): string | null {
+  const ends = steps.flatMap(({ wait, started_at }) =>
+    wait === undefined || started_at === null ? [] : [Date.parse(started_at) + parseDuration(wait)],
+  );
+  return ends.length === 0 ? null : new Date(Math.min(...ends)).toISOString();
 }
 
 /** The name of a key or a person, where it is known. */
@@ -57,10 +69,12 @@ function counted(count: number, what: string): string[] {
 export function describeSuccess({ steps }: Pick<Run, 'steps'>): string {
   const count = (state: RunStep['state']): number => steps.filter((step) => step.state === state).length;
   const cached = steps.filter((step) => step.cached !== undefined).length;
+  const inline = steps.filter((step) => step.inline).length;
   return [
     `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}`,
     ...counted(count('reused'), 'reused'),
     ...counted(cached, 'cached'),
+    ...counted(inline, 'inline'),
     ...counted(count('skipped'), 'skipped'),
     ...counted(count('failed'), 'failed'),
   ].join(', ');

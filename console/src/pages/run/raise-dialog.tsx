@@ -8,7 +8,7 @@ import { Dialog } from '../../shared/dialog.tsx';
 import { formatUsd } from '../../shared/format.ts';
 import { Button, fieldClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
-import { type BudgetNeed, needOfRun } from './rerun-model.ts';
+import { describeNeed, needOfRun } from './rerun-model.ts';
 import { useOutlook } from './use-outlook.ts';
 import { type RunDialogProps, useRunChange } from './use-run-change.ts';
 
@@ -65,20 +65,4 @@ export function RaiseDialog({ run, onClose }: RunDialogProps): ReactElement {
       </form>
     </Dialog>
   );
-}
-
-const mostNamed = 5;
-
-/** `To finish it needs about 0.024 USD: 0.008 spent, 4 calls of chapter at 0.004.` */
-function describeNeed({ usd, spentUsd, left }: BudgetNeed): string {
-  const parts = left
-    .slice(0, mostNamed)
-    .map(({ id, calls, eachUsd }) =>
-      calls === 1
-        ? `${id} at ${formatUsd(eachUsd)}`
-        : `${calls} calls of ${id} at ${formatUsd(eachUsd)} each`,
-    );
-  const more = left.length > mostNamed ? [`${left.length - mostNamed} more steps`] : [];
-  const sum = [`${formatUsd(spentUsd)} spent`, ...parts, ...more].join(', ');
-  return `To finish, the run needs about ${formatUsd(usd)}: ${sum}.`;
 }

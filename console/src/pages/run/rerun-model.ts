@@ -3,7 +3,7 @@ import type { PlannedStepView } from '../../../../src/contracts/plan.ts';
 import type { Json, JsonObject } from '../../../../src/contracts/primitives.ts';
 import type { Run, RunStep } from '../../../../src/contracts/run.ts';
 import type { RerunPreview, RerunRequest } from '../../../../src/contracts/run-control.ts';
-import { fromNanoUsd, toNanoUsd } from '../../../../src/core/money/nano-usd.ts';
+import { formatUsd, fromNanoUsd, toNanoUsd } from '../../../../src/core/money/nano-usd.ts';
 import { endedStepStates } from '../../../../src/core/run/ended-steps.ts';
 
 export type RerunChoice = 'failed' | 'all' | 'from';
@@ -86,4 +86,20 @@ export function needOfRun(
     toNanoUsd(run.cost_usd),
   );
   return { usd: fromNanoUsd(nano), spentUsd: run.cost_usd, left };
+}
+
+const mostNamed = 5;
+
+/** `To finish, the run needs about $0.024: $0.008 spent, 4 calls of chapter at $0.004 each.` */
+export function describeNeed({ usd, spentUsd, left }: BudgetNeed): string {
+  const parts = left
+    .slice(0, mostNamed)
+    .map(({ id, calls, eachUsd }) =>
+      calls === 1
+        ? `${id} at ${formatUsd(eachUsd)}`
+        : `${calls} calls of ${id} at ${formatUsd(eachUsd)} each`,
+    );
+  const more = left.length > mostNamed ? [`${left.length - mostNamed} more steps`] : [];
+  const sum = [`${formatUsd(spentUsd)} spent`, ...parts, ...more].join(', ');
+  return `To finish, the run needs about ${formatUsd(usd)}: ${sum}.`;
 }

@@ -16,7 +16,7 @@ export interface StepGridProps extends Pick<RunViewProps, 'search' | 'onSearch'>
 
 const rowHeight = 44;
 const columns =
-  'grid grid-cols-[minmax(0,1.2fr)_minmax(0,1fr)_4.5rem] md:grid-cols-[minmax(10rem,1.4fr)_minmax(8rem,1fr)_minmax(8rem,1.2fr)_5.5rem_5rem] items-center gap-3 px-4';
+  'grid grid-cols-[minmax(0,1fr)_minmax(0,1.7fr)_4.5rem] md:grid-cols-[minmax(10rem,1.4fr)_minmax(8rem,1fr)_minmax(8rem,1.2fr)_5.5rem_5rem] items-center gap-3 px-4';
 
 /** Every step as a row, with its dependencies: the graph in words. */
 export function StepGrid({ steps, edges, awaiting, search, onSearch }: StepGridProps): ReactElement {
@@ -74,7 +74,7 @@ export function StepGrid({ steps, edges, awaiting, search, onSearch }: StepGridP
                   </button>
                   <span className="block truncate text-xs text-muted">{facts.does}</span>
                 </span>
-                <span role="cell" className="min-w-0">
+                <span role="cell" className="min-w-0 max-md:[&>span]:text-xs">
                   <LookMark look={lookOfNode(facts) ?? lookOf(step.state)} />
                   {facts.note === '' ? null : (
                     <span className="block truncate text-xs text-muted">{facts.note}</span>

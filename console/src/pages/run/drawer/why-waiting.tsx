@@ -1,5 +1,6 @@
-import { useQuery } from '@tanstack/react-query';
+import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
+import type { Decision } from '../../../../../src/contracts/decision.ts';
 import type { Run, StepDetail } from '../../../../../src/contracts/run.ts';
 import { askRoute } from '../../../api/capabilities.ts';
 import { isStatus } from '../../../api/problem-error.ts';
@@ -22,14 +23,19 @@ export function WhyWaiting({ run, step }: WhyWaitingProps): ReactElement | null 
   return question === null ? null : <Considered question={question} />;
 }
 
-function Considered({ question }: { readonly question: RouteQuestion }): ReactElement {
-  const query = useQuery({
+/** The decision that the router would make now, refreshed. */
+export function useRouteAnswer(question: RouteQuestion): UseQueryResult<Decision> {
+  return useQuery({
     queryKey: ['route', JSON.stringify(question)],
     queryFn: () => askRoute(question),
     // A capability without a registration has no decision; the step continues when there is one.
     refetchInterval: ({ state }) => (isStatus(state.error, 404) ? false : askedEveryMs),
     placeholderData: (known) => known,
   });
+}
+
+function Considered({ question }: { readonly question: RouteQuestion }): ReactElement {
+  const query = useRouteAnswer(question);
   return (
     <section aria-label="Why it waits" className="mb-3 rounded-lg border border-line p-3">
       <h3 className="mb-1.5 text-sm font-medium">Asked now, the router says</h3>
