@@ -1,11 +1,14 @@
 /**
  * Measures the prose of the documentation, also of the pages that are generated from code, and lints it. Prints a table
- * of all pages, or of those named, with their findings. `--check` fails where a page has more findings of a rule than
+ * of all pages, or of those named, with their findings. `--beside FOLDER` prints the pages of another checkout as well,
+ * by the same measure; pages that only one of the two has are in it too. `--check` fails where a page has more findings of a rule than
  * scripts/prose/totals.json allows; `--prune` lowers these numbers to what is there. Exceptions stand by name, each with
  * its reason, in scripts/prose/exceptions.json; one that is no longer needed fails too, and `--prune` takes it out.
  */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { type LintedPage, lintPage } from './prose/lint.ts';
 import { compareWithTotals, lowerTotals, type Totals } from './prose/totals.ts';
 import { compareWithExceptions, type Exceptions } from './structure/exceptions.ts';
@@ -15,8 +18,8 @@ const root = fileURLToPath(new URL('../', import.meta.url));
 const totalsFile = new URL('prose/totals.json', import.meta.url);
 const exceptionsFile = new URL('prose/exceptions.json', import.meta.url);
 
-function listPages(): string[] {
-  const inDocs = readdirSync(`${root}docs`, { recursive: true, encoding: 'utf8' });
+function listPages(root: string): string[] {
+  const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' });
   return [
     ...['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'],
     ...inDocs
@@ -26,13 +29,34 @@ function listPages(): string[] {
   ];
 }
 
-function printTable(rows: readonly LintedPage[]): void {
-  const width = Math.max(...rows.map(({ file }) => file.length));
+async function lintAll(root: string): Promise<LintedPage[]> {
+  const linted: LintedPage[] = [];
+  for (const file of listPages(root)) {
+    const path = join(root, file);
+    if (existsSync(path)) linted.push(await lintPage(file, readFileSync(path, 'utf8')));
+  }
+  return linted;
+}
+
+const columns = ['words', 'ease', 'sentence', 'paragraph', 'findings'];
+
+function cellsOf(page: LintedPage | undefined): readonly (string | number)[] {
+  if (page === undefined) return columns.map(() => '-');
+  const { words, ease, sentence, paragraph, findings } = page;
+  return [words, ease, sentence, paragraph, findings.length];
+}
+
+/** @param before pages of another checkout, on the left */
+function printTable(rows: readonly LintedPage[], before: readonly LintedPage[] | null): void {
+  const files = [...new Set([...rows, ...(before ?? [])].map(({ file }) => file))].sort();
+  const width = Math.max(...files.map((file) => file.length));
   const print = (name: string, cells: readonly (string | number)[]): void =>
-    console.log(name.padEnd(width) + cells.map((cell) => String(cell).padStart(11)).join(''));
-  print('', ['words', 'ease', 'sentence', 'paragraph', 'findings']);
-  for (const { file, words, ease, sentence, paragraph, findings } of rows)
-    print(file, [words, ease, sentence, paragraph, findings.length]);
+    console.log(name.padEnd(width) + cells.map((cell) => String(cell).padStart(13)).join(''));
+  print('', before === null ? columns : [...columns.map((name) => `${name} b.`), ...columns]);
+  for (const file of files) {
+    const find = (pages: readonly LintedPage[]) => cellsOf(pages.find((page) => page.file === file));
+    print(file, [...(before === null ? [] : find(before)), ...find(rows)]);
+  }
 }
 
 function writeJson(file: URL, value: unknown): void {
@@ -47,8 +71,7 @@ function nameByException(finding: Violation): Violation {
 
 const totals: Totals = JSON.parse(readFileSync(totalsFile, 'utf8'));
 const exceptions: Exceptions = JSON.parse(readFileSync(exceptionsFile, 'utf8'));
-const linted: LintedPage[] = [];
-for (const file of listPages()) linted.push(await lintPage(file, readFileSync(`${root}${file}`, 'utf8')));
+const linted = await lintAll(root);
 const findings = linted.flatMap((page) => page.findings.map(nameByException));
 const { broken, unneeded, needed } = compareWithExceptions(findings, exceptions);
 const pages = linted.map((page) => ({
@@ -67,11 +90,14 @@ if (process.argv.includes('--prune')) {
   if (problems.length + unneeded.length > 0) process.exit(1);
   console.log(`${pages.length} pages keep the rules of prose, ${broken.length} findings are left to mend`);
 } else {
-  const named = process.argv.slice(2);
+  const { positionals: named, values } = parseArgs({
+    allowPositionals: true,
+    options: { beside: { type: 'string' } },
+  });
   const unknown = named.filter((name) => !pages.some(({ file }) => file === name));
   if (unknown.length > 0) throw new Error(`no page of the documentation: ${unknown.join(', ')}`);
   const chosen = named.length === 0 ? pages : pages.filter(({ file }) => named.includes(file));
   if (named.length > 0)
     for (const { message } of chosen.flatMap((page) => page.findings)) console.log(message);
-  printTable(chosen);
+  printTable(chosen, values.beside === undefined ? null : await lintAll(resolve(values.beside)));
 }
