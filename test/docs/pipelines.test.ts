@@ -46,3 +46,11 @@ test.each([...inDocuments, ...inFolders])('$name has no finding', ({ text, type 
   const options = { knownCapabilities: samples, strict: true };
   expect(readDefinition({ text, contentType: type }, options).findings).toEqual([]);
 });
+
+test.each([
+  ['yaml', 'pipeline.yaml'],
+  ['json', 'job.json'],
+])('the first pipeline of the README is the example that it runs: %s', (language, file) => {
+  const shown = listCodeBlocks('README.md').find((block) => block.language === language);
+  expect(readDocument(`examples/teaser/${file}`)).toBe(shown?.text);
+});

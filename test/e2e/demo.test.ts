@@ -1,17 +1,20 @@
+import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { locateMediaTools } from '../../capabilities/media-tools/locate.ts';
 import { probeMedia } from '../../capabilities/media-tools/probe.ts';
 import { runFfmpeg } from '../../capabilities/media-tools/run-tool.ts';
+import type { RunSummary } from '../../src/contracts/run.ts';
 import { StackFile } from '../../src/contracts/stack.ts';
 import { startStack } from '../../src/dev/stack.ts';
 import { readProcessMark } from '../../src/dev/supervisor/child-process.ts';
 import { launchBrowser, openPage } from '../console/support/browser.ts';
 import { followLink, writeAndRun } from '../console/support/stranger.ts';
-import { root } from '../docs/documents.ts';
+import { listCodeBlocks, root } from '../docs/documents.ts';
 import { type OpenDemo, openDemo } from '../support/demo.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -104,6 +107,23 @@ describe('the demo of a checkout', () => {
       const line = new RegExp(`^${step} +\\$0 by [a-z-]+ at http://127.0.0.1:\\d+$`, 'm');
       expect(demo?.printed).toMatch(line);
     }
+  });
+
+  it('leaves clips for the first pipeline of the README, whose commands do what they say', async () => {
+    const script = listCodeBlocks('README.md').find(({ mark }) => mark === 'teaser')?.text ?? '';
+    const own = script.replaceAll('.capstan/', `${dataDir.replaceAll(' ', '\\ ')}/`);
+    const { stdout } = await promisify(execFile)('bash', ['-O', 'expand_aliases', '-euc', own], {
+      cwd: root,
+      env: { ...process.env, CAPSTAN_DATA: dataDir, NO_COLOR: '1' },
+    });
+    expect(stdout).toMatch(/join +succeeded/);
+    const { api_url, api_key } = readStack(dataDir);
+    const headers = { authorization: `Bearer ${api_key}` };
+    const answer = await fetch(`${api_url}/v1/runs?pipeline=teaser`, { headers });
+    const { items } = (await answer.json()) as { readonly items: readonly RunSummary[] };
+    expect(items).toMatchObject([{ state: 'succeeded', cost_usd: 0 }]);
+    const path = join(dataDir, 'media', items[0]?.job_id ?? '', 'teaser.mp4');
+    expect(existsSync(path), path).toBe(true);
   });
 
   it('is reachable by its file, and nobody starts a second one in its folder', async () => {

@@ -4,9 +4,9 @@
  * shows how Capstan learns from a mistake.
  */
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { mkdir } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { parseMediaReference } from '../../contracts/media.ts';
@@ -120,17 +120,14 @@ const learn: Scenario = async (session, files, info, signal) => {
 
 const scenarios: Readonly<Record<string, Scenario>> = { 'highlight-reel': runExample, learning: learn };
 
-async function withMedia(session: Session, use: (files: ExampleFiles) => Promise<number>): Promise<number> {
+/** The files stay in the data folder, for runs of the user's own. */
+async function makeMedia({ print, shell }: Session, dataDir: string): Promise<ExampleFiles> {
   const { makeDemoMedia } = await import('../../dev/demo-media.ts');
   const { findCacheDir } = await import('../../dev/temporal/source.ts');
-  const folder = await mkdtemp(join(tmpdir(), 'capstan-demo-'));
-  try {
-    session.print.line('Making two clips and a music bed with ffmpeg');
-    const { files } = await makeDemoMedia(folder, findCacheDir(session.shell.environment, homedir()));
-    return await use(files);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  const folder = join(dataDir, 'demo');
+  await mkdir(folder, { recursive: true });
+  print.line('Making two clips and a music bed with ffmpeg');
+  return (await makeDemoMedia(folder, findCacheDir(shell.environment, homedir()))).files;
 }
 
 async function withStack(
@@ -167,10 +164,11 @@ async function withStack(
 }
 
 function runDemo(name: string, options: DemoOptions, shell: Shell): Promise<void> {
-  return withStack(options, shell, async ({ info }, signal) => {
+  return withStack(options, shell, async ({ file, info }, signal) => {
     const session = await openSession({ url: info.api_url, key: info.api_key }, shell);
     const play = scenarios[name] ?? runExample;
-    shell.exitWith(await withMedia(session, (files) => play(session, files, info, signal)));
+    const files = await makeMedia(session, dirname(file));
+    shell.exitWith(await play(session, files, info, signal));
     if (options.exit) return;
     session.print.line('Ctrl-C stops everything.');
     await untilAborted(signal);
