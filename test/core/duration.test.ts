@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { parseDuration } from '../../src/core/duration.ts';
+import { formatDuration, parseDuration } from '../../src/core/duration.ts';
 
 it.each([
   ['500ms', 500],
@@ -15,4 +15,17 @@ it.each([
 
 it.each(['', '5', 's', '-1s', '1 s', '1s ', '1w', '.5s', '1e3s'])('refuses "%s"', (text) => {
   expect(() => parseDuration(text)).toThrow(RangeError);
+});
+
+it.each([
+  [0, '0 ms'],
+  [13.24, '13.2 ms'],
+  [340.2, '340 ms'],
+  [2_733, '2.7 s'],
+  [59_999, '59 s'],
+  [130_000, '2 min 10 s'],
+  [900_000, '15 min'],
+  [51 * 3_600_000, '2 d 3 h'],
+])('states %d ms as %s', (ms, text) => {
+  expect(formatDuration(ms)).toBe(text);
 });

@@ -1,5 +1,6 @@
-import { QueryClient } from '@tanstack/react-query';
-import { AnswerError } from './problem-error.ts';
+import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
+import { AnswerError, isStatus } from './problem-error.ts';
+import { sessionQuery } from './session.ts';
 
 const mostRetries = 3;
 
@@ -11,10 +12,18 @@ function mayPass(failures: number, error: Error): boolean {
 
 /** Frames of the stream keep responses fresh; without it they become stale after a few seconds. */
 export function createQueries(): QueryClient {
-  return new QueryClient({
+  // The session has ended: its own query notices this only within a minute, and leads to the sign-in.
+  const onError = (error: Error): void => {
+    const isKnown = queries.getQueryData(sessionQuery.queryKey) !== undefined;
+    if (isStatus(error, 401) && isKnown) void queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
+  };
+  const queries = new QueryClient({
+    queryCache: new QueryCache({ onError }),
+    mutationCache: new MutationCache({ onError }),
     defaultOptions: {
       queries: { staleTime: 5_000, retry: mayPass, refetchOnWindowFocus: true },
       mutations: { retry: false },
     },
   });
+  return queries;
 }

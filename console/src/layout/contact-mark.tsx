@@ -1,12 +1,11 @@
 import type { ReactElement } from 'react';
-import { useLive } from '../live/live.tsx';
-import { formatDuration } from '../shared/format.ts';
+import { useLive, useServerAway } from '../live/live.tsx';
+import { formatClock, formatDuration } from '../shared/format.ts';
 import { useNow } from '../shared/use-now.ts';
 
-/** Whether the page is fresh; a lost stream with its age. */
+/** Whether the page is fresh; `AwayBanner` reports a lost stream. */
 export function ContactMark(): ReactElement | null {
   const { contact } = useLive();
-  const now = useNow();
   if (contact.kind === 'live') {
     return (
       <span
@@ -21,15 +20,19 @@ export function ContactMark(): ReactElement | null {
   if (contact.kind === 'polling') {
     return <span className="hidden text-xs text-muted sm:inline">asks every 5 s</span>;
   }
-  const age = now - contact.since;
-  if (age < 3_000) return null;
+  return null;
+}
+
+/** While the server is away, pages keep their data and the texts in their forms; the banner shows the time of the data. */
+export function AwayBanner(): ReactElement | null {
+  const since = useServerAway();
+  const now = useNow();
+  if (since === null) return null;
   return (
-    <span
-      role="status"
-      className="inline-flex items-center gap-1.5 rounded-full bg-waiting-soft px-2 py-0.5 text-xs text-waiting"
-    >
-      <span className="size-1.5 rounded-full bg-waiting" />
-      not live for {formatDuration(age)}
-    </span>
+    <p role="status" className="mb-3 rounded-lg bg-waiting-soft px-3 py-2 text-sm text-waiting">
+      The server cannot be reached since {formatClock(new Date(since).toISOString())} (
+      {formatDuration(now - since)}). This page shows the state of that time; runs may go on. What you have
+      written stays here: send it when the server answers again.
+    </p>
   );
 }

@@ -5,7 +5,7 @@ import { readProject } from '../api/project.ts';
 import { LiveProvider } from '../live/live.tsx';
 import { Icon } from '../shared/icon.tsx';
 import { Button } from '../shared/parts.tsx';
-import { ContactMark } from './contact-mark.tsx';
+import { AwayBanner, ContactMark } from './contact-mark.tsx';
 import type { PaletteAction } from './palette-model.ts';
 import { placesBelow } from './places.ts';
 import { ProjectChoice } from './project-choice.tsx';
@@ -66,6 +66,7 @@ function Inside({ session }: { readonly session: BrowserSession }): ReactElement
           tabIndex={-1}
           className="min-w-0 flex-1 px-4 pb-24 pt-5 outline-none md:px-6 md:pb-10"
         >
+          <AwayBanner />
           <Outlet />
         </main>
       </div>

@@ -2,36 +2,19 @@
  * Formats money, durations, sizes and times; the console formats none of them elsewhere. Dates and times use the locale
  * and the zone of the browser; other numbers have a decimal point, as in the English page and on the command line.
  */
+import { durationUnits } from '../../../src/core/duration.ts';
+
+export { formatDuration } from '../../../src/core/duration.ts';
 export { formatUsd } from '../../../src/core/money/nano-usd.ts';
 
 /** The zone of the browser, which every page names: `Europe/Berlin`. */
 export const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-const units: readonly (readonly [string, number])[] = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['min', 60_000],
-  ['s', 1_000],
-];
-
-/** `340 ms`, `1.2 s`, `2 min 10 s`, `3 h 5 min`, `2 d 4 h`: the two greatest units. */
-export function formatDuration(ms: number): string {
-  const size = Math.max(0, ms);
-  if (size < 1_000) return `${Math.round(size)} ms`;
-  if (size < 10_000) return `${(Math.floor(size / 100) / 10).toFixed(1)} s`;
-  const first = units.findIndex(([, unit]) => size >= unit);
-  const [name = 's', unit = 1_000] = units[first] ?? [];
-  const [nextName, nextUnit = 1] = units[first + 1] ?? [];
-  const whole = Math.floor(size / unit);
-  const rest = Math.floor((size - whole * unit) / nextUnit);
-  return nextName === undefined || rest === 0 ? `${whole} ${name}` : `${whole} ${name} ${rest} ${nextName}`;
-}
-
 /** `in 4 min`, `12 s ago`, `now`. */
 export function formatAgo(at: string, now: number): string {
   const ms = now - Date.parse(at);
   if (Math.abs(ms) < 1_000) return 'now';
-  const first = units.find(([, unit]) => Math.abs(ms) >= unit);
+  const first = durationUnits.find(([, unit]) => Math.abs(ms) >= unit);
   const text = first === undefined ? '' : `${Math.floor(Math.abs(ms) / first[1])} ${first[0]}`;
   return ms < 0 ? `in ${text}` : `${text} ago`;
 }

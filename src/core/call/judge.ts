@@ -8,6 +8,7 @@
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure } from '../../contracts/primitives.ts';
 import type { Ambiguity, AttemptState } from '../../contracts/run.ts';
+import { formatDuration } from '../duration.ts';
 import type { Settlement } from '../money/reservation.ts';
 import { type AnsweredError, type CallOutcome, toHttpFailure } from './outcome.ts';
 
@@ -182,7 +183,7 @@ function describe(
     case 'too_large':
       return `the answer is larger than ${outcome.limitBytes} bytes; write large data to the media store`;
     case 'timeout':
-      return `no answer within ${outcome.timeoutMs} ms`;
+      return `no answer within ${formatDuration(outcome.timeoutMs)}`;
     case 'overloaded':
       return `the instance refuses work for now (HTTP ${outcome.status})`;
     case 'unsent':

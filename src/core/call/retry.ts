@@ -3,6 +3,7 @@
  * Durations in milliseconds.
  */
 import type { Failure } from '../../contracts/primitives.ts';
+import { formatDuration } from '../duration.ts';
 
 /** When a transient failure is retried. Durations in milliseconds. */
 export interface RetrySettings {
@@ -59,7 +60,7 @@ export function hasTimeFor(delayMs: number, remainingMs: number): boolean {
 export function outOfTime({ code, message, details }: Failure, totalTimeoutMs: number): Failure {
   return {
     code: 'step_timeout',
-    message: `not done within ${totalTimeoutMs} ms; last: ${message}`,
+    message: `not done within ${formatDuration(totalTimeoutMs)}; last: ${message}`,
     details: { code, ...(details === undefined ? {} : { last: details }) },
   };
 }

@@ -1,5 +1,6 @@
 /** Turns a choice into the decision that is stored and shown: the candidates, and one sentence with the reason. */
 import type { Candidate, Decision, Verdict } from '../../contracts/decision.ts';
+import { formatDuration } from '../duration.ts';
 import { hasFailedBefore, shownCandidates } from './ranking.ts';
 import type { Choice, RankedInstance, RouteRequest } from './types.ts';
 
@@ -7,12 +8,8 @@ function describeUsd(usd: number): string {
   return `${Number(usd.toPrecision(3))} USD`;
 }
 
-function describeTime(ms: number): string {
-  return ms < 10_000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 1_000)} s`;
-}
-
 function expectation({ instance, costUsd, waitMs }: RankedInstance): string {
-  return `(${instance.rate_usd === 0 ? 'free' : `about ${describeUsd(costUsd)}`}, done in about ${describeTime(waitMs)})`;
+  return `(${instance.rate_usd === 0 ? 'free' : `about ${describeUsd(costUsd)}`}, done in about ${formatDuration(waitMs)})`;
 }
 
 /** Why the next instance comes later at any price and time: its place differs (R2, R6). */
@@ -102,7 +99,7 @@ function describeLimits({ minimumUsd, reopensAtMs }: Choice, request: RouteReque
       : `; the cheapest needs ${describeUsd(minimumUsd)}, and ${describeAllowed(request)}`,
     reopensAtMs === null
       ? ''
-      : `; the first that rests is tried again in ${Math.ceil(reopensAtMs - nowMs)} ms`,
+      : `; the first that rests is tried again in ${formatDuration(Math.ceil(reopensAtMs - nowMs))}`,
   ].join('');
 }
 

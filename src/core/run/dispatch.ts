@@ -8,6 +8,7 @@
 import type { DecidedRoute, DispatchChoice, DispatchRoute, StepDispatch } from '../../contracts/decision.ts';
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import { capabilityOf, dispatchWish, mostRedeliveries, stepKindOf } from '../definition/step-settings.ts';
+import { formatDuration } from '../duration.ts';
 import { longCallMs } from '../routing/estimate.ts';
 import { createRouteFilter, excludeByRoute } from '../routing/filter.ts';
 import type { InstanceSnapshot, RouteConstraints } from '../routing/types.ts';
@@ -116,9 +117,9 @@ export function createDispatchOf(
 function explain({ code, p90_ms = 0, calls = 0 }: DispatchChoice): string {
   switch (code) {
     case 'short':
-      return `9 of 10 calls take at most ${p90_ms} ms, as far as ${calls} calls show; up to ${mostShortMs} ms is short`;
+      return `9 of 10 calls take at most ${formatDuration(p90_ms)}, as far as ${calls} calls show; up to ${formatDuration(mostShortMs)} is short`;
     case 'slow':
-      return `9 of 10 calls take up to ${p90_ms} ms; up to ${mostShortMs} ms is short`;
+      return `9 of 10 calls take up to ${formatDuration(p90_ms)}; up to ${formatDuration(mostShortMs)} is short`;
     case 'unknown':
       return `${calls} calls are known that its instances have answered; ${fewestKnownCalls} are needed to tell whether it is short`;
     case 'asked':

@@ -1,4 +1,5 @@
 /** That the page says what a run is, asks before it destroys, and outlives a file that is gone. */
+import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import type { Run } from '../../../src/contracts/run.ts';
 import { useStudio } from '../support/studio.ts';
@@ -92,10 +93,54 @@ test("one's own key is revoked only by typing its name", async () => {
   await opened.close();
 });
 
+/** The loads of the whole page from now on. */
+function countLoads(page: Page): { readonly count: number } {
+  const loads = { count: 0 };
+  page.on('request', (request) => {
+    if (request.isNavigationRequest()) loads.count += 1;
+  });
+  return loads;
+}
+
+test('a page whose files an update has replaced reloads once, and stands where it was', async () => {
+  const opened = await visitors.visit({}, /404/);
+  const { page } = opened;
+  await opened.go(`/runs/${visitors.studio.done}?step=join`);
+  const loads = countLoads(page);
+  await page.route('**/timeline-tab*', (route) =>
+    loads.count === 0 ? route.fulfill({ status: 404 }) : route.continue(),
+  );
+  await page.getByRole('tab', { name: 'Timeline' }).click();
+  await page.getByRole('img', { name: /^Money in time/ }).waitFor();
+  expect([loads.count, await page.getByRole('alert').count()]).toEqual([1, 0]);
+  expect(new URL(page.url()).search).toBe('?step=join&view=timeline');
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('a part of a panel that cannot be loaded leaves the other tabs, the run and the navigation', async () => {
+  const opened = await visitors.visit({}, /Failed to load|dynamically imported|ERR_FAILED|preload/i);
+  const { page } = opened;
+  await opened.go(`/runs/${visitors.studio.done}?step=join`);
+  await page.route('**/decision-tab*', (route) => route.abort());
+  const drawer = page.getByRole('complementary', { name: 'Step join' });
+  await drawer.getByRole('tab', { name: 'Decision' }).click();
+  const alert = drawer.getByRole('alert');
+  await alert.getByText('A part of this page could not be loaded').waitFor();
+  await page.getByRole('heading', { name: 'reel' }).getByText('Succeeded').waitFor();
+  await drawer.getByRole('tab', { name: 'Money' }).click();
+  await alert.waitFor({ state: 'detached' });
+  await page.getByRole('link', { name: 'Costs' }).click();
+  await opened.arrive(/\/ui\/costs$/);
+  opened.expectQuiet();
+  await opened.close();
+});
+
 test('a file of the page that is gone is tried once more, then said, with everything else at hand', async () => {
   const opened = await visitors.visit({}, /Failed to load|dynamically imported|ERR_FAILED|preload/i);
   const { page } = opened;
   await opened.go(`/runs/${visitors.studio.done}`);
+  const loads = countLoads(page);
   let refused = 0;
   await page.route('**/timeline-tab*', async (route) => {
     refused += 1;
@@ -105,6 +150,7 @@ test('a file of the page that is gone is tried once more, then said, with everyt
   const alert = page.getByRole('alert');
   await alert.getByText('A part of this page could not be loaded').waitFor();
   expect(refused).toBeGreaterThanOrEqual(2);
+  expect(loads.count).toBe(1);
   await page.getByRole('heading', { name: 'reel' }).getByText('Succeeded').waitFor();
   await page.unroute('**/timeline-tab*');
   await alert.getByRole('button', { name: 'Reload the page' }).click();

@@ -3,6 +3,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll } from 'vitest';
 import type { PipelineSubmitted } from '../../../src/contracts/pipeline.ts';
 import type { Run } from '../../../src/contracts/run.ts';
+import type { CapstanClient } from '../../support/capstan.ts';
 import { reviewOf } from '../../support/reviews.ts';
 import type { SharedCapstan } from '../../support/shared-capstan.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -67,7 +68,7 @@ async function askCorrection(capstan: SharedCapstan): Promise<Asked> {
 
 /** A run that asks a person and does nothing else. */
 export async function askQuestion(
-  capstan: SharedCapstan,
+  capstan: CapstanClient,
   { input, ...more }: { readonly schema?: object; readonly input?: object } = {},
 ): Promise<Asked> {
   const question = { title: 'May it be published?', ...more };
@@ -122,7 +123,7 @@ export interface Visitors {
 /** One Chromium for all files of a test worker: it ends with that. */
 let launched: Promise<Browser> | null = null;
 
-function shareBrowser(): Promise<Browser> {
+export function shareBrowser(): Promise<Browser> {
   launched ??= launchBrowser();
   return launched;
 }

@@ -23,7 +23,7 @@ test('a step that is out of time says how much it had, and what was seen last', 
   const last = { code: 'overloaded', message: 'HTTP 503' };
   expect(outOfTime(last, 5_000)).toStrictEqual({
     code: 'step_timeout',
-    message: 'not done within 5000 ms; last: HTTP 503',
+    message: 'not done within 5.0 s; last: HTTP 503',
     details: { code: 'overloaded' },
   });
   expect(outOfTime({ ...last, details: { a: 1 } }, 5_000).details).toEqual({

@@ -27,13 +27,13 @@ const reasons: [rule: string, Story, reason: string][] = [
   [
     'the only one',
     { fleet: [paid] },
-    `${at('paid')} has the best price and time (about 0.123 USD, done in about 1000 ms)`,
+    `${at('paid')} has the best price and time (about 0.123 USD, done in about 1.0 s)`,
   ],
   [
     'one that is better than the next',
     { fleet: [full, paid] },
     `${at('full')} has the best price and time (free, done in about 20 s), ` +
-      `before ${at('paid')} (about 0.123 USD, done in about 1000 ms)`,
+      `before ${at('paid')} (about 0.123 USD, done in about 1.0 s)`,
   ],
   [
     'a suspect one',
@@ -43,19 +43,19 @@ const reasons: [rule: string, Story, reason: string][] = [
   [
     'one that is up, before one whose heartbeat is late',
     { fleet: [paid, anInstance('a', { state: 'suspect' })] },
-    `${at('paid')} is the first choice (about 0.123 USD, done in about 1000 ms): ` +
+    `${at('paid')} is the first choice (about 0.123 USD, done in about 1.0 s): ` +
       `${at('a')} (free, done in about 10 s) has a late heartbeat`,
   ],
   [
     'one that is up, before one whose breaker has just opened again',
     { fleet: [paid, anInstance('a', { breaker_until_ms: now })] },
-    `${at('paid')} is the first choice (about 0.123 USD, done in about 1000 ms): ` +
+    `${at('paid')} is the first choice (about 0.123 USD, done in about 1.0 s): ` +
       `${at('a')} (free, done in about 10 s) failed too often a moment ago`,
   ],
   [
     'one that has not failed this call',
     { fleet: [paid, anInstance('a')], request: aRequest({ failedBefore: new Map([['a', 1]]) }) },
-    `${at('paid')} is the first choice (about 0.123 USD, done in about 1000 ms): ` +
+    `${at('paid')} is the first choice (about 0.123 USD, done in about 1.0 s): ` +
       `${at('a')} (free, done in about 10 s) has already failed this call`,
   ],
   [
@@ -91,7 +91,7 @@ const reasons: [rule: string, Story, reason: string][] = [
     'a full one that is better than the next',
     { fleet: [full, paid], chosen: false },
     `${at('full')} is full, and waiting for it (free, done in about 20 s) is better than ` +
-      `${at('paid')} (about 0.123 USD, done in about 1000 ms)`,
+      `${at('paid')} (about 0.123 USD, done in about 1.0 s)`,
   ],
   [
     'nobody has room',
@@ -124,7 +124,7 @@ const reasons: [rule: string, Story, reason: string][] = [
   [
     'a call takes minutes',
     { fleet: [anInstance('a', { state: 'suspect', duration_ms: 900_000 })] },
-    `${at('a')} is the last resort (free, done in about 900 s): its heartbeat is late, and no other can take the call`,
+    `${at('a')} is the last resort (free, done in about 15 min): its heartbeat is late, and no other can take the call`,
   ],
   ['nobody is possible', { fleet: [gone] }, 'no instance of upscale is possible: 1 down'],
   ['nobody is known', { fleet: [] }, 'no instance of upscale is registered'],
@@ -156,7 +156,7 @@ const reasons: [rule: string, Story, reason: string][] = [
   [
     'everybody failed too often',
     { fleet: [4_000, 2_999.5].map((after) => anInstance(`o${after}`, { breaker_until_ms: now + after })) },
-    'no instance of upscale is possible: 2 resting after failures; the first that rests is tried again in 3000 ms',
+    'no instance of upscale is possible: 2 resting after failures; the first that rests is tried again in 3.0 s',
   ],
 ];
 

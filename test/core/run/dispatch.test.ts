@@ -106,7 +106,7 @@ describe('what a run decides', () => {
 
   it('says what it saw and what would have been enough', () => {
     const { message } = explainDispatch({ how: 'queued', code: 'slow', calls: 12, p90_ms: 340.2 });
-    expect(message).toBe('9 of 10 calls take up to 340.2 ms; up to 100 ms is short');
+    expect(message).toBe('9 of 10 calls take up to 340 ms; up to 100 ms is short');
     const unknown =
       'calls are known that its instances have answered; 5 are needed to tell whether it is short';
     const others: [DispatchChoice, string][] = [

@@ -3,6 +3,7 @@ import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import type { Review, ReviewAction } from '../../../../src/contracts/review.ts';
 import { decideReview, openReviewsQuery, reviewQuery } from '../../api/reviews.ts';
+import { useServerAway } from '../../live/live.tsx';
 import { useCeilingAdvice } from '../../review/ceiling-hint.tsx';
 import { useKeys } from '../../shared/keys.ts';
 import { Button } from '../../shared/parts.tsx';
@@ -72,6 +73,7 @@ function ToDecide({ review, draft, onDraft, onSent }: ToDecideProps): ReactEleme
   const queries = useQueryClient();
   const { go } = useNeighbours(review.review_id);
   const claim = useClaim(review);
+  const isAway = useServerAway() !== null;
   const decide = useMutation({
     mutationFn: () => decideReview(review.review_id, review.version, toDecision(draft, review)),
     onMutate: () => onSent(true),
@@ -110,12 +112,12 @@ function ToDecide({ review, draft, onDraft, onSent }: ToDecideProps): ReactEleme
           <Button
             look="primary"
             className="h-9 px-4"
-            disabled={missing !== null || decide.isPending || !claim.isSettled}
+            disabled={isAway || missing !== null || decide.isPending || !claim.isSettled}
             onClick={() => decide.mutate()}
           >
             {decide.isPending ? 'Sending …' : 'Submit'}
           </Button>
-          <Button onClick={claim.toggle} disabled={!claim.isSettled}>
+          <Button onClick={claim.toggle} disabled={isAway || !claim.isSettled}>
             {claim.isHeld ? 'Release' : 'Claim'}
           </Button>
           <span className="text-sm text-muted">{missing ?? ''}</span>

@@ -5,7 +5,7 @@ import { conditionOfRun } from '../../../../src/core/run/condition.ts';
 import { useServerAway } from '../../live/live.tsx';
 import { Ago } from '../../shared/ago.tsx';
 import { CopyButton } from '../../shared/copy-button.tsx';
-import { formatClock, formatDuration, formatUsd } from '../../shared/format.ts';
+import { formatDuration, formatUsd } from '../../shared/format.ts';
 import { Icon } from '../../shared/icon.tsx';
 import { linkClass } from '../../shared/parts.tsx';
 import { ConditionMark } from '../../shared/state-mark.tsx';
@@ -21,7 +21,6 @@ export function RunHead({ run, isPast }: { readonly run: Run; readonly isPast: b
   useTitle(`${run.pipeline} · ${condition.title}`);
   return (
     <header>
-      {away === null ? null : <Away since={away} run={run} />}
       <div className="flex flex-wrap items-start justify-between gap-3">
         <div className="min-w-0">
           <p className="text-xs text-muted">
@@ -54,21 +53,6 @@ export function RunHead({ run, isPast }: { readonly run: Run; readonly isPast: b
       </fieldset>
       <RunFacts run={run} />
     </header>
-  );
-}
-
-/** The page keeps its data while the server is away, and shows their time. */
-function Away({ since, run }: { readonly since: number; readonly run: Run }): ReactElement {
-  const now = useNow();
-  const from = new Date(since).toISOString();
-  return (
-    <p role="status" className="mb-3 rounded-lg bg-waiting-soft px-3 py-2 text-sm text-waiting">
-      The server cannot be reached since {formatClock(from)} ({formatDuration(now - since)}).{' '}
-      {run.finished_at === null
-        ? 'State, cost and log of this run are as they were then. The run itself may go on. '
-        : 'The run has ended; what is shown does not change. '}
-      Buttons work again when the server answers.
-    </p>
   );
 }
 
