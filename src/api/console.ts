@@ -160,7 +160,10 @@ export function consoleRoutes(files?: ConsoleFiles): Route[] {
         const found = await files?.file(file);
         if (found !== undefined) return sendFile(found, accepted);
         if (!file.startsWith('assets/')) return showPage(files, accepted);
-        throw new AppError('not_found', 'the console has no such file; it may have been built anew');
+        throw new AppError(
+          'not_found',
+          'the console has no such file; reload the page, the console may have been updated',
+        );
       },
     }),
   ];

@@ -62,7 +62,7 @@ function openSessionRoute(ctx: ServerCtx, config: ApiConfig): Route {
           'unauthenticated',
           body.code === undefined
             ? 'the key is unknown, expired or revoked'
-            : 'the code is unknown, over or was used; capstan login makes another link',
+            : 'the code is unknown, expired or was used; capstan login creates a new link',
         );
       }
       setHeader('Cache-Control', 'no-store');
