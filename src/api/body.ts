@@ -108,7 +108,7 @@ function requireType({ headers }: IncomingMessage, allowed: readonly string[]): 
 }
 
 function refuseSize(limit: number): AppError {
-  return new AppError('body_too_large', `the body is larger than the ${limit} bytes that are allowed`);
+  return new AppError('body_too_large', `the body is larger than the allowed ${limit} bytes`);
 }
 
 interface ReceivedChunks {
