@@ -32,13 +32,15 @@ function formatGroup(tag: string, routes: readonly Route[]): string {
 }
 
 const introduction = `
-The complete description, with every body, parameter and error, is the OpenAPI 3.1 document that a running server
-gives at \`/v1/openapi.json\`; \`/docs\` shows it to people. The JSON Schema of a pipeline definition, for editors, is at
+The OpenAPI 3.1 document describes every body, parameter and error. A running server answers it at
+\`/v1/openapi.json\` and shows it in a browser at \`/docs\`. Editors find the JSON Schema of a pipeline definition at
 \`/v1/schemas/pipeline.json\`.
 
-A key goes into \`Authorization: Bearer <key>\` or \`X-API-Key: <key>\`; \`X-Project-ID\` selects one of its projects, else
-the first is taken. The scope \`admin\` includes every other. Lists answer \`{items, next_cursor}\`, but \`GET /skills\`
-answers a bare array; \`limit\` is at most 200. Times are RFC 3339, money is USD. Every answer carries \`X-Request-Id\`. Errors: [errors](errors.md).
+Send a key as \`Authorization: Bearer <key>\` or \`X-API-Key: <key>\`. \`X-Project-ID\` selects one of its projects; without
+it, the request uses the first one. The scope \`admin\` includes all scopes except \`operator\`.
+
+Lists answer \`{items, next_cursor}\`; \`GET /skills\` answers a bare array. \`limit\` is at most 200. Times are RFC 3339,
+amounts are USD. Every answer carries \`X-Request-Id\`. All error codes: [errors](errors.md).
 `;
 
 export function createApiPage(): Page {

@@ -3,9 +3,9 @@ import { code, createPage, formatTable, type Page } from './page.ts';
 
 const introduction = `
 Every error answer of the API is \`application/problem+json\` (RFC 9457): \`{type, title, status, detail, instance,
-code, errors?[{pointer, code, message, suggestion?, line?, column?}], request_id}\`. \`code\` is one of this table and
-nothing else. The same codes are the \`error.code\` of runs, steps and attempts, and the failure types in Temporal.
-"May succeed later" tells whether the same request, unchanged, is worth another try.
+code, errors?[{pointer, code, message, suggestion?, line?, column?}], request_id}\`. \`code\` is always a code of this
+table. The \`error.code\` of runs, steps and attempts, and the failure types in Temporal, are the same codes.
+"May succeed later" shows whether you can retry the same request unchanged.
 `;
 
 function toRow([name, { status, retryable, meaning }]: [string, (typeof errorTable)[ErrorCode]]) {

@@ -116,7 +116,7 @@ function answer(route: Route, readBody: ReadBody, { limits, closing }: MountOpti
 
 /** @throws AppError `unavailable` when the client disconnected while its request was queued */
 function ifWanted({ signal }: RawCall, giveAnswer: () => Promise<void>): Promise<void> {
-  if (signal.aborted) throw new AppError('unavailable', 'nobody waits for the answer any more');
+  if (signal.aborted) throw new AppError('unavailable', 'the client has disconnected');
   return giveAnswer();
 }
 

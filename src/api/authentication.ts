@@ -91,7 +91,10 @@ function isFromOwnPage(headers: IncomingHttpHeaders, publicUrl: string | undefin
 /** Guards writing requests that carry only a cookie. @throws AppError `csrf_refused` */
 function requireOwnPage(headers: IncomingHttpHeaders, publicUrl: string | undefined): void {
   if (headers['x-capstan-console'] !== '1')
-    throw new AppError('csrf_refused', 'with a cookie send X-Capstan-Console: 1, or a key instead of it');
+    throw new AppError(
+      'csrf_refused',
+      'a request with a session cookie needs X-Capstan-Console: 1; send that header, or a key',
+    );
   if (isFromOwnPage(headers, publicUrl) !== true)
     throw new AppError('csrf_refused', 'the request does not come from a page of this server');
 }

@@ -45,7 +45,7 @@ function refuse(sender: string, { senderBytes }: BodyBudgetLimits): AppError {
 }
 
 function refuseAll({ processBytes }: BodyBudgetLimits): AppError {
-  const message = `the bodies that this server receives hold ${processBytes} bytes, which is all that they may`;
+  const message = `the bodies that this server receives hold ${processBytes} bytes, which is the limit; retry later`;
   return new AppError('unavailable', message, { retryAfterS: 1 });
 }
 
@@ -98,14 +98,17 @@ function requireType({ headers }: IncomingMessage, allowed: readonly string[]): 
   const seen = mediaTypeOf(headers['content-type']);
   const encoding = headers['content-encoding'] ?? 'identity';
   if (encoding !== 'identity')
-    throw new AppError('unsupported_media_type', `Content-Encoding ${encoding}; send the body as it is`);
+    throw new AppError(
+      'unsupported_media_type',
+      `Content-Encoding ${encoding} is not supported; send the body uncompressed`,
+    );
   if (allowed.includes(seen)) return seen;
   const found = seen === '' ? 'no Content-Type' : `Content-Type ${seen}`;
-  throw new AppError('unsupported_media_type', `${found}; this route reads ${allowed.join(', ')}`);
+  throw new AppError('unsupported_media_type', `${found}; this route accepts ${allowed.join(', ')}`);
 }
 
 function refuseSize(limit: number): AppError {
-  return new AppError('body_too_large', `the body has more than the allowed ${limit} bytes`);
+  return new AppError('body_too_large', `the body is larger than the allowed ${limit} bytes`);
 }
 
 interface ReceivedChunks {

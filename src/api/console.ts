@@ -123,7 +123,7 @@ function leadToConsole(path: string, operation: string): Route {
     method: 'GET',
     path,
     tag: 'console',
-    summary: 'Leads to the console',
+    summary: 'Redirect to the console',
     auth: 'open',
     responses: { 302: 'empty' },
     handle: () => ({ status: 302, headers: { Location: '/ui/' } }),
@@ -139,7 +139,7 @@ export function consoleRoutes(files?: ConsoleFiles): Route[] {
       method: 'GET',
       path: '/ui/',
       tag: 'console',
-      summary: 'The console',
+      summary: 'Show the console',
       auth: 'open',
       headers,
       responses: { 200: { content: 'text/html' }, 503: { content: 'text/html' } },
@@ -151,7 +151,7 @@ export function consoleRoutes(files?: ConsoleFiles): Route[] {
       method: 'GET',
       path: '/ui/{+file}',
       tag: 'console',
-      summary: 'A file of the console; any other address is one of its page',
+      summary: 'Answer a file of the console; any other path answers its page',
       auth: 'open',
       params: FilePath,
       headers,
@@ -160,7 +160,10 @@ export function consoleRoutes(files?: ConsoleFiles): Route[] {
         const found = await files?.file(file);
         if (found !== undefined) return sendFile(found, accepted);
         if (!file.startsWith('assets/')) return showPage(files, accepted);
-        throw new AppError('not_found', 'the console has no such file; it may have been built anew');
+        throw new AppError(
+          'not_found',
+          'the console has no such file; reload the page, the console may have been updated',
+        );
       },
     }),
   ];

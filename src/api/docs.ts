@@ -131,14 +131,14 @@ export function docsRoutes(): Route[] {
     textRoute({
       operation: 'get_api_page',
       path: '/docs',
-      summary: 'The API for people',
+      summary: 'Show the API in a browser',
       content: 'text/html',
       text: apiPage,
     }),
     textRoute({
       operation: 'get_errors_page',
       path: '/docs/errors',
-      summary: 'Every error code and its meaning',
+      summary: 'List the error codes and their meanings',
       content: 'text/html',
       text: errorsPage,
     }),

@@ -239,7 +239,7 @@ export function createRateLimits(config: RateConfig, now: () => number): RateLim
 export function findJobFault(job: JsonObject | undefined, limitBytes: number): AppError | null {
   const bytes = job === undefined ? 0 : Buffer.byteLength(JSON.stringify(job));
   if (bytes <= limitBytes) return null;
-  return new AppError('job_invalid', `the job has ${bytes} bytes; allowed are ${limitBytes}`);
+  return new AppError('job_invalid', `the job has ${bytes} bytes; at most ${limitBytes} are allowed`);
 }
 
 /** Checks the job of a body that is larger than a job may be. @throws AppError `job_invalid` */

@@ -250,7 +250,7 @@ function isGone({ destroyed, complete }: IncomingMessage): boolean {
 export const refuseAmbiguity: ApiMiddleware = (ctx, next) => {
   const hosts = valuesOf(ctx.req, 'host').length;
   if (hosts > 1)
-    throw new AppError('request_invalid', `the request has ${hosts} Host headers; one is allowed`);
+    throw new AppError('request_invalid', `the request has ${hosts} Host headers; exactly one is allowed`);
   if (ctx.url.includes('%00')) throw new AppError('request_invalid', 'the address holds NUL (%00)');
   const path = sentPath(ctx.req);
   if (path.includes('%') && !isDecodable(path))
@@ -277,6 +277,6 @@ export const notFound: ApiMiddleware = async (ctx, next) => {
   if (allowed === '') throw new AppError('not_found', `there is no ${sentPath(ctx.req).slice(0, 200)} here`);
   ctx.set('Allow', allowed);
   if (ctx.method !== 'OPTIONS')
-    throw new AppError('method_not_allowed', `${ctx.method} is not possible here; ${allowed} is`);
+    throw new AppError('method_not_allowed', `${ctx.method} is not supported here; allowed: ${allowed}`);
   ctx.status = 204;
 };

@@ -94,7 +94,7 @@ function requestBody(body: BodyKind): ZodOpenApiOperationObject['requestBody'] {
 }
 
 const ProjectChoice = z.object({
-  project_id: z.string().optional().meta({ description: 'Instead of `X-Project-ID`.' }),
+  project_id: z.string().optional().meta({ description: 'The project, instead of `X-Project-ID`.' }),
 });
 
 /** Reads accept `project_id` too, for clients that cannot send a header. */

@@ -49,7 +49,7 @@ export const startErrors = [
 
 export const KeyHeaders = z.object({
   'idempotency-key': IdempotencyKey.meta({
-    description: 'A repeated request with this key gets the same answer instead of starting something else.',
+    description: 'A repeated request with this key gets the same answer and starts nothing new.',
   }),
 });
 

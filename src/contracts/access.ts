@@ -100,7 +100,9 @@ export type KeyCreated = z.infer<typeof KeyCreated>;
 /** The effects of a revocation, and what continues. */
 export const KeyRevoked = z
   .strictObject({
-    key_ids: z.array(z.string()).meta({ description: 'That worked until now: the key and those it made.' }),
+    key_ids: z
+      .array(z.string())
+      .meta({ description: 'The keys that this request revoked: the key and the keys it created.' }),
     going_on: z
       .strictObject({
         webhooks: z.array(
@@ -112,7 +114,7 @@ export const KeyRevoked = z
       })
       .meta({
         description:
-          'What these keys have made in the projects of the calling key, and what goes on without them until it is deleted; the first thousand of each.',
+          'Objects of these keys in the projects of the calling key that continue until you delete them; the first thousand of each kind.',
       }),
   })
   .meta({ id: 'KeyRevoked' });
@@ -159,6 +161,6 @@ export const AuditQuery = ListQuery.extend({
     .regex(/^[!-~]{1,128}$/, { error: 'an id has 1 to 128 visible ASCII characters' })
     .optional(),
   from: Instant.optional().meta({ description: 'From this moment on.' }),
-  to: Instant.optional().meta({ description: 'Up to, and without, this moment.' }),
+  to: Instant.optional().meta({ description: 'Up to this moment, without it.' }),
 }).strict();
 export type AuditQuery = z.infer<typeof AuditQuery>;

@@ -142,7 +142,7 @@ export const EscalationRequest = z
   .catchall(Json)
   .meta({
     id: 'EscalationRequest',
-    description: 'Any other field is a field of the task: it joins `context`, and models see it there.',
+    description: 'Any other field belongs to the task: it is added to `context`, where models see it.',
   });
 export type EscalationRequest = z.infer<typeof EscalationRequest>;
 

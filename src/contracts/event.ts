@@ -60,7 +60,7 @@ export const Seq = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 
 export const EventQuery = z.strictObject({
   after: Seq.default(0).meta({
-    description: 'The `seq` of the last event that is known. A cursor goes before it.',
+    description: 'The `seq` of the last event that you have. A cursor takes precedence.',
   }),
   limit: z.coerce.number().int().min(1).max(200).default(200),
   cursor: ListQuery.shape.cursor,
@@ -101,7 +101,10 @@ const Topics = z
   .transform((text) => text.split(',').filter((part) => part !== ''))
   .pipe(z.array(StreamTopic))
   .meta({
-    override: { type: 'string', description: 'Some of runs, reviews, instances, budgets, with commas.' },
+    override: {
+      type: 'string',
+      description: 'Some of runs, reviews, instances, budgets, separated by commas.',
+    },
   });
 
 const RunIds = z
@@ -109,7 +112,11 @@ const RunIds = z
   .default([])
   .transform((ids) => [ids].flat())
   .meta({
-    override: { type: 'array', items: { type: 'string' }, description: 'Whose every event is wanted.' },
+    override: {
+      type: 'array',
+      items: { type: 'string' },
+      description: 'Runs whose every event the stream sends.',
+    },
   });
 
 export const StreamQuery = z.strictObject({

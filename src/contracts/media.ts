@@ -17,7 +17,7 @@ export const MediaFile = z
   .regex(new RegExp(`^${segment}(?:/${segment}){0,6}$`), {
     error: 'a file is one to seven segments of letters, digits, dots, _ and -, none of them . or ..',
   })
-  .meta({ description: 'One to seven segments joined by /, which is not encoded.' });
+  .meta({ description: 'One to seven segments joined by /. Do not encode the /.' });
 
 export interface MediaPath {
   readonly job_id: string;
@@ -67,15 +67,17 @@ export type UploadRequest = z.infer<typeof UploadRequest>;
 
 const SendHeaders = z
   .record(z.string(), z.string())
-  .meta({ description: 'To be sent as they are, and no key with them.' });
-const SendUrl = z.string().meta({ description: 'For PUT; without a host it is one of this API.' });
+  .meta({ description: 'Send them unchanged, and no key with them.' });
+const SendUrl = z
+  .string()
+  .meta({ description: 'The address for PUT. Without a host, it is a path of this API.' });
 
 const WholeUpload = z.strictObject({ url: SendUrl, headers: SendHeaders, expires_at: Instant });
 const PartedUpload = z.strictObject({
   parts: z.array(z.strictObject({ url: SendUrl, headers: SendHeaders })).meta({
-    description: 'One after the other they are the file; the length of each is in its headers.',
+    description: 'The parts in order are the file. The headers of each hold its length.',
   }),
-  complete_url: z.string().meta({ description: 'To POST to when all parts were taken.' }),
+  complete_url: z.string().meta({ description: 'The address to POST to after the last part.' }),
   expires_at: Instant,
 });
 
@@ -92,7 +94,9 @@ export const Job = z
     job: JsonObject,
     runs: z.array(z.strictObject({ run_id: z.string(), state: z.string() })),
     artifacts: z.array(MediaObject).meta({ description: 'By name; at most a thousand.' }),
-    has_more_artifacts: z.boolean().meta({ description: 'There are others, which may stand between these.' }),
+    has_more_artifacts: z
+      .boolean()
+      .meta({ description: 'There are more files; their names may sort between these.' }),
     created_at: Instant,
   })
   .meta({ id: 'Job' });

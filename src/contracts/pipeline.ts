@@ -26,11 +26,11 @@ import {
 export const RetryPolicy = z
   .strictObject({
     max: z.number().int().min(0).max(100).optional().meta({
-      description: 'Deliveries after the first one; 0 = delivered at most once. Default 3.',
+      description: 'Attempts after the first one; 0 = at most one attempt. Default 3.',
     }),
-    initial: Duration.optional().meta({ description: 'The pause before the second delivery. Default 1s.' }),
+    initial: Duration.optional().meta({ description: 'The pause before the second attempt. Default 1s.' }),
     factor: z.number().min(1).max(10).optional().meta({
-      description: 'By how much each pause is longer than the one before. Default 2.',
+      description: 'The factor by which each pause is longer than the previous one. Default 2.',
     }),
     max_delay: Duration.optional().meta({ description: 'The longest pause. Default 60s.' }),
   })
@@ -41,19 +41,20 @@ export type RetryPolicy = z.infer<typeof RetryPolicy>;
 export const EscalatePolicy = z
   .strictObject({
     enabled: z.boolean().optional().meta({
-      description: 'Whether a refused input or output is dealt with at all. Default true.',
+      description: 'Whether a refused input or output is escalated. Default true.',
     }),
     start_level: z.number().int().min(0).max(4).optional().meta({
-      description: 'Executions after the first, and advisors, are not below this level. Default 0.',
+      description: 'The lowest level of advisors and of executions after the first. Default 0.',
     }),
     max_level: z.number().int().min(0).max(4).optional().meta({
-      description: 'The highest level; above it is a person. 0 = no models. Default 4.',
+      description: 'The highest level; above it, a review is opened. 0 = no models. Default 4.',
     }),
     max_usd: Usd.optional().meta({
       description: 'The most that all model calls of one escalation may cost. Default: none.',
     }),
     repair: z.enum(['off', 'propose', 'apply']).optional().meta({
-      description: 'What becomes of the one minimal change that makes an input valid. Default propose.',
+      description:
+        'Whether the one minimal change that makes an input valid is ignored, proposed or applied. Default propose.',
     }),
     on_exhausted: z.enum(['wait', 'fail']).optional().meta({
       description: 'wait: the step waits for a review; fail: it fails at once. Default wait.',
@@ -65,13 +66,16 @@ export type EscalatePolicy = z.infer<typeof EscalatePolicy>;
 /** Reuse of the result of an equal call. */
 export const CachePolicy = z
   .strictObject({
-    ttl: Duration.meta({ description: 'How old a result may be, at most 90d; 0s: every call is made.' }),
+    ttl: Duration.meta({
+      description: 'The highest age of a result, at most 90d. With 0s, no result is reused.',
+    }),
     scope: z.enum(['project', 'pipeline', 'run']).optional().meta({
       description:
-        'Whose results are taken: those of the project, of this pipeline or of the run. Default project.',
+        'The results that are reused: those of the project, of this pipeline or of the run. Default project.',
     }),
     insist: z.boolean().optional().meta({
-      description: 'Also of a capability whose spec does not say that it is deterministic. Default false.',
+      description:
+        'Whether results are reused if the spec of the capability is not marked deterministic. Default false.',
     }),
   })
   .meta({ id: 'CachePolicy' });
@@ -80,26 +84,26 @@ export type CachePolicy = z.infer<typeof CachePolicy>;
 /** Settings of a step; `defaults` sets them for all steps. */
 const stepSettings = {
   retry: RetryPolicy.optional().meta({
-    description: 'Further deliveries after failures that may pass; a refused input is never retried.',
+    description: 'Retries after temporary failures. A refused input is never retried.',
   }),
   timeout: Duration.optional().meta({ description: 'Limit of one attempt, at most 24h. Default 300s.' }),
   priority: Priority.optional().meta({
-    description: 'interactive pays for speed, batch stays on what is free. Default: that of the run.',
+    description:
+      'interactive pays for speed, batch stays on free instances. Default: the priority of the run.',
   }),
   budget_ceiling_usd: Usd.optional().meta({
-    description:
-      'The most that one call may cost, in USD; on a step with `pipeline`, the run that it starts.',
+    description: 'The ceiling of one call in USD; on a step with `pipeline`, the ceiling of its child run.',
   }),
   escalate: EscalatePolicy.optional().meta({
-    description: 'What happens when an input or output is refused: corrections, models, then a person.',
+    description: 'The handling of a refused input or output: corrections, models, then a review.',
   }),
   dispatch: DispatchWish.optional().meta({
     description:
-      'inline: without a queue in between; auto: inline when the run begins with its calls known to be short. Default auto.',
+      'inline: without a queue; auto: inline if the calls are known to be short when the run begins. Default auto.',
   }),
   cache: CachePolicy.optional().meta({
     description:
-      'Takes the result of an equal call of a deterministic capability instead of paying again. Default: every call is made.',
+      'Reuses the result of an equal call of a deterministic capability. Default: no result is reused.',
   }),
 };
 
@@ -110,25 +114,25 @@ export const ForEach = z
       description: `An expression that yields a list, or a list that may hold expressions; at most ${showCount(mostItems)} items.`,
     }),
     max_parallel: z.number().int().min(1).max(200).optional().meta({
-      description: 'Items that run at once. Default: as many as the run allows.',
+      description: 'Items that run in parallel. Default: as many as the run allows.',
     }),
     tolerate: z.number().int().min(0).max(mostItems).optional().meta({
-      description: 'Items that may fail; the output of one that failed is null. Default 0.',
+      description: 'Items that may fail; the output of a failed item is null. Default 0.',
     }),
   })
   .meta({ id: 'ForEach' });
 export type ForEach = z.infer<typeof ForEach>;
 
-/** A question to a person; the answer becomes the step's output. */
+/** A question to a reviewer; the answer becomes the step's output. */
 export const ReviewStep = z
   .strictObject({
     title: z.string().min(1).max(1_000).meta({ description: 'The question.' }),
     schema: JsonObject.optional().meta({ description: 'JSON Schema of the answer. Default: anything.' }),
     timeout: Duration.optional().meta({
-      description: 'How long it waits for an answer, at most 90d. Default 24h.',
+      description: 'The time to wait for an answer, at most 90d. Default 24h.',
     }),
     on_timeout: z.enum(['fail', 'skip']).optional().meta({
-      description: 'What becomes of the step when nobody answers in time. Default fail.',
+      description: 'fail: the step fails if no answer comes in time; skip: it is skipped. Default fail.',
     }),
   })
   .meta({ id: 'ReviewStep' });
@@ -145,11 +149,11 @@ const stepKinds = {
   capability: CapabilityName.optional().meta({ description: 'The capability that the step calls.' }),
   pipeline: PipelineReference.optional().meta({
     description:
-      "A run of another pipeline, name@version or name@alias; `input` is its job, its output the step's.",
+      "The pipeline of a child run, name@version or name@alias. `input` is its job; its output is the step's output.",
   }),
-  wait: Duration.optional().meta({ description: 'Nothing happens for this long.' }),
+  wait: Duration.optional().meta({ description: 'The step waits for this long.' }),
   review: ReviewStep.optional().meta({
-    description: "A question to a person; the answer becomes the step's output.",
+    description: "A question to a reviewer; the answer becomes the step's output.",
   }),
 };
 
@@ -167,7 +171,7 @@ export const StepDefinition = z
       .refine((ids) => new Set(ids).size === ids.length, { error: 'names a step twice' })
       .optional()
       .meta({
-        description: 'Ids of steps that end first; those that its expressions mention are added.',
+        description: 'Ids of steps that must end first; steps that its expressions mention are added.',
         uniqueItems: true,
       }),
     when: z.string().min(1).max(65_536).optional().meta({
@@ -175,29 +179,29 @@ export const StepDefinition = z
     }),
     run_if: RunIf.optional().meta({
       description:
-        'When it starts, once all it depends on is done. Default all_succeeded: it is skipped when one of those was.',
+        'The condition to start, once its dependencies have ended. Default all_succeeded: the step is skipped if a dependency was skipped.',
     }),
     for_each: ForEach.optional().meta({
       description:
-        'The step once per item of a list; its output is the list of their outputs, in item order.',
+        'The step runs once per item of a list. Its output is the list of the outputs, in item order.',
     }),
     input: JsonObject.optional().meta({
-      description: 'What it is called with; strings may hold {{ expressions }}. Default {}.',
+      description: 'The input of the call; strings may hold {{ expressions }}. Default {}.',
     }),
     ...stepSettings,
     total_timeout: Duration.optional().meta({
       description:
-        'Limit of the step with all its attempts, at most 7d; waits for people, budgets and capabilities do not count. Default 1h, or `timeout` × (`retry.max` + 2) if that is more.',
+        'Limit of the step with all its attempts, at most 7d. Waiting for reviews, budgets and capabilities does not count. Default 1h, or `timeout` × (`retry.max` + 2) if that is more.',
     }),
     on_error: z.enum(['fail', 'continue']).optional().meta({
-      description: 'continue: the run goes on when the step fails. Default fail.',
+      description: 'continue: the run continues when the step fails. Default fail.',
     }),
     capability_version: z.string().min(1).max(128).optional().meta({
       description: "Semver range that an instance's version must satisfy. Default: any.",
     }),
     tags: Tags.optional().meta({ description: 'Tags that an instance must all carry.' }),
     wait_for_capability: Duration.optional().meta({
-      description: 'How long the step waits for an instance to be registered. Default 0s.',
+      description: 'The time to wait for a registered instance. Default 0s.',
     }),
     allow_output: z.boolean().optional().meta({
       description: 'A reviewer may give the output instead of an input. Default false.',
@@ -211,11 +215,11 @@ export type StepDefinition = z.infer<typeof StepDefinition>;
 export const Concurrency = z
   .strictObject({
     key: z.string().min(1).max(1_024).meta({
-      description: 'May hold expressions over `job`, so that each of its values has its own count.',
+      description: 'Runs with the same key count together. The key may hold expressions over `job`.',
     }),
-    limit: z.number().int().min(1).max(1_000).meta({ description: 'Runs under way at once.' }),
+    limit: z.number().int().min(1).max(1_000).meta({ description: 'Runs that are open in parallel.' }),
     on_limit: z.enum(['queue', 'reject']).optional().meta({
-      description: 'queue: a run above the limit waits its turn; reject: it is refused. Default queue.',
+      description: 'queue: a run above the limit waits; reject: it is refused. Default queue.',
     }),
   })
   .meta({ id: 'Concurrency' });
@@ -225,24 +229,23 @@ export const PipelineDefinition = z
   .strictObject({
     pipeline: PipelineName.meta({ description: 'Its name: letters, digits, _ or -, at most 64.' }),
     version: VersionText.meta({
-      description: 'Versions are immutable: another content needs another version.',
+      description: 'Versions are immutable: different content needs a new version.',
     }),
     description: z.string().max(10_000).optional().meta({ description: 'For people.' }),
     job_schema: JsonObject.optional().meta({
       description: 'JSON Schema that the job of a run must match. Default: any object.',
     }),
     defaults: z.strictObject(stepSettings).optional().meta({
-      description: 'Settings of the steps that do not say.',
+      description: 'Settings of steps that do not set their own.',
     }),
     budget_ceiling_usd: Usd.optional().meta({
-      description:
-        'The most that a whole run may cost in USD, unless its caller says otherwise. Default: none.',
+      description: 'The ceiling of a whole run in USD, unless the request sets another. Default: none.',
     }),
     priority: Priority.optional().meta({
-      description: 'Of its runs, unless their caller says otherwise. Default standard.',
+      description: 'The priority of its runs, unless the request sets another. Default standard.',
     }),
     concurrency: Concurrency.optional().meta({
-      description: 'How many runs with the same key may be under way at once. Default: any number.',
+      description: 'The limit of open runs with the same key. Default: any number.',
     }),
     timeout: Duration.optional().meta({ description: 'Limit of a whole run, at most 7d. Default: none.' }),
     labels: z.record(z.string().max(64), z.string().max(256)).optional().meta({
@@ -250,7 +253,7 @@ export const PipelineDefinition = z
     }),
     steps: z.array(StepDefinition).min(1).max(mostSteps).meta({
       description:
-        'A step starts as soon as what it depends on allows; of those that become ready together, the first in this list starts first.',
+        'A step starts as soon as its dependencies allow. Of steps that become ready together, the first in this list starts first.',
     }),
     output: Json.optional().meta({
       description:

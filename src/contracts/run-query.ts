@@ -19,23 +19,20 @@ export const RunQuery = ListQuery.extend({
   pipeline: PipelineName.optional(),
   state: RunState.optional(),
   awaiting: Awaiting.optional().meta({
-    description: 'What one of its steps, or of the runs below it, waits for.',
+    description: 'The reason why one of its steps, or of its child runs, is waiting.',
   }),
   q: z.string().min(1).max(128).optional().meta({
     description:
-      "Part of the pipeline's name, of a label as `name=value`, or of the run's error as `code: message`; or the begin of the run's id. A page looks at 10,000 runs at most: it may be empty and have a next one.",
+      "Part of the pipeline's name, of a label as `name=value`, or of the run's error as `code: message`; or the begin of the run's id. A page searches at most 10,000 runs, so it may be empty and have a next page.",
   }),
   label: LabelFilter.optional(),
   schedule_id: z.string().max(128).optional(),
   since: Instant.optional(),
   until: Instant.optional(),
   order: z.enum(['newest', 'oldest']).default('newest').meta({
-    description: 'oldest, with a state: which run has been in it longest',
+    description: 'oldest, with a state: the run that has been in it longest comes first',
   }),
-  parent: z
-    .literal('none')
-    .optional()
-    .meta({ description: 'none: only runs that no step of another one has started' }),
+  parent: z.literal('none').optional().meta({ description: 'none: only top-level runs, without child runs' }),
 }).strict();
 export type RunQuery = z.infer<typeof RunQuery>;
 
@@ -49,6 +46,6 @@ export type StepQuery = z.infer<typeof StepQuery>;
 
 export const ItemQuery = ListQuery.extend({
   state: StepState.optional(),
-  output: z.literal('none').optional().meta({ description: 'none: without what the items have yielded' }),
+  output: z.literal('none').optional().meta({ description: 'none: without the outputs of the items' }),
 }).strict();
 export type ItemQuery = z.infer<typeof ItemQuery>;

@@ -70,7 +70,7 @@ const scheduleFields = {
   overlap: OverlapPolicy.default('skip'),
   catch_up: Duration.default('1m').meta({
     description:
-      'Starts that were missed, because Temporal was away, are made up for when not older than this: 10s to 365d.',
+      'If Temporal was unavailable, missed starts that are not older than this are started late: 10s to 365d.',
   }),
   paused: z.boolean().default(false),
 };

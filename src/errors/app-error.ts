@@ -74,9 +74,9 @@ export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof Error && 'code' in thrown) {
     const options = { cause: thrown };
     if (thrown.code === projectErased)
-      return new AppError('state_conflict', 'the project is being erased; it takes no new work', options);
+      return new AppError('state_conflict', 'the project is being erased and accepts no new work', options);
     if (hasLostDefinition(thrown))
-      return new AppError('unavailable', 'the definition was deleted at this very moment; ask again', {
+      return new AppError('unavailable', 'the definition was deleted during the request; retry', {
         ...options,
         retryAfterS: 0,
       });

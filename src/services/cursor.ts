@@ -11,9 +11,15 @@ export function encodeCursor(key: string): string {
 }
 
 export function refuseCursor(): AppError {
-  return new AppError('request_invalid', 'the cursor is none that a list answered as next_cursor', {
-    errors: [{ pointer: '/query/cursor', code: 'invalid_cursor', message: 'not a next_cursor of this list' }],
-  });
+  return new AppError(
+    'request_invalid',
+    'the cursor is not a next_cursor of this list; read the list from its start',
+    {
+      errors: [
+        { pointer: '/query/cursor', code: 'invalid_cursor', message: 'not a next_cursor of this list' },
+      ],
+    },
+  );
 }
 
 /** @throws AppError `request_invalid` when the text is no cursor */

@@ -174,7 +174,7 @@ describe('runs with the same concurrency key', () => {
       429,
       expect.objectContaining({
         code: 'concurrency_limit',
-        detail: expect.stringContaining('allowed are 2'),
+        detail: expect.stringContaining('at most 2 are allowed'),
       }),
     ]);
     const eve = { pipeline: 'strict', job: { user: 'eve' } };

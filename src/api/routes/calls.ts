@@ -26,7 +26,7 @@ import { type Route, route } from '../route.ts';
 const ExecHeaders = z.object({
   'idempotency-key': IdempotencyKey.meta({
     description:
-      'A repeated request with this key is answered with what the first one gave, for 24 hours. With it, the call goes on when the client leaves.',
+      'For 24 hours, a repeated request with this key gets the first answer. With a key, the call continues when the client disconnects.',
   }),
 });
 
@@ -46,7 +46,7 @@ function execCapability(ctx: ServerCtx): Route {
     tag: 'calls',
     summary: 'Call a capability on the best instance, without a pipeline',
     description:
-      'Answers when the call has ended, after up to three instances. Every problem carries the `decision`. A client that leaves cancels its call, unless it sent an Idempotency-Key.',
+      'Answers when the call has ended, after up to three instances. Every problem carries the `decision`. A client that disconnects cancels its call, unless it sent an Idempotency-Key.',
     isLong: true,
     auth: 'key',
     scope: 'capability:call',
@@ -83,7 +83,7 @@ function judgeInput(ctx: ServerCtx): Route {
     method: 'POST',
     path: '/v1/capabilities/{name}/check',
     tag: 'calls',
-    summary: 'Check an input without a call: what is wrong with it, and which inputs near it would be taken',
+    summary: 'Check an input without a call: list its errors, and similar inputs that are valid',
     description:
       'By the schemas of the instances that it might be given to, else of those that there were; valid where none is known.',
     auth: 'key',
@@ -104,9 +104,9 @@ function previewRoute(ctx: ServerCtx): Route {
     method: 'POST',
     path: '/v1/route',
     tag: 'calls',
-    summary: 'Show which instance a call would be given now, and why',
+    summary: 'Show which instance the router would choose for a call now, and why',
     description:
-      'Nothing is claimed or written. With `input`, instances whose schema refuses it are ruled out.',
+      'The request reserves and writes nothing. With `input`, the answer excludes instances whose schema refuses it.',
     auth: 'key',
     scope: 'capability:read',
     body: json(RouteRequestBody, 'data'),
@@ -125,8 +125,9 @@ function listDecisions(ctx: ServerCtx): Route {
     method: 'GET',
     path: '/v1/decisions',
     tag: 'calls',
-    summary: 'List decisions, newest first, with what each was made from',
-    description: 'Of the week before `until` unless `since` says otherwise; those of a run, whenever.',
+    summary: 'List decisions, newest first, with the facts that each is based on',
+    description:
+      'The default period is the week before `until`; `since` changes it. With `run_id`, there is no default period.',
     auth: 'key',
     scope: 'capability:read',
     opens: 'history',
@@ -145,7 +146,7 @@ function showDecision(ctx: ServerCtx): Route {
     method: 'GET',
     path: '/v1/decisions/{id}',
     tag: 'calls',
-    summary: 'Show why a call went where it went, and make the choice again from what was known then',
+    summary: 'Show why the router chose an instance for a call, and repeat the choice from the same facts',
     auth: 'key',
     scope: 'capability:read',
     params: DecisionPath,
@@ -164,7 +165,7 @@ export function cacheRoutes(ctx: ServerCtx): Route[] {
       method: 'GET',
       path: '/v1/cache',
       tag: 'runs',
-      summary: 'List results that equal calls of steps with `cache` take, newest first',
+      summary: 'List the results in the cache of steps, newest first',
       auth: 'key',
       scope: 'run:read',
       query: CacheQuery,
@@ -180,8 +181,8 @@ export function cacheRoutes(ctx: ServerCtx): Route[] {
       path: '/v1/cache',
       tag: 'runs',
       summary:
-        'Keep such results no longer: one, those of a capability, pipeline or run, or all of the project',
-      description: 'Steps that took one keep it, and files stay.',
+        'Delete results from the cache: one, those of a capability, pipeline or run, or all of the project',
+      description: 'Steps that used a result keep it. Files stay.',
       auth: 'key',
       scope: 'run:write',
       query: CacheRemoval,

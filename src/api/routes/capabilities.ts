@@ -50,7 +50,7 @@ function registerRoute(ctx: ServerCtx): Route {
     tag: 'capabilities',
     summary: 'Register an instance of a capability',
     description:
-      'Repeatable. 201 for a new instance, 200 for a known one; a changed body raises its generation.',
+      'Repeatable. The answer is 201 for a new instance and 200 for a known one. A changed body raises its generation.',
     auth: 'key',
     scope: 'capability:register',
     rate: 'heartbeat',
@@ -86,7 +86,8 @@ function callsSummaryRoute(ctx: ServerCtx): Route {
     path: '/v1/calls/summary',
     tag: 'calls',
     summary: 'Count calls by capability, with how many succeeded and how long they took',
-    description: 'Calls of the project that were sent and have ended: of the last day by default.',
+    description:
+      'Counts calls of the project that were sent and have ended. The default period is the last day.',
     auth: 'key',
     scope: 'capability:read',
     opens: 'history',
@@ -120,9 +121,9 @@ function heartbeatRoute(ctx: ServerCtx): Route {
     method: 'POST',
     path: '/v1/capabilities/{name}/heartbeat',
     tag: 'capabilities',
-    summary: 'Tell that an instance is alive, every 60 seconds',
+    summary: 'Send the heartbeat of an instance, every 60 seconds',
     description:
-      'Revives an instance that was down. An unknown one is adopted if its /spec and /health name the capability.',
+      'A heartbeat revives an instance that was down. An unknown instance is registered if its /spec and /health name the capability.',
     auth: 'key',
     scope: 'capability:register',
     rate: 'heartbeat',
@@ -144,7 +145,7 @@ function removeRoute(ctx: ServerCtx): Route {
     tag: 'capabilities',
     summary: 'Take an instance out of service',
     description:
-      'Repeatable. Calls under way end first; nothing new is routed to it. Stale, and without effect, if the endpoint was registered anew since.',
+      'Repeatable. Running calls finish first; the router sends no new ones. The request is stale and has no effect if the endpoint was registered again since.',
     auth: 'key',
     scope: 'capability:register',
     rate: 'heartbeat',
@@ -177,8 +178,10 @@ export function publisherRoutes(ctx: ServerCtx): Route[] {
       method: 'PUT',
       path: '/v1/publishers/{name}',
       tag: 'capabilities',
-      summary: 'Say which projects register instances under a name; what others have there is deregistered',
-      description: 'Without it, the project that registers a name first is the one that may.',
+      summary:
+        'Set the projects that may register instances under a name; instances of other projects are deregistered',
+      description:
+        'Without this setting, only the first project that registers a name may register instances under it.',
       auth: 'key',
       scope: 'operator',
       params: CapabilityPath,

@@ -37,7 +37,7 @@ function executeOnce(ctx: ServerCtx): Route {
     tag: 'escalation',
     summary: 'Make one attempt at a job, at a level of the ladder',
     description:
-      'Level 0 applies the best skill’s template; 1 to 4 ask the model of that level, or the next one that is there; 5 opens a review. A failure comes with advice and the level to come back at.',
+      'Level 0 applies the template of the best skill. Levels 1 to 4 call the model of that level, or of the next level that has one. Level 5 opens a review. A failure carries advice and the level for the next attempt.',
     isLong: true,
     auth: 'key',
     scope: 'escalate',
@@ -58,9 +58,9 @@ function adviseOnce(ctx: ServerCtx): Route {
     method: 'POST',
     path: '/advise',
     tag: 'escalation',
-    summary: 'Ask what to do differently after a failure',
+    summary: 'Get advice after a failure',
     description:
-      'The advisor is the asked level, or as much higher as the error is often in `escalation_history`. The same request is answered with the same advice for 24 hours, and paid for once. `suggested_executor_level` 5: ask a person.',
+      'The advisor has the requested level; each repetition of the error in `escalation_history` raises it. For 24 hours, the same request gets the same advice and is paid once. `suggested_executor_level` 5 means a review.',
     isLong: true,
     auth: 'key',
     scope: 'escalate',

@@ -89,7 +89,7 @@ export function runEventRoutes(ctx: ServerCtx): Route[] {
       tag: 'runs',
       summary: "Read a run's log, as pages or as a stream",
       description:
-        'JSON pages by default. With `Accept: text/event-stream` the log is sent as it grows and ends after the last event.',
+        'The answer is JSON pages by default. With `Accept: text/event-stream` it is a stream that ends after the last event.',
       auth: 'key',
       scope: 'run:read',
       opens: 'stream',
@@ -136,9 +136,9 @@ export function streamRoutes(ctx: ServerCtx): Route[] {
       method: 'GET',
       path: '/v1/stream',
       tag: 'service',
-      summary: 'Follow a project: how runs, reviews, instances and budgets stand, as it changes',
+      summary: 'Follow the runs, reviews, instances and budgets of a project as they change',
       description:
-        'Server-sent events `run`, `review`, `instance` and `budget`, each object at most four times a second; `step`: every event of the runs `run_id`; `reset`: something may have been missed, so read again. Its `id`, sent back as `Last-Event-ID` or `after` within an hour, also with other topics, goes on from there. Topics that the key may not read (`run:read`, `capability:read`, `cost:read`) are left out.',
+        'The stream sends `run`, `review`, `instance` and `budget`, each object at most four times a second. `step` carries every event of the runs in `run_id`. `reset` means that you may have missed events: read the objects again. To continue within an hour, send the last `id` as `Last-Event-ID` or `after`; the topics may differ. The stream omits topics that the key may not read (`run:read`, `capability:read`, `cost:read`).',
       auth: 'key',
       scope: 'any',
       opens: 'stream',

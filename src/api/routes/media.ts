@@ -109,7 +109,7 @@ const NewFileHeaders = z.object({
   'if-none-match': z
     .literal('*', { error: 'the only condition of a file that is stored is If-None-Match: *' })
     .optional()
-    .meta({ description: 'Stores it only where there is none.' }),
+    .meta({ description: 'Stores the file only if none of this name exists.' }),
 });
 
 export function mediaRoutes(ctx: ServerCtx, config: ApiConfig): Route[] {
@@ -122,7 +122,7 @@ function storeFile(ctx: ServerCtx, limitBytes: number): Route {
     method: 'PUT',
     path,
     tag: 'media',
-    summary: 'Store a file, replacing one of the same name as a whole',
+    summary: 'Store a file; it replaces a file of the same name',
     auth: 'key',
     scope: 'media:write',
     params: MediaFilePath,
@@ -213,7 +213,7 @@ function readFile(ctx: ServerCtx): Route {
     method: 'GET',
     path,
     tag: 'media',
-    summary: 'Read a file, or one range of its bytes; 307 leads to where the bytes are',
+    summary: 'Read a file, or one range of its bytes; 307 redirects to the bucket',
     auth: 'key',
     scope: 'media:read',
     params: MediaFilePath,
@@ -245,7 +245,7 @@ const MediaQuery = z.strictObject({
   download: z
     .enum(['true', 'false'])
     .default('false')
-    .meta({ description: 'true: a browser stores it instead of showing it.' }),
+    .meta({ description: 'true: a browser downloads the file instead of showing it.' }),
 });
 
 /** Names of files consist of letters, digits, dots, dashes and underscores. */

@@ -58,7 +58,7 @@ function storePipelineRoute(ctx: ServerCtx): Route {
     tag: 'pipelines',
     summary: 'Store a version of a pipeline',
     description:
-      'The body is the definition. 201 when the version is new, 200 when it exists with this content.',
+      'The body is the definition. The answer is 201 for a new version and 200 for an existing one with the same content.',
     auth: 'key',
     scope: 'pipeline:write',
     body: definitionText,
@@ -82,7 +82,7 @@ function validatePipelineRoute(ctx: ServerCtx): Route {
     scope: 'pipeline:read',
     query: z.strictObject({
       strict: z.enum(['true', 'false']).default('false').meta({
-        description: 'true: a capability that nobody has registered is an error instead of a warning',
+        description: 'true: a capability without a registered instance is an error instead of a warning',
       }),
     }),
     body: definitionText,
@@ -105,7 +105,7 @@ function validateTogetherRoute(ctx: ServerCtx): Route {
     tag: 'pipelines',
     summary: 'Check a definition together with pipelines that it runs, without storing any',
     description:
-      'A pipeline of `pipelines` counts as stored, so what it takes and answers is checked. If its version is stored with another content, that is an error. `name@latest` means the stored one, where there is one.',
+      'The check treats each pipeline of `pipelines` as stored, and checks its job and its output. A version that is stored with different content is an error. `name@latest` means the stored version, if one exists.',
     auth: 'key',
     scope: 'pipeline:read',
     body: json(ValidationRequest, 'definition'),
@@ -205,7 +205,7 @@ function listAliasesRoute(ctx: ServerCtx): Route {
     method: 'GET',
     path: '/v1/pipelines/{name}/aliases',
     tag: 'pipelines',
-    summary: 'List the names of versions of a pipeline',
+    summary: 'List the aliases of a pipeline',
     auth: 'key',
     scope: 'pipeline:read',
     params: PipelinePath,
@@ -223,8 +223,8 @@ function setAliasRoute(ctx: ServerCtx): Route {
     method: 'PUT',
     path: '/v1/pipelines/{name}/aliases/{alias}',
     tag: 'pipelines',
-    summary: 'Let a name stand for a version of a pipeline',
-    description: 'From the next run on; runs keep the version that they were started with.',
+    summary: 'Set an alias of a pipeline to a version',
+    description: 'The alias applies from the next run on. Existing runs keep their version.',
     auth: 'key',
     scope: 'pipeline:write',
     params: AliasPath,

@@ -19,9 +19,11 @@ const DecisionHeaders = z.object({
     .string()
     .regex(/^(?:W\/)?(?:"\d{1,9}"|\d{1,9})$/, { error: 'one ETag of a review is allowed, such as "3"' })
     .optional()
-    .meta({ description: 'The `ETag` of the review that was read, such as `"3"`. Without it 428.' }),
+    .meta({
+      description: 'The `ETag` of the review that you read, such as `"3"`. Without it, the answer is 428.',
+    }),
   'idempotency-key': IdempotencyKey.meta({
-    description: 'A repeated request with this key gets the same answer, for 24 hours.',
+    description: 'For 24 hours, a repeated request with this key gets the same answer.',
   }),
 });
 
@@ -44,7 +46,7 @@ function list(ctx: ServerCtx): Route {
     tag: 'reviews',
     summary: 'List reviews, newest first or what is due first',
     description:
-      'The payload without input, proposals, history, advice and schema, which a review by itself shows.',
+      'The payload omits input, proposals, history, advice and schema. Read a single review to see them.',
     auth: 'key',
     scope: 'run:read',
     query: ReviewQuery.strict(),
@@ -64,7 +66,7 @@ function decide(ctx: ServerCtx): Route {
     tag: 'reviews',
     summary: 'Decide a review',
     description:
-      'Answered as soon as it is stored; what waits for it goes on afterwards. An input is checked against what the capability accepts now; when that fails, the review stays open.',
+      'The answer comes when the decision is stored; the step or escalation continues after that. An input is checked against the current schema of the capability. If the check fails, the review stays open.',
     auth: 'key',
     scope: 'review:decide',
     params: ReviewPath,
@@ -119,8 +121,8 @@ function claim(ctx: ServerCtx): Route {
     method: 'POST',
     path: '/v1/reviews/{id}/claim',
     tag: 'reviews',
-    summary: 'Claim a review for 15 minutes, or prolong the claim',
-    description: 'Until then nobody else decides it.',
+    summary: 'Claim a review for 15 minutes, or extend the claim',
+    description: 'Until then, only the claimant can decide it.',
     auth: 'key',
     scope: 'review:decide',
     params: ReviewPath,
@@ -136,7 +138,7 @@ function release(ctx: ServerCtx): Route {
     method: 'POST',
     path: '/v1/reviews/{id}/release',
     tag: 'reviews',
-    summary: 'Give a claim back',
+    summary: 'Release the claim of a review',
     auth: 'key',
     scope: 'review:decide',
     params: ReviewPath,

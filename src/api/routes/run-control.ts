@@ -12,10 +12,10 @@ export function runControlRoutes(ctx: ServerCtx): Route[] {
   return [
     cancelRunRoute(ctx),
     holdRun(ctx, 'pause', {
-      summary: 'Let nothing new of a run start',
-      description: 'What runs goes on to its end. Repeated, it changes nothing.',
+      summary: 'Pause a run: it starts no new steps',
+      description: 'Running steps finish. A repeated request changes nothing.',
     }),
-    holdRun(ctx, 'resume', { summary: 'Let a paused run go on' }),
+    holdRun(ctx, 'resume', { summary: 'Resume a paused run' }),
     repeatRun(ctx),
     setRunBudgetRoute(ctx),
   ];
@@ -52,9 +52,9 @@ function cancelRunRoute(ctx: ServerCtx): Route {
     method: 'POST',
     path: '/v1/runs/{id}/cancel',
     tag: 'runs',
-    summary: 'Ask a run to stop, or end it at once',
+    summary: 'Cancel a run, or terminate it at once',
     description:
-      'A run that was asked may be ended at once by asking again with `terminate`. Runs that its steps have started end with it.',
+      'To terminate a run that is cancelling, send the request again with `terminate`. Child runs end with their run.',
     auth: 'key',
     scope: 'run:write',
     params: RunPath,
@@ -78,9 +78,9 @@ function repeatRun(ctx: ServerCtx): Route {
     method: 'POST',
     path: '/v1/runs/{id}/rerun',
     tag: 'runs',
-    summary: 'Run once more, keeping results that are wanted and still hold',
+    summary: 'Run again, and reuse results that are selected and still valid',
     description:
-      'A new run of the same job. With `preview` nothing is written, and the answer says for each step whether and why it would happen again.',
+      'Starts a new run of the same job. With `preview`, the server writes nothing, and the answer shows which steps would run again and why.',
     auth: 'key',
     scope: 'run:write',
     rate: 'start',
@@ -110,9 +110,9 @@ function setRunBudgetRoute(ctx: ServerCtx): Route {
     method: 'POST',
     path: '/v1/runs/{id}/budget',
     tag: 'runs',
-    summary: 'Give a run another ceiling',
+    summary: 'Change the budget ceiling of a run',
     description:
-      'From the next call on; steps that wait for room go on. What is reserved stays reserved, also above a lower ceiling.',
+      'The ceiling applies from the next call on. Steps that wait for budget continue. Existing reservations stay, even above a lower ceiling.',
     auth: 'key',
     scope: 'run:write',
     params: RunPath,

@@ -64,7 +64,7 @@ export function serviceRoutes(
       method: 'GET',
       path: '/livez',
       tag: 'service',
-      summary: 'Whether the process answers',
+      summary: 'Check that the process answers',
       auth: 'open',
       responses: { 200: Alive },
       handle: () => ({ status: 200, body: { status: 'ok' } }),
@@ -75,7 +75,7 @@ export function serviceRoutes(
       method: 'GET',
       path: '/v1/limits',
       tag: 'service',
-      summary: 'What one request may hold',
+      summary: 'Show the limits of a request',
       auth: 'key',
       scope: 'run:read',
       responses: { 200: Limits },
@@ -91,7 +91,7 @@ function showReadiness(ctx: ServerCtx, closing: AbortSignal): Route {
     path: '/readyz',
     tag: 'service',
     summary:
-      'Whether the process should get requests: its database answers, and it is not closing; Temporal is a detail',
+      'Check that the process accepts requests: its database answers and it is not shutting down; Temporal is only reported',
     auth: 'open',
     responses: { 200: Readiness, 503: Readiness },
     handle: async () => {

@@ -47,7 +47,7 @@ function openSessionRoute(ctx: ServerCtx, config: ApiConfig): Route {
     tag: 'session',
     summary: 'Sign a browser in, by a key or the code of a login link',
     description:
-      'The answer sets a cookie that acts as the key for 12 hours, at most as long as the key works. A browser that is signed in as another key is asked first: without `replace`, its code is answered 409, with `present` and `link` saying who is meant, and stays good. With it, everything but GET and HEAD needs `X-Capstan-Console: 1` and comes from a page of this server.',
+      'The answer sets a cookie that acts as the key for 12 hours, or until the key expires. If the browser is signed in as another key, the answer without `replace` is 409. Its `present` and `link` name both identities, and the code stays valid. With the cookie, every method but GET and HEAD needs `X-Capstan-Console: 1` and must come from a page of this server.',
     auth: 'open',
     body: json(SessionRequest, 'small'),
     responses: { 204: 'empty' },
@@ -62,7 +62,7 @@ function openSessionRoute(ctx: ServerCtx, config: ApiConfig): Route {
           'unauthenticated',
           body.code === undefined
             ? 'the key is unknown, expired or revoked'
-            : 'the code is unknown, over or was used; capstan login makes another link',
+            : 'the code is unknown, expired or was used; capstan login creates a new link',
         );
       }
       setHeader('Cache-Control', 'no-store');
@@ -77,7 +77,7 @@ function showSessionRoute(ctx: ServerCtx, { TEMPORAL_UI_URL }: ApiConfig): Route
     method: 'GET',
     path: '/v1/session',
     tag: 'session',
-    summary: 'Who is calling: the key, what it may do, and its projects',
+    summary: 'Show the calling key, its scopes and its projects',
     auth: 'key',
     scope: 'any',
     responses: { 200: BrowserSession },
@@ -99,8 +99,7 @@ function closeSessionRoute(ctx: ServerCtx, config: ApiConfig): Route {
     path: '/v1/session',
     tag: 'session',
     summary: 'Sign the browser out; its key stays',
-    description:
-      'Of who has signed in at a provider that can be signed out of: 200, with the address where the browser does that.',
+    description: 'If the provider of the session supports logout, the answer is 200 with the address for it.',
     auth: 'key',
     scope: 'any',
     responses: { 200: SessionClosed, 204: 'empty' },
@@ -122,7 +121,7 @@ function createLoginLinkRoute(ctx: ServerCtx): Route {
     method: 'POST',
     path: '/v1/login-links',
     tag: 'session',
-    summary: 'Make a link that signs a browser in as the calling key: once, within 10 minutes',
+    summary: 'Create a link that signs a browser in as the calling key, once, within 10 minutes',
     auth: 'key',
     scope: 'admin',
     responses: { 201: LoginLink },
@@ -144,7 +143,7 @@ function listSessionsRoute(ctx: ServerCtx): Route {
     tag: 'session',
     summary: 'List the browsers that are signed in, newest first',
     description:
-      'Of keys and people that share a project with the calling key. `user` is the id of a person or key, an e-mail address, or the subject at the provider.',
+      'The list covers keys and people that share a project with the calling key. `user` is the id of a person or key, an e-mail address, or the subject at the provider.',
     auth: 'key',
     scope: 'admin',
     query: SessionQuery,
@@ -161,7 +160,7 @@ function revokeUserRoute(ctx: ServerCtx): Route {
     tag: 'session',
     summary: 'End all sessions of a user, everywhere within 5 seconds',
     description:
-      'Open streams too. Who may sign in can do so again: to keep a person out, revoke their key, whose id is the person’s.',
+      'Open streams end too. The user can sign in again. To keep a person out, revoke the key that has the id of the person.',
     auth: 'key',
     scope: 'admin',
     body: json(SessionRevocation),

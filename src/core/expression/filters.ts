@@ -139,7 +139,7 @@ export const filters = {
     summary: 'the strings, numbers and booleans of a list, with the argument between them',
     apply: joinItems,
   },
-  basename: { argument: 'none', summary: 'what follows the last / of a path', apply: baseName },
+  basename: { argument: 'none', summary: 'the part of a path after the last /', apply: baseName },
 } as const satisfies Record<string, ExpressionFilter>;
 
 export type FilterName = keyof typeof filters;

@@ -45,7 +45,7 @@ function narrow(holder: KeyHolder, project_id: string): Caller {
 export function selectProject(holder: KeyHolder, requested: string | undefined): Caller {
   const project_id = requested ?? holder.projects[0];
   if (project_id !== undefined && holder.projects.includes(project_id)) return narrow(holder, project_id);
-  throw new AppError('forbidden', `${holder.key_id} does not hold the project of X-Project-ID`);
+  throw new AppError('forbidden', `${holder.key_id} does not have the project of X-Project-ID`);
 }
 
 const registerSome = 'capability:register:';

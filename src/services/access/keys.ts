@@ -75,7 +75,7 @@ function endOf(wanted: string | undefined, parent: KeyRow): string | null {
   if (wanted === undefined) return latest?.toISOString() ?? null;
   if (latest === null || Date.parse(wanted) <= latest.getTime()) return wanted;
   const ends = `${parent.key_id} ends at ${latest.toISOString()}`;
-  throw refuseField('/expires_at', `${wanted} is later than the calling key lives: ${ends}`);
+  throw refuseField('/expires_at', `${wanted} is later than the expiry of the calling key, ${ends}`);
 }
 
 /**
@@ -89,7 +89,7 @@ async function requireHeldNow(
 ): Promise<void> {
   const row = await findHolder(trx, key_id);
   const holder = row === null ? null : toHolder(row);
-  if (holder === null) throw new AppError('forbidden', `${key_id} holds no project any more`);
+  if (holder === null) throw new AppError('forbidden', `${key_id} has no project any more`);
   const held = selectProject(holder, project_id);
   requireProjects(held, projects);
   requireScopes(held, ['admin', ...scopes]);
@@ -154,7 +154,10 @@ export async function revokeKey(
     const row = await findKeyOf(trx, keyId, caller.projects);
     if (row === null) throw new AppError('not_found', `no key ${keyId}`);
     if (row.scopes.includes('operator') && !isOperator(caller))
-      throw new AppError('forbidden', `${keyId} has the scope operator; only a key that has it revokes it`);
+      throw new AppError(
+        'forbidden',
+        `${keyId} has the scope operator; only a key with this scope can revoke it`,
+      );
     const revoked = await revokeWithKeysBelow(trx, keyId);
     const entries = revoked.flatMap(({ key_id, projects }) => {
       const data: JsonObject = key_id === keyId ? {} : { revoked_with: keyId };
@@ -187,16 +190,19 @@ export async function rotateKey(
   caller: Caller,
   { keyId, overlapS }: { readonly keyId: string; readonly overlapS: number },
 ): Promise<KeyCreated> {
-  if (isPersonId(keyId)) throw new AppError('not_found', `${keyId} is a person, who has no secret here`);
+  if (isPersonId(keyId)) throw new AppError('not_found', `${keyId} is a person and has no secret`);
   if (keyId === caller.key_id && caller.shown !== undefined)
-    throw new AppError('forbidden', `${keyId} is renewed by its present secret, not by a ${caller.shown}`);
+    throw new AppError(
+      'forbidden',
+      `${keyId} can be rotated with its current secret only, not with a ${caller.shown}`,
+    );
   const fresh = generateSecret(environmentOf(ctx), keyId);
   await ctx.db.transaction(async (trx) => {
     await lockKeys(trx);
     const row = await findKeyOf(trx, keyId, caller.projects);
     const renewed = { secret_sha256: fresh.secret_sha256, overlapS };
     if (row === null || !(await replaceSecret(trx, { keyId, from: caller.key_id }, renewed)))
-      throw new AppError('not_found', `no key ${keyId} that works and is ${caller.key_id} or below it`);
+      throw new AppError('not_found', `no active key ${keyId} at or below ${caller.key_id}`);
     await endSessionsOf(trx, keyId, overlapS);
     const entry = { actor: caller.key_id, action: 'key.rotated', subject: keyId };
     const data = { overlap_s: overlapS };

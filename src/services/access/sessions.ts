@@ -150,7 +150,7 @@ export async function revokeSessions(
     if (foreign !== undefined && !isOperator(caller))
       throw new AppError(
         'forbidden',
-        `${foreign.key_id} has the scope operator; only who has it ends its sessions`,
+        `${foreign.key_id} has the scope operator; only a key with this scope ends its sessions`,
       );
     for (const { session_id, key_id, projects } of ended)
       await auditIn(trx, projects, {
@@ -178,11 +178,14 @@ export async function createLoginLink(
   caller: Caller,
 ): Promise<LoginLink> {
   if (isPersonId(caller.key_id))
-    throw new AppError('forbidden', `${caller.key_id} signs in at the provider; links are made with a key`);
+    throw new AppError(
+      'forbidden',
+      `${caller.key_id} is a person who signs in at the provider; create links with a key`,
+    );
   if (caller.shown === 'former secret')
     throw new AppError(
       'forbidden',
-      `the former secret of ${caller.key_id} makes no links; its present one does`,
+      `the former secret of ${caller.key_id} cannot create links; use its current secret`,
     );
   return db.transaction(async (trx) => {
     const code = randomSecret();

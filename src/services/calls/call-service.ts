@@ -74,7 +74,7 @@ function toExecError(end: Exclude<CallEnd, { kind: 'succeeded' }>, request: Exec
     case 'retry':
       return explain(end, request, Math.ceil(end.delayMs / 1_000));
     case 'cancelled':
-      return new AppError('run_cancelled', 'the caller went away, so the call was cancelled');
+      return new AppError('run_cancelled', 'the caller disconnected, so the call was cancelled');
     case 'closed':
       return takenOver();
   }

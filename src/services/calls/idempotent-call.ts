@@ -95,13 +95,20 @@ async function takeKey(
   if (await holdKey(db, hold, bodySha256)) return null;
   const row = await findKey(db, hold);
   if (row !== undefined && !row.body_sha256.equals(bodySha256)) {
-    throw new AppError('idempotency_key_reuse', `Idempotency-Key "${hold.key}" was used with another body`);
+    throw new AppError(
+      'idempotency_key_reuse',
+      `Idempotency-Key "${hold.key}" was used with a different body; use a new key`,
+    );
   }
   if (row !== undefined && row.status !== 0) return row;
   if (row !== undefined && (await takeOverKey(db, hold, attemptKey))) return null;
-  throw new AppError('idempotency_in_progress', 'the first request with this key is being handled', {
-    retryAfterS: 1,
-  });
+  throw new AppError(
+    'idempotency_in_progress',
+    'the first request with this key is still running; retry later',
+    {
+      retryAfterS: 1,
+    },
+  );
 }
 
 function toKept(hold: KeyHold, answer: ExecAnswer | AppError): KeptAnswer | null {

@@ -56,12 +56,12 @@ async function refuseNeeded(trx: Db, { key_id, projects }: Caller, projectId: st
   if ((await findOldestProject(trx, 'default'))?.project_id === projectId)
     throw new AppError(
       'state_conflict',
-      `${projectId} is the default project, which a start would make anew`,
+      `${projectId} is the default project, which the next start would create again`,
     );
   if (projects.length === 1 && projects[0] === projectId)
     throw new AppError(
       'state_conflict',
-      `${key_id} holds ${projectId} alone and would end with it; use a key that holds another project`,
+      `${key_id} has only the project ${projectId} and would be erased with it; use a key with another project`,
     );
 }
 

@@ -135,5 +135,5 @@ async function requireSchema(
 ): Promise<void> {
   const fault = result_schema === undefined ? null : await vetter.vet(result_schema);
   if (fault === null) return;
-  throw refuseField('/result_schema', `result_schema cannot be used: it ${fault}`, 'schema_refused');
+  throw refuseField('/result_schema', `result_schema is not supported: it ${fault}`, 'schema_refused');
 }

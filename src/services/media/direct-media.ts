@@ -131,7 +131,7 @@ function notCome(path: MediaPath, seen: string | undefined, expected: string): A
   const there = seen === undefined ? 'there is no file' : `what stands there has the SHA-256 ${seen}`;
   return new AppError(
     'upload_incomplete',
-    `${place} has not come, or was replaced: announced was the SHA-256 ${expected}, and ${there}`,
+    `${place} is missing or was replaced: the announced SHA-256 is ${expected}, and ${there}`,
   );
 }
 

@@ -95,7 +95,7 @@ async function keep(shelf: Shelf, path: MediaPath, object: DescribedObject): Pro
 async function keepWritten(shelf: Shelf, path: MediaPath, object: DescribedObject): Promise<DescribedObject> {
   if (await tryKeep(shelf, path, object)) return object;
   await shelf.store.delete(path);
-  throw new AppError('not_found', `${formatMediaReference(path)}: there is no such job any more`);
+  throw new AppError('not_found', `${formatMediaReference(path)}: the job does not exist any more`);
 }
 
 async function measure({ store }: Shelf, path: MediaPath, etag: string): Promise<string> {

@@ -63,7 +63,7 @@ export function raiseRun(
     const scope = `run:${key.run_id}`;
     await answerQuestions(trx, scope, { by, limitUsd: ceilingUsd });
     if (!(await setRunCeiling(trx, key, ceilingUsd))) {
-      throw new AppError('state_conflict', `run ${key.run_id} is not under way`);
+      throw new AppError('state_conflict', `run ${key.run_id} is not running`);
     }
     await setRunLimit(trx, key.run_id, ceilingUsd === null ? null : toNanoUsd(ceilingUsd));
     await wakeScope(trx, scope);

@@ -104,9 +104,15 @@ function readCursor(cursor: string | undefined): LedgerPlace | null {
   const place = Place.safeParse(decodeCursor(cursor));
   const [day, entry_id] = place.success ? place.data.split('.') : [];
   if (day !== undefined && entry_id !== undefined) return { day, entry_id };
-  throw new AppError('request_invalid', 'the cursor is none that the ledger answered as next_cursor', {
-    errors: [{ pointer: '/query/cursor', code: 'invalid_cursor', message: 'not a next_cursor of this list' }],
-  });
+  throw new AppError(
+    'request_invalid',
+    'the cursor is not a next_cursor of the ledger; read the list from its start',
+    {
+      errors: [
+        { pointer: '/query/cursor', code: 'invalid_cursor', message: 'not a next_cursor of this list' },
+      ],
+    },
+  );
 }
 
 function toEntry(row: LedgerRow): LedgerEntry {

@@ -119,7 +119,7 @@ function refuseChange(stored: VersionRow, definition: PipelineDefinition): AppEr
   const toJson = (value: PipelineDefinition) => value as unknown as Json;
   return new AppError(
     'version_conflict',
-    `${stored.pipeline} ${stored.version} exists with another content; submit it as a new version`,
+    `${stored.pipeline} ${stored.version} exists with different content; submit a new version`,
     { errors: describeDifferences(toJson(stored.definition), toJson(definition)) },
   );
 }

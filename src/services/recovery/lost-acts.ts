@@ -40,7 +40,7 @@ export async function readKeyActs(lines: AsyncIterable<string> | Iterable<string
     if (act.success) acts.push(act.data);
   }
   if (entries > 0) return acts;
-  throw new AppError('request_invalid', 'no line of the audit file is an entry of the audit log');
+  throw new AppError('request_invalid', 'the audit file has no line that is an entry of the audit log');
 }
 
 export function findLostActs(db: Db, acts: readonly KeyAct[]): Promise<LostKeyActs> {

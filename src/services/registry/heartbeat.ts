@@ -86,7 +86,7 @@ function adopt(ctx: RegistryCtx, { projectId, key, queue_depth }: Beat): Promise
 function refuseAdoption({ name, endpoint }: InstanceKey, reason: string): AppError {
   return new AppError(
     'not_found',
-    `no instance of ${name} at ${endpoint} is registered, and not adopted: ${reason}`,
+    `no instance of ${name} at ${endpoint} is registered, and the heartbeat did not register it: ${reason}`,
   );
 }
 

@@ -100,7 +100,7 @@ function requireOwner(row: InstanceRow, projectId: string): void {
   if (row.owner_project === projectId) return;
   throw new AppError(
     'forbidden',
-    `${row.endpoint} is registered by another project, which alone may change it`,
+    `${row.endpoint} is registered by another project; only that project can change it`,
   );
 }
 
@@ -109,7 +109,7 @@ async function requirePublisher(db: Db, projectId: string, name: string): Promis
   const publishers = await claimName(db, name, projectId);
   if (publishers.includes(projectId)) return publishers;
   const remedy = `an operator lets others in by PUT /v1/publishers/${name}`;
-  throw new AppError('forbidden', `${name} is registered by another project, which alone may; ${remedy}`);
+  throw new AppError('forbidden', `${name} is registered by another project; ${remedy}`);
 }
 
 /** @throws AppError `limit_reached` */

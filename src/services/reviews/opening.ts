@@ -70,7 +70,7 @@ export async function openReview(trx: Db, opening: ReviewOpening): Promise<Opene
   const isNew = await insertReview(trx, row);
   const opened = isNew ? await readReview(trx, review_id) : await findOpen(trx, opening);
   if (opened === undefined)
-    throw new AppError('unavailable', 'the review that was open has just ended; ask again');
+    throw new AppError('unavailable', 'the open review has ended in the meantime; retry');
   return toOpened(opened);
 }
 

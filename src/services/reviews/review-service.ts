@@ -127,7 +127,10 @@ async function replay(db: Db, projectId: string, order: DecisionOrder): Promise<
   if (stored.body_sha256.equals(bodySha256)) {
     return { review: stored.answer as unknown as Review, isReplayed: true, isAwaited: false };
   }
-  throw new AppError('idempotency_key_reuse', `Idempotency-Key "${key}" was used with another body`);
+  throw new AppError(
+    'idempotency_key_reuse',
+    `Idempotency-Key "${key}" was used with a different body; use a new key`,
+  );
 }
 
 async function store(
@@ -148,7 +151,10 @@ async function store(
     const { key, bodySha256: body_sha256 } = idempotency;
     const stored = { project_id, request: nameOf(order), key, body_sha256 };
     if (!(await insertAnswer(trx, stored, { status: 200, answer: review as unknown as Json }))) {
-      throw new AppError('idempotency_in_progress', 'a request with this key is being handled');
+      throw new AppError(
+        'idempotency_in_progress',
+        'the first request with this key is still running; retry later',
+      );
     }
   }
   return { review, isReplayed: false, isAwaited: row.delivered_at === null };

@@ -173,7 +173,7 @@ export async function applySkillDecision(
     case 'retire':
       return retireSkillForGood(trx, change);
     default:
-      throw refuseField('/action', `${decision.action} is no decision about a skill`);
+      throw refuseField('/action', `${decision.action} is not a decision about a skill`);
   }
 }
 
@@ -182,7 +182,8 @@ async function revise(
   change: SkillChange,
   { patch, caller }: { readonly patch: SkillPatch | undefined; readonly caller: Caller },
 ): Promise<void> {
-  if (patch === undefined) throw refuseField('/skill', 'the decision does not say what to change');
+  if (patch === undefined)
+    throw refuseField('/skill', 'the decision has no change; give the fields of the skill to change');
   checkSkill(patch, '/skill');
   const trust = trustOfPatch(caller, patch, { isDecision: true });
   await reviseSkillText(trx, change, { patch, trust });
@@ -192,10 +193,13 @@ async function revise(
 function requireNarrower(skill: SkillRow, patch: SkillPatch | undefined): void {
   const { repo_signals = skill.repo_signals, error_patterns = skill.error_patterns } = patch?.pattern ?? {};
   if (!skill.repo_signals.every((signal) => repo_signals.includes(signal))) {
-    throw refuseField('/skill/pattern/repo_signals', 'a narrower skill keeps all signals that it needed');
+    throw refuseField('/skill/pattern/repo_signals', 'a narrower skill must keep all its signals');
   }
   if (error_patterns.length === 0 && skill.error_patterns.length > 0) {
-    throw refuseField('/skill/pattern/error_patterns', 'without patterns it would be for any error');
+    throw refuseField(
+      '/skill/pattern/error_patterns',
+      'a skill without error patterns would match any error; give at least one',
+    );
   }
   const hasMoreSignals = repo_signals.length > skill.repo_signals.length;
   if (hasMoreSignals || String(error_patterns) !== String(skill.error_patterns)) return;
@@ -205,7 +209,7 @@ function requireNarrower(skill: SkillRow, patch: SkillPatch | undefined): void {
 async function merge(trx: Db, change: SkillChange, into: string | undefined): Promise<void> {
   const skill = await requireSkill(trx, change.project_id, change.skill_id);
   const other = into === undefined || into === change.skill_id ? undefined : into;
-  if (other === undefined) throw refuseField('/into', 'name another skill, which stays');
+  if (other === undefined) throw refuseField('/into', 'name the other skill, which is kept');
   const { state, job_type } = await requireSkill(trx, change.project_id, other);
   if (state === 'retired' || job_type !== skill.job_type) {
     throw refuseField('/into', `${other} is not an active skill for ${skill.job_type}`);

@@ -33,7 +33,7 @@ function refuseAdmission(
 ): AppError {
   return new AppError(
     'concurrency_limit',
-    `${admitted} runs with the key ${JSON.stringify(concurrency_key)} are under way and ${waiting} wait; allowed are ${concurrency_limit}`,
+    `${admitted} runs with the key ${JSON.stringify(concurrency_key)} are open and ${waiting} are waiting; at most ${concurrency_limit} are allowed`,
     { retryAfterS: 1 },
   );
 }
@@ -85,7 +85,7 @@ function findRefusals(
 ): ReadonlyMap<string, AppError> {
   const left = rows.filter(({ run_id }) => !run_ids.has(run_id));
   if (left.length > 0 && (mostOpen === null || open + rows.length <= mostOpen)) {
-    throw new AppError('state_conflict', 'the run that was to be started has been started before');
+    throw new AppError('state_conflict', 'the run was started before');
   }
   const message = `the project has ${open + run_ids.size} open runs; allowed are ${mostOpen}`;
   const refusal = new AppError('open_runs_limit', message, { retryAfterS: 1 });

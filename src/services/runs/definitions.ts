@@ -48,13 +48,13 @@ function largestPlan(definition: PipelineDefinition): RunPlan {
 function requireStartable(definition: PipelineDefinition): void {
   const { length } = definition.steps;
   if (length > mostSteps) {
-    throw new AppError('definition_invalid', `a run of ${length} steps; at most ${mostSteps} are possible`);
+    throw new AppError('definition_invalid', `the run has ${length} steps; at most ${mostSteps} are allowed`);
   }
   const bytes = Buffer.byteLength(JSON.stringify(largestPlan(definition)));
   if (bytes <= largestPlanBytes) return;
   throw new AppError(
     'definition_invalid',
-    `its ids and dependencies take ${bytes} bytes; at most ${largestPlanBytes} can be started`,
+    `the ids and dependencies of the steps have ${bytes} bytes; at most ${largestPlanBytes} are allowed`,
   );
 }
 
@@ -194,12 +194,12 @@ const longestKey = 256;
 
 function requireKey(value: Json): string {
   const isScalar = ['string', 'number', 'boolean'].includes(typeof value);
-  if (!isScalar) throw new AppError('job_invalid', 'concurrency.key is no string, number or boolean');
+  if (!isScalar) throw new AppError('job_invalid', 'concurrency.key is not a string, number or boolean');
   const key = String(value);
   if (key.length > longestKey) {
     throw new AppError(
       'job_invalid',
-      `concurrency.key has ${key.length} characters; at most ${longestKey} are possible`,
+      `concurrency.key has ${key.length} characters; at most ${longestKey} are allowed`,
     );
   }
   if (findUnstorableText(key) === null) return key;

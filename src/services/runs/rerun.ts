@@ -141,7 +141,7 @@ async function start(ctx: RerunCtx, order: RerunOrder, keep: KeepAnswer): Promis
   const { run_id: from, state, priority, budget_ceiling_usd: former, labels } = before;
   const { budget_ceiling_usd = former === null ? null : Number(former) } = order.request;
   if (!terminalRunStates.has(state)) {
-    throw new AppError('state_conflict', `run ${from} is ${state}; only one that has ended can be repeated`);
+    throw new AppError('state_conflict', `run ${from} is ${state}; only a run that has ended can run again`);
   }
   const prepared = await prepareRun(ctx, order.project_id, {
     known,

@@ -57,7 +57,10 @@ export async function answerOnce<Answer>(
     const stored = await findAnswer(db, { project_id, request, key });
     if (stored === undefined) return null;
     if (stored.body_sha256.equals(body_sha256)) return stored.answer as unknown as Answer;
-    throw new AppError('idempotency_key_reuse', `Idempotency-Key "${key}" was used with another body`);
+    throw new AppError(
+      'idempotency_key_reuse',
+      `Idempotency-Key "${key}" was used with a different body; use a new key`,
+    );
   };
 
   const known = await replay();
@@ -73,7 +76,10 @@ export async function answerOnce<Answer>(
     if (!(error instanceof KeyTaken)) throw error;
     const winner = await replay();
     if (winner !== null) return { answer: winner, replayed: true };
-    throw new AppError('idempotency_in_progress', 'the first request is being handled');
+    throw new AppError(
+      'idempotency_in_progress',
+      'the first request with this key is still running; retry later',
+    );
   }
 }
 
@@ -242,7 +248,7 @@ export async function takeRuns(ctx: IntakeCtx, order: BulkOrder): Promise<BulkSu
   const intake = { project_id, mostOpen: config.OPEN_RUNS_PER_PROJECT };
 
   const toItem = (placed: AdmissionResult | undefined): BulkAnswer['items'][number] => {
-    if (placed === undefined) throw new AppError('internal', 'a run was neither taken nor refused');
+    if (placed === undefined) throw new AppError('internal', 'a run was neither accepted nor refused');
     if (placed instanceof AppError) return { status: placed.status, error: toProblem(placed) };
     return { status: 202, run_id: placed.run_id };
   };

@@ -33,7 +33,7 @@ function scheduleNotFound(id: string): AppError {
 function scheduleNameTaken(name: string): AppError {
   return new AppError(
     'state_conflict',
-    `a schedule named ${name} exists; change that one or take another name`,
+    `a schedule named ${name} exists already; change it or use another name`,
   );
 }
 

@@ -92,9 +92,10 @@ export async function reviseSkillText(
   const revision = { ...text, project_id, skill_id, version: row.version, trust };
   const isRevised = await reviseSkill(trx, revision).catch((thrown: unknown) => {
     if (!saysTheSame(thrown)) throw thrown;
-    throw new AppError('state_conflict', `another skill for ${row.job_type} says exactly this`);
+    throw new AppError('state_conflict', `an equal skill for ${row.job_type} exists already`);
   });
-  if (!isRevised) throw new AppError('state_conflict', `${skill_id} was changed meanwhile; read it again`);
+  if (!isRevised)
+    throw new AppError('state_conflict', `${skill_id} was changed since you read it; read it again`);
   await note(trx, change, {
     action: 'skill.revised',
     data: { version: row.version + 1, trust: trust ?? row.trust },
@@ -204,7 +205,7 @@ export function trustOfPatch(
 ): SkillTrust | null {
   if (isAdmin(caller)) return trust ?? null;
   if (trust !== undefined)
-    throw new AppError('forbidden', `${caller.key_id} is no admin key and may not set trust`);
+    throw new AppError('forbidden', `${caller.key_id} is not an admin key; only admin keys set trust`);
   return isDecision ? null : 'candidate';
 }
 

@@ -177,7 +177,7 @@ async function openView(
   const allowed = new Set(topics.filter((topic) => mayCall(caller, scopes[topic])));
   const followed = mayCall(caller, scopes.runs) ? runIds : [];
   if (allowed.size === 0 && followed.length === 0)
-    throw new AppError('forbidden', `${caller.key_id} may read nothing of ${topics.join(', ')}`);
+    throw new AppError('forbidden', `${caller.key_id} lacks the scope to read any of ${topics.join(', ')}`);
   const own = await listOwnRuns(db, caller.project_id, followed);
   const foreign = followed.find((id) => !own.has(id));
   if (foreign !== undefined) throw new AppError('not_found', `there is no run ${foreign}`);

@@ -94,7 +94,10 @@ export async function createWebhook(
     const webhook = { ...own, project_id, url: checked, events: [...new Set(events)] };
     const row = await insertWebhook(trx, webhook, mostWebhooks);
     if (row === undefined)
-      throw new AppError('limit_reached', `the project has ${mostWebhooks} webhooks, and may have no more`);
+      throw new AppError(
+        'limit_reached',
+        `the project has ${mostWebhooks} webhooks, the highest number that is allowed; delete one first`,
+      );
     const entry = { project_id, actor: created_by, action: 'webhook.created', subject: row.webhook_id };
     await insertAudit(trx, { ...entry, data: { origin: new URL(checked).origin } });
     return { ...toWebhook(row), secret: row.secret };

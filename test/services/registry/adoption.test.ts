@@ -44,7 +44,7 @@ describe('a heartbeat of an unknown instance', () => {
   });
 
   it.each<[string, Partial<CapabilitySpec>, (instance: FakeInstance) => void, RegExp]>([
-    ['another name', { name: 'stranger' }, () => undefined, /not adopted: \/spec says stranger$/],
+    ['another name', { name: 'stranger' }, () => undefined, /did not register it: \/spec says stranger$/],
     [
       'another version in /health',
       {},

@@ -75,7 +75,7 @@ type FailedEnd = Extract<ModelEnd, { kind: 'failed' | 'interrupted' }>;
 /** A failure that is no evidence about the job. */
 export function toCallError(end: FailedEnd): AppError {
   if (end.kind === 'interrupted')
-    return new AppError('run_cancelled', 'the call was ended before its answer');
+    return new AppError('run_cancelled', 'the call was cancelled before its answer');
   const { code, message, details } = end.error;
   return new AppError(code as ErrorCode, message, {
     ...(details === undefined ? {} : { details }),
