@@ -69,7 +69,8 @@ export const ConfigSchema = z
         'Further connections of a server for lists, sums and exports of what has been, so that calls never wait for them.',
     }),
     API_KEY_FILE: z.string().optional().meta({
-      description: 'Where the first start leaves an admin key (mode 0600); none is made without it.',
+      description:
+        'The first start writes an admin key to this file (mode 0600). Without it, no key is made.',
     }),
     HOST: z.string().default('127.0.0.1').meta({ description: 'Address the API listens on.' }),
     PORT: integer(7400, 0, 65_535).meta({ description: 'Port the API listens on; 0 picks a free one.' }),
@@ -91,7 +92,7 @@ export const ConfigSchema = z
     TASK_QUEUE: z.string().default('capstan').meta({ description: 'Temporal task queue.' }),
     PAYLOAD_KEYS: z.string().min(1).optional().meta({
       description:
-        'Keys that encrypt what stands in Temporal, ID:BASE64 of 32 bytes each, the newest first, separated by commas, or the path of a file of them. The same for server and worker; see docs/operate/encryption.md.',
+        'Keys that encrypt the data in Temporal: ID:BASE64 of 32 bytes each, separated by commas, the newest first. Or the path of a file that holds them. Server and worker need the same; see docs/operate/encryption.md.',
     }),
     TEMPORAL_UI_URL: z
       .url()
@@ -111,29 +112,33 @@ export const ConfigSchema = z
       .meta({ description: 'production refuses instances on loopback addresses and makes keys named live.' }),
     ALLOWED_CIDRS: networks.default(privateNetworks).meta({
       description:
-        'Networks that instances may be in, besides loopback in development mode; 0.0.0.0/0 and ::/0 let public ones in. Link-local, metadata, multicast and own addresses are refused all the same.',
+        'Networks that instances may be in, besides loopback in development mode; 0.0.0.0/0 and ::/0 let public ones in. Link-local, metadata, multicast and own addresses are always refused.',
     }),
     OIDC_ISSUER: z.url().optional().meta({
       description:
         'Issuer of the OpenID provider at which people sign in; with it go OIDC_CLIENT_ID, OIDC_CLIENT_SECRET and OIDC_GROUPS. Production mode demands https.',
     }),
-    OIDC_CLIENT_ID: z.string().min(1).optional().meta({ description: 'What the provider calls Capstan.' }),
+    OIDC_CLIENT_ID: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({ description: 'The client ID of Capstan at the provider.' }),
     OIDC_CLIENT_SECRET: z.string().min(1).optional().meta({
       description: 'Its secret there. Another one ends the sessions of people, not those of keys.',
     }),
     OIDC_SCOPES: z.string().default('openid profile email offline_access').meta({
       description:
-        'Scopes that are asked for. Without what makes the provider give a refresh token (mostly offline_access) a session is not asked about again.',
+        'Scopes that Capstan requests. Without the scope for a refresh token (mostly offline_access), Capstan never asks the provider about a session again.',
     }),
     OIDC_GROUPS_CLAIM: z.string().min(1).default('groups').meta({
       description: 'Claim that holds the groups of a person; realm_access.roles is a claim within one.',
     }),
     OIDC_GROUPS: z.string().min(1).optional().meta({
       description:
-        'What groups may do, as JSON or the file that holds it: {"ops": {"role": "admin", "projects": ["*"]}}. See docs/sign-in.md.',
+        'Rights of groups, as JSON or the path of a file that holds it: {"ops": {"role": "admin", "projects": ["*"]}}. See docs/sign-in.md.',
     }),
     OIDC_NAME: z.string().min(1).max(64).optional().meta({
-      description: 'What the button calls the provider. Default: its host.',
+      description: 'Name of the provider on the button. Default: its host.',
     }),
     OIDC_RECHECK_S: integer(60, 0, 86_400).meta({
       description: 'Seconds after which the provider is asked again whether a person may stay; 0 = never.',
@@ -197,7 +202,7 @@ export const ConfigSchema = z
     }),
     HEARTBEAT_INTERVAL_MS: z.coerce.number().int().min(100).max(300_000).optional().meta({
       description:
-        'Pause between two signs of life of a step to Temporal, at most half of HEARTBEAT_TIMEOUT_MS; a cancel is heard with the next. Default: 5000, a third of the timeout where that is less. Temporal Cloud bills each: 30000 there, with a timeout of 90000.',
+        'Pause between two heartbeats of a step to Temporal, at most half of HEARTBEAT_TIMEOUT_MS. A step notices a cancel at its next heartbeat. Default: 5000, or a third of the timeout if that is less. Temporal Cloud bills each: 30000 there, with a timeout of 90000.',
     }),
     LEASE_MS: integer(30_000, 1_000, 600_000).meta({
       description: 'How long a claim on an instance lives without renewal.',
@@ -208,15 +213,15 @@ export const ConfigSchema = z
     }),
     HISTORY_EVENTS: integer(4_096, 50, 20_000).meta({
       description:
-        'Events after which a run goes on in a new Temporal history, as soon as nothing of it is under way.',
+        'Events after which a run continues in a new Temporal history, as soon as none of its calls is in flight.',
     }),
     TRANSIENT_TEXTS: z.string().default('').meta({
       description:
-        'Parts of messages by which instances refuse a call (422) for a reason that passes, with | between them: such a step is tried again, not escalated.',
+        'Parts of messages by which instances refuse a call (422) for a reason that passes, with | between them: such a step is retried, not escalated.',
     }),
     LIVENESS_MS: integer(5_000, 20, 600_000).meta({
       description:
-        'Silence of an open call after which TCP keepalive asks for its machine, 1 s or more; it is gone after ten probes in vain, a second apart. Also the pause between connects to it until one is answered; it is gone after three in vain.',
+        'Silence of an open call after which TCP keepalive asks for its machine, 1 s or more; it counts as gone after ten unanswered probes, a second apart. Also the pause between attempts to connect; after three unanswered ones it counts as gone.',
     }),
     PROBE_TIMEOUT_MS: integer(5_000, 100, 60_000).meta({
       description: 'How long /health or /spec of an instance may take as a whole.',
@@ -225,20 +230,18 @@ export const ConfigSchema = z
       description: 'How long the headers of a request to the API may take.',
     }),
     SHUTDOWN_GRACE_MS: integer(25_000, 0, 600_000).meta({
-      description:
-        'How long requests and calls under way may still take after SIGTERM; what is left then is cut.',
+      description: 'Time that open requests and calls have after SIGTERM. Capstan then aborts the rest.',
     }),
     METRICS_PORT: z.coerce.number().int().min(0).max(65_535).optional().meta({
       description:
         'Port on which Prometheus finds `GET /metrics` of this process; 0 picks a free one. Without it nothing is counted.',
     }),
-    METRICS_HOST: z
-      .string()
-      .optional()
-      .meta({ description: 'Address of METRICS_PORT; whoever reaches it may read it. Default: HOST.' }),
+    METRICS_HOST: z.string().optional().meta({
+      description: 'Address of METRICS_PORT; every client that reaches it may read it. Default: HOST.',
+    }),
     OTEL_EXPORTER_OTLP_ENDPOINT: z.string().optional().meta({
       description:
-        'Collector that spans are told to, by OTLP over HTTP, as `http://127.0.0.1:4318`; without it none are made. The other `OTEL_EXPORTER_OTLP_…`, `OTEL_BSP_…` and `OTEL_TRACES_SAMPLER` variables hold too.',
+        'Collector that receives the spans, by OTLP over HTTP, as `http://127.0.0.1:4318`. Without it, Capstan makes no spans. The other `OTEL_EXPORTER_OTLP_…`, `OTEL_BSP_…` and `OTEL_TRACES_SAMPLER` variables hold too.',
     }),
     OTEL_SERVICE_NAME: z.string().optional().meta({
       description: 'Name of this process in traces. Default: `capstan-server`, `capstan-worker`.',
@@ -248,7 +251,7 @@ export const ConfigSchema = z
     }),
     RUN_RETENTION_DAYS: daysOrNever(90, 7).meta({
       description:
-        'Days after their end in which runs are kept, with their steps, attempts, events, escalations, reviews and cached results; likewise calls without a run, and jobs with their files once no run of theirs is left. Or never: nothing of them is deleted.',
+        'Days for which an ended run is kept, with its steps, attempts, events, escalations, reviews and cached results. The same holds for calls without a run. A job and its files are deleted when it has no run left. With never, Capstan deletes none of them.',
     }),
     CHOICE_RETENTION_DAYS: daysOrNever(30, 2).meta({
       description:

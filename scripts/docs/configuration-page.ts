@@ -53,7 +53,7 @@ export function createConfigurationPage(): Page {
     title: 'Configuration',
     source: 'src/config.ts` and `src/capability/settings.ts',
     sections: [
-      'Everything is configured by environment variables. A wrong one ends the start with its name, what was seen and what is allowed. How they work together: [operate](../operate.md).',
+      'Everything is configured by environment variables. If one is wrong, the process does not start. It prints the name, the value that it saw and the values that are allowed. [Operate](../operate.md) shows how they work together.',
       '## Server and worker',
       formatVariables(ConfigSchema),
       temporal,

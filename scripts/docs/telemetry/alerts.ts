@@ -42,15 +42,15 @@ export const alerts: readonly Alert[] = [
     threshold: 30,
     for: '1m',
     severity: 'page',
-    summary: 'Temporal is not told of runs: the oldest waits for {{ $value | humanizeDuration }}.',
+    summary: 'Runs are not delivered to Temporal: the oldest waits for {{ $value | humanizeDuration }}.',
     means:
-      'A run, a cancel or a decision stands in the database and Temporal does not know of it. Requests are taken all the same (202), and nothing is lost.',
-    look: '`/readyz` of a server says whether it reaches Temporal; the log of the servers has `maintenance will try again`.',
-    act: 'Bring Temporal back, or the way to it. Servers take requests meanwhile, also one that starts then; a worker that starts ends with 2, to be started again. What is late is delivered within seconds, oldest first; nothing is to be repeated by hand.',
+      'A run, a cancel or a decision is in the database, but not yet in Temporal. Servers still accept requests (202). No data is lost.',
+    look: '`/readyz` of a server reports whether it reaches Temporal; the log of the servers has `maintenance will try again`.',
+    act: 'Restore Temporal, or the connection to it. Servers accept requests meanwhile, even a server that starts then. A worker that starts exits with 2; start it again later. Servers then deliver late rows within seconds, the oldest first. You need not repeat anything by hand.',
     example: {
       input: [{ series: 'capstan_deliveries_oldest_seconds{instance="a"}', values: '0+60x40' }],
       labels: {},
-      says: 'Temporal is not told of runs: the oldest waits for 31m 0s.',
+      says: 'Runs are not delivered to Temporal: the oldest waits for 31m 0s.',
     },
     calm: [{ series: 'capstan_deliveries_oldest_seconds{instance="a"}', values: '0 2 0 1+0x40' }],
   },
@@ -63,9 +63,9 @@ export const alerts: readonly Alert[] = [
     severity: 'page',
     summary: '{{ $value }} processes hold maintenance; it must be one.',
     means:
-      'With none nothing is repaired, probed or delivered again, and what is counted in the database is not told. None also means that no server is scraped. With two, one of them has lost its connection to the database and does not know yet.',
+      'With none, Capstan repairs, probes and redelivers nothing, and metrics that are counted in the database are missing. None can also mean that no server is scraped. With two, one has lost its connection to the database and has not noticed yet.',
     look: 'Targets of the scrape; `maintenance_holder` by process; the log of the servers.',
-    act: 'None: start a server, or let it reach the database. Two for longer than a minute: end the one whose connection is gone. Two never repair the same thing twice: each repair is a statement on a locked row.',
+    act: 'None: start a server, or let it reach the database. Two for longer than a minute: stop the server without a connection. Two never repair the same thing twice: each repair is a statement on a locked row.',
     example: {
       input: [{ series: 'capstan_maintenance_holder{instance="a"}', values: '0+0x40' }],
       labels: {},
@@ -85,9 +85,9 @@ export const alerts: readonly Alert[] = [
     severity: 'ticket',
     summary: 'Nothing answers at {{ $labels.instance }}.',
     means:
-      'A server or worker does not run, or cannot be reached. The others do its work; what it had open is repaired within a minute.',
-    look: 'The log of the process, or of what starts it. It says in one line why it could not start.',
-    act: 'Start it again. A target that was taken away on purpose belongs out of the scrape.',
+      'A server or worker does not run, or cannot be reached. The others do its work. Maintenance repairs its open work within a minute.',
+    look: 'The log of the process, or of its service manager. One line gives the reason why it could not start.',
+    act: 'Start it again. If you removed the target on purpose, remove it from the scrape configuration.',
     example: {
       input: [{ series: 'up{job="capstan",instance="w1"}', values: '0+0x40' }],
       labels: { instance: 'w1' },
@@ -107,9 +107,9 @@ export const alerts: readonly Alert[] = [
     severity: 'page',
     summary: 'No worker runs.',
     means:
-      'Runs are taken and delivered to Temporal, and none of them goes on. Nothing is lost. Or no worker has `METRICS_PORT`.',
-    look: 'The workers’ logs: a worker that cannot start says in one line why.',
-    act: 'Start a worker. What waits goes on by itself.',
+      'Servers accept runs and deliver them to Temporal, but no run continues. No data is lost. The alert also fires if no worker has `METRICS_PORT`.',
+    look: 'The workers’ logs: a worker that cannot start logs the reason in one line.',
+    act: 'Start a worker. Waiting runs then continue without further action.',
     example: {
       input: [{ series: 'capstan_maintenance_holder{instance="a"}', values: '1+0x40' }],
       labels: {},
@@ -129,11 +129,11 @@ export const alerts: readonly Alert[] = [
     threshold: 3,
     severity: 'page',
     summary:
-      'Workers cannot go on with some workflow: its task has failed {{ $value | humanize }} times in half an hour.',
+      'Workers cannot continue a workflow: its task has failed {{ $value | humanize }} times in half an hour.',
     means:
-      'Temporal tries again for as long as it takes, so such a run stands and nothing tells of it otherwise. Causes: a key is missing in `PAYLOAD_KEYS` of a worker, a worker is older than the run, or Capstan has a fault.',
-    look: 'Temporal’s Web UI lists them by `TemporalReportedProblems is not null`, and the last event of such a history says why; so does the workers’ log.',
-    act: 'Give all workers the keys that servers have, or the newest version. Then such runs go on by themselves.',
+      'Temporal retries without a limit, so such a run makes no progress, and nothing else reports it. Causes: a key is missing in `PAYLOAD_KEYS` of a worker, a worker is older than the run, or Capstan has a fault.',
+    look: 'Temporal’s Web UI lists them by `TemporalReportedProblems is not null`, and the last event of such a history shows the reason. The workers’ log shows it too.',
+    act: 'Give all workers the keys that servers have, or the newest version. Such runs then continue without further action.',
     example: {
       input: [
         {
@@ -142,7 +142,7 @@ export const alerts: readonly Alert[] = [
         },
       ],
       labels: {},
-      says: 'Workers cannot go on with some workflow: its task has failed 30 times in half an hour.',
+      says: 'Workers cannot continue a workflow: its task has failed 30 times in half an hour.',
     },
     calm: [
       {
@@ -160,8 +160,9 @@ export const alerts: readonly Alert[] = [
     for: '5m',
     severity: 'page',
     summary: '{{ $value | humanizePercentage }} of all requests are answered by 5xx.',
-    means: 'Mostly the database does not answer; 503 says so. Any other 5xx is a fault of Capstan.',
-    look: '`/readyz` of each server, requests by route and status in the dashboard, and the log lines with `level` 50, each with the `request_id` that the client was told.',
+    means:
+      'Mostly the database does not answer; the status is then 503. Any other 5xx is a fault of Capstan.',
+    look: '`/readyz` of each server, requests by route and status in the dashboard, and the log lines with `level` 50, each with the `request_id` that the client received.',
     act: 'Bring the database back. Report a 500 with its line.',
     example: {
       input: [
@@ -229,7 +230,7 @@ export const alerts: readonly Alert[] = [
     summary:
       'Maintenance cannot do {{ $labels.duty }}: it failed {{ $value | humanize }} times in half an hour.',
     means:
-      'The duty is tried again, and until it succeeds its work is not done. `budgets`: nothing proves that the budgets say what the calls have cost. `retention`, `old_…`: tables grow. `webhooks`, `deliveries`: nobody is told.',
+      'Maintenance retries the duty. Until it succeeds, its work is not done. `budgets`: the budgets are not compared with the costs of the calls. `retention`, `old_…`: tables grow. `webhooks`, `deliveries`: nothing is sent.',
     look: 'The log line `maintenance will try again` of the server that holds maintenance: `duty` and `err`.',
     act: 'Mend what the line names: mostly a database or a media store that does not answer, or a statement that takes too long.',
     example: {
@@ -249,7 +250,7 @@ export const alerts: readonly Alert[] = [
     means:
       'Budgets are sums that are kept beside the attempts, changed in the same transaction. They never differ unless rows were changed by hand, a backup was restored in part, or Capstan has a fault.',
     look: 'The log line `a budget differed from its attempts and was corrected` names scope, day and amount.',
-    act: 'The correction holds. If nobody touched the database, report it with that line.',
+    act: 'The correction holds. If the database was not edited by hand, report it with that line.',
     example: {
       input: [{ series: 'capstan_budget_drift_nano_usd_total', values: '0+0x20 5000+0x20' }],
       labels: {},
@@ -267,7 +268,7 @@ export const alerts: readonly Alert[] = [
     summary:
       '{{ $value | humanizePercentage }} of the day of {{ $labels.scope }} {{ $labels.project_id }} are spent.',
     means:
-      'Paid calls are refused when the limit is reached: steps then wait for money, and people are asked.',
+      'Paid calls are refused when the limit is reached: steps then wait for budget, and reviews are opened.',
     look: '`capstan costs`, and the panel “Spend” by capability.',
     act: 'Raise the limit (`capstan budgets set --daily-limit-usd N`, with `--scope global` that of all projects), or let it stop what is spending. At midnight of the project’s zone a new day begins.',
     example: {
@@ -294,8 +295,8 @@ export const alerts: readonly Alert[] = [
       '{{ $value | humanizePercentage }} of the calls of {{ $labels.capability }} are paid while free instances are up.',
     means:
       'Free instances are full, their breakers are open, or the steps ask for tags or versions that they do not have.',
-    look: '`capstan route NAME --json` says why each instance was passed over; panels “Slots” and “Breakers”.',
-    act: 'More free instances or a higher `max_concurrency`; mend what opens the breakers; or accept the price.',
+    look: '`capstan route NAME --json` shows why each instance was passed over; panels “Slots” and “Breakers”.',
+    act: 'Add free instances or raise `max_concurrency`. Repair the instances whose breakers are open. Or accept the price.',
     example: {
       input: [
         { series: 'capstan_attempts_total{capability="scale",price="paid"}', values: '0+60x40' },
@@ -318,9 +319,9 @@ export const alerts: readonly Alert[] = [
     severity: 'ticket',
     summary: 'A review of kind {{ $labels.kind }} waits for {{ $value | humanizeDuration }}.',
     means:
-      'Runs wait for a person and nobody has decided. Reviews of skills are not meant: no run waits for them, and they may stand for 30 days.',
+      'Runs wait for a review that is not decided yet. Reviews of skills do not count: no run waits for them, and they may stay open for 30 days.',
     look: '`capstan review ls`, or Reviews in the console.',
-    act: 'Decide it. If nobody is told of reviews, set up a webhook for `review.opened`.',
+    act: 'Decide it. If reviewers receive no notice, set up a webhook for `review.opened`.',
     example: {
       input: [{ series: 'capstan_reviews_oldest_seconds{kind="escalation"}', values: '20000+60x40' }],
       labels: { kind: 'escalation' },
@@ -340,7 +341,7 @@ export const alerts: readonly Alert[] = [
     severity: 'ticket',
     summary: 'A transaction is open for {{ $value | humanizeDuration }}: events are that late.',
     means:
-      'Readers of events wait for the oldest transaction of the whole database cluster, also of other databases. Runs go on; who watches them sees nothing new.',
+      'Readers of events wait for the oldest transaction of the whole database cluster, also of other databases. Runs continue, but clients that watch them receive no new events.',
     look: '`select pid, datname, usename, state, xact_start, query from pg_stat_activity where backend_xid is not null order by xact_start`',
     act: 'Let it end, or end it with `pg_terminate_backend`. Dumps and migrations of other databases belong on another cluster.',
     example: {
@@ -359,7 +360,7 @@ export const alerts: readonly Alert[] = [
     for: '5m',
     severity: 'page',
     summary: '{{ $value }} steps wait for {{ $labels.capability }}, of which no instance is up.',
-    means: 'Runs go on by themselves when an instance registers.',
+    means: 'Runs continue when an instance registers.',
     look: '`capstan capabilities` and the log of the instances; did they reach the router with a valid key?',
     act: 'Start an instance.',
     example: {

@@ -25,8 +25,8 @@ export function createMetricsPage(): Page {
     title: 'Metrics',
     source: 'src/core/telemetry/metric-table.ts',
     sections: [
-      'What `GET /metrics` on `METRICS_PORT` tells, besides what Node tells of the process (`process_…`, `nodejs_…`) and, of a worker, what Temporal’s Core does (`temporal_…`). How to read it: [telemetry](../telemetry.md).',
-      '† counted in the database: only the server that holds maintenance tells it, so a sum over all processes is right.',
+      '`GET /metrics` on `METRICS_PORT` returns these metrics. It also returns Node’s metrics of the process (`process_…`, `nodejs_…`). A worker adds those of Temporal’s Core (`temporal_…`). [Telemetry](../telemetry.md) explains how to read them.',
+      '† counted in the database: only the server that runs maintenance reports it, so a sum over all processes is right.',
       ...Object.entries(metricGroups).map(formatGroup),
     ],
   });
@@ -49,7 +49,7 @@ export function createAlertsPage(): Page {
     title: 'Alerts',
     source: 'scripts/docs/telemetry/alerts.ts',
     sections: [
-      'The rules are in [capstan.rules.yml](../../deploy/telemetry/capstan.rules.yml). `page`: somebody should look now; `ticket`: today.',
+      'The rules are in [capstan.rules.yml](../../deploy/telemetry/capstan.rules.yml). `page`: an operator should look now; `ticket`: today.',
       ...alerts.map(formatAlert),
     ],
   });

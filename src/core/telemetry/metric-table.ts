@@ -117,7 +117,7 @@ const routing = {
 const money = {
   spend_usd_total: {
     type: 'counter',
-    help: 'USD that settled attempts cost; estimated: what nobody told.',
+    help: 'USD that settled attempts cost; estimated: no instance reported the cost.',
     labels: ['project_id', 'capability', 'certainty'],
   },
   budget_limit_usd: {
@@ -128,13 +128,13 @@ const money = {
   },
   budget_spent_usd: {
     type: 'gauge',
-    help: 'What was spent today of a budget that has a limit.',
+    help: 'USD spent today of a budget that has a limit.',
     labels: ['scope', 'project_id'],
     of: 'shared',
   },
   budget_reserved_usd: {
     type: 'gauge',
-    help: 'What calls under way have reserved of a budget that has a limit.',
+    help: 'USD that open calls have reserved of a budget that has a limit.',
     labels: ['scope', 'project_id'],
     of: 'shared',
   },
@@ -179,18 +179,18 @@ const ladder = {
 const engine = {
   repairs_total: {
     type: 'counter',
-    help: 'What maintenance repaired because a part had died or was away; 0 in steady state.',
+    help: 'Repairs by maintenance after a part had died or was away; 0 in steady state.',
     labels: ['kind'],
   },
   maintenance_failures_total: {
     type: 'counter',
-    help: 'Duties of maintenance that failed; each is tried again.',
+    help: 'Duties of maintenance that failed; maintenance retries each.',
     labels: ['duty'],
   },
   maintenance_holder: { type: 'gauge', help: '1 in the process that holds maintenance.', labels: [] },
   deliveries_oldest_seconds: {
     type: 'gauge',
-    help: 'Age of the oldest row that Temporal should have been told of; 0 where there is none.',
+    help: 'Age of the oldest row that waits for delivery to Temporal; 0 if there is none.',
     labels: [],
     of: 'shared',
   },

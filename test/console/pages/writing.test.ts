@@ -251,7 +251,7 @@ test('an address is told of what happens, tried from the page, and forgotten', a
   expect(await opened.axe()).toEqual([]);
   await page.getByRole('button', { name: `Remove ${url}` }).click();
   await page.getByRole('button', { name: 'Remove the webhook' }).click();
-  await page.getByText('Nobody is told yet').waitFor();
+  await page.getByText('No webhooks yet').waitFor();
   opened.expectQuiet();
   await opened.close();
   server.close();

@@ -28,7 +28,7 @@ export function CapabilitiesPage(): ReactElement {
             return (
               <EmptyState
                 title="No instances registered"
-                command="npx capstan capability start capabilities/concat"
+                command="node bin/capstan.mjs capability start capabilities/concat"
               >
                 A capability is a program that answers <code>/spec</code>, <code>/health</code> and{' '}
                 <code>/exec</code>. When one registers, it stands here with its state, speed and price.

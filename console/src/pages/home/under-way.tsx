@@ -29,7 +29,7 @@ export function UnderWay(): ReactElement {
           const shown = [...open, ...ended.slice(0, Math.max(3, mostShown - open.length))];
           if (shown.length > 0) return <RunTable runs={shown} isCompact />;
           return (
-            <EmptyState title="No runs yet" command="npx capstan demo">
+            <EmptyState title="No runs yet" command="node bin/capstan.mjs demo">
               Write a pipeline in the{' '}
               <Link
                 to="/pipelines/$name/edit"

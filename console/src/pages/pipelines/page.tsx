@@ -46,7 +46,10 @@ export function PipelinesPage(): ReactElement {
 
 function NoPipelines(): ReactElement {
   return (
-    <EmptyState title="No pipelines yet" command="npx capstan run pipeline.yaml --job job.json --watch">
+    <EmptyState
+      title="No pipelines yet"
+      command="node bin/capstan.mjs run pipeline.yaml --job job.json --watch"
+    >
       A pipeline says which capabilities are called, in which order and with what.{' '}
       <Link
         to="/pipelines/$name/edit"

@@ -91,7 +91,7 @@ function NoRuns({ isFiltered }: { readonly isFiltered: boolean }): ReactElement 
     );
   }
   return (
-    <EmptyState title="No runs yet" command="npx capstan run pipeline.yaml --job job.json --watch">
+    <EmptyState title="No runs yet" command="node bin/capstan.mjs run pipeline.yaml --job job.json --watch">
       A run is one execution of a pipeline for a job. Each shows here with what it does, what it waits for and
       what it costs. Start one from a pipeline, write one in the{' '}
       <Link

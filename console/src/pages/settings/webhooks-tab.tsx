@@ -23,8 +23,12 @@ export function WebhooksTab(): ReactElement {
         <QueryView query={query}>
           {({ items }) =>
             items.length === 0 ? (
-              <EmptyState title="Nobody is told yet" command="npx capstan webhooks add URL --event run.ended">
-                An address that is told when runs end, people are asked, money runs out or instances go down.
+              <EmptyState
+                title="No webhooks yet"
+                command="node bin/capstan.mjs webhooks add URL --event run.ended"
+              >
+                Capstan sends a request to a webhook when a run ends, a review opens, a budget runs out or an
+                instance goes down.
               </EmptyState>
             ) : (
               <section className="scrolls" tabIndex={0} aria-label="Webhooks">
