@@ -30,9 +30,9 @@ export function AwayBanner(): ReactElement | null {
   if (since === null) return null;
   return (
     <p role="status" className="mb-3 rounded-lg bg-waiting-soft px-3 py-2 text-sm text-waiting">
-      The server cannot be reached since {formatClock(new Date(since).toISOString())} (
-      {formatDuration(now - since)}). This page shows the state of that time; runs may go on. What you have
-      written stays here: send it when the server answers again.
+      The server has not answered since {formatClock(new Date(since).toISOString())} (
+      {formatDuration(now - since)}). This page shows the state of that time; runs may have continued. Text
+      that you have written stays here. Send it when the server answers again.
     </p>
   );
 }

@@ -31,14 +31,14 @@ test('every open page reports a killed server, keeps what is written, and is liv
   await ofReview.getByRole('button', { name: 'Release' }).waitFor();
   const port = new URL(capstan.url).port;
   await capstan.killServer('SIGKILL');
-  for (const { page } of pages) await page.getByText('The server cannot be reached since').waitFor();
+  for (const { page } of pages) await page.getByText('The server has not answered since').waitFor();
   expect([await cancel.isDisabled(), await submit.isDisabled()]).toEqual([true, true]);
   expect(await answer.inputValue()).toBe('{ "published": true }');
   await ofRun.getByRole('heading', { name: 'test' }).getByText('Waiting for review').waitFor();
   await capstan.startServer({ PORT: port });
   for (const { page } of pages) {
     await page.getByText('live', { exact: true }).waitFor();
-    expect(await page.getByText('The server cannot be reached since').count()).toBe(0);
+    expect(await page.getByText('The server has not answered since').count()).toBe(0);
   }
   expect(await cancel.isDisabled()).toBe(false);
   await submit.click();

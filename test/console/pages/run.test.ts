@@ -106,11 +106,11 @@ test('while the server is away the page says so, and its buttons wait', async ()
   const { page } = opened;
   await page.route('**/v1/stream*', (route) => route.abort());
   await opened.go(`/runs/${run}`);
-  await page.getByText('The server cannot be reached since').waitFor();
+  await page.getByText('The server has not answered since').waitFor();
   const cancel = page.getByRole('button', { name: 'Cancel …' });
   expect(await cancel.isDisabled()).toBe(true);
   await page.unroute('**/v1/stream*');
-  await page.getByText('The server cannot be reached since').waitFor({ state: 'detached' });
+  await page.getByText('The server has not answered since').waitFor({ state: 'detached' });
   expect(await cancel.isDisabled()).toBe(false);
   opened.expectQuiet();
   await opened.close();
