@@ -116,7 +116,7 @@ describe('the demo of a checkout', () => {
       cwd: root,
       env: { ...process.env, CAPSTAN_DATA: dataDir, NO_COLOR: '1' },
     });
-    expect(stdout).toMatch(/join +succeeded/);
+    expect(stdout).toMatch(/^✓ Succeeded {2}teaser@1\.0/m);
     const { api_url, api_key } = readStack(dataDir);
     const headers = { authorization: `Bearer ${api_key}` };
     const answer = await fetch(`${api_url}/v1/runs?pipeline=teaser`, { headers });
