@@ -19,7 +19,7 @@ export async function measureUse(page: Page): Promise<UseMeasure> {
   const middle = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
   const { frames_per_second, longest_task_ms } = await watch(page, () => dragAndZoom(page, middle));
   await page.getByRole('button', { name: 'Fit View' }).click();
-  await page.getByRole('button', { name: 'As a list' }).click();
+  await page.getByRole('button', { name: 'List view' }).click();
   const row = page.getByRole('row').nth(3).getByRole('button');
   await row.waitFor();
   const began = performance.now();
