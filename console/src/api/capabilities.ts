@@ -10,6 +10,7 @@ import type { Json } from '../../../src/contracts/primitives.ts';
 import type { InputVerdict } from '../../../src/contracts/review.ts';
 import type { RouteQuestion } from '../decision/route-question.ts';
 import { askPlainly, newIdempotencyKey } from './client.ts';
+import { isStatus } from './problem-error.ts';
 
 interface CapabilityPage {
   readonly items: readonly CapabilitySummary[];
@@ -60,6 +61,19 @@ export function decisionsQuery(capability: string) {
 /** The decision, without a call. */
 export function askRoute(question: RouteQuestion): Promise<Decision> {
   return askPlainly('/v1/route', { method: 'POST', body: question });
+}
+
+const askedEveryMs = 5_000;
+
+/** The decision that the router would make now, refreshed while the step waits. */
+export function routeQuery(question: RouteQuestion) {
+  return queryOptions({
+    queryKey: ['route', JSON.stringify(question)],
+    queryFn: () => askRoute(question),
+    // A capability without a registration has no decision; the step continues when there is one.
+    refetchInterval: ({ state }) => (isStatus(state.error, 404) ? false : askedEveryMs),
+    placeholderData: (known: Decision | undefined) => known,
+  });
 }
 
 export function checkInput(capability: string, input: Json): Promise<InputVerdict> {

@@ -3,13 +3,12 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
 import type { Run, RunStep } from '../../../../src/contracts/run.ts';
 import { conditionOfRun, type RunCondition, toSentence } from '../../../../src/core/run/condition.ts';
-import { capabilitiesQuery } from '../../api/capabilities.ts';
+import { capabilitiesQuery, routeQuery } from '../../api/capabilities.ts';
 import { reviewQuery } from '../../api/reviews.ts';
 import { runGraphQuery, runQuery } from '../../api/runs.ts';
 import { type RouteQuestion, routeQuestionOf } from '../../decision/route-question.ts';
 import { formatClock, formatDuration } from '../../shared/format.ts';
 import { useNow } from '../../shared/use-now.ts';
-import { useRouteAnswer } from './drawer/why-waiting.tsx';
 import { wakeOf } from './model.ts';
 import { describeNeed, needOfRun } from './rerun-model.ts';
 import { useOutlook } from './use-outlook.ts';
@@ -71,7 +70,7 @@ function NoInstance({ run, step }: NoInstanceProps): ReactElement | null {
 }
 
 function RouterSays({ question }: { readonly question: RouteQuestion }): string | null {
-  const { data } = useRouteAnswer(question);
+  const { data } = useQuery(routeQuery(question));
   return data?.reason ?? null;
 }
 

@@ -1,15 +1,12 @@
-import { type UseQueryResult, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
-import type { Decision } from '../../../../../src/contracts/decision.ts';
 import type { Run, StepDetail } from '../../../../../src/contracts/run.ts';
-import { askRoute } from '../../../api/capabilities.ts';
+import { routeQuery } from '../../../api/capabilities.ts';
 import { isStatus } from '../../../api/problem-error.ts';
 import { runGraphQuery } from '../../../api/runs.ts';
 import { DecisionLanes } from '../../../decision/decision-lanes.tsx';
 import { type RouteQuestion, routeQuestionOf } from '../../../decision/route-question.ts';
 import { QueryView } from '../../../shared/query-view.tsx';
-
-const askedEveryMs = 5_000;
 
 interface WhyWaitingProps {
   readonly run: Run;
@@ -23,19 +20,8 @@ export function WhyWaiting({ run, step }: WhyWaitingProps): ReactElement | null 
   return question === null ? null : <Considered question={question} />;
 }
 
-/** The decision that the router would make now, refreshed. */
-export function useRouteAnswer(question: RouteQuestion): UseQueryResult<Decision> {
-  return useQuery({
-    queryKey: ['route', JSON.stringify(question)],
-    queryFn: () => askRoute(question),
-    // A capability without a registration has no decision; the step continues when there is one.
-    refetchInterval: ({ state }) => (isStatus(state.error, 404) ? false : askedEveryMs),
-    placeholderData: (known) => known,
-  });
-}
-
 function Considered({ question }: { readonly question: RouteQuestion }): ReactElement {
-  const query = useRouteAnswer(question);
+  const query = useQuery(routeQuery(question));
   return (
     <section aria-label="Why it waits" className="mb-3 rounded-lg border border-line p-3">
       <h3 className="mb-1.5 text-sm font-medium">Asked now, the router says</h3>
