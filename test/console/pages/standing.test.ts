@@ -43,7 +43,7 @@ test('a run whose items wait for money says so everywhere, and the button beside
     .waitFor();
   await opened.go(`/runs/${id}`);
   await doing.getByRole('button', { name: 'Raise the budget …' }).click();
-  const sum = '$0.04: $0.02 spent, 2 calls of chapter at $0.01 each';
+  const sum = '$0.04 in all: $0.02 spent, 2 calls of chapter at $0.01 each';
   await page.getByText(`To finish, the run needs about ${sum}.`).waitFor();
   await page.getByLabel('Maximum cost (USD)').fill('1');
   await page.getByRole('button', { name: 'Set budget' }).click();

@@ -83,7 +83,7 @@ const scenes: readonly Scene[] = [
         ],
         { budget_ceiling_usd: 0.02 },
       ),
-    bar: /^Waiting for budget: 2 of 4 items of chapterTo finish, the run needs about \$0\.04: \$0\.02 spent, 2 calls of chapter at \$0\.01 each\./,
+    bar: /^Waiting for budget: 2 of 4 items of chapterTo finish, the run needs about \$0\.04 in all: \$0\.02 spent, 2 calls of chapter at \$0\.01 each\./,
     cost: '$0.02 of $0.02',
     next: 'Raise the budget …',
   },
@@ -160,7 +160,7 @@ const scenes: readonly Scene[] = [
   {
     name: 'child',
     start: startSeries,
-    bar: /^Waiting for a child run: mondayThe child run shows “Sleeping: release”\./,
+    bar: /^Waiting for a child run: mondayThe child run shows “Sleeping: release”\. The run continues by itself at .*, in /,
     cost: '$0.01',
     next: 'Open that run',
   },
@@ -198,7 +198,7 @@ const scenes: readonly Scene[] = [
       ]),
     bar: /^Failed: at sound: HTTP 422: rate must be a whole number of Hz, not x/,
     cost: '$0.01',
-    next: 'Retry …',
+    next: 'Run again …',
   },
 ];
 

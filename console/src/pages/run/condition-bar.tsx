@@ -136,7 +136,7 @@ function AskFirst({ run, kind }: { readonly run: Run; readonly kind: 'raise' | '
   return (
     <>
       <Button look="primary" onClick={() => setOpen(true)}>
-        {kind === 'raise' ? 'Raise the budget …' : 'Retry …'}
+        {kind === 'raise' ? 'Raise the budget …' : 'Run again …'}
       </Button>
       {isOpen ? <RunDialog kind={kind} run={run} onClose={() => setOpen(false)} /> : null}
     </>

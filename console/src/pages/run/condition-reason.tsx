@@ -76,7 +76,13 @@ function RouterSays({ question }: { readonly question: RouteQuestion }): string 
 
 function ChildRun({ runId }: { readonly runId: string }): ReactElement | null {
   const { data: child } = useQuery(runQuery(runId));
-  return child === undefined ? null : <>The child run shows “{toSentence(conditionOfRun(child))}”.</>;
+  if (child === undefined) return null;
+  const condition = conditionOfRun(child);
+  return (
+    <>
+      The child run shows “{toSentence(condition)}”. <ConditionReason run={child} condition={condition} />
+    </>
+  );
 }
 
 function Wake({ steps }: { readonly steps: readonly RunStep[] }): ReactElement | null {

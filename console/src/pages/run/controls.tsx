@@ -1,16 +1,23 @@
 import { type ReactElement, useState } from 'react';
 import type { Run } from '../../../../src/contracts/run.ts';
+import type { RunCondition } from '../../../../src/core/run/condition.ts';
 import { type AskedControl, controlRun } from '../../api/runs.ts';
 import { Button } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
-import { controlsOf } from './model.ts';
+import { controlsOf, nextStepsOf } from './model.ts';
 import { RunDialog, type RunDialogKind } from './run-dialogs.tsx';
 import { useRunChange } from './use-run-change.ts';
 
-/** The actions that the run's state allows. */
-export function RunControls({ run }: { readonly run: Run }): ReactElement {
+interface RunControlsProps {
+  readonly run: Run;
+  readonly condition: RunCondition;
+}
+
+/** The actions that the run's state allows, without one that the bar below offers. */
+export function RunControls({ run, condition }: RunControlsProps): ReactElement {
   const [open, setOpen] = useState<RunDialogKind | null>(null);
   const can = controlsOf(run);
+  const isOffered = nextStepsOf(run, condition).some(({ kind }) => kind === 'retry');
   const control = useRunChange(run.run_id, (what: AskedControl) => controlRun(run.run_id, what));
   const button = (what: AskedControl, text: string, icon: 'pause' | 'play'): ReactElement => (
     <Button icon={icon} disabled={control.isPending} onClick={() => control.mutate(what)}>
@@ -31,7 +38,7 @@ export function RunControls({ run }: { readonly run: Run }): ReactElement {
           Cancel …
         </Button>
       ) : null}
-      {can.canRerun ? (
+      {can.canRerun && !isOffered ? (
         <Button icon="rotate-cw" onClick={() => setOpen('rerun')}>
           Run again …
         </Button>

@@ -10,7 +10,6 @@ import { Icon } from '../../shared/icon.tsx';
 import { linkClass } from '../../shared/parts.tsx';
 import { ConditionMark } from '../../shared/state-mark.tsx';
 import { useTitle } from '../../shared/title.ts';
-import { useNow } from '../../shared/use-now.ts';
 import { ConditionBar } from './condition-bar.tsx';
 import { RunControls } from './controls.tsx';
 import { shareOfCeiling } from './model.ts';
@@ -44,7 +43,7 @@ export function RunHead({ run, isPast }: { readonly run: Run; readonly isPast: b
         </div>
         {isPast ? null : (
           <fieldset className="contents" disabled={away !== null} aria-label="Controls of the run">
-            <RunControls run={run} />
+            <RunControls run={run} condition={condition} />
           </fieldset>
         )}
       </div>
@@ -57,14 +56,13 @@ export function RunHead({ run, isPast }: { readonly run: Run; readonly isPast: b
 }
 
 function RunFacts({ run }: { readonly run: Run }): ReactElement {
-  const now = useNow();
   const took =
-    run.started_at === null
+    run.started_at === null || run.finished_at === null
       ? null
-      : (run.finished_at === null ? now : Date.parse(run.finished_at)) - Date.parse(run.started_at);
+      : Date.parse(run.finished_at) - Date.parse(run.started_at);
   return (
     <div className="mt-3 flex flex-wrap items-center gap-x-6 gap-y-2 text-sm">
-      <Fact name="took">{took === null ? '–' : formatDuration(took)}</Fact>
+      {took === null ? null : <Fact name="took">{formatDuration(took)}</Fact>}
       <Fact name="started">
         <Ago at={run.started_at ?? run.created_at} />
       </Fact>

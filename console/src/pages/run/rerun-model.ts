@@ -90,7 +90,7 @@ export function needOfRun(
 
 const mostNamed = 5;
 
-/** `To finish, the run needs about $0.024: $0.008 spent, 4 calls of chapter at $0.004 each.` */
+/** `To finish, the run needs about $0.024 in all: $0.008 spent, 4 calls of chapter at $0.004 each.` */
 export function describeNeed({ usd, spentUsd, left }: BudgetNeed): string {
   const parts = left
     .slice(0, mostNamed)
@@ -101,5 +101,5 @@ export function describeNeed({ usd, spentUsd, left }: BudgetNeed): string {
     );
   const more = left.length > mostNamed ? [`${left.length - mostNamed} more steps`] : [];
   const sum = [`${formatUsd(spentUsd)} spent`, ...parts, ...more].join(', ');
-  return `To finish, the run needs about ${formatUsd(usd)}: ${sum}.`;
+  return `To finish, the run needs about ${formatUsd(usd)} in all: ${sum}.`;
 }
