@@ -30,7 +30,7 @@ function helpOf(command: Command): string {
 const introduction = `
 In a checkout, \`capstan\` is \`node bin/capstan.mjs\`. Commands that talk to a Capstan find it by \`--url\` and \`--key\`,
 else \`CAPSTAN_URL\`, \`CAPSTAN_API_KEY\` and \`CAPSTAN_PROJECT\`, else the stack that runs from the folder of
-\`--data\`, \`CAPSTAN_DATA\` or \`.capstan\`. These options may also stand before the command. \`@latest\` stands for the newest run, \`-\` for standard input. \`--json\` prints the API's own JSON.
+\`--data\`, \`CAPSTAN_DATA\` or \`.capstan\`. You may also write these options before the command. \`@latest\` means the newest run, \`-\` for standard input. \`--json\` prints the API's own JSON.
 \`NO_COLOR\` is respected.
 `;
 
@@ -39,11 +39,11 @@ const exitCodeTable = formatTable(
   [
     [exitCodes.ok, 'done; of a watched run: it succeeded'],
     [exitCodes.failed, 'the run failed, the definition has errors, or the API refused the request'],
-    [exitCodes.unknown, 'the outcome is not known: no contact, or no longer waited for'],
+    [exitCodes.unknown, 'the outcome is unknown: no contact, or the wait has ended'],
     [exitCodes.cancelled, 'the run was cancelled'],
     [
       exitCodes.missingPart,
-      'an optional part that the command needs is not installed; the message says how to bring it',
+      'an optional part that the command needs is not installed; the message shows how to install it',
     ],
     [exitCodes.interrupted, 'interrupted by Ctrl-C'],
   ],

@@ -4,9 +4,9 @@ import { listKeys } from '../../test/conformance/keys.ts';
 import { code, createPage, formatTable, type Page } from './page.ts';
 
 const introduction = `
-What every key of a pipeline does, and what it does when things go wrong, as cases. Each case runs twice in the tests: in one
+The cases show the effect of every key of a pipeline, also when something fails. Each case runs twice in the tests: in one
 process against mocks and in virtual time, as \`capstan run --mock\` does, and on the whole stack, with Temporal, Postgres
-and HTTP. Both must come out as it says here. The keys are explained in [Write a pipeline](../write-a-pipeline.md), the codes
+and HTTP. Both must have the result in this table. The keys are explained in [Write a pipeline](../write-a-pipeline.md), the codes
 in [errors](errors.md).
 `;
 
@@ -49,7 +49,7 @@ export function createConformancePage(): Page {
     sections: [
       introduction,
       formatTable(
-        ['Key', '', 'Rule', 'What comes of it'],
+        ['Key', '', 'Rule', 'Result'],
         listKeys().flatMap((key) => allCases.filter((one) => one.key === key).map(toRow)),
       ),
     ],

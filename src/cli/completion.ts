@@ -165,7 +165,7 @@ export function registerCompletionCommand(
     .command('completion')
     .description('print the completion of commands, options and their values for a shell')
     .addArgument(new Argument('<shell>', 'which shell').choices(completionShells))
-    .argument('[words...]', 'what is typed so far')
+    .argument('[words...]', 'the words of the command line')
     .addHelpText('after', example)
     .action(complete);
 }

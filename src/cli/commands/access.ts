@@ -276,7 +276,7 @@ export const registerProjectsCommand = group('projects', 'list and erase project
   }),
   procedure('erase', {
     about:
-      'delete a project with all that is its own, and wait for the end (needs a key with the scope operator that holds another project)',
+      'delete a project and everything in it, and wait for the end (needs a key with the scope operator that holds another project)',
     example: 'capstan projects erase PROJECT_ID --yes',
     args: { '<project-id>': 'as `projects ls` shows it' },
     options: { '--yes': 'do it; without, it is only said what would go' },

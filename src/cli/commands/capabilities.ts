@@ -112,7 +112,7 @@ export const registerPublishersCommand = group(
       show: listed(publisherTable, { none: 'no publishers' }),
     }),
     command('set', {
-      about: 'give a name to these projects alone; what others have registered under it is deregistered',
+      about: 'give a name to these projects alone; deregister the instances of other projects',
       example: 'capstan publishers set concat prj_01',
       args: { '<name>': 'of a capability', '<project...>': 'ids of the projects' },
       call: ({ client }, { name, project: projects }) =>

@@ -32,7 +32,7 @@ function describeStack({ info, file }: Stack, consoleUrl: string): string {
     `  API          ${info.api_url}`,
     `  API docs     ${info.api_url}/docs`,
     `  Console      ${consoleUrl}`,
-    `  Temporal UI  ${info.temporal_ui_url ?? 'not known'}`,
+    `  Temporal UI  ${info.temporal_ui_url ?? 'unknown'}`,
     `  Access       ${file} (holds the API key)`,
     'Ctrl-C stops everything.',
     '',
@@ -117,7 +117,7 @@ function print(checks: readonly Check[]): void {
 
 /** `capstan doctor`: checks the requirements on this machine. */
 export const registerDoctorCommand = local('doctor', {
-  about: 'say what is missing on this machine and how to get it; exit code 1 when Capstan cannot start',
+  about: 'report missing parts of this machine and how to install them; exits 1 when Capstan cannot start',
   options: {
     '--data <dir>': 'folder that keeps all data (default: CAPSTAN_DATA, else .capstan)',
     '--fix': usually('register what Temporal lacks of search attributes', false),
@@ -154,9 +154,7 @@ function refuseOverwriting(target: string, files: readonly string[]): void {
   const there = files.filter((file) => existsSync(join(target, file)));
   if (there.length === 0) return;
   const named = there.map((file) => `  ${join(target, file)}`).join('\n');
-  throw new UsageError(
-    `nothing was written, as these files are there already (--force replaces them):\n${named}`,
-  );
+  throw new UsageError(`nothing was written, because these files exist (--force replaces them):\n${named}`);
 }
 
 function quote(path: string): string {
@@ -186,7 +184,7 @@ async function writeIgnoreFile(folder: string): Promise<boolean> {
 export const registerInitCommand = local('init', {
   about: 'write a first project: a pipeline, two capabilities, mocks',
   args: { '[folder]': usually('where; made if it is not there', '.') },
-  options: { '--force': 'replace files that are there' },
+  options: { '--force': 'replace existing files' },
   run: async ({ folder, force }, shell) => {
     const files = (await listFiles(template)).filter((file) => `.${file}` !== ignoreFile);
     if (force !== true) refuseOverwriting(folder, files);

@@ -79,7 +79,7 @@ Pipelines beside the file that its steps run count as stored.
 Example:
   capstan validate pipeline.yaml`,
   args: fileArgument,
-  options: { '--strict': 'a capability that nobody offers now is an error' },
+  options: { '--strict': 'a capability without a registered instance is an error' },
   run: async (session, { file, strict }) => {
     const { print, json, shell } = session;
     const source = await readSource(file, shell.stdin);
@@ -183,16 +183,16 @@ function showPlan(plan: Plan, print: Printer): void {
     `time: about ${formatDuration(duration_ms)}${steps.length === 0 ? '' : `: ${steps.join(' → ')}`}`,
   );
   print.lines(renderDispatch(plan.steps.flatMap(dispatchOf)).map((line) => print.style.dim(line)));
-  if (missing.length > 0) print.line(`nobody has registered: ${missing.join(', ')}`);
+  if (missing.length > 0) print.line(`no instance is registered for: ${missing.join(', ')}`);
   print.lines(findings.map((finding) => renderFinding(finding, print.style)));
 }
 
 export const registerPlanCommand = procedure('plan', {
-  about: 'show what a run would do, take and cost now, without calling anybody',
+  about: 'predict the steps, time and cost of a run, without a call',
   help: `
-Nobody is called and nothing is written. Without --job, what depends on the job is not known. It exits 1 when
-the run would fail, or is expected to cost more than its ceiling. Pipelines beside the file count as stored. A worst case above the ceiling is only a
-warning: such a run waits for money when its calls do cost so much.
+The command makes no call and writes nothing. Without --job, the values of the job are unknown. It exits 1 if
+the run would fail, or if its expected cost exceeds its budget. Pipelines beside the file count as stored. If only
+the worst case exceeds the budget, that is a warning: the run waits for budget if its calls do cost so much.
 
 Example:
   capstan plan pipeline.yaml --job job.json --budget 0.50`,

@@ -144,17 +144,17 @@ async function withSettings(
 /** `capstan recover`: runs after a restore, before servers and workers start. */
 export const registerRecoverCommand = local('recover', {
   about:
-    'after a restore of the database: start what Temporal no longer knows, and say what may happen twice; may be repeated',
+    'after a restore of the database: start runs that Temporal no longer knows, and list calls that may happen twice; may be repeated',
   options: {
     '--restart-all': usually(
       'delete the workflows of all open runs in Temporal first: for a Temporal that is newer than the database',
       false,
     ),
     '--audit <file>':
-      'the audit log that was kept elsewhere, from `audit export` or the logs of servers: name the keys that were made, revoked or rotated after the backup, and revoke those again',
+      'an audit log from elsewhere: list the keys that were created, revoked or rotated after the backup, and revoke the revoked ones again',
     ...envFileOption,
     '--json': usually(
-      'print what was found and done as JSON at the end; what was found goes to stderr as text at once',
+      'print findings and actions as JSON at the end; findings also go to stderr as text at once',
       false,
     ),
   },
@@ -186,7 +186,7 @@ function describe({ applied, pending, newer }: SchemaState, isCheck: boolean): s
 export const registerMigrateCommand = local('migrate', {
   about: 'bring the database to the newest schema that this version knows, and end',
   options: {
-    '--check': usually('only say what would be done; nothing is written', false),
+    '--check': usually('only print the changes; write nothing', false),
     '--api-key-file <file>': 'leave an admin key there, as a first start does (default: API_KEY_FILE)',
     ...envFileOption,
     '--json': usually('print the state before as JSON', false),
@@ -215,7 +215,7 @@ export const registerPurgeCommand = local('purge', {
   about:
     'delete what is older than RUN_, CHOICE_ and LEDGER_RETENTION_DAYS allow; works on DATABASE_URL and MEDIA_URL, no server has to run',
   options: {
-    '--dry-run': usually('only say what would be deleted', false),
+    '--dry-run': usually('only print the deletions', false),
     '--export <dir>': 'first write what is deleted into this folder, as files of JSON lines',
     ...envFileOption,
     '--json': usually('print the counts as JSON', false),

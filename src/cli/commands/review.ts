@@ -41,7 +41,7 @@ const reviewTable: Columns<ReviewSummary> = [
 ];
 
 const listCommand = command('ls', {
-  about: 'list what waits for a person',
+  about: 'list open reviews',
   example: 'capstan review ls --overdue',
   isDefault: true,
   options: {
@@ -155,7 +155,7 @@ async function readEdit(
   shell: Shell,
 ): Promise<Json> {
   if (input === undefined && set.length + remove.length === 0) {
-    throw new UsageError('say what is right with --input, or what to change with --set and --remove');
+    throw new UsageError('give the correct input with --input, or the changes with --set and --remove');
   }
   let edited = (input === undefined ? review.payload.input : await readInput(input, shell)) as
     | Json
@@ -205,7 +205,7 @@ const editCommand = command('edit', {
 });
 
 const adviseCommand = command('advise', {
-  about: 'say what to do, and let it be tried again',
+  about: 'give advice, and retry',
   args: decisionArgument,
   options: {
     ...decisionOptions,
@@ -248,7 +248,7 @@ export const registerReviewCommand = group('review', 'decide what Capstan asks a
   editCommand,
   adviseCommand,
   plainCommand('retry', 'try again as it is'),
-  plainCommand('skip', 'go on without the step'),
-  plainCommand('reject', 'let it fail'),
+  plainCommand('skip', 'continue without the step'),
+  plainCommand('reject', 'fail the step'),
   decideCommand,
 ]);

@@ -26,7 +26,7 @@ const fileTable: Columns<Job['artifacts'][number]> = [
 export const registerMediaCommand = group('media', 'list, fetch and store media files', [
   command('ls', {
     about: 'list the files of a job',
-    args: { '<job>': 'id of the job; `capstan show RUN --json` says it as job_id' },
+    args: { '<job>': 'id of the job; `capstan show RUN --json` prints it as job_id' },
     call: ({ client }, { job }) => client.get(path`/v1/jobs/${job}`, Job),
     show: ({ artifacts }, { print }) =>
       artifacts.length === 0 ? print.remark('no files') : print.table(fileTable, artifacts),

@@ -129,7 +129,7 @@ export const registerEventsCommand = procedure('events', {
   example: 'capstan events @latest -f --step trim --level warn',
   args: runArgument,
   options: {
-    '-f, --follow': 'go on until the run ends',
+    '-f, --follow': 'continue until the run ends',
     '-s, --step <id>': 'only lines of this step',
     '-l, --level <level>': oneOf('only what capabilities logged, from this level on', LogLevel.options),
   },
@@ -161,12 +161,9 @@ function showState({ state, run_id }: Run, { print }: Session): void {
   print.line(`${formatState(state, print.style)}  ${run_id}`);
 }
 
-export const registerPauseCommand = stopCommand(
-  'pause',
-  'let nothing new of a run start; what runs goes on to its end',
-);
+export const registerPauseCommand = stopCommand('pause', 'start nothing new in a run; running calls finish');
 
-export const registerResumeCommand = stopCommand('resume', 'let a paused run go on');
+export const registerResumeCommand = stopCommand('resume', 'resume a paused run');
 
 function readCeiling(text: string): number | null {
   if (text === 'none') return null;
@@ -178,7 +175,7 @@ function readCeiling(text: string): number | null {
 }
 
 export const registerBudgetCommand = command('budget', {
-  about: 'give a run another ceiling; steps that wait for money go on',
+  about: 'give a run another budget; steps that wait for budget continue',
   example: 'capstan budget @latest 2.50',
   args: {
     '<run>': 'run id, or @latest',
@@ -195,7 +192,7 @@ export const registerBudgetCommand = command('budget', {
 });
 
 export const registerCancelCommand = procedure('cancel', {
-  about: 'cancel a run; its running calls are told to stop',
+  about: 'cancel a run and abort its running calls',
   example: 'capstan cancel @latest --reason "wrong clip"',
   args: runArgument,
   options: {

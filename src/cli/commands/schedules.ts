@@ -93,7 +93,7 @@ const addCommand = command('add', {
     '-j, --job <job>': jobHelp,
     '-p, --priority <priority>': oneOf('who may wait', Priority.options),
     '-l, --label <name=value>': parsed('label its runs (repeatable)', collectPair),
-    '--overlap <policy>': oneOf('when the run before is under way (default: skip)', OverlapPolicy.options),
+    '--overlap <policy>': oneOf('when the previous run is still open (default: skip)', OverlapPolicy.options),
     '--catch-up <duration>': 'make up for missed starts that are not older (default: 1m)',
     '--paused': 'start nothing until it is resumed',
     '--budget <usd>': budgetOption('the most that one run may cost'),
@@ -163,7 +163,7 @@ export const registerSchedulesCommand = group('schedules', 'start runs by the ca
   actCommand('resume', 'start runs again', 'resumed'),
   actCommand('trigger', 'ask for a run now, as far as the overlap policy allows', 'triggered'),
   command('rm', {
-    about: 'remove a schedule; runs that it has started go on',
+    about: 'remove a schedule; runs that it has started continue',
     example: 'capstan schedules rm nightly',
     args: scheduleArgument,
     call: async ({ client }, { schedule }) =>

@@ -87,7 +87,7 @@ export const registerSkillsCommand = group('skills', 'list, show and retire what
       skills.length === 0 ? print.remark('no skills') : print.table(skillTable, skills),
   }),
   procedure('show', {
-    about: 'show what a skill says, when it applies, and how often it helped',
+    about: 'show a skill: its content, its conditions, and how often it helped',
     example: 'capstan skills show SKILL_ID',
     args: skillArgument,
     run: async ({ client, print, json, shell }, { skillId }) => {

@@ -176,11 +176,11 @@ export const registerRunCommand = procedure('run', {
   about: 'start a run of a file or of a stored pipeline',
   help: `
 With --watch it exits 0 when the run succeeded, 1 when it failed, 3 when it was cancelled, 2 when the
-outcome is not known. A job mentions an uploaded file as media://job/NAME.
-Pipelines beside the file that its steps run are stored first, and that is said; one that is stored with
-another content is refused.
-With --mock the same codes say how the run ended; if the file says what it expects, 0 and 1 say whether
-it came so.
+outcome is unknown. A job mentions an uploaded file as media://job/NAME.
+Pipelines beside the file that its steps run are stored first, and the command lists them. It refuses a
+version that is stored with different content.
+With --mock the codes have the same meaning. If the file of mocks has expectations, 0 means that the run met
+them, and 1 that it did not.
 
 Examples:
   capstan run pipeline.yaml --mock mocks.yaml
@@ -192,7 +192,7 @@ Examples:
     '-v, --version <version>': 'version of the stored pipeline (default: the latest)',
     '-a, --alias <alias>': 'name of a version of the stored pipeline, such as production',
     '-w, --watch': 'watch it to its end',
-    '--timeout <duration>': parsed('watch it, but at most this long; the run goes on', readDurationMs),
+    '--timeout <duration>': parsed('watch it, but at most this long; the run continues', readDurationMs),
     '-l, --label <name=value>': parsed('label the run (repeatable)', collectPair),
     '-p, --priority <priority>': oneOf('who may wait', Priority.options),
     '--idempotency-key <key>': 'the same key starts the run once',
@@ -229,10 +229,10 @@ async function showPreview({ client, print, json }: Session, to: string, body: o
 }
 
 export const registerRerunCommand = procedure('rerun', {
-  about: 'run once more, keeping the results that still hold',
+  about: 'run again, and keep the results that are still valid',
   help: `
-Without --from and --only-failed every step happens again. A result is kept only if its step, the values of
-the job that it mentions and all that it depends on are the same, and the files that it names are there.
+Without --from and --only-failed, every step runs again. A result is kept only if its step, its dependencies and
+the values of the job that it mentions are the same. The files that it names must exist.
 
 Example:
   capstan rerun @latest --only-failed --preview`,
@@ -244,7 +244,7 @@ Example:
     '-v, --version <version>': 'another version of the stored pipeline',
     '--preview': 'only say which steps would happen again, and why',
     '-w, --watch': 'watch it to its end; exits like run --watch',
-    '--timeout <duration>': parsed('watch it, but at most this long; the run goes on', readDurationMs),
+    '--timeout <duration>': parsed('watch it, but at most this long; the run continues', readDurationMs),
     '--idempotency-key <key>': 'the same key starts the run once',
     '--budget <usd>': budgetOption(
       'the most that the new run may cost (default: as the run that it repeats)',

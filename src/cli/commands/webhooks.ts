@@ -31,7 +31,7 @@ const webhookArgument = { '<webhook>': 'its id' } as const;
 
 export const registerWebhooksCommand = group('webhooks', 'tell others what happens in the project', [
   command('ls', {
-    about: 'list who is told what',
+    about: 'list webhooks and their events',
     isDefault: true,
     call: ({ client }) => client.get('/v1/webhooks', WebhookList, { limit: 200 }),
     show: listed(webhookTable),
@@ -42,7 +42,7 @@ export const registerWebhooksCommand = group('webhooks', 'tell others what happe
     args: { '<url>': 'where a POST goes' },
     options: {
       '--event <events...>': {
-        about: 'what it is told',
+        about: 'the events that it receives',
         choices: WebhookEvent.options,
         initial: WebhookEvent.options,
       },
@@ -78,7 +78,7 @@ export const registerWebhooksCommand = group('webhooks', 'tell others what happe
     },
   }),
   command('log', {
-    about: 'list what it was told',
+    about: 'list its deliveries',
     args: webhookArgument,
     call: ({ client }, { webhook }) =>
       client.get(path`/v1/webhooks/${webhook}/deliveries`, WebhookDeliveryList, { limit: 50 }),

@@ -68,7 +68,7 @@ async function showAddresses({ client, print }: Session, info: StackFile, place 
     `API          ${info.api_url}`,
     `API docs     ${info.api_url}/docs`,
     `Console      ${await linkToConsole(client, place)}`,
-    `Temporal UI  ${info.temporal_ui_url ?? 'not known'}`,
+    `Temporal UI  ${info.temporal_ui_url ?? 'unknown'}`,
     '',
   ]);
 }

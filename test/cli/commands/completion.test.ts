@@ -61,12 +61,8 @@ describe('in bash', () => {
 
 describe('for the other shells', () => {
   it('says what each candidate is', async () => {
-    expect(await ask('zsh', '--', 'cancel')).toBe(
-      'cancel:cancel a run; its running calls are told to stop\n',
-    );
-    expect(await ask('fish', '--', 'cancel')).toBe(
-      'cancel\tcancel a run; its running calls are told to stop\n',
-    );
+    expect(await ask('zsh', '--', 'cancel')).toBe('cancel:cancel a run and abort its running calls\n');
+    expect(await ask('fish', '--', 'cancel')).toBe('cancel\tcancel a run and abort its running calls\n');
   });
 
   it('keeps the option before its value', async () => {

@@ -95,7 +95,7 @@ it('shows every step, the cost and the longest chain, and exits 1 when it is exp
       'time: about 31.2s: join → each',
       'concat inline: its calls are short',
       'ghost queued: nothing is known',
-      'nobody has registered: ghost',
+      'no instance is registered for: ghost',
       'warning ceiling_exceeded the worst case is 1.5 USD\n',
     ].join('\n'),
   );

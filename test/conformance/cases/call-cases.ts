@@ -75,7 +75,7 @@ export const callCases: readonly ConformanceCase[] = [
   ),
   happy(
     'step.retry',
-    'a fault that passes is tried again',
+    'a fault that passes is retried',
     step({ retry: { max: 2, initial: '10ms', factor: 1 } }),
     {
       script: {
@@ -87,7 +87,7 @@ export const callCases: readonly ConformanceCase[] = [
   ...[408, 409].map((status) =>
     happy(
       'step.retry',
-      `a ${status} says nothing about the input: it is tried again`,
+      `a ${status} is no refusal of the input: the call is retried`,
       step({ retry: onceMore }),
       {
         script: { capabilities: { x: { replies: [{ times: 1, error: { status, message: 'later' } }, {}] } } },
@@ -103,14 +103,14 @@ export const callCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.retry',
-    'what was lost everywhere is tried again everywhere, as often as it may be',
+    'a call that every instance lost is retried on every instance, up to the limit',
     step({ retry: { max: 2, initial: '10ms' } }),
     {
       script: { capabilities: { x: { instances: [{}, { tags: ['far'] }], replies: [{ lost: true }] } } },
       expected: failed('contact_lost', 3),
     },
   ),
-  unhappy('step.retry', 'a fault that stays ends the step', step({ retry: onceMore }), {
+  unhappy('step.retry', 'a fault that stays fails it', step({ retry: onceMore }), {
     script: broken,
     expected: failed('capability_failed', 2),
   }),
@@ -290,7 +290,7 @@ export const callCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.wait_for_capability',
-    'nobody is registered in time',
+    'no instance is registered in time',
     step({ wait_for_capability: '200ms' }),
     { script: { capabilities: { x: { instances: [] } } }, expected: failed('no_instance', 0) },
   ),

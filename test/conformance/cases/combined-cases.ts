@@ -118,7 +118,7 @@ const fanOuts: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.for_each',
-    'a step whose items failed may be one that the run goes on without',
+    'a run may continue without a step whose items failed',
     {
       steps: [
         {
@@ -171,7 +171,7 @@ const fanOuts: readonly ConformanceCase[] = [
 const interrupted: readonly ConformanceCase[] = [
   unhappy(
     'step.review',
-    'a cancel ends what waits for a person, an hour, or a run of its own',
+    'a cancel ends steps that wait for a review, a time or a child run',
     {
       steps: [
         { id: 'asks', review: { title: 'Go on?' } },
@@ -194,7 +194,7 @@ const interrupted: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.on_error',
-    'a failure ends what waits: a step that was refused has failed, the others are cancelled',
+    'a failure ends waiting steps: a refused step has failed, the others are cancelled',
     {
       steps: [
         { id: 'asks', review: { title: 'Go on?' } },
@@ -255,7 +255,7 @@ const interrupted: readonly ConformanceCase[] = [
   ),
   unhappy(
     'pipeline.budget_ceiling_usd',
-    'the runs that it starts spend its money, and go on when it has more',
+    'child runs spend the budget of the run, and continue when it is raised',
     {
       steps: [{ id: 'a', pipeline: 'conformance-paid@1', for_each: { items: [1, 2, 3], max_parallel: 1 } }],
       budget_ceiling_usd: 1,

@@ -47,11 +47,16 @@ export const escalationCases: readonly ConformanceCase[] = [
       expected: repaired,
     },
   ),
-  happy('step.escalate', 'a person corrects what is not repaired, and the run goes on', step({}), {
-    job,
-    script: corrected,
-    expected: { ...succeeded, steps: { a: { output: { n: 6 } } }, calls: { x: 1 } },
-  }),
+  happy(
+    'step.escalate',
+    'a person corrects an input that was not repaired, and the run continues',
+    step({}),
+    {
+      job,
+      script: corrected,
+      expected: { ...succeeded, steps: { a: { output: { n: 6 } } }, calls: { x: 1 } },
+    },
+  ),
   unhappy('step.escalate', 'a person who rejects makes the step fail', step({}), {
     job,
     script: { ...mistaken, reviews: { a: [{ action: 'reject' }] } },
@@ -147,7 +152,7 @@ export const escalationCases: readonly ConformanceCase[] = [
   ),
   happy(
     'escalate.on_exhausted',
-    'wait: the step waits for a person while others go on',
+    'wait: the step waits for a review while other steps continue',
     {
       steps: [...step({ on_exhausted: 'wait' }).steps, { id: 'b', capability: 'y' }],
     },
@@ -170,7 +175,7 @@ export const escalationCases: readonly ConformanceCase[] = [
     script: { ...mistaken, reviews: { a: [{ action: 'output', output: { by: 'hand' } }] } },
     expected: { ...succeeded, steps: { a: { state: 'succeeded', output: { by: 'hand' } } }, calls: { x: 0 } },
   }),
-  unhappy('step.allow_output', 'or rejects all the same', step({}, { allow_output: true }), {
+  unhappy('step.allow_output', 'or rejects it anyway', step({}, { allow_output: true }), {
     job,
     script: { ...mistaken, reviews: { a: [{ action: 'reject' }] } },
     expected: failed('review_rejected'),

@@ -19,7 +19,7 @@ export const kindCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.id',
-    'an id that is taken is refused',
+    'an id that another step has is refused',
     {
       steps: [
         { id: 'a', capability: 'x' },
@@ -48,7 +48,7 @@ export const kindCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.capability',
-    'a run of a capability that nobody has registered is refused',
+    'a run of a capability without a registration is refused',
     { steps: [{ id: 'a', capability: 'x' }] },
     { script: { capabilities: { x: { instances: [] } } }, expected: { refused: 'definition_invalid' } },
   ),
@@ -138,7 +138,7 @@ export const kindCases: readonly ConformanceCase[] = [
   ),
   happy(
     'review.title',
-    'the title is what the person reads',
+    'the person reads the title',
     { steps: [{ id: 'a', review: { title: 'Is the picture sharp?' } }] },
     {
       script: { reviews: { a: [{ action: 'output', output: true }] } },
@@ -153,7 +153,7 @@ export const kindCases: readonly ConformanceCase[] = [
   ),
   happy(
     'review.schema',
-    'an answer that matches is taken',
+    'an answer that matches is accepted',
     { steps: [{ id: 'a', review: { title: 'How many?', schema: { type: 'integer' } } }] },
     {
       script: { reviews: { a: [{ action: 'output', output: 3 }] } },
@@ -174,13 +174,13 @@ export const kindCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'review.timeout',
-    'a question that nobody answers in time makes the step fail',
+    'a question without an answer in time fails the step',
     { steps: [{ id: 'a', review: { title: 'Go on?', timeout: '200ms' } }] },
     { expected: { outcome: 'failed', steps: { a: { state: 'failed', error: 'step_timeout' } } } },
   ),
   happy(
     'review.on_timeout',
-    'a question that nobody answers in time may be left out',
+    'a question without an answer in time may be skipped',
     {
       steps: [
         { id: 'a', review: { title: 'Go on?', timeout: '200ms', on_timeout: 'skip' } },
@@ -191,7 +191,7 @@ export const kindCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'review.on_timeout',
-    'nobody answered: fail is what it says',
+    'fail: a question without an answer fails',
     { steps: [{ id: 'a', review: { title: 'Go on?', timeout: '200ms', on_timeout: 'fail' } }] },
     { expected: { outcome: 'failed', steps: { a: { state: 'failed', error: 'step_timeout' } } } },
   ),

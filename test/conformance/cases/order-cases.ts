@@ -127,7 +127,7 @@ export const orderCases: readonly ConformanceCase[] = [
   ),
   happy(
     'step.on_error',
-    'continue: the run goes on, and expressions see why',
+    'continue: the run continues, and expressions read the cause',
     {
       steps: [
         fail,
@@ -169,7 +169,7 @@ export const orderCases: readonly ConformanceCase[] = [
   ),
   happy(
     'pipeline.steps',
-    'a paused run begins nothing new until it goes on',
+    'a paused run starts nothing new until it is resumed',
     {
       steps: [
         { id: 'a', capability: 'slow' },

@@ -94,7 +94,7 @@ export const pipelineCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'pipeline.budget_ceiling_usd',
-    'a call that the ceiling has no room for waits for a person, and goes on when it is raised',
+    'a call that exceeds the rest of the budget waits for a review, and continues when the budget is raised',
     { ...two, budget_ceiling_usd: 1 },
     {
       script: {
@@ -106,7 +106,7 @@ export const pipelineCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'pipeline.budget_ceiling_usd',
-    'a call that is dearer than the whole ceiling waits for a person too',
+    'a call that costs more than the whole budget waits for a review too',
     { ...two, budget_ceiling_usd: 0.1 },
     {
       script: {
@@ -181,7 +181,7 @@ export const pipelineCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'concurrency.on_limit',
-    'what becomes of a run above the limit is one of two',
+    'a run above the limit has one of two results',
     { ...one, concurrency: { key: 'k', limit: 1, on_limit: 'wait' } },
     refused('value_invalid', '/concurrency/on_limit'),
   ),

@@ -162,7 +162,7 @@ function cycle(path: readonly string[]): Refused {
   return {
     kind: 'refused',
     code: 'pipeline_cycle',
-    message: `each of these pipelines runs the next: ${path.join(' -> ')}`,
+    message: `these pipelines form a cycle: ${path.join(' -> ')}`,
   };
 }
 

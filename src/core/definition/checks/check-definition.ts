@@ -132,11 +132,11 @@ function checkRunIf(
 ): DefinitionFinding[] {
   if (run_if !== 'any_succeeded' && run_if !== 'any_failed') return [];
   if (dependencies.length === 0) {
-    const message = `${run_if} asks about the steps that this one depends on, but there are none`;
+    const message = `run_if: ${run_if} needs a dependency, and this step has none`;
     return [{ severity: 'error', code: 'run_if_unused', pointer, message }];
   }
   if (run_if === 'any_succeeded' || dependencies.some(({ on_error }) => on_error === 'continue')) return [];
-  const message = 'it never runs: when a step fails the run fails, unless that step says on_error: continue';
+  const message = 'this step never runs: a failed step fails the run, unless it has on_error: continue';
   return [{ severity: 'warning', code: 'step_never_runs', pointer, message }];
 }
 

@@ -78,7 +78,7 @@ interface ReferenceContext {
 function checkReference(reference: Reference, context: ReferenceContext): DefinitionFinding[] {
   const { isPerItem = false, isBeforeRun = false } = context.place;
   if (isBeforeRun && reference.root !== 'job' && reference.root !== 'run') {
-    const message = `${reference.root} has no value before a run; job and run have`;
+    const message = `${reference.root} has no value before a run; use job or run`;
     return [problem(reference, 'root_unavailable', message)];
   }
   switch (reference.root) {

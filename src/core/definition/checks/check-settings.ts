@@ -75,7 +75,7 @@ function checkTotal(
   if (total === undefined || timeout === undefined) return [];
   const { timeoutMs, totalTimeoutMs } = resolveStepSettings(definition, step);
   if (totalTimeoutMs >= timeoutMs) return [];
-  const message = `the step ends after ${total}, before one attempt has had its ${timeout}`;
+  const message = `the total time of the step, ${total}, is shorter than the timeout of one attempt, ${timeout}`;
   return [{ severity: 'warning', code: 'timeout_unreachable', pointer: `${pointer}/total_timeout`, message }];
 }
 
@@ -116,7 +116,7 @@ function checkRange(range: string | undefined, pointer: string): DefinitionFindi
       severity: 'error',
       code: 'semver_range_invalid',
       pointer,
-      message: `${JSON.stringify(range)} is no semver range`,
+      message: `${JSON.stringify(range)} is not a semver range`,
       suggestion: 'write for example "^1.2.0", ">=1.2 <3" or "1.x"',
     },
   ];
@@ -183,7 +183,7 @@ function checkKeys(step: StepDefinition, pointer: string): DefinitionFinding[] {
     const allowed = kindsOfKey[key as StepField];
     if (allowed === undefined || step[key as StepField] === undefined || allowed.includes(kind)) return [];
     const owners = allowed.map((owner) => keyOf[owner]).join(', ');
-    const message = `${key} says nothing about a step with ${keyOf[kind]}, only about one with ${owners}`;
+    const message = `${key} has no meaning for a step with ${keyOf[kind]}; it belongs to a step with ${owners}`;
     return [{ severity: 'error', code: 'key_not_applicable', pointer: `${pointer}/${key}`, message }];
   });
 }
@@ -226,7 +226,7 @@ function checkStepLevels(
   const findings: DefinitionFinding[] = [];
   if (isModel(step)) {
     if (escalate.enabled === true) {
-      const message = `${step.capability} never escalates: models do not correct models`;
+      const message = `${step.capability} is never escalated: a model does not correct the input of a model`;
       findings.push(warning('escalation_unused', `${pointer}/escalate/enabled`, message));
     }
   } else if (resolved.start_level > resolved.max_level) {
@@ -236,13 +236,13 @@ function checkStepLevels(
     }
   }
   if (resolved.needs_person && escalate.repair === 'apply') {
-    const message = 'retry.max is 0, so nothing is executed again before a person decided';
+    const message = 'retry.max is 0, so Capstan does not repeat the call before a reviewer decides';
     findings.push(warning('escalation_unused', `${pointer}/escalate/repair`, message));
   }
   if (resolved.enabled && resolved.on_exhausted === 'wait') return findings;
   for (const key of ['allow_output', 'optional'] as const) {
     if (step[key] !== true) continue;
-    const message = `${key} is for a reviewer, but this step never waits for a review`;
+    const message = `${key} has no effect: this step never waits for a review`;
     findings.push(warning('review_unused', `${pointer}/${key}`, message));
   }
   return findings;

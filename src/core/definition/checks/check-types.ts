@@ -78,7 +78,7 @@ const cutShort: DefinitionFinding = {
   severity: 'note',
   code: 'types_limit',
   pointer: '',
-  message: 'the schemas and inputs are so large that not all of them were compared',
+  message: 'the schemas and inputs are too large to compare all of them',
 };
 
 function readJob({ definition: { job_schema }, isSound }: TypedDefinition): ValueType {
