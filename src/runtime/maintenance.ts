@@ -75,7 +75,7 @@ async function purgeOld(
   const limits = { mostBatches: batchesOfRound, exportTo: exported, isStopping };
   const counts = await purge(ctx, { retention: retentionOf(config), ...limits });
   const rows = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  if (rows > 0) logger.info({ counts }, 'deleted what was older than it is kept');
+  if (rows > 0) logger.info({ counts }, 'rows past their retention were deleted');
   return rows;
 }
 

@@ -72,7 +72,7 @@ function createDutyRunner(logger: Logger, metrics: Metrics, isStopping: () => bo
         })
         .catch((error: unknown) => {
           metrics.add('maintenance_failures_total', { duty: kindOf(name) });
-          logger.warn({ err: error, duty: name }, 'maintenance will try again');
+          logger.warn({ err: error, duty: name }, 'a maintenance duty failed; it is retried');
         })
         .finally(() => {
           underWay.delete(name);
@@ -113,7 +113,7 @@ export function createMaintenance(options: MaintenanceOptions): Maintenance {
     if (isStopped) return;
     timer = setTimeout(() => {
       round = runRound()
-        .catch((error: unknown) => logger.warn({ err: error }, 'maintenance will try again'))
+        .catch((error: unknown) => logger.warn({ err: error }, 'a maintenance duty failed; it is retried'))
         .finally(schedule);
     }, intervalMs);
   };

@@ -45,7 +45,7 @@ export const alerts: readonly Alert[] = [
     summary: 'Runs are not delivered to Temporal: the oldest waits for {{ $value | humanizeDuration }}.',
     means:
       'A run, a cancel or a decision is in the database, but not yet in Temporal. Servers still accept requests (202). No data is lost.',
-    look: '`/readyz` of a server reports whether it reaches Temporal; the log of the servers has `maintenance will try again`.',
+    look: '`/readyz` of a server reports whether it reaches Temporal; the log of the servers has `a maintenance duty failed; it is retried`.',
     act: 'Restore Temporal, or the connection to it. Servers accept requests meanwhile, even a server that starts then. A worker that starts exits with 2; start it again later. Servers then deliver late rows within seconds, the oldest first. You need not repeat anything by hand.',
     example: {
       input: [{ series: 'capstan_deliveries_oldest_seconds{instance="a"}', values: '0+60x40' }],
@@ -231,7 +231,7 @@ export const alerts: readonly Alert[] = [
       'Maintenance cannot do {{ $labels.duty }}: it failed {{ $value | humanize }} times in half an hour.',
     means:
       'Maintenance retries the duty. Until it succeeds, its work is not done. `budgets`: the budgets are not compared with the costs of the calls. `retention`, `old_…`: tables grow. `webhooks`, `deliveries`: nothing is sent.',
-    look: 'The log line `maintenance will try again` of the server that holds maintenance: `duty` and `err`.',
+    look: 'The log line `a maintenance duty failed; it is retried` of the server that holds maintenance: `duty` and `err`.',
     act: 'Mend what the line names: mostly a database or a media store that does not answer, or a statement that takes too long.',
     example: {
       input: [{ series: 'capstan_maintenance_failures_total{duty="budgets"}', values: '0+1x40' }],

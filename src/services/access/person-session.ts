@@ -174,7 +174,7 @@ export function createPersonChecks({ db, logger }: Pick<Ctx, 'db' | 'logger'>, r
         check(db, recheck, session).catch((err: unknown) =>
           logger.warn(
             { err, session_id: session.session_id },
-            'the provider could not be asked about a session',
+            'the identity provider did not answer about a session',
           ),
         ),
       ),
@@ -184,7 +184,7 @@ export function createPersonChecks({ db, logger }: Pick<Ctx, 'db' | 'logger'>, r
     /** Begins the checks that are due; it does not wait for the answers. */
     begin: (): void => {
       going ??= round()
-        .catch((err: unknown) => logger.warn({ err }, 'sessions could not be looked up'))
+        .catch((err: unknown) => logger.warn({ err }, 'sessions could not be read'))
         .finally(() => {
           going = null;
         });

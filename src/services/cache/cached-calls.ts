@@ -183,7 +183,10 @@ async function release({ db, logger }: CacheParts, { lookup }: Passage): Promise
   try {
     await releaseLead(db, { project_id, key: keys[0] ?? '' }, step);
   } catch (error) {
-    logger.warn({ err: error, ...step }, 'others wait some seconds for a call that came to nothing');
+    logger.warn(
+      { err: error, ...step },
+      'a call without a result was not released; equal calls wait some seconds',
+    );
   }
 }
 
@@ -214,7 +217,7 @@ function createLeaderWatch({ db, logger }: CacheParts): LeaderWatch {
     try {
       for (const key of await listDecidedKeys(db, keys)) tell(key);
     } catch (error) {
-      logger.warn({ err: error }, 'who waits for the result of another call waits on');
+      logger.warn({ err: error }, 'results of other calls could not be read; waiting calls keep waiting');
     }
     schedule();
   };

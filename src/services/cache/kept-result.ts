@@ -67,7 +67,10 @@ export async function keepResult(
   try {
     return await store(ctx, passage, { attempt, output, instance, key });
   } catch (error) {
-    ctx.logger.warn({ err: error, ...passage.stepCall.key }, 'a result was not kept');
+    ctx.logger.warn(
+      { err: error, ...passage.stepCall.key },
+      'a result was not cached; the next equal call is made again',
+    );
     if (isUnavailable(error)) throw error;
     return null;
   }

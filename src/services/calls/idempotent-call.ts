@@ -82,7 +82,7 @@ export async function callOnce(
 /** Stores the answer of a call that was refused before the dispatch; other answers are stored already. */
 function keepRefusal(db: Db, logger: ServerCtx['logger'], kept: KeptAnswer): Promise<void> {
   return answerKey(db, kept).catch((error: unknown) =>
-    logger.error({ err: error }, 'an answer was not kept; its key becomes free'),
+    logger.error({ err: error }, 'an answer was not stored; its Idempotency-Key becomes free'),
   );
 }
 

@@ -43,7 +43,7 @@ export function createLeaseRenewer<Hold>({
       within(renewAll(held, { renew, idOf }), longestMs, refuse).then(
         () => schedule(intervalMs),
         (error: unknown) => {
-          logger.warn({ err: error }, 'leases and keys could not be renewed; trying again');
+          logger.warn({ err: error }, 'leases and keys could not be renewed; retrying');
           schedule(retryMs);
         },
       );

@@ -61,7 +61,7 @@ export async function eraseProjects(
     const pass = { ...newPass(ctx, erasure), quietMs, isStopping, isOver };
     const isEnded = await goOn(pass).catch((error: unknown) => {
       const facts = { err: error, pseudonym: erasure.pseudonym };
-      logger.warn(facts, 'an erasure did not get on; it will try again');
+      logger.warn(facts, 'an erasure made no progress; it is retried');
       return false;
     });
     if (isEnded) ended += 1;

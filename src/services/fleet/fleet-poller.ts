@@ -190,7 +190,7 @@ export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerO
   };
 
   const onError = (error: unknown): void =>
-    logger.warn({ err: error }, 'instances could not be polled; routing goes on with what is known');
+    logger.warn({ err: error }, 'instances could not be polled; routing uses the last known state');
 
   return {
     ...createPollLoop({ poll, intervalMs, onError }),

@@ -34,7 +34,7 @@ export function vetInBackground(ctx: ProbingCtx, instanceId: string): void {
   if (vettings.size >= maxInBackground) return;
   vetInstance(ctx, instanceId).catch((error: unknown) => {
     if (signal.aborted) return;
-    ctx.logger.warn({ err: error, instance_id: instanceId }, 'vetting failed; it is repeated');
+    ctx.logger.warn({ err: error, instance_id: instanceId }, 'vetting failed; it is retried');
   });
 }
 

@@ -142,7 +142,7 @@ export function createStoreRetries({ isItemsFault, logger }: StoreRetryOptions):
         const doubtEndsAt = isItemsFault(error) ? startedAt + doubtMs : endsAt;
         const leftMs = Math.min(doubtEndsAt, endsAt) - performance.now();
         if (leftMs <= 0) throw error;
-        logger.warn({ err: error }, 'how a call ended could not be stored; trying again');
+        logger.warn({ err: error }, 'the end of a call could not be stored; retrying');
         await pause(Math.min(pauseMs, leftMs));
       }
     }

@@ -39,7 +39,10 @@ export function createBreakers({ db, logger }: Pick<Ctx, 'db' | 'logger'>): Brea
   const write = (instanceId: string, work: Promise<void>): void => {
     const task = work
       .catch((error: unknown) =>
-        logger.warn({ err: error, instance_id: instanceId }, 'a breaker was not written'),
+        logger.warn(
+          { err: error, instance_id: instanceId },
+          'the state of a breaker was not stored; other processes do not learn it',
+        ),
       )
       .finally(() => writing.delete(task));
     writing.add(task);
@@ -112,7 +115,10 @@ export function createHalfOpenProbes({ vet, breakers, logger }: ProbeParts): Hal
     windows.set(instanceId, window);
     ask(instanceId, window).catch((error: unknown) => {
       windows.delete(instanceId); // the next call asks again
-      logger.warn({ err: error, instance_id: instanceId }, 'a half-open instance could not be looked at');
+      logger.warn(
+        { err: error, instance_id: instanceId },
+        'a half-open instance could not be probed; the next call tries again',
+      );
     });
   };
 

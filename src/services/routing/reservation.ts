@@ -182,7 +182,7 @@ export async function settleCall(
     fleet.noteRelease(instance_id);
   });
   settling.catch((error: unknown) =>
-    logger.error({ err: error }, 'an end was not stored; its lease ends it'),
+    logger.error({ err: error }, 'the end of a call was not stored; its lease expires'),
   );
   return isPatient || (await settling) === 'settled';
 }

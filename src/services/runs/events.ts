@@ -134,7 +134,7 @@ export function createEventFeed({
   const rounds = createFollowPoll({
     poll: () => feed(db, [...watchers]),
     isFollowed: () => watchers.size > 0,
-    onError: (error) => logger.warn({ err: error }, 'events could not be read; trying again'),
+    onError: (error) => logger.warn({ err: error }, 'events could not be read; retrying'),
     ...(timing === undefined ? {} : { timing }),
   });
 

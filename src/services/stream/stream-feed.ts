@@ -180,7 +180,7 @@ export function createStreamFeed(ctx: FeedCtx, timing: Timing = realTiming): Str
       position = null;
       reader.forget();
     },
-    onError: (err) => logger.warn({ err }, 'a stream could not be fed; trying again'),
+    onError: (err) => logger.warn({ err }, 'events could not be sent to a stream; retrying'),
     timing,
   });
 
