@@ -115,10 +115,7 @@ export function createHalfOpenProbes({ vet, breakers, logger }: ProbeParts): Hal
     windows.set(instanceId, window);
     ask(instanceId, window).catch((error: unknown) => {
       windows.delete(instanceId); // the next call asks again
-      logger.warn(
-        { err: error, instance_id: instanceId },
-        'a half-open instance could not be probed; the next call tries again',
-      );
+      logger.warn({ err: error, instance_id: instanceId }, 'a half-open instance could not be probed');
     });
   };
 

@@ -55,10 +55,10 @@ test('whose session has ended signs in again, and is back at the step and the ta
   const path = `/runs/${id}?view=log&step=night&tab=money`;
   const opened = await visit(path, /401/);
   const { page, context } = opened;
-  const cancelRun = async (): Promise<void> => {
-    await page.getByRole('button', { name: 'Cancel …' }).click();
-    await page.getByRole('button', { name: 'Cancel the run' }).click();
-  };
+  const askToCancel = () => page.getByRole('button', { name: 'Cancel …' }).click();
+  const confirm = page.getByRole('button', { name: 'Cancel the run' });
+  const key = page.getByLabel('Or paste an API key');
+  await askToCancel();
   // As the browser does after 12 hours.
   await context.clearCookies();
   // A page that nobody sees does not ask for its session once a minute: the refusal alone leads to the sign-in.
@@ -67,14 +67,16 @@ test('whose session has ended signs in again, and is back at the step and the ta
       `Object.defineProperty(document, 'visibilityState', { get: () => '${state}', configurable: true })`,
     );
   await setVisibility('hidden');
-  await cancelRun();
-  await page.getByLabel('Or paste an API key').fill(capstan.key);
+  // Another request of the page may be refused before this one.
+  await confirm.or(key).click();
+  await key.fill(capstan.key);
   await setVisibility('visible');
   expect((await capstan.request<Run>('GET', `/v1/runs/${id}`)).body.state).toBe('running');
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('tab', { name: 'Money', selected: true }).waitFor();
   expect(page.url()).toBe(`${capstan.url}/ui${path}`);
-  await cancelRun();
+  await askToCancel();
+  await confirm.click();
   expect((await capstan.ended(id)).state).toBe('cancelled');
   opened.expectQuiet();
   await opened.close();
