@@ -69,6 +69,10 @@ function nameByException(finding: Violation): Violation {
   return page in (exceptions[finding.rule] ?? {}) ? { ...finding, subject: page } : finding;
 }
 
+const { positionals: named, values: options } = parseArgs({
+  allowPositionals: true,
+  options: { check: { type: 'boolean' }, prune: { type: 'boolean' }, beside: { type: 'string' } },
+});
 const totals: Totals = JSON.parse(readFileSync(totalsFile, 'utf8'));
 const exceptions: Exceptions = JSON.parse(readFileSync(exceptionsFile, 'utf8'));
 const linted = await lintAll(root);
@@ -79,10 +83,10 @@ const pages = linted.map((page) => ({
   findings: broken.filter(({ subject }) => subject.startsWith(`${page.file} `)),
 }));
 
-if (process.argv.includes('--prune')) {
+if (options.prune === true) {
   writeJson(exceptionsFile, needed);
   writeJson(totalsFile, lowerTotals(pages, totals));
-} else if (process.argv.includes('--check')) {
+} else if (options.check === true) {
   const problems = compareWithTotals(pages, totals);
   for (const line of problems) console.error(line);
   for (const line of unneeded)
@@ -90,14 +94,10 @@ if (process.argv.includes('--prune')) {
   if (problems.length + unneeded.length > 0) process.exit(1);
   console.log(`${pages.length} pages keep the rules of prose, ${broken.length} findings are left to mend`);
 } else {
-  const { positionals: named, values } = parseArgs({
-    allowPositionals: true,
-    options: { beside: { type: 'string' } },
-  });
   const unknown = named.filter((name) => !pages.some(({ file }) => file === name));
   if (unknown.length > 0) throw new Error(`no page of the documentation: ${unknown.join(', ')}`);
   const chosen = named.length === 0 ? pages : pages.filter(({ file }) => named.includes(file));
   if (named.length > 0)
     for (const { message } of chosen.flatMap((page) => page.findings)) console.log(message);
-  printTable(chosen, values.beside === undefined ? null : await lintAll(resolve(values.beside)));
+  printTable(chosen, options.beside === undefined ? null : await lintAll(resolve(options.beside)));
 }

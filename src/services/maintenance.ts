@@ -113,7 +113,7 @@ export function createMaintenance(options: MaintenanceOptions): Maintenance {
     if (isStopped) return;
     timer = setTimeout(() => {
       round = runRound()
-        .catch((error: unknown) => logger.warn({ err: error }, 'a maintenance duty failed; it is retried'))
+        .catch((error: unknown) => logger.warn({ err: error }, 'a maintenance round failed; it is retried'))
         .finally(schedule);
     }, intervalMs);
   };
