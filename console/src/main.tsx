@@ -4,12 +4,10 @@ import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import '../theme.css';
 import { createQueries } from './api/queries.ts';
-import { followLostFiles } from './layout/broken-page.tsx';
 import { createConsoleRouter } from './router.tsx';
 import { followTheme } from './shared/theme.ts';
 
 followTheme();
-followLostFiles();
 const place = document.getElementById('root');
 if (place === null) throw new Error('index.html has no #root');
 const queries = createQueries();

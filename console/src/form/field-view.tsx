@@ -1,17 +1,16 @@
-import { lazy, type ReactElement, type ReactNode, Suspense, useId } from 'react';
+import { type ReactElement, type ReactNode, Suspense, useId } from 'react';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import { extendPointer } from '../../../src/core/json/values.ts';
 import type { SchemaPointerError } from '../api/schema-pointer-error.ts';
 import { isMedia } from '../json/json-model.ts';
 import { MediaView } from '../media/media-view.tsx';
+import { latePart } from '../shared/late-part.tsx';
 import { Button, fieldClass } from '../shared/parts.tsx';
 import { JsonField } from './json-field.tsx';
 import { takesMedia } from './media-model.ts';
 import { createValue, type FormField, propertiesOf, toField } from './schema-model.ts';
 
-const MediaField = lazy(() =>
-  import('./media-field.tsx').then(({ MediaField }) => ({ default: MediaField })),
-);
+const MediaField = latePart(() => import('./media-field.tsx'), 'MediaField');
 
 export interface FieldViewProps {
   readonly name: string;

@@ -1,38 +1,10 @@
 /**
- * Replaces a failed page or panel: it shows the error and keeps the navigation. A missing file of the page, as after an
- * update of the server, is reloaded once automatically.
+ * Replaces a failed page or panel: it shows the error and keeps the navigation.
  */
 import { type ErrorComponentProps, Link } from '@tanstack/react-router';
 import { Component, type ReactElement, type ReactNode } from 'react';
+import { LostFile } from '../shared/late-part.tsx';
 import { Button, buttonClass } from '../shared/parts.tsx';
-
-/** The browsers' messages for a module that failed to load; none of them has an error name for it. */
-const lostFile =
-  /dynamically imported module|Importing a module script failed|error loading dynamically|Unable to preload/i;
-
-function isLostFile(error: unknown): boolean {
-  return error instanceof Error && lostFile.test(error.message);
-}
-
-const reloadedAt = 'capstan.reloaded';
-/** Two reloads within this would be a loop. */
-const loopMs = 30_000;
-
-/** After an update the files of the page have other names, which the reloaded page knows. */
-function reloadOnce(now = Date.now()): boolean {
-  const last = Number(sessionStorage.getItem(reloadedAt) ?? 0);
-  if (now - last < loopMs) return false;
-  sessionStorage.setItem(reloadedAt, String(now));
-  location.reload();
-  return true;
-}
-
-/** Vite emits an event before it throws: a missing file reloads the page once. */
-export function followLostFiles(): void {
-  addEventListener('vite:preloadError', (event) => {
-    if (reloadOnce()) event.preventDefault();
-  });
-}
 
 interface BrokenProps {
   readonly error: unknown;
@@ -41,7 +13,7 @@ interface BrokenProps {
 
 function Broken({ error, onRetry }: BrokenProps): ReactElement {
   // React never retries a part that failed to load: only a reload requests it again.
-  const isLost = isLostFile(error);
+  const isLost = error instanceof LostFile;
   return (
     <div
       role="alert"

@@ -1,9 +1,10 @@
 import { Link, Outlet } from '@tanstack/react-router';
-import { lazy, type ReactElement, Suspense, useState } from 'react';
+import { type ReactElement, Suspense, useState } from 'react';
 import type { BrowserSession } from '../../../src/contracts/sign-in.ts';
 import { readProject } from '../api/project.ts';
 import { LiveProvider } from '../live/live.tsx';
 import { Icon } from '../shared/icon.tsx';
+import { latePart } from '../shared/late-part.tsx';
 import { Button } from '../shared/parts.tsx';
 import { AwayBanner, ContactMark } from './contact-mark.tsx';
 import type { PaletteAction } from './palette-model.ts';
@@ -14,12 +15,10 @@ import { ThemeSwitch } from './theme-switch.tsx';
 import { usePageKeys } from './use-page-keys.ts';
 import { useReviewCount } from './use-review-count.ts';
 
-const Palette = lazy(() => import('./palette.tsx').then(({ Palette }) => ({ default: Palette })));
-const KeyHelp = lazy(() => import('./key-help.tsx').then(({ KeyHelp }) => ({ default: KeyHelp })));
+const Palette = latePart(() => import('./palette.tsx'), 'Palette');
+const KeyHelp = latePart(() => import('./key-help.tsx'), 'KeyHelp');
 
-const ActionDialog = lazy(() =>
-  import('./palette-action.tsx').then(({ ActionDialog }) => ({ default: ActionDialog })),
-);
+const ActionDialog = latePart(() => import('./palette-action.tsx'), 'ActionDialog');
 
 /** The frame of every page. */
 export function Frame({ session }: { readonly session: BrowserSession }): ReactElement {

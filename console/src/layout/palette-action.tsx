@@ -1,15 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
-import { lazy, type ReactElement, Suspense } from 'react';
+import { type ReactElement, Suspense } from 'react';
 import { pipelineQuery } from '../api/pipelines.ts';
 import { runQuery } from '../api/runs.ts';
+import { latePart } from '../shared/late-part.tsx';
 import type { PaletteAction } from './palette-model.ts';
 
-const CancelDialog = lazy(() =>
-  import('../pages/run/cancel-dialog.tsx').then(({ CancelDialog }) => ({ default: CancelDialog })),
-);
-const StartDialog = lazy(() =>
-  import('../pages/pipeline/start-dialog.tsx').then(({ StartDialog }) => ({ default: StartDialog })),
-);
+const CancelDialog = latePart(() => import('../pages/run/cancel-dialog.tsx'), 'CancelDialog');
+const StartDialog = latePart(() => import('../pages/pipeline/start-dialog.tsx'), 'StartDialog');
 
 export interface ActionDialogProps {
   readonly action: PaletteAction;

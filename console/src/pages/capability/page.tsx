@@ -1,21 +1,20 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import { lazy, type ReactElement, Suspense } from 'react';
+import { type ReactElement, Suspense } from 'react';
 import type { CapabilityDetail } from '../../../../src/contracts/capability.ts';
 import { capabilityQuery } from '../../api/capabilities.ts';
 import { InstanceTile } from '../../fleet/instance-tile.tsx';
 import { JsonTree } from '../../json/json-tree.tsx';
 import { usePolling } from '../../live/live.tsx';
 import type { capabilityTabs } from '../../searches.ts';
+import { latePart } from '../../shared/late-part.tsx';
 import { EmptyState, PageHead, Panel, Skeleton } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
 
-const TryTab = lazy(() => import('./try-tab.tsx').then(({ TryTab }) => ({ default: TryTab })));
-const WhyTab = lazy(() => import('./why-tab.tsx').then(({ WhyTab }) => ({ default: WhyTab })));
-const DecisionsTab = lazy(() =>
-  import('./decisions-tab.tsx').then(({ DecisionsTab }) => ({ default: DecisionsTab })),
-);
+const TryTab = latePart(() => import('./try-tab.tsx'), 'TryTab');
+const WhyTab = latePart(() => import('./why-tab.tsx'), 'WhyTab');
+const DecisionsTab = latePart(() => import('./decisions-tab.tsx'), 'DecisionsTab');
 
 type CapabilityTab = (typeof capabilityTabs)[number];
 

@@ -1,6 +1,7 @@
-import { lazy, type ReactElement, Suspense, useEffect, useState } from 'react';
+import { type ReactElement, Suspense, useEffect, useState } from 'react';
 import { CodeEditor } from '../../editor/code-editor.tsx';
 import { GraphView } from '../../graph/graph-view.tsx';
+import { latePart } from '../../shared/late-part.tsx';
 import { Button, EmptyState, PageHead } from '../../shared/parts.tsx';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
 import type { CheckedText } from '../../worker/messages.ts';
@@ -12,9 +13,7 @@ import { PlanTab } from './plan-tab.tsx';
 import { TryTab } from './try-tab.tsx';
 import { useChecked, useEditorFacts, useFindings, useLiveSpecs } from './use-checked.ts';
 
-const StoreDialog = lazy(() =>
-  import('./store-dialog.tsx').then(({ StoreDialog }) => ({ default: StoreDialog })),
-);
+const StoreDialog = latePart(() => import('./store-dialog.tsx'), 'StoreDialog');
 
 type DeskView = 'graph' | 'plan' | 'try';
 

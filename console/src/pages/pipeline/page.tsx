@@ -1,20 +1,19 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import { lazy, type ReactElement, Suspense, useState } from 'react';
+import { type ReactElement, Suspense, useState } from 'react';
 import type { PipelineVersion } from '../../../../src/contracts/pipeline.ts';
 import { aliasesQuery, pipelineQuery, versionsQuery } from '../../api/pipelines.ts';
 import { runsQuery } from '../../api/runs.ts';
 import { toGraph } from '../../graph/definition-graph.ts';
 import { GraphView } from '../../graph/graph-view.tsx';
+import { latePart } from '../../shared/late-part.tsx';
 import { Button, fieldClass, linkClass, PageHead, Panel } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { RunTable } from '../runs/run-table.tsx';
 import { VersionPanel } from './version-panel.tsx';
 
-const StartDialog = lazy(() =>
-  import('./start-dialog.tsx').then(({ StartDialog }) => ({ default: StartDialog })),
-);
-const PlanPanel = lazy(() => import('./plan-panel.tsx').then(({ PlanPanel }) => ({ default: PlanPanel })));
+const StartDialog = latePart(() => import('./start-dialog.tsx'), 'StartDialog');
+const PlanPanel = latePart(() => import('./plan-panel.tsx'), 'PlanPanel');
 
 export function PipelinePage(): ReactElement {
   const { name } = useParams({ from: '/pipelines/$name' });

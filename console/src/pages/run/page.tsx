@@ -1,10 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import { lazy, type ReactElement, Suspense } from 'react';
+import { type ReactElement, Suspense } from 'react';
 import type { Run } from '../../../../src/contracts/run.ts';
 import { momentOf } from '../../api/apply-event.ts';
 import { eventsQuery } from '../../api/runs.ts';
 import { PanelBoundary } from '../../layout/broken-page.tsx';
+import { latePart } from '../../shared/late-part.tsx';
 import { Skeleton } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { useIsNarrow } from '../../shared/use-is-narrow.ts';
@@ -16,11 +17,11 @@ import { useRun } from './use-run.ts';
 import { ViewTabs } from './view-tabs.tsx';
 
 const views = {
-  graph: lazy(() => import('./graph-tab.tsx').then(({ GraphTab }) => ({ default: GraphTab }))),
-  timeline: lazy(() => import('./timeline-tab.tsx').then(({ TimelineTab }) => ({ default: TimelineTab }))),
-  log: lazy(() => import('./log-tab.tsx').then(({ LogTab }) => ({ default: LogTab }))),
-  input: lazy(() => import('./input-tab.tsx').then(({ InputTab }) => ({ default: InputTab }))),
-  output: lazy(() => import('./output-tab.tsx').then(({ OutputTab }) => ({ default: OutputTab }))),
+  graph: latePart(() => import('./graph-tab.tsx'), 'GraphTab'),
+  timeline: latePart(() => import('./timeline-tab.tsx'), 'TimelineTab'),
+  log: latePart(() => import('./log-tab.tsx'), 'LogTab'),
+  input: latePart(() => import('./input-tab.tsx'), 'InputTab'),
+  output: latePart(() => import('./output-tab.tsx'), 'OutputTab'),
 } as const;
 
 export function RunPage(): ReactElement {

@@ -1,11 +1,12 @@
 /** The dialogs of a run's actions. */
-import { lazy, type ReactElement, Suspense } from 'react';
+import { type ReactElement, Suspense } from 'react';
+import { latePart } from '../../shared/late-part.tsx';
 import type { RunDialogProps } from './use-run-change.ts';
 
 const dialogs = {
-  rerun: lazy(() => import('./rerun-dialog.tsx').then(({ RerunDialog }) => ({ default: RerunDialog }))),
-  cancel: lazy(() => import('./cancel-dialog.tsx').then(({ CancelDialog }) => ({ default: CancelDialog }))),
-  raise: lazy(() => import('./raise-dialog.tsx').then(({ RaiseDialog }) => ({ default: RaiseDialog }))),
+  rerun: latePart(() => import('./rerun-dialog.tsx'), 'RerunDialog'),
+  cancel: latePart(() => import('./cancel-dialog.tsx'), 'CancelDialog'),
+  raise: latePart(() => import('./raise-dialog.tsx'), 'RaiseDialog'),
 } as const;
 
 export type RunDialogKind = keyof typeof dialogs;

@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { lazy, type ReactElement, Suspense, useState } from 'react';
+import { type ReactElement, Suspense, useState } from 'react';
 import type { Schedule } from '../../../../src/contracts/schedule.ts';
 import { conditionOfRun } from '../../../../src/core/run/condition.ts';
 import { runsQuery, startRun } from '../../api/runs.ts';
@@ -8,6 +8,7 @@ import { deleteSchedule, pauseSchedule, schedulesQuery } from '../../api/schedul
 import { Ago } from '../../shared/ago.tsx';
 import { ConfirmButton } from '../../shared/confirm-button.tsx';
 import { formatMoment, formatUsd, zone } from '../../shared/format.ts';
+import { latePart } from '../../shared/late-part.tsx';
 import { Button, EmptyState, linkClass, PageHead, Panel } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
@@ -15,9 +16,7 @@ import { ConditionMark, StateMark } from '../../shared/state-mark.tsx';
 import { useNow } from '../../shared/use-now.ts';
 import { describeMissed, overlapWords } from './model.ts';
 
-const NewSchedule = lazy(() =>
-  import('./new-schedule.tsx').then(({ NewSchedule }) => ({ default: NewSchedule })),
-);
+const NewSchedule = latePart(() => import('./new-schedule.tsx'), 'NewSchedule');
 
 export function SchedulesPage(): ReactElement {
   const query = useQuery({ ...schedulesQuery(), refetchInterval: 15_000 });

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { lazy, type ReactElement, type ReactNode, Suspense, useState } from 'react';
+import { type ReactElement, type ReactNode, Suspense, useState } from 'react';
 import type { Run, StepDetail } from '../../../../../src/contracts/run.ts';
 import { conditionOfStep } from '../../../../../src/core/run/condition.ts';
 import { stepQuery } from '../../../api/runs.ts';
@@ -7,6 +7,7 @@ import { describeKind, lookOfNode } from '../../../graph/node-model.ts';
 import { PanelBoundary } from '../../../layout/broken-page.tsx';
 import type { stepTabs } from '../../../searches.ts';
 import { Icon } from '../../../shared/icon.tsx';
+import { latePart } from '../../../shared/late-part.tsx';
 import { Button, Skeleton } from '../../../shared/parts.tsx';
 import { QueryView } from '../../../shared/query-view.tsx';
 import { lookOf } from '../../../shared/state.ts';
@@ -20,15 +21,11 @@ import { ResultTab } from './result-tab.tsx';
 import { StepLogTab } from './step-log-tab.tsx';
 import type { StepTabProps } from './step-tab-props.ts';
 
-const DecisionTab = lazy(() =>
-  import('./decision-tab.tsx').then(({ DecisionTab }) => ({ default: DecisionTab })),
-);
-const WhyWaiting = lazy(() =>
-  import('./why-waiting.tsx').then(({ WhyWaiting }) => ({ default: WhyWaiting })),
-);
-const ItemGrid = lazy(() => import('./item-grid.tsx').then(({ ItemGrid }) => ({ default: ItemGrid })));
-const LadderTab = lazy(() => import('./ladder-tab.tsx').then(({ LadderTab }) => ({ default: LadderTab })));
-const Sheet = lazy(() => import('../../../shared/dialog.tsx').then(({ Dialog }) => ({ default: Dialog })));
+const DecisionTab = latePart(() => import('./decision-tab.tsx'), 'DecisionTab');
+const WhyWaiting = latePart(() => import('./why-waiting.tsx'), 'WhyWaiting');
+const ItemGrid = latePart(() => import('./item-grid.tsx'), 'ItemGrid');
+const LadderTab = latePart(() => import('./ladder-tab.tsx'), 'LadderTab');
+const Sheet = latePart(() => import('../../../shared/dialog.tsx'), 'Dialog');
 
 type StepTab = (typeof stepTabs)[number];
 

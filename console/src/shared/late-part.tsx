@@ -1,0 +1,45 @@
+/** Parts of the page whose files are loaded when they are first shown, and what happens when such a file is gone. */
+import { lazyRouteComponent } from '@tanstack/react-router';
+import { use } from 'react';
+
+/** The browsers' messages for a module that failed to load; none of them has an error name for it. */
+const lostFile =
+  /dynamically imported module|Importing a module script failed|error loading dynamically|Unable to preload/i;
+
+/** A file of the page could not be loaded, and a reload has not helped. */
+export class LostFile extends Error {}
+
+const reloadedAt = 'capstan.reloaded';
+/** Two reloads within this would be a loop. */
+const loopMs = 30_000;
+const never = new Promise<never>(() => {});
+let isReloading = false;
+
+function reloadOnce(): boolean {
+  const now = Date.now();
+  if (now - Number(sessionStorage.getItem(reloadedAt) ?? 0) < loopMs) return false;
+  sessionStorage.setItem(reloadedAt, String(now));
+  location.reload();
+  return true;
+}
+
+/**
+ * Stands for a part whose file is gone, as after an update of the server: the page is reloaded once, and the part stays
+ * pending until it is. It happens when the part is shown: a link that is only pointed at reloads nothing.
+ */
+function LostPart(): never {
+  isReloading ||= reloadOnce();
+  if (isReloading) use(never);
+  throw new LostFile('a file of the page could not be loaded');
+}
+
+/** @param load imports the part's module @param name the component that it exports */
+export const latePart: typeof lazyRouteComponent = (load, name) =>
+  lazyRouteComponent(
+    () =>
+      load().catch((error: unknown) => {
+        if (!(error instanceof Error && lostFile.test(error.message))) throw error;
+        return { [name ?? 'default']: LostPart } as never;
+      }),
+    name,
+  );
