@@ -13,7 +13,7 @@ import {
 } from '../../contracts/access.ts';
 import { erasureCounted } from '../../contracts/bounds.ts';
 import { SessionList, SessionsRevoked } from '../../contracts/sign-in.ts';
-import { type ApiAnswer, download, getAll, jsonBody, path } from '../client/api-client.ts';
+import { type ApiAnswer, type ApiClient, download, getAll, jsonBody, path } from '../client/api-client.ts';
 import { createLoginLink, type Session } from '../client/session.ts';
 import { command, group, listed, parsed, procedure, required } from '../command.ts';
 import { exitCodes, UnreachableError, UsageError } from '../errors.ts';
@@ -48,6 +48,15 @@ function showRevoked(keyId: string, { key_ids, going_on }: KeyRevoked, print: Pr
   for (const line of left) print.remark(line);
 }
 
+/** @throws UsageError that names the projects when the calling key has several */
+async function findOnlyProject(client: ApiClient): Promise<string> {
+  const { items } = (await getAll(client, '/v1/projects', ProjectList)).value;
+  const [only] = items;
+  if (only !== undefined && items.length === 1) return only.project_id;
+  const names = items.map(({ project_id, name }) => `${project_id} (${name})`).join(', ');
+  throw new UsageError(`name a project with --for; the key has ${names}`);
+}
+
 const keyArgument = { '<key-id>': 'as `keys ls` shows it' } as const;
 
 export const registerKeysCommand = group('keys', 'list, make, rotate and revoke API keys', [
@@ -68,13 +77,14 @@ export const registerKeysCommand = group('keys', 'list, make, rotate and revoke 
           collectText,
         ),
       ),
-      '--for <project>': parsed('a project it is for (repeatable; default: the current one)', collectText),
+      '--for <project>': parsed(
+        'a project it is for (repeatable; default: the current one, else the only one)',
+        collectText,
+      ),
       '--expires <duration>': parsed('stops working after this long, such as 30d', readDurationMs),
     },
-    call: ({ client, shell }, { name, scope: scopes, for: chosen, expires }) => {
-      const own = client.connection.project;
-      const projects = chosen ?? (own === undefined ? [] : [own]);
-      if (projects.length === 0) throw new UsageError('say with --for which project the key is for');
+    call: async ({ client, shell }, { name, scope: scopes, for: chosen, expires }) => {
+      const projects = chosen ?? [client.connection.project ?? (await findOnlyProject(client))];
       const expires_at = expires === undefined ? undefined : new Date(shell.now() + expires).toISOString();
       return client.post('/v1/keys', KeyCreated, jsonBody({ name, projects, scopes, expires_at }));
     },
