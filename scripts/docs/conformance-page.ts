@@ -4,10 +4,13 @@ import { listKeys } from '../../test/conformance/keys.ts';
 import { code, createPage, formatTable, type Page } from './page.ts';
 
 const introduction = `
-The cases show the effect of every key of a pipeline, also when something fails. Each case runs twice in the tests: in one
-process against mocks and in virtual time, as \`capstan run --mock\` does, and on the whole stack, with Temporal, Postgres
-and HTTP. Both must have the result in this table. The keys are explained in [Write a pipeline](../write-a-pipeline.md), the codes
-in [errors](errors.md).
+Each row is a case: a pipeline that uses the key in the first column, and the result of its run. A *happy* case shows the
+effect of the key. An *unhappy* case shows the result if something fails, or if the value is refused. The steps of the
+cases have short names such as \`a\` and \`b\`. [Write a pipeline](../write-a-pipeline.md) explains the keys, and
+[errors](errors.md) explains the codes.
+
+The tests run each case twice: with mocks and in virtual time, as \`capstan run --mock\` does, and on the whole stack with
+Temporal, Postgres and HTTP. Both runs must have the result in this table.
 `;
 
 type Step = NonNullable<Exclude<ConformanceCase['expected'], { refused: string }>['steps']>[string];
@@ -49,7 +52,7 @@ export function createConformancePage(): Page {
     sections: [
       introduction,
       formatTable(
-        ['Key', '', 'Rule', 'Result'],
+        ['Key', 'Case', 'Rule', 'Result'],
         listKeys().flatMap((key) => allCases.filter((one) => one.key === key).map(toRow)),
       ),
     ],

@@ -21,13 +21,13 @@ const both = { ...succeeded, output: { b: { n: 1 } } } as const;
 const kept = { ttl: '1h', insist: true };
 
 export const cacheCases: readonly ConformanceCase[] = [
-  happy('step.cache', 'the result of an equal call is as good as one of its own', twice(kept), {
+  happy('step.cache', 'a step may use the result of an equal call', twice(kept), {
     script,
     expected: both,
   }),
   unhappy(
     'step.cache',
-    'what was refused is not kept',
+    'the result of a refused call is not cached',
     twice(kept, { escalate: { enabled: false }, on_error: 'continue', run_if: 'all_done' }),
     {
       script: { capabilities: { x: rejects } },
@@ -36,7 +36,7 @@ export const cacheCases: readonly ConformanceCase[] = [
   ),
   happy(
     'cache.ttl',
-    '0s makes every call, also where the defaults say otherwise',
+    '0s makes every call, also if the defaults have a cache',
     {
       ...twice({ ttl: '0s' }),
       defaults: { cache: kept },
@@ -45,23 +45,23 @@ export const cacheCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'cache.ttl',
-    'one of more than 90 days is refused',
+    'more than 90 days is refused',
     twice({ ttl: '91d' }),
     refused('duration_out_of_range', '/steps/0/cache/ttl'),
   ),
-  happy('cache.scope', 'a run takes its own results', twice({ ...kept, scope: 'run' }), {
+  happy('cache.scope', 'run: a run uses its own results', twice({ ...kept, scope: 'run' }), {
     script,
     expected: both,
   }),
   unhappy(
     'cache.scope',
-    'there are three, and all projects is none of them',
+    'a scope across projects is refused',
     twice({ ...kept, scope: 'global' }),
     refused('value_invalid', '/steps/0/cache/scope'),
   ),
   happy(
     'cache.insist',
-    'a capability that does not say that it is deterministic is called',
+    'without insist, every call of a capability that is not deterministic is made',
     twice({ ttl: '1h' }),
     {
       script,

@@ -69,13 +69,13 @@ export const callCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.input',
-    'a value that is missing makes the step fail before anything is called',
+    'if a value of the input is missing, the step fails before the call',
     step({ input: { n: '{{ job.n }}' } }),
     { script, expected: failed('expression_unresolved', 0) },
   ),
   happy(
     'step.retry',
-    'a fault that passes is retried',
+    'a transient failure is retried',
     step({ retry: { max: 2, initial: '10ms', factor: 1 } }),
     {
       script: {
@@ -87,7 +87,7 @@ export const callCases: readonly ConformanceCase[] = [
   ...[408, 409].map((status) =>
     happy(
       'step.retry',
-      `a ${status} is no refusal of the input: the call is retried`,
+      `${status} does not refuse the input: the call is retried`,
       step({ retry: onceMore }),
       {
         script: { capabilities: { x: { replies: [{ times: 1, error: { status, message: 'later' } }, {}] } } },
@@ -97,43 +97,38 @@ export const callCases: readonly ConformanceCase[] = [
   ),
   happy(
     'step.retry',
-    'what was lost goes to another instance at once, without a pause',
+    'a call with a lost connection is sent to another instance at once',
     step({ retry: { max: 1, initial: '1h' }, total_timeout: '20s' }),
     { script: deafFirst({ lost: true }), expected: bySecond },
   ),
   unhappy(
     'step.retry',
-    'a call that every instance lost is retried on every instance, up to the limit',
+    'if every instance loses the connection, each gets retries, up to the limit',
     step({ retry: { max: 2, initial: '10ms' } }),
     {
       script: { capabilities: { x: { instances: [{}, { tags: ['far'] }], replies: [{ lost: true }] } } },
       expected: failed('contact_lost', 3),
     },
   ),
-  unhappy('step.retry', 'a fault that stays fails it', step({ retry: onceMore }), {
+  unhappy('step.retry', 'if every attempt fails, the step fails', step({ retry: onceMore }), {
     script: broken,
     expected: failed('capability_failed', 2),
   }),
-  happy('retry.max', 'one retry is two deliveries', step({ retry: onceMore }), {
+  happy('retry.max', 'one retry allows two attempts', step({ retry: onceMore }), {
     script: recovers,
     expected: twice,
   }),
-  unhappy(
-    'retry.max',
-    'without retries, a delivery of which contact was lost ends as unknown',
-    step({ retry: { max: 0 } }),
-    {
-      script: { capabilities: { x: { replies: [{ lost: true }] } } },
-      expected: {
-        outcome: 'failed',
-        steps: { a: { state: 'unknown', error: 'delivery_unknown' } },
-        calls: { x: 1 },
-      },
+  unhappy('retry.max', 'with 0, a step with a lost connection ends as unknown', step({ retry: { max: 0 } }), {
+    script: { capabilities: { x: { replies: [{ lost: true }] } } },
+    expected: {
+      outcome: 'failed',
+      steps: { a: { state: 'unknown', error: 'delivery_unknown' } },
+      calls: { x: 1 },
     },
-  ),
+  }),
   unhappy(
     'retry.max',
-    'without retries, a delivery that is not answered in time ends as unknown',
+    'with 0, a step that times out ends as unknown',
     step({ timeout: '300ms', retry: { max: 0 } }),
     {
       script: { capabilities: { x: { replies: [{ delay: '60s' }] } } },
@@ -144,7 +139,7 @@ export const callCases: readonly ConformanceCase[] = [
       },
     },
   ),
-  happy('retry.initial', 'the pause before a retry', step({ retry: { max: 1, initial: '100ms' } }), {
+  happy('retry.initial', 'a retry follows after this pause', step({ retry: { max: 1, initial: '100ms' } }), {
     script: recovers,
     expected: twice,
   }),
@@ -154,41 +149,46 @@ export const callCases: readonly ConformanceCase[] = [
     step({ retry: { initial: '25h' } }),
     refused('duration_out_of_range', '/steps/0/retry/initial'),
   ),
-  happy('retry.factor', 'pauses may stay the same', step({ retry: { max: 1, initial: '10ms', factor: 1 } }), {
-    script: recovers,
-    expected: twice,
-  }),
+  happy(
+    'retry.factor',
+    'with 1, all pauses have the same length',
+    step({ retry: { max: 1, initial: '10ms', factor: 1 } }),
+    {
+      script: recovers,
+      expected: twice,
+    },
+  ),
   unhappy(
     'retry.factor',
-    'pauses that become shorter are refused',
+    'a factor below 1 is refused',
     step({ retry: { factor: 0.5 } }),
     refused('value_invalid', '/steps/0/retry/factor'),
   ),
   happy(
     'retry.max_delay',
-    'no pause is longer than it',
+    'no pause is longer',
     step({ total_timeout: '20s', retry: { max: 1, initial: '1h', max_delay: '20ms' } }),
     { script: recovers, expected: twice },
   ),
   unhappy(
     'retry.max_delay',
-    'one of more than a day is refused',
+    'more than a day is refused',
     step({ retry: { max_delay: '25h' } }),
     refused('duration_out_of_range', '/steps/0/retry/max_delay'),
   ),
-  happy('step.timeout', 'an answer in time counts', step({ timeout: '20s' }), {
+  happy('step.timeout', 'an answer in time is accepted', step({ timeout: '20s' }), {
     script: { capabilities: { x: { replies: [{ delay: '100ms' }] } } },
     expected: { ...succeeded, steps: { a: { attempts: 1 } } },
   }),
   happy(
     'step.timeout',
-    'an instance that does not answer in time is not asked again while there is another',
+    'after a timeout, another instance is called',
     step({ timeout: '300ms', retry: { max: 1, initial: '1h' }, total_timeout: '20s' }),
     { script: deafFirst({ delay: '60s' }), expected: bySecond },
   ),
   unhappy(
     'step.timeout',
-    'an attempt without an answer in time is a fault that may pass',
+    'if every attempt times out, the step fails',
     step({ timeout: '300ms', retry: onceMore }),
     {
       script: { capabilities: { x: { replies: [{ delay: '60s' }] } } },
@@ -206,7 +206,7 @@ export const callCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.total_timeout',
-    'waiting for an instance that refuses work ends with it',
+    'a step stops waiting for a busy instance when its time is over',
     step({ total_timeout: '400ms' }),
     {
       script: { capabilities: { x: { replies: [{ error: { status: 503, message: 'full' } }] } } },
@@ -223,19 +223,19 @@ export const callCases: readonly ConformanceCase[] = [
     step({ priority: 'low' }),
     refused('value_invalid', '/steps/0/priority'),
   ),
-  happy('step.budget_ceiling_usd', 'a call below the ceiling happens', step({ budget_ceiling_usd: 0.5 }), {
+  happy('step.budget_ceiling_usd', 'a call below the ceiling is made', step({ budget_ceiling_usd: 0.5 }), {
     script: paid,
     expected: { ...succeeded, calls: { x: 1 } },
   }),
   unhappy(
     'step.budget_ceiling_usd',
-    'a call that every instance takes more for fails at no cost',
+    'if every instance costs more, the step fails at no cost',
     step({ budget_ceiling_usd: 0.4 }),
     { script: paid, expected: failed('ceiling_too_low', 0) },
   ),
   happy(
     'step.capability_version',
-    'only an instance in the range is called',
+    'only an instance in the version range is called',
     step({ capability_version: '^2.0.0' }),
     {
       script: versions,
@@ -244,13 +244,13 @@ export const callCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.capability_version',
-    'instances of other versions are waited for until the time is over',
+    'with other versions only, the step waits until its time is over',
     step({ capability_version: '^3.0.0', total_timeout: '400ms' }),
     { script: versions, expected: failed('step_timeout', 0) },
   ),
   unhappy(
     'step.capability_version',
-    'a range that is none is refused',
+    'an invalid version range is refused',
     step({ capability_version: 'newest' }),
     refused('semver_range_invalid', '/steps/0/capability_version'),
   ),
@@ -260,13 +260,13 @@ export const callCases: readonly ConformanceCase[] = [
   }),
   unhappy(
     'step.tags',
-    'instances without the tags are waited for until the time is over',
+    'without an instance that has the tags, the step waits until its time is over',
     step({ tags: ['tpu'], total_timeout: '400ms' }),
     { script: versions, expected: failed('step_timeout', 0) },
   ),
   happy(
     'step.dispatch',
-    'short steps without a queue do what queued ones do',
+    'inline steps have the same results as queued steps',
     {
       steps: [
         { id: 'a', capability: 'x', dispatch: 'inline', input: { n: 1 }, retry: onceMore },
@@ -275,10 +275,15 @@ export const callCases: readonly ConformanceCase[] = [
     },
     { script: recovers, expected: { ...succeeded, output: { b: { n: 1 } }, calls: { x: 3 } } },
   ),
-  unhappy('step.dispatch', 'and fail as they do', step({ dispatch: 'inline', retry: onceMore }), {
-    script: broken,
-    expected: failed('capability_failed', 2),
-  }),
+  unhappy(
+    'step.dispatch',
+    'inline steps fail in the same way as queued steps',
+    step({ dispatch: 'inline', retry: onceMore }),
+    {
+      script: broken,
+      expected: failed('capability_failed', 2),
+    },
+  ),
   happy(
     'step.wait_for_capability',
     'an instance that is registered in time is called',
@@ -290,7 +295,7 @@ export const callCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.wait_for_capability',
-    'no instance is registered in time',
+    'if no instance is registered in time, the step fails',
     step({ wait_for_capability: '200ms' }),
     { script: { capabilities: { x: { instances: [] } } }, expected: failed('no_instance', 0) },
   ),

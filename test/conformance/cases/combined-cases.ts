@@ -20,7 +20,7 @@ const failing = { id: 'bad', capability: 'bad', retry: { max: 0 } };
 const fanOuts: readonly ConformanceCase[] = [
   happy(
     'step.for_each',
-    'items may be runs of another pipeline',
+    'items may be child runs',
     {
       steps: [
         {
@@ -47,13 +47,13 @@ const fanOuts: readonly ConformanceCase[] = [
   ),
   happy(
     'step.for_each',
-    'items may be pauses',
+    'items may be waits',
     { steps: [{ id: 'a', wait: '50ms', for_each: { items: [1, 2] } }], output: '{{ steps.a.output }}' },
     { expected: { ...succeeded, output: [null, null], steps: { a: { items: ['succeeded', 'succeeded'] } } } },
   ),
   happy(
     'step.for_each',
-    'items may be questions, one after the other',
+    'items may be reviews, one after the other',
     {
       steps: [{ id: 'a', review: { title: 'How many?' }, for_each: { items: ['p', 'q'], max_parallel: 1 } }],
       output: '{{ steps.a.output }}',
@@ -72,7 +72,7 @@ const fanOuts: readonly ConformanceCase[] = [
   ),
   happy(
     'step.for_each',
-    'an item that a person leaves out is null in the output',
+    'an item that a person skips is null in the output',
     {
       steps: [
         {
@@ -97,7 +97,7 @@ const fanOuts: readonly ConformanceCase[] = [
   ),
   happy(
     'step.for_each',
-    'each item is corrected by itself',
+    'each item is corrected separately',
     {
       steps: [
         {
@@ -118,7 +118,7 @@ const fanOuts: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.for_each',
-    'a run may continue without a step whose items failed',
+    'with on_error: continue, the run continues after items failed',
     {
       steps: [
         {
@@ -147,7 +147,7 @@ const fanOuts: readonly ConformanceCase[] = [
   ),
   happy(
     'step.when',
-    'a step that would happen once per item may not happen at all',
+    'a false condition also skips a step with for_each',
     {
       steps: [
         { id: 'a', capability: 'x', when: 'job.many', for_each: { items: '{{ job.list }}' } },
@@ -194,7 +194,7 @@ const interrupted: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.on_error',
-    'a failure ends waiting steps: a refused step has failed, the others are cancelled',
+    'a failure ends waiting steps: refused steps fail, the others are cancelled',
     {
       steps: [
         { id: 'asks', review: { title: 'Go on?' } },
@@ -221,7 +221,7 @@ const interrupted: readonly ConformanceCase[] = [
   ),
   unhappy(
     'pipeline.timeout',
-    'the time of a run is over also while its steps wait',
+    'a run also exceeds its timeout while its steps wait',
     {
       steps: [
         { id: 'asks', review: { title: 'Go on?' } },
@@ -271,7 +271,7 @@ const interrupted: readonly ConformanceCase[] = [
   ),
   unhappy(
     'pipeline.budget_ceiling_usd',
-    'a person may cancel a run that has no money left',
+    'a person may cancel a run that waits for budget',
     {
       steps: [
         { id: 'a', capability: 'x' },
@@ -292,7 +292,7 @@ const interrupted: readonly ConformanceCase[] = [
 const answers: readonly ConformanceCase[] = [
   happy(
     'step.retry',
-    'an answer that is none is a fault that may pass',
+    'an answer that is not JSON is retried',
     { steps: [{ id: 'a', capability: 'x', retry: onceMore }] },
     {
       script: { capabilities: { x: { replies: [{ times: 1, garbage: true }, {}] } } },
@@ -301,7 +301,7 @@ const answers: readonly ConformanceCase[] = [
   ),
   happy(
     'step.retry',
-    'so is contact that was lost',
+    'a lost connection is retried',
     { steps: [{ id: 'a', capability: 'x', retry: onceMore }] },
     {
       script: { capabilities: { x: { replies: [{ times: 1, lost: true }, {}] } } },
@@ -310,7 +310,7 @@ const answers: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.escalate',
-    'an answer against the own schema of the capability is no fault that passes',
+    "an output that does not match the capability's schema is not retried",
     { steps: [{ id: 'a', capability: 'x', escalate: { enabled: false } }] },
     {
       script: {
@@ -321,7 +321,7 @@ const answers: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.escalate',
-    'a correction that does not help is asked about again',
+    "if a person's correction does not help, the review opens again",
     { steps: [{ id: 'a', capability: 'x', input: { n: 0 } }] },
     {
       script: {
@@ -340,7 +340,7 @@ const answers: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.pipeline',
-    'a job that the other pipeline does not take makes the step fail',
+    'if the child pipeline refuses the job, the step fails',
     { steps: [{ id: 'a', pipeline: 'conformance-strict@1', input: { n: '{{ job.n }}' } }] },
     {
       job: { n: 'one' },

@@ -37,16 +37,11 @@ function dependent(part: object) {
 }
 
 export const escalationCases: readonly ConformanceCase[] = [
-  happy(
-    'step.escalate',
-    'an input that its schema repairs in one way is repaired',
-    step({ repair: 'apply' }),
-    {
-      job,
-      script: mistaken,
-      expected: repaired,
-    },
-  ),
+  happy('step.escalate', 'an input with exactly one possible repair is repaired', step({ repair: 'apply' }), {
+    job,
+    script: mistaken,
+    expected: repaired,
+  }),
   happy(
     'step.escalate',
     'a person corrects an input that was not repaired, and the run continues',
@@ -57,40 +52,40 @@ export const escalationCases: readonly ConformanceCase[] = [
       expected: { ...succeeded, steps: { a: { output: { n: 6 } } }, calls: { x: 1 } },
     },
   ),
-  unhappy('step.escalate', 'a person who rejects makes the step fail', step({}), {
+  unhappy('step.escalate', 'if the person rejects, the step fails', step({}), {
     job,
     script: { ...mistaken, reviews: { a: [{ action: 'reject' }] } },
     expected: failed('review_rejected'),
   }),
-  happy('escalate.enabled', 'by default a refused input is asked about', step({ enabled: true }), {
+  happy('escalate.enabled', 'by default a refused step escalates', step({ enabled: true }), {
     job,
     script: corrected,
     expected: { ...succeeded, steps: { a: { output: { n: 6 } } } },
   }),
+  unhappy('step.escalate', 'while the run is paused, no escalation starts', step({ on_exhausted: 'fail' }), {
+    script: {
+      capabilities: { x: { replies: [{ delay: '800ms', error: { status: 422, message: 'n is wrong' } }] } },
+      control: [
+        { at: '200ms', action: 'pause' },
+        { at: '2s', action: 'cancel' },
+      ],
+    },
+    job,
+    expected: { outcome: 'cancelled', steps: { a: 'cancelled' }, calls: { x: 1 } },
+  }),
   unhappy(
-    'step.escalate',
-    'the ladder of a step that is refused while the run is paused does not begin',
-    step({ on_exhausted: 'fail' }),
+    'escalate.enabled',
+    'with false, the step fails with the error of the capability',
+    step({ enabled: false }),
     {
-      script: {
-        capabilities: { x: { replies: [{ delay: '800ms', error: { status: 422, message: 'n is wrong' } }] } },
-        control: [
-          { at: '200ms', action: 'pause' },
-          { at: '2s', action: 'cancel' },
-        ],
-      },
       job,
-      expected: { outcome: 'cancelled', steps: { a: 'cancelled' }, calls: { x: 1 } },
+      script: { capabilities: { x: rejects } },
+      expected: failed('input_rejected', 1),
     },
   ),
-  unhappy('escalate.enabled', 'switched off, the step fails with what was said', step({ enabled: false }), {
-    job,
-    script: { capabilities: { x: rejects } },
-    expected: failed('input_rejected', 1),
-  }),
   happy(
     'escalate.start_level',
-    'rules are tried whatever the lowest level of models is',
+    'level 0 tries first, whatever the lowest level is',
     step({ start_level: 2, repair: 'apply' }),
     {
       job,
@@ -104,19 +99,14 @@ export const escalationCases: readonly ConformanceCase[] = [
     step({ start_level: 3, max_level: 2 }),
     refused('escalation_levels_swapped', '/steps/0/escalate/start_level'),
   ),
-  happy(
-    'escalate.max_level',
-    'without models there are still rules',
-    step({ max_level: 0, repair: 'apply' }),
-    {
-      job,
-      script: mistaken,
-      expected: repaired,
-    },
-  ),
+  happy('escalate.max_level', 'with 0, level 0 still corrects', step({ max_level: 0, repair: 'apply' }), {
+    job,
+    script: mistaken,
+    expected: repaired,
+  }),
   unhappy(
     'escalate.max_level',
-    'without models and rules a person is next',
+    'with 0, the escalation ends after level 0',
     step({ max_level: 0, on_exhausted: 'fail' }),
     {
       job,
@@ -124,32 +114,27 @@ export const escalationCases: readonly ConformanceCase[] = [
       expected: failed('ladder_exhausted'),
     },
   ),
-  happy('escalate.max_usd', 'rules cost nothing', step({ max_usd: 0, repair: 'apply' }), {
+  happy('escalate.max_usd', 'corrections at level 0 cost nothing', step({ max_usd: 0, repair: 'apply' }), {
     job,
     script: mistaken,
     expected: repaired,
   }),
   unhappy(
     'escalate.max_usd',
-    'less than nothing is refused',
+    'a negative amount is refused',
     step({ max_usd: -1 }),
     refused('value_invalid', '/steps/0/escalate/max_usd'),
   ),
-  happy('escalate.repair', 'a proposal is approved by a person', step({ repair: 'propose' }), {
+  happy('escalate.repair', 'propose: a person approves the proposal', step({ repair: 'propose' }), {
     job,
     script: { ...mistaken, reviews: { a: [{ action: 'approve' }] } },
     expected: repaired,
   }),
-  unhappy(
-    'escalate.repair',
-    'switched off, nothing is repaired',
-    step({ repair: 'off', on_exhausted: 'fail' }),
-    {
-      job,
-      script: mistaken,
-      expected: failed('ladder_exhausted'),
-    },
-  ),
+  unhappy('escalate.repair', 'off: nothing is repaired', step({ repair: 'off', on_exhausted: 'fail' }), {
+    job,
+    script: mistaken,
+    expected: failed('ladder_exhausted'),
+  }),
   happy(
     'escalate.on_exhausted',
     'wait: the step waits for a review while other steps continue',
@@ -170,19 +155,19 @@ export const escalationCases: readonly ConformanceCase[] = [
     script: mistaken,
     expected: failed('ladder_exhausted'),
   }),
-  happy('step.allow_output', 'a person gives the output instead', step({}, { allow_output: true }), {
+  happy('step.allow_output', 'a person enters the output of the step', step({}, { allow_output: true }), {
     job,
     script: { ...mistaken, reviews: { a: [{ action: 'output', output: { by: 'hand' } }] } },
     expected: { ...succeeded, steps: { a: { state: 'succeeded', output: { by: 'hand' } } }, calls: { x: 0 } },
   }),
-  unhappy('step.allow_output', 'or rejects it anyway', step({}, { allow_output: true }), {
+  unhappy('step.allow_output', 'a person may still reject the step', step({}, { allow_output: true }), {
     job,
     script: { ...mistaken, reviews: { a: [{ action: 'reject' }] } },
     expected: failed('review_rejected'),
   }),
   happy(
     'step.optional',
-    'a person leaves the step out, with all that follows',
+    'a person skips the step, and the steps after it are skipped too',
     dependent({ optional: true }),
     {
       job,
@@ -195,7 +180,7 @@ export const escalationCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.optional',
-    'that it may be left out does not make a failure less of one',
+    'a failure of an optional step still fails the run',
     dependent({ optional: true, escalate: { enabled: false } }),
     {
       job,

@@ -18,7 +18,7 @@ function step(for_each: object, input: object = { v: '{{ item }}' }) {
 export const fanOutCases: readonly ConformanceCase[] = [
   happy(
     'step.for_each',
-    'a step happens once per item; its output is theirs, in their order',
+    'a step runs once per item; its output is the list of outputs, in item order',
     {
       steps: [
         {
@@ -49,13 +49,13 @@ export const fanOutCases: readonly ConformanceCase[] = [
   ),
   happy(
     'step.for_each',
-    'without items it succeeds at once, with an empty list',
+    'with an empty list, the step succeeds at once, and its output is an empty list',
     { ...step({ items: [] }), output: '{{ steps.a.output }}' },
     { script, expected: { ...succeeded, output: [], calls: { x: 0 } } },
   ),
   unhappy(
     'step.for_each',
-    'one item that fails makes the step fail, and the run',
+    'if one item fails, the step and the run fail',
     step({ items: [1, 2, 3], max_parallel: 1 }),
     {
       script: picky,
@@ -73,7 +73,7 @@ export const fanOutCases: readonly ConformanceCase[] = [
     { ...step({ items: ['{{ job.first }}', 'b'] }), output: '{{ steps.a.output }}' },
     { script, job: { first: 'a' }, expected: { ...succeeded, output: [{ v: 'a' }, { v: 'b' }] } },
   ),
-  unhappy('for_each.items', 'items that are no list make the step fail', step({ items: '{{ job.list }}' }), {
+  unhappy('for_each.items', 'if items is not a list, the step fails', step({ items: '{{ job.list }}' }), {
     script,
     job: { list: 'a, b' },
     expected: {
@@ -82,30 +82,35 @@ export const fanOutCases: readonly ConformanceCase[] = [
       calls: { x: 0 },
     },
   }),
-  unhappy('for_each.items', 'more than 10,000 items make the step fail', step({ items: '{{ job.list }}' }), {
-    script,
-    job: { list: Array.from({ length: 10_001 }, () => 0) },
-    expected: {
-      outcome: 'failed',
-      steps: { a: { state: 'failed', error: 'too_many_items' } },
-      calls: { x: 0 },
+  unhappy(
+    'for_each.items',
+    'with more than 10,000 items, the step fails',
+    step({ items: '{{ job.list }}' }),
+    {
+      script,
+      job: { list: Array.from({ length: 10_001 }, () => 0) },
+      expected: {
+        outcome: 'failed',
+        steps: { a: { state: 'failed', error: 'too_many_items' } },
+        calls: { x: 0 },
+      },
     },
-  }),
+  ),
   happy(
     'for_each.max_parallel',
-    'one item after the other',
+    'with 1, one item runs after the other',
     { ...step({ items: [1, 3, 5], max_parallel: 1 }), output: '{{ steps.a.output[*].v }}' },
     { script, expected: { ...succeeded, output: [1, 3, 5] } },
   ),
   unhappy(
     'for_each.max_parallel',
-    'no items at once is refused',
+    '0 is refused',
     step({ items: [1], max_parallel: 0 }),
     refused('value_invalid', '/steps/0/for_each/max_parallel'),
   ),
   happy(
     'for_each.tolerate',
-    'an item that may fail is null in the output',
+    'a tolerated failed item is null in the output',
     { ...step({ items: [1, 2, 3], tolerate: 1 }), output: '{{ steps.a.output }}' },
     {
       script: picky,
@@ -118,7 +123,7 @@ export const fanOutCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'for_each.tolerate',
-    'more failures than may be make the step fail',
+    'with more failures than tolerated, the step fails',
     step({ items: [1, 2, 3, 4, 5], tolerate: 1, max_parallel: 1 }),
     {
       script: picky,

@@ -8,7 +8,7 @@ function sub(name: string, steps: object[], output?: unknown) {
 export const kindCases: readonly ConformanceCase[] = [
   happy(
     'step.id',
-    'expressions name a step by its id, whatever is in it',
+    'expressions refer to a step by its id, also with _ and -',
     {
       steps: [
         { id: 'first-one', capability: 'x', input: { n: 1 } },
@@ -19,7 +19,7 @@ export const kindCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.id',
-    'an id that another step has is refused',
+    'the id of another step is refused',
     {
       steps: [
         { id: 'a', capability: 'x' },
@@ -36,7 +36,7 @@ export const kindCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.description',
-    'a description that is no text is refused',
+    'a description that is not a text is refused',
     { steps: [{ id: 'a', capability: 'x', description: 1 }] },
     refused('type_invalid', '/steps/0/description'),
   ),
@@ -48,13 +48,13 @@ export const kindCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.capability',
-    'a run of a capability without a registration is refused',
+    'without a registered instance, the run is refused',
     { steps: [{ id: 'a', capability: 'x' }] },
     { script: { capabilities: { x: { instances: [] } } }, expected: { refused: 'definition_invalid' } },
   ),
   happy(
     'step.pipeline',
-    'the output of a run of another pipeline is that of the step',
+    'the output of the child run is the output of the step',
     {
       steps: [
         { id: 'a', pipeline: 'conformance-double@1', input: { n: 2 } },
@@ -75,7 +75,7 @@ export const kindCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.pipeline',
-    'a run that fails makes its step fail',
+    'if the child run fails, the step fails',
     {
       steps: [
         { id: 'a', pipeline: 'conformance-broken@1' },
@@ -97,7 +97,7 @@ export const kindCases: readonly ConformanceCase[] = [
   ),
   happy(
     'step.wait',
-    'a pause ends by itself, without an output',
+    'the wait ends by itself, without an output',
     {
       steps: [
         { id: 'a', wait: '100ms' },
@@ -109,13 +109,13 @@ export const kindCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.wait',
-    'a pause without a unit is refused',
+    'a duration without a unit is refused',
     { steps: [{ id: 'a', wait: '30' }] },
     refused('value_invalid', '/steps/0/wait'),
   ),
   happy(
     'step.review',
-    'what a person answers is the output of the step',
+    'the answer of the person is the output of the step',
     {
       steps: [
         { id: 'a', review: { title: 'Which one?' } },
@@ -129,7 +129,7 @@ export const kindCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.review',
-    'a person who rejects makes the step fail',
+    'if the person rejects, the step fails',
     { steps: [{ id: 'a', review: { title: 'Go on?' } }] },
     {
       script: { reviews: { a: [{ action: 'reject', note: 'not like this' }] } },
@@ -147,7 +147,7 @@ export const kindCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'review.title',
-    'a question without words is refused',
+    'an empty title is refused',
     { steps: [{ id: 'a', review: { title: '' } }] },
     refused('value_invalid', '/steps/0/review/title'),
   ),
@@ -162,25 +162,25 @@ export const kindCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'review.schema',
-    'a schema that is no object is refused',
+    'a schema that is not an object is refused',
     { steps: [{ id: 'a', review: { title: 'How many?', schema: 'integer' } }] },
     refused('type_invalid', '/steps/0/review/schema'),
   ),
   happy(
     'review.timeout',
-    'an answer in time counts',
+    'an answer in time is accepted',
     { steps: [{ id: 'a', review: { title: 'Go on?', timeout: '60s' } }] },
     { script: { reviews: { a: [{ after: '100ms', action: 'output', output: 1 }] } }, expected: succeeded },
   ),
   unhappy(
     'review.timeout',
-    'a question without an answer in time fails the step',
+    'without an answer in time, the step fails',
     { steps: [{ id: 'a', review: { title: 'Go on?', timeout: '200ms' } }] },
     { expected: { outcome: 'failed', steps: { a: { state: 'failed', error: 'step_timeout' } } } },
   ),
   happy(
     'review.on_timeout',
-    'a question without an answer in time may be skipped',
+    'skip: without an answer in time, the step is skipped',
     {
       steps: [
         { id: 'a', review: { title: 'Go on?', timeout: '200ms', on_timeout: 'skip' } },
@@ -191,7 +191,7 @@ export const kindCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'review.on_timeout',
-    'fail: a question without an answer fails',
+    'fail: without an answer in time, the step fails',
     { steps: [{ id: 'a', review: { title: 'Go on?', timeout: '200ms', on_timeout: 'fail' } }] },
     { expected: { outcome: 'failed', steps: { a: { state: 'failed', error: 'step_timeout' } } } },
   ),

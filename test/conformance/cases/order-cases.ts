@@ -16,7 +16,7 @@ const skipped = { id: 'skipped', capability: 'x', when: 'false' };
 export const orderCases: readonly ConformanceCase[] = [
   happy(
     'step.depends_on',
-    'a step happens after those it depends on, also against the order of the file',
+    'a step runs after its dependencies, whatever their order in the file',
     {
       steps: [
         { id: 'b', capability: 'x', depends_on: ['a'], input: { a: '{{ steps.a.output.n }}' } },
@@ -33,7 +33,7 @@ export const orderCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.depends_on',
-    'a circle is refused',
+    'a cycle is refused',
     {
       steps: [
         { id: 'a', capability: 'x', depends_on: ['b'] },
@@ -44,13 +44,13 @@ export const orderCases: readonly ConformanceCase[] = [
   ),
   happy(
     'step.when',
-    'a step whose condition holds happens',
+    'a step runs if its condition is true',
     { steps: [{ id: 'a', capability: 'x', when: 'job.n > 1 && job.n != 3' }] },
     { script, job: { n: 2 }, expected: { ...succeeded, steps: { a: 'succeeded' } } },
   ),
   happy(
     'step.when',
-    'a step whose condition does not hold is skipped, with all that follows',
+    'a step is skipped if its condition is false, and so are the steps after it',
     {
       steps: [
         { id: 'a', capability: 'x', when: 'job.n > 1' },
@@ -66,7 +66,7 @@ export const orderCases: readonly ConformanceCase[] = [
   ),
   happy(
     'step.when',
-    'a condition sees what earlier steps answered',
+    'a condition reads the outputs of earlier steps',
     {
       steps: [
         { id: 'a', capability: 'x', input: { n: 5 } },
@@ -78,7 +78,7 @@ export const orderCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.when',
-    'a condition about a value that is missing makes the step fail',
+    'if a value of the condition is missing, the step fails',
     { steps: [{ id: 'a', capability: 'x', when: 'job.n > 1' }] },
     {
       script,
@@ -91,37 +91,37 @@ export const orderCases: readonly ConformanceCase[] = [
   ),
   happy(
     'step.run_if',
-    'any_failed: a step happens because another failed',
+    'any_failed: a step runs after a dependency failed',
     { steps: [fail, good, after(['bad', 'good'], 'any_failed')] },
     { script, expected: { ...succeeded, steps: { bad: 'failed', after: 'succeeded' } } },
   ),
   happy(
     'step.run_if',
-    'any_succeeded: one that succeeded is enough',
+    'any_succeeded: one dependency that succeeded is enough',
     { steps: [fail, good, skipped, after(['bad', 'good', 'skipped'], 'any_succeeded')] },
     { script, expected: { ...succeeded, steps: { after: 'succeeded', skipped: 'skipped' } } },
   ),
   happy(
     'step.run_if',
-    'all_done: a step happens however the others ended',
+    'all_done: a step runs in any case',
     { steps: [fail, skipped, after(['bad', 'skipped'], 'all_done')] },
     { script, expected: { ...succeeded, steps: { after: 'succeeded' } } },
   ),
   unhappy(
     'step.run_if',
-    'any_failed: a step is skipped when none failed',
+    'any_failed: a step is skipped if no dependency failed',
     { steps: [good, skipped, after(['good', 'skipped'], 'any_failed')] },
     { script, expected: { ...succeeded, steps: { after: 'skipped' } } },
   ),
   unhappy(
     'step.run_if',
-    'any_succeeded: a step is skipped when none succeeded',
+    'any_succeeded: a step is skipped if no dependency succeeded',
     { steps: [fail, skipped, after(['bad', 'skipped'], 'any_succeeded')] },
     { script, expected: { ...succeeded, steps: { after: 'skipped' } } },
   ),
   unhappy(
     'step.run_if',
-    'by default a step is skipped when one that it depends on failed',
+    'by default a step is skipped if a dependency failed',
     { steps: [fail, good, after(['bad', 'good'])] },
     { script, expected: { ...succeeded, steps: { after: 'skipped' } } },
   ),
@@ -149,7 +149,7 @@ export const orderCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'step.on_error',
-    'by default the run fails: what runs ends, nothing new begins',
+    'by default the run fails: running steps finish, no new step starts',
     {
       steps: [
         { ...fail, on_error: 'fail' },
@@ -169,7 +169,7 @@ export const orderCases: readonly ConformanceCase[] = [
   ),
   happy(
     'pipeline.steps',
-    'a paused run starts nothing new until it is resumed',
+    'a paused run starts no step until it is resumed',
     {
       steps: [
         { id: 'a', capability: 'slow' },
@@ -189,7 +189,7 @@ export const orderCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'pipeline.steps',
-    'a cancelled run ends what runs and leaves out the rest',
+    'a cancelled run cancels its running steps and starts no others',
     {
       steps: [
         { id: 'a', capability: 'slow' },

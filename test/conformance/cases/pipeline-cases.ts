@@ -43,7 +43,7 @@ export const pipelineCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'pipeline.description',
-    'a description that is no text is refused',
+    'a description that is not a text is refused',
     { ...one, description: ['one step'] },
     refused('type_invalid', '/description'),
   ),
@@ -55,13 +55,13 @@ export const pipelineCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'pipeline.job_schema',
-    'a job that does not match is refused before anything happens',
+    'a job that does not match is refused before any step starts',
     { ...one, job_schema: { type: 'object', required: ['n'] } },
     { script, job: {}, expected: { refused: 'job_invalid' } },
   ),
   happy(
     'pipeline.defaults',
-    'a step takes the defaults that it does not name itself',
+    'a step uses the defaults for keys that it does not set',
     { ...one, defaults: { retry: { max: 1, initial: '10ms' } } },
     {
       script: { capabilities: { x: failsOnce } },
@@ -70,7 +70,7 @@ export const pipelineCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'pipeline.defaults',
-    'what a step names itself goes before the defaults',
+    'a key that a step sets overrides the default',
     {
       steps: [{ id: 'a', capability: 'x', retry: { max: 0 } }],
       defaults: { retry: { max: 1, initial: '10ms' } },
@@ -82,13 +82,13 @@ export const pipelineCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'pipeline.defaults',
-    'a step that may be delivered once only cannot take dispatch: inline from them',
+    'a step with retry.max 0 cannot use dispatch: inline from the defaults',
     { steps: [{ id: 'a', capability: 'x', retry: { max: 0 } }], defaults: { dispatch: 'inline' } },
     refused('dispatch_conflict', '/steps/0'),
   ),
   happy(
     'pipeline.budget_ceiling_usd',
-    'calls happen while the ceiling of the run has room',
+    'calls are made while the budget of the run has room',
     { ...two, budget_ceiling_usd: 1.2 },
     { script: { capabilities: { x: paid } }, expected: { ...succeeded, calls: { x: 2 } } },
   ),
@@ -118,7 +118,7 @@ export const pipelineCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'pipeline.budget_ceiling_usd',
-    'a person may skip what there is no money for',
+    'a person may skip an optional step that waits for budget',
     { ...two, budget_ceiling_usd: 1 },
     {
       script: { capabilities: { x: paid }, budget_reviews: [{ action: 'skip' }] },
@@ -139,7 +139,7 @@ export const pipelineCases: readonly ConformanceCase[] = [
   ),
   happy(
     'pipeline.concurrency',
-    'a run below the limit begins',
+    'a run below the limit starts',
     { ...one, concurrency: { key: 'one', limit: 1 } },
     { script, expected: succeeded },
   ),
@@ -163,25 +163,25 @@ export const pipelineCases: readonly ConformanceCase[] = [
   ),
   happy(
     'concurrency.limit',
-    'a limit of many lets one begin',
+    'with a higher limit, one run starts',
     { ...one, concurrency: { key: 'many', limit: 1_000 } },
     { script, expected: succeeded },
   ),
   unhappy(
     'concurrency.limit',
-    'a limit of none is refused',
+    'a limit of 0 is refused',
     { ...one, concurrency: { key: 'none', limit: 0 } },
     refused('value_invalid', '/concurrency/limit'),
   ),
   happy(
     'concurrency.on_limit',
-    'a run below the limit begins, also where those above it are refused',
+    'with reject, a run below the limit starts',
     { ...one, concurrency: { key: 'rejecting', limit: 1, on_limit: 'reject' } },
     { script, expected: succeeded },
   ),
   unhappy(
     'concurrency.on_limit',
-    'a run above the limit has one of two results',
+    'any value but queue and reject is refused',
     { ...one, concurrency: { key: 'k', limit: 1, on_limit: 'wait' } },
     refused('value_invalid', '/concurrency/on_limit'),
   ),
@@ -196,7 +196,7 @@ export const pipelineCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'pipeline.timeout',
-    'a run whose time is over fails, and what runs is cancelled',
+    'a run that exceeds its timeout fails, and its running steps are cancelled',
     { ...two, timeout: '300ms' },
     {
       script: { capabilities: { x: { replies: [{ delay: '60s' }] } } },
@@ -214,13 +214,13 @@ export const pipelineCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'pipeline.labels',
-    'a label that is no text is refused',
+    'a label that is not a text is refused',
     { ...one, labels: { team: 7 } },
     refused('type_invalid', '/labels/team'),
   ),
   happy(
     'pipeline.steps',
-    'steps without mutual need all happen',
+    'steps that do not depend on each other all run',
     { steps: ['a', 'b', 'c'].map((id) => ({ id, capability: 'x' })) },
     { script, expected: { ...succeeded, calls: { x: 3 } } },
   ),
@@ -238,7 +238,7 @@ export const pipelineCases: readonly ConformanceCase[] = [
   ),
   happy(
     'pipeline.output',
-    'without one it is the outputs of the last steps, by id',
+    'without output, the output is the outputs of the last steps, by id',
     {
       steps: [
         { id: 'a', capability: 'x', input: { n: 1 } },
@@ -250,7 +250,7 @@ export const pipelineCases: readonly ConformanceCase[] = [
   ),
   unhappy(
     'pipeline.output',
-    'an output whose value is missing makes the run fail, with its steps as they are',
+    'if a value of the output is missing, the run fails and its steps keep their states',
     { ...one, output: '{{ steps.a.output.nothing }}' },
     {
       script,
