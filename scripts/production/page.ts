@@ -7,6 +7,7 @@ export const addresses = {
   machines: ['127.0.0.11', '127.0.0.12'],
   postgres: '127.0.0.20',
   nodes: ['127.0.0.31', '127.0.0.32'],
+  capability: '127.0.0.21',
 } as const;
 export const password = 'trial';
 
@@ -21,6 +22,7 @@ const replacements: readonly (readonly [RegExp, string])[] = [
   [/…/g, password],
   [/runuser -u capstan -- /g, ''],
   [/ -o [a-z]+ -g [a-z]+/g, ''],
+  [/\/usr\/bin\/node(?= )/g, process.execPath],
 ];
 
 /** @param root takes the place of the machine's own root folder */
@@ -52,5 +54,11 @@ export function createPage(root: string) {
       [...own.matchAll(/^(\w+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value]),
     );
   };
-  return { block, lines, variables };
+  /** The command of a unit that the page shows. */
+  const execStart = (mark: string): string => {
+    const [, command] = /^ExecStart=(.*)$/m.exec(block(mark)) ?? [];
+    if (command === undefined) throw new Error(`the unit "${mark}" of docs/production.md has no ExecStart`);
+    return command;
+  };
+  return { block, lines, variables, execStart };
 }

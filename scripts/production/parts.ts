@@ -40,11 +40,12 @@ async function isTaken(host: string, port: number): Promise<boolean> {
 
 /** @throws Error with those that another process has */
 export async function checkPorts(): Promise<void> {
-  const { proxy, machines, postgres, nodes } = addresses;
+  const { proxy, machines, postgres, nodes, capability } = addresses;
   const wanted = [
     [postgres, 5432],
     [proxy, 443],
     [proxy, 7233],
+    [capability, 8101],
     ...machines.flatMap((host) => [7400, 9464, 9465].map((port) => [host, port])),
     ...nodes.flatMap((host) => [7233, 7234, 7235, 7239, 6933, 6934, 6935, 6939].map((port) => [host, port])),
   ] as [string, number][];
@@ -147,5 +148,18 @@ export async function startCapstan(trial: Trial, name: 'server' | 'worker', env:
     env,
     stopGraceMs: 40_000,
     isReady: () => answers(`http://${env.METRICS_HOST}:${env.METRICS_PORT}/metrics`),
+  });
+}
+
+/** @param command the one of the page's unit */
+export async function startCapability(trial: Trial, command: string, env: NodeJS.ProcessEnv): Promise<void> {
+  const [program = '', ...args] = command.split(' ');
+  await start(trial, {
+    name: 'capability-shout',
+    command: program,
+    args,
+    cwd: join(trial.root, 'var/lib/capstan'),
+    env,
+    isReady: () => answers(`http://${env.HOST}:${env.PORT}/health`),
   });
 }

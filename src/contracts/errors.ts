@@ -60,7 +60,11 @@ export const errorTable = {
     false,
     'The request changes an object that others may change too. Send If-Match with the version that you read.',
   ),
-  limit_reached: row(409, false, 'The project has reached its limit for objects of this kind.'),
+  limit_reached: row(
+    409,
+    false,
+    'The project has reached its limit of instances or webhooks. Delete some first.',
+  ),
   already_there: row(412, false, 'The request has If-None-Match: *, and the file exists already.'),
   digest_mismatch: row(422, false, 'The file does not have the announced SHA-256. Upload it again.'),
   upload_incomplete: row(
@@ -168,15 +172,19 @@ export const errorTable = {
   too_many_items: row(422, false, 'A step with for_each has more items than allowed.'),
   sub_run_failed: row(422, false, 'The child run of the step did not succeed. Its error shows why.'),
   // Escalation
-  no_template: row(422, false, 'Level 0 has no template for this job.'),
-  gave_up: row(422, false, 'The executor reported that it cannot do the job. The reason is in its answer.'),
-  result_invalid: row(422, false, 'The result does not match result_schema.'),
+  no_template: row(422, false, 'Level 0 of the escalation has no template for this job.'),
+  gave_up: row(422, false, 'The model reported that it cannot do the job. The reason is in its answer.'),
+  result_invalid: row(422, false, 'The result does not match the result_schema of the request.'),
   change_refused: row(
     422,
     false,
     'A corrected input changes a destination, URL or media reference. Corrections must keep these.',
   ),
-  ladder_exhausted: row(422, false, 'The escalation ladder is exhausted and human review is required.'),
+  ladder_exhausted: row(
+    422,
+    false,
+    'No level of the escalation corrected the error, and no person has decided.',
+  ),
   escalation_timeout: row(
     504,
     false,
