@@ -10,9 +10,15 @@ const UsdPerMtok = z.coerce.number().min(0).max(10_000);
 export const ModelSettingsSchema = z
   .object({
     MODEL_CAPABILITY: z
-      .enum(['model.fast', 'model.capable', 'model.reasoning', 'model.top'])
+      .string()
+      .regex(/^model\.[A-Za-z0-9_.-]{1,122}$/, {
+        error: 'model. and a name of letters, digits, _, - or dots',
+      })
       .default('model.fast')
-      .meta({ description: 'The level that it serves: 1 to 4 of the ladder.' }),
+      .meta({
+        description:
+          'The name that callers use. `model.fast`, `model.capable`, `model.reasoning` and `model.top` are levels 1 to 4 of the ladder.',
+      }),
     MODEL_PROVIDER: z
       .enum(['openai-compatible', 'anthropic'])
       .meta({ description: 'How the provider is spoken to.' }),
@@ -39,6 +45,9 @@ export const ModelSettingsSchema = z
     }),
     MODEL_MAX_OUTPUT_TOKENS: z.coerce.number().int().min(1).max(1_000_000).default(4_096).meta({
       description: 'Upper bound and default of `max_output_tokens`.',
+    }),
+    MODEL_IMAGE_TOKENS: z.coerce.number().int().min(1).max(1_000_000).default(4_096).meta({
+      description: 'The most tokens that the provider counts for one image.',
     }),
     MODEL_MAX_CONCURRENCY: z.coerce.number().int().min(1).max(10_000).default(4).meta({
       description: 'Calls at once; more of them wait in the instance.',

@@ -13,7 +13,7 @@ function listServers({ ports, servers }: Parts): string {
   const own = ports.servers.slice(0, servers);
   const lines = (name: string, options: string): string[] =>
     own.map((port, index) => `  server ${name}-${index + 1} 127.0.0.1:${port}${options}`);
-  const lastResort = '  # Asked while none of these seems ready: a late answer is better than none.';
+  const lastResort = '  # Used when no server above is ready.';
   return [...lines('server', ''), lastResort, ...lines('last', ' no-check backup')].join('\n');
 }
 
@@ -23,12 +23,12 @@ export function haproxyConfiguration(parts: Parts): string {
   return `
 global
   maxconn 4096
-  # A request is kept until it is answered, so that it can be sent again: one that is larger is not.
+  # HAProxy keeps a request for a retry only if it fits into this buffer.
   tune.bufsize 131072
 defaults
   timeout connect 2s
   timeout http-request 30s
-  # Longer than the servers': clients are told theirs, and would send into a closed connection.
+  # Must be longer than the servers' keep-alive (65 s).
   timeout http-keep-alive 2m
   timeout client 1h
   timeout check 2s
@@ -47,8 +47,8 @@ backend servers
   option http-buffer-request
   retries 3
   retry-on conn-failure empty-response response-timeout 503
-  # What honours the header, and so happens once however often it is sent.
-  acl keyed path_reg ^/v1/(runs|runs/bulk|runs/[^/]+/rerun|capabilities/[^/]+/exec|reviews/[^/]+/decision)$
+  # Routes that honour Idempotency-Key.
+  acl keyed path_reg ^/(v1/(runs|runs/bulk|runs/[^/]+/rerun|capabilities/[^/]+/exec|reviews/[^/]+/decision)|openai/v1/chat/completions)$
   http-request disable-l7-retry unless METH_GET or keyed { req.hdr(idempotency-key) -m found }
   default-server check inter 500ms fastinter 200ms fall 2 rise 1
 ${listServers(parts)}

@@ -42,6 +42,7 @@ interface MountOptions {
 const frequentPaths: ReadonlySet<string> = new Set([
   '/v1/capabilities/{name}/exec',
   '/v1/capabilities/{name}/heartbeat',
+  '/openai/v1/chat/completions',
 ]);
 
 interface Routers {

@@ -73,7 +73,7 @@ export function validateInput(schemas: InputSchemas, input: RawInput): RawInput 
  * The limits of a body. `small`: a few short fields. `request`: an ordinary request. `data`: it carries a job or
  * another input, which has the same limit in every route. `definition`: a pipeline definition.
  */
-export type BodySize = 'small' | 'request' | 'data' | 'definition';
+export type BodySize = 'small' | 'request' | 'data' | 'chat' | 'definition';
 
 export interface JsonBody<S extends z.ZodType = z.ZodType> {
   readonly kind: 'json';

@@ -33,6 +33,7 @@ export interface BodyLimits extends JsonLimits {
 }
 
 const stringBytes = 262_144;
+const chatBytes = 8_388_608;
 
 export function bodyLimits(config: ApiConfig, size: BodySize): BodyLimits {
   const wide = { depth: 100, keys: mostValues, values: mostValues, stringBytes };
@@ -43,6 +44,11 @@ export function bodyLimits(config: ApiConfig, size: BodySize): BodyLimits {
       return { bytes: config.BODY_LIMIT_BYTES, depth: 64, keys: 1_000, values: 10_000, stringBytes };
     case 'data':
       return { bytes: config.BODY_LIMIT_BYTES, ...wide };
+    case 'chat': {
+      // Pictures and recordings come as text.
+      const bytes = Math.max(config.BODY_LIMIT_BYTES, chatBytes);
+      return { ...wide, bytes, stringBytes: bytes };
+    }
     case 'definition':
       return { bytes: config.DEFINITION_LIMIT_BYTES, ...wide };
   }

@@ -15,6 +15,7 @@ import {
 import { AppError } from '../errors/app-error.ts';
 import type { Caller } from '../services/access/caller.ts';
 import { toProblem, translateFault } from './answer.ts';
+import { openAiPrefix, toOpenAiError } from './openai-error.ts';
 import type { Route } from './route.ts';
 
 export interface RequestState {
@@ -222,7 +223,7 @@ export const securityHeaders: ApiMiddleware = (ctx, next) => {
   return next();
 };
 
-/** Sends every error as problem+json. Causes are logged with the request's id and sent nowhere else. */
+/** Sends every error as problem+json, or in OpenAI's form below its prefix. Causes are logged with the request's id and sent nowhere else. */
 export function problem(logger: Logger): ApiMiddleware {
   return async (ctx, next) => {
     try {
@@ -235,9 +236,13 @@ export function problem(logger: Logger): ApiMiddleware {
       if (error.status >= 500) logger.error({ ...about, err: error.cause ?? error }, error.code);
       if (ctx.headerSent) return void ctx.res.destroy();
       if (error.retryAfterS !== undefined) ctx.set('Retry-After', String(Math.ceil(error.retryAfterS)));
-      ctx.set('Content-Type', 'application/problem+json');
+      const path = sentPath(ctx.req);
+      const isOpenAi = path.startsWith(openAiPrefix);
+      ctx.set('Content-Type', isOpenAi ? 'application/json' : 'application/problem+json');
       ctx.status = error.status;
-      ctx.body = JSON.stringify(toProblem(error, { instance: sentPath(ctx.req), request_id }));
+      ctx.body = JSON.stringify(
+        isOpenAi ? toOpenAiError(error) : toProblem(error, { instance: path, request_id }),
+      );
     }
   };
 }

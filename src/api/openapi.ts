@@ -7,11 +7,13 @@ import {
   type ZodOpenApiResponsesObject,
 } from 'zod-openapi';
 import { type ErrorCode, errorTable } from '../contracts/errors.ts';
+import { OpenAiError } from '../contracts/openai.ts';
 import { PipelineDefinition } from '../contracts/pipeline.ts';
 import { JsonObject } from '../contracts/primitives.ts';
 import { Problem } from '../contracts/problem.ts';
 import type { BodyKind } from './input.ts';
 import { httpLimits } from './limits.ts';
+import { openAiPrefix } from './openai-error.ts';
 import type { Route } from './route.ts';
 
 const bodyErrors: readonly ErrorCode[] = ['request_timeout', 'body_too_large', 'unsupported_media_type'];
@@ -48,9 +50,15 @@ function problemResponses(route: Route): ZodOpenApiResponsesObject {
     const { status } = errorTable[code];
     const ofStatus = codes.filter((other) => errorTable[other].status === status);
     const description = ofStatus.map((other) => `\`${other}\`: ${errorTable[other].meaning}`).join('\n\n');
-    return [status, { description, content: { 'application/problem+json': { schema: Problem } } }];
+    return [status, { description, content: errorForm(route) }];
   });
   return { ...Object.fromEntries(entries), 431: tooLargeHead };
+}
+
+function errorForm({ path }: Route) {
+  return path.startsWith(openAiPrefix)
+    ? { 'application/json': { schema: OpenAiError } }
+    : { 'application/problem+json': { schema: Problem } };
 }
 
 /** Node answers this itself, before there is a request for a problem. */

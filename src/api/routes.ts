@@ -5,12 +5,13 @@ import type { ApiConfig } from './limits.ts';
 import type { Route } from './route.ts';
 import { accessRoutes, auditRoutes } from './routes/access.ts';
 import { cacheRoutes, callRoutes } from './routes/calls.ts';
-import { capabilityRoutes, publisherRoutes } from './routes/capabilities.ts';
+import { capabilityRoutes } from './routes/capabilities.ts';
 import { escalationRoutes } from './routes/escalation.ts';
 import { runEventRoutes, streamRoutes } from './routes/events.ts';
 import { jobRoutes, uploadRoutes } from './routes/jobs.ts';
 import { mediaRoutes } from './routes/media.ts';
 import { moneyRoutes } from './routes/money.ts';
+import { openAiRoutes } from './routes/openai.ts';
 import { graphRoutes, pipelineRoutes, planRoutes } from './routes/pipelines.ts';
 import { reviewRoutes } from './routes/reviews.ts';
 import { runControlRoutes } from './routes/run-control.ts';
@@ -29,8 +30,8 @@ export function createRoutes(
 ): Route[] {
   const documented = [
     ...capabilityRoutes(ctx),
-    ...publisherRoutes(ctx),
     ...callRoutes(ctx),
+    ...openAiRoutes(ctx),
     ...pipelineRoutes(ctx),
     ...graphRoutes(ctx),
     ...planRoutes(ctx, options.config),

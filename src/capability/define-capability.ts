@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { CapabilitySpec, CostModel, type Registration } from '../contracts/capability.ts';
-import { type JsonObject, Tags } from '../contracts/primitives.ts';
+import { type Json, type JsonObject, Tags } from '../contracts/primitives.ts';
 import type { Prerequisite } from './lifecycle/prerequisites.ts';
 import type { CallMedia } from './media/call-media.ts';
 import { type Checked, compileSchema, type InputOf, type OutputOf, type Schema } from './schema.ts';
@@ -49,6 +49,12 @@ export interface ExecContext {
    * @param message at most 200 characters
    */
   progress(fraction: number, message?: string): void;
+  /**
+   * Passes on a part of the result as soon as it is made, such as a piece of a text, to a caller that asked for a
+   * stream. `exec` still returns the whole result. A text of any length is allowed; other values have at most 16 kB of
+   * JSON.
+   */
+  delta(part: Json): void;
 }
 
 /** A capability as its author declares it: the argument of `defineCapability`. */

@@ -2,7 +2,8 @@
  * One `POST /exec` after its body is read: check the input, wait for a slot, run, check the output, clean up.
  *
  * A caller that sends `Accept: application/x-ndjson` receives the progress and the log messages of the call, one line
- * each. The last line is the ordinary answer. A call that reports neither is answered as usual.
+ * each, and with `X-Stream: delta` the parts of its result too. The last line is the ordinary answer. A call that
+ * reports nothing is answered as usual.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { LogLevel } from '../contracts/event.ts';
@@ -81,7 +82,8 @@ async function perform(
   try {
     const { signal, teller } = call;
     const log = createCallLogger(host, teller);
-    const context = { signal, progress: teller.progress, media, cacheDir: host.cacheDir, log };
+    const { progress, delta } = teller;
+    const context = { signal, progress, delta, media, cacheDir: host.cacheDir, log };
     const output = await capability.exec(call.input, { ...context, ...readCallFacts(call.headers) });
     const checked = await capability.checkOutput(output);
     if (checked.ok) return { status: 200, body: { ok: true, output: checked.value } };
@@ -156,9 +158,10 @@ export function createCallQueue(places: number): CallQueue {
   };
 }
 
-/** Reports progress and log messages of a call to its caller. */
+/** Reports progress, log messages and parts of the result of a call to its caller. */
 export interface CallTeller {
   readonly progress: ExecContext['progress'];
+  readonly delta: ExecContext['delta'];
   /** @returns false when the caller does not accept lines */
   log(level: LogLevel, message: string): boolean;
 }
@@ -166,9 +169,12 @@ export interface CallTeller {
 /** Progress reports that follow sooner are dropped, except a progress of 1. */
 const pauseMs = 250;
 const longestMessage = { progress: 200, log: 2_000 };
+/** Pieces of a text, with no character cut in two: all of it escaped, a line stays below the 16 kB that are read. */
+const deltaPieces = /[\s\S]{1,1250}/gu;
 
 export function createCallTeller(request: IncomingMessage, response: ServerResponse): CallTeller {
   const isWanted = String(request.headers.accept ?? '').includes('application/x-ndjson');
+  const wantsDeltas = request.headers['x-stream'] === 'delta';
   let toldAt = Number.NEGATIVE_INFINITY;
   const tell = (line: object): boolean => {
     if (!isWanted || response.destroyed || response.writableEnded) return false;
@@ -182,6 +188,11 @@ export function createCallTeller(request: IncomingMessage, response: ServerRespo
       if (now - toldAt < pauseMs && fraction < 1) return;
       const progress = Math.min(1, Math.max(0, Number(fraction) || 0));
       if (tell({ progress, message: message?.slice(0, longestMessage.progress) })) toldAt = now;
+    },
+    delta: (part) => {
+      if (!wantsDeltas) return;
+      const parts = typeof part === 'string' ? (part.match(deltaPieces) ?? []) : [part];
+      for (const delta of parts) tell({ delta });
     },
     log: (level, message) => tell({ log: { level, message: message.slice(0, longestMessage.log) } }),
   };

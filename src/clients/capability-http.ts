@@ -8,7 +8,7 @@
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
-import type { JsonObject } from '../contracts/primitives.ts';
+import type { Json, JsonObject } from '../contracts/primitives.ts';
 import type { CallLog } from '../core/call/log-lines.ts';
 import type { CallOutcome, CallProgress } from '../core/call/outcome.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../core/cancellation.ts';
@@ -32,6 +32,8 @@ export interface CapabilityCall {
   readonly onProgress?: ((progress: CallProgress) => void) | undefined;
   /** Takes the lines that it logs. Default: nobody does. */
   readonly log?: CallLog | undefined;
+  /** Receives parts of the result as they are made; the instance is asked for them. Default: it is not. */
+  readonly onDelta?: ((delta: Json) => void) | undefined;
   /** Its place in a trace, as W3C Trace Context writes it. Default: it is in none. */
   readonly traceparent?: string | undefined;
 }
@@ -136,6 +138,7 @@ function toRequest(url: URL, call: CapabilityCall): Dispatcher.DispatchOptions {
       'idempotency-key': call.idempotencyKey,
       'x-attempt': String(call.attempt),
       'x-deadline': new Date(Date.now() + call.timeoutMs).toISOString(),
+      ...(call.onDelta === undefined ? {} : { 'x-stream': 'delta' }),
       ...(call.traceparent === undefined ? {} : { traceparent: call.traceparent }),
     },
     body: JSON.stringify(call.input),

@@ -1,9 +1,10 @@
 /**
- * What an instance tells while it works, in an answer that comes line by line: lines of progress and lines for the log
- * are told and forgotten, all else stays and is the answer. A line that cannot be used harms nobody. Whoever tells more
+ * What an instance tells while it works, in an answer that comes line by line: lines of progress, lines for the log and
+ * parts of the result are told and forgotten, all else stays and is the answer. A line that cannot be used harms nobody. Whoever tells more
  * than anybody reads is cut off; of the log no more is kept than `core/call/log-lines.ts` allows, and one closing line
  * says how many lines were dropped.
  */
+import type { Json } from '../contracts/primitives.ts';
 import {
   type CallLog,
   createLogAllowance,
@@ -11,13 +12,15 @@ import {
   isLogLine,
   readLogLine,
 } from '../core/call/log-lines.ts';
-import { type CallProgress, isProgressLine, readProgress } from '../core/call/outcome.ts';
+import { type CallProgress, isDeltaLine, isProgressLine, readProgress } from '../core/call/outcome.ts';
 import type { LineFilter } from './send-request.ts';
 
 export interface ToldListener {
   readonly onProgress?: ((progress: CallProgress) => void) | undefined;
   /** Default: lines are read and left out. */
   readonly log?: CallLog | undefined;
+  /** Receives parts of the result. Default: the instance was not asked for them, so no line is one. */
+  readonly onDelta?: ((delta: Json) => void) | undefined;
 }
 
 export interface ToldLines extends LineFilter {
@@ -27,19 +30,23 @@ export interface ToldLines extends LineFilter {
 
 /** A longer line is no progress. */
 const longestLine = 4_096;
-/** A longer line that begins like one of the log is dropped. */
-const longestLogLine = 16_384;
+/** A longer line that begins like one of the log, or like a part of the result, is dropped. */
+const longestToldLine = 16_384;
 /** Reading them takes 30 ms of a processor for each mebibyte: whoever tells more is cut off. */
 const mostToldBytes = 64 * 1_048_576;
 const newline = 10;
 const nothing = Buffer.alloc(0);
 
-function beginsLikeLog(line: Buffer): boolean {
-  return /^\s*\{\s*"log"\s*:\s*\{/.test(line.toString('latin1', 0, 64));
-}
+/** What a line is by its beginning, once it has grown too long to be held; null: it may still grow. */
+type LongLine = 'log' | 'delta' | 'answer';
 
-function isTooLong(line: Buffer): boolean {
-  return line.length > (beginsLikeLog(line) ? longestLogLine : longestLine);
+function judgeLength(line: Buffer, tellsDeltas: boolean): LongLine | null {
+  if (line.length <= longestLine) return null;
+  const beginning = line.toString('latin1', 0, 64);
+  const [, log, delta] = /^\s*\{\s*"(?:(log)"\s*:\s*\{|(delta)"\s*:)/.exec(beginning) ?? [];
+  if (log === undefined && (delta === undefined || !tellsDeltas)) return 'answer';
+  if (line.length <= longestToldLine) return null;
+  return log === undefined ? 'delta' : 'log';
 }
 
 function parseLine(line: Buffer): unknown {
@@ -57,7 +64,7 @@ interface LineReader {
   end(): void;
 }
 
-function createLineReader({ onProgress, log }: ToldListener, now: () => number): LineReader {
+function createLineReader({ onProgress, log, onDelta }: ToldListener, now: () => number): LineReader {
   const isAllowed = createLogAllowance();
   const dropped = { beyond: 0, wrong: 0 };
   const noteLine = (value: Readonly<Record<string, unknown>>): void => {
@@ -69,6 +76,10 @@ function createLineReader({ onProgress, log }: ToldListener, now: () => number):
   return {
     read: (line) => {
       const value = parseLine(line);
+      if (onDelta !== undefined && isDeltaLine(value)) {
+        onDelta(value.delta);
+        return true;
+      }
       const logs = isLogLine(value);
       if (logs) noteLine(value);
       if (!isProgressLine(value)) return logs;
@@ -107,11 +118,11 @@ export function createToldLines(
 ): ToldLines {
   const reader = createLineReader(listener, now);
   let pending: Buffer = nothing;
-  /** What a line is that has grown too long to be held. */
-  let long: 'log' | 'answer' | null = null;
+  const tellsDeltas = listener.onDelta !== undefined;
+  let long: LongLine | null = null;
   let toldBytes = 0;
   const endLine = (line: Buffer): Buffer => {
-    if (long === null && isTooLong(line)) long = beginsLikeLog(line) ? 'log' : 'answer';
+    long ??= judgeLength(line, tellsDeltas);
     const isAnswer = long === null ? !reader.read(line) : long === 'answer';
     if (long === 'log') reader.drop();
     long = null;
@@ -121,9 +132,9 @@ export function createToldLines(
   };
   /** What has come of a line that goes on. */
   const holdLine = (part: Buffer): Buffer => {
-    if (long === null && isTooLong(part)) long = beginsLikeLog(part) ? 'log' : 'answer';
+    long ??= judgeLength(part, tellsDeltas);
     pending = long === null ? part : nothing;
-    if (long === 'log') toldBytes += part.length;
+    if (long === 'log' || long === 'delta') toldBytes += part.length;
     return long === 'answer' ? part : nothing;
   };
   return {

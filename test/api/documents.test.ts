@@ -101,6 +101,9 @@ describe('the OpenAPI document', () => {
         'GET /skills',
         'POST /advise',
         'POST /execute',
+        'POST /openai/v1/chat/completions',
+        'GET /openai/v1/models',
+        'GET /openai/v1/models/{model}',
         'POST /skills',
         'GET /skills/{id}',
         'PATCH /skills/{id}',
@@ -198,12 +201,15 @@ describe('the OpenAPI document', () => {
     for (const [, name] of references) expect(Object.keys(document.components.schemas)).toContain(name);
   });
 
-  test('answers a problem for every error', () => {
-    for (const { operation } of operations()) {
+  test("answers a problem for every error, and an error of OpenAI's form below its prefix", () => {
+    for (const { operation, path } of operations()) {
       const errors = Object.entries(operation.responses).filter(
         ([status]) => Number(status) >= 400 && status !== '503',
       );
-      expect(JSON.stringify(errors)).toContain('application/problem+json');
+      const form = path.startsWith('/openai/')
+        ? '#/components/schemas/OpenAiError'
+        : 'application/problem+json';
+      expect(JSON.stringify(errors)).toContain(form);
     }
   });
 });

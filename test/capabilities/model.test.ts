@@ -246,7 +246,7 @@ describe('an instance', () => {
     const { status, body } = await ask(user('long '.repeat(2_000)), { text: 'x' });
     expect([status, level.provider.requests.length]).toEqual([422, asked]);
     expect(body.error).toMatch(
-      /^model_rejected: \d+ bytes of question and 4096 tokens of answer may cost 0\.02\d+ USD/,
+      /^model_rejected: up to \d+ tokens of question and 4096 tokens of answer may cost 0\.02\d+ USD/,
     );
   });
 

@@ -252,3 +252,18 @@ test('any bytes before an answer harm nobody', () => {
     }),
   );
 });
+
+test('parts of the result are told to a listener that asked for them, and are an answer to any other', () => {
+  const long = 'é'.repeat(6_000);
+  const parts = `{"delta":"a"}\n{"delta":${JSON.stringify(long)}}\n{"delta":{"content":"b"}}\n`;
+  const last = '{"ok":true,"output":{"delta":1}}';
+  const readParts = (sent: string) => {
+    const told: unknown[] = [];
+    const lines = createToldLines({ onDelta: (delta) => told.push(delta) });
+    return { kept: `${lines.take(Buffer.from(sent))}${lines.rest()}`, told };
+  };
+  expect(readParts(parts + last)).toEqual({ kept: last, told: ['a', long, { content: 'b' }] });
+  const tooLong = `{"delta":"${'x'.repeat(20_000)}"}\n`;
+  expect(readParts(tooLong + last)).toEqual({ kept: last, told: [] });
+  expect(read([Buffer.from('{"delta":1}')]).kept).toBe('{"delta":1}');
+});

@@ -40,8 +40,8 @@ test.runIf(process.platform === 'linux')(
       '12 times 8 MiB of allowed values': expect.arrayContaining(['422']),
       'long strings against every format': ['200', '400', '422'],
       '200 HEADs on a stream of events': ['200'],
-      // A slow machine takes them no faster than they are allowed.
-      '1,000 requests at once': expect.toSatisfy((answers) => ['200', '200 429'].includes(answers.join(' '))),
+      // A slow machine takes them no faster than they are allowed, and refuses those that no connection is left for.
+      '1,000 requests at once': expect.toSatisfy((answers) => /^200( 429)?( 503)?$/.test(answers.join(' '))),
       'a stopped Postgres': expect.arrayContaining(['503']),
     });
     // However long the machine lets it wait: `npm run bench:attacks` measures that, against a bar of 300 ms.

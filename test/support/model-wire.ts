@@ -3,10 +3,12 @@
 export interface WrittenAnswer {
   /** Sent in several pieces when streamed. */
   readonly text: string;
+  /** Calls of tools, streamed in pieces after the text; OpenAI's form only. */
+  readonly toolCalls?: readonly { readonly id: string; readonly name: string; readonly arguments: string }[];
   /** Default: as the request names it. */
   readonly model?: string;
   /** OpenAI's name: stop (default), length, content_filter; null leaves the stream without an end. */
-  readonly finish?: 'stop' | 'length' | 'content_filter' | null;
+  readonly finish?: 'stop' | 'length' | 'content_filter' | 'tool_calls' | null;
   /** Tokens in and out; null omits them. Default 10 and 5. */
   readonly usage?: readonly [number, number] | null;
 }
@@ -29,7 +31,7 @@ function chatUsage({ usage = [10, 5] }: WrittenAnswer) {
 
 /** `POST /v1/chat/completions` with `stream: true` and usage included. */
 export function chatChunks(asked: string, answer: WrittenAnswer): readonly string[] {
-  const { text, model = asked, finish = 'stop' } = answer;
+  const { text, toolCalls = [], model = asked, finish = 'stop' } = answer;
   const head = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_700_000_000, model };
   const chunk = (delta: object, finish_reason: string | null = null): string =>
     event({ ...head, choices: [{ index: 0, delta, finish_reason }] });
@@ -37,6 +39,10 @@ export function chatChunks(asked: string, answer: WrittenAnswer): readonly strin
   return [
     chunk({ role: 'assistant', content: '' }),
     ...piecesOf(text).map((content) => chunk({ content })),
+    ...toolCalls.flatMap(({ id, name, arguments: written }, index) => [
+      chunk({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] }),
+      ...piecesOf(written).map((piece) => chunk({ tool_calls: [{ index, function: { arguments: piece } }] })),
+    ]),
     ...(finish === null ? [] : [chunk({}, finish)]),
     ...('usage' in usage ? [event({ ...head, choices: [], ...usage })] : []),
     'data: [DONE]\n\n',
@@ -61,7 +67,12 @@ export function chatCompletion(asked: string, answer: WrittenAnswer): object {
   };
 }
 
-const stopReasons = { stop: 'end_turn', length: 'max_tokens', content_filter: 'refusal' } as const;
+const stopReasons = {
+  stop: 'end_turn',
+  length: 'max_tokens',
+  content_filter: 'refusal',
+  tool_calls: 'tool_use',
+} as const;
 
 /** `POST /v1/messages` with `stream: true`. */
 export function anthropicEvents(asked: string, answer: WrittenAnswer): readonly string[] {

@@ -30,12 +30,21 @@ const ExecHeaders = z.object({
   }),
 });
 
-function sha256(bytes: Buffer): Buffer {
-  return createHash('sha256').update(bytes).digest();
-}
-
 export function callRoutes(ctx: ServerCtx): Route[] {
   return [execCapability(ctx), judgeInput(ctx), previewRoute(ctx), listDecisions(ctx), showDecision(ctx)];
+}
+
+/** The errors of a routed call. */
+export const callErrors = [
+  ...(['ceiling_too_low', 'budget_exhausted', 'budget_reserved'] as const),
+  ...(['idempotency_in_progress', 'idempotency_key_reuse', 'run_cancelled'] as const),
+  ...(['input_invalid', 'input_rejected', 'output_too_large', 'media_unknown'] as const),
+  ...(['capability_failed', 'response_invalid', 'output_invalid'] as const),
+  ...(['connect_failed', 'contact_lost', 'no_instance', 'overloaded', 'attempt_timeout'] as const),
+];
+
+export function sha256(bytes: Buffer): Buffer {
+  return createHash('sha256').update(bytes).digest();
 }
 
 function execCapability(ctx: ServerCtx): Route {
@@ -54,13 +63,7 @@ function execCapability(ctx: ServerCtx): Route {
     headers: ExecHeaders,
     body: json(ExecRequest, 'data'),
     responses: { 200: ExecAnswer },
-    errors: [
-      ...(['ceiling_too_low', 'budget_exhausted', 'budget_reserved'] as const),
-      ...(['idempotency_in_progress', 'idempotency_key_reuse', 'run_cancelled'] as const),
-      ...(['input_invalid', 'input_rejected', 'output_too_large', 'media_unknown'] as const),
-      ...(['capability_failed', 'response_invalid', 'output_invalid'] as const),
-      ...(['connect_failed', 'contact_lost', 'no_instance', 'overloaded', 'attempt_timeout'] as const),
-    ],
+    errors: callErrors,
     handle: async ({ caller, params, headers, body, bytes, signal, setHeader }) => {
       const key = headers['idempotency-key'];
       const { answer, isReplayed } = await makeDirectCall(ctx, {

@@ -39,6 +39,7 @@ export function capabilityRoutes(ctx: ServerCtx): Route[] {
     showRoute(ctx),
     heartbeatRoute(ctx),
     removeRoute(ctx),
+    ...publisherRoutes(ctx),
   ];
 }
 
@@ -159,7 +160,7 @@ function removeRoute(ctx: ServerCtx): Route {
   });
 }
 
-export function publisherRoutes(ctx: ServerCtx): Route[] {
+function publisherRoutes(ctx: ServerCtx): Route[] {
   return [
     route({
       operation: 'list_publishers',

@@ -11,6 +11,8 @@
  *   `retry.max`; a pause follows only when no other instance is left.
  * - C7: a call that follows from an answer may be claimed while that answer is being stored, so that both share one
  *   statement. It is sent once the answer is accepted; otherwise its claim is released.
+ * - C8: once a part of the result has been passed on, the call goes to no other instance: what was passed on and what
+ *   another instance would answer are not one result.
  */
 
 import type { Decision } from '../../contracts/decision.ts';
@@ -81,12 +83,13 @@ export async function driveCall<Request extends RoutedCall, Claimed extends Clai
   return comeBack(ports, request, last);
 }
 
-/** C1, C6: whether the call tries another instance now. @param made attempts of this call */
+/** C1, C6, C8: whether the call tries another instance now. @param made attempts of this call */
 function goesOn(
-  { resendsWithinMs }: RoutedCall,
+  { resendsWithinMs, hasPassedOn }: RoutedCall,
   { delivery: { verdict } }: MadeAttempt,
   made: number,
 ): boolean {
+  if (hasPassedOn?.() === true) return false;
   if (verdict.next === 'failover') return made < maxInstances;
   return resendsWithinMs !== undefined && verdict.ambiguity === 'ambiguous' && verdict.counted;
 }

@@ -89,6 +89,12 @@ export function readProgress({ progress, message }: Readonly<Record<string, unkn
   return { progress, message: shown };
 }
 
+/** Whether a line of an answer is a part of the result: it has `delta` and no `ok`, which marks the final answer. */
+export function isDeltaLine(value: unknown): value is { readonly delta: Json } {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  return Object.hasOwn(value, 'delta') && !Object.hasOwn(value, 'ok');
+}
+
 const deepest = expressionLimits.valueNesting;
 
 /** One phrase with the value that was seen and the values that are allowed; null when the answer is sound. */

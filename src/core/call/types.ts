@@ -20,6 +20,8 @@ export interface RoutedCall {
   /** How often the owner has made this call, from 1; spaces out uncounted retries. */
   readonly round: number;
   readonly signal: CancelSignal;
+  /** C8: whether a part of the result has been passed on. Default: none is. */
+  readonly hasPassedOn?: () => boolean;
   /** The call's position in a batch where calls follow from others (C7). Default: not in a batch. */
   readonly batch?: CallInBatch | undefined;
 }

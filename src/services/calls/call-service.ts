@@ -18,6 +18,7 @@ import type { ServerCtx } from '../context.ts';
 import { requireCapability } from '../fleet/fleet-poller.ts';
 import { newId } from '../ids.ts';
 import { toConstraints } from '../routing/decisions.ts';
+import type { CallRequest } from '../routing/routed-call.ts';
 import { callOnce, type ExecOutcome } from './idempotent-call.ts';
 
 // The error of a routed call that does not succeed; each one carries the decision.
@@ -96,6 +97,7 @@ interface ExecCall {
   /** Returns the answer to store under the caller's Idempotency-Key, by the statement that settles the last attempt. */
   readonly keeps?: (answer: ExecAnswer | AppError) => KeptAnswer | null;
   readonly signal: CancelSignal;
+  readonly onDelta?: ((delta: Json) => void) | undefined;
 }
 
 /** Turns the end of the call into its answer, or into the error to throw. */
@@ -121,8 +123,19 @@ const retry: RetrySettings = {
  */
 async function execCapability(
   { callCapability }: Pick<CallCtx, 'callCapability'>,
-  { projectId, capability, request, key, keeps, signal }: ExecCall,
+  { projectId, capability, request, key, keeps, signal, onDelta }: ExecCall,
 ): Promise<ExecAnswer> {
+  let hasPassedOn = false;
+  const stream: Pick<CallRequest, 'onDelta' | 'hasPassedOn'> =
+    onDelta === undefined
+      ? {}
+      : {
+          hasPassedOn: () => hasPassedOn,
+          onDelta: (delta) => {
+            hasPassedOn = true;
+            onDelta(delta);
+          },
+        };
   const end = await callCapability({
     projectId,
     step: null,
@@ -135,6 +148,7 @@ async function execCapability(
     input: request.input,
     route: toConstraints(capability, request),
     maxWaitMs: Math.min(longestWaitMs, request.timeout_ms),
+    ...stream,
     ...(keeps === undefined ? {} : { keeps: (end) => keeps(answerOf(end, request)) }),
   });
   const answer = answerOf(end, request);
@@ -149,6 +163,8 @@ interface CallOrder {
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | null;
   /** Aborts when the caller disconnects; without an Idempotency-Key the result is no longer needed then. */
   readonly signal: CancelSignal;
+  /** Receives parts of the result as they are made (C8). Only without an Idempotency-Key. */
+  readonly onDelta?: ((delta: Json) => void) | undefined;
 }
 
 export type CallCtx = Pick<
@@ -165,12 +181,12 @@ function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
 
 /** @throws AppError of the routing table; an answer stored under an Idempotency-Key is returned as an outcome */
 export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
-  const { projectId, capability, request, signal, idempotency } = order;
+  const { projectId, capability, request, signal, idempotency, onDelta } = order;
   const { openCalls } = ctx;
   await requireCapability(ctx, capability, '/path/name');
   if (idempotency === null) {
     const answer = await openCalls.run(signal, (stop) =>
-      execCapability(ctx, { projectId, capability, request, key: null, signal: stop }),
+      execCapability(ctx, { projectId, capability, request, key: null, signal: stop, onDelta }),
     );
     return { answer, isReplayed: false };
   }

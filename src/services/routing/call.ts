@@ -52,6 +52,7 @@ async function deliverCall(
     timeoutMs,
     signal,
     onProgress: request.onProgress,
+    onDelta: request.onDelta,
     log: request.openLog?.({ attempt: number, endpoint: instance.endpoint }),
     traceparent,
   });

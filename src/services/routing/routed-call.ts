@@ -1,6 +1,6 @@
 /** A routed call of this process: its caller, and its claim in the database. */
 import type { ErrorCode } from '../../contracts/errors.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CallLog } from '../../core/call/log-lines.ts';
 import type { CallProgress } from '../../core/call/outcome.ts';
 import type { CallEnd, ClaimedCall, RoutedCall } from '../../core/call/types.ts';
@@ -32,6 +32,8 @@ export interface CallRequest extends RoutedCall {
   readonly holdsStep?: (code: ErrorCode) => boolean;
   /** Receives the call's progress, where the instance reports it. */
   readonly onProgress?: ((progress: CallProgress) => void) | undefined;
+  /** Receives parts of the result as they are made. Default: the instance is not asked for them. */
+  readonly onDelta?: ((delta: Json) => void) | undefined;
   /** Opens the log of each attempt. Default: no log is kept. */
   readonly openLog?: (origin: LogOrigin) => CallLog;
   /** Returns the answer to store under the caller's Idempotency-Key when the last attempt is settled. Default: none. */

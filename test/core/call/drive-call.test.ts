@@ -447,3 +447,14 @@ it('C3: ends a delivery when the call is cancelled or the claim is lost, and lis
   expect(reasons.map((reason) => (reason as [boolean])[0])).toEqual([false, true, true]);
   expect(first.aborted).toBe(false);
 });
+
+it('C8: goes to no other instance once a part of the result has been passed on', async () => {
+  const turns = [{ outcome: broken }, { outcome: answered }];
+  const before = aStage(turns);
+  expect(await driveCall(before.ports, aCall({ hasPassedOn: () => false }))).toMatchObject({
+    kind: 'succeeded',
+  });
+  const after = aStage(turns);
+  const end = await driveCall(after.ports, aCall({ hasPassedOn: () => true, resendsWithinMs: 60_000 }));
+  expect([end.kind, after.sent, after.settled.length]).toEqual(['retry', ['0'], 1]);
+});

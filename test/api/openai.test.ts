@@ -1,0 +1,316 @@
+/** OpenAI's own library, changed in nothing but address and key, on models behind the real router. */
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { streamText } from 'ai';
+import OpenAI from 'openai';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { readModelSettings } from '../../capabilities/model/configuration.ts';
+import { defineModel } from '../../capabilities/model/define-model.ts';
+import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
+import type { Decision } from '../../src/contracts/decision.ts';
+import { serve } from '../capability/support/capabilities.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
+import { aLimitedProject } from '../support/direct-calls.ts';
+import { type ModelServer, startModelServer } from '../support/model-server.ts';
+import { waitFor } from '../support/wait.ts';
+
+let api: TestApi;
+let provider: ModelServer;
+let client: OpenAI;
+const instances: RunningInstance[] = [];
+
+beforeAll(async () => {
+  globalThis.AI_SDK_LOG_WARNINGS = false;
+  [api, provider] = await Promise.all([startTestApi(), startModelServer()]);
+  client = new OpenAI({ baseURL: `${api.url}/openai/v1`, apiKey: api.apiKey, maxRetries: 0 });
+  const prices = { MODEL_RATE_USD: '0.1', MODEL_USD_PER_MTOK_IN: '1', MODEL_USD_PER_MTOK_OUT: '2' };
+  await start('model.fast');
+  await start('model.gpt-large', prices);
+});
+beforeEach(() => provider.answer(() => ({ text: 'Hello, world', usage: [1_000, 500] })));
+afterAll(async () => {
+  await Promise.all(instances.map((instance) => instance.stop()));
+  await Promise.all([provider.close(), api.close()]);
+});
+
+async function start(name: string, more: Record<string, string> = {}): Promise<RunningInstance> {
+  const settings = readModelSettings({
+    MODEL_CAPABILITY: name,
+    MODEL_PROVIDER: 'openai-compatible',
+    MODEL_BASE_URL: provider.url,
+    MODEL_NAME: 'small',
+    ...more,
+  });
+  const instance = await serve(defineModel(settings), { ROUTER_URL: api.url, ROUTER_TOKEN: api.apiKey });
+  instances.push(instance);
+  await waitFor('the router to know it', async () => {
+    const answer = await api.call('/v1/route', { body: { capability: name } });
+    const { candidates = [] } = (await answer.json()) as Partial<Decision>;
+    return candidates.some(({ endpoint }) => endpoint === instance.endpoint);
+  });
+  return instance;
+}
+
+const hi = [{ role: 'user', content: 'Hi' }] as const satisfies OpenAI.ChatCompletionMessageParam[];
+
+function lastRequest() {
+  const request = provider.requests.at(-1);
+  if (request === undefined) throw new Error('the provider was asked nothing');
+  return request;
+}
+
+async function textOf(stream: AsyncIterable<OpenAI.ChatCompletionChunk>) {
+  const chunks: OpenAI.ChatCompletionChunk[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  const text = chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('');
+  return { chunks, text, last: chunks.at(-1) };
+}
+
+const weather: OpenAI.ChatCompletionFunctionTool = {
+  type: 'function',
+  function: {
+    name: 'weather',
+    description: 'The weather of a place.',
+    parameters: { type: 'object', properties: { place: { type: 'string' } }, required: ['place'] },
+  },
+};
+const asked = { id: 'call_1', name: 'weather', arguments: '{"place":"Oslo"}' };
+
+describe('a completion', () => {
+  test('comes with usage, cost and the decision that explains it', async () => {
+    const { data, response } = await client.chat.completions
+      .create({ model: 'gpt-large', messages: hi, temperature: 0, max_tokens: 50, stop: 'END' })
+      .withResponse();
+    expect(data).toMatchObject({
+      object: 'chat.completion',
+      model: 'small',
+      choices: [{ index: 0, message: { role: 'assistant', content: 'Hello, world' }, finish_reason: 'stop' }],
+      usage: { prompt_tokens: 1_000, completion_tokens: 500, total_tokens: 1_500, cost_usd: 0.002 },
+    });
+    expect(response.headers.get('x-capstan-cost-usd')).toBe('0.002');
+    const decision = await api.call(`/v1/decisions/${response.headers.get('x-capstan-decision')}`);
+    expect(await decision.json()).toMatchObject({ capability: 'model.gpt-large', reserved_usd: 0.1 });
+    expect(lastRequest().body).toMatchObject({ temperature: 0, max_tokens: 50, stop: ['END'] });
+  });
+
+  test('is JSON of a schema where one is asked for', async () => {
+    provider.answer(() => ({ text: '{"rate": 44100}' }));
+    const completion = await client.chat.completions.create({
+      model: 'model.fast',
+      messages: hi,
+      response_format: {
+        type: 'json_schema',
+        json_schema: { name: 'rate', schema: { type: 'object', properties: { rate: { type: 'integer' } } } },
+      },
+    });
+    expect(JSON.parse(completion.choices[0]?.message.content ?? '')).toEqual({ rate: 44_100 });
+  });
+
+  test('sees pictures, as data or by their address', async () => {
+    const picture = 'data:image/png;base64,iVBORw0KGgo=';
+    const images = [picture, 'https://example.com/cat.png'].map((url) => ({
+      type: 'image_url' as const,
+      image_url: { url },
+    }));
+    const content = [{ type: 'text' as const, text: 'What is this?' }, ...images];
+    await client.chat.completions.create({ model: 'fast', messages: [{ role: 'user', content }] });
+    expect(lastRequest().body.messages[0]?.content).toEqual(content);
+  });
+
+  test('may be larger than other requests, for its pictures', async () => {
+    const url = `data:image/png;base64,${'A'.repeat(3_000_000)}`;
+    const content = [{ type: 'image_url' as const, image_url: { url } }];
+    const { choices } = await client.chat.completions.create({
+      model: 'fast',
+      messages: [{ role: 'user', content }],
+    });
+    expect(choices[0]?.message.content).toBe('Hello, world');
+  });
+
+  test('calls tools, and takes up what they answered in a second turn', async () => {
+    provider.answer(() => ({ text: '', toolCalls: [asked], finish: 'tool_calls' }));
+    const first = await client.chat.completions.create({ model: 'fast', messages: hi, tools: [weather] });
+    const [choice] = first.choices;
+    expect([choice?.finish_reason, choice?.message.tool_calls]).toEqual([
+      'tool_calls',
+      [{ id: 'call_1', type: 'function', function: { name: 'weather', arguments: asked.arguments } }],
+    ]);
+    expect(lastRequest().body.tools).toMatchObject([{ type: 'function', function: weather.function }]);
+    provider.answer(() => ({ text: 'Rain in Oslo' }));
+    const answered = { role: 'tool', tool_call_id: 'call_1', content: 'rain' } as const;
+    const message = choice?.message as OpenAI.ChatCompletionMessage;
+    const second = await client.chat.completions.create({
+      model: 'fast',
+      messages: [...hi, message, answered],
+      tools: [weather],
+    });
+    expect(second.choices[0]?.message.content).toBe('Rain in Oslo');
+    expect(lastRequest().body.messages).toMatchObject([{ role: 'user' }, { role: 'assistant' }, answered]);
+  });
+});
+
+describe('a stream', () => {
+  test('passes on each part when it comes, then usage and cost', async () => {
+    const stream = await client.chat.completions.create({
+      model: 'gpt-large',
+      messages: hi,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+    const { chunks, text, last } = await textOf(stream);
+    expect(text).toBe('Hello, world');
+    expect(chunks[0]?.choices[0]?.delta).toEqual({ role: 'assistant', content: '' });
+    expect(chunks.filter(({ choices }) => choices[0]?.delta.content).length).toBeGreaterThan(1);
+    expect(chunks.at(-2)?.choices[0]?.finish_reason).toBe('stop');
+    expect(last?.usage).toMatchObject({ total_tokens: 1_500, cost_usd: 0.002 });
+    expect(new Set(chunks.map(({ id }) => id)).size).toBe(1);
+  });
+
+  test('has calls of tools in pieces that the library puts together', async () => {
+    provider.answer(() => ({ text: 'Let me see.', toolCalls: [asked], finish: 'tool_calls' }));
+    const runner = client.chat.completions.stream({ model: 'fast', messages: hi, tools: [weather] });
+    const { message, finish_reason } = (await runner.finalChatCompletion()).choices[0] ?? {};
+    expect([finish_reason, message?.content, message?.tool_calls?.[0]]).toMatchObject([
+      'tool_calls',
+      'Let me see.',
+      { id: 'call_1', function: { name: 'weather', arguments: asked.arguments } },
+    ]);
+  });
+
+  test('goes to another instance until its first part, and never after', async () => {
+    const broken = await start('model.pair', { MODEL_NAME: 'broken' });
+    const sound = await start('model.pair', { MODEL_NAME: 'sound', MODEL_RATE_USD: '0.01' });
+    provider.answer(({ body }) => (body.model === 'broken' ? { status: 500 } : { text: 'whole' }));
+    const ask = () => client.chat.completions.create({ model: 'pair', messages: hi, stream: true });
+    expect((await textOf(await ask())).text).toBe('whole');
+    await broken.stop();
+    provider.answer(() => ({ cut: 'This is the beginning' }));
+    const before = provider.requests.length;
+    const stream = await ask();
+    await expect(textOf(stream)).rejects.toThrow(/model_unavailable/);
+    expect(provider.requests.length - before).toBe(1);
+    await sound.stop();
+  });
+
+  test('that nobody reads any more ends the request to the provider', async () => {
+    provider.answer(() => 'hang');
+    const before = provider.requests.length;
+    const stop = new AbortController();
+    const asking = client.chat.completions.create(
+      { model: 'fast', messages: hi, stream: true },
+      { signal: stop.signal },
+    );
+    await waitFor('the provider to be asked', () => provider.requests.length > before);
+    expect(lastRequest().isAborted).toBe(false);
+    stop.abort();
+    await expect(asking).rejects.toThrow();
+    await waitFor('the request to be cancelled', () => lastRequest().isAborted);
+  });
+});
+
+test("the AI SDK's provider streams through it as well", async () => {
+  const capstan = createOpenAICompatible({
+    name: 'capstan',
+    baseURL: `${api.url}/openai/v1`,
+    apiKey: api.apiKey,
+    includeUsage: true,
+  });
+  const result = streamText({ model: capstan('fast'), prompt: 'Hi' });
+  expect([await result.text, (await result.usage).totalTokens]).toEqual(['Hello, world', 1_500]);
+});
+
+describe('an error', () => {
+  const errorOf = (model: string, more: object = {}, headers: Record<string, string> = {}) =>
+    client.chat.completions
+      .create({ model, messages: hi, ...more } as OpenAI.ChatCompletionCreateParamsNonStreaming, { headers })
+      .then(
+        () => null,
+        (error: InstanceType<typeof OpenAI.APIError>) => error,
+      );
+
+  test('of a name that leads nowhere suggests the nearest', async () => {
+    const error = await errorOf('gpt-larg');
+    expect(error).toBeInstanceOf(OpenAI.NotFoundError);
+    expect([error?.code, error?.param, error?.message]).toEqual([
+      'model_not_found',
+      'model',
+      expect.stringContaining('model.gpt-large'),
+    ]);
+  });
+
+  test('of money is a refusal before anything is spent', async () => {
+    const before = provider.requests.length;
+    const error = await errorOf('gpt-large', {}, { 'X-Capstan-Ceiling-Usd': '0.01' });
+    expect([error?.status, error?.type, error?.code]).toEqual([402, 'insufficient_quota', 'ceiling_too_low']);
+    expect(provider.requests.length).toBe(before);
+  });
+
+  test('of a field names the field', async () => {
+    const many = await errorOf('fast', { n: 2 });
+    expect([many?.status, many?.param, many?.message]).toEqual([
+      422,
+      'n',
+      '422 n: one answer a call is served: send n calls',
+    ]);
+    const bad = await errorOf('fast', { messages: [{ role: 'user', content: [{ type: 'video' }] }] });
+    expect([bad?.status, bad?.code, bad?.param]).toEqual([
+      422,
+      'input_invalid',
+      expect.stringMatching(/^messages\[0\]/),
+    ]);
+    const key = await errorOf('fast', { stream: true }, { 'Idempotency-Key': 'k1' });
+    expect([key?.status, key?.message]).toEqual([422, expect.stringContaining('stream')]);
+  });
+
+  test('of a key, and of the provider, are what the library expects', async () => {
+    const stranger = new OpenAI({ baseURL: `${api.url}/openai/v1`, apiKey: 'cap_wrong', maxRetries: 0 });
+    await expect(stranger.models.list()).rejects.toBeInstanceOf(OpenAI.AuthenticationError);
+    provider.answer(() => ({ status: 429, headers: { 'retry-after': '7' } }));
+    const error = await errorOf('fast');
+    expect([error?.status, error?.code]).toEqual([503, 'overloaded']);
+  });
+});
+
+test('models are listed with what a call may cost, and found with and without their prefix', async () => {
+  const { data } = await client.models.list();
+  expect(data.map(({ id }) => id)).toEqual(expect.arrayContaining(['model.fast', 'model.gpt-large']));
+  expect(await client.models.retrieve('gpt-large')).toMatchObject({
+    id: 'model.gpt-large',
+    object: 'model',
+    instances_up: 1,
+    rate_usd: 0.1,
+  });
+});
+
+test('streams are admitted exactly while money is left, and nothing stays reserved', async () => {
+  const prices = { MODEL_RATE_USD: '0.1', MODEL_USD_PER_MTOK_IN: '1', MODEL_USD_PER_MTOK_OUT: '2' };
+  await start('model.crowded', { ...prices, MODEL_MAX_CONCURRENCY: '100' });
+  const { headers } = await aLimitedProject(api, 2);
+  let release: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  provider.answer(async () => {
+    await held;
+    return { text: 'Hello, world', usage: [1_000, 500] };
+  });
+  const before = provider.requests.length;
+  const refused: unknown[] = [];
+  const asking = Array.from({ length: 60 }, () =>
+    client.chat.completions
+      .create({ model: 'crowded', messages: hi, stream: true }, { headers })
+      .then(textOf, (error: InstanceType<typeof OpenAI.APIError>) => void refused.push(error.type)),
+  );
+  await waitFor(
+    'all to be admitted or refused',
+    () => refused.length + provider.requests.length - before === 60,
+  );
+  expect([provider.requests.length - before, new Set(refused)]).toEqual([
+    20,
+    new Set(['insufficient_quota']),
+  ]);
+  release();
+  const texts = (await Promise.all(asking)).flatMap((read) => read?.text ?? []);
+  expect(texts).toEqual(Array.from({ length: 20 }, () => 'Hello, world'));
+  const budgets = await (await api.call('/v1/budgets', { headers })).json();
+  expect(budgets).toMatchObject({ items: [{ scope: 'project', spent_usd: 0.04, reserved_usd: 0 }] });
+});
