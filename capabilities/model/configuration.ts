@@ -11,13 +11,13 @@ export const ModelSettingsSchema = z
   .object({
     MODEL_CAPABILITY: z
       .string()
-      .regex(/^model\.[A-Za-z0-9_.-]{1,122}$/, {
-        error: 'model. and a name of letters, digits, _, - or dots',
+      .regex(/^(model|embed)\.[A-Za-z0-9_.-]{1,122}$/, {
+        error: 'model. or embed., and a name of letters, digits, _, - or dots',
       })
       .default('model.fast')
       .meta({
         description:
-          'The name that callers use. `model.fast`, `model.capable`, `model.reasoning` and `model.top` are levels 1 to 4 of the ladder.',
+          'The name that callers use. `model.fast`, `model.capable`, `model.reasoning` and `model.top` are levels 1 to 4 of the ladder. A name that begins with `embed.` serves embeddings.',
       }),
     MODEL_PROVIDER: z
       .enum(['openai-compatible', 'anthropic'])
@@ -67,6 +67,14 @@ export const ModelSettingsSchema = z
     path: ['MODEL_API_KEY'],
     error: 'needed because MODEL_PROVIDER is anthropic',
   })
+  .refine(
+    ({ MODEL_PROVIDER, MODEL_CAPABILITY }) =>
+      MODEL_PROVIDER !== 'anthropic' || !MODEL_CAPABILITY.startsWith('embed.'),
+    {
+      path: ['MODEL_CAPABILITY'],
+      error: 'Anthropic has no embeddings; MODEL_PROVIDER=openai-compatible has',
+    },
+  )
   .superRefine((settings, context) => {
     const fault = findPriceFault(settings);
     if (fault !== null) context.addIssue({ code: 'custom', ...fault });

@@ -10,10 +10,11 @@ import {
   type Question,
 } from './ask-model.ts';
 import type { ModelSettings } from './configuration.ts';
-import { explainProviderError, modelFailure } from './faults.ts';
+import { modelFailure } from './faults.ts';
 import { createJsonReader, type JsonReader } from './json-answer.ts';
 import { Message, mostTokens, systemOf, ToolCall, toModelMessages } from './messages.ts';
 import { createLanguageModel } from './provider.ts';
+import { askInTime, costField, declareTerms, hideKey, requireCovered } from './terms.ts';
 
 const ToolName = z.string().regex(/^[\w-]{1,64}$/);
 
@@ -65,56 +66,35 @@ const ModelOutput = z.object({
 type ModelOutput = z.infer<typeof ModelOutput>;
 
 export function defineModel(settings: ModelSettings): Capability {
-  const { MODEL_RATE_USD: rate_usd, MODEL_API_KEY: key } = settings;
   const model = createLanguageModel(settings);
-  const hide = (text: string): string => (key === undefined ? text : text.replaceAll(key, '[key]'));
-
-  const exec = async (input: Input, { signal, deadline, log, delta }: ExecContext): Promise<ModelOutput> => {
+  const exec = async (input: Input, context: ExecContext): Promise<ModelOutput> => {
     const schema = input.response_schema as JsonObject | undefined;
-    const readJson = schema === undefined ? null : createJsonReader(schema, hide);
-    const limitMs = timeLimit(settings, deadline);
-    const late = AbortSignal.timeout(limitMs);
+    const readJson = schema === undefined ? null : createJsonReader(schema, hideKey(settings));
     const question = toQuestion(settings, input, schema);
-    requireCovered(settings, input, question.maxOutputTokens);
+    requireCovered(settings, countTokens(settings, input), question.maxOutputTokens);
     const onDelta = (piece: AnswerDelta): void => {
-      for (const part of cutDelta(piece)) delta(part);
+      for (const part of cutDelta(piece)) context.delta(part);
     };
-    const stop = AbortSignal.any([signal, late]);
-    const answer = await askModel(model, question, { signal: stop, onDelta }).catch((error) => {
-      signal.throwIfAborted();
-      if (late.aborted) throw modelFailure('model_unavailable', `no whole answer within ${limitMs} ms`);
-      throw explainProviderError(error, hide);
-    });
+    const answer = await askInTime(settings, context, (signal) =>
+      askModel(model, question, { signal, onDelta }),
+    );
     const content = readContent(answer, readJson);
-    const cost_usd = costOf(settings, answer);
-    if (cost_usd !== null && cost_usd > rate_usd) {
-      log(`a call cost ${cost_usd} USD; only MODEL_RATE_USD, ${rate_usd}, is counted`);
-    }
-    return { ...content, ...describeAnswer(answer), ...(cost_usd === null ? {} : { cost_usd }) };
+    return { ...content, ...describeAnswer(answer), ...costField(settings, answer, context.log) };
   };
-
-  return defineCapability({ ...declare(settings), input: Input, output: ModelOutput, exec });
+  const description = `Asks a language model (${settings.MODEL_NAME}) and answers with text, or with JSON of a schema.`;
+  return defineCapability({
+    ...declareTerms(settings),
+    description,
+    input: Input,
+    output: ModelOutput,
+    exec,
+  });
 }
 
-function declare(settings: ModelSettings) {
-  const { MODEL_CAPABILITY: name, MODEL_RATE_USD: rate_usd, MODEL_NAME, MODEL_PROVIDER } = settings;
-  return {
-    name,
-    version: '1.0.0',
-    description: `Asks a language model (${MODEL_NAME}) and answers with text, or with JSON of a schema.`,
-    cost_model: { type: rate_usd === 0 ? 'free' : 'per_call', rate_usd },
-    settle: pricesOf(settings) === null ? 'computed' : 'reported',
-    tags: ['model', MODEL_PROVIDER],
-    max_concurrency: settings.MODEL_MAX_CONCURRENCY,
-  } as const;
-}
-
-/** @throws CallFailure when the caller's deadline has passed */
-function timeLimit({ MODEL_TIMEOUT_MS }: ModelSettings, deadline: Date | undefined): number {
-  if (deadline === undefined) return MODEL_TIMEOUT_MS;
-  const leftMs = deadline.getTime() - Date.now();
-  if (leftMs > 0) return Math.min(MODEL_TIMEOUT_MS, leftMs);
-  throw modelFailure('model_unavailable', 'the deadline of the call has passed');
+/** The most tokens that the question can count. */
+function countTokens({ MODEL_IMAGE_TOKENS }: ModelSettings, input: Input): number {
+  const others = JSON.stringify([input.response_schema ?? null, input.tools ?? null]);
+  return mostTokens(input.messages, MODEL_IMAGE_TOKENS) + Buffer.byteLength(others);
 }
 
 /** A delta has at most 16 kB; a provider that does not stream writes all at once. */
@@ -176,31 +156,3 @@ const finishReasons = {
   error: 'other',
   other: 'other',
 } as const satisfies Record<ModelAnswer['finishReason'], ModelOutput['finish_reason']>;
-
-function pricesOf(settings: ModelSettings) {
-  const { MODEL_USD_PER_MTOK_IN: input, MODEL_USD_PER_MTOK_OUT: output } = settings;
-  return input === undefined || output === undefined || input + output === 0 ? null : { input, output };
-}
-
-/**
- * No tokenizer makes more tokens than the text has bytes: what could cost more than is reserved is not asked.
- * @throws CallFailure `model_rejected`
- */
-function requireCovered(settings: ModelSettings, input: Input, maxOutputTokens: number): void {
-  const prices = pricesOf(settings);
-  if (prices === null) return;
-  const others = JSON.stringify([input.response_schema ?? null, input.tools ?? null]);
-  const tokens = mostTokens(input.messages, settings.MODEL_IMAGE_TOKENS) + Buffer.byteLength(others);
-  const most = (tokens * prices.input + maxOutputTokens * prices.output) / 1e6;
-  if (most <= settings.MODEL_RATE_USD) return;
-  const sizes = `up to ${tokens} tokens of question and ${maxOutputTokens} tokens of answer`;
-  const limit = `MODEL_RATE_USD is ${settings.MODEL_RATE_USD}`;
-  throw modelFailure('model_rejected', `${sizes} may cost ${most.toFixed(6)} USD; ${limit}`);
-}
-
-/** USD, or null when it is not known; tokens from a cache count in full. */
-function costOf(settings: ModelSettings, { inputTokens, outputTokens }: ModelAnswer): number | null {
-  const prices = pricesOf(settings);
-  if (prices === null || inputTokens === null || outputTokens === null) return null;
-  return Number(((inputTokens * prices.input + outputTokens * prices.output) / 1e6).toFixed(12));
-}

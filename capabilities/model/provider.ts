@@ -1,6 +1,6 @@
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import type { LanguageModel } from 'ai';
+import type { EmbeddingModel, LanguageModel } from 'ai';
 import type { ModelSettings } from './configuration.ts';
 import { fetchStream } from './whole-answers.ts';
 
@@ -22,4 +22,11 @@ export function createLanguageModel(settings: ModelSettings): LanguageModel {
     transformRequestBody: ({ max_tokens, ...body }) => ({ ...body, [MODEL_TOKEN_LIMIT_FIELD]: max_tokens }),
   });
   return provider(MODEL_NAME);
+}
+
+/** Of an OpenAI-compatible provider; Anthropic has none. */
+export function createEmbeddingModel(settings: ModelSettings): EmbeddingModel {
+  const { MODEL_BASE_URL: baseURL = '', MODEL_API_KEY: apiKey, MODEL_NAME } = settings;
+  const key = apiKey === undefined ? {} : { apiKey };
+  return createOpenAICompatible({ name: 'model', baseURL, ...key }).embeddingModel(MODEL_NAME);
 }

@@ -135,6 +135,53 @@ export const ChatCompletion = z
   .meta({ id: 'ChatCompletion' });
 export type ChatCompletion = z.infer<typeof ChatCompletion>;
 
+/** Body of `POST /openai/v1/embeddings`. */
+export const EmbeddingsRequest = z
+  .strictObject({
+    model: z.string().min(1).max(128).meta({
+      description: 'A capability `embed.NAME`, with or without `embed.`',
+    }),
+    input: z.union([z.string().min(1), z.array(z.string().min(1)).min(1).max(1_000)], {
+      error: 'a text, or 1 to 1,000 texts; tokens are not served',
+    }),
+    dimensions: z.number().int().min(1).nullish(),
+    encoding_format: z.enum(['float', 'base64']).nullish(),
+    user: ignored,
+  })
+  .meta({ id: 'EmbeddingsRequest' });
+export type EmbeddingsRequest = z.infer<typeof EmbeddingsRequest>;
+
+export const EmbeddingsAnswer = z
+  .object({
+    object: z.literal('list'),
+    data: z.array(
+      z.object({
+        object: z.literal('embedding'),
+        index: z.number().int(),
+        embedding: z.union([z.array(z.number()), z.string()]).meta({
+          description: 'Numbers, or with `encoding_format: base64` their 32-bit floats, little-endian.',
+        }),
+      }),
+    ),
+    model: z.string(),
+    usage: z.object({
+      prompt_tokens: z.number().int(),
+      total_tokens: z.number().int(),
+      cost_usd: z.number(),
+    }),
+  })
+  .meta({ id: 'Embeddings' });
+export type EmbeddingsAnswer = z.infer<typeof EmbeddingsAnswer>;
+
+/** The result of a call of `embed.…`, as far as it is read. */
+export const EmbeddingResult = z.object({
+  /** 32-bit floats, little-endian, in base64. */
+  embeddings: z.array(z.base64()),
+  model: z.string().optional(),
+  usage: z.object({ input_tokens: z.number().nullish() }).nullish(),
+});
+export type EmbeddingResult = z.infer<typeof EmbeddingResult>;
+
 /** An error in OpenAI's form. */
 export const OpenAiError = z
   .object({

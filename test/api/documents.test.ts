@@ -102,6 +102,7 @@ describe('the OpenAPI document', () => {
         'POST /advise',
         'POST /execute',
         'POST /openai/v1/chat/completions',
+        'POST /openai/v1/embeddings',
         'GET /openai/v1/models',
         'GET /openai/v1/models/{model}',
         'POST /skills',

@@ -4,6 +4,7 @@ import { streamText } from 'ai';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { readModelSettings } from '../../capabilities/model/configuration.ts';
+import { defineEmbedding } from '../../capabilities/model/define-embedding.ts';
 import { defineModel } from '../../capabilities/model/define-model.ts';
 import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
 import type { Decision } from '../../src/contracts/decision.ts';
@@ -40,7 +41,8 @@ async function start(name: string, more: Record<string, string> = {}): Promise<R
     MODEL_NAME: 'small',
     ...more,
   });
-  const instance = await serve(defineModel(settings), { ROUTER_URL: api.url, ROUTER_TOKEN: api.apiKey });
+  const capability = name.startsWith('embed.') ? defineEmbedding(settings) : defineModel(settings);
+  const instance = await serve(capability, { ROUTER_URL: api.url, ROUTER_TOKEN: api.apiKey });
   instances.push(instance);
   await waitFor('the router to know it', async () => {
     const answer = await api.call('/v1/route', { body: { capability: name } });
@@ -268,6 +270,28 @@ describe('an error', () => {
     const error = await errorOf('fast');
     expect([error?.status, error?.code]).toEqual([503, 'overloaded']);
   });
+});
+
+test('embeddings come as numbers, whichever form the library asks for, and cost what their tokens cost', async () => {
+  const prices = { MODEL_RATE_USD: '0.1', MODEL_USD_PER_MTOK_IN: '2', MODEL_USD_PER_MTOK_OUT: '0' };
+  await start('embed.small', prices);
+  provider.answer(() => ({ vectors: (text) => [text.length, 0.5, -1.25], tokens: 1_000 }));
+  const ask = { model: 'small', input: ['a', 'hello'], dimensions: 3 };
+  const { data, response } = await client.embeddings.create(ask).withResponse();
+  expect(data.data.map(({ embedding }) => embedding)).toEqual([
+    [1, 0.5, -1.25],
+    [5, 0.5, -1.25],
+  ]);
+  expect(data.usage).toMatchObject({ prompt_tokens: 1_000, cost_usd: 0.002 });
+  expect(response.headers.get('x-capstan-cost-usd')).toBe('0.002');
+  expect(lastRequest().body).toMatchObject({ input: ['a', 'hello'], dimensions: 3 });
+  const plain = await client.embeddings.create({
+    model: 'embed.small',
+    input: 'a',
+    encoding_format: 'float',
+  });
+  expect(plain.data[0]?.embedding).toEqual([1, 0.5, -1.25]);
+  await expect(client.embeddings.create({ model: 'fast', input: 'a' })).rejects.toThrow(/embed\.small/);
 });
 
 test('models are listed with what a call may cost, and found with and without their prefix', async () => {

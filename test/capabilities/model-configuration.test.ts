@@ -34,7 +34,16 @@ describe('the settings of a model', () => {
       { MODEL_PROVIDER: 'anthropic' },
       /needed because MODEL_PROVIDER is anthropic/,
     ],
-    ['a name without its prefix', { MODEL_CAPABILITY: 'gpt' }, /model\. and a name[\s\S]*MODEL_CAPABILITY/],
+    [
+      'a name without its prefix',
+      { MODEL_CAPABILITY: 'gpt' },
+      /model\. or embed\., and a name[\s\S]*MODEL_CAPABILITY/,
+    ],
+    [
+      'embeddings of Anthropic',
+      { MODEL_PROVIDER: 'anthropic', MODEL_API_KEY: 'k', MODEL_CAPABILITY: 'embed.a' },
+      /Anthropic has no embeddings/,
+    ],
     ['one price of two', { MODEL_USD_PER_MTOK_IN: '1', MODEL_RATE_USD: '1' }, /MODEL_USD_PER_MTOK_OUT/],
     ['prices, but free', prices, /4096 output tokens cost 0\.04096[\s\S]*MODEL_RATE_USD/],
     ['a price below its output', { ...prices, MODEL_RATE_USD: '0.04' }, /is 0\.04, but 4096 output tokens/],

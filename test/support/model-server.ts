@@ -24,6 +24,8 @@ export interface ModelRequest {
 
 export type ModelReply =
   | WrittenAnswer
+  /** One vector for each text of `POST /v1/embeddings`. */
+  | { readonly vectors: (text: string) => readonly number[]; readonly tokens?: number }
   /** Refuses; a string is sent unchanged. */
   | { readonly status: number; readonly body?: unknown; readonly headers?: Record<string, string> }
   /** Sends 200 with this body. */
@@ -64,6 +66,15 @@ function send(request: ModelRequest, response: ServerResponse, reply: ModelReply
   if ('status' in reply) {
     const body = reply.body ?? { error: { message: `as the test asked: ${reply.status}` } };
     sendJson(response, reply.status, body, reply.headers);
+  } else if ('vectors' in reply) {
+    const data = (request.body.input as string[]).map((text, index) => ({
+      index,
+      embedding: reply.vectors(text),
+    }));
+    sendJson(response, 200, {
+      data,
+      usage: { prompt_tokens: reply.tokens ?? 3, total_tokens: reply.tokens ?? 3 },
+    });
   } else if ('garbage' in reply) {
     response.writeHead(200, { 'content-type': reply.contentType ?? 'text/event-stream' });
     response.end(reply.garbage);
@@ -79,7 +90,9 @@ function send(request: ModelRequest, response: ServerResponse, reply: ModelReply
 }
 
 function isKnown(request: IncomingMessage): boolean {
-  return request.method === 'POST' && /^\/v1\/(chat\/completions|messages)$/.test(request.url ?? '');
+  return (
+    request.method === 'POST' && /^\/v1\/(chat\/completions|messages|embeddings)$/.test(request.url ?? '')
+  );
 }
 
 export async function startModelServer(script: Script = () => ({ text: 'hello' })): Promise<ModelServer> {

@@ -1,9 +1,27 @@
 /** OpenAI's protocol over the router: programs that speak it call models by changing their address and key. */
 import { z } from 'zod';
 import type { ExecRequest } from '../../contracts/decision.ts';
-import { ChatCompletion, ChatHeaders, ChatRequest, Model, ModelList } from '../../contracts/openai.ts';
+import {
+  ChatCompletion,
+  ChatHeaders,
+  ChatRequest,
+  EmbeddingsAnswer,
+  EmbeddingsRequest,
+  Model,
+  ModelList,
+} from '../../contracts/openai.ts';
+import type { CancelSignal } from '../../core/cancellation.ts';
 import { refuseField } from '../../errors/app-error.ts';
-import { completeChat, findModel, listModels, streamChat } from '../../services/calls/chat-service.ts';
+import type { Caller } from '../../services/access/caller.ts';
+import {
+  completeChat,
+  embedTexts,
+  listModels,
+  type OpenAiAnswer,
+  type OpenAiOrder,
+  showModel,
+  streamChat,
+} from '../../services/calls/openai-service.ts';
 import type { ServerCtx } from '../../services/context.ts';
 import { json } from '../input.ts';
 import { toOpenAiError } from '../openai-error.ts';
@@ -12,7 +30,7 @@ import { type Route, route } from '../route.ts';
 import { callErrors, sha256 } from './calls.ts';
 
 export function openAiRoutes(ctx: ServerCtx): Route[] {
-  return [chatCompletions(ctx), ...modelRoutes(ctx)];
+  return [chatCompletions(ctx), embeddings(ctx), ...modelRoutes(ctx)];
 }
 
 const Headers = ChatHeaders.extend({
@@ -37,28 +55,71 @@ function chatCompletions(ctx: ServerCtx): Route {
     body: json(ChatRequest, 'chat'),
     responses: { 200: { content: 'text/event-stream', schema: ChatCompletion } },
     errors: [...callErrors, 'not_found'],
-    handle: async ({ caller, headers, body, bytes, signal, setHeader }) => {
-      const key = headers['idempotency-key'];
-      const order = {
-        projectId: caller.project_id,
-        request: body,
-        constraints: toConstraints(headers),
-        idempotency: key === undefined ? null : { key, bodySha256: sha256(bytes) },
-        signal,
-      };
+    handle: async (call) => {
+      const { body } = call;
+      const order = toOrder(call, body);
       if (body.stream === true) {
-        if (key !== undefined)
+        if (order.idempotency !== null)
           throw refuseField('/headers/idempotency-key', 'an Idempotency-Key cannot be kept for a stream');
         const events = await streamChat(ctx, order, toOpenAiError);
         return { status: 200, headers: streamHeaders, body: events };
       }
-      const { completion, routing, isReplayed } = await completeChat(ctx, order);
-      setHeader('X-Capstan-Decision', routing.decision_id);
-      setHeader('X-Capstan-Cost-Usd', String(routing.settled_usd ?? 0));
-      if (isReplayed) setHeader('Idempotent-Replayed', 'true');
-      return { status: 200, body: completion };
+      return { status: 200, body: answerOf(call, await completeChat(ctx, order)) };
     },
   });
+}
+
+function embeddings(ctx: ServerCtx): Route {
+  return route({
+    operation: 'create_embeddings',
+    method: 'POST',
+    path: '/openai/v1/embeddings',
+    tag: 'models',
+    summary: "Turn texts into vectors in the form of OpenAI's embeddings",
+    description:
+      'The request becomes an ordinary call of the capability `embed.NAME`. Headers and errors are those of a chat completion.',
+    isLong: true,
+    auth: 'key',
+    scope: 'capability:call',
+    headers: Headers,
+    body: json(EmbeddingsRequest, 'chat'),
+    responses: { 200: EmbeddingsAnswer },
+    errors: [...callErrors, 'not_found'],
+    handle: async (call) => ({
+      status: 200,
+      body: answerOf(call, await embedTexts(ctx, toOrder(call, call.body))),
+    }),
+  });
+}
+
+interface OpenAiCall {
+  readonly caller: Caller;
+  readonly headers: z.output<typeof Headers>;
+  readonly bytes: Buffer;
+  readonly signal: CancelSignal;
+  readonly setHeader: (name: string, value: string) => void;
+}
+
+function toOrder<Request>(
+  { caller, headers, bytes, signal }: OpenAiCall,
+  request: Request,
+): OpenAiOrder<Request> {
+  const key = headers['idempotency-key'];
+  return {
+    projectId: caller.project_id,
+    request,
+    constraints: toConstraints(headers),
+    idempotency: key === undefined ? null : { key, bodySha256: sha256(bytes) },
+    signal,
+  };
+}
+
+/** Sets the headers that explain an answer. @returns its body */
+function answerOf<Body>({ setHeader }: OpenAiCall, { body, routing, isReplayed }: OpenAiAnswer<Body>): Body {
+  setHeader('X-Capstan-Decision', routing.decision_id);
+  setHeader('X-Capstan-Cost-Usd', String(routing.settled_usd ?? 0));
+  if (isReplayed) setHeader('Idempotent-Replayed', 'true');
+  return body;
 }
 
 const streamHeaders = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' };
@@ -84,8 +145,9 @@ function modelRoutes(ctx: ServerCtx): Route[] {
       method: 'GET',
       path: '/openai/v1/models',
       tag: 'models',
-      summary: 'List the models that a chat completion may name',
-      description: 'A model is a capability `model.NAME`. `NAME` alone is accepted too.',
+      summary: 'List the models that a request may name',
+      description:
+        'A model is a capability `model.NAME` for chat completions, or `embed.NAME` for embeddings. `NAME` alone is accepted too.',
       auth: 'key',
       scope: 'capability:read',
       responses: { 200: ModelList },
@@ -102,11 +164,7 @@ function modelRoutes(ctx: ServerCtx): Route[] {
       params: ModelPath,
       responses: { 200: Model },
       errors: ['not_found'],
-      handle: async ({ params }) => {
-        const name = await findModel(ctx, params.model);
-        const found = (await listModels(ctx)).find(({ id }) => id === name);
-        return { status: 200, body: found as Model };
-      },
+      handle: async ({ params }) => ({ status: 200, body: await showModel(ctx, params.model) }),
     }),
   ];
 }

@@ -1,31 +1,41 @@
 /**
- * Chat completions in OpenAI's form: each is an ordinary direct call of a capability `model.…`, with its routing, budget
- * and decision. A stream is answered from the first part on, so until then a call may still fail over to another
+ * Requests in OpenAI's form: each is an ordinary direct call of a capability, `model.…` for a chat completion and
+ * `embed.…` for embeddings, with its routing, budget and decision. A stream is answered from the first part on, so until then a call may still fail over to another
  * instance, and its error has a status of its own.
  */
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
-import { type ChatCompletion, type ChatRequest, type Model, ModelResult } from '../../contracts/openai.ts';
+import {
+  type ChatCompletion,
+  type ChatRequest,
+  EmbeddingResult,
+  type EmbeddingsAnswer,
+  type EmbeddingsRequest,
+  type Model,
+  ModelResult,
+} from '../../contracts/openai.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
+import { createNameSuggester } from '../../core/nearest-name.ts';
 import {
   type ChatHead,
   closingChunks,
   deltaChunk,
   openingChunk,
   toCompletion,
+  toEmbeddingInput,
+  toEmbeddings,
   toModelInput,
   wholeDelta,
-} from '../../core/chat.ts';
-import { createNameSuggester } from '../../core/nearest-name.ts';
+} from '../../core/openai.ts';
 import { listCapabilityNames } from '../../db/instance/capability-name.ts';
 import { AppError, toAppError } from '../../errors/app-error.ts';
 import { type CallCtx, makeDirectCall } from './call-service.ts';
 
-export interface ChatOrder {
+export interface OpenAiOrder<Request> {
   readonly projectId: string;
-  readonly request: ChatRequest;
+  readonly request: Request;
   /** The constraints of the route, as headers give them. */
   readonly constraints: Omit<ExecRequest, 'input'>;
   readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | null;
@@ -33,13 +43,21 @@ export interface ChatOrder {
   readonly signal: CancelSignal;
 }
 
-export interface ChatAnswer {
-  readonly completion: ChatCompletion;
+type ChatOrder = OpenAiOrder<ChatRequest>;
+
+export interface OpenAiAnswer<Body> {
+  readonly body: Body;
   readonly routing: ExecAnswer['routing'];
   readonly isReplayed: boolean;
 }
 
-const prefix = 'model.';
+/** What the names of capabilities begin with that serve a kind of request. */
+const prefixes = { chat: 'model.', embeddings: 'embed.' } as const;
+type ModelKind = keyof typeof prefixes;
+
+function isModel(name: string): boolean {
+  return Object.values(prefixes).some((prefix) => name.startsWith(prefix));
+}
 
 function isUp({ state }: { readonly state: string }): boolean {
   return state === 'up';
@@ -47,7 +65,7 @@ function isUp({ state }: { readonly state: string }): boolean {
 
 /** Lists the names that requests may give as `model`. */
 export async function listModels({ db, fleet }: Pick<CallCtx, 'db' | 'fleet'>): Promise<Model[]> {
-  const names = [...(await listCapabilityNames(db))].filter((name) => name.startsWith(prefix)).toSorted();
+  const names = [...(await listCapabilityNames(db))].filter(isModel).toSorted();
   return names.map((id) => {
     const up = fleet.of(id).instances.filter(isUp);
     const rates = up.map(({ rate_usd }) => rate_usd);
@@ -66,10 +84,12 @@ export async function listModels({ db, fleet }: Pick<CallCtx, 'db' | 'fleet'>): 
  * The capability that a request means by `model`.
  * @throws AppError `not_found` with the nearest name
  */
-export async function findModel(
+async function findModel(
   { db, fleet }: Pick<CallCtx, 'db' | 'fleet'>,
   model: string,
+  kind: ModelKind,
 ): Promise<string> {
+  const prefix = prefixes[kind];
   const name = model.startsWith(prefix) ? model : `${prefix}${model}`;
   if (fleet.of(name).instances.length > 0) return name;
   const names = [...(await listCapabilityNames(db))].filter((known) => known.startsWith(prefix));
@@ -80,6 +100,16 @@ export async function findModel(
   throw new AppError('not_found', message, {
     errors: [{ pointer: '/model', code: 'model_not_found', message, ...(suggestion && { suggestion }) }],
   });
+}
+
+/** @throws AppError `not_found` */
+export async function showModel(ctx: Pick<CallCtx, 'db' | 'fleet'>, model: string): Promise<Model> {
+  const found = (await listModels(ctx)).find(
+    ({ id }) => id === model || id === `${prefixes.chat}${model}` || id === `${prefixes.embeddings}${model}`,
+  );
+  if (found !== undefined) return found;
+  await findModel(ctx, model, 'chat');
+  throw new AppError('not_found', `there is no model ${model}`);
 }
 
 function headOf({ model }: ChatRequest): ChatHead {
@@ -96,21 +126,51 @@ function readResult(output: Json, capability: string): ModelResult {
   );
 }
 
-async function makeChatCall(ctx: CallCtx, order: ChatOrder, onDelta?: (delta: Json) => void) {
-  const { projectId, request, constraints, idempotency, signal } = order;
-  const capability = await findModel(ctx, request.model);
-  const exec: ExecRequest = { ...constraints, input: toModelInput(request) };
-  const call = { projectId, capability, request: exec, idempotency, signal, onDelta };
+interface NamedCall {
+  readonly capability: string;
+  readonly input: JsonObject;
+  readonly onDelta?: ((delta: Json) => void) | undefined;
+}
+
+async function callModel(
+  ctx: CallCtx,
+  { projectId, constraints, idempotency, signal }: Omit<OpenAiOrder<unknown>, 'request'>,
+  { capability, input, onDelta }: NamedCall,
+) {
+  const request: ExecRequest = { ...constraints, input };
+  const call = { projectId, capability, request, idempotency, signal, onDelta };
   const { answer, isReplayed } = await makeDirectCall(ctx, call);
   if (answer instanceof AppError) throw answer;
-  return { result: readResult(answer.output, capability), routing: answer.routing, isReplayed };
+  return { output: answer.output, routing: answer.routing, isReplayed };
+}
+
+async function makeChatCall(ctx: CallCtx, order: ChatOrder, onDelta?: (delta: Json) => void) {
+  const capability = await findModel(ctx, order.request.model, 'chat');
+  const call = { capability, input: toModelInput(order.request), onDelta };
+  const { output, ...facts } = await callModel(ctx, order, call);
+  return { result: readResult(output, capability), ...facts };
 }
 
 /** @throws AppError of a direct call, `not_found`, `output_invalid` */
-export async function completeChat(ctx: CallCtx, order: ChatOrder): Promise<ChatAnswer> {
+export async function completeChat(ctx: CallCtx, order: ChatOrder): Promise<OpenAiAnswer<ChatCompletion>> {
   const { result, routing, isReplayed } = await makeChatCall(ctx, order);
-  const completion = toCompletion(headOf(order.request), result, routing.settled_usd ?? 0);
-  return { completion, routing, isReplayed };
+  const body = toCompletion(headOf(order.request), result, routing.settled_usd ?? 0);
+  return { body, routing, isReplayed };
+}
+
+/** @throws AppError of a direct call, `not_found`, `output_invalid` */
+export async function embedTexts(
+  ctx: CallCtx,
+  order: OpenAiOrder<EmbeddingsRequest>,
+): Promise<OpenAiAnswer<EmbeddingsAnswer>> {
+  const { request } = order;
+  const capability = await findModel(ctx, request.model, 'embeddings');
+  const call = { capability, input: toEmbeddingInput(request) };
+  const { output, routing, isReplayed } = await callModel(ctx, order, call);
+  const { success, data } = EmbeddingResult.safeParse(output);
+  if (!success)
+    throw new AppError('output_invalid', `${capability} answered without embeddings: vectors in base64`);
+  return { body: toEmbeddings(request, data, routing.settled_usd ?? 0), routing, isReplayed };
 }
 
 /** A client that reads slower than the model writes is cut off when this much of the answer waits for it. */

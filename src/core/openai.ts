@@ -1,11 +1,14 @@
 /**
- * OpenAI's chat completions in the form of a call of `model.…`, and back. Fields that the caller leaves out stay out, so
+ * OpenAI's chat completions and embeddings in the form of calls of `model.…` and `embed.…`, and back. Fields that the caller leaves out stay out, so
  * that the schema of an instance refuses only what was asked of it.
  */
 import type {
   ChatCompletion,
   ChatRequest,
   ChatUsage,
+  EmbeddingResult,
+  EmbeddingsAnswer,
+  EmbeddingsRequest,
   FinishReason,
   ModelResult,
 } from '../contracts/openai.ts';
@@ -158,4 +161,36 @@ export function closingChunks(
   if (!includesUsage) return [last];
   const usage = { ...usageOf(result, costUsd) };
   return [last, { ...head, object: 'chat.completion.chunk', choices: [], usage }];
+}
+
+/** The input of a call of `embed.…`. */
+export function toEmbeddingInput({ input, dimensions }: EmbeddingsRequest): JsonObject {
+  const texts = typeof input === 'string' ? [input] : input;
+  return { texts, ...(dimensions === undefined || dimensions === null ? {} : { dimensions }) };
+}
+
+function toNumbers(vector: string): number[] {
+  const bytes = Uint8Array.from(atob(vector), (character) => character.charCodeAt(0));
+  const view = new DataView(bytes.buffer);
+  return Array.from({ length: Math.floor(bytes.length / 4) }, (_, index) => view.getFloat32(index * 4, true));
+}
+
+/** @param costUsd what the call cost */
+export function toEmbeddings(
+  { encoding_format, model: asked }: EmbeddingsRequest,
+  { embeddings, model = asked, usage }: EmbeddingResult,
+  costUsd: number,
+): EmbeddingsAnswer {
+  const tokens = usage?.input_tokens ?? 0;
+  const data = embeddings.map((vector, index) => ({
+    object: 'embedding' as const,
+    index,
+    embedding: encoding_format === 'base64' ? vector : toNumbers(vector),
+  }));
+  return {
+    object: 'list',
+    data,
+    model,
+    usage: { prompt_tokens: tokens, total_tokens: tokens, cost_usd: costUsd },
+  };
 }

@@ -1,0 +1,94 @@
+/** The terms of a call of a model: how long it may take, what it may cost, what it did cost. */
+import type { CostModel } from '../../src/contracts/capability.ts';
+import type { ModelSettings } from './configuration.ts';
+import { explainProviderError, modelFailure } from './faults.ts';
+
+function pricesOf(settings: ModelSettings) {
+  const { MODEL_USD_PER_MTOK_IN: input, MODEL_USD_PER_MTOK_OUT: output } = settings;
+  return input === undefined || output === undefined || input + output === 0 ? null : { input, output };
+}
+
+/** What every capability of this folder declares. */
+export function declareTerms(settings: ModelSettings) {
+  const { MODEL_CAPABILITY: name, MODEL_RATE_USD: rate_usd, MODEL_PROVIDER } = settings;
+  const cost_model: CostModel = { type: rate_usd === 0 ? 'free' : 'per_call', rate_usd };
+  return {
+    name,
+    version: '1.0.0',
+    cost_model,
+    settle: pricesOf(settings) === null ? 'computed' : 'reported',
+    tags: ['model', MODEL_PROVIDER],
+    max_concurrency: settings.MODEL_MAX_CONCURRENCY,
+  } as const;
+}
+
+/** @throws CallFailure when the caller's deadline has passed */
+function timeLimit({ MODEL_TIMEOUT_MS }: ModelSettings, deadline: Date | undefined): number {
+  if (deadline === undefined) return MODEL_TIMEOUT_MS;
+  const leftMs = deadline.getTime() - Date.now();
+  if (leftMs > 0) return Math.min(MODEL_TIMEOUT_MS, leftMs);
+  throw modelFailure('model_unavailable', 'the deadline of the call has passed');
+}
+
+/** Takes the provider's key out of a text. */
+export function hideKey({ MODEL_API_KEY: key }: ModelSettings): (text: string) => string {
+  return (text) => (key === undefined ? text : text.replaceAll(key, '[key]'));
+}
+
+/**
+ * Asks the provider within the time that the call has.
+ * @throws CallFailure that says who can help
+ */
+export async function askInTime<Answer>(
+  settings: ModelSettings,
+  call: { readonly signal: AbortSignal; readonly deadline?: Date | undefined },
+  ask: (stop: AbortSignal) => Promise<Answer>,
+): Promise<Answer> {
+  const limitMs = timeLimit(settings, call.deadline);
+  const late = AbortSignal.timeout(limitMs);
+  try {
+    return await ask(AbortSignal.any([call.signal, late]));
+  } catch (error) {
+    call.signal.throwIfAborted();
+    if (late.aborted) throw modelFailure('model_unavailable', `no whole answer within ${limitMs} ms`);
+    throw explainProviderError(error, hideKey(settings));
+  }
+}
+
+/**
+ * What could cost more than is reserved is not asked.
+ * @param tokens the most that the question can count
+ * @throws CallFailure `model_rejected`
+ */
+export function requireCovered(settings: ModelSettings, tokens: number, maxOutputTokens: number): void {
+  const prices = pricesOf(settings);
+  if (prices === null) return;
+  const most = (tokens * prices.input + maxOutputTokens * prices.output) / 1e6;
+  if (most <= settings.MODEL_RATE_USD) return;
+  const sizes = `up to ${tokens} tokens of question and ${maxOutputTokens} tokens of answer`;
+  const limit = `MODEL_RATE_USD is ${settings.MODEL_RATE_USD}`;
+  throw modelFailure('model_rejected', `${sizes} may cost ${most.toFixed(6)} USD; ${limit}`);
+}
+
+interface CountedTokens {
+  /** Null when the provider does not say. */
+  readonly inputTokens: number | null;
+  readonly outputTokens: number | null;
+}
+
+/**
+ * The field `cost_usd` of a result, USD; absent when the cost is not known. Tokens from a cache count in full.
+ * @param log receives a cost above the rate
+ */
+export function costField(
+  settings: ModelSettings,
+  { inputTokens, outputTokens }: CountedTokens,
+  log: (line: string) => void,
+): { readonly cost_usd?: number } {
+  const prices = pricesOf(settings);
+  if (prices === null || inputTokens === null || outputTokens === null) return {};
+  const cost_usd = Number(((inputTokens * prices.input + outputTokens * prices.output) / 1e6).toFixed(12));
+  const { MODEL_RATE_USD: rate } = settings;
+  if (cost_usd > rate) log(`a call cost ${cost_usd} USD; only MODEL_RATE_USD, ${rate}, is counted`);
+  return { cost_usd };
+}
