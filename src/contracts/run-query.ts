@@ -3,7 +3,8 @@
 import { z } from 'zod';
 import { mostItems } from './bounds.ts';
 import { Instant, ListQuery, PipelineName } from './primitives.ts';
-import { Awaiting, RunState, StepState } from './run.ts';
+import { RunState } from './run.ts';
+import { Awaiting, StepState } from './run-step.ts';
 
 /** `name=value`, parsed into name and value. */
 export const LabelFilter = z

@@ -4,7 +4,8 @@
  */
 
 import type { InstanceState } from '../contracts/capability.ts';
-import type { Awaiting, RunState } from '../contracts/run.ts';
+import type { RunState } from '../contracts/run.ts';
+import type { Awaiting } from '../contracts/run-step.ts';
 import type { Db } from './connect.ts';
 import { dailyLimitNano } from './money/budget.ts';
 

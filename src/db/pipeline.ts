@@ -4,7 +4,8 @@
  *
  * A misspelt name is compared with the existing ones; a check of references reads many stored pipelines at once.
  */
-import type { PipelineDefinition, PipelineVersion } from '../contracts/pipeline.ts';
+import type { PipelineDefinition } from '../contracts/pipeline.ts';
+import type { PipelineVersion } from '../contracts/pipeline-answers.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import type { Db } from './connect.ts';
 

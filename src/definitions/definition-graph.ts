@@ -1,4 +1,5 @@
-import type { PipelineDefinition, Validation } from '../contracts/pipeline.ts';
+import type { PipelineDefinition } from '../contracts/pipeline.ts';
+import type { Validation } from '../contracts/pipeline-answers.ts';
 import type { AnalysedDefinition } from '../core/definition/compile.ts';
 
 /** Steps and edges, for drawing. */

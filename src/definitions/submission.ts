@@ -4,7 +4,8 @@
  */
 
 import { createHash } from 'node:crypto';
-import type { Finding, PipelineDefinition } from '../contracts/pipeline.ts';
+import type { PipelineDefinition } from '../contracts/pipeline.ts';
+import type { Finding } from '../contracts/pipeline-answers.ts';
 import type { Json } from '../contracts/primitives.ts';
 import type { ProblemItem } from '../contracts/problem.ts';
 import { canonicalJson, extendPointer, isList } from '../core/json/values.ts';

@@ -1,17 +1,7 @@
 /** Stored pipelines, their drawings, and plans of a run's steps and cost. */
 import { z } from 'zod';
-import {
-  Alias,
-  AliasList,
-  AliasRequest,
-  type PipelineDefinition,
-  PipelineList,
-  PipelineSubmitted,
-  PipelineVersion,
-  PipelineVersionList,
-  Validation,
-  ValidationRequest,
-} from '../../contracts/pipeline.ts';
+import { type PipelineDefinition } from '../../contracts/pipeline.ts';
+import { Alias, AliasList, AliasRequest, PipelineList, PipelineSubmitted, PipelineVersion, PipelineVersionList, Validation, ValidationRequest } from '../../contracts/pipeline-answers.ts';
 import { Plan, PlanDefinitionRequest, PlanRequest } from '../../contracts/plan.ts';
 import { ListQuery } from '../../contracts/primitives.ts';
 import { analyseDefinition } from '../../core/definition/compile.ts';

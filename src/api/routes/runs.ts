@@ -1,7 +1,8 @@
 /** Runs: submitting and reading them; the graph and timeline of a run, and a summary of many. */
 import { z } from 'zod';
 import { ListQuery } from '../../contracts/primitives.ts';
-import { Run, RunList, RunRequest, RunStepList, StepDetail, terminalRunStates } from '../../contracts/run.ts';
+import { Run, RunList, RunRequest, terminalRunStates } from '../../contracts/run.ts';
+import { RunStepList, StepDetail } from '../../contracts/run-step.ts';
 import { BulkAnswer, BulkRequest } from '../../contracts/run-control.ts';
 import { RunGraph, RunsSummary, RunsSummaryQuery, RunTimeline } from '../../contracts/run-picture.ts';
 import { ItemQuery, RunQuery, StepQuery } from '../../contracts/run-query.ts';

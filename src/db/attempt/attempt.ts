@@ -2,7 +2,7 @@
 import type { CostModel } from '../../contracts/capability.ts';
 import type { Decision } from '../../contracts/decision.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { Ambiguity, AttemptState, CachedFrom, StepState } from '../../contracts/run.ts';
+import type { Ambiguity, AttemptState, CachedFrom, StepState } from '../../contracts/run-step.ts';
 import type { Db } from '../connect.ts';
 import type { KeptPlace } from '../idempotency.ts';
 import { runPrepared, toJsonb } from '../statements.ts';

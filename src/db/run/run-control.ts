@@ -5,7 +5,8 @@
  */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
-import type { RunState, StepState } from '../../contracts/run.ts';
+import type { RunState } from '../../contracts/run.ts';
+import type { StepState } from '../../contracts/run-step.ts';
 import type { CancelRequest } from '../../contracts/run-control.ts';
 import type { Db } from '../connect.ts';
 

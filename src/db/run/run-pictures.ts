@@ -4,7 +4,8 @@
  * them; their cost is read from paid calls only.
  */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Ambiguity, Attempt, AttemptState, RunState } from '../../contracts/run.ts';
+import type { RunState } from '../../contracts/run.ts';
+import type { Ambiguity, Attempt, AttemptState } from '../../contracts/run-step.ts';
 import type { Db } from '../connect.ts';
 
 export interface TimelineRow {

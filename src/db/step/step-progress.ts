@@ -4,7 +4,7 @@
  */
 import type { EventType, StepLogData } from '../../contracts/event.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { Awaiting } from '../../contracts/run.ts';
+import type { Awaiting } from '../../contracts/run-step.ts';
 import type { StepItemKey, StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { toJsonb } from '../statements.ts';

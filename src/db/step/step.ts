@@ -3,7 +3,7 @@
  * pending.
  */
 import type { Failure, Json } from '../../contracts/primitives.ts';
-import type { Awaiting, StepState } from '../../contracts/run.ts';
+import type { Awaiting, StepState } from '../../contracts/run-step.ts';
 import type { StepItemKey, StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { toJsonb } from '../statements.ts';

@@ -2,14 +2,8 @@
  * Stored pipelines. A version is immutable: an equal definition returns the stored one; a different one is a conflict
  * that names the differences.
  */
-import type {
-  Alias,
-  PipelineDefinition,
-  PipelineSubmitted,
-  PipelineSummary,
-  PipelineVersion,
-  Validation,
-} from '../../contracts/pipeline.ts';
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Alias, PipelineSubmitted, PipelineSummary, PipelineVersion, Validation } from '../../contracts/pipeline-answers.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';

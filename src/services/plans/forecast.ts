@@ -6,7 +6,8 @@
  * a claim. Equal calls that the same instances refuse are examined once, so that a thousand steps are cheap.
  */
 import type { Candidate } from '../../contracts/decision.ts';
-import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Finding } from '../../contracts/pipeline-answers.ts';
 import type { PlannedCost, PlannedStepView } from '../../contracts/plan.ts';
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
 import { explainMiss, type NoClaim } from '../../core/call/no-claim.ts';

@@ -6,14 +6,8 @@
 import { LRUCache } from 'lru-cache';
 import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
-import {
-  Attempt,
-  type Run,
-  type RunStep,
-  RunSummary,
-  type StepDetail,
-  StepRevision,
-} from '../../contracts/run.ts';
+import { type Run, RunSummary } from '../../contracts/run.ts';
+import { Attempt, type RunStep, type StepDetail, StepRevision } from '../../contracts/run-step.ts';
 import { kindFieldsOf } from '../../core/definition/step-settings.ts';
 import { toWireAdvice, toWireAttempt } from '../../core/ladder/ladder.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';

@@ -5,7 +5,7 @@
 
 import { parseMediaReference } from '../../contracts/media.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { Awaiting } from '../../contracts/run.ts';
+import type { Awaiting } from '../../contracts/run-step.ts';
 import { findMediaPlaces } from '../../core/cache.ts';
 import type { SuccessfulAttempt } from '../../core/call/types.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
