@@ -4,7 +4,7 @@
  */
 import type { CapabilitySpec } from '../../src/contracts/capability.ts';
 import { PipelineDefinition } from '../../src/contracts/pipeline.ts';
-import { type Finding } from '../../src/contracts/pipeline-answers.ts';
+import type { Finding } from '../../src/contracts/pipeline-answers.ts';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { checkDefinition } from '../../src/core/definition/checks/check-definition.ts';
 import type { DefinitionFacts, DefinitionFinding } from '../../src/core/definition/checks/finding.ts';

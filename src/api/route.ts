@@ -11,8 +11,7 @@ import type { ErrorCode } from '../contracts/errors.ts';
 import type { CancelSignal } from '../core/cancellation.ts';
 import type { JsonText } from '../core/json/text.ts';
 import type { Caller } from '../services/access/caller.ts';
-import type { BodyKind, BodyOf, NoBody } from './input.ts';
-import { Nothing, type RawInput, validateInput } from './input.ts';
+import { type BodyKind, type BodyOf, type NoBody, Nothing, type RawInput, validateInput } from './input.ts';
 import type { OpenKind, RateKind } from './limits.ts';
 
 /**

@@ -2,7 +2,16 @@
 
 import { z } from 'zod';
 import { PipelineDefinition } from './pipeline.ts';
-import { CapabilityName, Duration, Instant, listOf, PipelineName, PipelineReference, StepId, VersionText } from './primitives.ts';
+import {
+  CapabilityName,
+  Duration,
+  Instant,
+  listOf,
+  PipelineName,
+  PipelineReference,
+  StepId,
+  VersionText,
+} from './primitives.ts';
 
 /** A finding of validation. */
 export const Finding = z

@@ -3,8 +3,7 @@ import { z } from 'zod';
 import { PipelineDefinition } from './pipeline.ts';
 import { stepKindFields } from './pipeline-answers.ts';
 import { Instant, Json, PipelineName, StepId } from './primitives.ts';
-import { RunState } from './run.ts';
-import { LabelFilter } from './run-query.ts';
+import { LabelFilter, RunState } from './run.ts';
 
 export const RunGraph = z
   .strictObject({

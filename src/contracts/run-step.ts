@@ -1,10 +1,11 @@
-/** Steps of a run and their attempts. */
+/** Steps of a run, their items and attempts, and the queries for them. */
 
 import { z } from 'zod';
+import { mostItems } from './bounds.ts';
 import { Decision, StepDispatch } from './decision.ts';
 import { EscalationAdvice, EscalationAttempt, EscalationLevel } from './escalation.ts';
 import { stepKindFields } from './pipeline-answers.ts';
-import { Failure, Instant, Json, listOf, StepId } from './primitives.ts';
+import { Failure, Instant, Json, ListQuery, listOf, StepId } from './primitives.ts';
 
 export const StepState = z
   .enum([
@@ -164,3 +165,17 @@ export const StepDetail = z
   })
   .meta({ id: 'StepDetail' });
 export type StepDetail = z.infer<typeof StepDetail>;
+
+/** `limit` and `cursor` page the outputs of a step's items. */
+export const StepQuery = ListQuery.extend({
+  item: z.coerce.number().int().min(0).max(mostItems).default(0).meta({
+    description: 'From 1 on; 0 is the step as a whole.',
+  }),
+}).strict();
+export type StepQuery = z.infer<typeof StepQuery>;
+
+export const ItemQuery = ListQuery.extend({
+  state: StepState.optional(),
+  output: z.literal('none').optional().meta({ description: 'none: without the outputs of the items' }),
+}).strict();
+export type ItemQuery = z.infer<typeof ItemQuery>;

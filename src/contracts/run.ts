@@ -1,4 +1,4 @@
-/** Runs, as submitted and as shown. */
+/** Runs: submitted, queried and shown. */
 
 import { z } from 'zod';
 import { RouteDispatch } from './decision.ts';
@@ -8,6 +8,7 @@ import {
   Instant,
   Json,
   JsonObject,
+  ListQuery,
   listOf,
   PipelineName,
   Priority,
@@ -15,8 +16,8 @@ import {
   Usd,
   VersionText,
 } from './primitives.ts';
-import { Awaiting, RunStep, StepState } from './run-step.ts';
 import { checkAll, needsOneOf, notBoth, sayAll } from './rules.ts';
+import { Awaiting, RunStep, StepState } from './run-step.ts';
 
 export const RunState = z
   .enum(['queued', 'running', 'paused', 'cancelling', 'succeeded', 'failed', 'cancelled'])
@@ -143,3 +144,34 @@ export const Run = z
   })
   .meta({ id: 'Run' });
 export type Run = z.infer<typeof Run>;
+
+/** `name=value`, parsed into name and value. */
+export const LabelFilter = z
+  .string()
+  .max(321)
+  .regex(/^[^=]{1,64}=/, { error: 'a label filter has the form key=value' })
+  .transform((text): readonly [name: string, value: string] => {
+    const at = text.indexOf('=');
+    return [text.slice(0, at), text.slice(at + 1)];
+  });
+
+export const RunQuery = ListQuery.extend({
+  pipeline: PipelineName.optional(),
+  state: RunState.optional(),
+  awaiting: Awaiting.optional().meta({
+    description: 'The reason why one of its steps, or of its child runs, is waiting.',
+  }),
+  q: z.string().min(1).max(128).optional().meta({
+    description:
+      "Part of the pipeline's name, of a label as `name=value`, or of the run's error as `code: message`; or the begin of the run's id. A page searches at most 10,000 runs, so it may be empty and have a next page.",
+  }),
+  label: LabelFilter.optional(),
+  schedule_id: z.string().max(128).optional(),
+  since: Instant.optional(),
+  until: Instant.optional(),
+  order: z.enum(['newest', 'oldest']).default('newest').meta({
+    description: 'oldest, with a state: the run that has been in it longest comes first',
+  }),
+  parent: z.literal('none').optional().meta({ description: 'none: only top-level runs, without child runs' }),
+}).strict();
+export type RunQuery = z.infer<typeof RunQuery>;

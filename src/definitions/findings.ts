@@ -4,8 +4,16 @@
  */
 
 import type { z } from 'zod';
-import { Concurrency, EscalatePolicy, ForEach, PipelineDefinition, RetryPolicy, ReviewStep, StepDefinition } from '../contracts/pipeline.ts';
-import { type Finding } from '../contracts/pipeline-answers.ts';
+import {
+  Concurrency,
+  EscalatePolicy,
+  ForEach,
+  PipelineDefinition,
+  RetryPolicy,
+  ReviewStep,
+  StepDefinition,
+} from '../contracts/pipeline.ts';
+import type { Finding } from '../contracts/pipeline-answers.ts';
 import type { Json } from '../contracts/primitives.ts';
 import { extendPointer, jsonTypeOf } from '../core/json/values.ts';
 import { createNameSuggester, describeUnknownKey } from '../core/nearest-name.ts';

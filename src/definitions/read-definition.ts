@@ -4,7 +4,7 @@
  */
 import type { z } from 'zod';
 import { PipelineDefinition } from '../contracts/pipeline.ts';
-import { type Finding } from '../contracts/pipeline-answers.ts';
+import type { Finding } from '../contracts/pipeline-answers.ts';
 import type { Json } from '../contracts/primitives.ts';
 import { checkDefinition, checkKeys } from '../core/definition/checks/check-definition.ts';
 import type { DefinitionFacts, DefinitionFinding } from '../core/definition/checks/finding.ts';

@@ -4,8 +4,7 @@
  */
 import type { Tracer } from '@opentelemetry/api';
 import { ownResource } from '../unsupported.ts';
-import type { SpanSource } from './tracing.ts';
-import { createSpanIds } from './tracing.ts';
+import { createSpanIds, type SpanSource } from './tracing.ts';
 
 export interface SpanExport extends SpanSource {
   /** Exports the remaining spans, for at most `closeMs`. */

@@ -1,5 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { PipelineSubmitted, PipelineSummary, PipelineVersion, Validation } from '../../src/contracts/pipeline-answers.ts';
+import type {
+  PipelineSubmitted,
+  PipelineSummary,
+  PipelineVersion,
+  Validation,
+} from '../../src/contracts/pipeline-answers.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;

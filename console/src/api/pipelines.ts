@@ -1,5 +1,11 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { Alias, PipelineSubmitted, PipelineSummary, PipelineVersion, Validation } from '../../../src/contracts/pipeline-answers.ts';
+import type {
+  Alias,
+  PipelineSubmitted,
+  PipelineSummary,
+  PipelineVersion,
+  Validation,
+} from '../../../src/contracts/pipeline-answers.ts';
 import type { Plan, PlanDefinitionRequest } from '../../../src/contracts/plan.ts';
 import { answerOf, askPlainly, client } from './client.ts';
 

@@ -1,7 +1,17 @@
 /** Stored pipelines, their drawings, and plans of a run's steps and cost. */
 import { z } from 'zod';
-import { type PipelineDefinition } from '../../contracts/pipeline.ts';
-import { Alias, AliasList, AliasRequest, PipelineList, PipelineSubmitted, PipelineVersion, PipelineVersionList, Validation, ValidationRequest } from '../../contracts/pipeline-answers.ts';
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import {
+  Alias,
+  AliasList,
+  AliasRequest,
+  PipelineList,
+  PipelineSubmitted,
+  PipelineVersion,
+  PipelineVersionList,
+  Validation,
+  ValidationRequest,
+} from '../../contracts/pipeline-answers.ts';
 import { Plan, PlanDefinitionRequest, PlanRequest } from '../../contracts/plan.ts';
 import { ListQuery } from '../../contracts/primitives.ts';
 import { analyseDefinition } from '../../core/definition/compile.ts';

@@ -1,11 +1,10 @@
 /** Runs: submitting and reading them; the graph and timeline of a run, and a summary of many. */
 import { z } from 'zod';
 import { ListQuery } from '../../contracts/primitives.ts';
-import { Run, RunList, RunRequest, terminalRunStates } from '../../contracts/run.ts';
-import { RunStepList, StepDetail } from '../../contracts/run-step.ts';
+import { Run, RunList, RunQuery, RunRequest, terminalRunStates } from '../../contracts/run.ts';
 import { BulkAnswer, BulkRequest } from '../../contracts/run-control.ts';
 import { RunGraph, RunsSummary, RunsSummaryQuery, RunTimeline } from '../../contracts/run-picture.ts';
-import { ItemQuery, RunQuery, StepQuery } from '../../contracts/run-query.ts';
+import { ItemQuery, RunStepList, StepDetail, StepQuery } from '../../contracts/run-step.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import type { ServerCtx } from '../../services/context.ts';
 import { readRunGraph, readRunsSummary, readTimeline } from '../../services/runs/pictures.ts';

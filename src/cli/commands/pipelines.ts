@@ -2,7 +2,13 @@
  * Definitions of pipelines: `validate` checks one, `plan` estimates the steps, time and cost of a run, `submit` stores
  * one, and `pipelines` lists the stored ones and sets aliases.
  */
-import { Alias, AliasList, type Finding, PipelineList, type PipelineSummary } from '../../contracts/pipeline-answers.ts';
+import {
+  Alias,
+  AliasList,
+  type Finding,
+  PipelineList,
+  type PipelineSummary,
+} from '../../contracts/pipeline-answers.ts';
 import { Plan, type PlannedStepView } from '../../contracts/plan.ts';
 import { Priority } from '../../contracts/primitives.ts';
 import { jsonBody, path } from '../client/api-client.ts';

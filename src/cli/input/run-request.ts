@@ -6,7 +6,7 @@
 
 import { access, constants } from 'node:fs/promises';
 import { formatMediaReference, JobCreated, parseMediaPath } from '../../contracts/media.ts';
-import { type PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import { type Validation, Validation as ValidationAnswer } from '../../contracts/pipeline-answers.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { findMediaPlaces } from '../../core/cache.ts';

@@ -2,8 +2,7 @@
 import type { Finding } from '../../contracts/pipeline-answers.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import type { SourceFile } from '../input/arguments.ts';
-import type { Colour, Style } from './print.ts';
-import { measureText } from './print.ts';
+import { type Colour, measureText, type Style } from './print.ts';
 
 export interface FindingLayout {
   /** Columns of the terminal; Infinity without a terminal. */

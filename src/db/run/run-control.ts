@@ -6,8 +6,8 @@
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
 import type { RunState } from '../../contracts/run.ts';
-import type { StepState } from '../../contracts/run-step.ts';
 import type { CancelRequest } from '../../contracts/run-control.ts';
+import type { StepState } from '../../contracts/run-step.ts';
 import type { Db } from '../connect.ts';
 
 export interface RunKey {

@@ -9,10 +9,9 @@ import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { EventType } from '../../contracts/event.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import { type RunState, terminalRunStates } from '../../contracts/run.ts';
-import { type StepState } from '../../contracts/run-step.ts';
+import { type RunQuery, type RunState, terminalRunStates } from '../../contracts/run.ts';
 import type { CancelRequest } from '../../contracts/run-control.ts';
-import type { RunQuery } from '../../contracts/run-query.ts';
+import type { StepState } from '../../contracts/run-step.ts';
 import type { Db } from '../connect.ts';
 import { type RunRow, type RunStandingColumns, shownRunColumns } from './run-columns.ts';
 

@@ -19,8 +19,7 @@ import {
   updatePerson,
 } from '../../db/access/person.ts';
 import { listProjectIds } from '../../db/access/project.ts';
-import type { EndedSession } from '../../db/access/session.ts';
-import { endSessionsOfPerson } from '../../db/access/session.ts';
+import { type EndedSession, endSessionsOfPerson } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { choosePersonId, holdsScope } from './caller.ts';
 import { digestOf, randomSecret } from './key-text.ts';

@@ -11,11 +11,11 @@ import type { Json } from '../../contracts/primitives.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import { type CancelSignal, CancelSource } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
-import type { IdempotentRequest } from '../../db/idempotency.ts';
 import {
   answerKey,
   findKey,
   holdKey,
+  type IdempotentRequest,
   type KeptAnswer,
   type KeyHold,
   type KeyRow,

@@ -3,7 +3,13 @@
  * that names the differences.
  */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Alias, PipelineSubmitted, PipelineSummary, PipelineVersion, Validation } from '../../contracts/pipeline-answers.ts';
+import type {
+  Alias,
+  PipelineSubmitted,
+  PipelineSummary,
+  PipelineVersion,
+  Validation,
+} from '../../contracts/pipeline-answers.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
