@@ -66,11 +66,7 @@ function toOther(end: Exclude<StepEnd, Succeeded>): StepActivityResult {
 }
 
 function toWaiting({ awaiting, until, ref }: WaitingStep): StepActivityWaiting {
-  return {
-    awaiting,
-    until: until === null ? null : until.toISOString(),
-    ...(ref === null ? {} : { ref }),
-  };
+  return { awaiting, until: until === null ? null : until.toISOString(), ...(ref === null ? {} : { ref }) };
 }
 
 /**

@@ -78,7 +78,5 @@ export function refuseFindings(findings: readonly Finding[], name = 'the definit
   const errors = findings.filter(({ severity }) => severity === 'error');
   const count = errors.length === 1 ? 'one error' : `${errors.length} errors`;
   const first = errors[0] === undefined ? '' : `: ${errors[0].message}`;
-  return new AppError('definition_invalid', `${name} has ${count}${first}`, {
-    errors: errors.map(toItem),
-  });
+  return new AppError('definition_invalid', `${name} has ${count}${first}`, { errors: errors.map(toItem) });
 }

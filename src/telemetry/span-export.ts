@@ -42,9 +42,5 @@ export async function startSpanExport(attributes: Readonly<Record<string, string
   });
   const tracer: Tracer = provider.getTracer('capstan');
   const late = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, closeMs).unref());
-  return {
-    tracer,
-    ids,
-    close: () => Promise.race([provider.shutdown().catch(() => undefined), late()]),
-  };
+  return { tracer, ids, close: () => Promise.race([provider.shutdown().catch(() => undefined), late()]) };
 }

@@ -91,10 +91,7 @@ function judgeInput(ctx: ServerCtx): Route {
     params: CapabilityPath,
     body: json(CheckRequest, 'data'),
     responses: { 200: InputVerdict },
-    handle: async ({ params, body }) => ({
-      status: 200,
-      body: await checkInput(ctx, params.name, body),
-    }),
+    handle: async ({ params, body }) => ({ status: 200, body: await checkInput(ctx, params.name, body) }),
   });
 }
 

@@ -95,10 +95,7 @@ export function runEventRoutes(ctx: ServerCtx): Route[] {
       opens: 'stream',
       params: RunPath,
       query: EventQuery,
-      headers: z.object({
-        accept: z.string().max(1_000).optional(),
-        'last-event-id': Seq.optional(),
-      }),
+      headers: z.object({ accept: z.string().max(1_000).optional(), 'last-event-id': Seq.optional() }),
       responses: { 200: { content: 'text/event-stream', schema: EventPage } },
       handle: async ({ caller, params, query, headers, signal }) => {
         const key = { project_id: caller.project_id, run_id: params.id };

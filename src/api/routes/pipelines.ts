@@ -89,10 +89,7 @@ function validatePipelineRoute(ctx: ServerCtx): Route {
     responses: { 200: Validation },
     handle: async ({ caller, query, body }) => ({
       status: 200,
-      body: await validatePipeline(ctx, caller.project_id, {
-        source: body,
-        strict: query.strict === 'true',
-      }),
+      body: await validatePipeline(ctx, caller.project_id, { source: body, strict: query.strict === 'true' }),
     }),
   });
 }

@@ -43,11 +43,7 @@ function createScheduleRoute(ctx: ServerCtx): Route {
     errors: ['request_invalid', 'job_invalid', 'media_unknown', 'state_conflict'],
     handle: async ({ caller, body }) => {
       const schedule = await createSchedule(ctx, caller, body);
-      return {
-        status: 201,
-        headers: { Location: `/v1/schedules/${schedule.schedule_id}` },
-        body: schedule,
-      };
+      return { status: 201, headers: { Location: `/v1/schedules/${schedule.schedule_id}` }, body: schedule };
     },
   });
 }

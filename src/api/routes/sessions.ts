@@ -83,11 +83,7 @@ function showSessionRoute(ctx: ServerCtx, { TEMPORAL_UI_URL }: ApiConfig): Route
     responses: { 200: BrowserSession },
     handle: async ({ caller }) => ({
       status: 200,
-      body: {
-        ...(await describeSession(ctx, caller)),
-        version,
-        temporal_ui_url: TEMPORAL_UI_URL ?? null,
-      },
+      body: { ...(await describeSession(ctx, caller)), version, temporal_ui_url: TEMPORAL_UI_URL ?? null },
     }),
   });
 }

@@ -76,11 +76,7 @@ export function path(fixed: TemplateStringsArray, ...parts: readonly string[]): 
 export const emptyBody: RequestBody = { text: '', type: 'application/json' };
 
 export function jsonBody(value: unknown, idempotencyKey?: string): RequestBody {
-  return {
-    text: JSON.stringify(value),
-    type: 'application/json',
-    idempotencyKey,
-  };
+  return { text: JSON.stringify(value), type: 'application/json', idempotencyKey };
 }
 
 export function authorisation({ key, project }: Connection): Record<string, string> {

@@ -146,10 +146,7 @@ export async function settleAndClaim(
     ],
   });
   const endRows = rows.slice(0, ends.length) as { outcome: EndResult }[];
-  return {
-    ends: endRows.map(({ outcome }) => outcome),
-    claims: rows.slice(ends.length) as ClaimResult[],
-  };
+  return { ends: endRows.map(({ outcome }) => outcome), claims: rows.slice(ends.length) as ClaimResult[] };
 }
 
 /**

@@ -105,9 +105,7 @@ async function takeKey(
   throw new AppError(
     'idempotency_in_progress',
     'the first request with this key is still running; retry later',
-    {
-      retryAfterS: 1,
-    },
+    { retryAfterS: 1 },
   );
 }
 

@@ -150,11 +150,7 @@ export function capCost(cost: CostRange, ceilingUsd: number | null): CostRange {
 }
 
 export function showCost({ least, expected, worst }: CostRange): PlannedCost {
-  return {
-    min: fromNanoUsd(least),
-    expected: fromNanoUsd(expected),
-    worst: fromNanoUsd(worst),
-  };
+  return { min: fromNanoUsd(least), expected: fromNanoUsd(expected), worst: fromNanoUsd(worst) };
 }
 
 /** The failure of a call that no instance can take, as the call itself would report it. */

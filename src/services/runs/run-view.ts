@@ -59,10 +59,7 @@ function parentOf({
 }
 
 function linksOf(runId: string): Run['links'] {
-  return {
-    self: `/v1/runs/${runId}`,
-    events: `/v1/runs/${runId}/events`,
-  };
+  return { self: `/v1/runs/${runId}`, events: `/v1/runs/${runId}/events` };
 }
 
 function pendingStep(definition: StepDefinition): RunStep {

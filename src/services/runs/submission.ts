@@ -259,9 +259,7 @@ export async function takeRuns(ctx: IntakeCtx, order: BulkOrder): Promise<BulkSu
     return db.transaction(async (trx) => {
       const placed = await insertAdmittedRuns(trx, intake, sound);
       const ends = new Map(sound.map((run, index) => [run, placed[index]]));
-      const answer = {
-        items: prepared.map((run) => toItem(run instanceof AppError ? run : ends.get(run))),
-      };
+      const answer = { items: prepared.map((run) => toItem(run instanceof AppError ? run : ends.get(run))) };
       await keep(trx, 200, answer);
       return answer;
     });

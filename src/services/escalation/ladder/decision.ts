@@ -89,12 +89,7 @@ async function follow(ctx: Ctx, row: EscalationRow, review: ReviewRow): Promise<
 }
 
 function told({ review_id, decision }: ReviewRow, kind = 'decided') {
-  return {
-    kind,
-    level: humanLevel,
-    review_id,
-    ...(decision === null ? {} : { action: decision.action }),
-  };
+  return { kind, level: humanLevel, review_id, ...(decision === null ? {} : { action: decision.action }) };
 }
 
 function goOn(

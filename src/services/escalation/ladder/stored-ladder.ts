@@ -37,12 +37,7 @@ export function stepOf({ run_id, step_id, item }: EscalationRow): StepItemKey | 
 }
 
 export function modelSpecOf(level: number, model: string | null = null): ModelSpec {
-  return {
-    level,
-    label: labelOf(level),
-    capability: modelOf(level),
-    model,
-  };
+  return { level, label: labelOf(level), capability: modelOf(level), model };
 }
 
 /** `delay_ms`: nothing was done yet; repeat the transition after it. */
