@@ -143,7 +143,7 @@ export function consoleRoutes(files?: ConsoleFiles): Route[] {
       auth: 'open',
       headers,
       responses: { 200: { content: 'text/html' }, 503: { content: 'text/html' } },
-      handle: async (call) => showPage(files, call.headers['accept-encoding']),
+      handle: async (_ctx, { headers }) => showPage(files, headers['accept-encoding']),
     }),
     leadToConsole('/ui', 'open_console'), // after /ui/, which it would match too
     route({
@@ -156,7 +156,7 @@ export function consoleRoutes(files?: ConsoleFiles): Route[] {
       params: FilePath,
       headers,
       responses: { 200: { content: '*/*' }, 503: { content: 'text/html' } },
-      handle: async ({ params: { file }, headers: { 'accept-encoding': accepted } }) => {
+      handle: async (_ctx, { params: { file }, headers: { 'accept-encoding': accepted } }) => {
         const found = await files?.file(file);
         if (found !== undefined) return sendFile(found, accepted);
         if (!file.startsWith('assets/')) return showPage(files, accepted);

@@ -1,6 +1,6 @@
 /**
  * One declaration per route: it defines mounting, authentication and validation, and it is the route's entry in the
- * OpenAPI document. `handle` receives the validated request and returns one of the declared responses; the compiler
+ * OpenAPI document. `handle` receives the context and the validated request and returns one of the declared responses; the compiler
  * checks both against the declaration.
  */
 import type { IncomingHttpHeaders } from 'node:http';
@@ -11,6 +11,7 @@ import type { ErrorCode } from '../contracts/errors.ts';
 import type { CancelSignal } from '../core/cancellation.ts';
 import type { JsonText } from '../core/json/text.ts';
 import type { Caller } from '../services/access/caller.ts';
+import type { ServerCtx } from '../services/context.ts';
 import { type BodyKind, type BodyOf, type NoBody, Nothing, type RawInput, validateInput } from './input.ts';
 import type { OpenKind, RateKind } from './limits.ts';
 
@@ -67,6 +68,7 @@ export interface RawCall extends RawInput {
   /** The raw body; empty when the route streams it or reads none. */
   readonly bytes: Buffer;
   readonly requestHeaders: IncomingHttpHeaders;
+  readonly isClosing: boolean;
   /** Aborted when the client disconnects or, unless the route is long, the server is closing. */
   readonly signal: CancelSignal;
   /** For headers that an error answer carries too. */
@@ -133,7 +135,10 @@ type Declaration<
     readonly headers?: H;
     readonly body?: B;
     readonly responses: R;
-    readonly handle: (call: Call<z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>, A>) => O | Promise<O>;
+    readonly handle: (
+      ctx: ServerCtx,
+      call: Call<z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>, A>,
+    ) => O | Promise<O>;
   };
 
 export interface Route extends RouteFacts {
@@ -145,7 +150,7 @@ export interface Route extends RouteFacts {
   readonly body: BodyKind;
   readonly responses: Responses;
   /** @throws AppError `request_invalid` with everything that is wrong with the request */
-  readonly handle: (call: RawCall) => Promise<Answer>;
+  readonly handle: (ctx: ServerCtx, call: RawCall) => Promise<Answer>;
 }
 
 export function route<
@@ -164,9 +169,9 @@ export function route<
     ...facts,
     ...schemas,
     scope: 'scope' in declaration ? declaration.scope : null,
-    handle: async (call) => {
+    handle: async (ctx, call) => {
       const input = validateInput(schemas, call);
-      return handle({ ...call, ...input } as Parameters<typeof handle>[0]);
+      return handle(ctx, { ...call, ...input } as Parameters<typeof handle>[1]);
     },
   };
 }

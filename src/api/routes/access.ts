@@ -20,27 +20,15 @@ import { toAbortSignal } from '../../core/cancellation.ts';
 import { exportAudit, listAuditOf } from '../../services/access/audit.ts';
 import { createKey, listKeysOf, revokeKey, rotateKey } from '../../services/access/keys.ts';
 import { createProject, listProjectsOf } from '../../services/access/projects.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import { beginErasure, showErasure } from '../../services/erasure/erasure-service.ts';
 import { json } from '../input.ts';
 import { KeyPath, ProjectPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-export function accessRoutes(ctx: ServerCtx): Route[] {
-  return [
-    createProjectRoute(ctx),
-    listProjectsRoute(ctx),
-    eraseProjectRoute(ctx),
-    showErasureRoute(ctx),
-    createKeyRoute(ctx),
-    listKeysRoute(ctx),
-    revokeKeyRoute(ctx),
-    rotateKeyRoute(ctx),
-  ];
-}
+const lines = 'application/x-ndjson';
 
-function createProjectRoute(ctx: ServerCtx): Route {
-  return route({
+export const accessRoutes: readonly Route[] = [
+  route({
     operation: 'create_project',
     method: 'POST',
     path: '/v1/projects',
@@ -50,12 +38,9 @@ function createProjectRoute(ctx: ServerCtx): Route {
     scope: 'admin',
     body: json(ProjectRequest),
     responses: { 201: Project },
-    handle: async ({ caller, body }) => ({ status: 201, body: await createProject(ctx, caller, body) }),
-  });
-}
-
-function listProjectsRoute(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { caller, body }) => ({ status: 201, body: await createProject(ctx, caller, body) }),
+  }),
+  route({
     operation: 'list_projects',
     method: 'GET',
     path: '/v1/projects',
@@ -65,12 +50,12 @@ function listProjectsRoute(ctx: ServerCtx): Route {
     scope: 'admin',
     query: ListQuery.strict(),
     responses: { 200: ProjectList },
-    handle: async ({ caller, query }) => ({ status: 200, body: await listProjectsOf(ctx, caller, query) }),
-  });
-}
-
-function eraseProjectRoute(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { caller, query }) => ({
+      status: 200,
+      body: await listProjectsOf(ctx, caller, query),
+    }),
+  }),
+  route({
     operation: 'erase_project',
     method: 'DELETE',
     path: '/v1/projects/{id}',
@@ -83,12 +68,12 @@ function eraseProjectRoute(ctx: ServerCtx): Route {
     params: ProjectPath,
     query: z.strictObject({}), // refuses parameters that are meant to soften the erasure
     responses: { 202: Erasure },
-    handle: async ({ caller, params }) => ({ status: 202, body: await beginErasure(ctx, caller, params.id) }),
-  });
-}
-
-function showErasureRoute(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { caller, params }) => ({
+      status: 202,
+      body: await beginErasure(ctx, caller, params.id),
+    }),
+  }),
+  route({
     operation: 'get_erasure',
     method: 'GET',
     path: '/v1/projects/{id}/erasure',
@@ -98,12 +83,9 @@ function showErasureRoute(ctx: ServerCtx): Route {
     scope: 'operator',
     params: ProjectPath,
     responses: { 200: Erasure },
-    handle: async ({ params }) => ({ status: 200, body: await showErasure(ctx, params.id) }),
-  });
-}
-
-function createKeyRoute(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { params }) => ({ status: 200, body: await showErasure(ctx, params.id) }),
+  }),
+  route({
     operation: 'create_key',
     method: 'POST',
     path: '/v1/keys',
@@ -115,12 +97,9 @@ function createKeyRoute(ctx: ServerCtx): Route {
     scope: 'admin',
     body: json(KeyRequest),
     responses: { 201: KeyCreated },
-    handle: async ({ caller, body }) => ({ status: 201, body: await createKey(ctx, caller, body) }),
-  });
-}
-
-function listKeysRoute(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { caller, body }) => ({ status: 201, body: await createKey(ctx, caller, body) }),
+  }),
+  route({
     operation: 'list_keys',
     method: 'GET',
     path: '/v1/keys',
@@ -130,12 +109,9 @@ function listKeysRoute(ctx: ServerCtx): Route {
     scope: 'admin',
     query: ListQuery.strict(),
     responses: { 200: KeyList },
-    handle: async ({ caller, query }) => ({ status: 200, body: await listKeysOf(ctx, caller, query) }),
-  });
-}
-
-function revokeKeyRoute(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { caller, query }) => ({ status: 200, body: await listKeysOf(ctx, caller, query) }),
+  }),
+  route({
     operation: 'revoke_key',
     method: 'DELETE',
     path: '/v1/keys/{id}',
@@ -147,12 +123,12 @@ function revokeKeyRoute(ctx: ServerCtx): Route {
     scope: 'admin',
     params: KeyPath,
     responses: { 200: KeyRevoked },
-    handle: async ({ caller, params }) => ({ status: 200, body: await revokeKey(ctx, caller, params.id) }),
-  });
-}
-
-function rotateKeyRoute(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { caller, params }) => ({
+      status: 200,
+      body: await revokeKey(ctx, caller, params.id),
+    }),
+  }),
+  route({
     operation: 'rotate_key',
     method: 'POST',
     path: '/v1/keys/{id}/rotate',
@@ -165,45 +141,41 @@ function rotateKeyRoute(ctx: ServerCtx): Route {
     params: KeyPath,
     body: json(RotationRequest),
     responses: { 200: KeyCreated },
-    handle: async ({ caller, params, body }) => ({
+    handle: async (ctx, { caller, params, body }) => ({
       status: 200,
       body: await rotateKey(ctx, caller, { keyId: params.id, overlapS: body.overlap_s }),
     }),
-  });
-}
+  }),
+];
 
-const lines = 'application/x-ndjson';
-
-export function auditRoutes(ctx: ServerCtx): Route[] {
-  return [
-    route({
-      operation: 'list_audit',
-      method: 'GET',
-      path: '/v1/audit',
-      tag: 'access',
-      summary:
-        'List administrative acts in the project, newest first; `subject` is the id of the changed object',
-      description:
-        'The answer is JSON pages by default. With `Accept: application/x-ndjson` it is one stream of all matching entries, oldest first, one per line. If the stream fails, the connection breaks.',
-      auth: 'key',
-      scope: 'admin',
-      opens: 'history',
-      query: AuditQuery,
-      headers: z.object({ accept: z.string().max(1_000).optional() }),
-      responses: { 200: { content: lines, schema: AuditList } },
-      handle: async ({ caller, query, headers, signal }) => {
-        if (headers.accept?.includes(lines) !== true)
-          return { status: 200, body: await listAuditOf(ctx, caller, query) };
-        return {
-          status: 200,
-          headers: { 'Content-Type': lines, 'Content-Disposition': 'attachment; filename="audit.ndjson"' },
-          body: () =>
-            Readable.from(exportAudit(ctx, caller, query), {
-              objectMode: false,
-              signal: toAbortSignal(signal),
-            }),
-        };
-      },
-    }),
-  ];
-}
+export const auditRoutes: readonly Route[] = [
+  route({
+    operation: 'list_audit',
+    method: 'GET',
+    path: '/v1/audit',
+    tag: 'access',
+    summary:
+      'List administrative acts in the project, newest first; `subject` is the id of the changed object',
+    description:
+      'The answer is JSON pages by default. With `Accept: application/x-ndjson` it is one stream of all matching entries, oldest first, one per line. If the stream fails, the connection breaks.',
+    auth: 'key',
+    scope: 'admin',
+    opens: 'history',
+    query: AuditQuery,
+    headers: z.object({ accept: z.string().max(1_000).optional() }),
+    responses: { 200: { content: lines, schema: AuditList } },
+    handle: async (ctx, { caller, query, headers, signal }) => {
+      if (headers.accept?.includes(lines) !== true)
+        return { status: 200, body: await listAuditOf(ctx, caller, query) };
+      return {
+        status: 200,
+        headers: { 'Content-Type': lines, 'Content-Disposition': 'attachment; filename="audit.ndjson"' },
+        body: () =>
+          Readable.from(exportAudit(ctx, caller, query), {
+            objectMode: false,
+            signal: toAbortSignal(signal),
+          }),
+      };
+    },
+  }),
+];

@@ -16,7 +16,6 @@ import { InputVerdict } from '../../contracts/review.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { listCachedResults, removeCachedResults } from '../../services/cache/cache-service.ts';
 import { makeDirectCall } from '../../services/calls/call-service.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import { checkInput } from '../../services/reviews/input.ts';
 import { previewDecision, readDecision, readDecisions } from '../../services/routing/decisions.ts';
 import { json } from '../input.ts';
@@ -34,12 +33,8 @@ function sha256(bytes: Buffer): Buffer {
   return createHash('sha256').update(bytes).digest();
 }
 
-export function callRoutes(ctx: ServerCtx): Route[] {
-  return [execCapability(ctx), judgeInput(ctx), previewRoute(ctx), listDecisions(ctx), showDecision(ctx)];
-}
-
-function execCapability(ctx: ServerCtx): Route {
-  return route({
+export const callRoutes: readonly Route[] = [
+  route({
     operation: 'exec_capability',
     method: 'POST',
     path: '/v1/capabilities/{name}/exec',
@@ -61,7 +56,7 @@ function execCapability(ctx: ServerCtx): Route {
       ...(['capability_failed', 'response_invalid', 'output_invalid'] as const),
       ...(['connect_failed', 'contact_lost', 'no_instance', 'overloaded', 'attempt_timeout'] as const),
     ],
-    handle: async ({ caller, params, headers, body, bytes, signal, setHeader }) => {
+    handle: async (ctx, { caller, params, headers, body, bytes, signal, setHeader }) => {
       const key = headers['idempotency-key'];
       const { answer, isReplayed } = await makeDirectCall(ctx, {
         projectId: caller.project_id,
@@ -74,11 +69,8 @@ function execCapability(ctx: ServerCtx): Route {
       if (answer instanceof AppError) throw answer;
       return { status: 200, body: answer };
     },
-  });
-}
-
-function judgeInput(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'check_input',
     method: 'POST',
     path: '/v1/capabilities/{name}/check',
@@ -91,12 +83,12 @@ function judgeInput(ctx: ServerCtx): Route {
     params: CapabilityPath,
     body: json(CheckRequest, 'data'),
     responses: { 200: InputVerdict },
-    handle: async ({ params, body }) => ({ status: 200, body: await checkInput(ctx, params.name, body) }),
-  });
-}
-
-function previewRoute(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { params, body }) => ({
+      status: 200,
+      body: await checkInput(ctx, params.name, body),
+    }),
+  }),
+  route({
     operation: 'preview_route',
     method: 'POST',
     path: '/v1/route',
@@ -109,15 +101,12 @@ function previewRoute(ctx: ServerCtx): Route {
     body: json(RouteRequestBody, 'data'),
     responses: { 200: Decision },
     errors: ['not_found'],
-    handle: async ({ caller, body }) => ({
+    handle: async (ctx, { caller, body }) => ({
       status: 200,
       body: await previewDecision(ctx, caller.project_id, body),
     }),
-  });
-}
-
-function listDecisions(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'list_decisions',
     method: 'GET',
     path: '/v1/decisions',
@@ -130,15 +119,12 @@ function listDecisions(ctx: ServerCtx): Route {
     opens: 'history',
     query: DecisionQuery,
     responses: { 200: DecisionList },
-    handle: async ({ caller, query }) => ({
+    handle: async (ctx, { caller, query }) => ({
       status: 200,
       body: await readDecisions(ctx, caller.project_id, query),
     }),
-  });
-}
-
-function showDecision(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'get_decision',
     method: 'GET',
     path: '/v1/decisions/{id}',
@@ -148,46 +134,44 @@ function showDecision(ctx: ServerCtx): Route {
     scope: 'capability:read',
     params: DecisionPath,
     responses: { 200: DecisionDetail },
-    handle: async ({ caller, params }) => ({
+    handle: async (ctx, { caller, params }) => ({
       status: 200,
       body: await readDecision(ctx, caller.project_id, params.id),
     }),
-  });
-}
+  }),
+];
 
-export function cacheRoutes(ctx: ServerCtx): Route[] {
-  return [
-    route({
-      operation: 'list_cached',
-      method: 'GET',
-      path: '/v1/cache',
-      tag: 'runs',
-      summary: 'List the results in the cache of steps, newest first',
-      auth: 'key',
-      scope: 'run:read',
-      query: CacheQuery,
-      responses: { 200: CacheList },
-      handle: async ({ caller, query }) => ({
-        status: 200,
-        body: await listCachedResults(ctx, caller, query),
-      }),
+export const cacheRoutes: readonly Route[] = [
+  route({
+    operation: 'list_cached',
+    method: 'GET',
+    path: '/v1/cache',
+    tag: 'runs',
+    summary: 'List the results in the cache of steps, newest first',
+    auth: 'key',
+    scope: 'run:read',
+    query: CacheQuery,
+    responses: { 200: CacheList },
+    handle: async (ctx, { caller, query }) => ({
+      status: 200,
+      body: await listCachedResults(ctx, caller, query),
     }),
-    route({
-      operation: 'forget_cached',
-      method: 'DELETE',
-      path: '/v1/cache',
-      tag: 'runs',
-      summary:
-        'Delete results from the cache: one, those of a capability, pipeline or run, or all of the project',
-      description: 'Steps that used a result keep it. Files stay.',
-      auth: 'key',
-      scope: 'run:write',
-      query: CacheRemoval,
-      responses: { 200: CacheRemoved },
-      handle: async ({ caller, query }) => ({
-        status: 200,
-        body: await removeCachedResults(ctx, caller, query),
-      }),
+  }),
+  route({
+    operation: 'forget_cached',
+    method: 'DELETE',
+    path: '/v1/cache',
+    tag: 'runs',
+    summary:
+      'Delete results from the cache: one, those of a capability, pipeline or run, or all of the project',
+    description: 'Steps that used a result keep it. Files stay.',
+    auth: 'key',
+    scope: 'run:write',
+    query: CacheRemoval,
+    responses: { 200: CacheRemoved },
+    handle: async (ctx, { caller, query }) => ({
+      status: 200,
+      body: await removeCachedResults(ctx, caller, query),
     }),
-  ];
-}
+  }),
+];

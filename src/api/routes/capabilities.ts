@@ -17,7 +17,6 @@ import {
 } from '../../contracts/capability.ts';
 import { ListQuery, Tag } from '../../contracts/primitives.ts';
 import { requireName } from '../../services/access/caller.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import { deregisterInstance } from '../../services/registry/deregistration.ts';
 import { takeHeartbeat } from '../../services/registry/heartbeat.ts';
 import { listNamePublishers, publishName } from '../../services/registry/publishers.ts';
@@ -31,19 +30,8 @@ import { json } from '../input.ts';
 import { CapabilityPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-export function capabilityRoutes(ctx: ServerCtx): Route[] {
-  return [
-    registerRoute(ctx),
-    listRoute(ctx),
-    callsSummaryRoute(ctx),
-    showRoute(ctx),
-    heartbeatRoute(ctx),
-    removeRoute(ctx),
-  ];
-}
-
-function registerRoute(ctx: ServerCtx): Route {
-  return route({
+export const capabilityRoutes: readonly Route[] = [
+  route({
     operation: 'register_instance',
     method: 'POST',
     path: '/v1/capabilities',
@@ -56,16 +44,13 @@ function registerRoute(ctx: ServerCtx): Route {
     rate: 'heartbeat',
     body: json(Registration),
     responses: { 200: Instance, 201: Instance },
-    handle: async ({ caller, body }) => {
+    handle: async (ctx, { caller, body }) => {
       requireName(caller, body.name);
       const { instance, created } = await registerInstance(ctx, caller.project_id, body);
       return { status: created === 'new' ? 201 : 200, body: instance };
     },
-  });
-}
-
-function listRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'list_capabilities',
     method: 'GET',
     path: '/v1/capabilities',
@@ -75,12 +60,9 @@ function listRoute(ctx: ServerCtx): Route {
     scope: 'capability:read',
     query: ListQuery.extend({ tag: Tag.optional(), state: InstanceState.optional() }).strict(),
     responses: { 200: CapabilityList },
-    handle: async ({ query }) => ({ status: 200, body: await listCapabilities(ctx, query) }),
-  });
-}
-
-function callsSummaryRoute(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { query }) => ({ status: 200, body: await listCapabilities(ctx, query) }),
+  }),
+  route({
     operation: 'get_calls_summary',
     method: 'GET',
     path: '/v1/calls/summary',
@@ -93,15 +75,12 @@ function callsSummaryRoute(ctx: ServerCtx): Route {
     opens: 'history',
     query: CallsSummaryQuery,
     responses: { 200: CallsSummary },
-    handle: async ({ caller, query }) => ({
+    handle: async (ctx, { caller, query }) => ({
       status: 200,
       body: await readCallsSummary(ctx, caller.project_id, query),
     }),
-  });
-}
-
-function showRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'get_capability',
     method: 'GET',
     path: '/v1/capabilities/{name}',
@@ -111,12 +90,9 @@ function showRoute(ctx: ServerCtx): Route {
     scope: 'capability:read',
     params: CapabilityPath,
     responses: { 200: CapabilityDetail },
-    handle: async ({ params }) => ({ status: 200, body: await getCapability(ctx, params.name) }),
-  });
-}
-
-function heartbeatRoute(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { params }) => ({ status: 200, body: await getCapability(ctx, params.name) }),
+  }),
+  route({
     operation: 'send_heartbeat',
     method: 'POST',
     path: '/v1/capabilities/{name}/heartbeat',
@@ -130,15 +106,12 @@ function heartbeatRoute(ctx: ServerCtx): Route {
     params: CapabilityPath,
     body: json(HeartbeatRequest),
     responses: { 200: HeartbeatAnswer },
-    handle: async ({ caller, params, body }) => {
+    handle: async (ctx, { caller, params, body }) => {
       requireName(caller, params.name);
       return { status: 200, body: await takeHeartbeat(ctx, caller.project_id, { ...params, body }) };
     },
-  });
-}
-
-function removeRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'deregister_instance',
     method: 'DELETE',
     path: '/v1/capabilities/{name}',
@@ -152,45 +125,43 @@ function removeRoute(ctx: ServerCtx): Route {
     params: CapabilityPath,
     body: json(DeregisterRequest),
     responses: { 200: DeregisterAnswer },
-    handle: async ({ caller, params, body }) => {
+    handle: async (ctx, { caller, params, body }) => {
       requireName(caller, params.name);
       return { status: 200, body: await deregisterInstance(ctx, caller, { ...params, body }) };
     },
-  });
-}
+  }),
+];
 
-export function publisherRoutes(ctx: ServerCtx): Route[] {
-  return [
-    route({
-      operation: 'list_publishers',
-      method: 'GET',
-      path: '/v1/publishers',
-      tag: 'capabilities',
-      summary: 'List which projects register instances under which names',
-      auth: 'key',
-      scope: 'operator',
-      query: ListQuery.strict(),
-      responses: { 200: PublisherList },
-      handle: async ({ query }) => ({ status: 200, body: await listNamePublishers(ctx, query) }),
+export const publisherRoutes: readonly Route[] = [
+  route({
+    operation: 'list_publishers',
+    method: 'GET',
+    path: '/v1/publishers',
+    tag: 'capabilities',
+    summary: 'List which projects register instances under which names',
+    auth: 'key',
+    scope: 'operator',
+    query: ListQuery.strict(),
+    responses: { 200: PublisherList },
+    handle: async (ctx, { query }) => ({ status: 200, body: await listNamePublishers(ctx, query) }),
+  }),
+  route({
+    operation: 'set_publisher',
+    method: 'PUT',
+    path: '/v1/publishers/{name}',
+    tag: 'capabilities',
+    summary:
+      'Set the projects that may register instances under a name; instances of other projects are deregistered',
+    description:
+      'Without this setting, only the first project that registers a name may register instances under it.',
+    auth: 'key',
+    scope: 'operator',
+    params: CapabilityPath,
+    body: json(PublisherRequest),
+    responses: { 200: Publisher },
+    handle: async (ctx, { caller, params, body }) => ({
+      status: 200,
+      body: await publishName(ctx, caller, { ...params, ...body }),
     }),
-    route({
-      operation: 'set_publisher',
-      method: 'PUT',
-      path: '/v1/publishers/{name}',
-      tag: 'capabilities',
-      summary:
-        'Set the projects that may register instances under a name; instances of other projects are deregistered',
-      description:
-        'Without this setting, only the first project that registers a name may register instances under it.',
-      auth: 'key',
-      scope: 'operator',
-      params: CapabilityPath,
-      body: json(PublisherRequest),
-      responses: { 200: Publisher },
-      handle: async ({ caller, params, body }) => ({
-        status: 200,
-        body: await publishName(ctx, caller, { ...params, ...body }),
-      }),
-    }),
-  ];
-}
+  }),
+];

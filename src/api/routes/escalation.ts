@@ -7,7 +7,6 @@ import {
   ExecuteAnswer,
   ExecuteRequest,
 } from '../../contracts/escalation.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import {
   adviseCaller,
   createEscalation,
@@ -25,12 +24,8 @@ const callErrors = [
   ...(['connect_failed', 'contact_lost', 'attempt_timeout'] as const),
 ];
 
-export function escalationRoutes(ctx: ServerCtx): Route[] {
-  return [executeOnce(ctx), adviseOnce(ctx), startLadder(ctx), showLadder(ctx)];
-}
-
-function executeOnce(ctx: ServerCtx): Route {
-  return route({
+export const escalationRoutes: readonly Route[] = [
+  route({
     operation: 'execute_level',
     method: 'POST',
     path: '/execute',
@@ -45,15 +40,12 @@ function executeOnce(ctx: ServerCtx): Route {
     body: json(ExecuteRequest, 'data'),
     responses: { 200: ExecuteAnswer },
     errors: callErrors,
-    handle: async ({ caller, body, signal }) => ({
+    handle: async (ctx, { caller, body, signal }) => ({
       status: 200,
       body: await executeForCaller(ctx, caller, { request: body, signal }),
     }),
-  });
-}
-
-function adviseOnce(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'advise',
     method: 'POST',
     path: '/advise',
@@ -68,12 +60,9 @@ function adviseOnce(ctx: ServerCtx): Route {
     body: json(AdviseRequest, 'data'),
     responses: { 200: AdviseAnswer },
     errors: callErrors,
-    handle: async ({ caller, body }) => ({ status: 200, body: await adviseCaller(ctx, caller, body) }),
-  });
-}
-
-function startLadder(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { caller, body }) => ({ status: 200, body: await adviseCaller(ctx, caller, body) }),
+  }),
+  route({
     operation: 'start_escalation',
     method: 'POST',
     path: '/v1/escalations',
@@ -83,15 +72,12 @@ function startLadder(ctx: ServerCtx): Route {
     scope: 'escalate',
     body: json(EscalationRequest, 'data'),
     responses: { 202: Escalation },
-    handle: async ({ caller, body }) => {
+    handle: async (ctx, { caller, body }) => {
       const escalation = await createEscalation(ctx, caller, body);
       return { status: 202, headers: { location: escalation.links.self }, body: escalation };
     },
-  });
-}
-
-function showLadder(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'get_escalation',
     method: 'GET',
     path: '/v1/escalations/{id}',
@@ -101,9 +87,9 @@ function showLadder(ctx: ServerCtx): Route {
     scope: 'escalate',
     params: EscalationPath,
     responses: { 200: Escalation },
-    handle: async ({ caller, params }) => ({
+    handle: async (ctx, { caller, params }) => ({
       status: 200,
       body: await showEscalation(ctx, caller.project_id, params.id),
     }),
-  });
-}
+  }),
+];

@@ -14,7 +14,6 @@ import {
 import { toAbortSignal } from '../../core/cancellation.ts';
 import { refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../../services/access/caller.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import { readBudgets, setBudget } from '../../services/money/budgets.ts';
 import { exportLedger, readCostSeries, readCosts, readLedger } from '../../services/money/money-service.ts';
 import { json } from '../input.ts';
@@ -27,10 +26,6 @@ function wantsCsv(format: LedgerQuery['format'], accept: string | undefined): bo
 /** Clients wait 4 s for costs. */
 export const costsWithinMs = 3_500;
 
-export function moneyRoutes(ctx: ServerCtx): Route[] {
-  return [sumCosts(ctx), showCostSeries(ctx), listLedger(ctx), listBudgets(ctx), limitBudget(ctx)];
-}
-
 /** A key with several projects must choose one. @throws AppError `request_invalid` */
 function requireChosenProject({ projects, alsoIn = [] }: Caller, isChosen: boolean): void {
   const held = projects.length + alsoIn.length;
@@ -39,8 +34,8 @@ function requireChosenProject({ projects, alsoIn = [] }: Caller, isChosen: boole
   throw refuseField('/headers/x-project-id', message, 'required');
 }
 
-function sumCosts(ctx: ServerCtx): Route {
-  return route({
+export const moneyRoutes: readonly Route[] = [
+  route({
     operation: 'get_costs',
     method: 'GET',
     path: '/v1/costs',
@@ -53,15 +48,12 @@ function sumCosts(ctx: ServerCtx): Route {
     withinMs: costsWithinMs,
     query: z.strictObject({ period: CostPeriod.default('day') }),
     responses: { 200: CostSummary },
-    handle: async ({ caller, query, isProjectChosen }) => {
+    handle: async (ctx, { caller, query, isProjectChosen }) => {
       requireChosenProject(caller, isProjectChosen);
       return { status: 200, body: await readCosts(ctx, caller, query.period) };
     },
-  });
-}
-
-function showCostSeries(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'get_cost_series',
     method: 'GET',
     path: '/v1/costs/series',
@@ -74,15 +66,12 @@ function showCostSeries(ctx: ServerCtx): Route {
     opens: 'history',
     query: CostSeriesQuery,
     responses: { 200: CostSeries },
-    handle: async ({ caller, query, isProjectChosen }) => {
+    handle: async (ctx, { caller, query, isProjectChosen }) => {
       requireChosenProject(caller, isProjectChosen);
       return { status: 200, body: await readCostSeries(ctx, caller, query) };
     },
-  });
-}
-
-function listLedger(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'list_ledger',
     method: 'GET',
     path: '/v1/ledger',
@@ -96,7 +85,7 @@ function listLedger(ctx: ServerCtx): Route {
     query: LedgerQuery,
     headers: z.object({ accept: z.string().max(1_000).optional() }),
     responses: { 200: { content: 'text/csv', schema: LedgerPage } },
-    handle: async ({ caller, query, headers, signal }) => {
+    handle: async (ctx, { caller, query, headers, signal }) => {
       if (!wantsCsv(query.format, headers.accept)) {
         return { status: 200, body: await readLedger(ctx, caller, query) };
       }
@@ -113,11 +102,8 @@ function listLedger(ctx: ServerCtx): Route {
           }),
       };
     },
-  });
-}
-
-function listBudgets(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'get_budgets',
     method: 'GET',
     path: '/v1/budgets',
@@ -127,12 +113,9 @@ function listBudgets(ctx: ServerCtx): Route {
     scope: 'cost:read',
     query: z.strictObject({}),
     responses: { 200: BudgetList },
-    handle: async ({ caller }) => ({ status: 200, body: { items: await readBudgets(ctx, caller) } }),
-  });
-}
-
-function limitBudget(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { caller }) => ({ status: 200, body: { items: await readBudgets(ctx, caller) } }),
+  }),
+  route({
     operation: 'set_budgets',
     method: 'PUT',
     path: '/v1/budgets',
@@ -144,6 +127,6 @@ function limitBudget(ctx: ServerCtx): Route {
     scope: 'budget:write',
     body: json(BudgetRequest),
     responses: { 200: Budget },
-    handle: async ({ caller, body }) => ({ status: 200, body: await setBudget(ctx, caller, body) }),
-  });
-}
+    handle: async (ctx, { caller, body }) => ({ status: 200, body: await setBudget(ctx, caller, body) }),
+  }),
+];

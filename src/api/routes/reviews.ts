@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { Review, ReviewDecision, ReviewList, ReviewQuery } from '../../contracts/review.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import {
   claimReview,
   decideReview,
@@ -38,8 +37,8 @@ function answer(review: Review) {
   return { status: 200, headers: { ETag: `"${review.version}"` }, body: review } as const;
 }
 
-function list(ctx: ServerCtx): Route {
-  return route({
+export const reviewRoutes: readonly Route[] = [
+  route({
     operation: 'list_reviews',
     method: 'GET',
     path: '/v1/reviews',
@@ -51,15 +50,51 @@ function list(ctx: ServerCtx): Route {
     scope: 'run:read',
     query: ReviewQuery.strict(),
     responses: { 200: ReviewList },
-    handle: async ({ caller, query }) => ({
+    handle: async (ctx, { caller, query }) => ({
       status: 200,
       body: await listReviews(ctx, caller.project_id, query),
     }),
-  });
-}
-
-function decide(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
+    operation: 'get_review',
+    method: 'GET',
+    path: '/v1/reviews/{id}',
+    tag: 'reviews',
+    summary: 'Show a review; its ETag is the version to decide on',
+    auth: 'key',
+    scope: 'run:read',
+    params: ReviewPath,
+    responses: { 200: Review },
+    handle: async (ctx, { caller, params }) => answer(await showReview(ctx, caller.project_id, params.id)),
+  }),
+  route({
+    operation: 'claim_review',
+    method: 'POST',
+    path: '/v1/reviews/{id}/claim',
+    tag: 'reviews',
+    summary: 'Claim a review for 15 minutes, or extend the claim',
+    description: 'Until then, only the claimant can decide it.',
+    auth: 'key',
+    scope: 'review:decide',
+    params: ReviewPath,
+    responses: { 200: Review },
+    errors: ['state_conflict'],
+    handle: async (ctx, { caller, params }) => answer(await claimReview(ctx, caller, params.id)),
+  }),
+  route({
+    operation: 'release_review',
+    method: 'POST',
+    path: '/v1/reviews/{id}/release',
+    tag: 'reviews',
+    summary: 'Release the claim of a review',
+    auth: 'key',
+    scope: 'review:decide',
+    params: ReviewPath,
+    responses: { 200: Review },
+    errors: ['state_conflict'],
+    handle: async (ctx, { caller, params }) => answer(await releaseReview(ctx, caller, params.id)),
+  }),
+  route({
     operation: 'decide_review',
     method: 'POST',
     path: '/v1/reviews/{id}/decision',
@@ -80,7 +115,7 @@ function decide(ctx: ServerCtx): Route {
       'idempotency_key_reuse',
       'idempotency_in_progress',
     ],
-    handle: async ({ caller, params, headers, body, bytes }) => {
+    handle: async (ctx, { caller, params, headers, body, bytes }) => {
       const key = headers['idempotency-key'];
       const { review, isReplayed } = await decideReview(ctx, caller, {
         review_id: params.id,
@@ -93,57 +128,5 @@ function decide(ctx: ServerCtx): Route {
       const replayed: AnswerHeaders = isReplayed ? { 'Idempotent-Replayed': 'true' } : {};
       return { ...answered, headers: { ...answered.headers, ...replayed } };
     },
-  });
-}
-
-export function reviewRoutes(ctx: ServerCtx): Route[] {
-  return [list(ctx), show(ctx), claim(ctx), release(ctx), decide(ctx)];
-}
-
-function show(ctx: ServerCtx): Route {
-  return route({
-    operation: 'get_review',
-    method: 'GET',
-    path: '/v1/reviews/{id}',
-    tag: 'reviews',
-    summary: 'Show a review; its ETag is the version to decide on',
-    auth: 'key',
-    scope: 'run:read',
-    params: ReviewPath,
-    responses: { 200: Review },
-    handle: async ({ caller, params }) => answer(await showReview(ctx, caller.project_id, params.id)),
-  });
-}
-
-function claim(ctx: ServerCtx): Route {
-  return route({
-    operation: 'claim_review',
-    method: 'POST',
-    path: '/v1/reviews/{id}/claim',
-    tag: 'reviews',
-    summary: 'Claim a review for 15 minutes, or extend the claim',
-    description: 'Until then, only the claimant can decide it.',
-    auth: 'key',
-    scope: 'review:decide',
-    params: ReviewPath,
-    responses: { 200: Review },
-    errors: ['state_conflict'],
-    handle: async ({ caller, params }) => answer(await claimReview(ctx, caller, params.id)),
-  });
-}
-
-function release(ctx: ServerCtx): Route {
-  return route({
-    operation: 'release_review',
-    method: 'POST',
-    path: '/v1/reviews/{id}/release',
-    tag: 'reviews',
-    summary: 'Release the claim of a review',
-    auth: 'key',
-    scope: 'review:decide',
-    params: ReviewPath,
-    responses: { 200: Review },
-    errors: ['state_conflict'],
-    handle: async ({ caller, params }) => answer(await releaseReview(ctx, caller, params.id)),
-  });
-}
+  }),
+];

@@ -1,30 +1,15 @@
 /** Control of a run: cancel, pause, change its budget, repeat. */
 import { Run } from '../../contracts/run.ts';
 import { CancelRequest, RerunPreview, RerunRequest, RunBudgetRequest } from '../../contracts/run-control.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import { cancelRun, pauseRun, resumeRun, setRunBudget } from '../../services/runs/control.ts';
 import { previewRerun, rerunRun } from '../../services/runs/rerun.ts';
 import { json, optionalJson } from '../input.ts';
 import { KeyHeaders, markReplayed, RunPath, readIdempotency, startErrors } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-export function runControlRoutes(ctx: ServerCtx): Route[] {
-  return [
-    cancelRunRoute(ctx),
-    holdRun(ctx, 'pause', {
-      summary: 'Pause a run: it starts no new steps',
-      description: 'Running steps finish. A repeated request changes nothing.',
-    }),
-    holdRun(ctx, 'resume', { summary: 'Resume a paused run' }),
-    repeatRun(ctx),
-    setRunBudgetRoute(ctx),
-  ];
-}
-
 const holds = { pause: pauseRun, resume: resumeRun };
 
 function holdRun(
-  ctx: ServerCtx,
   act: 'pause' | 'resume',
   about: { readonly summary: string; readonly description?: string },
 ): Route {
@@ -39,15 +24,15 @@ function holdRun(
     params: RunPath,
     responses: { 202: Run },
     errors: ['state_conflict'],
-    handle: async ({ caller, params }) => ({
+    handle: async (ctx, { caller, params }) => ({
       status: 202,
       body: await holds[act](ctx, { project_id: caller.project_id, run_id: params.id }),
     }),
   });
 }
 
-function cancelRunRoute(ctx: ServerCtx): Route {
-  return route({
+export const runControlRoutes: readonly Route[] = [
+  route({
     operation: 'cancel_run',
     method: 'POST',
     path: '/v1/runs/{id}/cancel',
@@ -61,7 +46,7 @@ function cancelRunRoute(ctx: ServerCtx): Route {
     body: optionalJson(CancelRequest),
     responses: { 202: Run },
     errors: ['state_conflict'],
-    handle: async ({ caller, params, body }) => ({
+    handle: async (ctx, { caller, params, body }) => ({
       status: 202,
       body: await cancelRun(
         ctx,
@@ -69,11 +54,13 @@ function cancelRunRoute(ctx: ServerCtx): Route {
         { ...body, by: caller.key_id },
       ),
     }),
-  });
-}
-
-function repeatRun(ctx: ServerCtx): Route {
-  return route({
+  }),
+  holdRun('pause', {
+    summary: 'Pause a run: it starts no new steps',
+    description: 'Running steps finish. A repeated request changes nothing.',
+  }),
+  holdRun('resume', { summary: 'Resume a paused run' }),
+  route({
     operation: 'rerun_run',
     method: 'POST',
     path: '/v1/runs/{id}/rerun',
@@ -89,7 +76,7 @@ function repeatRun(ctx: ServerCtx): Route {
     body: optionalJson(RerunRequest, 'data'),
     responses: { 200: RerunPreview, 202: Run },
     errors: ['state_conflict', ...startErrors],
-    handle: async ({ caller, params, headers, body, bytes }) => {
+    handle: async (ctx, { caller, params, headers, body, bytes }) => {
       const idempotency = readIdempotency(headers, bytes);
       const { project_id, key_id: by } = caller;
       const order = { project_id, run_id: params.id, request: body, idempotency, by };
@@ -101,11 +88,8 @@ function repeatRun(ctx: ServerCtx): Route {
         body: run,
       };
     },
-  });
-}
-
-function setRunBudgetRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'set_run_budget',
     method: 'POST',
     path: '/v1/runs/{id}/budget',
@@ -119,10 +103,10 @@ function setRunBudgetRoute(ctx: ServerCtx): Route {
     body: json(RunBudgetRequest),
     responses: { 200: Run },
     errors: ['state_conflict'],
-    handle: async ({ caller, params, body }) => {
+    handle: async (ctx, { caller, params, body }) => {
       const key = { project_id: caller.project_id, run_id: params.id };
       const change = { ceilingUsd: body.budget_ceiling_usd, by: caller.key_id };
       return { status: 200, body: await setRunBudget(ctx, key, change) };
     },
-  });
-}
+  }),
+];

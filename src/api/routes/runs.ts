@@ -6,76 +6,15 @@ import { BulkAnswer, BulkRequest } from '../../contracts/run-control.ts';
 import { RunGraph, RunsSummary, RunsSummaryQuery, RunTimeline } from '../../contracts/run-picture.ts';
 import { ItemQuery, RunStepList, StepDetail, StepQuery } from '../../contracts/run-step.ts';
 import type { Caller } from '../../services/access/caller.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import { readRunGraph, readRunsSummary, readTimeline } from '../../services/runs/pictures.ts';
 import { getRun, listRunsPage, waitForEnd } from '../../services/runs/run-reading.ts';
 import { getStep, listItems } from '../../services/runs/step-pages.ts';
 import { submitRun, submitRuns } from '../../services/runs/submission.ts';
 import { toProblem } from '../answer.ts';
 import { json } from '../input.ts';
-import { type ApiConfig, findJobFault, httpLimits, requireSmallJob } from '../limits.ts';
+import { findJobFault, httpLimits, requireSmallJob } from '../limits.ts';
 import { KeyHeaders, markReplayed, RunPath, readIdempotency, StepPath, startErrors } from '../parameters.ts';
 import { type AnswerHeaders, type Route, route } from '../route.ts';
-
-/** The graph and timeline of a run, and the summary of many runs. */
-export function runPictureRoutes(ctx: ServerCtx): Route[] {
-  return [
-    route({
-      operation: 'get_run_graph',
-      method: 'GET',
-      path: '/v1/runs/{id}/graph',
-      tag: 'runs',
-      summary: 'Show the definition of a run and its whole graph, without states',
-      auth: 'key',
-      scope: 'run:read',
-      params: RunPath,
-      responses: { 200: RunGraph },
-      handle: async ({ caller, params }) => ({
-        status: 200,
-        body: await readRunGraph(ctx, { project_id: caller.project_id, run_id: params.id }),
-      }),
-    }),
-    route({
-      operation: 'get_run_timeline',
-      method: 'GET',
-      path: '/v1/runs/{id}/timeline',
-      tag: 'runs',
-      summary: 'List the calls of a run by time, with the expected and the actual result of each',
-      description:
-        'A page has at most 10,000 rows, ordered by start. Model calls of an escalation carry their level.',
-      auth: 'key',
-      scope: 'run:read',
-      params: RunPath,
-      query: z.strictObject({ cursor: ListQuery.shape.cursor }),
-      responses: { 200: RunTimeline },
-      handle: async ({ caller, params, query }) => ({
-        status: 200,
-        body: await readTimeline(ctx, { project_id: caller.project_id, run_id: params.id }, query.cursor),
-      }),
-    }),
-  ];
-}
-
-/** Mounted before the route of one run, which would match `summary` as an id. */
-function runsSummaryRoute(ctx: ServerCtx): Route {
-  return route({
-    operation: 'get_runs_summary',
-    method: 'GET',
-    path: '/v1/runs/summary',
-    tag: 'runs',
-    summary: 'Count runs by state and sum their costs, in buckets of time',
-    description: 'Runs are counted by the time of their creation. The default is the last day in 48 buckets.',
-    auth: 'key',
-    scope: 'run:read',
-    opens: 'history',
-    query: RunsSummaryQuery,
-    responses: { 200: RunsSummary },
-    handle: async ({ caller, query }) => ({
-      status: 200,
-      body: await readRunsSummary(ctx, caller.project_id, query),
-    }),
-  });
-}
 
 /** `Prefer: wait=30` (RFC 7240): seconds to wait for a result before answering; null: not requested. */
 function readWait(prefer: string | undefined, maxSeconds: number): number | null {
@@ -93,20 +32,45 @@ function stepAddress({ project_id }: Pick<Caller, 'project_id'>, { id, step }: z
   return { project_id, run_id: id, step_id: step };
 }
 
-export function runRoutes(ctx: ServerCtx, config: ApiConfig): Route[] {
-  return [
-    submitRunRoute(ctx, config),
-    submitRunsRoute(ctx, config),
-    listRunsRoute(ctx),
-    runsSummaryRoute(ctx),
-    showRunRoute(ctx),
-    showStepRoute(ctx),
-    listItemsRoute(ctx),
-  ];
-}
+/** The graph and timeline of a run, and the summary of many runs. */
+export const runPictureRoutes: readonly Route[] = [
+  route({
+    operation: 'get_run_graph',
+    method: 'GET',
+    path: '/v1/runs/{id}/graph',
+    tag: 'runs',
+    summary: 'Show the definition of a run and its whole graph, without states',
+    auth: 'key',
+    scope: 'run:read',
+    params: RunPath,
+    responses: { 200: RunGraph },
+    handle: async (ctx, { caller, params }) => ({
+      status: 200,
+      body: await readRunGraph(ctx, { project_id: caller.project_id, run_id: params.id }),
+    }),
+  }),
+  route({
+    operation: 'get_run_timeline',
+    method: 'GET',
+    path: '/v1/runs/{id}/timeline',
+    tag: 'runs',
+    summary: 'List the calls of a run by time, with the expected and the actual result of each',
+    description:
+      'A page has at most 10,000 rows, ordered by start. Model calls of an escalation carry their level.',
+    auth: 'key',
+    scope: 'run:read',
+    params: RunPath,
+    query: z.strictObject({ cursor: ListQuery.shape.cursor }),
+    responses: { 200: RunTimeline },
+    handle: async (ctx, { caller, params, query }) => ({
+      status: 200,
+      body: await readTimeline(ctx, { project_id: caller.project_id, run_id: params.id }, query.cursor),
+    }),
+  }),
+];
 
-function submitRunRoute(ctx: ServerCtx, config: ApiConfig): Route {
-  return route({
+export const runRoutes: readonly Route[] = [
+  route({
     operation: 'start_run',
     method: 'POST',
     path: '/v1/runs',
@@ -119,8 +83,8 @@ function submitRunRoute(ctx: ServerCtx, config: ApiConfig): Route {
     body: json(RunRequest, 'definition'),
     responses: { 200: Run, 202: Run },
     errors: [...startErrors, 'not_found'],
-    handle: async ({ caller, headers, body, bytes, signal }) => {
-      requireSmallJob(body.job, bytes, config);
+    handle: async (ctx, { caller, headers, body, bytes, signal }) => {
+      requireSmallJob(body.job, bytes, ctx.config);
       const { project_id, key_id: by } = caller;
       const idempotency = readIdempotency(headers, bytes);
       const order = { projectId: project_id, request: body, idempotency, by };
@@ -133,11 +97,8 @@ function submitRunRoute(ctx: ServerCtx, config: ApiConfig): Route {
       const status = terminalRunStates.has(waited.state) ? 200 : 202;
       return { status, headers: { ...answered, 'Preference-Applied': `wait=${seconds}` }, body: waited };
     },
-  });
-}
-
-function submitRunsRoute(ctx: ServerCtx, config: ApiConfig): Route {
-  return route({
+  }),
+  route({
     operation: 'start_runs',
     method: 'POST',
     path: '/v1/runs/bulk',
@@ -152,22 +113,21 @@ function submitRunsRoute(ctx: ServerCtx, config: ApiConfig): Route {
     body: json(BulkRequest, 'definition'),
     responses: { 200: BulkAnswer },
     errors: ['idempotency_key_reuse', 'idempotency_in_progress'],
-    handle: async ({ caller, headers, body, bytes, path, request_id }) => {
+    handle: async (ctx, { caller, headers, body, bytes, path, request_id }) => {
       const place = { instance: path, request_id };
       const { answer, replayed } = await submitRuns(ctx, {
         projectId: caller.project_id,
-        requests: body.runs.map((request) => findJobFault(request.job, config.BODY_LIMIT_BYTES) ?? request),
+        requests: body.runs.map(
+          (request) => findJobFault(request.job, ctx.config.BODY_LIMIT_BYTES) ?? request,
+        ),
         idempotency: readIdempotency(headers, bytes),
         toProblem: (error) => toProblem(error, place),
         by: caller.key_id,
       });
       return { status: 200, headers: markReplayed(replayed), body: answer };
     },
-  });
-}
-
-function listRunsRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'list_runs',
     method: 'GET',
     path: '/v1/runs',
@@ -178,15 +138,30 @@ function listRunsRoute(ctx: ServerCtx): Route {
     opens: 'history',
     query: RunQuery,
     responses: { 200: RunList },
-    handle: async ({ caller, query }) => ({
+    handle: async (ctx, { caller, query }) => ({
       status: 200,
       body: await listRunsPage(ctx, caller.project_id, query),
     }),
-  });
-}
-
-function showRunRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  // Before the route of one run, which would match `summary` as an id.
+  route({
+    operation: 'get_runs_summary',
+    method: 'GET',
+    path: '/v1/runs/summary',
+    tag: 'runs',
+    summary: 'Count runs by state and sum their costs, in buckets of time',
+    description: 'Runs are counted by the time of their creation. The default is the last day in 48 buckets.',
+    auth: 'key',
+    scope: 'run:read',
+    opens: 'history',
+    query: RunsSummaryQuery,
+    responses: { 200: RunsSummary },
+    handle: async (ctx, { caller, query }) => ({
+      status: 200,
+      body: await readRunsSummary(ctx, caller.project_id, query),
+    }),
+  }),
+  route({
     operation: 'get_run',
     method: 'GET',
     path: '/v1/runs/{id}',
@@ -196,15 +171,12 @@ function showRunRoute(ctx: ServerCtx): Route {
     scope: 'run:read',
     params: RunPath,
     responses: { 200: Run },
-    handle: async ({ caller, params }) => ({
+    handle: async (ctx, { caller, params }) => ({
       status: 200,
       body: await getRun(ctx, { project_id: caller.project_id, run_id: params.id }),
     }),
-  });
-}
-
-function showStepRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'get_step',
     method: 'GET',
     path: '/v1/runs/{id}/steps/{step}',
@@ -217,15 +189,12 @@ function showStepRoute(ctx: ServerCtx): Route {
     params: StepPath,
     query: StepQuery,
     responses: { 200: StepDetail },
-    handle: async ({ caller, params, query }) => ({
+    handle: async (ctx, { caller, params, query }) => ({
       status: 200,
       body: await getStep(ctx, stepAddress(caller, params), query),
     }),
-  });
-}
-
-function listItemsRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'list_items',
     method: 'GET',
     path: '/v1/runs/{id}/steps/{step}/items',
@@ -236,9 +205,9 @@ function listItemsRoute(ctx: ServerCtx): Route {
     params: StepPath,
     query: ItemQuery,
     responses: { 200: RunStepList },
-    handle: async ({ caller, params, query }) => ({
+    handle: async (ctx, { caller, params, query }) => ({
       status: 200,
       body: await listItems(ctx, stepAddress(caller, params), query),
     }),
-  });
-}
+  }),
+];

@@ -1,6 +1,5 @@
 import { ListQuery } from '../../contracts/primitives.ts';
 import { Schedule, ScheduleList, ScheduleRequest } from '../../contracts/schedule.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import {
   createSchedule,
   getSchedule,
@@ -14,21 +13,26 @@ import { json } from '../input.ts';
 import { SchedulePath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-export function scheduleRoutes(ctx: ServerCtx): Route[] {
-  return [
-    createScheduleRoute(ctx),
-    listSchedulesRoute(ctx),
-    showScheduleRoute(ctx),
-    replaceScheduleRoute(ctx),
-    deleteScheduleRoute(ctx),
-    switchSchedule(ctx, 'pause', 'Pause a schedule; a repeated request changes nothing'),
-    switchSchedule(ctx, 'resume', 'Resume a schedule; runs missed during the pause are not started'),
-    triggerScheduleRoute(ctx),
-  ];
+function switchSchedule(act: 'pause' | 'resume', summary: string): Route {
+  return route({
+    operation: `${act}_schedule`,
+    method: 'POST',
+    path: `/v1/schedules/{id}/${act}`,
+    tag: 'schedules',
+    summary,
+    auth: 'key',
+    scope: 'run:write',
+    params: SchedulePath,
+    responses: { 200: Schedule },
+    handle: async (ctx, { caller, params }) => ({
+      status: 200,
+      body: await setSchedulePaused(ctx, { by: caller, schedule_id: params.id }, act === 'pause'),
+    }),
+  });
 }
 
-function createScheduleRoute(ctx: ServerCtx): Route {
-  return route({
+export const scheduleRoutes: readonly Route[] = [
+  route({
     operation: 'create_schedule',
     method: 'POST',
     path: '/v1/schedules',
@@ -41,15 +45,12 @@ function createScheduleRoute(ctx: ServerCtx): Route {
     body: json(ScheduleRequest, 'data'),
     responses: { 201: Schedule },
     errors: ['request_invalid', 'job_invalid', 'media_unknown', 'state_conflict'],
-    handle: async ({ caller, body }) => {
+    handle: async (ctx, { caller, body }) => {
       const schedule = await createSchedule(ctx, caller, body);
       return { status: 201, headers: { Location: `/v1/schedules/${schedule.schedule_id}` }, body: schedule };
     },
-  });
-}
-
-function listSchedulesRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'list_schedules',
     method: 'GET',
     path: '/v1/schedules',
@@ -59,15 +60,12 @@ function listSchedulesRoute(ctx: ServerCtx): Route {
     scope: 'run:read',
     query: ListQuery.strict(),
     responses: { 200: ScheduleList },
-    handle: async ({ caller, query }) => ({
+    handle: async (ctx, { caller, query }) => ({
       status: 200,
       body: await listSchedulesPage(ctx, caller.project_id, query),
     }),
-  });
-}
-
-function showScheduleRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'get_schedule',
     method: 'GET',
     path: '/v1/schedules/{id}',
@@ -77,15 +75,12 @@ function showScheduleRoute(ctx: ServerCtx): Route {
     scope: 'run:read',
     params: SchedulePath,
     responses: { 200: Schedule },
-    handle: async ({ caller, params }) => ({
+    handle: async (ctx, { caller, params }) => ({
       status: 200,
       body: await getSchedule(ctx, { project_id: caller.project_id, schedule_id: params.id }),
     }),
-  });
-}
-
-function replaceScheduleRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'replace_schedule',
     method: 'PUT',
     path: '/v1/schedules/{id}',
@@ -97,15 +92,12 @@ function replaceScheduleRoute(ctx: ServerCtx): Route {
     body: json(ScheduleRequest, 'data'),
     responses: { 200: Schedule },
     errors: ['request_invalid', 'job_invalid', 'media_unknown', 'state_conflict'],
-    handle: async ({ caller, params, body }) => ({
+    handle: async (ctx, { caller, params, body }) => ({
       status: 200,
       body: await replaceSchedule(ctx, { by: caller, schedule_id: params.id }, body),
     }),
-  });
-}
-
-function deleteScheduleRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'delete_schedule',
     method: 'DELETE',
     path: '/v1/schedules/{id}',
@@ -115,33 +107,14 @@ function deleteScheduleRoute(ctx: ServerCtx): Route {
     scope: 'run:write',
     params: SchedulePath,
     responses: { 204: 'empty' },
-    handle: async ({ caller, params }) => {
+    handle: async (ctx, { caller, params }) => {
       await removeSchedule(ctx, { by: caller, schedule_id: params.id });
       return { status: 204 };
     },
-  });
-}
-
-function switchSchedule(ctx: ServerCtx, act: 'pause' | 'resume', summary: string): Route {
-  return route({
-    operation: `${act}_schedule`,
-    method: 'POST',
-    path: `/v1/schedules/{id}/${act}`,
-    tag: 'schedules',
-    summary,
-    auth: 'key',
-    scope: 'run:write',
-    params: SchedulePath,
-    responses: { 200: Schedule },
-    handle: async ({ caller, params }) => ({
-      status: 200,
-      body: await setSchedulePaused(ctx, { by: caller, schedule_id: params.id }, act === 'pause'),
-    }),
-  });
-}
-
-function triggerScheduleRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  switchSchedule('pause', 'Pause a schedule; a repeated request changes nothing'),
+  switchSchedule('resume', 'Resume a schedule; runs missed during the pause are not started'),
+  route({
     operation: 'trigger_schedule',
     method: 'POST',
     path: '/v1/schedules/{id}/trigger',
@@ -154,9 +127,9 @@ function triggerScheduleRoute(ctx: ServerCtx): Route {
     params: SchedulePath,
     responses: { 202: Schedule },
     errors: ['state_conflict', 'unavailable'],
-    handle: async ({ caller, params }) => ({
+    handle: async (ctx, { caller, params }) => ({
       status: 202,
       body: await triggerSchedule(ctx, { project_id: caller.project_id, schedule_id: params.id }),
     }),
-  });
-}
+  }),
+];

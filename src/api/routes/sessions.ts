@@ -21,26 +21,17 @@ import {
   revokeSessions,
 } from '../../services/access/sessions.ts';
 import { logoutUrlOf } from '../../services/access/sign-in.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import { clearCookie, readCookie, refuseForeignPage, sessionCookie, writeCookie } from '../authentication.ts';
 import { json } from '../input.ts';
-import type { ApiConfig } from '../limits.ts';
 import { type Route, route } from '../route.ts';
 
 /** The version of Capstan, from its package.json. */
 const { version } = createRequire(import.meta.url)('capstan/package.json') as { version: string };
 
-export function sessionRoutes(ctx: ServerCtx, config: ApiConfig): Route[] {
-  return [
-    openSessionRoute(ctx, config),
-    showSessionRoute(ctx, config),
-    closeSessionRoute(ctx, config),
-    createLoginLinkRoute(ctx),
-  ];
-}
+const SessionPath = z.object({ id: z.string().min(1).max(128) });
 
-function openSessionRoute(ctx: ServerCtx, config: ApiConfig): Route {
-  return route({
+export const sessionRoutes: readonly Route[] = [
+  route({
     operation: 'open_session',
     method: 'POST',
     path: '/v1/session',
@@ -52,9 +43,9 @@ function openSessionRoute(ctx: ServerCtx, config: ApiConfig): Route {
     body: json(SessionRequest, 'small'),
     responses: { 204: 'empty' },
     errors: ['unauthenticated', 'csrf_refused', 'state_conflict', 'rate_limited', 'unavailable'],
-    handle: async ({ body, requestHeaders, sawWrongKey, opensSession, setHeader }) => {
-      refuseForeignPage(requestHeaders, config.PUBLIC_URL);
-      const present = readCookie(sessionCookie, config, requestHeaders);
+    handle: async (ctx, { body, requestHeaders, sawWrongKey, opensSession, setHeader }) => {
+      refuseForeignPage(requestHeaders, ctx.config.PUBLIC_URL);
+      const present = readCookie(sessionCookie, ctx.config, requestHeaders);
       const secret = await openSession(ctx, body, { present, admit: opensSession });
       if (secret === null) {
         sawWrongKey();
@@ -66,13 +57,10 @@ function openSessionRoute(ctx: ServerCtx, config: ApiConfig): Route {
         );
       }
       setHeader('Cache-Control', 'no-store');
-      return { status: 204, headers: { 'Set-Cookie': writeCookie(sessionCookie, config, secret) } };
+      return { status: 204, headers: { 'Set-Cookie': writeCookie(sessionCookie, ctx.config, secret) } };
     },
-  });
-}
-
-function showSessionRoute(ctx: ServerCtx, { TEMPORAL_UI_URL }: ApiConfig): Route {
-  return route({
+  }),
+  route({
     operation: 'get_session',
     method: 'GET',
     path: '/v1/session',
@@ -81,15 +69,16 @@ function showSessionRoute(ctx: ServerCtx, { TEMPORAL_UI_URL }: ApiConfig): Route
     auth: 'key',
     scope: 'any',
     responses: { 200: BrowserSession },
-    handle: async ({ caller }) => ({
+    handle: async (ctx, { caller }) => ({
       status: 200,
-      body: { ...(await describeSession(ctx, caller)), version, temporal_ui_url: TEMPORAL_UI_URL ?? null },
+      body: {
+        ...(await describeSession(ctx, caller)),
+        version,
+        temporal_ui_url: ctx.config.TEMPORAL_UI_URL ?? null,
+      },
     }),
-  });
-}
-
-function closeSessionRoute(ctx: ServerCtx, config: ApiConfig): Route {
-  return route({
+  }),
+  route({
     operation: 'close_session',
     method: 'DELETE',
     path: '/v1/session',
@@ -99,20 +88,17 @@ function closeSessionRoute(ctx: ServerCtx, config: ApiConfig): Route {
     auth: 'key',
     scope: 'any',
     responses: { 200: SessionClosed, 204: 'empty' },
-    handle: async ({ requestHeaders }) => {
-      const secret = readCookie(sessionCookie, config, requestHeaders);
+    handle: async (ctx, { requestHeaders }) => {
+      const secret = readCookie(sessionCookie, ctx.config, requestHeaders);
       const ended = secret === null ? null : await closeSession(ctx, secret);
       const tokens = ended?.tokens ?? null;
       const { signIn } = ctx;
       const url = tokens === null || signIn === null ? null : await logoutUrlOf(ctx, signIn, tokens);
-      const headers = { 'Set-Cookie': clearCookie(sessionCookie, config) };
+      const headers = { 'Set-Cookie': clearCookie(sessionCookie, ctx.config) };
       return url === null ? { status: 204, headers } : { status: 200, headers, body: { provider_url: url } };
     },
-  });
-}
-
-function createLoginLinkRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'create_login_link',
     method: 'POST',
     path: '/v1/login-links',
@@ -121,18 +107,12 @@ function createLoginLinkRoute(ctx: ServerCtx): Route {
     auth: 'key',
     scope: 'admin',
     responses: { 201: LoginLink },
-    handle: async ({ caller }) => ({ status: 201, body: await createLoginLink(ctx, caller) }),
-  });
-}
+    handle: async (ctx, { caller }) => ({ status: 201, body: await createLoginLink(ctx, caller) }),
+  }),
+];
 
-const SessionPath = z.object({ id: z.string().min(1).max(128) });
-
-export function sessionAdminRoutes(ctx: ServerCtx): Route[] {
-  return [listSessionsRoute(ctx), revokeUserRoute(ctx), revokeSessionRoute(ctx)];
-}
-
-function listSessionsRoute(ctx: ServerCtx): Route {
-  return route({
+export const sessionAdminRoutes: readonly Route[] = [
+  route({
     operation: 'list_sessions',
     method: 'GET',
     path: '/v1/sessions',
@@ -144,12 +124,12 @@ function listSessionsRoute(ctx: ServerCtx): Route {
     scope: 'admin',
     query: SessionQuery,
     responses: { 200: SessionList },
-    handle: async ({ caller, query }) => ({ status: 200, body: await listSessionsOf(ctx, caller, query) }),
-  });
-}
-
-function revokeUserRoute(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { caller, query }) => ({
+      status: 200,
+      body: await listSessionsOf(ctx, caller, query),
+    }),
+  }),
+  route({
     operation: 'revoke_sessions',
     method: 'POST',
     path: '/v1/sessions/revoke',
@@ -161,15 +141,12 @@ function revokeUserRoute(ctx: ServerCtx): Route {
     scope: 'admin',
     body: json(SessionRevocation),
     responses: { 200: SessionsRevoked },
-    handle: async ({ caller, body }) => ({
+    handle: async (ctx, { caller, body }) => ({
       status: 200,
       body: { revoked: await revokeSessions(ctx, caller, body) },
     }),
-  });
-}
-
-function revokeSessionRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'revoke_session',
     method: 'DELETE',
     path: '/v1/sessions/{id}',
@@ -179,10 +156,10 @@ function revokeSessionRoute(ctx: ServerCtx): Route {
     scope: 'admin',
     params: SessionPath,
     responses: { 204: 'empty' },
-    handle: async ({ caller, params: { id } }) => {
+    handle: async (ctx, { caller, params: { id } }) => {
       if ((await revokeSessions(ctx, caller, { sessionId: id })) === 0)
         throw new AppError('not_found', `no session ${id}`);
       return { status: 204 };
     },
-  });
-}
+  }),
+];

@@ -10,7 +10,6 @@ import {
   SkillUseList,
   SkillWorth,
 } from '../../contracts/skill.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import {
   createSkill,
   findSkills,
@@ -34,20 +33,8 @@ const SkillQuery = z.strictObject({
   state: SkillState.default('active'),
 });
 
-export function skillRoutes(ctx: ServerCtx): Route[] {
-  return [
-    storeSkill(ctx),
-    listSkills(ctx),
-    showSkill(ctx),
-    changeSkill(ctx),
-    endSkill(ctx),
-    listUses(ctx),
-    showWorth(ctx),
-  ];
-}
-
-function storeSkill(ctx: ServerCtx): Route {
-  return route({
+export const skillRoutes: readonly Route[] = [
+  route({
     operation: 'create_skill',
     method: 'POST',
     path: '/skills',
@@ -59,15 +46,12 @@ function storeSkill(ctx: ServerCtx): Route {
     scope: 'skill:write',
     body: json(SkillRequest, 'data'),
     responses: { 200: SkillCreated, 201: SkillCreated },
-    handle: async ({ caller, body }) => {
+    handle: async (ctx, { caller, body }) => {
       const { id, is_new } = await createSkill(ctx, caller, body);
       return { status: is_new ? 201 : 200, body: { id } };
     },
-  });
-}
-
-function listSkills(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'list_skills',
     method: 'GET',
     path: '/skills',
@@ -78,12 +62,9 @@ function listSkills(ctx: ServerCtx): Route {
     scope: 'skill:read',
     query: SkillQuery,
     responses: { 200: SkillList },
-    handle: async ({ caller, query }) => ({ status: 200, body: await findSkills(ctx, caller, query) }),
-  });
-}
-
-function showSkill(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { caller, query }) => ({ status: 200, body: await findSkills(ctx, caller, query) }),
+  }),
+  route({
     operation: 'get_skill',
     method: 'GET',
     path: '/skills/{id}',
@@ -93,12 +74,12 @@ function showSkill(ctx: ServerCtx): Route {
     scope: 'skill:read',
     params: SkillPath,
     responses: { 200: Skill },
-    handle: async ({ caller, params }) => ({ status: 200, body: await readSkill(ctx, caller, params.id) }),
-  });
-}
-
-function changeSkill(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { caller, params }) => ({
+      status: 200,
+      body: await readSkill(ctx, caller, params.id),
+    }),
+  }),
+  route({
     operation: 'change_skill',
     method: 'PATCH',
     path: '/skills/{id}',
@@ -111,15 +92,12 @@ function changeSkill(ctx: ServerCtx): Route {
     body: json(SkillPatch, 'data'),
     responses: { 200: Skill },
     errors: ['state_conflict'],
-    handle: async ({ caller, params, body }) => ({
+    handle: async (ctx, { caller, params, body }) => ({
       status: 200,
       body: await patchSkill(ctx, { caller, skill_id: params.id }, body),
     }),
-  });
-}
-
-function endSkill(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'retire_skill',
     method: 'POST',
     path: '/skills/{id}/retire',
@@ -129,12 +107,12 @@ function endSkill(ctx: ServerCtx): Route {
     scope: 'skill:write',
     params: SkillPath,
     responses: { 200: Skill },
-    handle: async ({ caller, params }) => ({ status: 200, body: await retireSkill(ctx, caller, params.id) }),
-  });
-}
-
-function listUses(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { caller, params }) => ({
+      status: 200,
+      body: await retireSkill(ctx, caller, params.id),
+    }),
+  }),
+  route({
     operation: 'list_skill_uses',
     method: 'GET',
     path: '/skills/{id}/uses',
@@ -145,15 +123,12 @@ function listUses(ctx: ServerCtx): Route {
     params: SkillPath,
     query: ListQuery.strict(),
     responses: { 200: SkillUseList },
-    handle: async ({ caller, params, query }) => ({
+    handle: async (ctx, { caller, params, query }) => ({
       status: 200,
       body: await readSkillUses(ctx, { project_id: caller.project_id, skill_id: params.id }, query),
     }),
-  });
-}
-
-function showWorth(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'get_skill_worth',
     method: 'GET',
     path: '/skills/{id}/worth',
@@ -164,9 +139,9 @@ function showWorth(ctx: ServerCtx): Route {
     scope: 'skill:read',
     params: SkillPath,
     responses: { 200: SkillWorth },
-    handle: async ({ caller, params }) => ({
+    handle: async (ctx, { caller, params }) => ({
       status: 200,
       body: await readSkillWorth(ctx, caller, params.id),
     }),
-  });
-}
+  }),
+];

@@ -7,7 +7,6 @@ import {
   WebhookList,
   WebhookRequest,
 } from '../../contracts/webhook.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import {
   createWebhook,
   listDeliveriesOf,
@@ -19,18 +18,8 @@ import { json } from '../input.ts';
 import { WebhookPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-export function webhookRoutes(ctx: ServerCtx): Route[] {
-  return [
-    createWebhookRoute(ctx),
-    listWebhooksRoute(ctx),
-    removeWebhookRoute(ctx),
-    testWebhookRoute(ctx),
-    listDeliveriesRoute(ctx),
-  ];
-}
-
-function createWebhookRoute(ctx: ServerCtx): Route {
-  return route({
+export const webhookRoutes: readonly Route[] = [
+  route({
     operation: 'create_webhook',
     method: 'POST',
     path: '/v1/webhooks',
@@ -43,12 +32,9 @@ function createWebhookRoute(ctx: ServerCtx): Route {
     body: json(WebhookRequest),
     responses: { 201: WebhookCreated },
     errors: ['limit_reached'],
-    handle: async ({ caller, body }) => ({ status: 201, body: await createWebhook(ctx, caller, body) }),
-  });
-}
-
-function listWebhooksRoute(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { caller, body }) => ({ status: 201, body: await createWebhook(ctx, caller, body) }),
+  }),
+  route({
     operation: 'list_webhooks',
     method: 'GET',
     path: '/v1/webhooks',
@@ -58,12 +44,12 @@ function listWebhooksRoute(ctx: ServerCtx): Route {
     scope: 'admin',
     query: ListQuery.strict(),
     responses: { 200: WebhookList },
-    handle: async ({ caller, query }) => ({ status: 200, body: await listWebhooksOf(ctx, caller, query) }),
-  });
-}
-
-function removeWebhookRoute(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { caller, query }) => ({
+      status: 200,
+      body: await listWebhooksOf(ctx, caller, query),
+    }),
+  }),
+  route({
     operation: 'delete_webhook',
     method: 'DELETE',
     path: '/v1/webhooks/{id}',
@@ -73,15 +59,12 @@ function removeWebhookRoute(ctx: ServerCtx): Route {
     scope: 'admin',
     params: WebhookPath,
     responses: { 204: 'empty' },
-    handle: async ({ caller, params }) => {
+    handle: async (ctx, { caller, params }) => {
       await removeWebhook(ctx, caller, params.id);
       return { status: 204 };
     },
-  });
-}
-
-function testWebhookRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route({
     operation: 'test_webhook',
     method: 'POST',
     path: '/v1/webhooks/{id}/test',
@@ -91,12 +74,12 @@ function testWebhookRoute(ctx: ServerCtx): Route {
     scope: 'admin',
     params: WebhookPath,
     responses: { 200: WebhookDelivery },
-    handle: async ({ caller, params }) => ({ status: 200, body: await testWebhook(ctx, caller, params.id) }),
-  });
-}
-
-function listDeliveriesRoute(ctx: ServerCtx): Route {
-  return route({
+    handle: async (ctx, { caller, params }) => ({
+      status: 200,
+      body: await testWebhook(ctx, caller, params.id),
+    }),
+  }),
+  route({
     operation: 'list_webhook_deliveries',
     method: 'GET',
     path: '/v1/webhooks/{id}/deliveries',
@@ -107,9 +90,9 @@ function listDeliveriesRoute(ctx: ServerCtx): Route {
     params: WebhookPath,
     query: ListQuery.strict(),
     responses: { 200: WebhookDeliveryList },
-    handle: async ({ caller, params, query }) => ({
+    handle: async (ctx, { caller, params, query }) => ({
       status: 200,
       body: await listDeliveriesOf(ctx, { caller, webhookId: params.id }, query),
     }),
-  });
-}
+  }),
+];
