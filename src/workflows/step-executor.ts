@@ -83,8 +83,8 @@ export interface StepExecutorDependencies {
   readonly escalated: (unit: Unit, place: LadderPosition, error: Failure) => void;
 }
 
-/** @param waited the unit's finished wait; null: the unit begins */
-export type StepExecutor = (unit: Unit, waited: Wait | null) => Promise<UnitResult>;
+/** @param waited the unit's finished wait; absent: the unit begins */
+export type StepExecutor = (unit: Unit, waited?: Wait) => Promise<UnitResult>;
 
 export function createStepExecutor(dependencies: StepExecutorDependencies): StepExecutor {
   const { input, run, course, budgetVersion, inScope, inTurn } = dependencies;
@@ -100,7 +100,7 @@ export function createStepExecutor(dependencies: StepExecutorDependencies): Step
   };
 
   return (unit, waited) => {
-    if (waited !== null) return queue(unit, ...resumedAfter(waited));
+    if (waited !== undefined) return queue(unit, ...resumedAfter(waited));
     const known = batches.takeKnown(unit);
     if (known !== undefined) return Promise.resolve(take(unit, known));
     if (unit.step.inline !== true) return queue(unit, {});

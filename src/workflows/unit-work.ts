@@ -46,7 +46,7 @@ export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
     waits,
     hasWaited: () => course.hasWaited,
     closed: () => course.closed,
-    executeStep: (unit) => execute(unit, null),
+    executeStep: execute,
     escalateStep: (unit) => {
       progress.announce();
       return escalations.climb(unit);
