@@ -105,7 +105,12 @@ export type InstanceJson<Column extends keyof InstanceColumns> = {
   readonly [Key in Column]: Key extends 'rate_usd' ? number : InstanceColumns[Key];
 };
 
-export type Registered = InstanceJson<(typeof registeredColumns)[number]>;
+/** Columns that may be null may be absent. */
+type OrAbsent<Row> = {
+  readonly [Key in keyof Row as null extends Row[Key] ? never : Key]: Row[Key];
+} & { readonly [Key in keyof Row as null extends Row[Key] ? Key : never]?: Row[Key] | undefined };
+
+export type Registered = OrAbsent<InstanceJson<(typeof registeredColumns)[number]>>;
 
 export interface InstanceKey {
   readonly name: string;
