@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { ErrorCode } from '../contracts/errors.ts';
 import { MediaFile, MediaJobId } from '../contracts/media.ts';
 import { CapabilityName, PipelineName, StepId, VersionText } from '../contracts/primitives.ts';
+import type { Idempotency } from '../services/idempotency.ts';
 import type { AnswerHeaders } from './route.ts';
 
 const Id = z.string().min(1).max(128);
@@ -56,7 +57,7 @@ export const KeyHeaders = z.object({
 export function readIdempotency(
   { 'idempotency-key': key }: z.output<typeof KeyHeaders>,
   bytes: Buffer,
-): { readonly key: string; readonly bodySha256: Buffer } | null {
+): Idempotency | null {
   return key === undefined ? null : { key, bodySha256: createHash('sha256').update(bytes).digest() };
 }
 

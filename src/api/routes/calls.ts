@@ -1,5 +1,4 @@
 /** Direct calls, decisions of the router, and cached results. */
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { CacheList, CacheQuery, CacheRemoval, CacheRemoved } from '../../contracts/cache.ts';
 import { CheckRequest } from '../../contracts/capability.ts';
@@ -19,7 +18,7 @@ import { makeDirectCall } from '../../services/calls/call-service.ts';
 import { checkInput } from '../../services/reviews/input.ts';
 import { previewDecision, readDecision, readDecisions } from '../../services/routing/decisions.ts';
 import { json } from '../input.ts';
-import { CapabilityPath, DecisionPath, IdempotencyKey } from '../parameters.ts';
+import { CapabilityPath, DecisionPath, IdempotencyKey, readIdempotency } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 const ExecHeaders = z.object({
@@ -28,10 +27,6 @@ const ExecHeaders = z.object({
       'For 24 hours, a repeated request with this key gets the first answer. With a key, the call continues when the client disconnects.',
   }),
 });
-
-function sha256(bytes: Buffer): Buffer {
-  return createHash('sha256').update(bytes).digest();
-}
 
 export const callRoutes: readonly Route[] = [
   route({
@@ -57,12 +52,11 @@ export const callRoutes: readonly Route[] = [
       ...(['connect_failed', 'contact_lost', 'no_instance', 'overloaded', 'attempt_timeout'] as const),
     ],
     handle: async (ctx, { caller, params, headers, body, bytes, signal, setHeader }) => {
-      const key = headers['idempotency-key'];
       const { answer, isReplayed } = await makeDirectCall(ctx, {
         projectId: caller.project_id,
         capability: params.name,
         request: body,
-        idempotency: key === undefined ? null : { key, bodySha256: sha256(bytes) },
+        idempotency: readIdempotency(headers, bytes),
         signal,
       });
       if (isReplayed) setHeader('Idempotent-Replayed', 'true');

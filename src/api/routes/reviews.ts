@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { Review, ReviewDecision, ReviewList, ReviewQuery } from '../../contracts/review.ts';
 import { AppError } from '../../errors/app-error.ts';
@@ -10,8 +9,8 @@ import {
   showReview,
 } from '../../services/reviews/review-service.ts';
 import { json } from '../input.ts';
-import { IdempotencyKey, ReviewPath } from '../parameters.ts';
-import { type AnswerHeaders, type Route, route } from '../route.ts';
+import { IdempotencyKey, markReplayed, ReviewPath, readIdempotency } from '../parameters.ts';
+import { type Route, route } from '../route.ts';
 
 const DecisionHeaders = z.object({
   'if-match': z
@@ -116,17 +115,14 @@ export const reviewRoutes: readonly Route[] = [
       'idempotency_in_progress',
     ],
     handle: async (ctx, { caller, params, headers, body, bytes }) => {
-      const key = headers['idempotency-key'];
       const { review, isReplayed } = await decideReview(ctx, caller, {
         review_id: params.id,
         version: readVersion(headers['if-match']),
         decision: body,
-        idempotency:
-          key === undefined ? null : { key, bodySha256: createHash('sha256').update(bytes).digest() },
+        idempotency: readIdempotency(headers, bytes),
       });
       const answered = answer(review);
-      const replayed: AnswerHeaders = isReplayed ? { 'Idempotent-Replayed': 'true' } : {};
-      return { ...answered, headers: { ...answered.headers, ...replayed } };
+      return { ...answered, headers: { ...answered.headers, ...markReplayed(isReplayed) } };
     },
   }),
 ];

@@ -26,7 +26,7 @@ import {
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import type { Ctx, ServerCtx } from '../context.ts';
-import { decodeCursor, toPage } from '../cursor.ts';
+import { decodeCursor, refuseCursor, toPage } from '../cursor.ts';
 
 const mostSeries = 50;
 const others = 'others';
@@ -104,15 +104,7 @@ function readCursor(cursor: string | undefined): LedgerPlace | null {
   const place = Place.safeParse(decodeCursor(cursor));
   const [day, entry_id] = place.success ? place.data.split('.') : [];
   if (day !== undefined && entry_id !== undefined) return { day, entry_id };
-  throw new AppError(
-    'request_invalid',
-    'the cursor is not a next_cursor of the ledger; read the list from its start',
-    {
-      errors: [
-        { pointer: '/query/cursor', code: 'invalid_cursor', message: 'not a next_cursor of this list' },
-      ],
-    },
-  );
+  throw refuseCursor('the ledger');
 }
 
 function toEntry(row: LedgerRow): LedgerEntry {

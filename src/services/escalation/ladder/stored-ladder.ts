@@ -12,9 +12,10 @@ import { humanLevel, labelOf, modelOf } from '../../../core/ladder/levels.ts';
 import type { LadderPosition, LadderStage } from '../../../core/workflow-payloads.ts';
 import type { StepItemKey } from '../../../db/attempt/attempt.ts';
 import type { Db } from '../../../db/connect.ts';
-import type { EscalationRow, NewEscalation } from '../../../db/escalation/escalation.ts';
+import { type EscalationRow, type NewEscalation, readEscalation } from '../../../db/escalation/escalation.ts';
 import { readStepState } from '../../../db/escalation/escalation-transition.ts';
 import { readReview } from '../../../db/review/review.ts';
+import { AppError } from '../../../errors/app-error.ts';
 
 type StoredColumns = Pick<NewEscalation, 'ladder' | 'escalation_history' | 'escalation_advice'>;
 
@@ -29,6 +30,17 @@ export function readLadder({ ladder, escalation_history, escalation_advice }: St
 /** The columns that keep a ladder. */
 export function storeLadder({ history, advice, ...ladder }: Ladder): StoredColumns {
   return { ladder, escalation_history: history, escalation_advice: advice };
+}
+
+/** @throws AppError `not_found` */
+export async function requireEscalation(db: Db, escalationId: string): Promise<EscalationRow> {
+  const row = await readEscalation(db, escalationId);
+  if (row === undefined) throw noEscalation(escalationId);
+  return row;
+}
+
+export function noEscalation(escalationId: string): AppError {
+  return new AppError('not_found', `there is no escalation ${escalationId}`);
 }
 
 /** The ladder's step; null for a ladder without one. */
