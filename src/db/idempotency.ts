@@ -15,11 +15,6 @@ export interface IdempotentRequest {
   readonly body_sha256: Buffer;
 }
 
-interface StoredAnswer {
-  readonly body_sha256: Buffer;
-  readonly answer: Json;
-}
-
 /** @returns false if the key is taken; nothing was written */
 export async function insertAnswer(
   db: Db,
@@ -32,13 +27,6 @@ export async function insertAnswer(
     [project_id, request, key, body_sha256, status, JSON.stringify(answer)],
   );
   return rowCount === 1;
-}
-
-export async function findAnswer(
-  db: Db,
-  { project_id, request, key }: Omit<IdempotentRequest, 'body_sha256'>,
-): Promise<StoredAnswer | undefined> {
-  return db('idempotency').where({ project_id, request, key }).first('body_sha256', 'answer');
 }
 
 /** Deletes responses after 24 hours. @returns how many */
@@ -77,7 +65,7 @@ const underWay = 0;
 const ofHolder = `project_id = ? and request = ? and key = ? and status = ${underWay} and answer::text = ?`;
 
 function holderBindings({ project_id, request, key, holder }: KeyHold): string[] {
-  return [...[project_id, request, key, JSON.stringify(holder)]];
+  return [project_id, request, key, JSON.stringify(holder)];
 }
 
 /** @returns false if the key is taken */
@@ -85,7 +73,10 @@ export function holdKey(db: Db, hold: KeyHold, body_sha256: Buffer): Promise<boo
   return insertAnswer(db, { ...hold, body_sha256 }, { status: underWay, answer: hold.holder });
 }
 
-export function findKey(db: Db, { project_id, request, key }: KeyHold): Promise<KeyRow | undefined> {
+export function findKey(
+  db: Db,
+  { project_id, request, key }: Omit<IdempotentRequest, 'body_sha256'>,
+): Promise<KeyRow | undefined> {
   return db('idempotency').where({ project_id, request, key }).first('body_sha256', 'status', 'answer');
 }
 

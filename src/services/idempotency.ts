@@ -4,7 +4,7 @@
  */
 import type { Json } from '../contracts/primitives.ts';
 import type { Db } from '../db/connect.ts';
-import { findAnswer, insertAnswer } from '../db/idempotency.ts';
+import { findKey, insertAnswer } from '../db/idempotency.ts';
 import { AppError } from '../errors/app-error.ts';
 
 export interface Idempotency {
@@ -39,7 +39,7 @@ export async function findKept<Answer>(
 ): Promise<Answer | null> {
   if (idempotency === null) return null;
   const { key, bodySha256 } = idempotency;
-  const stored = await findAnswer(db, { project_id, request, key });
+  const stored = await findKey(db, { project_id, request, key });
   if (stored === undefined) return null;
   if (stored.body_sha256.equals(bodySha256)) return stored.answer as unknown as Answer;
   throw refuseReuse(key);

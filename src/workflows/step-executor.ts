@@ -25,7 +25,7 @@ import type { Wait } from '../core/run/machine-state.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
 import { describeAwaited, summarizeUnit } from '../core/workflow-names.ts';
 import type { LadderPosition, RunPipelineInput } from '../core/workflow-payloads.ts';
-import type { LocalTurns } from './conditions.ts';
+import type { LocalTurns } from './run-control.ts';
 import { createInlineBatches, type RunCourse, toAskedUnit } from './inline-batches.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import type { StepNote } from './web-ui.ts';

@@ -5,7 +5,7 @@ import type { Wait } from '../core/run/machine-state.ts';
 import { hearsWake } from '../core/run/waits.ts';
 import { describeAwaited } from '../core/workflow-names.ts';
 import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads.ts';
-import type { LocalTurns, RunControl } from './conditions.ts';
+import type { LocalTurns, RunControl } from './run-control.ts';
 import type { RunCourse } from './inline-batches.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import { createStepEscalations } from './step-escalations.ts';
