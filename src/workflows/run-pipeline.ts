@@ -22,6 +22,7 @@ import type { PlannedStep } from '../core/run/plan.ts';
 import { takeSnapshot } from '../core/run/snapshot.ts';
 import { listUnits, toSummary } from '../core/workflow-names.ts';
 import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads.ts';
+import { createProgressRecorder, type ProgressRecorder } from './progress-recorder.ts';
 import {
   createLocalTurns,
   createRunControl,
@@ -29,7 +30,6 @@ import {
   type RunControl,
   requireKnownEngine,
 } from './run-control.ts';
-import { createProgressRecorder, type ProgressRecorder } from './progress-recorder.ts';
 import { createUnitWork, type UnitWork } from './unit-work.ts';
 import { announcePhase, createRunProgress, type RunProgress } from './web-ui.ts';
 

@@ -25,9 +25,9 @@ import type { Wait } from '../core/run/machine-state.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
 import { describeAwaited, summarizeUnit } from '../core/workflow-names.ts';
 import type { LadderPosition, RunPipelineInput } from '../core/workflow-payloads.ts';
-import type { LocalTurns } from './run-control.ts';
 import { createInlineBatches, type RunCourse, toAskedUnit } from './inline-batches.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
+import type { LocalTurns } from './run-control.ts';
 import type { StepNote } from './web-ui.ts';
 
 /** The ladder that has begun for the failure, from the details of the activity's error. */
