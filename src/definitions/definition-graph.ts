@@ -1,6 +1,7 @@
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Validation } from '../contracts/pipeline-answers.ts';
 import type { AnalysedDefinition } from '../core/definition/compile.ts';
+import { kindFieldsOf } from '../core/definition/step-settings.ts';
 
 /** Steps and edges, for drawing. */
 export function showGraph(
@@ -9,13 +10,7 @@ export function showGraph(
 ): NonNullable<Validation['graph']> {
   const ids = definition.steps.map(({ id }) => id);
   return {
-    steps: definition.steps.map(({ id, capability, pipeline, wait, review }) => ({
-      id,
-      ...(capability === undefined ? {} : { capability }),
-      ...(pipeline === undefined ? {} : { pipeline }),
-      ...(wait === undefined ? {} : { wait }),
-      ...(review === undefined ? {} : { review: review.title }),
-    })),
+    steps: definition.steps.map((step) => ({ id: step.id, ...kindFieldsOf(step) })),
     edges: ids.flatMap((to, index) =>
       (predecessors[index] ?? []).map((before) => ({ from: ids[before] ?? '', to })),
     ),

@@ -235,9 +235,9 @@ const dayMs = 86_400_000;
 const leastDays = 7;
 
 /** The error for a missing run; for an old one it says why it may be missing. */
-export function noSuchRun(runId: string, now = Date.now()): AppError {
+export function noSuchRun(runId: string): AppError {
   const made = madeAt(runId);
-  const days = made === null ? 0 : Math.floor((now - made.getTime()) / dayMs);
+  const days = made === null ? 0 : Math.floor((Date.now() - made.getTime()) / dayMs);
   const why = `; its id is ${days} days old, and runs are deleted some time after their end (RUN_RETENTION_DAYS)`;
   return new AppError('not_found', `there is no run ${runId}${days > leastDays ? why : ''}`);
 }
