@@ -5,7 +5,7 @@
  */
 import type { Json } from '../contracts/primitives.ts';
 import type { Db } from './connect.ts';
-import { purgeOld } from './statements.ts';
+import { purgeOld, query } from './statements.ts';
 
 export interface IdempotentRequest {
   readonly project_id: string;
@@ -95,7 +95,7 @@ export async function takeOverKey(db: Db, hold: KeyHold, attemptKey: string): Pr
 
 /** @returns the holders that still own their rows */
 export async function renewKeys(db: Db, holds: readonly KeyHold[]): Promise<ReadonlySet<string>> {
-  const { rows } = await db.raw<{ rows: { holder: string }[] }>(
+  const rows = await query<{ holder: string }>(db).all(
     `with held as (
        select i.project_id, i.request, i.key, h.holder
        from unnest(?::text[], ?::text[], ?::text[], ?::text[]) as h (project_id, request, key, holder)

@@ -1,6 +1,7 @@
 /** Uses of skills, from which their counts are made. */
 import type { SkillOutcome } from '../contracts/skill.ts';
 import type { Db } from './connect.ts';
+import { query } from './statements.ts';
 
 export interface NewSkillUse {
   readonly skill_id: string;
@@ -67,7 +68,7 @@ export async function addSkillUses(
   { project_id, occasion, uses }: SkillUses,
 ): Promise<readonly CountedSkillRow[]> {
   if (uses.length === 0) return [];
-  const { rows } = await db.raw<{ rows: CountedSkillRow[] }>(insertAndCount, {
+  return query<CountedSkillRow>(db).all(insertAndCount, {
     project_id,
     ids: uses.map(({ skill_id }) => skill_id),
     versions: uses.map(({ version }) => version),
@@ -76,7 +77,6 @@ export async function addSkillUses(
     escalation_id: occasion?.escalation_id ?? null,
     transition: occasion?.transition ?? null,
   });
-  return rows;
 }
 
 export interface SkillUseRow extends NewSkillUse {

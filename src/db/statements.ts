@@ -2,6 +2,7 @@
  * How statements are sent, and why Postgres refuses them. Statements of every call bypass the query builder, which
  * takes longer over a small statement than the database does.
  */
+import type { Knex } from 'knex';
 import pg from 'pg';
 import { discardConnection } from '../unsupported.ts';
 import type { Db } from './connect.ts';
@@ -35,6 +36,23 @@ export async function runPrepared<Row extends pg.QueryResultRow>(
   } finally {
     await db.client.releaseConnection(connection);
   }
+}
+
+type Values = readonly Knex.RawBinding[] | Readonly<Record<string, unknown>>;
+
+/** Sends a statement with `?` for each value, or `:name` for each named one, and gives its rows. */
+export function query<Row = unknown>(db: Db) {
+  const send = async (sql: string, values?: Values): Promise<Row[]> =>
+    (await db.raw<{ rows: Row[] }>(sql, values as Knex.ValueDict)).rows;
+  return {
+    all: send,
+    /** Undefined: the statement has no row. */
+    first: async (sql: string, values?: Values): Promise<Row | undefined> => (await send(sql, values))[0],
+    /** Whether it has a row. */
+    some: async (sql: string, values?: Values): Promise<boolean> => (await send(sql, values)).length > 0,
+    /** For a statement that always has a row. */
+    one: async (sql: string, values?: Values): Promise<Row> => (await send(sql, values))[0] as Row,
+  };
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Ambiguity, AttemptState, CachedFrom, StepState } from '../../contracts/run-step.ts';
 import type { Db } from '../connect.ts';
 import type { KeptPlace } from '../idempotency.ts';
-import { runPrepared, toJsonb } from '../statements.ts';
+import { query, runPrepared, toJsonb } from '../statements.ts';
 
 /** A step of a run as a whole (item 0), or one of its items. */
 export interface StepItemKey {
@@ -160,7 +160,7 @@ export async function renewLeases(
   held: readonly { attempt_id: string; token: string }[],
   leaseMs: number,
 ): Promise<ReadonlySet<string>> {
-  const { rows } = await db.raw<{ rows: { attempt_id: string }[] }>(
+  const rows = await query<{ attempt_id: string }>(db).all(
     `with held as (
        select a.attempt_id from unnest(?::text[], ?::uuid[]) h (attempt_id, token)
        join attempt a on a.attempt_id = h.attempt_id and a.token = h.token
@@ -197,14 +197,12 @@ export async function loseOpenAttempt(db: Db, key: string): Promise<void> {
  * @returns how many
  */
 export async function loseExpiredAttempts(db: Db): Promise<number> {
-  const { rows } = await db.raw<{ rows: { lost: number }[] }>(
-    `select lose_attempts(array(
+  const row = await query<{ lost: number }>(db).first(`select lose_attempts(array(
        select attempt_id from attempt
        where state in ('reserved', 'dispatched') and lease_until < clock_timestamp() - interval '5 seconds'
        limit 500 for update skip locked
-     )) as lost`,
-  );
-  return rows[0]?.lost ?? 0;
+     )) as lost`);
+  return row?.lost ?? 0;
 }
 
 export interface AttemptRow {

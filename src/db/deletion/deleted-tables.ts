@@ -8,6 +8,7 @@
  * Each statement deletes a bounded number of rows.
  */
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 
 /** Number of rows by table. */
 export type RowCounts = Readonly<Record<string, number>>;
@@ -247,7 +248,7 @@ export async function deleteUnnamed(trx: Db, digests: readonly string[]): Promis
 /** Deletes stored pipelines; their aliases are already deleted. */
 function eraseVersions(db: Db, { projectId, limit }: ProjectPage): Promise<DeletedBatch> {
   return db.transaction(async (trx) => {
-    const { rows } = await trx.raw<{ rows: { digest: string }[] }>(
+    const rows = await query<{ digest: string }>(trx).all(
       `delete from pipeline_version where ctid = any (array(
          select ctid from pipeline_version where project_id = ? limit ?)) returning digest`,
       [projectId, limit],
@@ -260,9 +261,9 @@ function eraseVersions(db: Db, { projectId, limit }: ProjectPage): Promise<Delet
 
 /** The table is append-only except for an erasure: `erase_project` (sql/deletion.sql.ts). Its rows are not counted. */
 async function eraseSkillVersions(db: Db, { projectId, limit }: ProjectPage): Promise<DeletedBatch> {
-  const { rows } = await db.raw<{ rows: [{ place: string | null }] }>(
+  const row = await query<{ place: string | null }>(db).one(
     `select erase_project('skill_version', ?, '', '{}', 0, ?) as place`,
     [projectId, limit],
   );
-  return toErased({}, rows[0].place !== null);
+  return toErased({}, row.place !== null);
 }
