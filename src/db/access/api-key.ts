@@ -159,8 +159,8 @@ export async function listGoingOn(
   keyId: string,
   { projects, most }: { readonly projects: readonly string[]; readonly most: number },
 ): Promise<GoingOn> {
-  const select = <Row>(columns: string, from: string): Promise<Row[]> => {
-    return query<Row>(db).all(
+  const select = <Row>(columns: string, from: string): Promise<Row[]> =>
+    query<Row>(db).all(
       `with recursive below as (
          select key_id from api_key where key_id = :keyId
          union all
@@ -170,7 +170,6 @@ export async function listGoingOn(
          and created_by in (select key_id from below) order by 1 limit :most`,
       { keyId, projects: [...projects], most },
     );
-  };
   return {
     webhooks: await select('webhook_id, project_id, url', 'webhook where true'),
     schedules: await select('schedule_id, project_id, name', 'schedule where deleted_at is null'),

@@ -103,9 +103,7 @@ export async function* listPartLines(
 }
 
 async function isSo(db: Db, question: string, bindings: object): Promise<boolean> {
-  const row = await query<{ answer: boolean }>(db).one(`select ${question} as answer`, {
-    ...bindings,
-  });
+  const row = await query<{ answer: boolean }>(db).one(`select ${question} as answer`, { ...bindings });
   return row.answer;
 }
 

@@ -109,11 +109,7 @@ function readCursor(cursor: string | undefined): LedgerPlace | null {
 }
 
 function toEntry(row: LedgerRow): LedgerEntry {
-  return present(LedgerEntry, {
-    ...row,
-    amount_usd: fromNanoUsd(BigInt(row.amount_nano)),
-    window: row.day,
-  });
+  return present(LedgerEntry, { ...row, amount_usd: fromNanoUsd(BigInt(row.amount_nano)), window: row.day });
 }
 
 export async function readLedger({ historyDb }: HistoryCtx, { project_id }: Caller, query: LedgerQuery) {

@@ -18,11 +18,7 @@ import type { MediaLibrary } from '../media/media-library.ts';
 
 /** Its result is in the database already. */
 export type StepExecution =
-  | {
-      readonly kind: 'succeeded';
-      readonly output: Json;
-      readonly attempt: SuccessfulAttempt | null;
-    }
+  | { readonly kind: 'succeeded'; readonly output: Json; readonly attempt: SuccessfulAttempt | null }
   | { readonly kind: 'failed' | 'unknown'; readonly error: Failure }
   | { readonly kind: 'retry'; readonly error: Failure; readonly delayMs: number }
   /** By a person. */
