@@ -1,7 +1,7 @@
 /**
  * One declaration per route: it defines mounting, authentication and validation, and it is the route's entry in the
- * OpenAPI document. `handle` receives the context and the validated request and returns one of the declared responses; the compiler
- * checks both against the declaration.
+ * OpenAPI document. `handle` receives the context and the validated request and returns one of the declared responses;
+ * `result` returns the body of the only one. The compiler checks both against the declaration.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
@@ -46,6 +46,13 @@ type BodyOfResponse<R> = R extends z.ZodType
 export type AnswerOf<R extends Responses> = {
   [S in keyof R & number]: { readonly status: S; readonly headers?: AnswerHeaders } & BodyOfResponse<R[S]>;
 }[keyof R & number];
+
+/** Only a route with one response has a result. */
+type ResultOf<R extends Responses, Status = keyof R & number> = Status extends keyof R & number
+  ? [keyof R & number] extends [Status]
+    ? BodyOfResponse<R[Status]>['body']
+    : never
+  : never;
 
 export interface Answer {
   readonly status: number;
@@ -135,11 +142,12 @@ type Declaration<
     readonly headers?: H;
     readonly body?: B;
     readonly responses: R;
-    readonly handle: (
-      ctx: ServerCtx,
-      call: Call<z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>, A>,
-    ) => O | Promise<O>;
-  };
+  } & Handler<Call<z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>, A>, R, O>;
+
+type Handler<Received, R extends Responses, O> =
+  | { readonly handle: (ctx: ServerCtx, call: Received) => O | Promise<O> }
+  /** The body of the only response. */
+  | { readonly result: (ctx: ServerCtx, call: Received) => ResultOf<R> | Promise<ResultOf<R>> };
 
 export interface Route extends RouteFacts {
   /** Null: open to everyone. */
@@ -162,16 +170,19 @@ export function route<
   H extends z.ZodObject = Nothing,
   B extends BodyKind = NoBody,
 >(declaration: Declaration<A, P, Q, H, B, R, O>): Route {
-  const { params = Nothing, query = Nothing, headers = Nothing, handle, ...facts } = declaration;
+  type Received = Call<z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>, A>;
+  const { params = Nothing, query = Nothing, headers = Nothing, ...facts } = declaration;
   const body: BodyKind = declaration.body ?? { kind: 'none' };
   const schemas = { params, query, headers, body };
+  const [status] = Object.keys(declaration.responses);
   return {
     ...facts,
     ...schemas,
     scope: 'scope' in declaration ? declaration.scope : null,
     handle: async (ctx, call) => {
-      const input = validateInput(schemas, call);
-      return handle(ctx, { ...call, ...input } as Parameters<typeof handle>[1]);
+      const received = { ...call, ...validateInput(schemas, call) } as Received;
+      if ('handle' in declaration) return declaration.handle(ctx, received);
+      return { status: Number(status), body: await declaration.result(ctx, received) };
     },
   };
 }

@@ -38,7 +38,7 @@ export const accessRoutes: readonly Route[] = [
     scope: 'admin',
     body: json(ProjectRequest),
     responses: { 201: Project },
-    handle: async (ctx, { caller, body }) => ({ status: 201, body: await createProject(ctx, caller, body) }),
+    result: (ctx, { caller, body }) => createProject(ctx, caller, body),
   }),
   route({
     operation: 'list_projects',
@@ -50,10 +50,7 @@ export const accessRoutes: readonly Route[] = [
     scope: 'admin',
     query: ListQuery.strict(),
     responses: { 200: ProjectList },
-    handle: async (ctx, { caller, query }) => ({
-      status: 200,
-      body: await listProjectsOf(ctx, caller, query),
-    }),
+    result: (ctx, { caller, query }) => listProjectsOf(ctx, caller, query),
   }),
   route({
     operation: 'erase_project',
@@ -68,10 +65,7 @@ export const accessRoutes: readonly Route[] = [
     params: ProjectPath,
     query: z.strictObject({}), // refuses parameters that are meant to soften the erasure
     responses: { 202: Erasure },
-    handle: async (ctx, { caller, params }) => ({
-      status: 202,
-      body: await beginErasure(ctx, caller, params.id),
-    }),
+    result: (ctx, { caller, params }) => beginErasure(ctx, caller, params.id),
   }),
   route({
     operation: 'get_erasure',
@@ -83,7 +77,7 @@ export const accessRoutes: readonly Route[] = [
     scope: 'operator',
     params: ProjectPath,
     responses: { 200: Erasure },
-    handle: async (ctx, { params }) => ({ status: 200, body: await showErasure(ctx, params.id) }),
+    result: (ctx, { params }) => showErasure(ctx, params.id),
   }),
   route({
     operation: 'create_key',
@@ -97,7 +91,7 @@ export const accessRoutes: readonly Route[] = [
     scope: 'admin',
     body: json(KeyRequest),
     responses: { 201: KeyCreated },
-    handle: async (ctx, { caller, body }) => ({ status: 201, body: await createKey(ctx, caller, body) }),
+    result: (ctx, { caller, body }) => createKey(ctx, caller, body),
   }),
   route({
     operation: 'list_keys',
@@ -109,7 +103,7 @@ export const accessRoutes: readonly Route[] = [
     scope: 'admin',
     query: ListQuery.strict(),
     responses: { 200: KeyList },
-    handle: async (ctx, { caller, query }) => ({ status: 200, body: await listKeysOf(ctx, caller, query) }),
+    result: (ctx, { caller, query }) => listKeysOf(ctx, caller, query),
   }),
   route({
     operation: 'revoke_key',
@@ -123,10 +117,7 @@ export const accessRoutes: readonly Route[] = [
     scope: 'admin',
     params: KeyPath,
     responses: { 200: KeyRevoked },
-    handle: async (ctx, { caller, params }) => ({
-      status: 200,
-      body: await revokeKey(ctx, caller, params.id),
-    }),
+    result: (ctx, { caller, params }) => revokeKey(ctx, caller, params.id),
   }),
   route({
     operation: 'rotate_key',
@@ -141,10 +132,8 @@ export const accessRoutes: readonly Route[] = [
     params: KeyPath,
     body: json(RotationRequest),
     responses: { 200: KeyCreated },
-    handle: async (ctx, { caller, params, body }) => ({
-      status: 200,
-      body: await rotateKey(ctx, caller, { keyId: params.id, overlapS: body.overlap_s }),
-    }),
+    result: (ctx, { caller, params, body }) =>
+      rotateKey(ctx, caller, { keyId: params.id, overlapS: body.overlap_s }),
   }),
 ];
 

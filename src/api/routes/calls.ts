@@ -77,10 +77,7 @@ export const callRoutes: readonly Route[] = [
     params: CapabilityPath,
     body: json(CheckRequest, 'data'),
     responses: { 200: InputVerdict },
-    handle: async (ctx, { params, body }) => ({
-      status: 200,
-      body: await checkInput(ctx, params.name, body),
-    }),
+    result: (ctx, { params, body }) => checkInput(ctx, params.name, body),
   }),
   route({
     operation: 'preview_route',
@@ -95,10 +92,7 @@ export const callRoutes: readonly Route[] = [
     body: json(RouteRequestBody, 'data'),
     responses: { 200: Decision },
     errors: ['not_found'],
-    handle: async (ctx, { caller, body }) => ({
-      status: 200,
-      body: await previewDecision(ctx, caller.project_id, body),
-    }),
+    result: (ctx, { caller, body }) => previewDecision(ctx, caller.project_id, body),
   }),
   route({
     operation: 'list_decisions',
@@ -113,10 +107,7 @@ export const callRoutes: readonly Route[] = [
     opens: 'history',
     query: DecisionQuery,
     responses: { 200: DecisionList },
-    handle: async (ctx, { caller, query }) => ({
-      status: 200,
-      body: await readDecisions(ctx, caller.project_id, query),
-    }),
+    result: (ctx, { caller, query }) => readDecisions(ctx, caller.project_id, query),
   }),
   route({
     operation: 'get_decision',
@@ -128,10 +119,7 @@ export const callRoutes: readonly Route[] = [
     scope: 'capability:read',
     params: DecisionPath,
     responses: { 200: DecisionDetail },
-    handle: async (ctx, { caller, params }) => ({
-      status: 200,
-      body: await readDecision(ctx, caller.project_id, params.id),
-    }),
+    result: (ctx, { caller, params }) => readDecision(ctx, caller.project_id, params.id),
   }),
 ];
 
@@ -146,10 +134,7 @@ export const cacheRoutes: readonly Route[] = [
     scope: 'run:read',
     query: CacheQuery,
     responses: { 200: CacheList },
-    handle: async (ctx, { caller, query }) => ({
-      status: 200,
-      body: await listCachedResults(ctx, caller, query),
-    }),
+    result: (ctx, { caller, query }) => listCachedResults(ctx, caller, query),
   }),
   route({
     operation: 'forget_cached',
@@ -163,9 +148,6 @@ export const cacheRoutes: readonly Route[] = [
     scope: 'run:write',
     query: CacheRemoval,
     responses: { 200: CacheRemoved },
-    handle: async (ctx, { caller, query }) => ({
-      status: 200,
-      body: await removeCachedResults(ctx, caller, query),
-    }),
+    result: (ctx, { caller, query }) => removeCachedResults(ctx, caller, query),
   }),
 ];

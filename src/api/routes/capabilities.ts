@@ -60,7 +60,7 @@ export const capabilityRoutes: readonly Route[] = [
     scope: 'capability:read',
     query: ListQuery.extend({ tag: Tag.optional(), state: InstanceState.optional() }).strict(),
     responses: { 200: CapabilityList },
-    handle: async (ctx, { query }) => ({ status: 200, body: await listCapabilities(ctx, query) }),
+    result: (ctx, { query }) => listCapabilities(ctx, query),
   }),
   route({
     operation: 'get_calls_summary',
@@ -75,10 +75,7 @@ export const capabilityRoutes: readonly Route[] = [
     opens: 'history',
     query: CallsSummaryQuery,
     responses: { 200: CallsSummary },
-    handle: async (ctx, { caller, query }) => ({
-      status: 200,
-      body: await readCallsSummary(ctx, caller.project_id, query),
-    }),
+    result: (ctx, { caller, query }) => readCallsSummary(ctx, caller.project_id, query),
   }),
   route({
     operation: 'get_capability',
@@ -90,7 +87,7 @@ export const capabilityRoutes: readonly Route[] = [
     scope: 'capability:read',
     params: CapabilityPath,
     responses: { 200: CapabilityDetail },
-    handle: async (ctx, { params }) => ({ status: 200, body: await getCapability(ctx, params.name) }),
+    result: (ctx, { params }) => getCapability(ctx, params.name),
   }),
   route({
     operation: 'send_heartbeat',
@@ -143,7 +140,7 @@ export const publisherRoutes: readonly Route[] = [
     scope: 'operator',
     query: ListQuery.strict(),
     responses: { 200: PublisherList },
-    handle: async (ctx, { query }) => ({ status: 200, body: await listNamePublishers(ctx, query) }),
+    result: (ctx, { query }) => listNamePublishers(ctx, query),
   }),
   route({
     operation: 'set_publisher',
@@ -159,9 +156,6 @@ export const publisherRoutes: readonly Route[] = [
     params: CapabilityPath,
     body: json(PublisherRequest),
     responses: { 200: Publisher },
-    handle: async (ctx, { caller, params, body }) => ({
-      status: 200,
-      body: await publishName(ctx, caller, { ...params, ...body }),
-    }),
+    result: (ctx, { caller, params, body }) => publishName(ctx, caller, { ...params, ...body }),
   }),
 ];

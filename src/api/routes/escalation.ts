@@ -40,10 +40,7 @@ export const escalationRoutes: readonly Route[] = [
     body: json(ExecuteRequest, 'data'),
     responses: { 200: ExecuteAnswer },
     errors: callErrors,
-    handle: async (ctx, { caller, body, signal }) => ({
-      status: 200,
-      body: await executeForCaller(ctx, caller, { request: body, signal }),
-    }),
+    result: (ctx, { caller, body, signal }) => executeForCaller(ctx, caller, { request: body, signal }),
   }),
   route({
     operation: 'advise',
@@ -60,7 +57,7 @@ export const escalationRoutes: readonly Route[] = [
     body: json(AdviseRequest, 'data'),
     responses: { 200: AdviseAnswer },
     errors: callErrors,
-    handle: async (ctx, { caller, body }) => ({ status: 200, body: await adviseCaller(ctx, caller, body) }),
+    result: (ctx, { caller, body }) => adviseCaller(ctx, caller, body),
   }),
   route({
     operation: 'start_escalation',
@@ -87,9 +84,6 @@ export const escalationRoutes: readonly Route[] = [
     scope: 'escalate',
     params: EscalationPath,
     responses: { 200: Escalation },
-    handle: async (ctx, { caller, params }) => ({
-      status: 200,
-      body: await showEscalation(ctx, caller.project_id, params.id),
-    }),
+    result: (ctx, { caller, params }) => showEscalation(ctx, caller.project_id, params.id),
   }),
 ];

@@ -49,10 +49,7 @@ export const jobRoutes: readonly Route[] = [
     scope: 'run:read',
     params: JobPath,
     responses: { 200: Job },
-    handle: async (ctx, { caller, params }) => ({
-      status: 200,
-      body: await showJob(ctx, caller.project_id, params.id),
-    }),
+    result: (ctx, { caller, params }) => showJob(ctx, caller.project_id, params.id),
   }),
 ];
 

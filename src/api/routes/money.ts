@@ -113,7 +113,7 @@ export const moneyRoutes: readonly Route[] = [
     scope: 'cost:read',
     query: z.strictObject({}),
     responses: { 200: BudgetList },
-    handle: async (ctx, { caller }) => ({ status: 200, body: { items: await readBudgets(ctx, caller) } }),
+    result: async (ctx, { caller }) => ({ items: await readBudgets(ctx, caller) }),
   }),
   route({
     operation: 'set_budgets',
@@ -127,6 +127,6 @@ export const moneyRoutes: readonly Route[] = [
     scope: 'budget:write',
     body: json(BudgetRequest),
     responses: { 200: Budget },
-    handle: async (ctx, { caller, body }) => ({ status: 200, body: await setBudget(ctx, caller, body) }),
+    result: (ctx, { caller, body }) => setBudget(ctx, caller, body),
   }),
 ];

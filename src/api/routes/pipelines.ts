@@ -100,10 +100,8 @@ export const pipelineRoutes: readonly Route[] = [
     }),
     body: definitionText,
     responses: { 200: Validation },
-    handle: async (ctx, { caller, query, body }) => ({
-      status: 200,
-      body: await validatePipeline(ctx, caller.project_id, { source: body, strict: query.strict === 'true' }),
-    }),
+    result: (ctx, { caller, query, body }) =>
+      validatePipeline(ctx, caller.project_id, { source: body, strict: query.strict === 'true' }),
   }),
   route({
     operation: 'validate_definition',
@@ -118,14 +116,12 @@ export const pipelineRoutes: readonly Route[] = [
     body: json(ValidationRequest, 'definition'),
     responses: { 200: Validation },
     errors: ['definition_invalid'],
-    handle: async (ctx, { caller, body: { text, type = null, strict, pipelines } }) => ({
-      status: 200,
-      body: await validatePipeline(ctx, caller.project_id, {
+    result: (ctx, { caller, body: { text, type = null, strict, pipelines } }) =>
+      validatePipeline(ctx, caller.project_id, {
         source: { text, contentType: type },
         strict,
         beside: pipelines,
       }),
-    }),
   }),
   route({
     operation: 'list_pipelines',
@@ -137,10 +133,7 @@ export const pipelineRoutes: readonly Route[] = [
     scope: 'pipeline:read',
     query: ListQuery.strict(),
     responses: { 200: PipelineList },
-    handle: async (ctx, { caller, query }) => ({
-      status: 200,
-      body: await listPipelinesPage(ctx, caller.project_id, query),
-    }),
+    result: (ctx, { caller, query }) => listPipelinesPage(ctx, caller.project_id, query),
   }),
   route({
     operation: 'get_pipeline',
@@ -152,10 +145,7 @@ export const pipelineRoutes: readonly Route[] = [
     scope: 'pipeline:read',
     params: PipelinePath,
     responses: { 200: PipelineVersion },
-    handle: async (ctx, { caller, params }) => ({
-      status: 200,
-      body: await getPipeline(ctx, caller.project_id, params.name),
-    }),
+    result: (ctx, { caller, params }) => getPipeline(ctx, caller.project_id, params.name),
   }),
   route({
     operation: 'list_pipeline_versions',
@@ -168,10 +158,8 @@ export const pipelineRoutes: readonly Route[] = [
     params: PipelinePath,
     query: ListQuery.strict(),
     responses: { 200: PipelineVersionList },
-    handle: async (ctx, { caller, params, query }) => ({
-      status: 200,
-      body: await listVersionsPage(ctx, { project_id: caller.project_id, pipeline: params.name }, query),
-    }),
+    result: (ctx, { caller, params, query }) =>
+      listVersionsPage(ctx, { project_id: caller.project_id, pipeline: params.name }, query),
   }),
   route({
     operation: 'get_pipeline_version',
@@ -183,10 +171,7 @@ export const pipelineRoutes: readonly Route[] = [
     scope: 'pipeline:read',
     params: VersionPath,
     responses: { 200: PipelineVersion },
-    handle: async (ctx, { caller, params }) => ({
-      status: 200,
-      body: await getPipelineVersion(ctx, versionKey(caller, params)),
-    }),
+    result: (ctx, { caller, params }) => getPipelineVersion(ctx, versionKey(caller, params)),
   }),
   route({
     operation: 'list_aliases',
@@ -198,10 +183,7 @@ export const pipelineRoutes: readonly Route[] = [
     scope: 'pipeline:read',
     params: PipelinePath,
     responses: { 200: AliasList },
-    handle: async (ctx, { caller, params }) => ({
-      status: 200,
-      body: await listPipelineAliases(ctx, caller.project_id, params.name),
-    }),
+    result: (ctx, { caller, params }) => listPipelineAliases(ctx, caller.project_id, params.name),
   }),
   route({
     operation: 'set_alias',
@@ -272,10 +254,7 @@ export const planRoutes: readonly Route[] = [
     body: optionalJson(PlanRequest, 'data'),
     responses: { 200: Plan },
     errors: ['not_found', 'job_invalid', 'media_unknown'],
-    handle: async (ctx, { caller, params, body }) => ({
-      status: 200,
-      body: await planPipeline(ctx, caller, { ...body, pipeline: params.name }),
-    }),
+    result: (ctx, { caller, params, body }) => planPipeline(ctx, caller, { ...body, pipeline: params.name }),
   }),
   route({
     operation: 'plan_definition',

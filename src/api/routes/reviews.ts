@@ -49,10 +49,7 @@ export const reviewRoutes: readonly Route[] = [
     scope: 'run:read',
     query: ReviewQuery.strict(),
     responses: { 200: ReviewList },
-    handle: async (ctx, { caller, query }) => ({
-      status: 200,
-      body: await listReviews(ctx, caller.project_id, query),
-    }),
+    result: (ctx, { caller, query }) => listReviews(ctx, caller.project_id, query),
   }),
   route({
     operation: 'get_review',

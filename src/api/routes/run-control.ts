@@ -24,10 +24,8 @@ function holdRun(
     params: RunPath,
     responses: { 202: Run },
     errors: ['state_conflict'],
-    handle: async (ctx, { caller, params }) => ({
-      status: 202,
-      body: await holds[act](ctx, { project_id: caller.project_id, run_id: params.id }),
-    }),
+    result: (ctx, { caller, params }) =>
+      holds[act](ctx, { project_id: caller.project_id, run_id: params.id }),
   });
 }
 
@@ -46,14 +44,8 @@ export const runControlRoutes: readonly Route[] = [
     body: optionalJson(CancelRequest),
     responses: { 202: Run },
     errors: ['state_conflict'],
-    handle: async (ctx, { caller, params, body }) => ({
-      status: 202,
-      body: await cancelRun(
-        ctx,
-        { project_id: caller.project_id, run_id: params.id },
-        { ...body, by: caller.key_id },
-      ),
-    }),
+    result: (ctx, { caller, params, body }) =>
+      cancelRun(ctx, { project_id: caller.project_id, run_id: params.id }, { ...body, by: caller.key_id }),
   }),
   holdRun('pause', {
     summary: 'Pause a run: it starts no new steps',

@@ -44,10 +44,8 @@ export const runPictureRoutes: readonly Route[] = [
     scope: 'run:read',
     params: RunPath,
     responses: { 200: RunGraph },
-    handle: async (ctx, { caller, params }) => ({
-      status: 200,
-      body: await readRunGraph(ctx, { project_id: caller.project_id, run_id: params.id }),
-    }),
+    result: (ctx, { caller, params }) =>
+      readRunGraph(ctx, { project_id: caller.project_id, run_id: params.id }),
   }),
   route({
     operation: 'get_run_timeline',
@@ -62,10 +60,8 @@ export const runPictureRoutes: readonly Route[] = [
     params: RunPath,
     query: z.strictObject({ cursor: ListQuery.shape.cursor }),
     responses: { 200: RunTimeline },
-    handle: async (ctx, { caller, params, query }) => ({
-      status: 200,
-      body: await readTimeline(ctx, { project_id: caller.project_id, run_id: params.id }, query.cursor),
-    }),
+    result: (ctx, { caller, params, query }) =>
+      readTimeline(ctx, { project_id: caller.project_id, run_id: params.id }, query.cursor),
   }),
 ];
 
@@ -138,10 +134,7 @@ export const runRoutes: readonly Route[] = [
     opens: 'history',
     query: RunQuery,
     responses: { 200: RunList },
-    handle: async (ctx, { caller, query }) => ({
-      status: 200,
-      body: await listRunsPage(ctx, caller.project_id, query),
-    }),
+    result: (ctx, { caller, query }) => listRunsPage(ctx, caller.project_id, query),
   }),
   // Before the route of one run, which would match `summary` as an id.
   route({
@@ -156,10 +149,7 @@ export const runRoutes: readonly Route[] = [
     opens: 'history',
     query: RunsSummaryQuery,
     responses: { 200: RunsSummary },
-    handle: async (ctx, { caller, query }) => ({
-      status: 200,
-      body: await readRunsSummary(ctx, caller.project_id, query),
-    }),
+    result: (ctx, { caller, query }) => readRunsSummary(ctx, caller.project_id, query),
   }),
   route({
     operation: 'get_run',
@@ -171,10 +161,7 @@ export const runRoutes: readonly Route[] = [
     scope: 'run:read',
     params: RunPath,
     responses: { 200: Run },
-    handle: async (ctx, { caller, params }) => ({
-      status: 200,
-      body: await getRun(ctx, { project_id: caller.project_id, run_id: params.id }),
-    }),
+    result: (ctx, { caller, params }) => getRun(ctx, { project_id: caller.project_id, run_id: params.id }),
   }),
   route({
     operation: 'get_step',
@@ -189,10 +176,7 @@ export const runRoutes: readonly Route[] = [
     params: StepPath,
     query: StepQuery,
     responses: { 200: StepDetail },
-    handle: async (ctx, { caller, params, query }) => ({
-      status: 200,
-      body: await getStep(ctx, stepAddress(caller, params), query),
-    }),
+    result: (ctx, { caller, params, query }) => getStep(ctx, stepAddress(caller, params), query),
   }),
   route({
     operation: 'list_items',
@@ -205,9 +189,6 @@ export const runRoutes: readonly Route[] = [
     params: StepPath,
     query: ItemQuery,
     responses: { 200: RunStepList },
-    handle: async (ctx, { caller, params, query }) => ({
-      status: 200,
-      body: await listItems(ctx, stepAddress(caller, params), query),
-    }),
+    result: (ctx, { caller, params, query }) => listItems(ctx, stepAddress(caller, params), query),
   }),
 ];

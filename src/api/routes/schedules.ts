@@ -24,10 +24,8 @@ function switchSchedule(act: 'pause' | 'resume', summary: string): Route {
     scope: 'run:write',
     params: SchedulePath,
     responses: { 200: Schedule },
-    handle: async (ctx, { caller, params }) => ({
-      status: 200,
-      body: await setSchedulePaused(ctx, { by: caller, schedule_id: params.id }, act === 'pause'),
-    }),
+    result: (ctx, { caller, params }) =>
+      setSchedulePaused(ctx, { by: caller, schedule_id: params.id }, act === 'pause'),
   });
 }
 
@@ -60,10 +58,7 @@ export const scheduleRoutes: readonly Route[] = [
     scope: 'run:read',
     query: ListQuery.strict(),
     responses: { 200: ScheduleList },
-    handle: async (ctx, { caller, query }) => ({
-      status: 200,
-      body: await listSchedulesPage(ctx, caller.project_id, query),
-    }),
+    result: (ctx, { caller, query }) => listSchedulesPage(ctx, caller.project_id, query),
   }),
   route({
     operation: 'get_schedule',
@@ -75,10 +70,8 @@ export const scheduleRoutes: readonly Route[] = [
     scope: 'run:read',
     params: SchedulePath,
     responses: { 200: Schedule },
-    handle: async (ctx, { caller, params }) => ({
-      status: 200,
-      body: await getSchedule(ctx, { project_id: caller.project_id, schedule_id: params.id }),
-    }),
+    result: (ctx, { caller, params }) =>
+      getSchedule(ctx, { project_id: caller.project_id, schedule_id: params.id }),
   }),
   route({
     operation: 'replace_schedule',
@@ -92,10 +85,8 @@ export const scheduleRoutes: readonly Route[] = [
     body: json(ScheduleRequest, 'data'),
     responses: { 200: Schedule },
     errors: ['request_invalid', 'job_invalid', 'media_unknown', 'state_conflict'],
-    handle: async (ctx, { caller, params, body }) => ({
-      status: 200,
-      body: await replaceSchedule(ctx, { by: caller, schedule_id: params.id }, body),
-    }),
+    result: (ctx, { caller, params, body }) =>
+      replaceSchedule(ctx, { by: caller, schedule_id: params.id }, body),
   }),
   route({
     operation: 'delete_schedule',
@@ -127,9 +118,7 @@ export const scheduleRoutes: readonly Route[] = [
     params: SchedulePath,
     responses: { 202: Schedule },
     errors: ['state_conflict', 'unavailable'],
-    handle: async (ctx, { caller, params }) => ({
-      status: 202,
-      body: await triggerSchedule(ctx, { project_id: caller.project_id, schedule_id: params.id }),
-    }),
+    result: (ctx, { caller, params }) =>
+      triggerSchedule(ctx, { project_id: caller.project_id, schedule_id: params.id }),
   }),
 ];

@@ -62,7 +62,7 @@ export const serviceRoutes: readonly Route[] = [
     summary: 'Check that the process answers',
     auth: 'open',
     responses: { 200: Alive },
-    handle: () => ({ status: 200, body: { status: 'ok' } }),
+    result: () => ({ status: 'ok' as const }),
   }),
   route({
     operation: 'get_readiness',
@@ -88,6 +88,6 @@ export const serviceRoutes: readonly Route[] = [
     auth: 'key',
     scope: 'run:read',
     responses: { 200: Limits },
-    handle: (ctx) => ({ status: 200, body: showLimits(ctx.config) }),
+    result: (ctx) => showLimits(ctx.config),
   }),
 ];

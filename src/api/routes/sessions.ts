@@ -69,13 +69,10 @@ export const sessionRoutes: readonly Route[] = [
     auth: 'key',
     scope: 'any',
     responses: { 200: BrowserSession },
-    handle: async (ctx, { caller }) => ({
-      status: 200,
-      body: {
-        ...(await describeSession(ctx, caller)),
-        version,
-        temporal_ui_url: ctx.config.TEMPORAL_UI_URL ?? null,
-      },
+    result: async (ctx, { caller }) => ({
+      ...(await describeSession(ctx, caller)),
+      version,
+      temporal_ui_url: ctx.config.TEMPORAL_UI_URL ?? null,
     }),
   }),
   route({
@@ -107,7 +104,7 @@ export const sessionRoutes: readonly Route[] = [
     auth: 'key',
     scope: 'admin',
     responses: { 201: LoginLink },
-    handle: async (ctx, { caller }) => ({ status: 201, body: await createLoginLink(ctx, caller) }),
+    result: (ctx, { caller }) => createLoginLink(ctx, caller),
   }),
 ];
 
@@ -124,10 +121,7 @@ export const sessionAdminRoutes: readonly Route[] = [
     scope: 'admin',
     query: SessionQuery,
     responses: { 200: SessionList },
-    handle: async (ctx, { caller, query }) => ({
-      status: 200,
-      body: await listSessionsOf(ctx, caller, query),
-    }),
+    result: (ctx, { caller, query }) => listSessionsOf(ctx, caller, query),
   }),
   route({
     operation: 'revoke_sessions',
@@ -141,10 +135,7 @@ export const sessionAdminRoutes: readonly Route[] = [
     scope: 'admin',
     body: json(SessionRevocation),
     responses: { 200: SessionsRevoked },
-    handle: async (ctx, { caller, body }) => ({
-      status: 200,
-      body: { revoked: await revokeSessions(ctx, caller, body) },
-    }),
+    result: async (ctx, { caller, body }) => ({ revoked: await revokeSessions(ctx, caller, body) }),
   }),
   route({
     operation: 'revoke_session',

@@ -77,7 +77,7 @@ export const signInRoutes: readonly Route[] = [
     summary: 'List the ways to sign a browser in without a key',
     auth: 'open',
     responses: { 200: SignInOffer },
-    handle: (ctx) => ({ status: 200, body: { oidc: ctx.signIn === null ? null : offerOf(ctx.signIn) } }),
+    result: (ctx) => ({ oidc: ctx.signIn === null ? null : offerOf(ctx.signIn) }),
   }),
   route({
     operation: 'begin_sign_in',

@@ -62,7 +62,7 @@ export const skillRoutes: readonly Route[] = [
     scope: 'skill:read',
     query: SkillQuery,
     responses: { 200: SkillList },
-    handle: async (ctx, { caller, query }) => ({ status: 200, body: await findSkills(ctx, caller, query) }),
+    result: (ctx, { caller, query }) => findSkills(ctx, caller, query),
   }),
   route({
     operation: 'get_skill',
@@ -74,10 +74,7 @@ export const skillRoutes: readonly Route[] = [
     scope: 'skill:read',
     params: SkillPath,
     responses: { 200: Skill },
-    handle: async (ctx, { caller, params }) => ({
-      status: 200,
-      body: await readSkill(ctx, caller, params.id),
-    }),
+    result: (ctx, { caller, params }) => readSkill(ctx, caller, params.id),
   }),
   route({
     operation: 'change_skill',
@@ -92,10 +89,7 @@ export const skillRoutes: readonly Route[] = [
     body: json(SkillPatch, 'data'),
     responses: { 200: Skill },
     errors: ['state_conflict'],
-    handle: async (ctx, { caller, params, body }) => ({
-      status: 200,
-      body: await patchSkill(ctx, { caller, skill_id: params.id }, body),
-    }),
+    result: (ctx, { caller, params, body }) => patchSkill(ctx, { caller, skill_id: params.id }, body),
   }),
   route({
     operation: 'retire_skill',
@@ -107,10 +101,7 @@ export const skillRoutes: readonly Route[] = [
     scope: 'skill:write',
     params: SkillPath,
     responses: { 200: Skill },
-    handle: async (ctx, { caller, params }) => ({
-      status: 200,
-      body: await retireSkill(ctx, caller, params.id),
-    }),
+    result: (ctx, { caller, params }) => retireSkill(ctx, caller, params.id),
   }),
   route({
     operation: 'list_skill_uses',
@@ -123,10 +114,8 @@ export const skillRoutes: readonly Route[] = [
     params: SkillPath,
     query: ListQuery.strict(),
     responses: { 200: SkillUseList },
-    handle: async (ctx, { caller, params, query }) => ({
-      status: 200,
-      body: await readSkillUses(ctx, { project_id: caller.project_id, skill_id: params.id }, query),
-    }),
+    result: (ctx, { caller, params, query }) =>
+      readSkillUses(ctx, { project_id: caller.project_id, skill_id: params.id }, query),
   }),
   route({
     operation: 'get_skill_worth',
@@ -139,9 +128,6 @@ export const skillRoutes: readonly Route[] = [
     scope: 'skill:read',
     params: SkillPath,
     responses: { 200: SkillWorth },
-    handle: async (ctx, { caller, params }) => ({
-      status: 200,
-      body: await readSkillWorth(ctx, caller, params.id),
-    }),
+    result: (ctx, { caller, params }) => readSkillWorth(ctx, caller, params.id),
   }),
 ];

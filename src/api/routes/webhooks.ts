@@ -32,7 +32,7 @@ export const webhookRoutes: readonly Route[] = [
     body: json(WebhookRequest),
     responses: { 201: WebhookCreated },
     errors: ['limit_reached'],
-    handle: async (ctx, { caller, body }) => ({ status: 201, body: await createWebhook(ctx, caller, body) }),
+    result: (ctx, { caller, body }) => createWebhook(ctx, caller, body),
   }),
   route({
     operation: 'list_webhooks',
@@ -44,10 +44,7 @@ export const webhookRoutes: readonly Route[] = [
     scope: 'admin',
     query: ListQuery.strict(),
     responses: { 200: WebhookList },
-    handle: async (ctx, { caller, query }) => ({
-      status: 200,
-      body: await listWebhooksOf(ctx, caller, query),
-    }),
+    result: (ctx, { caller, query }) => listWebhooksOf(ctx, caller, query),
   }),
   route({
     operation: 'delete_webhook',
@@ -74,10 +71,7 @@ export const webhookRoutes: readonly Route[] = [
     scope: 'admin',
     params: WebhookPath,
     responses: { 200: WebhookDelivery },
-    handle: async (ctx, { caller, params }) => ({
-      status: 200,
-      body: await testWebhook(ctx, caller, params.id),
-    }),
+    result: (ctx, { caller, params }) => testWebhook(ctx, caller, params.id),
   }),
   route({
     operation: 'list_webhook_deliveries',
@@ -90,9 +84,7 @@ export const webhookRoutes: readonly Route[] = [
     params: WebhookPath,
     query: ListQuery.strict(),
     responses: { 200: WebhookDeliveryList },
-    handle: async (ctx, { caller, params, query }) => ({
-      status: 200,
-      body: await listDeliveriesOf(ctx, { caller, webhookId: params.id }, query),
-    }),
+    result: (ctx, { caller, params, query }) =>
+      listDeliveriesOf(ctx, { caller, webhookId: params.id }, query),
   }),
 ];
