@@ -111,7 +111,6 @@ export const PipelineVersionList = listOf(
 
 /** Body of `PUT /v1/pipelines/{name}/aliases/{alias}`. */
 export const AliasRequest = z.strictObject({ version: VersionText }).meta({ id: 'AliasRequest' });
-export type AliasRequest = z.infer<typeof AliasRequest>;
 
 /** Capstan maintains `latest`: the version that was stored last. */
 export const Alias = z

@@ -119,7 +119,6 @@ export const ForEach = z
     }),
   })
   .meta({ id: 'ForEach' });
-export type ForEach = z.infer<typeof ForEach>;
 
 /** A question to a reviewer; the answer becomes the step's output. */
 export const ReviewStep = z
@@ -134,7 +133,6 @@ export const ReviewStep = z
     }),
   })
   .meta({ id: 'ReviewStep' });
-export type ReviewStep = z.infer<typeof ReviewStep>;
 
 /** The condition for starting a step, once all its dependencies are done. */
 export const RunIf = z
@@ -221,7 +219,6 @@ export const Concurrency = z
     }),
   })
   .meta({ id: 'Concurrency' });
-export type Concurrency = z.infer<typeof Concurrency>;
 
 export const PipelineDefinition = z
   .strictObject({

@@ -4,7 +4,7 @@
  */
 import type { ScheduleRequest } from '../contracts/schedule.ts';
 import type { Db } from './connect.ts';
-import { query } from './statements.ts';
+import { type DeliveredPage, query } from './statements.ts';
 
 export interface ScheduleRow {
   readonly schedule_id: string;
@@ -183,11 +183,7 @@ export async function markScheduleForgotten(db: Db, scheduleId: string): Promise
 /** Lists schedules that Temporal accepted at least `olderThanMs` ago, by id, after `after`. */
 export function listDeliveredSchedules(
   db: Db,
-  {
-    after,
-    olderThanMs,
-    limit,
-  }: { readonly after: string; readonly olderThanMs: number; readonly limit: number },
+  { after, olderThanMs, limit }: DeliveredPage,
 ): Promise<readonly Pick<ScheduleRow, 'schedule_id' | 'workflow_id'>[]> {
   return query<Pick<ScheduleRow, 'schedule_id' | 'workflow_id'>>(db).all(
     `select schedule_id, workflow_id from schedule

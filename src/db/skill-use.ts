@@ -1,6 +1,7 @@
 /** Uses of skills, from which their counts are made. */
 import type { SkillOutcome } from '../contracts/skill.ts';
 import type { Db } from './connect.ts';
+import type { SkillRow } from './skill.ts';
 import { query } from './statements.ts';
 
 export interface NewSkillUse {
@@ -17,14 +18,10 @@ export interface SkillOccasion {
   readonly transition: number;
 }
 
-export interface CountedSkillRow {
-  readonly skill_id: string;
-  readonly success_count: number;
-  readonly failure_count: number;
-  readonly uses: number;
-  readonly uses_since_keep: number;
-  readonly flagged_at: Date | null;
-}
+export type CountedSkillRow = Pick<
+  SkillRow,
+  'skill_id' | 'success_count' | 'failure_count' | 'uses' | 'uses_since_keep' | 'flagged_at'
+>;
 
 export interface SkillUses {
   readonly project_id: string;

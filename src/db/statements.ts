@@ -103,3 +103,10 @@ export async function purgeOld(db: Db, { table, hours, batch = 1_000 }: Purge): 
   }
   return purged;
 }
+
+/** Rows that Temporal accepted, by id. */
+export interface DeliveredPage {
+  readonly after: string;
+  readonly olderThanMs: number;
+  readonly limit: number;
+}

@@ -14,10 +14,9 @@ import {
 } from '../../contracts/pipeline-answers.ts';
 import { Plan, PlanDefinitionRequest, PlanRequest } from '../../contracts/plan.ts';
 import { ListQuery } from '../../contracts/primitives.ts';
-import { analyseDefinition } from '../../core/definition/compile.ts';
+import { analyseDefinition, showGraph } from '../../core/definition/compile.ts';
 import { describeStep, type StepKind, stepKindOf } from '../../core/definition/step-settings.ts';
 import { drawGraph, type GraphNode } from '../../core/graph/svg.ts';
-import { showGraph } from '../../definitions/definition-graph.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import {
   getPipeline,

@@ -5,7 +5,7 @@
 import type { StepState } from '../../contracts/run-step.ts';
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
-import { query } from '../statements.ts';
+import { type DeliveredPage, query } from '../statements.ts';
 
 /** Locks the escalation until the transaction ends. @returns false if another transition was stored, or it has ended */
 export async function lockTransition(db: Db, escalationId: string, transition: number): Promise<boolean> {
@@ -62,11 +62,7 @@ export async function readStepState(
 /** Lists ladders that Temporal accepted at least `olderThanMs` ago, by id, after `after`. */
 export function listDeliveredLadders(
   db: Db,
-  {
-    after,
-    olderThanMs,
-    limit,
-  }: { readonly after: string; readonly olderThanMs: number; readonly limit: number },
+  { after, olderThanMs, limit }: DeliveredPage,
 ): Promise<readonly { readonly escalation_id: string }[]> {
   return query<{ escalation_id: string }>(db).all(
     `select escalation_id from escalation

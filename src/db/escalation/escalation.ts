@@ -2,7 +2,7 @@
  * Queries on escalations. `transition` fences every change: it is stored only on top of the state that it was computed
  * from, so only one of two workers with the same command writes.
  */
-import type { EscalationAttempt, EscalationState, ModelSpec } from '../../contracts/escalation.ts';
+import type { EscalationAdvice, EscalationAttempt, EscalationState, ModelSpec } from '../../contracts/escalation.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
@@ -17,12 +17,7 @@ interface KeptAttempt extends EscalationAttempt {
 }
 
 /** Advice with the fingerprint of the error that it answered. */
-interface KeptAdvice {
-  readonly from_level: number;
-  readonly label: string;
-  readonly instructions: string;
-  readonly reasoning?: string;
-  readonly suggested_executor_level?: number;
+interface KeptAdvice extends EscalationAdvice {
   readonly fingerprint: string;
 }
 

@@ -1,18 +1,15 @@
 /** Ended reviews that were not delivered to their run or escalation; expired reviews; reviews of ended runs. */
 import type { Db } from '../connect.ts';
+import type { ReviewRow } from './review.ts';
 import { query } from '../statements.ts';
 
 /** The fields that a delivery needs. */
-export interface EndedReviewRow {
-  readonly review_id: string;
-  readonly project_id: string;
+export interface EndedReviewRow
+  extends Pick<
+    ReviewRow,
+    'review_id' | 'project_id' | 'version' | 'round' | 'run_id' | 'step_id' | 'item' | 'escalation_id'
+  > {
   readonly state: 'resolved' | 'expired';
-  readonly version: number;
-  readonly round: number;
-  readonly run_id: string | null;
-  readonly step_id: string | null;
-  readonly item: number | null;
-  readonly escalation_id: string | null;
 }
 
 const columns = 'review_id, project_id, state, version, round, run_id, step_id, item, escalation_id';

@@ -8,16 +8,11 @@ import type { ReviewDecision, ReviewKind, ReviewPayload, ReviewState } from '../
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 
-export interface NewReview {
-  readonly review_id: string;
-  readonly project_id: string;
-  readonly kind: ReviewKind;
-  readonly reason: string;
-  readonly run_id: string | null;
-  readonly step_id: string | null;
-  readonly item: number | null;
-  readonly escalation_id: string | null;
-  readonly skill_id: string | null;
+export interface NewReview
+  extends Pick<
+    ReviewRow,
+    'review_id' | 'project_id' | 'kind' | 'reason' | 'run_id' | 'step_id' | 'item' | 'escalation_id' | 'skill_id'
+  > {
   /** For a review of kind budget: the scope that has no room. */
   readonly subject?: string | null;
   readonly due_in_ms: number;

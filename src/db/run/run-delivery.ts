@@ -8,7 +8,7 @@ import type { Priority } from '../../contracts/primitives.ts';
 import type { RunState } from '../../contracts/run.ts';
 import type { CancelRequest } from '../../contracts/run-control.ts';
 import { type Db, relaxed } from '../connect.ts';
-import { query, runPrepared } from '../statements.ts';
+import { type DeliveredPage, query, runPrepared } from '../statements.ts';
 
 const hasTurn = '(concurrency_key is null or admitted_at is not null)';
 const isUnstarted = `start_delivered_at is null and finished_at is null and ${hasTurn}`;
@@ -258,11 +258,7 @@ export async function readRunRef(
 /** Lists open runs that Temporal accepted at least `olderThanMs` ago, by id, after `after`. */
 export function listDelivered(
   db: Db,
-  {
-    after,
-    olderThanMs,
-    limit,
-  }: { readonly after: string; readonly olderThanMs: number; readonly limit: number },
+  { after, olderThanMs, limit }: DeliveredPage,
 ): Promise<readonly Pick<OpenRunRow, 'run_id' | 'pipeline'>[]> {
   return query<Pick<OpenRunRow, 'run_id' | 'pipeline'>>(db).all(
     `select run_id, pipeline from run

@@ -8,6 +8,7 @@
 import pLimit, { type LimitFunction } from 'p-limit';
 import type { Config } from '../../config.ts';
 import type { Db } from '../../db/connect.ts';
+import type { DeliveredPage } from '../../db/statements.ts';
 import type { ServerCtx, TemporalParts } from '../context.ts';
 
 /** The process that wrote a row delivers it within this time, or not at all: maintenance looks for older rows. */
@@ -20,13 +21,6 @@ export interface DeliveryCtx
   extends Pick<ServerCtx, 'db' | 'logger' | 'outbox' | 'markStart' | 'publicUrl' | 'consoleUrl'> {
   readonly config: Pick<Config, 'HEARTBEAT_TIMEOUT_MS' | 'ENGINE_VERSION' | 'HISTORY_EVENTS'>;
   readonly temporal: Pick<TemporalParts, 'workflows' | 'schedules' | 'payloadKey'>;
-}
-
-interface DeliveredPage {
-  /** By id, after this one. */
-  readonly after: string;
-  readonly olderThanMs: number;
-  readonly limit: number;
 }
 
 /** Finds rows whose workflow Temporal has forgotten after it accepted the start. */

@@ -28,7 +28,7 @@ import {
   type VersionRow,
   type VersionSource,
 } from '../../db/pipeline.ts';
-import { showGraph } from '../../definitions/definition-graph.ts';
+import { showGraph } from '../../core/definition/compile.ts';
 import {
   type DefinitionReading,
   type DefinitionText,
