@@ -15,16 +15,9 @@ export const IdempotencyKey = z
   .regex(/^[!-~]{1,255}$/, { error: 'an Idempotency-Key has 1 to 255 visible ASCII characters' })
   .optional();
 
-export const RunPath = z.object({ id: Id });
+/** The `{id}` of a resource. */
+export const IdPath = z.object({ id: Id });
 export const StepPath = z.object({ id: Id, step: StepId });
-export const JobPath = z.object({ id: Id });
-export const ProjectPath = z.object({ id: Id });
-export const KeyPath = z.object({ id: Id });
-export const ReviewPath = z.object({ id: Id });
-export const DecisionPath = z.object({ id: Id });
-export const SchedulePath = z.object({ id: Id });
-export const WebhookPath = z.object({ id: Id });
-export const SkillPath = z.object({ id: Id });
 export const CapabilityPath = z.object({ name: CapabilityName });
 export const PipelinePath = z.object({ name: PipelineName });
 /** Capstan maintains `latest`. */

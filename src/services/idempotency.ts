@@ -13,7 +13,7 @@ export interface Idempotency {
 }
 
 /** A request under a key. */
-export interface KeyedRequest {
+export interface OnceRequest {
   readonly project_id: string;
   /** Method and path. */
   readonly request: string;
@@ -35,7 +35,7 @@ export function refuseInProgress(options?: { readonly retryAfterS: number }): Ap
 /** @returns the stored answer; null: there is none @throws AppError `idempotency_key_reuse` */
 export async function findKept<Answer>(
   db: Db,
-  { project_id, request, idempotency }: KeyedRequest,
+  { project_id, request, idempotency }: OnceRequest,
 ): Promise<Answer | null> {
   if (idempotency === null) return null;
   const { key, bodySha256 } = idempotency;
@@ -48,7 +48,7 @@ export async function findKept<Answer>(
 /** Stores the answer with the work. @returns false if the key is taken; nothing was written */
 export async function keepAnswer(
   trx: Db,
-  { project_id, request, idempotency }: KeyedRequest,
+  { project_id, request, idempotency }: OnceRequest,
   { status, answer }: { readonly status: number; readonly answer: object },
 ): Promise<boolean> {
   if (idempotency === null) return true;
@@ -66,7 +66,7 @@ class KeyTaken extends Error {}
 /** Called in the transaction that does the work. */
 export type KeepAnswer = (trx: Db, status: number, answer: object) => Promise<void>;
 
-interface Once<Answer> extends KeyedRequest {
+interface Once<Answer> extends OnceRequest {
   readonly work: (keep: KeepAnswer) => Promise<Answer>;
 }
 

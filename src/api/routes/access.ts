@@ -22,7 +22,7 @@ import { createKey, listKeysOf, revokeKey, rotateKey } from '../../services/acce
 import { createProject, listProjectsOf } from '../../services/access/projects.ts';
 import { beginErasure, showErasure } from '../../services/erasure/erasure-service.ts';
 import { json } from '../input.ts';
-import { KeyPath, ProjectPath } from '../parameters.ts';
+import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 const lines = 'application/x-ndjson';
@@ -62,7 +62,7 @@ export const accessRoutes: readonly Route[] = [
       'The server terminates open runs at once and erases the rest in the background. Ledger and audit log keep amounts and acts under a pseudonym. A repeated request answers the progress. You cannot erase the default project or the only project of the calling key.',
     auth: 'key',
     scope: 'operator',
-    params: ProjectPath,
+    params: IdPath,
     query: z.strictObject({}), // refuses parameters that are meant to soften the erasure
     responses: { 202: Erasure },
     result: (ctx, { caller, params }) => beginErasure(ctx, caller, params.id),
@@ -75,7 +75,7 @@ export const accessRoutes: readonly Route[] = [
     summary: 'Show the progress of an erasure; before the erasure, show the data that it would delete',
     auth: 'key',
     scope: 'operator',
-    params: ProjectPath,
+    params: IdPath,
     responses: { 200: Erasure },
     result: (ctx, { params }) => showErasure(ctx, params.id),
   }),
@@ -115,7 +115,7 @@ export const accessRoutes: readonly Route[] = [
       'You can revoke any key that shares a project with the calling key. Only an operator revokes a key with the scope `operator`. Webhooks and schedules of these keys continue; the answer names them.',
     auth: 'key',
     scope: 'admin',
-    params: KeyPath,
+    params: IdPath,
     responses: { 200: KeyRevoked },
     result: (ctx, { caller, params }) => revokeKey(ctx, caller, params.id),
   }),
@@ -129,7 +129,7 @@ export const accessRoutes: readonly Route[] = [
       'You can rotate the calling key and the keys below it. Id, scopes, projects and expiry stay. The former secret works for another `overlap_s` seconds.',
     auth: 'key',
     scope: 'admin',
-    params: KeyPath,
+    params: IdPath,
     body: json(RotationRequest),
     responses: { 200: KeyCreated },
     result: (ctx, { caller, params, body }) =>

@@ -18,7 +18,7 @@ import { makeDirectCall } from '../../services/calls/call-service.ts';
 import { checkInput } from '../../services/reviews/input.ts';
 import { previewDecision, readDecision, readDecisions } from '../../services/routing/decisions.ts';
 import { json } from '../input.ts';
-import { CapabilityPath, DecisionPath, IdempotencyKey, readIdempotency } from '../parameters.ts';
+import { CapabilityPath, IdempotencyKey, IdPath, readIdempotency } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 const ExecHeaders = z.object({
@@ -117,7 +117,7 @@ export const callRoutes: readonly Route[] = [
     summary: 'Show why the router chose an instance for a call, and repeat the choice from the same facts',
     auth: 'key',
     scope: 'capability:read',
-    params: DecisionPath,
+    params: IdPath,
     responses: { 200: DecisionDetail },
     result: (ctx, { caller, params }) => readDecision(ctx, caller.project_id, params.id),
   }),

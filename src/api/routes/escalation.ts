@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import {
   AdviseAnswer,
   AdviseRequest,
@@ -14,9 +13,8 @@ import {
   showEscalation,
 } from '../../services/escalation/escalation-service.ts';
 import { json } from '../input.ts';
+import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
-
-const EscalationPath = z.object({ id: z.string().min(1).max(128) });
 
 const callErrors = [
   ...(['ceiling_too_low', 'budget_exhausted', 'budget_reserved', 'run_cancelled'] as const),
@@ -82,7 +80,7 @@ export const escalationRoutes: readonly Route[] = [
     summary: 'Show an escalation with its history and advice',
     auth: 'key',
     scope: 'escalate',
-    params: EscalationPath,
+    params: IdPath,
     responses: { 200: Escalation },
     result: (ctx, { caller, params }) => showEscalation(ctx, caller.project_id, params.id),
   }),

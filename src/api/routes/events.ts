@@ -12,7 +12,7 @@ import { type CancelSignal, CancelSource, onCancel, toAbortSignal } from '../../
 import { listRunEvents, requireRun, watchRun } from '../../services/runs/run-reading.ts';
 import { openStream, type StreamBatch } from '../../services/stream/stream-service.ts';
 import { httpLimits } from '../limits.ts';
-import { RunPath } from '../parameters.ts';
+import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 function toFrame(event: RunEvent): string {
@@ -100,7 +100,7 @@ export const runEventRoutes: readonly Route[] = [
     auth: 'key',
     scope: 'run:read',
     opens: 'stream',
-    params: RunPath,
+    params: IdPath,
     query: EventQuery,
     headers: z.object({ accept: z.string().max(1_000).optional(), 'last-event-id': Seq.optional() }),
     responses: { 200: { content: 'text/event-stream', schema: EventPage } },

@@ -15,7 +15,7 @@ import {
 } from '../../contracts/media.ts';
 import { createJob, showJob } from '../../services/job-service.ts';
 import { byteStream, json } from '../input.ts';
-import { JobPath, MediaFilePath } from '../parameters.ts';
+import { IdPath, MediaFilePath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 import { locateFile, mediaPrefix, showMedia } from './media.ts';
 
@@ -47,7 +47,7 @@ export const jobRoutes: readonly Route[] = [
     summary: 'Show a job with its runs and files',
     auth: 'key',
     scope: 'run:read',
-    params: JobPath,
+    params: IdPath,
     responses: { 200: Job },
     result: (ctx, { caller, params }) => showJob(ctx, caller.project_id, params.id),
   }),

@@ -9,7 +9,7 @@ import {
   showReview,
 } from '../../services/reviews/review-service.ts';
 import { json } from '../input.ts';
-import { IdempotencyKey, markReplayed, ReviewPath, readIdempotency } from '../parameters.ts';
+import { IdempotencyKey, IdPath, markReplayed, readIdempotency } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 const DecisionHeaders = z.object({
@@ -59,7 +59,7 @@ export const reviewRoutes: readonly Route[] = [
     summary: 'Show a review; its ETag is the version to decide on',
     auth: 'key',
     scope: 'run:read',
-    params: ReviewPath,
+    params: IdPath,
     responses: { 200: Review },
     handle: async (ctx, { caller, params }) => answer(await showReview(ctx, caller.project_id, params.id)),
   }),
@@ -72,7 +72,7 @@ export const reviewRoutes: readonly Route[] = [
     description: 'Until then, only the claimant can decide it.',
     auth: 'key',
     scope: 'review:decide',
-    params: ReviewPath,
+    params: IdPath,
     responses: { 200: Review },
     errors: ['state_conflict'],
     handle: async (ctx, { caller, params }) => answer(await claimReview(ctx, caller, params.id)),
@@ -85,7 +85,7 @@ export const reviewRoutes: readonly Route[] = [
     summary: 'Release the claim of a review',
     auth: 'key',
     scope: 'review:decide',
-    params: ReviewPath,
+    params: IdPath,
     responses: { 200: Review },
     errors: ['state_conflict'],
     handle: async (ctx, { caller, params }) => answer(await releaseReview(ctx, caller, params.id)),
@@ -100,7 +100,7 @@ export const reviewRoutes: readonly Route[] = [
       'The answer comes when the decision is stored; the step or escalation continues after that. An input is checked against the current schema of the capability. If the check fails, the review stays open.',
     auth: 'key',
     scope: 'review:decide',
-    params: ReviewPath,
+    params: IdPath,
     headers: DecisionHeaders,
     body: json(ReviewDecision, 'data'),
     responses: { 200: Review },

@@ -4,7 +4,7 @@ import { CancelRequest, RerunPreview, RerunRequest, RunBudgetRequest } from '../
 import { cancelRun, pauseRun, resumeRun, setRunBudget } from '../../services/runs/control.ts';
 import { previewRerun, rerunRun } from '../../services/runs/rerun.ts';
 import { json, optionalJson } from '../input.ts';
-import { KeyHeaders, markReplayed, RunPath, readIdempotency, startErrors } from '../parameters.ts';
+import { IdPath, KeyHeaders, markReplayed, readIdempotency, startErrors } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 const holds = { pause: pauseRun, resume: resumeRun };
@@ -21,7 +21,7 @@ function holdRun(
     ...about,
     auth: 'key',
     scope: 'run:write',
-    params: RunPath,
+    params: IdPath,
     responses: { 202: Run },
     errors: ['state_conflict'],
     result: (ctx, { caller, params }) =>
@@ -40,7 +40,7 @@ export const runControlRoutes: readonly Route[] = [
       'To terminate a run that is cancelling, send the request again with `terminate`. Child runs end with their run.',
     auth: 'key',
     scope: 'run:write',
-    params: RunPath,
+    params: IdPath,
     body: optionalJson(CancelRequest),
     responses: { 202: Run },
     errors: ['state_conflict'],
@@ -63,7 +63,7 @@ export const runControlRoutes: readonly Route[] = [
     auth: 'key',
     scope: 'run:write',
     rate: 'start',
-    params: RunPath,
+    params: IdPath,
     headers: KeyHeaders,
     body: optionalJson(RerunRequest, 'data'),
     responses: { 200: RerunPreview, 202: Run },
@@ -91,7 +91,7 @@ export const runControlRoutes: readonly Route[] = [
       'The ceiling applies from the next call on. Steps that wait for budget continue. Existing reservations stay, even above a lower ceiling.',
     auth: 'key',
     scope: 'run:write',
-    params: RunPath,
+    params: IdPath,
     body: json(RunBudgetRequest),
     responses: { 200: Run },
     errors: ['state_conflict'],

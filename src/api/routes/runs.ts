@@ -13,7 +13,7 @@ import { submitRun, submitRuns } from '../../services/runs/submission.ts';
 import { toProblem } from '../answer.ts';
 import { json } from '../input.ts';
 import { findJobFault, httpLimits, requireSmallJob } from '../limits.ts';
-import { KeyHeaders, markReplayed, RunPath, readIdempotency, StepPath, startErrors } from '../parameters.ts';
+import { IdPath, KeyHeaders, markReplayed, readIdempotency, StepPath, startErrors } from '../parameters.ts';
 import { type AnswerHeaders, type Route, route } from '../route.ts';
 
 /** `Prefer: wait=30` (RFC 7240): seconds to wait for a result before answering; null: not requested. */
@@ -42,7 +42,7 @@ export const runPictureRoutes: readonly Route[] = [
     summary: 'Show the definition of a run and its whole graph, without states',
     auth: 'key',
     scope: 'run:read',
-    params: RunPath,
+    params: IdPath,
     responses: { 200: RunGraph },
     result: (ctx, { caller, params }) =>
       readRunGraph(ctx, { project_id: caller.project_id, run_id: params.id }),
@@ -57,7 +57,7 @@ export const runPictureRoutes: readonly Route[] = [
       'A page has at most 10,000 rows, ordered by start. Model calls of an escalation carry their level.',
     auth: 'key',
     scope: 'run:read',
-    params: RunPath,
+    params: IdPath,
     query: z.strictObject({ cursor: ListQuery.shape.cursor }),
     responses: { 200: RunTimeline },
     result: (ctx, { caller, params, query }) =>
@@ -159,7 +159,7 @@ export const runRoutes: readonly Route[] = [
     summary: 'Show a run with its steps',
     auth: 'key',
     scope: 'run:read',
-    params: RunPath,
+    params: IdPath,
     responses: { 200: Run },
     result: (ctx, { caller, params }) => getRun(ctx, { project_id: caller.project_id, run_id: params.id }),
   }),

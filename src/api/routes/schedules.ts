@@ -10,7 +10,7 @@ import {
   triggerSchedule,
 } from '../../services/schedules/schedule-service.ts';
 import { json } from '../input.ts';
-import { SchedulePath } from '../parameters.ts';
+import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 function switchSchedule(act: 'pause' | 'resume', summary: string): Route {
@@ -22,7 +22,7 @@ function switchSchedule(act: 'pause' | 'resume', summary: string): Route {
     summary,
     auth: 'key',
     scope: 'run:write',
-    params: SchedulePath,
+    params: IdPath,
     responses: { 200: Schedule },
     result: (ctx, { caller, params }) =>
       setSchedulePaused(ctx, { by: caller, schedule_id: params.id }, act === 'pause'),
@@ -68,7 +68,7 @@ export const scheduleRoutes: readonly Route[] = [
     summary: 'Show a schedule with the next times it starts a run',
     auth: 'key',
     scope: 'run:read',
-    params: SchedulePath,
+    params: IdPath,
     responses: { 200: Schedule },
     result: (ctx, { caller, params }) =>
       getSchedule(ctx, { project_id: caller.project_id, schedule_id: params.id }),
@@ -81,7 +81,7 @@ export const scheduleRoutes: readonly Route[] = [
     summary: 'Replace a schedule; omitted fields get their defaults',
     auth: 'key',
     scope: 'run:write',
-    params: SchedulePath,
+    params: IdPath,
     body: json(ScheduleRequest, 'data'),
     responses: { 200: Schedule },
     errors: ['request_invalid', 'job_invalid', 'media_unknown', 'state_conflict'],
@@ -96,7 +96,7 @@ export const scheduleRoutes: readonly Route[] = [
     summary: 'Delete a schedule; its runs continue',
     auth: 'key',
     scope: 'run:write',
-    params: SchedulePath,
+    params: IdPath,
     responses: { 204: 'empty' },
     handle: async (ctx, { caller, params }) => {
       await removeSchedule(ctx, { by: caller, schedule_id: params.id });
@@ -115,7 +115,7 @@ export const scheduleRoutes: readonly Route[] = [
       'The run appears in the list of runs soon after. Two requests within a second start one run.',
     auth: 'key',
     scope: 'run:write',
-    params: SchedulePath,
+    params: IdPath,
     responses: { 202: Schedule },
     errors: ['state_conflict', 'unavailable'],
     result: (ctx, { caller, params }) =>

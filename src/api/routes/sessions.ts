@@ -1,6 +1,5 @@
 /** Browser sessions: sign in, sign out, list, end. */
 import { createRequire } from 'node:module';
-import { z } from 'zod';
 import {
   BrowserSession,
   LoginLink,
@@ -23,12 +22,11 @@ import {
 import { logoutUrlOf } from '../../services/access/sign-in.ts';
 import { clearCookie, readCookie, refuseForeignPage, sessionCookie, writeCookie } from '../authentication.ts';
 import { json } from '../input.ts';
+import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 /** The version of Capstan, from its package.json. */
 const { version } = createRequire(import.meta.url)('capstan/package.json') as { version: string };
-
-const SessionPath = z.object({ id: z.string().min(1).max(128) });
 
 export const sessionRoutes: readonly Route[] = [
   route({
@@ -145,7 +143,7 @@ export const sessionAdminRoutes: readonly Route[] = [
     summary: 'End a session, everywhere within 5 seconds',
     auth: 'key',
     scope: 'admin',
-    params: SessionPath,
+    params: IdPath,
     responses: { 204: 'empty' },
     handle: async (ctx, { caller, params: { id } }) => {
       if ((await revokeSessions(ctx, caller, { sessionId: id })) === 0)

@@ -20,7 +20,7 @@ import {
   retireSkill,
 } from '../../services/skills/skill-service.ts';
 import { json } from '../input.ts';
-import { SkillPath } from '../parameters.ts';
+import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 const SkillQuery = z.strictObject({
@@ -72,7 +72,7 @@ export const skillRoutes: readonly Route[] = [
     summary: 'Get a skill, retired or not',
     auth: 'key',
     scope: 'skill:read',
-    params: SkillPath,
+    params: IdPath,
     responses: { 200: Skill },
     result: (ctx, { caller, params }) => readSkill(ctx, caller, params.id),
   }),
@@ -85,7 +85,7 @@ export const skillRoutes: readonly Route[] = [
     description: 'Only admin keys set `trust`. A skill that another key changes becomes a candidate.',
     auth: 'key',
     scope: 'skill:write',
-    params: SkillPath,
+    params: IdPath,
     body: json(SkillPatch, 'data'),
     responses: { 200: Skill },
     errors: ['state_conflict'],
@@ -99,7 +99,7 @@ export const skillRoutes: readonly Route[] = [
     summary: 'Retire a skill; it keeps its id and is not applied any more',
     auth: 'key',
     scope: 'skill:write',
-    params: SkillPath,
+    params: IdPath,
     responses: { 200: Skill },
     result: (ctx, { caller, params }) => retireSkill(ctx, caller, params.id),
   }),
@@ -111,7 +111,7 @@ export const skillRoutes: readonly Route[] = [
     summary: 'List the uses of a skill with their results, newest first',
     auth: 'key',
     scope: 'skill:read',
-    params: SkillPath,
+    params: IdPath,
     query: ListQuery.strict(),
     responses: { 200: SkillUseList },
     result: (ctx, { caller, params, query }) =>
@@ -126,7 +126,7 @@ export const skillRoutes: readonly Route[] = [
     description: 'The savings are an estimate: each successful use saves the cost of learning the skill.',
     auth: 'key',
     scope: 'skill:read',
-    params: SkillPath,
+    params: IdPath,
     responses: { 200: SkillWorth },
     result: (ctx, { caller, params }) => readSkillWorth(ctx, caller, params.id),
   }),

@@ -15,7 +15,7 @@ import {
   testWebhook,
 } from '../../services/webhooks/webhook-service.ts';
 import { json } from '../input.ts';
-import { WebhookPath } from '../parameters.ts';
+import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 export const webhookRoutes: readonly Route[] = [
@@ -54,7 +54,7 @@ export const webhookRoutes: readonly Route[] = [
     summary: 'Delete a webhook and its deliveries',
     auth: 'key',
     scope: 'admin',
-    params: WebhookPath,
+    params: IdPath,
     responses: { 204: 'empty' },
     handle: async (ctx, { caller, params }) => {
       await removeWebhook(ctx, caller, params.id);
@@ -69,7 +69,7 @@ export const webhookRoutes: readonly Route[] = [
     summary: 'Send one test event to a webhook now, and show its answer',
     auth: 'key',
     scope: 'admin',
-    params: WebhookPath,
+    params: IdPath,
     responses: { 200: WebhookDelivery },
     result: (ctx, { caller, params }) => testWebhook(ctx, caller, params.id),
   }),
@@ -81,7 +81,7 @@ export const webhookRoutes: readonly Route[] = [
     summary: 'List the deliveries of a webhook, newest first, for 30 days',
     auth: 'key',
     scope: 'admin',
-    params: WebhookPath,
+    params: IdPath,
     query: ListQuery.strict(),
     responses: { 200: WebhookDeliveryList },
     result: (ctx, { caller, params, query }) =>

@@ -3,8 +3,9 @@
  * The templates are those of each step, of the pipeline's output, and of the concurrency key. Pure and without
  * packages, so a workflow can hold it.
  */
-import type { Validation } from '../../contracts/pipeline-answers.ts';
+
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
+import type { Validation } from '../../contracts/pipeline-answers.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { readCondition } from '../expression/condition.ts';
 import {

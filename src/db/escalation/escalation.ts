@@ -2,7 +2,12 @@
  * Queries on escalations. `transition` fences every change: it is stored only on top of the state that it was computed
  * from, so only one of two workers with the same command writes.
  */
-import type { EscalationAdvice, EscalationAttempt, EscalationState, ModelSpec } from '../../contracts/escalation.ts';
+import type {
+  EscalationAdvice,
+  EscalationAttempt,
+  EscalationState,
+  ModelSpec,
+} from '../../contracts/escalation.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';

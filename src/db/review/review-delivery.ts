@@ -1,7 +1,7 @@
 /** Ended reviews that were not delivered to their run or escalation; expired reviews; reviews of ended runs. */
 import type { Db } from '../connect.ts';
-import type { ReviewRow } from './review.ts';
 import { query } from '../statements.ts';
+import type { ReviewRow } from './review.ts';
 
 /** The fields that a delivery needs. */
 export interface EndedReviewRow

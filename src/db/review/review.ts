@@ -11,7 +11,15 @@ import { query } from '../statements.ts';
 export interface NewReview
   extends Pick<
     ReviewRow,
-    'review_id' | 'project_id' | 'kind' | 'reason' | 'run_id' | 'step_id' | 'item' | 'escalation_id' | 'skill_id'
+    | 'review_id'
+    | 'project_id'
+    | 'kind'
+    | 'reason'
+    | 'run_id'
+    | 'step_id'
+    | 'item'
+    | 'escalation_id'
+    | 'skill_id'
   > {
   /** For a review of kind budget: the scope that has no room. */
   readonly subject?: string | null;

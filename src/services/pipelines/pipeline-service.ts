@@ -11,6 +11,7 @@ import type {
   Validation,
 } from '../../contracts/pipeline-answers.ts';
 import type { Json } from '../../contracts/primitives.ts';
+import { showGraph } from '../../core/definition/compile.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -28,7 +29,6 @@ import {
   type VersionRow,
   type VersionSource,
 } from '../../db/pipeline.ts';
-import { showGraph } from '../../core/definition/compile.ts';
 import {
   type DefinitionReading,
   type DefinitionText,

@@ -26,8 +26,8 @@ import { type DeliveryCtx, deliverSoon } from '../delivery/deliveries.ts';
 import {
   findKept,
   type Idempotency,
-  type KeyedRequest,
   keepAnswer,
+  type OnceRequest,
   refuseInProgress,
 } from '../idempotency.ts';
 import { endedReviews } from './delivery.ts';
@@ -120,7 +120,7 @@ async function storeDecision(ctx: InputCtx, caller: Caller, order: DecisionOrder
   }
 }
 
-function keyedOf(project_id: string, { review_id, idempotency }: DecisionOrder): KeyedRequest {
+function keyedOf(project_id: string, { review_id, idempotency }: DecisionOrder): OnceRequest {
   return { project_id, request: `POST /v1/reviews/${review_id}/decision`, idempotency };
 }
 
