@@ -16,17 +16,16 @@ export interface IdempotentRequest {
 }
 
 /** @returns false if the key is taken; nothing was written */
-export async function insertAnswer(
+export function insertAnswer(
   db: Db,
   { project_id, request, key, body_sha256 }: IdempotentRequest,
   { status, answer }: { readonly status: number; readonly answer: Json },
 ): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+  return query(db).wrote(
     `insert into idempotency (project_id, request, key, body_sha256, status, answer)
      values (?, ?, ?, ?, ?, ?) on conflict do nothing`,
     [project_id, request, key, body_sha256, status, JSON.stringify(answer)],
   );
-  return rowCount === 1;
 }
 
 /** Deletes responses after 24 hours. @returns how many */
@@ -81,8 +80,8 @@ export function findKey(
 }
 
 /** @param attemptKey of the request's attempts @returns false if the holder is alive */
-export async function takeOverKey(db: Db, hold: KeyHold, attemptKey: string): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+export function takeOverKey(db: Db, hold: KeyHold, attemptKey: string): Promise<boolean> {
+  return query(db).wrote(
     `update idempotency set answer = ?, created_at = clock_timestamp()
      where project_id = ? and request = ? and key = ? and status = ${underWay}
        and created_at < clock_timestamp() - interval '10 seconds'
@@ -90,7 +89,6 @@ export async function takeOverKey(db: Db, hold: KeyHold, attemptKey: string): Pr
          and a.state in ('reserved', 'dispatched') and a.lease_until > clock_timestamp())`,
     [JSON.stringify(hold.holder), hold.project_id, hold.request, hold.key, attemptKey],
   );
-  return rowCount === 1;
 }
 
 /** @returns the holders that still own their rows */

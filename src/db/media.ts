@@ -216,11 +216,10 @@ export function listOverdueUploads(
 }
 
 /** Deletes announcements of uploads that have arrived or will not. @param tokens hex. @returns how many */
-export async function dropUploads(db: Db, tokens: readonly string[]): Promise<number> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+export function dropUploads(db: Db, tokens: readonly string[]): Promise<number> {
+  return query(db).written(
     `delete from media_object where state = 'announced'
        and token = any (array(select decode(t, 'hex') from unnest(?::text[]) t))`,
     [[...tokens]],
   );
-  return rowCount;
 }

@@ -48,17 +48,16 @@ const selectVersion = `select v.pipeline, v.version, v.digest, v.source, v.creat
   from pipeline_version v join definition d using (digest)`;
 
 /** @returns false if the version exists already, with any content */
-export async function insertVersion(
+export function insertVersion(
   db: Db,
   key: VersionKey,
   { digest, source = null }: { readonly digest: string; readonly source?: VersionSource | null },
 ): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+  return query(db).wrote(
     `insert into pipeline_version (project_id, pipeline, version, digest, source, created_at)
      values (?, ?, ?, ?, ?, clock_timestamp()) on conflict (project_id, pipeline, version) do nothing`,
     [key.project_id, key.pipeline, key.version, digest, source === null ? null : JSON.stringify(source)],
   );
-  return rowCount > 0;
 }
 
 export async function findVersion(db: Db, key: VersionKey): Promise<VersionRow | null> {

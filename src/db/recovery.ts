@@ -36,8 +36,7 @@ async function lowerEvents(trx: Db): Promise<number> {
     `select exists (select 1 from event where xid >= ${ahead}) as is_ahead`,
   );
   if (!rows[0].is_ahead) return 0;
-  const { rowCount } = await trx.raw<{ rowCount: number }>(
-    `with lowered as (
+  return query(trx).written(`with lowered as (
        select run_id, max(id) as last from event where xid = '0' group by run_id
      ), ranked as (
        select e.run_id, e.xid, e.id,
@@ -45,9 +44,7 @@ async function lowerEvents(trx: Db): Promise<number> {
        from event e left join lowered l using (run_id) where e.xid > '0'
      )
      update event e set xid = '0', id = r.place
-     from ranked r where e.run_id = r.run_id and e.xid = r.xid and e.id = r.id`,
-  );
-  return rowCount;
+     from ranked r where e.run_id = r.run_id and e.xid = r.xid and e.id = r.id`);
 }
 
 /** @returns null, without changes, on the known cluster */
@@ -56,7 +53,7 @@ export async function adoptCluster(db: Db): Promise<Adoption | null> {
   return db.transaction(async (trx) => {
     const events = await lowerEvents(trx);
     // Their trigger sets this transaction's number, so that every router reads them once more.
-    const { rowCount: instances } = await trx.raw<{ rowCount: number }>(
+    const instances = await query(trx).written(
       `update instance set changed_xid = changed_xid where changed_xid >= ${ahead}`,
     );
     await trx.raw(

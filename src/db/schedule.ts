@@ -83,13 +83,12 @@ export function updateSchedule(
 }
 
 /** @returns whether there was one */
-export async function deleteSchedule(db: Db, { project_id, schedule_id }: ScheduleKey): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+export function deleteSchedule(db: Db, { project_id, schedule_id }: ScheduleKey): Promise<boolean> {
+  return query(db).wrote(
     `update schedule set deleted_at = clock_timestamp(), updated_at = clock_timestamp(), version = version + 1
      where schedule_id = ? and project_id = ? and deleted_at is null`,
     [schedule_id, project_id],
   );
-  return rowCount > 0;
 }
 
 /** By name. */

@@ -112,12 +112,12 @@ const highestCount = 2_000_000_000;
  * Counts a skill that a key sent and now sends again. Capstan's own skills have been counted already.
  * @returns whether it was counted
  */
-export async function countSkillAgain(
+export function countSkillAgain(
   db: Db,
   skillId: string,
   { success_count, failure_count }: Pick<NewSkill, 'success_count' | 'failure_count'>,
 ): Promise<boolean> {
-  const rows = await query(db).all(
+  return query(db).some(
     `update skill s set base_success = least(s.base_success + cast(:success_count as bigint), :highest),
        success_count = least(s.success_count + cast(:success_count as bigint), :highest),
        base_failure = least(s.base_failure + cast(:failure_count as bigint), :highest),
@@ -126,7 +126,6 @@ export async function countSkillAgain(
        and v.author like 'key\\_%' returning 1`,
     { skill_id: skillId, success_count, failure_count, highest: highestCount },
   );
-  return rows.length === 1;
 }
 
 /** Finds the skill that an escalation made. */
@@ -184,8 +183,8 @@ interface SkillRevision extends SkillText {
  * @returns false if the skill is not active at that version
  * @throws a database error (23505) if another skill of the job type has the same content
  */
-export async function reviseSkill(db: Db, revision: SkillRevision): Promise<boolean> {
-  const rows = await query(db).all(
+export function reviseSkill(db: Db, revision: SkillRevision): Promise<boolean> {
+  return query(db).some(
     `with revised as (
        update skill s set version = s.version + 1, content_sha256 = :content_sha256, flagged_at = null,
          trust = coalesce(:trust, s.trust), uses_at_keep = ${usesOf('s')}
@@ -197,7 +196,6 @@ export async function reviseSkill(db: Db, revision: SkillRevision): Promise<bool
      returning 1`,
     { ...revision, repo_signals: [...revision.repo_signals], error_patterns: [...revision.error_patterns] },
   );
-  return rows.length === 1;
 }
 
 /** @returns false if it was flagged already, or is not active */
@@ -209,13 +207,12 @@ export async function flagSkill(db: Db, skillId: string): Promise<boolean> {
 }
 
 /** A person reviewed the skill and kept it: only later uses can flag it again. @returns false if it is not active */
-export async function keepSkill(db: Db, projectId: string, skillId: string): Promise<boolean> {
-  const rows = await query(db).all(
+export function keepSkill(db: Db, projectId: string, skillId: string): Promise<boolean> {
+  return query(db).some(
     `update skill s set flagged_at = null, uses_at_keep = ${usesOf('s')}
      where s.project_id = ? and s.skill_id = ? and s.state = 'active' returning 1`,
     [projectId, skillId],
   );
-  return rows.length === 1;
 }
 
 /** @returns false if it does not exist; a retired skill stays retired */

@@ -118,12 +118,12 @@ export async function addProjectUpwards(
 }
 
 /** @returns false if the key is neither `from` nor below it, or no longer works; nothing was written */
-export async function replaceSecret(
+export function replaceSecret(
   trx: Db,
   { keyId, from }: { readonly keyId: string; readonly from: string },
   { secret_sha256, overlapS }: { readonly secret_sha256: Buffer; readonly overlapS: number },
 ): Promise<boolean> {
-  const { rowCount } = await trx.raw<{ rowCount: number }>(
+  return query(trx).wrote(
     `with recursive above as (
        select key_id, created_by from api_key where key_id = ?
        union all
@@ -135,7 +135,6 @@ export async function replaceSecret(
        and exists (select 1 from above where key_id = ?)`,
     [keyId, overlapS, secret_sha256, keyId, from],
   );
-  return rowCount > 0;
 }
 
 // Webhooks and schedules that a key has set up belong to the project, and do not end with the key.

@@ -37,11 +37,11 @@ interface NewSession {
  * The session ends after `hours`, or with its key.
  * @returns false if the sign-in has opened one before; nothing was written
  */
-export async function insertSession(
+export function insertSession(
   db: Db,
   { session_id, secret_sha256, keyId, hours, isByFormer = false, provider }: NewSession,
 ): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+  return query(db).wrote(
     `insert into session
        (secret_sha256, session_id, key_id, expires_at, sign_in_sha256, provider_sid, tokens, is_renewed)
      select ?, ?, key_id, least(now() + make_interval(hours => ?), expires_at, case when ? then former_until end),
@@ -53,7 +53,6 @@ export async function insertSession(
       ...[provider?.isRenewed ?? false, keyId],
     ],
   );
-  return rowCount > 0;
 }
 
 /** Columns of a SessionHolder. */

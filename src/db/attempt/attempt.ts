@@ -175,12 +175,11 @@ export async function renewLeases(
 }
 
 /** Whether a call with one of these keys is in flight: its attempt is open, and its lease has not expired. */
-export async function isHeld(db: Db, keys: readonly string[]): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+export function isHeld(db: Db, keys: readonly string[]): Promise<boolean> {
+  return query(db).wrote(
     `select from attempt where key = any(?) and state in ('reserved', 'dispatched') and lease_until > clock_timestamp()`,
     [[...keys]],
   );
-  return rowCount > 0;
 }
 
 /** Takes a call away from the process that makes it, which learns of that at its next lease renewal. */
@@ -240,8 +239,8 @@ export function listStepAttempts(
  * was sent, and belongs to no key, run or budget. It waits for a claim in flight.
  * @returns false if the claim was made before
  */
-export async function preventClaim(db: Db, claim: Claim): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+export function preventClaim(db: Db, claim: Claim): Promise<boolean> {
+  return query(db).wrote(
     `insert into attempt (attempt_id, project_id, key, number, capability, instance_id, endpoint, state, token,
        lease_until, cost_type, rate_usd, reserved_nano, settled_nano, certainty, ambiguity, duration_ms, error,
        finished_at)
@@ -260,5 +259,4 @@ export async function preventClaim(db: Db, claim: Claim): Promise<boolean> {
       rate_usd: claim.rate_usd,
     },
   );
-  return rowCount === 1;
 }

@@ -245,12 +245,11 @@ export function listResults(
 }
 
 /** @returns how many */
-export async function removeResults(db: Db, projectId: string, which: CacheRemoval): Promise<number> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
-    `delete from cached_result c where ${conditionsOf(which)}`,
-    { projectId, ...which },
-  );
-  return rowCount;
+export function removeResults(db: Db, projectId: string, which: CacheRemoval): Promise<number> {
+  return query(db).written(`delete from cached_result c where ${conditionsOf(which)}`, {
+    projectId,
+    ...which,
+  });
 }
 
 const batch = 1_000;
@@ -259,7 +258,7 @@ const batch = 1_000;
 export async function purgeResults(db: Db): Promise<number> {
   let purged = 0;
   for (;;) {
-    const { rowCount } = await db.raw<{ rowCount: number }>(
+    const rowCount = await query(db).written(
       `delete from cached_result where ctid = any (array(
          select ctid from cached_result where expires_at < now() order by expires_at limit ?))`,
       [batch],

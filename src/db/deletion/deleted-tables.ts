@@ -227,7 +227,7 @@ export async function deleteOfProject(
 ): Promise<DeletedBatch> {
   if (ofProject === undefined) return nothing;
   if (typeof ofProject !== 'string') return ofProject(db, page);
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+  const rowCount = await query(db).written(
     `delete from ${table} where ctid = any (array(select ctid from ${table} where ${ofProject} limit :limit))`,
     { ...page },
   );
@@ -235,14 +235,13 @@ export async function deleteOfProject(
 }
 
 /** @param digests to which the rows that were just deleted referred */
-export async function deleteUnnamed(trx: Db, digests: readonly string[]): Promise<number> {
-  const { rowCount } = await trx.raw<{ rowCount: number }>(
+export function deleteUnnamed(trx: Db, digests: readonly string[]): Promise<number> {
+  return query(trx).written(
     `delete from definition d where digest = any (?)
        and not exists (select from run r where r.digest = d.digest)
        and not exists (select from pipeline_version v where v.digest = d.digest)`,
     [[...new Set(digests)]],
   );
-  return rowCount;
 }
 
 /** Deletes stored pipelines; their aliases are already deleted. */

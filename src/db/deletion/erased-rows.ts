@@ -103,10 +103,7 @@ export async function eraseBook(
 /** Deletes rows that refer to the project only by name. A spec that an open run of another project uses stays. */
 export async function eraseNames(trx: Db, projectId: string): Promise<RowCounts> {
   const names = { projectId };
-  const remove = async (statement: string): Promise<number> => {
-    const { rowCount } = await trx.raw<{ rowCount: number }>(statement, names);
-    return rowCount;
-  };
+  const remove = (statement: string): Promise<number> => query(trx).written(statement, names);
   await remove(`delete from budget where scope = 'project:' || :projectId
     or scope >= 'capability:' || :projectId || ':' and scope < 'capability:' || :projectId || ';'`);
   const capability_spec = await remove(

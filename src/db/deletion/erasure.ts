@@ -45,11 +45,10 @@ export function insertErasure(trx: Db, pseudonym: string, projectId: string): Pr
  */
 export async function markErasing(trx: Db, projectId: string): Promise<boolean> {
   await trx.raw('select 1 from project where project_id = ? for update', [projectId]);
-  const { rowCount } = await trx.raw<{ rowCount: number }>(
+  return query(trx).wrote(
     'update project set erasing_since = coalesce(erasing_since, clock_timestamp()) where project_id = ?',
     [projectId],
   );
-  return rowCount > 0;
 }
 
 /** Oldest first. `is_quiet`: requested at least `quietMs` ago, by the database's clock. */

@@ -256,12 +256,11 @@ export async function listJobLines(trx: Db, jobIds: readonly string[]): Promise<
 export async function leaveJobs(trx: Db, jobIds: readonly string[]): Promise<number> {
   const bindings = { jobIds: [...jobIds] };
   await trx.raw('delete from media_object where job_id = any (:jobIds)', bindings);
-  const { rowCount } = await trx.raw<{ rowCount: number }>(
+  return query(trx).written(
     `with gone as (delete from job where job_id = any (:jobIds) returning job_id, project_id)
      insert into leaving_job (job_id, project_id) select job_id, project_id from gone`,
     bindings,
   );
-  return rowCount;
 }
 
 /** Jobs whose files are to be deleted, by id. @param projectId only those of this project */

@@ -269,11 +269,10 @@ export function listDelivered(
 }
 
 /** Marks its start for redelivery, with all later requests. @returns false if it has ended; nothing was written */
-export async function forgetStart(db: Db, runId: string): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+export function forgetStart(db: Db, runId: string): Promise<boolean> {
+  return query(db).wrote(
     `update run set start_delivered_at = null, cancel_delivered_at = null, control_delivered = 0
      where run_id = ? and finished_at is null`,
     [runId],
   );
-  return rowCount > 0;
 }
