@@ -103,7 +103,7 @@ function textRoute({ operation, path, summary, content, text }: Page): Route {
     path,
     tag: 'docs',
     summary,
-    auth: 'open',
+    scope: null,
     responses: { 200: { content } },
     handle: () => ({ status: 200, headers: { 'Content-Type': `${content}; charset=utf-8` }, body: text }),
   });
@@ -116,7 +116,7 @@ function swaggerRoute(name: keyof typeof swaggerFiles): Route {
     path: `/docs/${name}`,
     tag: 'docs',
     summary: `Part of the API page: ${name}`,
-    auth: 'open',
+    scope: null,
     responses: { 200: { content: swaggerFiles[name] } },
     handle: async () => ({
       status: 200,
@@ -193,7 +193,7 @@ export function documentRoutes(documented: readonly Route[], config: ApiConfig):
       path: '/v1/openapi.json',
       tag: 'service',
       summary: 'This document',
-      auth: 'open',
+      scope: null,
       responses: { 200: JsonObject },
       handle: () => {
         openApi ??= JsonObject.parse(createOpenApi([...documented, ...routes], config.PUBLIC_URL));
@@ -206,7 +206,7 @@ export function documentRoutes(documented: readonly Route[], config: ApiConfig):
       path: '/v1/schemas/pipeline.json',
       tag: 'service',
       summary: 'JSON Schema of a pipeline definition, for editors',
-      auth: 'open',
+      scope: null,
       responses: { 200: { content: 'application/schema+json' } },
       handle: () => ({
         status: 200,

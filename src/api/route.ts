@@ -60,8 +60,6 @@ export interface Answer {
   readonly body?: unknown;
 }
 
-type Auth = 'key' | 'open';
-
 /** An authenticated request with its body, before validation. */
 export interface RawCall extends RawInput {
   /** Null on open routes. */
@@ -86,12 +84,12 @@ export interface RawCall extends RawInput {
   readonly opensSession: (keyId: string) => void;
 }
 
-type Call<P, Q, H, B, A extends Auth> = Omit<RawCall, 'params' | 'query' | 'headers' | 'body' | 'caller'> & {
+type Call<P, Q, H, B, S> = Omit<RawCall, 'params' | 'query' | 'headers' | 'body' | 'caller'> & {
   readonly params: P;
   readonly query: Q;
   readonly headers: H;
   readonly body: B;
-  readonly caller: A extends 'key' ? Caller : null;
+  readonly caller: S extends null ? null : Caller;
 };
 
 export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -123,26 +121,23 @@ interface RouteFacts {
 /** `any`: every valid key. */
 export type KeyRouteScope = Scope | 'any';
 
-type Access<A extends Auth> = A extends 'key'
-  ? { readonly auth: A; readonly scope: KeyRouteScope }
-  : { readonly auth: A };
-
 type Declaration<
-  A extends Auth,
+  S extends KeyRouteScope | null,
   P extends z.ZodObject,
   Q extends z.ZodObject,
   H extends z.ZodObject,
   B extends BodyKind,
   R extends Responses,
   O,
-> = RouteFacts &
-  Access<A> & {
-    readonly params?: P;
-    readonly query?: Q;
-    readonly headers?: H;
-    readonly body?: B;
-    readonly responses: R;
-  } & Handler<Call<z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>, A>, R, O>;
+> = RouteFacts & {
+  /** Null: open to everyone. */
+  readonly scope: S;
+  readonly params?: P;
+  readonly query?: Q;
+  readonly headers?: H;
+  readonly body?: B;
+  readonly responses: R;
+} & Handler<Call<z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>, S>, R, O>;
 
 type Handler<Received, R extends Responses, O> =
   | { readonly handle: (ctx: ServerCtx, call: Received) => O | Promise<O> }
@@ -150,7 +145,6 @@ type Handler<Received, R extends Responses, O> =
   | { readonly result: (ctx: ServerCtx, call: Received) => ResultOf<R> | Promise<ResultOf<R>> };
 
 export interface Route extends RouteFacts {
-  /** Null: open to everyone. */
   readonly scope: KeyRouteScope | null;
   readonly params: z.ZodObject;
   readonly query: z.ZodObject;
@@ -162,15 +156,15 @@ export interface Route extends RouteFacts {
 }
 
 export function route<
-  A extends Auth,
+  const S extends KeyRouteScope | null,
   const R extends Responses,
   const O extends AnswerOf<R>,
   P extends z.ZodObject = Nothing,
   Q extends z.ZodObject = Nothing,
   H extends z.ZodObject = Nothing,
   B extends BodyKind = NoBody,
->(declaration: Declaration<A, P, Q, H, B, R, O>): Route {
-  type Received = Call<z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>, A>;
+>(declaration: Declaration<S, P, Q, H, B, R, O>): Route {
+  type Received = Call<z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>, S>;
   const { params = Nothing, query = Nothing, headers = Nothing, ...facts } = declaration;
   const body: BodyKind = declaration.body ?? { kind: 'none' };
   const schemas = { params, query, headers, body };
@@ -178,7 +172,6 @@ export function route<
   return {
     ...facts,
     ...schemas,
-    scope: 'scope' in declaration ? declaration.scope : null,
     handle: async (ctx, call) => {
       const received = { ...call, ...validateInput(schemas, call) } as Received;
       if ('handle' in declaration) return declaration.handle(ctx, received);

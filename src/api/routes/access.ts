@@ -34,7 +34,6 @@ export const accessRoutes: readonly Route[] = [
     path: '/v1/projects',
     tag: 'access',
     summary: 'Create a project; the calling key and its parent keys get access to it',
-    auth: 'key',
     scope: 'admin',
     body: json(ProjectRequest),
     responses: { 201: Project },
@@ -46,7 +45,6 @@ export const accessRoutes: readonly Route[] = [
     path: '/v1/projects',
     tag: 'access',
     summary: 'List the projects of the calling key',
-    auth: 'key',
     scope: 'admin',
     query: ListQuery.strict(),
     responses: { 200: ProjectList },
@@ -60,7 +58,6 @@ export const accessRoutes: readonly Route[] = [
     summary: 'Erase a project with its data; it accepts no new work from then on',
     description:
       'The server terminates open runs at once and erases the rest in the background. Ledger and audit log keep amounts and acts under a pseudonym. A repeated request answers the progress. You cannot erase the default project or the only project of the calling key.',
-    auth: 'key',
     scope: 'operator',
     params: IdPath,
     query: z.strictObject({}), // refuses parameters that are meant to soften the erasure
@@ -73,7 +70,6 @@ export const accessRoutes: readonly Route[] = [
     path: '/v1/projects/{id}/erasure',
     tag: 'access',
     summary: 'Show the progress of an erasure; before the erasure, show the data that it would delete',
-    auth: 'key',
     scope: 'operator',
     params: IdPath,
     responses: { 200: Erasure },
@@ -87,7 +83,6 @@ export const accessRoutes: readonly Route[] = [
     summary: 'Create a key; only this answer shows its secret',
     description:
       'A key cannot exceed the projects, scopes or expiry of the calling key, and is revoked with it. `capability:register:NAME` lets it register one capability, `capability:register:PREFIX*` all names with this prefix.',
-    auth: 'key',
     scope: 'admin',
     body: json(KeyRequest),
     responses: { 201: KeyCreated },
@@ -99,7 +94,6 @@ export const accessRoutes: readonly Route[] = [
     path: '/v1/keys',
     tag: 'access',
     summary: 'List the keys that share a project with the calling key, newest first',
-    auth: 'key',
     scope: 'admin',
     query: ListQuery.strict(),
     responses: { 200: KeyList },
@@ -113,7 +107,6 @@ export const accessRoutes: readonly Route[] = [
     summary: 'Revoke a key and all keys that it created, everywhere within 5 seconds',
     description:
       'You can revoke any key that shares a project with the calling key. Only an operator revokes a key with the scope `operator`. Webhooks and schedules of these keys continue; the answer names them.',
-    auth: 'key',
     scope: 'admin',
     params: IdPath,
     responses: { 200: KeyRevoked },
@@ -127,7 +120,6 @@ export const accessRoutes: readonly Route[] = [
     summary: 'Replace the secret of a key; only this answer shows it',
     description:
       'You can rotate the calling key and the keys below it. Id, scopes, projects and expiry stay. The former secret works for another `overlap_s` seconds.',
-    auth: 'key',
     scope: 'admin',
     params: IdPath,
     body: json(RotationRequest),
@@ -147,7 +139,6 @@ export const auditRoutes: readonly Route[] = [
       'List administrative acts in the project, newest first; `subject` is the id of the changed object',
     description:
       'The answer is JSON pages by default. With `Accept: application/x-ndjson` it is one stream of all matching entries, oldest first, one per line. If the stream fails, the connection breaks.',
-    auth: 'key',
     scope: 'admin',
     opens: 'history',
     query: AuditQuery,

@@ -38,7 +38,6 @@ export const callRoutes: readonly Route[] = [
     description:
       'Answers when the call has ended, after up to three instances. Every problem carries the `decision`. A client that disconnects cancels its call, unless it sent an Idempotency-Key.',
     isLong: true,
-    auth: 'key',
     scope: 'capability:call',
     params: CapabilityPath,
     headers: ExecHeaders,
@@ -72,7 +71,6 @@ export const callRoutes: readonly Route[] = [
     summary: 'Check an input without a call: list its errors, and similar inputs that are valid',
     description:
       'By the schemas of the instances that it might be given to, else of those that there were; valid where none is known.',
-    auth: 'key',
     scope: 'capability:read',
     params: CapabilityPath,
     body: json(CheckRequest, 'data'),
@@ -87,7 +85,6 @@ export const callRoutes: readonly Route[] = [
     summary: 'Show which instance the router would choose for a call now, and why',
     description:
       'The request reserves and writes nothing. With `input`, the answer excludes instances whose schema refuses it.',
-    auth: 'key',
     scope: 'capability:read',
     body: json(RouteRequestBody, 'data'),
     responses: { 200: Decision },
@@ -102,7 +99,6 @@ export const callRoutes: readonly Route[] = [
     summary: 'List decisions, newest first, with the facts that each is based on',
     description:
       'The default period is the week before `until`; `since` changes it. With `run_id`, there is no default period.',
-    auth: 'key',
     scope: 'capability:read',
     opens: 'history',
     query: DecisionQuery,
@@ -115,7 +111,6 @@ export const callRoutes: readonly Route[] = [
     path: '/v1/decisions/{id}',
     tag: 'calls',
     summary: 'Show why the router chose an instance for a call, and repeat the choice from the same facts',
-    auth: 'key',
     scope: 'capability:read',
     params: IdPath,
     responses: { 200: DecisionDetail },
@@ -130,7 +125,6 @@ export const cacheRoutes: readonly Route[] = [
     path: '/v1/cache',
     tag: 'runs',
     summary: 'List the results in the cache of steps, newest first',
-    auth: 'key',
     scope: 'run:read',
     query: CacheQuery,
     responses: { 200: CacheList },
@@ -144,7 +138,6 @@ export const cacheRoutes: readonly Route[] = [
     summary:
       'Delete results from the cache: one, those of a capability, pipeline or run, or all of the project',
     description: 'Steps that used a result keep it. Files stay.',
-    auth: 'key',
     scope: 'run:write',
     query: CacheRemoval,
     responses: { 200: CacheRemoved },

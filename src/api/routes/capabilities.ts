@@ -39,7 +39,6 @@ export const capabilityRoutes: readonly Route[] = [
     summary: 'Register an instance of a capability',
     description:
       'Repeatable. The answer is 201 for a new instance and 200 for a known one. A changed body raises its generation.',
-    auth: 'key',
     scope: 'capability:register',
     rate: 'heartbeat',
     body: json(Registration),
@@ -56,7 +55,6 @@ export const capabilityRoutes: readonly Route[] = [
     path: '/v1/capabilities',
     tag: 'capabilities',
     summary: 'List registered capabilities with their instances',
-    auth: 'key',
     scope: 'capability:read',
     query: ListQuery.extend({ tag: Tag.optional(), state: InstanceState.optional() }).strict(),
     responses: { 200: CapabilityList },
@@ -70,7 +68,6 @@ export const capabilityRoutes: readonly Route[] = [
     summary: 'Count calls by capability, with how many succeeded and how long they took',
     description:
       'Counts calls of the project that were sent and have ended. The default period is the last day.',
-    auth: 'key',
     scope: 'capability:read',
     opens: 'history',
     query: CallsSummaryQuery,
@@ -83,7 +80,6 @@ export const capabilityRoutes: readonly Route[] = [
     path: '/v1/capabilities/{name}',
     tag: 'capabilities',
     summary: 'Show a capability: its specs and instances',
-    auth: 'key',
     scope: 'capability:read',
     params: CapabilityPath,
     responses: { 200: CapabilityDetail },
@@ -97,7 +93,6 @@ export const capabilityRoutes: readonly Route[] = [
     summary: 'Send the heartbeat of an instance, every 60 seconds',
     description:
       'A heartbeat revives an instance that was down. An unknown instance is registered if its /spec and /health name the capability.',
-    auth: 'key',
     scope: 'capability:register',
     rate: 'heartbeat',
     params: CapabilityPath,
@@ -116,7 +111,6 @@ export const capabilityRoutes: readonly Route[] = [
     summary: 'Take an instance out of service',
     description:
       'Repeatable. Running calls finish first; the router sends no new ones. The request is stale and has no effect if the endpoint was registered again since.',
-    auth: 'key',
     scope: 'capability:register',
     rate: 'heartbeat',
     params: CapabilityPath,
@@ -136,7 +130,6 @@ export const publisherRoutes: readonly Route[] = [
     path: '/v1/publishers',
     tag: 'capabilities',
     summary: 'List which projects register instances under which names',
-    auth: 'key',
     scope: 'operator',
     query: ListQuery.strict(),
     responses: { 200: PublisherList },
@@ -151,7 +144,6 @@ export const publisherRoutes: readonly Route[] = [
       'Set the projects that may register instances under a name; instances of other projects are deregistered',
     description:
       'Without this setting, only the first project that registers a name may register instances under it.',
-    auth: 'key',
     scope: 'operator',
     params: CapabilityPath,
     body: json(PublisherRequest),

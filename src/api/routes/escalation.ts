@@ -32,7 +32,6 @@ export const escalationRoutes: readonly Route[] = [
     description:
       'Level 0 applies the template of the best skill. Levels 1 to 4 call the model of that level, or of the next level that has one. Level 5 opens a review. A failure carries advice and the level for the next attempt.',
     isLong: true,
-    auth: 'key',
     scope: 'escalate',
     rate: 'escalation',
     body: json(ExecuteRequest, 'data'),
@@ -49,7 +48,6 @@ export const escalationRoutes: readonly Route[] = [
     description:
       'The advisor has the requested level; each repetition of the error in `escalation_history` raises it. For 24 hours, the same request gets the same advice and is paid once. `suggested_executor_level` 5 means a review.',
     isLong: true,
-    auth: 'key',
     scope: 'escalate',
     rate: 'escalation',
     body: json(AdviseRequest, 'data'),
@@ -63,7 +61,6 @@ export const escalationRoutes: readonly Route[] = [
     path: '/v1/escalations',
     tag: 'escalation',
     summary: 'Run the whole ladder for a job, durably',
-    auth: 'key',
     scope: 'escalate',
     body: json(EscalationRequest, 'data'),
     responses: { 202: Escalation },
@@ -78,7 +75,6 @@ export const escalationRoutes: readonly Route[] = [
     path: '/v1/escalations/{id}',
     tag: 'escalation',
     summary: 'Show an escalation with its history and advice',
-    auth: 'key',
     scope: 'escalate',
     params: IdPath,
     responses: { 200: Escalation },

@@ -97,7 +97,6 @@ export const runEventRoutes: readonly Route[] = [
     summary: "Read a run's log, as pages or as a stream",
     description:
       'The answer is JSON pages by default. With `Accept: text/event-stream` it is a stream that ends after the last event.',
-    auth: 'key',
     scope: 'run:read',
     opens: 'stream',
     params: IdPath,
@@ -132,7 +131,6 @@ export const streamRoutes: readonly Route[] = [
     summary: 'Follow the runs, reviews, instances and budgets of a project as they change',
     description:
       'The stream sends `run`, `review`, `instance` and `budget`, each object at most four times a second. `step` carries every event of the runs in `run_id`. `reset` means that you may have missed events: read the objects again. To continue within an hour, send the last `id` as `Last-Event-ID` or `after`; the topics may differ. The stream omits topics that the key may not read (`run:read`, `capability:read`, `cost:read`).',
-    auth: 'key',
     scope: 'any',
     opens: 'stream',
     query: StreamQuery,

@@ -43,7 +43,6 @@ export const moneyRoutes: readonly Route[] = [
     summary: 'Show the costs of the project today and in a period, and its limit',
     description:
       'A key with several projects selects one by `X-Project-ID`. Weeks begin on Monday, months on the first; both end today. Days follow the time zone of the project.',
-    auth: 'key',
     scope: 'cost:read',
     withinMs: costsWithinMs,
     query: z.strictObject({ period: CostPeriod.default('day') }),
@@ -61,7 +60,6 @@ export const moneyRoutes: readonly Route[] = [
     summary: 'Show the costs of calls over time, by capability, pipeline or endpoint',
     description:
       'Each call counts at the time of its admission, in days or hours of the project’s time zone. Reservations do not count.',
-    auth: 'key',
     scope: 'cost:read',
     opens: 'history',
     query: CostSeriesQuery,
@@ -79,7 +77,6 @@ export const moneyRoutes: readonly Route[] = [
     summary: 'List the entries of the ledger, newest first',
     description:
       'The answer is JSON pages by default. With `format=csv` or `Accept: text/csv` it is one stream of all matching entries. If the stream fails, the connection breaks.',
-    auth: 'key',
     scope: 'cost:read',
     opens: 'history',
     query: LedgerQuery,
@@ -109,7 +106,6 @@ export const moneyRoutes: readonly Route[] = [
     path: '/v1/budgets',
     tag: 'money',
     summary: "Show today's budget of the project; an operator gets those of all projects",
-    auth: 'key',
     scope: 'cost:read',
     query: z.strictObject({}),
     responses: { 200: BudgetList },
@@ -123,7 +119,6 @@ export const moneyRoutes: readonly Route[] = [
     summary: 'Set the daily limit, from the next reservation on',
     description:
       'The global limit needs the scope `operator`. Existing reservations stay, even above a lower limit.',
-    auth: 'key',
     scope: 'budget:write',
     body: json(BudgetRequest),
     responses: { 200: Budget },

@@ -19,7 +19,6 @@ function holdRun(
     path: `/v1/runs/{id}/${act}`,
     tag: 'runs',
     ...about,
-    auth: 'key',
     scope: 'run:write',
     params: IdPath,
     responses: { 202: Run },
@@ -38,7 +37,6 @@ export const runControlRoutes: readonly Route[] = [
     summary: 'Cancel a run, or terminate it at once',
     description:
       'To terminate a run that is cancelling, send the request again with `terminate`. Child runs end with their run.',
-    auth: 'key',
     scope: 'run:write',
     params: IdPath,
     body: optionalJson(CancelRequest),
@@ -60,7 +58,6 @@ export const runControlRoutes: readonly Route[] = [
     summary: 'Run again, and reuse results that are selected and still valid',
     description:
       'Starts a new run of the same job. With `preview`, the server writes nothing, and the answer shows which steps would run again and why.',
-    auth: 'key',
     scope: 'run:write',
     rate: 'start',
     params: IdPath,
@@ -89,7 +86,6 @@ export const runControlRoutes: readonly Route[] = [
     summary: 'Change the budget ceiling of a run',
     description:
       'The ceiling applies from the next call on. Steps that wait for budget continue. Existing reservations stay, even above a lower ceiling.',
-    auth: 'key',
     scope: 'run:write',
     params: IdPath,
     body: json(RunBudgetRequest),

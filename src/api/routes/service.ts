@@ -60,7 +60,7 @@ export const serviceRoutes: readonly Route[] = [
     path: '/livez',
     tag: 'service',
     summary: 'Check that the process answers',
-    auth: 'open',
+    scope: null,
     responses: { 200: Alive },
     result: () => ({ status: 'ok' as const }),
   }),
@@ -71,7 +71,7 @@ export const serviceRoutes: readonly Route[] = [
     tag: 'service',
     summary:
       'Check that the process accepts requests: its database answers and it is not shutting down; Temporal is only reported',
-    auth: 'open',
+    scope: null,
     responses: { 200: Readiness, 503: Readiness },
     handle: async (ctx, { isClosing }) => {
       if (isClosing) return { status: 503, body: { ready: false, detail: { server: 'closing' } } };
@@ -85,7 +85,6 @@ export const serviceRoutes: readonly Route[] = [
     path: '/v1/limits',
     tag: 'service',
     summary: 'Show the limits of a request',
-    auth: 'key',
     scope: 'run:read',
     responses: { 200: Limits },
     result: (ctx) => showLimits(ctx.config),

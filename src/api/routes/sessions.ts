@@ -37,7 +37,7 @@ export const sessionRoutes: readonly Route[] = [
     summary: 'Sign a browser in, by a key or the code of a login link',
     description:
       'The answer sets a cookie that acts as the key for 12 hours, or until the key expires. If the browser is signed in as another key, the answer without `replace` is 409. Its `present` and `link` name both identities, and the code stays valid. With the cookie, every method but GET and HEAD needs `X-Capstan-Console: 1` and must come from a page of this server.',
-    auth: 'open',
+    scope: null,
     body: json(SessionRequest, 'small'),
     responses: { 204: 'empty' },
     errors: ['unauthenticated', 'csrf_refused', 'state_conflict', 'rate_limited', 'unavailable'],
@@ -64,7 +64,6 @@ export const sessionRoutes: readonly Route[] = [
     path: '/v1/session',
     tag: 'session',
     summary: 'Show the calling key, its scopes and its projects',
-    auth: 'key',
     scope: 'any',
     responses: { 200: BrowserSession },
     result: async (ctx, { caller }) => ({
@@ -80,7 +79,6 @@ export const sessionRoutes: readonly Route[] = [
     tag: 'session',
     summary: 'Sign the browser out; its key stays',
     description: 'If the provider of the session supports logout, the answer is 200 with the address for it.',
-    auth: 'key',
     scope: 'any',
     responses: { 200: SessionClosed, 204: 'empty' },
     handle: async (ctx, { requestHeaders }) => {
@@ -99,7 +97,6 @@ export const sessionRoutes: readonly Route[] = [
     path: '/v1/login-links',
     tag: 'session',
     summary: 'Create a link that signs a browser in as the calling key, once, within 10 minutes',
-    auth: 'key',
     scope: 'admin',
     responses: { 201: LoginLink },
     result: (ctx, { caller }) => createLoginLink(ctx, caller),
@@ -115,7 +112,6 @@ export const sessionAdminRoutes: readonly Route[] = [
     summary: 'List the browsers that are signed in, newest first',
     description:
       'The list covers keys and people that share a project with the calling key. `user` is the id of a person or key, an e-mail address, or the subject at the provider.',
-    auth: 'key',
     scope: 'admin',
     query: SessionQuery,
     responses: { 200: SessionList },
@@ -129,7 +125,6 @@ export const sessionAdminRoutes: readonly Route[] = [
     summary: 'End all sessions of a user, everywhere within 5 seconds',
     description:
       'Open streams end too. The user can sign in again. To keep a person out, revoke the key that has the id of the person.',
-    auth: 'key',
     scope: 'admin',
     body: json(SessionRevocation),
     responses: { 200: SessionsRevoked },
@@ -141,7 +136,6 @@ export const sessionAdminRoutes: readonly Route[] = [
     path: '/v1/sessions/{id}',
     tag: 'session',
     summary: 'End a session, everywhere within 5 seconds',
-    auth: 'key',
     scope: 'admin',
     params: IdPath,
     responses: { 204: 'empty' },

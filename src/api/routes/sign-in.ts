@@ -75,7 +75,7 @@ export const signInRoutes: readonly Route[] = [
     path: '/v1/sign-in',
     tag: 'session',
     summary: 'List the ways to sign a browser in without a key',
-    auth: 'open',
+    scope: null,
     responses: { 200: SignInOffer },
     result: (ctx) => ({ oidc: ctx.signIn === null ? null : offerOf(ctx.signIn) }),
   }),
@@ -85,7 +85,7 @@ export const signInRoutes: readonly Route[] = [
     path: '/v1/sessions/oidc',
     tag: 'session',
     summary: 'Redirect the browser to the OpenID provider',
-    auth: 'open',
+    scope: null,
     responses: { 302: 'empty' },
     errors: ['not_found'],
     handle: async (ctx) => {
@@ -102,7 +102,7 @@ export const signInRoutes: readonly Route[] = [
     summary: 'Accept the browser that returns from the OpenID provider',
     description:
       'The answer redirects to the login page of the console. If the sign-in failed, that page shows the reason.',
-    auth: 'open',
+    scope: null,
     query: Answer,
     responses: { 302: 'empty' },
     errors: ['not_found', 'unavailable'],
@@ -125,7 +125,7 @@ export const signInRoutes: readonly Route[] = [
     summary: 'Receive a back-channel logout from the OpenID provider',
     description:
       'The body is a form with a `logout_token` that the provider signed. The sessions that it names end everywhere within 5 seconds. The answer is 400 if the token is not from the provider, too old or already used.',
-    auth: 'open',
+    scope: null,
     body: byteStream,
     responses: { 200: 'empty', 400: 'empty' },
     errors: ['not_found', 'body_too_large', 'unavailable'],
