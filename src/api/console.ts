@@ -118,10 +118,8 @@ const FilePath = z.object({ file: z.string() });
 const headers = z.object({ 'accept-encoding': z.string().optional() });
 
 function leadToConsole(path: string, operation: string): Route {
-  return route({
+  return route(`GET ${path}`, {
     operation,
-    method: 'GET',
-    path,
     tag: 'console',
     summary: 'Redirect to the console',
     scope: null,
@@ -134,10 +132,8 @@ function leadToConsole(path: string, operation: string): Route {
 export function consoleRoutes(files?: ConsoleFiles): Route[] {
   return [
     leadToConsole('/', 'go_to_console'),
-    route({
+    route('GET /ui/', {
       operation: 'get_console',
-      method: 'GET',
-      path: '/ui/',
       tag: 'console',
       summary: 'Show the console',
       scope: null,
@@ -146,10 +142,8 @@ export function consoleRoutes(files?: ConsoleFiles): Route[] {
       handle: async (_ctx, { headers }) => showPage(files, headers['accept-encoding']),
     }),
     leadToConsole('/ui', 'open_console'), // after /ui/, which it would match too
-    route({
+    route('GET /ui/{+file}', {
       operation: 'get_console_file',
-      method: 'GET',
-      path: '/ui/{+file}',
       tag: 'console',
       summary: 'Answer a file of the console; any other path answers its page',
       scope: null,

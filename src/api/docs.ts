@@ -97,10 +97,8 @@ interface Page {
 }
 
 function textRoute({ operation, path, summary, content, text }: Page): Route {
-  return route({
+  return route(`GET ${path}`, {
     operation,
-    method: 'GET',
-    path,
     tag: 'docs',
     summary,
     scope: null,
@@ -110,10 +108,8 @@ function textRoute({ operation, path, summary, content, text }: Page): Route {
 }
 
 function swaggerRoute(name: keyof typeof swaggerFiles): Route {
-  return route({
+  return route(`GET /docs/${name}`, {
     operation: `get_${name.replaceAll(/[^a-z0-9]/g, '_')}`,
-    method: 'GET',
-    path: `/docs/${name}`,
     tag: 'docs',
     summary: `Part of the API page: ${name}`,
     scope: null,
@@ -187,10 +183,8 @@ export function documentRoutes(documented: readonly Route[], config: ApiConfig):
   const pipelineSchema = createPipelineSchema(config.PUBLIC_URL);
   let openApi: JsonObject | undefined;
   const routes: Route[] = [
-    route({
+    route('GET /v1/openapi.json', {
       operation: 'get_openapi',
-      method: 'GET',
-      path: '/v1/openapi.json',
       tag: 'service',
       summary: 'This document',
       scope: null,
@@ -200,10 +194,8 @@ export function documentRoutes(documented: readonly Route[], config: ApiConfig):
         return { status: 200, body: openApi };
       },
     }),
-    route({
+    route('GET /v1/schemas/pipeline.json', {
       operation: 'get_pipeline_schema',
-      method: 'GET',
-      path: '/v1/schemas/pipeline.json',
       tag: 'service',
       summary: 'JSON Schema of a pipeline definition, for editors',
       scope: null,

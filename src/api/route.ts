@@ -97,9 +97,6 @@ export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 interface RouteFacts {
   /** The `operationId`: generators use it as the method name. Verb first, unique. */
   readonly operation: string;
-  readonly method: Method;
-  /** With `{name}` for a segment and `{+name}` for the rest of the path. */
-  readonly path: string;
   readonly tag: string;
   readonly summary: string;
   readonly description?: string;
@@ -145,6 +142,8 @@ type Handler<Received, R extends Responses, O> =
   | { readonly result: (ctx: ServerCtx, call: Received) => ResultOf<R> | Promise<ResultOf<R>> };
 
 export interface Route extends RouteFacts {
+  readonly method: Method;
+  readonly path: string;
   readonly scope: KeyRouteScope | null;
   readonly params: z.ZodObject;
   readonly query: z.ZodObject;
@@ -155,6 +154,7 @@ export interface Route extends RouteFacts {
   readonly handle: (ctx: ServerCtx, call: RawCall) => Promise<Answer>;
 }
 
+/** @param at method and path, with `{name}` for a segment and `{+name}` for the rest of the path */
 export function route<
   const S extends KeyRouteScope | null,
   const R extends Responses,
@@ -163,14 +163,17 @@ export function route<
   Q extends z.ZodObject = Nothing,
   H extends z.ZodObject = Nothing,
   B extends BodyKind = NoBody,
->(declaration: Declaration<S, P, Q, H, B, R, O>): Route {
+>(at: `${Method} ${string}`, declaration: Declaration<S, P, Q, H, B, R, O>): Route {
   type Received = Call<z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>, S>;
   const { params = Nothing, query = Nothing, headers = Nothing, ...facts } = declaration;
   const body: BodyKind = declaration.body ?? { kind: 'none' };
   const schemas = { params, query, headers, body };
   const [status] = Object.keys(declaration.responses);
+  const [method, path] = at.split(' ') as [Method, string];
   return {
     ...facts,
+    method,
+    path,
     ...schemas,
     handle: async (ctx, call) => {
       const received = { ...call, ...validateInput(schemas, call) } as Received;

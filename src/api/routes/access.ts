@@ -28,10 +28,8 @@ import { type Route, route } from '../route.ts';
 const lines = 'application/x-ndjson';
 
 export const accessRoutes: readonly Route[] = [
-  route({
+  route('POST /v1/projects', {
     operation: 'create_project',
-    method: 'POST',
-    path: '/v1/projects',
     tag: 'access',
     summary: 'Create a project; the calling key and its parent keys get access to it',
     scope: 'admin',
@@ -39,10 +37,8 @@ export const accessRoutes: readonly Route[] = [
     responses: { 201: Project },
     result: (ctx, { caller, body }) => createProject(ctx, caller, body),
   }),
-  route({
+  route('GET /v1/projects', {
     operation: 'list_projects',
-    method: 'GET',
-    path: '/v1/projects',
     tag: 'access',
     summary: 'List the projects of the calling key',
     scope: 'admin',
@@ -50,10 +46,8 @@ export const accessRoutes: readonly Route[] = [
     responses: { 200: ProjectList },
     result: (ctx, { caller, query }) => listProjectsOf(ctx, caller, query),
   }),
-  route({
+  route('DELETE /v1/projects/{id}', {
     operation: 'erase_project',
-    method: 'DELETE',
-    path: '/v1/projects/{id}',
     tag: 'access',
     summary: 'Erase a project with its data; it accepts no new work from then on',
     description:
@@ -64,10 +58,8 @@ export const accessRoutes: readonly Route[] = [
     responses: { 202: Erasure },
     result: (ctx, { caller, params }) => beginErasure(ctx, caller, params.id),
   }),
-  route({
+  route('GET /v1/projects/{id}/erasure', {
     operation: 'get_erasure',
-    method: 'GET',
-    path: '/v1/projects/{id}/erasure',
     tag: 'access',
     summary: 'Show the progress of an erasure; before the erasure, show the data that it would delete',
     scope: 'operator',
@@ -75,10 +67,8 @@ export const accessRoutes: readonly Route[] = [
     responses: { 200: Erasure },
     result: (ctx, { params }) => showErasure(ctx, params.id),
   }),
-  route({
+  route('POST /v1/keys', {
     operation: 'create_key',
-    method: 'POST',
-    path: '/v1/keys',
     tag: 'access',
     summary: 'Create a key; only this answer shows its secret',
     description:
@@ -88,10 +78,8 @@ export const accessRoutes: readonly Route[] = [
     responses: { 201: KeyCreated },
     result: (ctx, { caller, body }) => createKey(ctx, caller, body),
   }),
-  route({
+  route('GET /v1/keys', {
     operation: 'list_keys',
-    method: 'GET',
-    path: '/v1/keys',
     tag: 'access',
     summary: 'List the keys that share a project with the calling key, newest first',
     scope: 'admin',
@@ -99,10 +87,8 @@ export const accessRoutes: readonly Route[] = [
     responses: { 200: KeyList },
     result: (ctx, { caller, query }) => listKeysOf(ctx, caller, query),
   }),
-  route({
+  route('DELETE /v1/keys/{id}', {
     operation: 'revoke_key',
-    method: 'DELETE',
-    path: '/v1/keys/{id}',
     tag: 'access',
     summary: 'Revoke a key and all keys that it created, everywhere within 5 seconds',
     description:
@@ -112,10 +98,8 @@ export const accessRoutes: readonly Route[] = [
     responses: { 200: KeyRevoked },
     result: (ctx, { caller, params }) => revokeKey(ctx, caller, params.id),
   }),
-  route({
+  route('POST /v1/keys/{id}/rotate', {
     operation: 'rotate_key',
-    method: 'POST',
-    path: '/v1/keys/{id}/rotate',
     tag: 'access',
     summary: 'Replace the secret of a key; only this answer shows it',
     description:
@@ -130,10 +114,8 @@ export const accessRoutes: readonly Route[] = [
 ];
 
 export const auditRoutes: readonly Route[] = [
-  route({
+  route('GET /v1/audit', {
     operation: 'list_audit',
-    method: 'GET',
-    path: '/v1/audit',
     tag: 'access',
     summary:
       'List administrative acts in the project, newest first; `subject` is the id of the changed object',

@@ -29,10 +29,8 @@ const ExecHeaders = z.object({
 });
 
 export const callRoutes: readonly Route[] = [
-  route({
+  route('POST /v1/capabilities/{name}/exec', {
     operation: 'exec_capability',
-    method: 'POST',
-    path: '/v1/capabilities/{name}/exec',
     tag: 'calls',
     summary: 'Call a capability on the best instance, without a pipeline',
     description:
@@ -63,10 +61,8 @@ export const callRoutes: readonly Route[] = [
       return { status: 200, body: answer };
     },
   }),
-  route({
+  route('POST /v1/capabilities/{name}/check', {
     operation: 'check_input',
-    method: 'POST',
-    path: '/v1/capabilities/{name}/check',
     tag: 'calls',
     summary: 'Check an input without a call: list its errors, and similar inputs that are valid',
     description:
@@ -77,10 +73,8 @@ export const callRoutes: readonly Route[] = [
     responses: { 200: InputVerdict },
     result: (ctx, { params, body }) => checkInput(ctx, params.name, body),
   }),
-  route({
+  route('POST /v1/route', {
     operation: 'preview_route',
-    method: 'POST',
-    path: '/v1/route',
     tag: 'calls',
     summary: 'Show which instance the router would choose for a call now, and why',
     description:
@@ -91,10 +85,8 @@ export const callRoutes: readonly Route[] = [
     errors: ['not_found'],
     result: (ctx, { caller, body }) => previewDecision(ctx, caller.project_id, body),
   }),
-  route({
+  route('GET /v1/decisions', {
     operation: 'list_decisions',
-    method: 'GET',
-    path: '/v1/decisions',
     tag: 'calls',
     summary: 'List decisions, newest first, with the facts that each is based on',
     description:
@@ -105,10 +97,8 @@ export const callRoutes: readonly Route[] = [
     responses: { 200: DecisionList },
     result: (ctx, { caller, query }) => readDecisions(ctx, caller.project_id, query),
   }),
-  route({
+  route('GET /v1/decisions/{id}', {
     operation: 'get_decision',
-    method: 'GET',
-    path: '/v1/decisions/{id}',
     tag: 'calls',
     summary: 'Show why the router chose an instance for a call, and repeat the choice from the same facts',
     scope: 'capability:read',
@@ -119,10 +109,8 @@ export const callRoutes: readonly Route[] = [
 ];
 
 export const cacheRoutes: readonly Route[] = [
-  route({
+  route('GET /v1/cache', {
     operation: 'list_cached',
-    method: 'GET',
-    path: '/v1/cache',
     tag: 'runs',
     summary: 'List the results in the cache of steps, newest first',
     scope: 'run:read',
@@ -130,10 +118,8 @@ export const cacheRoutes: readonly Route[] = [
     responses: { 200: CacheList },
     result: (ctx, { caller, query }) => listCachedResults(ctx, caller, query),
   }),
-  route({
+  route('DELETE /v1/cache', {
     operation: 'forget_cached',
-    method: 'DELETE',
-    path: '/v1/cache',
     tag: 'runs',
     summary:
       'Delete results from the cache: one, those of a capability, pipeline or run, or all of the project',

@@ -31,10 +31,8 @@ import { CapabilityPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 export const capabilityRoutes: readonly Route[] = [
-  route({
+  route('POST /v1/capabilities', {
     operation: 'register_instance',
-    method: 'POST',
-    path: '/v1/capabilities',
     tag: 'capabilities',
     summary: 'Register an instance of a capability',
     description:
@@ -49,10 +47,8 @@ export const capabilityRoutes: readonly Route[] = [
       return { status: created === 'new' ? 201 : 200, body: instance };
     },
   }),
-  route({
+  route('GET /v1/capabilities', {
     operation: 'list_capabilities',
-    method: 'GET',
-    path: '/v1/capabilities',
     tag: 'capabilities',
     summary: 'List registered capabilities with their instances',
     scope: 'capability:read',
@@ -60,10 +56,8 @@ export const capabilityRoutes: readonly Route[] = [
     responses: { 200: CapabilityList },
     result: (ctx, { query }) => listCapabilities(ctx, query),
   }),
-  route({
+  route('GET /v1/calls/summary', {
     operation: 'get_calls_summary',
-    method: 'GET',
-    path: '/v1/calls/summary',
     tag: 'calls',
     summary: 'Count calls by capability, with how many succeeded and how long they took',
     description:
@@ -74,10 +68,8 @@ export const capabilityRoutes: readonly Route[] = [
     responses: { 200: CallsSummary },
     result: (ctx, { caller, query }) => readCallsSummary(ctx, caller.project_id, query),
   }),
-  route({
+  route('GET /v1/capabilities/{name}', {
     operation: 'get_capability',
-    method: 'GET',
-    path: '/v1/capabilities/{name}',
     tag: 'capabilities',
     summary: 'Show a capability: its specs and instances',
     scope: 'capability:read',
@@ -85,10 +77,8 @@ export const capabilityRoutes: readonly Route[] = [
     responses: { 200: CapabilityDetail },
     result: (ctx, { params }) => getCapability(ctx, params.name),
   }),
-  route({
+  route('POST /v1/capabilities/{name}/heartbeat', {
     operation: 'send_heartbeat',
-    method: 'POST',
-    path: '/v1/capabilities/{name}/heartbeat',
     tag: 'capabilities',
     summary: 'Send the heartbeat of an instance, every 60 seconds',
     description:
@@ -103,10 +93,8 @@ export const capabilityRoutes: readonly Route[] = [
       return { status: 200, body: await takeHeartbeat(ctx, caller.project_id, { ...params, body }) };
     },
   }),
-  route({
+  route('DELETE /v1/capabilities/{name}', {
     operation: 'deregister_instance',
-    method: 'DELETE',
-    path: '/v1/capabilities/{name}',
     tag: 'capabilities',
     summary: 'Take an instance out of service',
     description:
@@ -124,10 +112,8 @@ export const capabilityRoutes: readonly Route[] = [
 ];
 
 export const publisherRoutes: readonly Route[] = [
-  route({
+  route('GET /v1/publishers', {
     operation: 'list_publishers',
-    method: 'GET',
-    path: '/v1/publishers',
     tag: 'capabilities',
     summary: 'List which projects register instances under which names',
     scope: 'operator',
@@ -135,10 +121,8 @@ export const publisherRoutes: readonly Route[] = [
     responses: { 200: PublisherList },
     result: (ctx, { query }) => listNamePublishers(ctx, query),
   }),
-  route({
+  route('PUT /v1/publishers/{name}', {
     operation: 'set_publisher',
-    method: 'PUT',
-    path: '/v1/publishers/{name}',
     tag: 'capabilities',
     summary:
       'Set the projects that may register instances under a name; instances of other projects are deregistered',

@@ -23,10 +23,8 @@ const callErrors = [
 ];
 
 export const escalationRoutes: readonly Route[] = [
-  route({
+  route('POST /execute', {
     operation: 'execute_level',
-    method: 'POST',
-    path: '/execute',
     tag: 'escalation',
     summary: 'Make one attempt at a job, at a level of the ladder',
     description:
@@ -39,10 +37,8 @@ export const escalationRoutes: readonly Route[] = [
     errors: callErrors,
     result: (ctx, { caller, body, signal }) => executeForCaller(ctx, caller, { request: body, signal }),
   }),
-  route({
+  route('POST /advise', {
     operation: 'advise',
-    method: 'POST',
-    path: '/advise',
     tag: 'escalation',
     summary: 'Get advice after a failure',
     description:
@@ -55,10 +51,8 @@ export const escalationRoutes: readonly Route[] = [
     errors: callErrors,
     result: (ctx, { caller, body }) => adviseCaller(ctx, caller, body),
   }),
-  route({
+  route('POST /v1/escalations', {
     operation: 'start_escalation',
-    method: 'POST',
-    path: '/v1/escalations',
     tag: 'escalation',
     summary: 'Run the whole ladder for a job, durably',
     scope: 'escalate',
@@ -69,10 +63,8 @@ export const escalationRoutes: readonly Route[] = [
       return { status: 202, headers: { location: escalation.links.self }, body: escalation };
     },
   }),
-  route({
+  route('GET /v1/escalations/{id}', {
     operation: 'get_escalation',
-    method: 'GET',
-    path: '/v1/escalations/{id}',
     tag: 'escalation',
     summary: 'Show an escalation with its history and advice',
     scope: 'escalate',

@@ -89,10 +89,8 @@ function toText({ id, frames }: StreamBatch): string {
 }
 
 export const runEventRoutes: readonly Route[] = [
-  route({
+  route('GET /v1/runs/{id}/events', {
     operation: 'list_run_events',
-    method: 'GET',
-    path: '/v1/runs/{id}/events',
     tag: 'runs',
     summary: "Read a run's log, as pages or as a stream",
     description:
@@ -123,10 +121,8 @@ export const runEventRoutes: readonly Route[] = [
 ];
 
 export const streamRoutes: readonly Route[] = [
-  route({
+  route('GET /v1/stream', {
     operation: 'follow_project',
-    method: 'GET',
-    path: '/v1/stream',
     tag: 'service',
     summary: 'Follow the runs, reviews, instances and budgets of a project as they change',
     description:

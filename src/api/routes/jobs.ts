@@ -23,10 +23,8 @@ const suffix = '/upload';
 const UploadPath = z.object({ token: z.string().regex(/^[A-Za-z0-9_-]{43}$/) });
 
 export const jobRoutes: readonly Route[] = [
-  route({
+  route('POST /v1/jobs', {
     operation: 'create_job',
-    method: 'POST',
-    path: '/v1/jobs',
     tag: 'jobs',
     summary: 'Store an input, and open the media namespace media://<job_id>/ for its files',
     scope: 'run:write',
@@ -38,10 +36,8 @@ export const jobRoutes: readonly Route[] = [
       return { status: 201, headers: { Location: `/v1/jobs/${created.job_id}` }, body: created };
     },
   }),
-  route({
+  route('GET /v1/jobs/{id}', {
     operation: 'get_job',
-    method: 'GET',
-    path: '/v1/jobs/{id}',
     tag: 'jobs',
     summary: 'Show a job with its runs and files',
     scope: 'run:read',
@@ -52,10 +48,8 @@ export const jobRoutes: readonly Route[] = [
 ];
 
 export const uploadRoutes: readonly Route[] = [
-  route({
+  route(`POST ${mediaPrefix}{job_id}/{+file}${suffix}`, {
     operation: 'announce_upload',
-    method: 'POST',
-    path: `${mediaPrefix}{job_id}/{+file}${suffix}`,
     tag: 'media',
     summary: 'Announce a file; the answer holds the address to upload it to',
     description:
@@ -70,10 +64,8 @@ export const uploadRoutes: readonly Route[] = [
       return { status: 201, body: await ctx.directMedia.announce(caller.project_id, target, body) };
     },
   }),
-  route({
+  route('PUT /v1/uploads/{token}', {
     operation: 'upload_bytes',
-    method: 'PUT',
-    path: '/v1/uploads/{token}',
     tag: 'media',
     summary: 'Upload an announced file',
     scope: null,
@@ -86,10 +78,8 @@ export const uploadRoutes: readonly Route[] = [
       return { status: 201, body: showMedia(formatMediaReference(path), object) };
     },
   }),
-  route({
+  route('POST /v1/uploads/{token}', {
     operation: 'complete_upload',
-    method: 'POST',
-    path: '/v1/uploads/{token}',
     tag: 'media',
     summary: 'Complete an upload: join its parts into one file and check its digest',
     scope: null,

@@ -164,10 +164,8 @@ function attachmentOf(sentPath: string): string {
 }
 
 export const mediaRoutes: readonly Route[] = [
-  route({
+  route(`PUT ${path}`, {
     operation: 'store_file',
-    method: 'PUT',
-    path,
     tag: 'media',
     summary: 'Store a file; it replaces a file of the same name',
     scope: 'media:write',
@@ -193,10 +191,8 @@ export const mediaRoutes: readonly Route[] = [
       };
     },
   }),
-  route({
+  route(`HEAD ${path}`, {
     operation: 'head_file',
-    method: 'HEAD',
-    path,
     tag: 'media',
     summary: 'Show size, type and digest of a file',
     scope: 'media:read',
@@ -208,10 +204,8 @@ export const mediaRoutes: readonly Route[] = [
       return { status: 200, headers: { ...headersOf(object), 'Content-Length': String(object.size) } };
     },
   }),
-  route({
+  route(`GET ${path}`, {
     operation: 'read_file',
-    method: 'GET',
-    path,
     tag: 'media',
     summary: 'Read a file, or one range of its bytes; 307 redirects to the bucket',
     scope: 'media:read',
@@ -238,10 +232,8 @@ export const mediaRoutes: readonly Route[] = [
       }
     },
   }),
-  route({
+  route(`DELETE ${path}`, {
     operation: 'delete_file',
-    method: 'DELETE',
-    path,
     tag: 'media',
     summary: 'Delete a file',
     scope: 'media:write',

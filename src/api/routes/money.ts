@@ -35,10 +35,8 @@ function requireChosenProject({ projects, alsoIn = [] }: Caller, isChosen: boole
 }
 
 export const moneyRoutes: readonly Route[] = [
-  route({
+  route('GET /v1/costs', {
     operation: 'get_costs',
-    method: 'GET',
-    path: '/v1/costs',
     tag: 'money',
     summary: 'Show the costs of the project today and in a period, and its limit',
     description:
@@ -52,10 +50,8 @@ export const moneyRoutes: readonly Route[] = [
       return { status: 200, body: await readCosts(ctx, caller, query.period) };
     },
   }),
-  route({
+  route('GET /v1/costs/series', {
     operation: 'get_cost_series',
-    method: 'GET',
-    path: '/v1/costs/series',
     tag: 'money',
     summary: 'Show the costs of calls over time, by capability, pipeline or endpoint',
     description:
@@ -69,10 +65,8 @@ export const moneyRoutes: readonly Route[] = [
       return { status: 200, body: await readCostSeries(ctx, caller, query) };
     },
   }),
-  route({
+  route('GET /v1/ledger', {
     operation: 'list_ledger',
-    method: 'GET',
-    path: '/v1/ledger',
     tag: 'money',
     summary: 'List the entries of the ledger, newest first',
     description:
@@ -100,10 +94,8 @@ export const moneyRoutes: readonly Route[] = [
       };
     },
   }),
-  route({
+  route('GET /v1/budgets', {
     operation: 'get_budgets',
-    method: 'GET',
-    path: '/v1/budgets',
     tag: 'money',
     summary: "Show today's budget of the project; an operator gets those of all projects",
     scope: 'cost:read',
@@ -111,10 +103,8 @@ export const moneyRoutes: readonly Route[] = [
     responses: { 200: BudgetList },
     result: async (ctx, { caller }) => ({ items: await readBudgets(ctx, caller) }),
   }),
-  route({
+  route('PUT /v1/budgets', {
     operation: 'set_budgets',
-    method: 'PUT',
-    path: '/v1/budgets',
     tag: 'money',
     summary: 'Set the daily limit, from the next reservation on',
     description:

@@ -66,10 +66,8 @@ const description =
   'Nothing is written and no instance is called. What reads only the job is worked out exactly, what reads the outputs of steps is not known before the run. That several calls want the same instance at once is not part of a plan, and neither are the corrections of an escalation.';
 
 export const pipelineRoutes: readonly Route[] = [
-  route({
+  route('POST /v1/pipelines', {
     operation: 'store_pipeline',
-    method: 'POST',
-    path: '/v1/pipelines',
     tag: 'pipelines',
     summary: 'Store a version of a pipeline',
     description:
@@ -83,10 +81,8 @@ export const pipelineRoutes: readonly Route[] = [
       return { status: created ? 201 : 200, body: answer };
     },
   }),
-  route({
+  route('POST /v1/pipelines/validate', {
     operation: 'validate_pipeline',
-    method: 'POST',
-    path: '/v1/pipelines/validate',
     tag: 'pipelines',
     summary: 'Check a definition without storing it',
     scope: 'pipeline:read',
@@ -100,10 +96,8 @@ export const pipelineRoutes: readonly Route[] = [
     result: (ctx, { caller, query, body }) =>
       validatePipeline(ctx, caller.project_id, { source: body, strict: query.strict === 'true' }),
   }),
-  route({
+  route('POST /v1/validate', {
     operation: 'validate_definition',
-    method: 'POST',
-    path: '/v1/validate',
     tag: 'pipelines',
     summary: 'Check a definition together with pipelines that it runs, without storing any',
     description:
@@ -119,10 +113,8 @@ export const pipelineRoutes: readonly Route[] = [
         beside: pipelines,
       }),
   }),
-  route({
+  route('GET /v1/pipelines', {
     operation: 'list_pipelines',
-    method: 'GET',
-    path: '/v1/pipelines',
     tag: 'pipelines',
     summary: 'List pipelines with their latest version',
     scope: 'pipeline:read',
@@ -130,10 +122,8 @@ export const pipelineRoutes: readonly Route[] = [
     responses: { 200: PipelineList },
     result: (ctx, { caller, query }) => listPipelinesPage(ctx, caller.project_id, query),
   }),
-  route({
+  route('GET /v1/pipelines/{name}', {
     operation: 'get_pipeline',
-    method: 'GET',
-    path: '/v1/pipelines/{name}',
     tag: 'pipelines',
     summary: 'Show the latest version of a pipeline',
     scope: 'pipeline:read',
@@ -141,10 +131,8 @@ export const pipelineRoutes: readonly Route[] = [
     responses: { 200: PipelineVersion },
     result: (ctx, { caller, params }) => getPipeline(ctx, caller.project_id, params.name),
   }),
-  route({
+  route('GET /v1/pipelines/{name}/versions', {
     operation: 'list_pipeline_versions',
-    method: 'GET',
-    path: '/v1/pipelines/{name}/versions',
     tag: 'pipelines',
     summary: 'List the versions of a pipeline, newest first',
     scope: 'pipeline:read',
@@ -154,10 +142,8 @@ export const pipelineRoutes: readonly Route[] = [
     result: (ctx, { caller, params, query }) =>
       listVersionsPage(ctx, { project_id: caller.project_id, pipeline: params.name }, query),
   }),
-  route({
+  route('GET /v1/pipelines/{name}/versions/{version}', {
     operation: 'get_pipeline_version',
-    method: 'GET',
-    path: '/v1/pipelines/{name}/versions/{version}',
     tag: 'pipelines',
     summary: 'Show one version of a pipeline',
     scope: 'pipeline:read',
@@ -165,10 +151,8 @@ export const pipelineRoutes: readonly Route[] = [
     responses: { 200: PipelineVersion },
     result: (ctx, { caller, params }) => getPipelineVersion(ctx, versionKey(caller, params)),
   }),
-  route({
+  route('GET /v1/pipelines/{name}/aliases', {
     operation: 'list_aliases',
-    method: 'GET',
-    path: '/v1/pipelines/{name}/aliases',
     tag: 'pipelines',
     summary: 'List the aliases of a pipeline',
     scope: 'pipeline:read',
@@ -176,10 +160,8 @@ export const pipelineRoutes: readonly Route[] = [
     responses: { 200: AliasList },
     result: (ctx, { caller, params }) => listPipelineAliases(ctx, caller.project_id, params.name),
   }),
-  route({
+  route('PUT /v1/pipelines/{name}/aliases/{alias}', {
     operation: 'set_alias',
-    method: 'PUT',
-    path: '/v1/pipelines/{name}/aliases/{alias}',
     tag: 'pipelines',
     summary: 'Set an alias of a pipeline to a version',
     description: 'The alias applies from the next run on. Existing runs keep their version.',
@@ -198,10 +180,8 @@ export const pipelineRoutes: readonly Route[] = [
 ];
 
 export const graphRoutes: readonly Route[] = [
-  route({
+  route('GET /v1/pipelines/{name}/graph.svg', {
     operation: 'draw_pipeline',
-    method: 'GET',
-    path: '/v1/pipelines/{name}/graph.svg',
     tag: 'pipelines',
     summary: 'Draw the latest version of a pipeline',
     scope: 'pipeline:read',
@@ -212,10 +192,8 @@ export const graphRoutes: readonly Route[] = [
       return { status: 200, headers, body: draw(definition) };
     },
   }),
-  route({
+  route('GET /v1/pipelines/{name}/versions/{version}/graph.svg', {
     operation: 'draw_pipeline_version',
-    method: 'GET',
-    path: '/v1/pipelines/{name}/versions/{version}/graph.svg',
     tag: 'pipelines',
     summary: 'Draw one version of a pipeline',
     scope: 'pipeline:read',
@@ -229,10 +207,8 @@ export const graphRoutes: readonly Route[] = [
 ];
 
 export const planRoutes: readonly Route[] = [
-  route({
+  route('POST /v1/pipelines/{name}/plan', {
     operation: 'plan_pipeline',
-    method: 'POST',
-    path: '/v1/pipelines/{name}/plan',
     tag: 'pipelines',
     summary: 'Show what a run of a pipeline would do and cost now',
     description,
@@ -243,10 +219,8 @@ export const planRoutes: readonly Route[] = [
     errors: ['not_found', 'job_invalid', 'media_unknown'],
     result: (ctx, { caller, params, body }) => planPipeline(ctx, caller, { ...body, pipeline: params.name }),
   }),
-  route({
+  route('POST /v1/plan', {
     operation: 'plan_definition',
-    method: 'POST',
-    path: '/v1/plan',
     tag: 'pipelines',
     summary: 'Show what a run of a definition would do and cost now',
     description,

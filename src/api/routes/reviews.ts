@@ -37,10 +37,8 @@ function answer(review: Review) {
 }
 
 export const reviewRoutes: readonly Route[] = [
-  route({
+  route('GET /v1/reviews', {
     operation: 'list_reviews',
-    method: 'GET',
-    path: '/v1/reviews',
     tag: 'reviews',
     summary: 'List reviews, newest first or what is due first',
     description:
@@ -50,10 +48,8 @@ export const reviewRoutes: readonly Route[] = [
     responses: { 200: ReviewList },
     result: (ctx, { caller, query }) => listReviews(ctx, caller.project_id, query),
   }),
-  route({
+  route('GET /v1/reviews/{id}', {
     operation: 'get_review',
-    method: 'GET',
-    path: '/v1/reviews/{id}',
     tag: 'reviews',
     summary: 'Show a review; its ETag is the version to decide on',
     scope: 'run:read',
@@ -61,10 +57,8 @@ export const reviewRoutes: readonly Route[] = [
     responses: { 200: Review },
     handle: async (ctx, { caller, params }) => answer(await showReview(ctx, caller.project_id, params.id)),
   }),
-  route({
+  route('POST /v1/reviews/{id}/claim', {
     operation: 'claim_review',
-    method: 'POST',
-    path: '/v1/reviews/{id}/claim',
     tag: 'reviews',
     summary: 'Claim a review for 15 minutes, or extend the claim',
     description: 'Until then, only the claimant can decide it.',
@@ -74,10 +68,8 @@ export const reviewRoutes: readonly Route[] = [
     errors: ['state_conflict'],
     handle: async (ctx, { caller, params }) => answer(await claimReview(ctx, caller, params.id)),
   }),
-  route({
+  route('POST /v1/reviews/{id}/release', {
     operation: 'release_review',
-    method: 'POST',
-    path: '/v1/reviews/{id}/release',
     tag: 'reviews',
     summary: 'Release the claim of a review',
     scope: 'review:decide',
@@ -86,10 +78,8 @@ export const reviewRoutes: readonly Route[] = [
     errors: ['state_conflict'],
     handle: async (ctx, { caller, params }) => answer(await releaseReview(ctx, caller, params.id)),
   }),
-  route({
+  route('POST /v1/reviews/{id}/decision', {
     operation: 'decide_review',
-    method: 'POST',
-    path: '/v1/reviews/{id}/decision',
     tag: 'reviews',
     summary: 'Decide a review',
     description:

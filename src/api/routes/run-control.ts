@@ -13,10 +13,8 @@ function holdRun(
   act: 'pause' | 'resume',
   about: { readonly summary: string; readonly description?: string },
 ): Route {
-  return route({
+  return route(`POST /v1/runs/{id}/${act}`, {
     operation: `${act}_run`,
-    method: 'POST',
-    path: `/v1/runs/{id}/${act}`,
     tag: 'runs',
     ...about,
     scope: 'run:write',
@@ -29,10 +27,8 @@ function holdRun(
 }
 
 export const runControlRoutes: readonly Route[] = [
-  route({
+  route('POST /v1/runs/{id}/cancel', {
     operation: 'cancel_run',
-    method: 'POST',
-    path: '/v1/runs/{id}/cancel',
     tag: 'runs',
     summary: 'Cancel a run, or terminate it at once',
     description:
@@ -50,10 +46,8 @@ export const runControlRoutes: readonly Route[] = [
     description: 'Running steps finish. A repeated request changes nothing.',
   }),
   holdRun('resume', { summary: 'Resume a paused run' }),
-  route({
+  route('POST /v1/runs/{id}/rerun', {
     operation: 'rerun_run',
-    method: 'POST',
-    path: '/v1/runs/{id}/rerun',
     tag: 'runs',
     summary: 'Run again, and reuse results that are selected and still valid',
     description:
@@ -78,10 +72,8 @@ export const runControlRoutes: readonly Route[] = [
       };
     },
   }),
-  route({
+  route('POST /v1/runs/{id}/budget', {
     operation: 'set_run_budget',
-    method: 'POST',
-    path: '/v1/runs/{id}/budget',
     tag: 'runs',
     summary: 'Change the budget ceiling of a run',
     description:

@@ -34,10 +34,8 @@ function stepAddress({ project_id }: Pick<Caller, 'project_id'>, { id, step }: z
 
 /** The graph and timeline of a run, and the summary of many runs. */
 export const runPictureRoutes: readonly Route[] = [
-  route({
+  route('GET /v1/runs/{id}/graph', {
     operation: 'get_run_graph',
-    method: 'GET',
-    path: '/v1/runs/{id}/graph',
     tag: 'runs',
     summary: 'Show the definition of a run and its whole graph, without states',
     scope: 'run:read',
@@ -46,10 +44,8 @@ export const runPictureRoutes: readonly Route[] = [
     result: (ctx, { caller, params }) =>
       readRunGraph(ctx, { project_id: caller.project_id, run_id: params.id }),
   }),
-  route({
+  route('GET /v1/runs/{id}/timeline', {
     operation: 'get_run_timeline',
-    method: 'GET',
-    path: '/v1/runs/{id}/timeline',
     tag: 'runs',
     summary: 'List the calls of a run by time, with the expected and the actual result of each',
     description:
@@ -64,10 +60,8 @@ export const runPictureRoutes: readonly Route[] = [
 ];
 
 export const runRoutes: readonly Route[] = [
-  route({
+  route('POST /v1/runs', {
     operation: 'start_run',
-    method: 'POST',
-    path: '/v1/runs',
     tag: 'runs',
     summary: 'Start a run of a stored pipeline, or of a definition',
     scope: 'run:write',
@@ -91,10 +85,8 @@ export const runRoutes: readonly Route[] = [
       return { status, headers: { ...answered, 'Preference-Applied': `wait=${seconds}` }, body: waited };
     },
   }),
-  route({
+  route('POST /v1/runs/bulk', {
     operation: 'start_runs',
-    method: 'POST',
-    path: '/v1/runs/bulk',
     tag: 'runs',
     summary: 'Start up to 1,000 runs',
     description:
@@ -119,10 +111,8 @@ export const runRoutes: readonly Route[] = [
       return { status: 200, headers: markReplayed(replayed), body: answer };
     },
   }),
-  route({
+  route('GET /v1/runs', {
     operation: 'list_runs',
-    method: 'GET',
-    path: '/v1/runs',
     tag: 'runs',
     summary: 'List runs, newest first',
     scope: 'run:read',
@@ -132,10 +122,8 @@ export const runRoutes: readonly Route[] = [
     result: (ctx, { caller, query }) => listRunsPage(ctx, caller.project_id, query),
   }),
   // Before the route of one run, which would match `summary` as an id.
-  route({
+  route('GET /v1/runs/summary', {
     operation: 'get_runs_summary',
-    method: 'GET',
-    path: '/v1/runs/summary',
     tag: 'runs',
     summary: 'Count runs by state and sum their costs, in buckets of time',
     description: 'Runs are counted by the time of their creation. The default is the last day in 48 buckets.',
@@ -145,10 +133,8 @@ export const runRoutes: readonly Route[] = [
     responses: { 200: RunsSummary },
     result: (ctx, { caller, query }) => readRunsSummary(ctx, caller.project_id, query),
   }),
-  route({
+  route('GET /v1/runs/{id}', {
     operation: 'get_run',
-    method: 'GET',
-    path: '/v1/runs/{id}',
     tag: 'runs',
     summary: 'Show a run with its steps',
     scope: 'run:read',
@@ -156,10 +142,8 @@ export const runRoutes: readonly Route[] = [
     responses: { 200: Run },
     result: (ctx, { caller, params }) => getRun(ctx, { project_id: caller.project_id, run_id: params.id }),
   }),
-  route({
+  route('GET /v1/runs/{id}/steps/{step}', {
     operation: 'get_step',
-    method: 'GET',
-    path: '/v1/runs/{id}/steps/{step}',
     tag: 'runs',
     summary: 'Show a step: its input, output, attempts and the decision of each',
     description:
@@ -170,10 +154,8 @@ export const runRoutes: readonly Route[] = [
     responses: { 200: StepDetail },
     result: (ctx, { caller, params, query }) => getStep(ctx, stepAddress(caller, params), query),
   }),
-  route({
+  route('GET /v1/runs/{id}/steps/{step}/items', {
     operation: 'list_items',
-    method: 'GET',
-    path: '/v1/runs/{id}/steps/{step}/items',
     tag: 'runs',
     summary: 'List the items of a step that have begun, in order',
     scope: 'run:read',

@@ -14,10 +14,8 @@ import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 function switchSchedule(act: 'pause' | 'resume', summary: string): Route {
-  return route({
+  return route(`POST /v1/schedules/{id}/${act}`, {
     operation: `${act}_schedule`,
-    method: 'POST',
-    path: `/v1/schedules/{id}/${act}`,
     tag: 'schedules',
     summary,
     scope: 'run:write',
@@ -29,10 +27,8 @@ function switchSchedule(act: 'pause' | 'resume', summary: string): Route {
 }
 
 export const scheduleRoutes: readonly Route[] = [
-  route({
+  route('POST /v1/schedules', {
     operation: 'create_schedule',
-    method: 'POST',
-    path: '/v1/schedules',
     tag: 'schedules',
     summary: 'Create a schedule that starts runs',
     description:
@@ -46,10 +42,8 @@ export const scheduleRoutes: readonly Route[] = [
       return { status: 201, headers: { Location: `/v1/schedules/${schedule.schedule_id}` }, body: schedule };
     },
   }),
-  route({
+  route('GET /v1/schedules', {
     operation: 'list_schedules',
-    method: 'GET',
-    path: '/v1/schedules',
     tag: 'schedules',
     summary: 'List schedules by name',
     scope: 'run:read',
@@ -57,10 +51,8 @@ export const scheduleRoutes: readonly Route[] = [
     responses: { 200: ScheduleList },
     result: (ctx, { caller, query }) => listSchedulesPage(ctx, caller.project_id, query),
   }),
-  route({
+  route('GET /v1/schedules/{id}', {
     operation: 'get_schedule',
-    method: 'GET',
-    path: '/v1/schedules/{id}',
     tag: 'schedules',
     summary: 'Show a schedule with the next times it starts a run',
     scope: 'run:read',
@@ -69,10 +61,8 @@ export const scheduleRoutes: readonly Route[] = [
     result: (ctx, { caller, params }) =>
       getSchedule(ctx, { project_id: caller.project_id, schedule_id: params.id }),
   }),
-  route({
+  route('PUT /v1/schedules/{id}', {
     operation: 'replace_schedule',
-    method: 'PUT',
-    path: '/v1/schedules/{id}',
     tag: 'schedules',
     summary: 'Replace a schedule; omitted fields get their defaults',
     scope: 'run:write',
@@ -83,10 +73,8 @@ export const scheduleRoutes: readonly Route[] = [
     result: (ctx, { caller, params, body }) =>
       replaceSchedule(ctx, { by: caller, schedule_id: params.id }, body),
   }),
-  route({
+  route('DELETE /v1/schedules/{id}', {
     operation: 'delete_schedule',
-    method: 'DELETE',
-    path: '/v1/schedules/{id}',
     tag: 'schedules',
     summary: 'Delete a schedule; its runs continue',
     scope: 'run:write',
@@ -99,10 +87,8 @@ export const scheduleRoutes: readonly Route[] = [
   }),
   switchSchedule('pause', 'Pause a schedule; a repeated request changes nothing'),
   switchSchedule('resume', 'Resume a schedule; runs missed during the pause are not started'),
-  route({
+  route('POST /v1/schedules/{id}/trigger', {
     operation: 'trigger_schedule',
-    method: 'POST',
-    path: '/v1/schedules/{id}/trigger',
     tag: 'schedules',
     summary: 'Start a run of a schedule now, if the overlap policy allows it',
     description:

@@ -54,20 +54,16 @@ function showLimits(config: ApiConfig): Limits {
 }
 
 export const serviceRoutes: readonly Route[] = [
-  route({
+  route('GET /livez', {
     operation: 'get_liveness',
-    method: 'GET',
-    path: '/livez',
     tag: 'service',
     summary: 'Check that the process answers',
     scope: null,
     responses: { 200: Alive },
     result: () => ({ status: 'ok' as const }),
   }),
-  route({
+  route('GET /readyz', {
     operation: 'get_readiness',
-    method: 'GET',
-    path: '/readyz',
     tag: 'service',
     summary:
       'Check that the process accepts requests: its database answers and it is not shutting down; Temporal is only reported',
@@ -79,10 +75,8 @@ export const serviceRoutes: readonly Route[] = [
       return { status: readiness.ready ? 200 : 503, body: readiness };
     },
   }),
-  route({
+  route('GET /v1/limits', {
     operation: 'get_limits',
-    method: 'GET',
-    path: '/v1/limits',
     tag: 'service',
     summary: 'Show the limits of a request',
     scope: 'run:read',

@@ -29,10 +29,8 @@ import { type Route, route } from '../route.ts';
 const { version } = createRequire(import.meta.url)('capstan/package.json') as { version: string };
 
 export const sessionRoutes: readonly Route[] = [
-  route({
+  route('POST /v1/session', {
     operation: 'open_session',
-    method: 'POST',
-    path: '/v1/session',
     tag: 'session',
     summary: 'Sign a browser in, by a key or the code of a login link',
     description:
@@ -58,10 +56,8 @@ export const sessionRoutes: readonly Route[] = [
       return { status: 204, headers: { 'Set-Cookie': writeCookie(sessionCookie, ctx.config, secret) } };
     },
   }),
-  route({
+  route('GET /v1/session', {
     operation: 'get_session',
-    method: 'GET',
-    path: '/v1/session',
     tag: 'session',
     summary: 'Show the calling key, its scopes and its projects',
     scope: 'any',
@@ -72,10 +68,8 @@ export const sessionRoutes: readonly Route[] = [
       temporal_ui_url: ctx.config.TEMPORAL_UI_URL ?? null,
     }),
   }),
-  route({
+  route('DELETE /v1/session', {
     operation: 'close_session',
-    method: 'DELETE',
-    path: '/v1/session',
     tag: 'session',
     summary: 'Sign the browser out; its key stays',
     description: 'If the provider of the session supports logout, the answer is 200 with the address for it.',
@@ -91,10 +85,8 @@ export const sessionRoutes: readonly Route[] = [
       return url === null ? { status: 204, headers } : { status: 200, headers, body: { provider_url: url } };
     },
   }),
-  route({
+  route('POST /v1/login-links', {
     operation: 'create_login_link',
-    method: 'POST',
-    path: '/v1/login-links',
     tag: 'session',
     summary: 'Create a link that signs a browser in as the calling key, once, within 10 minutes',
     scope: 'admin',
@@ -104,10 +96,8 @@ export const sessionRoutes: readonly Route[] = [
 ];
 
 export const sessionAdminRoutes: readonly Route[] = [
-  route({
+  route('GET /v1/sessions', {
     operation: 'list_sessions',
-    method: 'GET',
-    path: '/v1/sessions',
     tag: 'session',
     summary: 'List the browsers that are signed in, newest first',
     description:
@@ -117,10 +107,8 @@ export const sessionAdminRoutes: readonly Route[] = [
     responses: { 200: SessionList },
     result: (ctx, { caller, query }) => listSessionsOf(ctx, caller, query),
   }),
-  route({
+  route('POST /v1/sessions/revoke', {
     operation: 'revoke_sessions',
-    method: 'POST',
-    path: '/v1/sessions/revoke',
     tag: 'session',
     summary: 'End all sessions of a user, everywhere within 5 seconds',
     description:
@@ -130,10 +118,8 @@ export const sessionAdminRoutes: readonly Route[] = [
     responses: { 200: SessionsRevoked },
     result: async (ctx, { caller, body }) => ({ revoked: await revokeSessions(ctx, caller, body) }),
   }),
-  route({
+  route('DELETE /v1/sessions/{id}', {
     operation: 'revoke_session',
-    method: 'DELETE',
-    path: '/v1/sessions/{id}',
     tag: 'session',
     summary: 'End a session, everywhere within 5 seconds',
     scope: 'admin',

@@ -69,20 +69,16 @@ async function readForm({
 }
 
 export const signInRoutes: readonly Route[] = [
-  route({
+  route('GET /v1/sign-in', {
     operation: 'get_sign_in',
-    method: 'GET',
-    path: '/v1/sign-in',
     tag: 'session',
     summary: 'List the ways to sign a browser in without a key',
     scope: null,
     responses: { 200: SignInOffer },
     result: (ctx) => ({ oidc: ctx.signIn === null ? null : offerOf(ctx.signIn) }),
   }),
-  route({
+  route('GET /v1/sessions/oidc', {
     operation: 'begin_sign_in',
-    method: 'GET',
-    path: '/v1/sessions/oidc',
     tag: 'session',
     summary: 'Redirect the browser to the OpenID provider',
     scope: null,
@@ -94,10 +90,8 @@ export const signInRoutes: readonly Route[] = [
       return leadTo(begun.url, [writeCookie(signInCookie, ctx.config, begun.kept)]);
     },
   }),
-  route({
+  route('GET /v1/sessions/oidc/callback', {
     operation: 'finish_sign_in',
-    method: 'GET',
-    path: '/v1/sessions/oidc/callback',
     tag: 'session',
     summary: 'Accept the browser that returns from the OpenID provider',
     description:
@@ -117,10 +111,8 @@ export const signInRoutes: readonly Route[] = [
       ]);
     },
   }),
-  route({
+  route('POST /v1/sessions/oidc/logout', {
     operation: 'log_out_by_provider',
-    method: 'POST',
-    path: '/v1/sessions/oidc/logout',
     tag: 'session',
     summary: 'Receive a back-channel logout from the OpenID provider',
     description:

@@ -34,10 +34,8 @@ const SkillQuery = z.strictObject({
 });
 
 export const skillRoutes: readonly Route[] = [
-  route({
+  route('POST /skills', {
     operation: 'create_skill',
-    method: 'POST',
-    path: '/skills',
     tag: 'skills',
     summary: 'Store a skill; equal skills are deduplicated',
     description:
@@ -50,10 +48,8 @@ export const skillRoutes: readonly Route[] = [
       return { status: is_new ? 201 : 200, body: { id } };
     },
   }),
-  route({
+  route('GET /skills', {
     operation: 'list_skills',
-    method: 'GET',
-    path: '/skills',
     tag: 'skills',
     summary: 'List skills, by confidence, then by last use',
     description: 'With `signals`, the list contains only skills that need no other signals.',
@@ -62,10 +58,8 @@ export const skillRoutes: readonly Route[] = [
     responses: { 200: SkillList },
     result: (ctx, { caller, query }) => findSkills(ctx, caller, query),
   }),
-  route({
+  route('GET /skills/{id}', {
     operation: 'get_skill',
-    method: 'GET',
-    path: '/skills/{id}',
     tag: 'skills',
     summary: 'Get a skill, retired or not',
     scope: 'skill:read',
@@ -73,10 +67,8 @@ export const skillRoutes: readonly Route[] = [
     responses: { 200: Skill },
     result: (ctx, { caller, params }) => readSkill(ctx, caller, params.id),
   }),
-  route({
+  route('PATCH /skills/{id}', {
     operation: 'change_skill',
-    method: 'PATCH',
-    path: '/skills/{id}',
     tag: 'skills',
     summary: 'Change a skill; this makes a new version and clears its flag',
     description: 'Only admin keys set `trust`. A skill that another key changes becomes a candidate.',
@@ -87,10 +79,8 @@ export const skillRoutes: readonly Route[] = [
     errors: ['state_conflict'],
     result: (ctx, { caller, params, body }) => patchSkill(ctx, { caller, skill_id: params.id }, body),
   }),
-  route({
+  route('POST /skills/{id}/retire', {
     operation: 'retire_skill',
-    method: 'POST',
-    path: '/skills/{id}/retire',
     tag: 'skills',
     summary: 'Retire a skill; it keeps its id and is not applied any more',
     scope: 'skill:write',
@@ -98,10 +88,8 @@ export const skillRoutes: readonly Route[] = [
     responses: { 200: Skill },
     result: (ctx, { caller, params }) => retireSkill(ctx, caller, params.id),
   }),
-  route({
+  route('GET /skills/{id}/uses', {
     operation: 'list_skill_uses',
-    method: 'GET',
-    path: '/skills/{id}/uses',
     tag: 'skills',
     summary: 'List the uses of a skill with their results, newest first',
     scope: 'skill:read',
@@ -111,10 +99,8 @@ export const skillRoutes: readonly Route[] = [
     result: (ctx, { caller, params, query }) =>
       readSkillUses(ctx, { project_id: caller.project_id, skill_id: params.id }, query),
   }),
-  route({
+  route('GET /skills/{id}/worth', {
     operation: 'get_skill_worth',
-    method: 'GET',
-    path: '/skills/{id}/worth',
     tag: 'skills',
     summary: 'Show the savings and the origin of a skill',
     description: 'The savings are an estimate: each successful use saves the cost of learning the skill.',

@@ -19,10 +19,8 @@ import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 export const webhookRoutes: readonly Route[] = [
-  route({
+  route('POST /v1/webhooks', {
     operation: 'create_webhook',
-    method: 'POST',
-    path: '/v1/webhooks',
     tag: 'webhooks',
     summary: 'Create a webhook; only this answer shows its secret',
     description:
@@ -33,10 +31,8 @@ export const webhookRoutes: readonly Route[] = [
     errors: ['limit_reached'],
     result: (ctx, { caller, body }) => createWebhook(ctx, caller, body),
   }),
-  route({
+  route('GET /v1/webhooks', {
     operation: 'list_webhooks',
-    method: 'GET',
-    path: '/v1/webhooks',
     tag: 'webhooks',
     summary: 'List webhooks',
     scope: 'admin',
@@ -44,10 +40,8 @@ export const webhookRoutes: readonly Route[] = [
     responses: { 200: WebhookList },
     result: (ctx, { caller, query }) => listWebhooksOf(ctx, caller, query),
   }),
-  route({
+  route('DELETE /v1/webhooks/{id}', {
     operation: 'delete_webhook',
-    method: 'DELETE',
-    path: '/v1/webhooks/{id}',
     tag: 'webhooks',
     summary: 'Delete a webhook and its deliveries',
     scope: 'admin',
@@ -58,10 +52,8 @@ export const webhookRoutes: readonly Route[] = [
       return { status: 204 };
     },
   }),
-  route({
+  route('POST /v1/webhooks/{id}/test', {
     operation: 'test_webhook',
-    method: 'POST',
-    path: '/v1/webhooks/{id}/test',
     tag: 'webhooks',
     summary: 'Send one test event to a webhook now, and show its answer',
     scope: 'admin',
@@ -69,10 +61,8 @@ export const webhookRoutes: readonly Route[] = [
     responses: { 200: WebhookDelivery },
     result: (ctx, { caller, params }) => testWebhook(ctx, caller, params.id),
   }),
-  route({
+  route('GET /v1/webhooks/{id}/deliveries', {
     operation: 'list_webhook_deliveries',
-    method: 'GET',
-    path: '/v1/webhooks/{id}/deliveries',
     tag: 'webhooks',
     summary: 'List the deliveries of a webhook, newest first, for 30 days',
     scope: 'admin',
