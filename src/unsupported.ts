@@ -24,21 +24,13 @@ export function discardConnection(connection: object, reason: unknown): void {
 
 /** The pool behind a Knex client, which the client's type does not declare. */
 interface PooledClient {
-  readonly pool?: {
-    numUsed(): number;
-    numFree(): number;
-    numPendingAcquires(): number;
-  };
+  readonly pool?: { numUsed(): number; numFree(): number; numPendingAcquires(): number };
 }
 
 /** Counts used connections, free connections and callers that wait for one. */
 export function readPoolState(client: PooledClient): Record<'used' | 'free' | 'pending', number> {
   const { pool } = client;
-  return {
-    used: pool?.numUsed() ?? 0,
-    free: pool?.numFree() ?? 0,
-    pending: pool?.numPendingAcquires() ?? 0,
-  };
+  return { used: pool?.numUsed() ?? 0, free: pool?.numFree() ?? 0, pending: pool?.numPendingAcquires() ?? 0 };
 }
 
 /**

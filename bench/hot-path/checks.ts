@@ -3,7 +3,8 @@
  * its text.
  */
 import type { CapabilitySpec } from '../../src/contracts/capability.ts';
-import { type Finding, PipelineDefinition } from '../../src/contracts/pipeline.ts';
+import { PipelineDefinition } from '../../src/contracts/pipeline.ts';
+import type { Finding } from '../../src/contracts/pipeline-answers.ts';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { checkDefinition } from '../../src/core/definition/checks/check-definition.ts';
 import type { DefinitionFacts, DefinitionFinding } from '../../src/core/definition/checks/finding.ts';

@@ -1,7 +1,8 @@
 /** The search parameters of every page. */
 import type { CostPeriod } from '../../src/contracts/money.ts';
 import type { ReviewKind } from '../../src/contracts/review.ts';
-import type { Awaiting, RunState } from '../../src/contracts/run.ts';
+import type { RunState } from '../../src/contracts/run.ts';
+import type { Awaiting } from '../../src/contracts/run-step.ts';
 import { flagIn, numberIn, oneIn, type RawSearch, textIn } from './shared/search.ts';
 
 export const runStates: readonly RunState[] = [

@@ -206,9 +206,9 @@ const runs: readonly Fault[] = [
   },
   {
     name: 'two requests with one Idempotency-Key are two runs',
-    file: 'src/services/runs/submission.ts',
-    find: 'if (!(await insertAnswer(trx, stored, kept))) throw new KeyTaken();',
-    put: 'await insertAnswer(trx, stored, kept);',
+    file: 'src/services/idempotency.ts',
+    find: 'if (!(await keepAnswer(trx, asked, { status, answer }))) throw new KeyTaken();',
+    put: 'await keepAnswer(trx, asked, { status, answer });',
     tests: ['test/api/runs.test.ts'],
   },
   {

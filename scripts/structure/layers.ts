@@ -49,7 +49,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   services: {
     imports: ['clients', 'contracts', 'core', 'db', 'definitions', 'errors', 'schemas'],
     types: ['config'],
-    packages: ['lru-cache', 'node:', 'pino', 'semver', 'uuid', 'zod'],
+    packages: ['lru-cache', 'node:', 'p-limit', 'pino', 'semver', 'uuid', 'zod'],
   },
   telemetry: {
     imports: ['core', 'unsupported'],

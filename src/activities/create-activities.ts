@@ -9,8 +9,7 @@ import type {
   ScheduledSubmission,
 } from '../core/workflow-payloads.ts';
 import type { WorkerCtx } from '../services/context.ts';
-import { applyDecision } from '../services/escalation/ladder/decision.ts';
-import { type StopRequest, stopLadder } from '../services/escalation/ladder/ladder-service.ts';
+import { applyDecision, type StopRequest, stopLadder } from '../services/escalation/ladder/decision.ts';
 import type { Advanced } from '../services/escalation/ladder/stored-ladder.ts';
 import { type AdvanceRequest, advanceLadder } from '../services/escalation/ladder/transition.ts';
 import { type ClosedRun, type CloseRun, closeRun, type RunClosing } from '../services/runs/closing.ts';

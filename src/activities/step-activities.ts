@@ -6,7 +6,7 @@
  */
 import { CancelledFailure, type Context } from '@temporalio/activity';
 import type { Json } from '../contracts/primitives.ts';
-import type { Awaiting } from '../contracts/run.ts';
+import type { Awaiting } from '../contracts/run-step.ts';
 import { callTimeOf } from '../core/call/retry.ts';
 import { nameUnit } from '../core/workflow-names.ts';
 import type { ClosedRun } from '../services/runs/closing.ts';
@@ -66,11 +66,7 @@ function toOther(end: Exclude<StepEnd, Succeeded>): StepActivityResult {
 }
 
 function toWaiting({ awaiting, until, ref }: WaitingStep): StepActivityWaiting {
-  return {
-    awaiting,
-    until: until === null ? null : until.toISOString(),
-    ...(ref === null ? {} : { ref }),
-  };
+  return { awaiting, until: until === null ? null : until.toISOString(), ...(ref === null ? {} : { ref }) };
 }
 
 /**

@@ -83,7 +83,7 @@ function answerWithin(answer: Promise<unknown>, ms: number): Promise<unknown> {
   });
 }
 
-function answer(route: Route, readBody: ReadBody, { limits, closing }: MountOptions): ApiMiddleware {
+function answer(route: Route, readBody: ReadBody, { server, limits, closing }: MountOptions): ApiMiddleware {
   return async (ctx) => {
     const { req, state } = ctx;
     const address = req.socket.remoteAddress ?? '';
@@ -102,13 +102,14 @@ function answer(route: Route, readBody: ReadBody, { limits, closing }: MountOpti
       caller: state.caller ?? null,
       isProjectChosen: req.headers['x-project-id'] !== undefined || ctx.query.project_id !== undefined,
       request_id: state.request_id,
+      isClosing: closing.aborted,
       requestHeaders: req.headers,
       signal: state.gone,
       setHeader: (name, value) => ctx.set(name, value),
       sawWrongKey: () => limits.sawWrongKey(address),
       opensSession: (opener) => limits.ask('session', opener),
     };
-    const giveAnswer = async (): Promise<void> => sendAnswer(ctx, await route.handle(call));
+    const giveAnswer = async (): Promise<void> => sendAnswer(ctx, await route.handle(server, call));
     const isOfHistory = route.opens === 'history' && keyId !== undefined;
     // Writing and compressing a long list takes as long as reading it.
     await (isOfHistory ? limits.inLine(keyId, () => ifWanted(call, giveAnswer)) : giveAnswer());
@@ -152,7 +153,7 @@ export function createApp({ ctx, consoleFolder }: AppOptions): App {
   const { closing } = draining;
   watchRevocations(draining, (key) => isStillValid(ctx, key));
   const console = consoleFolder === undefined ? undefined : createConsoleFiles(consoleFolder);
-  const routes = createRoutes(ctx, { config, closing, console });
+  const routes = createRoutes(config, console);
   const limits = createRateLimits(config, () => performance.now());
   const { frequent, other } = mountRoutes(routes, { server: ctx, limits, closing });
   const koa = new Koa<RequestState>();

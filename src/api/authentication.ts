@@ -219,7 +219,6 @@ interface OpenRequests {
 export function watchRevocations(
   { open, closing }: OpenRequests,
   isValid: (key: string) => Promise<boolean>,
-  everyMs = recheckMs,
 ): void {
   let isLooking = false;
   const timer = setInterval(() => {
@@ -231,7 +230,7 @@ export function watchRevocations(
       .finally(() => {
         isLooking = false;
       });
-  }, everyMs).unref();
+  }, recheckMs).unref();
 }
 
 async function cutRevoked(

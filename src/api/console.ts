@@ -118,13 +118,11 @@ const FilePath = z.object({ file: z.string() });
 const headers = z.object({ 'accept-encoding': z.string().optional() });
 
 function leadToConsole(path: string, operation: string): Route {
-  return route({
+  return route(`GET ${path}`, {
     operation,
-    method: 'GET',
-    path,
     tag: 'console',
     summary: 'Redirect to the console',
-    auth: 'open',
+    scope: null,
     responses: { 302: 'empty' },
     handle: () => ({ status: 302, headers: { Location: '/ui/' } }),
   });
@@ -134,29 +132,25 @@ function leadToConsole(path: string, operation: string): Route {
 export function consoleRoutes(files?: ConsoleFiles): Route[] {
   return [
     leadToConsole('/', 'go_to_console'),
-    route({
+    route('GET /ui/', {
       operation: 'get_console',
-      method: 'GET',
-      path: '/ui/',
       tag: 'console',
       summary: 'Show the console',
-      auth: 'open',
+      scope: null,
       headers,
       responses: { 200: { content: 'text/html' }, 503: { content: 'text/html' } },
-      handle: async (call) => showPage(files, call.headers['accept-encoding']),
+      handle: async (_ctx, { headers }) => showPage(files, headers['accept-encoding']),
     }),
     leadToConsole('/ui', 'open_console'), // after /ui/, which it would match too
-    route({
+    route('GET /ui/{+file}', {
       operation: 'get_console_file',
-      method: 'GET',
-      path: '/ui/{+file}',
       tag: 'console',
       summary: 'Answer a file of the console; any other path answers its page',
-      auth: 'open',
+      scope: null,
       params: FilePath,
       headers,
       responses: { 200: { content: '*/*' }, 503: { content: 'text/html' } },
-      handle: async ({ params: { file }, headers: { 'accept-encoding': accepted } }) => {
+      handle: async (_ctx, { params: { file }, headers: { 'accept-encoding': accepted } }) => {
         const found = await files?.file(file);
         if (found !== undefined) return sendFile(found, accepted);
         if (!file.startsWith('assets/')) return showPage(files, accepted);

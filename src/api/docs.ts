@@ -97,26 +97,22 @@ interface Page {
 }
 
 function textRoute({ operation, path, summary, content, text }: Page): Route {
-  return route({
+  return route(`GET ${path}`, {
     operation,
-    method: 'GET',
-    path,
     tag: 'docs',
     summary,
-    auth: 'open',
+    scope: null,
     responses: { 200: { content } },
     handle: () => ({ status: 200, headers: { 'Content-Type': `${content}; charset=utf-8` }, body: text }),
   });
 }
 
 function swaggerRoute(name: keyof typeof swaggerFiles): Route {
-  return route({
+  return route(`GET /docs/${name}`, {
     operation: `get_${name.replaceAll(/[^a-z0-9]/g, '_')}`,
-    method: 'GET',
-    path: `/docs/${name}`,
     tag: 'docs',
     summary: `Part of the API page: ${name}`,
-    auth: 'open',
+    scope: null,
     responses: { 200: { content: swaggerFiles[name] } },
     handle: async () => ({
       status: 200,
@@ -187,26 +183,22 @@ export function documentRoutes(documented: readonly Route[], config: ApiConfig):
   const pipelineSchema = createPipelineSchema(config.PUBLIC_URL);
   let openApi: JsonObject | undefined;
   const routes: Route[] = [
-    route({
+    route('GET /v1/openapi.json', {
       operation: 'get_openapi',
-      method: 'GET',
-      path: '/v1/openapi.json',
       tag: 'service',
       summary: 'This document',
-      auth: 'open',
+      scope: null,
       responses: { 200: JsonObject },
       handle: () => {
         openApi ??= JsonObject.parse(createOpenApi([...documented, ...routes], config.PUBLIC_URL));
         return { status: 200, body: openApi };
       },
     }),
-    route({
+    route('GET /v1/schemas/pipeline.json', {
       operation: 'get_pipeline_schema',
-      method: 'GET',
-      path: '/v1/schemas/pipeline.json',
       tag: 'service',
       summary: 'JSON Schema of a pipeline definition, for editors',
-      auth: 'open',
+      scope: null,
       responses: { 200: { content: 'application/schema+json' } },
       handle: () => ({
         status: 200,

@@ -118,19 +118,11 @@ export type BodyOf<B extends BodyKind> =
         : undefined;
 
 export function json<S extends z.ZodType>(schema: S, size: BodySize = 'request'): JsonBody<S> {
-  return {
-    kind: 'json',
-    schema,
-    size,
-    optional: false,
-  };
+  return { kind: 'json', schema, size, optional: false };
 }
 
 export function optionalJson<S extends z.ZodType>(schema: S, size: BodySize = 'request'): JsonBody<S> {
-  return {
-    ...json(schema, size),
-    optional: true,
-  };
+  return { ...json(schema, size), optional: true };
 }
 
 export const definitionText: DefinitionBody = { kind: 'definition' };

@@ -14,8 +14,7 @@ import {
 } from '../core/telemetry/telemetry.ts';
 import { AppError } from '../errors/app-error.ts';
 import type { Caller } from '../services/access/caller.ts';
-import { toProblem, translateFault } from './answer.ts';
-import { openAiPrefix, toOpenAiError } from './openai-error.ts';
+import { openAiPrefix, toOpenAiError, toProblem, translateFault } from './answer.ts';
 import type { Route } from './route.ts';
 
 export interface RequestState {

@@ -11,9 +11,9 @@ import { OpenAiError } from '../contracts/openai.ts';
 import { PipelineDefinition } from '../contracts/pipeline.ts';
 import { JsonObject } from '../contracts/primitives.ts';
 import { Problem } from '../contracts/problem.ts';
+import { openAiPrefix } from './answer.ts';
 import type { BodyKind } from './input.ts';
 import { httpLimits } from './limits.ts';
-import { openAiPrefix } from './openai-error.ts';
 import type { Route } from './route.ts';
 
 const bodyErrors: readonly ErrorCode[] = ['request_timeout', 'body_too_large', 'unsupported_media_type'];

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { ErrorCode } from '../contracts/errors.ts';
 import { MediaFile, MediaJobId } from '../contracts/media.ts';
 import { CapabilityName, PipelineName, StepId, VersionText } from '../contracts/primitives.ts';
+import type { Idempotency } from '../services/idempotency.ts';
 import type { AnswerHeaders } from './route.ts';
 
 const Id = z.string().min(1).max(128);
@@ -14,16 +15,9 @@ export const IdempotencyKey = z
   .regex(/^[!-~]{1,255}$/, { error: 'an Idempotency-Key has 1 to 255 visible ASCII characters' })
   .optional();
 
-export const RunPath = z.object({ id: Id });
+/** The `{id}` of a resource. */
+export const IdPath = z.object({ id: Id });
 export const StepPath = z.object({ id: Id, step: StepId });
-export const JobPath = z.object({ id: Id });
-export const ProjectPath = z.object({ id: Id });
-export const KeyPath = z.object({ id: Id });
-export const ReviewPath = z.object({ id: Id });
-export const DecisionPath = z.object({ id: Id });
-export const SchedulePath = z.object({ id: Id });
-export const WebhookPath = z.object({ id: Id });
-export const SkillPath = z.object({ id: Id });
 export const CapabilityPath = z.object({ name: CapabilityName });
 export const PipelinePath = z.object({ name: PipelineName });
 /** Capstan maintains `latest`. */
@@ -56,7 +50,7 @@ export const KeyHeaders = z.object({
 export function readIdempotency(
   { 'idempotency-key': key }: z.output<typeof KeyHeaders>,
   bytes: Buffer,
-): { readonly key: string; readonly bodySha256: Buffer } | null {
+): Idempotency | null {
   return key === undefined ? null : { key, bodySha256: createHash('sha256').update(bytes).digest() };
 }
 

@@ -1,7 +1,7 @@
 /**
  * One declaration per route: it defines mounting, authentication and validation, and it is the route's entry in the
- * OpenAPI document. `handle` receives the validated request and returns one of the declared responses; the compiler
- * checks both against the declaration.
+ * OpenAPI document. `handle` receives the context and the validated request and returns one of the declared responses;
+ * `result` returns the body of the only one. The compiler checks both against the declaration.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
@@ -11,8 +11,8 @@ import type { ErrorCode } from '../contracts/errors.ts';
 import type { CancelSignal } from '../core/cancellation.ts';
 import type { JsonText } from '../core/json/text.ts';
 import type { Caller } from '../services/access/caller.ts';
-import type { BodyKind, BodyOf, NoBody } from './input.ts';
-import { Nothing, type RawInput, validateInput } from './input.ts';
+import type { ServerCtx } from '../services/context.ts';
+import { type BodyKind, type BodyOf, type NoBody, Nothing, type RawInput, validateInput } from './input.ts';
 import type { OpenKind, RateKind } from './limits.ts';
 
 /**
@@ -47,13 +47,18 @@ export type AnswerOf<R extends Responses> = {
   [S in keyof R & number]: { readonly status: S; readonly headers?: AnswerHeaders } & BodyOfResponse<R[S]>;
 }[keyof R & number];
 
+/** Only a route with one response has a result. */
+type ResultOf<R extends Responses, Status = keyof R & number> = Status extends keyof R & number
+  ? [keyof R & number] extends [Status]
+    ? BodyOfResponse<R[Status]>['body']
+    : never
+  : never;
+
 export interface Answer {
   readonly status: number;
   readonly headers?: AnswerHeaders;
   readonly body?: unknown;
 }
-
-type Auth = 'key' | 'open';
 
 /** An authenticated request with its body, before validation. */
 export interface RawCall extends RawInput {
@@ -68,6 +73,7 @@ export interface RawCall extends RawInput {
   /** The raw body; empty when the route streams it or reads none. */
   readonly bytes: Buffer;
   readonly requestHeaders: IncomingHttpHeaders;
+  readonly isClosing: boolean;
   /** Aborted when the client disconnects or, unless the route is long, the server is closing. */
   readonly signal: CancelSignal;
   /** For headers that an error answer carries too. */
@@ -78,12 +84,12 @@ export interface RawCall extends RawInput {
   readonly opensSession: (keyId: string) => void;
 }
 
-type Call<P, Q, H, B, A extends Auth> = Omit<RawCall, 'params' | 'query' | 'headers' | 'body' | 'caller'> & {
+type Call<P, Q, H, B, S> = Omit<RawCall, 'params' | 'query' | 'headers' | 'body' | 'caller'> & {
   readonly params: P;
   readonly query: Q;
   readonly headers: H;
   readonly body: B;
-  readonly caller: A extends 'key' ? Caller : null;
+  readonly caller: S extends null ? null : Caller;
 };
 
 export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -91,9 +97,6 @@ export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 interface RouteFacts {
   /** The `operationId`: generators use it as the method name. Verb first, unique. */
   readonly operation: string;
-  readonly method: Method;
-  /** With `{name}` for a segment and `{+name}` for the rest of the path. */
-  readonly path: string;
   readonly tag: string;
   readonly summary: string;
   readonly description?: string;
@@ -115,30 +118,32 @@ interface RouteFacts {
 /** `any`: every valid key. */
 export type KeyRouteScope = Scope | 'any';
 
-type Access<A extends Auth> = A extends 'key'
-  ? { readonly auth: A; readonly scope: KeyRouteScope }
-  : { readonly auth: A };
-
 type Declaration<
-  A extends Auth,
+  S extends KeyRouteScope | null,
   P extends z.ZodObject,
   Q extends z.ZodObject,
   H extends z.ZodObject,
   B extends BodyKind,
   R extends Responses,
   O,
-> = RouteFacts &
-  Access<A> & {
-    readonly params?: P;
-    readonly query?: Q;
-    readonly headers?: H;
-    readonly body?: B;
-    readonly responses: R;
-    readonly handle: (call: Call<z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>, A>) => O | Promise<O>;
-  };
+> = RouteFacts & {
+  /** Null: open to everyone. */
+  readonly scope: S;
+  readonly params?: P;
+  readonly query?: Q;
+  readonly headers?: H;
+  readonly body?: B;
+  readonly responses: R;
+} & Handler<Call<z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>, S>, R, O>;
+
+type Handler<Received, R extends Responses, O> =
+  | { readonly handle: (ctx: ServerCtx, call: Received) => O | Promise<O> }
+  /** The body of the only response. */
+  | { readonly result: (ctx: ServerCtx, call: Received) => ResultOf<R> | Promise<ResultOf<R>> };
 
 export interface Route extends RouteFacts {
-  /** Null: open to everyone. */
+  readonly method: Method;
+  readonly path: string;
   readonly scope: KeyRouteScope | null;
   readonly params: z.ZodObject;
   readonly query: z.ZodObject;
@@ -146,28 +151,34 @@ export interface Route extends RouteFacts {
   readonly body: BodyKind;
   readonly responses: Responses;
   /** @throws AppError `request_invalid` with everything that is wrong with the request */
-  readonly handle: (call: RawCall) => Promise<Answer>;
+  readonly handle: (ctx: ServerCtx, call: RawCall) => Promise<Answer>;
 }
 
+/** @param at method and path, with `{name}` for a segment and `{+name}` for the rest of the path */
 export function route<
-  A extends Auth,
+  const S extends KeyRouteScope | null,
   const R extends Responses,
   const O extends AnswerOf<R>,
   P extends z.ZodObject = Nothing,
   Q extends z.ZodObject = Nothing,
   H extends z.ZodObject = Nothing,
   B extends BodyKind = NoBody,
->(declaration: Declaration<A, P, Q, H, B, R, O>): Route {
-  const { params = Nothing, query = Nothing, headers = Nothing, handle, ...facts } = declaration;
+>(at: `${Method} ${string}`, declaration: Declaration<S, P, Q, H, B, R, O>): Route {
+  type Received = Call<z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>, S>;
+  const { params = Nothing, query = Nothing, headers = Nothing, ...facts } = declaration;
   const body: BodyKind = declaration.body ?? { kind: 'none' };
   const schemas = { params, query, headers, body };
+  const [status] = Object.keys(declaration.responses);
+  const [method, path] = at.split(' ') as [Method, string];
   return {
     ...facts,
+    method,
+    path,
     ...schemas,
-    scope: 'scope' in declaration ? declaration.scope : null,
-    handle: async (call) => {
-      const input = validateInput(schemas, call);
-      return handle({ ...call, ...input } as Parameters<typeof handle>[0]);
+    handle: async (ctx, call) => {
+      const received = { ...call, ...validateInput(schemas, call) } as Received;
+      if ('handle' in declaration) return declaration.handle(ctx, received);
+      return { status: Number(status), body: await declaration.result(ctx, received) };
     },
   };
 }

@@ -1,11 +1,10 @@
-import type { ServerCtx } from '../services/context.ts';
 import { type ConsoleFiles, consoleRoutes } from './console.ts';
 import { docsRoutes, documentRoutes } from './docs.ts';
 import type { ApiConfig } from './limits.ts';
 import type { Route } from './route.ts';
 import { accessRoutes, auditRoutes } from './routes/access.ts';
 import { cacheRoutes, callRoutes } from './routes/calls.ts';
-import { capabilityRoutes } from './routes/capabilities.ts';
+import { capabilityRoutes, publisherRoutes } from './routes/capabilities.ts';
 import { escalationRoutes } from './routes/escalation.ts';
 import { runEventRoutes, streamRoutes } from './routes/events.ts';
 import { jobRoutes, uploadRoutes } from './routes/jobs.ts';
@@ -24,43 +23,36 @@ import { skillRoutes } from './routes/skills.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
 
 /** Every route of the API. All except the pages for people are in the OpenAPI document. */
-export function createRoutes(
-  ctx: ServerCtx,
-  options: { config: ApiConfig; closing: AbortSignal; console?: ConsoleFiles | undefined },
-): Route[] {
+export function createRoutes(config: ApiConfig, console?: ConsoleFiles): readonly Route[] {
   const documented = [
-    ...capabilityRoutes(ctx),
-    ...callRoutes(ctx),
-    ...openAiRoutes(ctx),
-    ...pipelineRoutes(ctx),
-    ...graphRoutes(ctx),
-    ...planRoutes(ctx, options.config),
-    ...jobRoutes(ctx),
-    ...mediaRoutes(ctx, options.config),
-    ...uploadRoutes(ctx),
-    ...runRoutes(ctx, options.config),
-    ...runPictureRoutes(ctx),
-    ...runControlRoutes(ctx),
-    ...runEventRoutes(ctx),
-    ...cacheRoutes(ctx),
-    ...streamRoutes(ctx),
-    ...scheduleRoutes(ctx),
-    ...escalationRoutes(ctx),
-    ...reviewRoutes(ctx),
-    ...skillRoutes(ctx),
-    ...moneyRoutes(ctx),
-    ...sessionRoutes(ctx, options.config),
-    ...signInRoutes(ctx, options.config),
-    ...sessionAdminRoutes(ctx),
-    ...accessRoutes(ctx),
-    ...auditRoutes(ctx),
-    ...webhookRoutes(ctx),
-    ...serviceRoutes(ctx, options),
+    ...capabilityRoutes,
+    ...publisherRoutes,
+    ...callRoutes,
+    ...openAiRoutes,
+    ...pipelineRoutes,
+    ...graphRoutes,
+    ...planRoutes,
+    ...jobRoutes,
+    ...mediaRoutes,
+    ...uploadRoutes,
+    ...runRoutes,
+    ...runPictureRoutes,
+    ...runControlRoutes,
+    ...runEventRoutes,
+    ...cacheRoutes,
+    ...streamRoutes,
+    ...scheduleRoutes,
+    ...escalationRoutes,
+    ...reviewRoutes,
+    ...skillRoutes,
+    ...moneyRoutes,
+    ...sessionRoutes,
+    ...signInRoutes,
+    ...sessionAdminRoutes,
+    ...accessRoutes,
+    ...auditRoutes,
+    ...webhookRoutes,
+    ...serviceRoutes,
   ];
-  return [
-    ...documented,
-    ...documentRoutes(documented, options.config),
-    ...docsRoutes(),
-    ...consoleRoutes(options.console),
-  ];
+  return [...documented, ...documentRoutes(documented, config), ...docsRoutes(), ...consoleRoutes(console)];
 }

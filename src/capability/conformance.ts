@@ -9,6 +9,7 @@ import { CapabilitySpec, Health } from '../contracts/capability.ts';
 import { LogLevel } from '../contracts/event.ts';
 import { isLogLine, readLogLine } from '../core/call/log-lines.ts';
 import { isProgressLine, readProgress } from '../core/call/outcome.ts';
+import { parseJson } from '../core/json/text.ts';
 import { compileAjv } from './schema.ts';
 
 /** Requests to a capability under test. A probe never throws: a missing answer is a finding too. */
@@ -34,14 +35,6 @@ interface AskedRequest {
 type Probe = (method: string, path: string, request?: string | AskedRequest) => Promise<Reply>;
 
 const timeoutMs = 10_000;
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
 
 function shorten(text: string): string {
   const line = text.replace(/\s+/g, ' ').trim();
@@ -74,7 +67,7 @@ function createProbe(url: string): Probe {
       const text = await response.text();
       const type = response.headers.get('content-type') ?? '';
       const { status } = response;
-      return { status, body: parse(text), summary: `${status} ${shorten(text)}`, type, text };
+      return { status, body: parseJson(text), summary: `${status} ${shorten(text)}`, type, text };
     } catch (error) {
       const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
       const reason = cause instanceof Error ? cause.message || cause.name : String(cause);
@@ -149,7 +142,7 @@ async function checkInvalidInput(probe: Probe, validate: ValidateFunction | null
 }
 
 function describeLine(line: string): string | null {
-  const value = parse(line);
+  const value = parseJson(line);
   if (isProgressLine(value) && readProgress(value) === null) return 'its progress is no number from 0 to 1';
   if (!isLogLine(value) || readLogLine(value) !== null) return null;
   return `its log needs a level (${LogLevel.options.join(', ')}) and a message`;
@@ -158,7 +151,7 @@ function describeLine(line: string): string | null {
 /** Errors in the lines before the last one, which holds the answer. */
 function findLineFaults(lines: readonly string[]): readonly string[] {
   return lines.flatMap((line, at) => {
-    const value = parse(line);
+    const value = parseJson(line);
     const isTold = isProgressLine(value) || isLogLine(value);
     const fault = isTold ? describeLine(line) : 'it is neither progress nor log, so it is part of the answer';
     return fault === null ? [] : [`line ${at + 1}, ${shorten(line)}: ${fault}`];
@@ -175,7 +168,7 @@ function checkLines(name: string, { status, type, text, summary }: Reply, isRefu
   }
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   const faults = findLineFaults(lines.slice(0, -1));
-  const last = parse(lines.at(-1) ?? '');
+  const last = parseJson(lines.at(-1) ?? '');
   const isAnswer = isRefused ? LastLine.safeParse(last).success : isPlainAnswer(last);
   const wanted = isRefused ? '{ok: false, error, status}' : 'the answer';
   const ends = isAnswer ? [] : [`the last line is not ${wanted}: ${shorten(lines.at(-1) ?? '')}`];

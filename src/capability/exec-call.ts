@@ -103,9 +103,9 @@ export async function answerCall(
   try {
     const checked = await capability.checkInput(call.value);
     if (!checked.ok) return failure(422, checked.error);
-    return await host.queue.run(signal, () => {
-      return perform(capability, host, { input: checked.value, headers, signal, teller });
-    });
+    return await host.queue.run(signal, () =>
+      perform(capability, host, { input: checked.value, headers, signal, teller }),
+    );
   } catch (error) {
     if (signal.aborted && host.isStopping()) return failure(503, 'the instance is stopping');
     host.log(`exec failed: ${messageOf(error)}`);

@@ -39,9 +39,9 @@ function compileZod(schema: z.ZodType, io: 'input' | 'output'): PortSchema {
     check: async (value) => {
       const parsed = await z.safeParseAsync(schema, value);
       if (parsed.success) return { ok: true, value: parsed.data };
-      const findings = parsed.error.issues.slice(0, 5).map((issue) => {
-        return `${formatPath(issue.path)}: ${issue.message}`;
-      });
+      const findings = parsed.error.issues
+        .slice(0, 5)
+        .map((issue) => `${formatPath(issue.path)}: ${issue.message}`);
       return { ok: false, error: findings.join('; ') };
     },
   };

@@ -80,10 +80,7 @@ export function createCapabilityClient(options: CapabilityClientOptions): Capabi
     keepaliveDelayMs: Math.max(1_000, options.livenessIntervalMs),
   });
   const takeTurn = createTurns(setImmediate);
-  return {
-    call: (call) => exec({ agent, takeTurn }, call, options),
-    close: () => agent.close(),
-  };
+  return { call: (call) => exec({ agent, takeTurn }, call, options), close: () => agent.close() };
 }
 
 interface Wire {

@@ -6,8 +6,7 @@
 import { type LookupAddress, lookup } from 'node:dns';
 import { connect, isIP, type LookupFunction, Socket } from 'node:net';
 import { Agent, buildConnector, Pool } from 'undici';
-import type { AddressPolicy } from './address-policy.ts';
-import { toPlainAddress } from './address-policy.ts';
+import { type AddressPolicy, toPlainAddress } from './address-policy.ts';
 
 /** What `dns.lookup` with `all` answers. */
 export type Resolve = (name: string) => Promise<readonly LookupAddress[]>;

@@ -247,10 +247,7 @@ function createRenewal(way: Way, { groupsClaim }: ProviderSettings): OpenIdProvi
       .refreshTokenGrant(connected.config, refreshToken)
       .catch(nullIf(isGrantOver));
     if (given === null) return null;
-    const tokens = {
-      idToken: given.id_token ?? idToken,
-      refreshToken: given.refresh_token ?? refreshToken,
-    };
+    const tokens = { idToken: given.id_token ?? idToken, refreshToken: given.refresh_token ?? refreshToken };
     const identify = async (): Promise<Identity | null> => {
       const known = { subject, groupsClaim };
       const identity = await readIdentity(connected, given, known).catch(nullIf(isTokenRefused));

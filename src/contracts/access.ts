@@ -91,7 +91,6 @@ export const RotationRequest = z
     overlap_s: z.number().int().min(0).max(2_592_000).default(86_400),
   })
   .meta({ id: 'RotationRequest' });
-export type RotationRequest = z.infer<typeof RotationRequest>;
 
 /** The only answer with the key itself. */
 export const KeyCreated = z.strictObject({ key_id: z.string(), key: z.string() }).meta({ id: 'KeyCreated' });

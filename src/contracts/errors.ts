@@ -9,11 +9,7 @@ interface ErrorRow {
 }
 
 function row(status: number, retryable: boolean, meaning: string): ErrorRow {
-  return {
-    status,
-    retryable,
-    meaning,
-  };
+  return { status, retryable, meaning };
 }
 
 export const errorTable = {

@@ -8,7 +8,6 @@ import { Skill } from './skill.ts';
 
 /** 0 static template, 1 to 4 models, 5 a person. */
 export const EscalationLevel = z.number().int().min(0).max(5).meta({ id: 'EscalationLevel' });
-export type EscalationLevel = z.infer<typeof EscalationLevel>;
 
 const JobType = z.string().min(1).max(128);
 const Signals = z.array(z.string().min(1).max(256)).max(64);

@@ -4,7 +4,8 @@ import type { Instance } from './capability.ts';
 import type { Budget } from './money.ts';
 import { Failure, Instant, Json, ListQuery, listOf, PipelineName, StepId } from './primitives.ts';
 import { Review, ReviewStanding } from './review.ts';
-import { Awaiting, RunFollows, RunState, StepCounts } from './run.ts';
+import { RunFollows, RunState, StepCounts } from './run.ts';
+import { Awaiting } from './run-step.ts';
 
 export const EventType = z
   .enum([

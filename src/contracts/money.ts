@@ -103,7 +103,6 @@ export type LedgerQuery = z.infer<typeof LedgerQuery>;
 
 /** global covers all projects, in days of UTC; project one project, in days of its time zone. */
 export const BudgetScope = z.enum(['project', 'global']).meta({ id: 'BudgetScope' });
-export type BudgetScope = z.infer<typeof BudgetScope>;
 
 export const Budget = z
   .strictObject({

@@ -1,7 +1,8 @@
 /** The plan of a run: steps, time and cost, computed without any call. */
 import { z } from 'zod';
 import { Candidate, StepDispatch } from './decision.ts';
-import { BesideDefinitions, Finding, PipelineDefinition, stepKindFields } from './pipeline.ts';
+import { PipelineDefinition } from './pipeline.ts';
+import { BesideDefinitions, Finding, stepKindFields } from './pipeline-answers.ts';
 import { JsonObject, PipelineName, Priority, StepId, Usd, VersionText } from './primitives.ts';
 import { checkAll, notBoth, sayAll } from './rules.ts';
 

@@ -46,13 +46,11 @@ export type RerunPreview = z.infer<typeof RerunPreview>;
 export const RunBudgetRequest = z
   .strictObject({ budget_ceiling_usd: Usd.nullable() })
   .meta({ id: 'RunBudgetRequest' });
-export type RunBudgetRequest = z.infer<typeof RunBudgetRequest>;
 
 /** Body of `POST /v1/runs/bulk`. Each run is accepted or refused on its own. */
 export const BulkRequest = z
   .strictObject({ runs: z.array(RunRequest).min(1).max(1_000) })
   .meta({ id: 'BulkRequest' });
-export type BulkRequest = z.infer<typeof BulkRequest>;
 
 export const BulkAnswer = z
   .strictObject({

@@ -1,9 +1,9 @@
 /** The graph of a run, known from its start; its calls over time; and a summary of many runs over time. */
 import { z } from 'zod';
-import { PipelineDefinition, stepKindFields } from './pipeline.ts';
+import { PipelineDefinition } from './pipeline.ts';
+import { stepKindFields } from './pipeline-answers.ts';
 import { Instant, Json, PipelineName, StepId } from './primitives.ts';
-import { RunState } from './run.ts';
-import { LabelFilter } from './run-query.ts';
+import { LabelFilter, RunState } from './run.ts';
 
 export const RunGraph = z
   .strictObject({

@@ -1,14 +1,14 @@
-/** Runs, their steps and attempts, as submitted and as shown. */
+/** Runs: submitted, queried and shown. */
 
 import { z } from 'zod';
-import { Decision, RouteDispatch, StepDispatch } from './decision.ts';
-import { EscalationAdvice, EscalationAttempt, EscalationLevel } from './escalation.ts';
-import { PipelineDefinition, stepKindFields } from './pipeline.ts';
+import { RouteDispatch } from './decision.ts';
+import { PipelineDefinition } from './pipeline.ts';
 import {
   Failure,
   Instant,
   Json,
   JsonObject,
+  ListQuery,
   listOf,
   PipelineName,
   Priority,
@@ -17,6 +17,7 @@ import {
   VersionText,
 } from './primitives.ts';
 import { checkAll, needsOneOf, notBoth, sayAll } from './rules.ts';
+import { Awaiting, RunStep, StepState } from './run-step.ts';
 
 export const RunState = z
   .enum(['queued', 'running', 'paused', 'cancelling', 'succeeded', 'failed', 'cancelled'])
@@ -24,28 +25,6 @@ export const RunState = z
 export type RunState = z.infer<typeof RunState>;
 
 export const terminalRunStates: ReadonlySet<RunState> = new Set(['succeeded', 'failed', 'cancelled']);
-
-export const StepState = z
-  .enum([
-    'pending',
-    'ready',
-    'running',
-    'retrying',
-    'waiting',
-    'in_review',
-    'succeeded',
-    'failed',
-    'unknown',
-    'skipped',
-    'cancelled',
-    'reused',
-  ])
-  .meta({ id: 'StepState' });
-export type StepState = z.infer<typeof StepState>;
-
-/** What a step waits for while it occupies no slot: a person, budget, an instance, a time, a child run. */
-export const Awaiting = z.enum(['review', 'budget', 'capability', 'time', 'run']).meta({ id: 'Awaiting' });
-export type Awaiting = z.infer<typeof Awaiting>;
 
 const runRules = [
   needsOneOf(['pipeline', 'definition']),
@@ -71,54 +50,6 @@ export const RunRequest = z
   .check(checkAll(runRules))
   .meta({ id: 'RunRequest', ...sayAll(runRules) });
 export type RunRequest = z.infer<typeof RunRequest>;
-
-export const RunStep = z
-  .strictObject({
-    id: StepId,
-    /** The item of a step with `for_each`; absent for the step as a whole. */
-    item: z.number().int().optional(),
-    state: StepState,
-    ...stepKindFields,
-    /** The step was planned as inline; absent for an item. A call that takes too long continues in the queue. */
-    inline: z.literal(true).optional(),
-    /** Present while the step is waiting. */
-    awaiting: Awaiting.optional(),
-    /** Items of a step with `for_each`, counted by state. */
-    items: z.record(z.string(), z.number().int()).optional(),
-    endpoint: z.string().optional(),
-    attempts: z.number().int(),
-    revision: z.number().int(),
-    cost_usd: z.number(),
-    started_at: Instant.nullable(),
-    finished_at: Instant.nullable(),
-    error: Failure.optional(),
-    /** The last ladder of the step. */
-    escalation_id: z.string().optional(),
-    /** The review that the step waits for, or its last one. */
-    review_id: z.string().optional(),
-    /** The child run of a step with `pipeline`. */
-    sub_run_id: z.string().optional(),
-    /** The run that the result was copied from. */
-    reused_from: z.string().optional(),
-    /** Number of cached results, counted over the items if there are any; absent for none. */
-    cached: z.number().int().optional(),
-    /** The skill that corrected the step without a model. */
-    skill_id: z.string().optional(),
-  })
-  .meta({ id: 'RunStep' });
-export type RunStep = z.infer<typeof RunStep>;
-
-/** An item in the list of a step's items. */
-export const RunStepItem = z
-  .strictObject({
-    ...RunStep.shape,
-    /** The output of an item that succeeded; an output above 64 KiB is only on the item's own page. */
-    output: Json.optional(),
-  })
-  .meta({ id: 'RunStepItem' });
-export type RunStepItem = z.infer<typeof RunStepItem>;
-
-export const RunStepList = listOf(RunStepItem).meta({ id: 'RunStepList' });
 
 const RunLinks = z.strictObject({
   self: z.string(),
@@ -214,91 +145,33 @@ export const Run = z
   .meta({ id: 'Run' });
 export type Run = z.infer<typeof Run>;
 
-/** The known outcome of one attempt at an instance. */
-export const Ambiguity = z
-  .enum(['not_sent', 'rejected', 'overloaded', 'ambiguous', 'answered'])
-  .meta({ id: 'Ambiguity' });
-export type Ambiguity = z.infer<typeof Ambiguity>;
+/** `name=value`, parsed into name and value. */
+export const LabelFilter = z
+  .string()
+  .max(321)
+  .regex(/^[^=]{1,64}=/, { error: 'a label filter has the form key=value' })
+  .transform((text): readonly [name: string, value: string] => {
+    const at = text.indexOf('=');
+    return [text.slice(0, at), text.slice(at + 1)];
+  });
 
-export const AttemptState = z
-  .enum(['reserved', 'dispatched', 'settled', 'released', 'lost', 'cached'])
-  .meta({ id: 'AttemptState' });
-export type AttemptState = z.infer<typeof AttemptState>;
-
-/** The call that produced the cached result. */
-export const CachedFrom = z
-  .strictObject({
-    run_id: z.string(),
-    step_id: StepId,
-    /** Absent for a step without items. */
-    item: z.number().int().optional(),
-    attempt_id: z.string(),
-    /** The original cost of the call. */
-    saved_usd: z.number(),
-  })
-  .meta({ id: 'CachedFrom' });
-export type CachedFrom = z.infer<typeof CachedFrom>;
-
-export const Attempt = z
-  .strictObject({
-    attempt_id: z.string(),
-    endpoint: z.string(),
-    state: AttemptState,
-    ambiguity: Ambiguity.nullable(),
-    started_at: Instant,
-    duration_ms: z.number().nullable(),
-    cost_usd: z.number(),
-    certainty: z.enum(['exact', 'estimated']).nullable(),
-    error: Failure.optional(),
-    /** For the state `cached`: no instance was called. */
-    cached_from: CachedFrom.optional(),
-    /** Null: the decision has been deleted. */
-    decision: Decision.nullable(),
-  })
-  .meta({ id: 'Attempt' });
-export type Attempt = z.infer<typeof Attempt>;
-
-/** A corrected input of a step. */
-export const StepRevision = z
-  .strictObject({
-    /** From 1 on; 0 is the input from the definition. */
-    revision: z.number().int(),
-    input: Json,
-    /** `repair`, the id of a skill, the label of a level, or `review:<id>`. */
-    source: z.string(),
-    escalation_id: z.string(),
-    created_at: Instant,
-  })
-  .meta({ id: 'StepRevision' });
-export type StepRevision = z.infer<typeof StepRevision>;
-
-const { attempts: _count, inline: _how, ...stepFields } = RunStep.shape;
-
-export const StepDetail = z
-  .strictObject({
-    ...stepFields,
-    run_id: z.string(),
-    depends_on: z.array(StepId),
-    /** The planned dispatch, and its reason; absent for a step without calls. */
-    dispatch: StepDispatch.optional(),
-    /** The input of the first execution, from the definition. */
-    input: Json.optional(),
-    /** Oldest first; absent when the input was never corrected. */
-    revisions: z.array(StepRevision).optional(),
-    /** The state of its last ladder, with its attempts and advice, oldest first. */
-    escalation: z
-      .strictObject({
-        escalation_level: EscalationLevel,
-        escalation_history: z.array(EscalationAttempt),
-        escalation_advice: z.array(EscalationAdvice),
-      })
-      .optional(),
-    /** For a step with `for_each` as a whole: a page of its items' outputs, in item order; null for no output. */
-    output: Json.optional(),
-    /** The next page of that list; null after its last item, absent where `output` is not such a list. */
-    next_cursor: z.string().nullable().optional(),
-    /** All attempts, oldest first; in a run's list of steps, their number. */
-    attempts: z.array(Attempt),
-  })
-  .meta({ id: 'StepDetail' });
-export type StepDetail = z.infer<typeof StepDetail>;
+export const RunQuery = ListQuery.extend({
+  pipeline: PipelineName.optional(),
+  state: RunState.optional(),
+  awaiting: Awaiting.optional().meta({
+    description: 'The reason why one of its steps, or of its child runs, is waiting.',
+  }),
+  q: z.string().min(1).max(128).optional().meta({
+    description:
+      "Part of the pipeline's name, of a label as `name=value`, or of the run's error as `code: message`; or the begin of the run's id. A page searches at most 10,000 runs, so it may be empty and have a next page.",
+  }),
+  label: LabelFilter.optional(),
+  schedule_id: z.string().max(128).optional(),
+  since: Instant.optional(),
+  until: Instant.optional(),
+  order: z.enum(['newest', 'oldest']).default('newest').meta({
+    description: 'oldest, with a state: the run that has been in it longest comes first',
+  }),
+  parent: z.literal('none').optional().meta({ description: 'none: only top-level runs, without child runs' }),
+}).strict();
+export type RunQuery = z.infer<typeof RunQuery>;

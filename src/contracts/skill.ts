@@ -24,7 +24,6 @@ const SkillPattern = z
     error_patterns: ErrorPatterns.optional(),
   })
   .meta({ id: 'SkillPattern' });
-export type SkillPattern = z.infer<typeof SkillPattern>;
 
 export const SkillState = z.enum(['active', 'retired']).meta({ id: 'SkillState' });
 export type SkillState = z.infer<typeof SkillState>;
@@ -60,7 +59,6 @@ export type Skill = z.infer<typeof Skill>;
 
 /** Answer of `GET /skills`: the specification's bare array. */
 export const SkillList = z.array(Skill).meta({ id: 'SkillList' });
-export type SkillList = z.infer<typeof SkillList>;
 
 /** Body of `POST /skills`. Only admins may set counts and times; skills of other keys start at 1 success. */
 export const SkillRequest = z

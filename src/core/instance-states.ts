@@ -58,21 +58,11 @@ const failuresUntilDown = 3;
 const downProbesMs = [15_000, 30_000, 60_000] as const;
 
 function up(next_probe_in_ms: number | null): InstanceTransition {
-  return {
-    state: 'up',
-    reason: null,
-    failed_probes: 0,
-    next_probe_in_ms,
-  };
+  return { state: 'up', reason: null, failed_probes: 0, next_probe_in_ms };
 }
 
 function suspectNow(reason: string): InstanceTransition {
-  return {
-    state: 'suspect',
-    reason,
-    failed_probes: 0,
-    next_probe_in_ms: 0,
-  };
+  return { state: 'suspect', reason, failed_probes: 0, next_probe_in_ms: 0 };
 }
 
 /** The transition from any previous state. */

@@ -3,7 +3,7 @@
  * run's history on one line. A replay does not compare summaries. Temporal refuses to start a workflow with a summary
  * of more than 400 bytes as JSON, and lines of the Web UI are short, so each summary is cut.
  */
-import type { Awaiting } from '../contracts/run.ts';
+import type { Awaiting } from '../contracts/run-step.ts';
 import type { Unit } from './run/drive.ts';
 import type { Wait } from './run/machine-state.ts';
 

@@ -4,20 +4,21 @@
  */
 
 import type { InstanceState } from '../contracts/capability.ts';
-import type { Awaiting, RunState } from '../contracts/run.ts';
+import type { RunState } from '../contracts/run.ts';
+import type { Awaiting } from '../contracts/run-step.ts';
 import type { Db } from './connect.ts';
 import { dailyLimitNano } from './money/budget.ts';
+import { query } from './statements.ts';
 
 interface OpenRunCount {
   readonly state: RunState;
   readonly count: number;
 }
 
-export async function countOpenRuns(db: Db): Promise<readonly OpenRunCount[]> {
-  const { rows } = await db.raw<{ rows: OpenRunCount[] }>(
+export function countOpenRuns(db: Db): Promise<readonly OpenRunCount[]> {
+  return query<OpenRunCount>(db).all(
     'select state, count(*)::int as count from run where finished_at is null group by state',
   );
-  return rows;
 }
 
 interface WaitingStepCount {
@@ -27,13 +28,12 @@ interface WaitingStepCount {
   readonly count: number;
 }
 
-export async function countWaitingSteps(db: Db): Promise<readonly WaitingStepCount[]> {
-  const { rows } = await db.raw<{ rows: WaitingStepCount[] }>(
-    `select s.awaiting, coalesce(s.awaited_capability, '') as capability, count(*)::int as count
+export function countWaitingSteps(db: Db): Promise<readonly WaitingStepCount[]> {
+  return query<WaitingStepCount>(
+    db,
+  ).all(`select s.awaiting, coalesce(s.awaited_capability, '') as capability, count(*)::int as count
      from run r join step s using (run_id)
-     where r.finished_at is null and s.awaiting is not null group by 1, 2`,
-  );
-  return rows;
+     where r.finished_at is null and s.awaiting is not null group by 1, 2`);
 }
 
 interface OpenReviewCount {
@@ -43,13 +43,10 @@ interface OpenReviewCount {
   readonly oldest_s: number;
 }
 
-export async function countOpenReviews(db: Db): Promise<readonly OpenReviewCount[]> {
-  const { rows } = await db.raw<{ rows: OpenReviewCount[] }>(
-    `select kind, state, count(*)::int as count,
+export function countOpenReviews(db: Db): Promise<readonly OpenReviewCount[]> {
+  return query<OpenReviewCount>(db).all(`select kind, state, count(*)::int as count,
        extract(epoch from clock_timestamp() - min(created_at))::float8 as oldest_s
-     from review where state in ('open', 'claimed') group by kind, state`,
-  );
-  return rows;
+     from review where state in ('open', 'claimed') group by kind, state`);
 }
 
 interface Lateness {
@@ -60,9 +57,8 @@ interface Lateness {
 }
 
 /** Only members of pg_read_all_stats see transactions of other roles. */
-export async function readLateness(db: Db): Promise<Lateness> {
-  const { rows } = await db.raw<{ rows: [Lateness] }>(
-    `select coalesce(greatest(0, extract(epoch from clock_timestamp() - least(
+export function readLateness(db: Db): Promise<Lateness> {
+  return query<Lateness>(db).one(`select coalesce(greatest(0, extract(epoch from clock_timestamp() - least(
          (select min(coalesce(admitted_at, created_at)) from run
            where start_delivered_at is null and finished_at is null
              and (concurrency_key is null or admitted_at is not null)),
@@ -73,9 +69,7 @@ export async function readLateness(db: Db): Promise<Lateness> {
            where run_id is null and start_delivered_at is null and finished_at is null)))), 0)::float8 as delivery_s,
        coalesce(greatest(0, extract(epoch from clock_timestamp() - least(
          (select min(xact_start) from pg_stat_activity where backend_xid is not null),
-         (select min(prepared) from pg_prepared_xacts)))), 0)::float8 as horizon_s`,
-  );
-  return rows[0];
+         (select min(prepared) from pg_prepared_xacts)))), 0)::float8 as horizon_s`);
 }
 
 interface InstanceCount {
@@ -86,13 +80,12 @@ interface InstanceCount {
   readonly slots: number;
 }
 
-export async function countInstances(db: Db): Promise<readonly InstanceCount[]> {
-  const { rows } = await db.raw<{ rows: InstanceCount[] }>(
-    `select name as capability, state, case when rate_usd = 0 then 'free' else 'paid' end as price,
+export function countInstances(db: Db): Promise<readonly InstanceCount[]> {
+  return query<InstanceCount>(
+    db,
+  ).all(`select name as capability, state, case when rate_usd = 0 then 'free' else 'paid' end as price,
        count(*)::int as count, sum(max_concurrency)::int as slots
-     from instance where state <> 'deregistered' group by 1, 2, 3`,
-  );
-  return rows;
+     from instance where state <> 'deregistered' group by 1, 2, 3`);
 }
 
 interface HeldCount {
@@ -100,12 +93,9 @@ interface HeldCount {
   readonly count: number;
 }
 
-export async function countHeldSlots(db: Db): Promise<readonly HeldCount[]> {
-  const { rows } = await db.raw<{ rows: HeldCount[] }>(
-    `select i.name as capability, count(*)::int as count
-     from attempt a join instance i using (instance_id) where a.state in ('reserved', 'dispatched') group by 1`,
-  );
-  return rows;
+export function countHeldSlots(db: Db): Promise<readonly HeldCount[]> {
+  return query<HeldCount>(db).all(`select i.name as capability, count(*)::int as count
+     from attempt a join instance i using (instance_id) where a.state in ('reserved', 'dispatched') group by 1`);
 }
 
 interface BreakerState {
@@ -114,12 +104,11 @@ interface BreakerState {
   readonly is_open: boolean;
 }
 
-export async function listBreakers(db: Db): Promise<readonly BreakerState[]> {
-  const { rows } = await db.raw<{ rows: BreakerState[] }>(
-    `select name as capability, endpoint, breaker_until is not null as is_open
-     from instance where state in ('up', 'suspect') order by breaker_until is null, instance_id`,
-  );
-  return rows;
+export function listBreakers(db: Db): Promise<readonly BreakerState[]> {
+  return query<BreakerState>(
+    db,
+  ).all(`select name as capability, endpoint, breaker_until is not null as is_open
+     from instance where state in ('up', 'suspect') order by breaker_until is null, instance_id`);
 }
 
 interface LimitedBudget {
@@ -132,9 +121,10 @@ interface LimitedBudget {
 }
 
 /** Lists today's budgets that have a limit, of each project and of all projects. */
-export async function listLimitedBudgets(db: Db): Promise<readonly LimitedBudget[]> {
-  const { rows } = await db.raw<{ rows: LimitedBudget[] }>(
-    `select t.name as scope, t.project_id, (coalesce(b.limit_nano, t.limit_nano) / 1e9)::float8 as limit_usd,
+export function listLimitedBudgets(db: Db): Promise<readonly LimitedBudget[]> {
+  return query<LimitedBudget>(
+    db,
+  ).all(`select t.name as scope, t.project_id, (coalesce(b.limit_nano, t.limit_nano) / 1e9)::float8 as limit_usd,
        (coalesce(b.spent_nano, 0) / 1e9)::float8 as spent_usd,
        (coalesce(b.reserved_nano, 0) / 1e9)::float8 as reserved_usd
      from (
@@ -144,7 +134,5 @@ export async function listLimitedBudgets(db: Db): Promise<readonly LimitedBudget
        union all
        select 'global', '', 'global', (now() at time zone 'UTC')::date, limit_nano
        from budget where scope = 'global' and window_start = '-infinity' and limit_nano is not null
-     ) t left join budget b on b.scope = t.scope and b.window_start = t.day`,
-  );
-  return rows;
+     ) t left join budget b on b.scope = t.scope and b.window_start = t.day`);
 }

@@ -5,7 +5,7 @@
  */
 import type { Json } from '../contracts/primitives.ts';
 import type { Db } from './connect.ts';
-import { purgeOld } from './statements.ts';
+import { purgeOld, query } from './statements.ts';
 
 export interface IdempotentRequest {
   readonly project_id: string;
@@ -15,30 +15,17 @@ export interface IdempotentRequest {
   readonly body_sha256: Buffer;
 }
 
-interface StoredAnswer {
-  readonly body_sha256: Buffer;
-  readonly answer: Json;
-}
-
 /** @returns false if the key is taken; nothing was written */
-export async function insertAnswer(
+export function insertAnswer(
   db: Db,
   { project_id, request, key, body_sha256 }: IdempotentRequest,
   { status, answer }: { readonly status: number; readonly answer: Json },
 ): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+  return query(db).wrote(
     `insert into idempotency (project_id, request, key, body_sha256, status, answer)
      values (?, ?, ?, ?, ?, ?) on conflict do nothing`,
     [project_id, request, key, body_sha256, status, JSON.stringify(answer)],
   );
-  return rowCount === 1;
-}
-
-export async function findAnswer(
-  db: Db,
-  { project_id, request, key }: Omit<IdempotentRequest, 'body_sha256'>,
-): Promise<StoredAnswer | undefined> {
-  return db('idempotency').where({ project_id, request, key }).first('body_sha256', 'answer');
 }
 
 /** Deletes responses after 24 hours. @returns how many */
@@ -77,7 +64,7 @@ const underWay = 0;
 const ofHolder = `project_id = ? and request = ? and key = ? and status = ${underWay} and answer::text = ?`;
 
 function holderBindings({ project_id, request, key, holder }: KeyHold): string[] {
-  return [...[project_id, request, key, JSON.stringify(holder)]];
+  return [project_id, request, key, JSON.stringify(holder)];
 }
 
 /** @returns false if the key is taken */
@@ -85,13 +72,16 @@ export function holdKey(db: Db, hold: KeyHold, body_sha256: Buffer): Promise<boo
   return insertAnswer(db, { ...hold, body_sha256 }, { status: underWay, answer: hold.holder });
 }
 
-export function findKey(db: Db, { project_id, request, key }: KeyHold): Promise<KeyRow | undefined> {
+export function findKey(
+  db: Db,
+  { project_id, request, key }: Omit<IdempotentRequest, 'body_sha256'>,
+): Promise<KeyRow | undefined> {
   return db('idempotency').where({ project_id, request, key }).first('body_sha256', 'status', 'answer');
 }
 
 /** @param attemptKey of the request's attempts @returns false if the holder is alive */
-export async function takeOverKey(db: Db, hold: KeyHold, attemptKey: string): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+export function takeOverKey(db: Db, hold: KeyHold, attemptKey: string): Promise<boolean> {
+  return query(db).wrote(
     `update idempotency set answer = ?, created_at = clock_timestamp()
      where project_id = ? and request = ? and key = ? and status = ${underWay}
        and created_at < clock_timestamp() - interval '10 seconds'
@@ -99,12 +89,11 @@ export async function takeOverKey(db: Db, hold: KeyHold, attemptKey: string): Pr
          and a.state in ('reserved', 'dispatched') and a.lease_until > clock_timestamp())`,
     [JSON.stringify(hold.holder), hold.project_id, hold.request, hold.key, attemptKey],
   );
-  return rowCount === 1;
 }
 
 /** @returns the holders that still own their rows */
 export async function renewKeys(db: Db, holds: readonly KeyHold[]): Promise<ReadonlySet<string>> {
-  const { rows } = await db.raw<{ rows: { holder: string }[] }>(
+  const rows = await query<{ holder: string }>(db).all(
     `with held as (
        select i.project_id, i.request, i.key, h.holder
        from unnest(?::text[], ?::text[], ?::text[], ?::text[]) as h (project_id, request, key, holder)

@@ -3,7 +3,7 @@
  * arrive.
  */
 import type { Db } from './connect.ts';
-import { hasSqlState } from './statements.ts';
+import { hasSqlState, query } from './statements.ts';
 
 interface MediaPlace {
   readonly job_id: string;
@@ -31,11 +31,11 @@ function toFacts({ size, ...row }: FactsRow): ObjectFacts {
 }
 
 export async function findFacts(db: Db, { job_id, file }: MediaPlace): Promise<ObjectFacts | null> {
-  const { rows } = await db.raw<{ rows: FactsRow[] }>(
+  const row = await query<FactsRow>(db).first(
     `select ${factsColumns} from media_object where job_id = ? and file = ? and state = 'stored'`,
     [job_id, file],
   );
-  return rows[0] === undefined ? null : toFacts(rows[0]);
+  return row === undefined ? null : toFacts(row);
 }
 
 /** Facts about these files, by file. */
@@ -44,7 +44,7 @@ export async function listFacts(
   jobId: string,
   files: readonly string[],
 ): Promise<ReadonlyMap<string, ObjectFacts>> {
-  const { rows } = await db.raw<{ rows: (FactsRow & { file: string })[] }>(
+  const rows = await query<FactsRow & { file: string }>(db).all(
     `select file, ${factsColumns} from media_object where job_id = ? and file = any (?) and state = 'stored'`,
     [jobId, [...files]],
   );
@@ -85,12 +85,12 @@ export async function keepFacts(db: Db, { job_id, file }: MediaPlace, facts: Obj
 
 /** Whether an upload was announced for this file and has not arrived. */
 export async function isAwaited(db: Db, { job_id, file }: MediaPlace): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: [{ is_awaited: boolean }] }>(
+  const row = await query<{ is_awaited: boolean }>(db).one(
     `select exists (select from media_object
        where job_id = :job_id and file = :file and state = 'announced' and not has_come) as is_awaited`,
     { job_id, file },
   );
-  return rows[0].is_awaited;
+  return row.is_awaited;
 }
 
 /** @param etag deletes the facts only of this state */
@@ -114,7 +114,7 @@ export async function forgetJob(db: Db, jobId: string): Promise<void> {
  * @param at a file about to be written, which does not count; its job need not exist
  */
 export async function sumBytes(db: Db, { job_id, file }: MediaPlace): Promise<number> {
-  const { rows } = await db.raw<{ rows: [{ bytes: string }] }>(
+  const row = await query<{ bytes: string }>(db).one(
     `with own as (select project_id from job where job_id = :job_id),
        announced as (select job_id, file, max(size) as size from media_object
          where project_id = (select project_id from own) and state = 'announced' and not has_come
@@ -126,7 +126,7 @@ export async function sumBytes(db: Db, { job_id, file }: MediaPlace): Promise<nu
          left join media_object s on s.job_id = a.job_id and s.file = a.file and s.state = 'stored'), 0) as bytes`,
     { job_id, file },
   );
-  return Number(rows[0].bytes);
+  return Number(row.bytes);
 }
 
 // Uploads that were allowed and may still arrive.
@@ -159,13 +159,13 @@ export async function announceUpload(
 
 /** @returns null if it is unknown or too old, if it did not match its announcement, or if its file was replaced */
 export async function findUpload(db: Db, token: string, withinHours: number): Promise<FoundUpload | null> {
-  const { rows } = await db.raw<{ rows: (Omit<FoundUpload, 'size'> & { size: string })[] }>(
+  const row = await query<Omit<FoundUpload, 'size'> & { size: string }>(db).first(
     `select job_id, file, size, encode(sha256, 'hex') as sha256, content_type, upload_id, etag,
          state = 'stored' as is_stored from media_object
        where token = decode(?, 'hex') and created_at > now() - make_interval(hours => ?)`,
     [token, withinHours],
   );
-  return rows[0] === undefined ? null : { ...rows[0], size: Number(rows[0].size) };
+  return row === undefined ? null : { ...row, size: Number(row.size) };
 }
 
 /** Notes the file that the parts have made, before it is checked against the announcement. */
@@ -202,26 +202,24 @@ export interface OverdueUpload extends MediaPlace {
 }
 
 /** @param after the last upload of the previous page; null: begin with the oldest */
-export async function listOverdueUploads(
+export function listOverdueUploads(
   db: Db,
   { hours, limit, after }: { hours: number; limit: number; after: OverdueUpload | null },
 ): Promise<readonly OverdueUpload[]> {
-  const { rows } = await db.raw<{ rows: OverdueUpload[] }>(
+  return query<OverdueUpload>(db).all(
     `select job_id, file, encode(token, 'hex') as token, created_at::text as announced_at from media_object
        where state = 'announced' and created_at < now() - make_interval(hours => :hours)
          and (created_at, token) > (:at::timestamptz, decode(:token, 'hex'))
        order by created_at, token limit :limit`,
     { hours, limit, at: after?.announced_at ?? '-infinity', token: after?.token ?? '' },
   );
-  return rows;
 }
 
 /** Deletes announcements of uploads that have arrived or will not. @param tokens hex. @returns how many */
-export async function dropUploads(db: Db, tokens: readonly string[]): Promise<number> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+export function dropUploads(db: Db, tokens: readonly string[]): Promise<number> {
+  return query(db).written(
     `delete from media_object where state = 'announced'
        and token = any (array(select decode(t, 'hex') from unnest(?::text[]) t))`,
     [[...tokens]],
   );
-  return rowCount;
 }

@@ -1,6 +1,6 @@
 /** Partitioned tables. A partition is made before any row belongs to it, and dropped after its retention. */
 import type { Db } from './connect.ts';
-import { hasSqlState } from './statements.ts';
+import { hasSqlState, query } from './statements.ts';
 
 /** One partition: rows with `from` ≤ value of `column` < `to`. */
 export interface TablePart {
@@ -104,7 +104,7 @@ async function unlessHeld<Result>(work: Promise<Result>): Promise<Result | null>
 
 /** Oldest first, without the default partition. */
 export async function listParts(db: Db, table: PartedTable): Promise<readonly TablePart[]> {
-  const { rows } = await db.raw<{ rows: { name: string }[] }>(
+  const rows = await query<{ name: string }>(db).all(
     `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
      where i.inhparent = ?::regclass order by c.relname`,
     [table],

@@ -4,9 +4,11 @@
  *
  * A misspelt name is compared with the existing ones; a check of references reads many stored pipelines at once.
  */
-import type { PipelineDefinition, PipelineVersion } from '../contracts/pipeline.ts';
+import type { PipelineDefinition } from '../contracts/pipeline.ts';
+import type { PipelineVersion } from '../contracts/pipeline-answers.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import type { Db } from './connect.ts';
+import { query } from './statements.ts';
 
 export interface VersionKey {
   readonly project_id: string;
@@ -46,36 +48,35 @@ const selectVersion = `select v.pipeline, v.version, v.digest, v.source, v.creat
   from pipeline_version v join definition d using (digest)`;
 
 /** @returns false if the version exists already, with any content */
-export async function insertVersion(
+export function insertVersion(
   db: Db,
   key: VersionKey,
   { digest, source = null }: { readonly digest: string; readonly source?: VersionSource | null },
 ): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+  return query(db).wrote(
     `insert into pipeline_version (project_id, pipeline, version, digest, source, created_at)
      values (?, ?, ?, ?, ?, clock_timestamp()) on conflict (project_id, pipeline, version) do nothing`,
     [key.project_id, key.pipeline, key.version, digest, source === null ? null : JSON.stringify(source)],
   );
-  return rowCount > 0;
 }
 
 export async function findVersion(db: Db, key: VersionKey): Promise<VersionRow | null> {
-  const { rows } = await db.raw<{ rows: VersionRow[] }>(
+  const row = await query<VersionRow>(db).first(
     `${selectVersion} where v.project_id = ? and v.pipeline = ? and v.version = ?`,
     [key.project_id, key.pipeline, key.version],
   );
-  return rows[0] ?? null;
+  return row ?? null;
 }
 
 export async function findLatestVersion(
   db: Db,
   { project_id, pipeline }: Omit<VersionKey, 'version'>,
 ): Promise<VersionRow | null> {
-  const { rows } = await db.raw<{ rows: VersionRow[] }>(
+  const row = await query<VersionRow>(db).first(
     `${selectVersion} where v.project_id = ? and v.pipeline = ? order by v.created_at desc limit 1`,
     [project_id, pipeline],
   );
-  return rows[0] ?? null;
+  return row ?? null;
 }
 
 /** How a run chooses its version: by number, by alias, or the latest. */
@@ -127,12 +128,8 @@ export async function findDigest(
 }
 
 /** By name; each pipeline with its latest version. */
-export async function listPipelines(
-  db: Db,
-  projectId: string,
-  { after, limit }: Page,
-): Promise<SummaryRow[]> {
-  const { rows } = await db.raw<{ rows: SummaryRow[] }>(
+export function listPipelines(db: Db, projectId: string, { after, limit }: Page): Promise<SummaryRow[]> {
+  return query<SummaryRow>(db).all(
     `select v.pipeline, v.version as latest_version, v.created_at, d.body->>'description' as description,
        json_array_length(d.body->'steps') as steps
      from (
@@ -141,16 +138,15 @@ export async function listPipelines(
      ) v join definition d using (digest) order by v.pipeline`,
     [projectId, after, limit],
   );
-  return rows;
 }
 
 /** Newest first, after the version `after`. */
-export async function listVersions(
+export function listVersions(
   db: Db,
   { project_id, pipeline }: Omit<VersionKey, 'version'>,
   { after, limit }: Page,
 ): Promise<Pick<VersionRow, 'version' | 'digest' | 'created_at'>[]> {
-  const { rows } = await db.raw<{ rows: VersionRow[] }>(
+  return query<VersionRow>(db).all(
     `select version, digest, created_at from pipeline_version
      where project_id = :project_id and pipeline = :pipeline
        and (:after::text is null or (created_at, version) < (
@@ -159,7 +155,6 @@ export async function listVersions(
      order by created_at desc, version desc limit :limit`,
     { project_id, pipeline, after, limit },
   );
-  return rows;
 }
 
 /** Definitions are stored by content: equal ones once, for all projects. */
@@ -173,11 +168,11 @@ export async function insertDefinition(
   ]);
 }
 export async function readDefinition(db: Db, digest: string): Promise<PipelineDefinition | undefined> {
-  const { rows } = await db.raw<{ rows: { body: PipelineDefinition }[] }>(
+  const row = await query<{ body: PipelineDefinition }>(db).first(
     'select body from definition where digest = ?',
     [digest],
   );
-  return rows[0]?.body;
+  return row?.body;
 }
 
 // Aliases: names for versions, which can be moved. `latest` is not an alias: it follows the stored versions.
@@ -189,12 +184,12 @@ export interface AliasRow {
 }
 
 /** @returns undefined if there is no such version */
-export async function setAlias(
+export function setAlias(
   db: Db,
   { project_id, pipeline, version }: VersionKey,
   alias: string,
 ): Promise<AliasRow | undefined> {
-  const { rows } = await db.raw<{ rows: AliasRow[] }>(
+  return query<AliasRow>(db).first(
     `insert into pipeline_alias (project_id, pipeline, alias, version)
      select project_id, pipeline, ?, version from pipeline_version
      where project_id = ? and pipeline = ? and version = ?
@@ -204,15 +199,14 @@ export async function setAlias(
      returning alias, version, updated_at`,
     [alias, project_id, pipeline, version],
   );
-  return rows[0];
 }
 
 /** By name; `latest` first. Empty if there is no such pipeline. */
-export async function listAliases(
+export function listAliases(
   db: Db,
   { project_id, pipeline }: Omit<VersionKey, 'version'>,
 ): Promise<readonly AliasRow[]> {
-  const { rows } = await db.raw<{ rows: AliasRow[] }>(
+  return query<AliasRow>(db).all(
     `(select 'latest' as alias, version, created_at as updated_at from pipeline_version
       where project_id = :project_id and pipeline = :pipeline order by created_at desc limit 1)
      union all
@@ -220,13 +214,12 @@ export async function listAliases(
       where project_id = :project_id and pipeline = :pipeline order by alias)`,
     { project_id, pipeline },
   );
-  return rows;
 }
 
 const most = 1_000;
 
 export async function listPipelineNames(db: Db, projectId: string): Promise<string[]> {
-  const { rows } = await db.raw<{ rows: { name: string }[] }>(
+  const rows = await query<{ name: string }>(db).all(
     'select distinct pipeline as name from pipeline_version where project_id = ? order by 1 limit ?',
     [projectId, most],
   );
@@ -235,7 +228,7 @@ export async function listPipelineNames(db: Db, projectId: string): Promise<stri
 
 /** Newest first. */
 export async function listVersionNames(db: Db, projectId: string, pipeline: string): Promise<string[]> {
-  const { rows } = await db.raw<{ rows: { name: string }[] }>(
+  const rows = await query<{ name: string }>(db).all(
     `select version as name from pipeline_version where project_id = ? and pipeline = ?
      order by created_at desc limit ?`,
     [projectId, pipeline, most],
@@ -259,12 +252,12 @@ export interface ReferencedRow {
 }
 
 /** A version takes precedence over an alias of the same name. Missing ones are left out. */
-export async function findReferenced(
+export function findReferenced(
   db: Db,
   projectId: string,
   references: readonly string[],
 ): Promise<ReferencedRow[]> {
-  const { rows } = await db.raw<{ rows: ReferencedRow[] }>(
+  return query<ReferencedRow>(db).all(
     `select wanted.reference, wanted.pipeline, found.version, found.digest,
        d.body -> 'job_schema' as job_schema, d.body -> 'output' is not null as has_output, d.body -> 'output' as output,
        coalesce((select json_agg(distinct step ->> 'pipeline') from json_array_elements(d.body -> 'steps') step
@@ -290,5 +283,4 @@ export async function findReferenced(
      join definition d on d.digest = found.digest`,
     { projectId, references: [...references] },
   );
-  return rows;
 }

@@ -7,6 +7,7 @@
  * lowers them below every number of this one, in their order. Logs and the numbers of their events do not change.
  */
 import type { Db } from './connect.ts';
+import { query } from './statements.ts';
 
 /** The first number that transactions of this cluster have not reached. */
 const ahead = 'pg_snapshot_xmax(pg_current_snapshot())';
@@ -16,10 +17,10 @@ const ahead = 'pg_snapshot_xmax(pg_current_snapshot())';
  * a copy of rows is written by another transaction. A file copy of a cluster keeps both, and its counter.
  */
 async function isKnown(db: Db): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: { is_own: boolean }[] }>(
+  const row = await query<{ is_own: boolean }>(db).first(
     `select written_by::text::numeric % 4294967296 = xmin::text::numeric as is_own from cluster`,
   );
-  return rows[0]?.is_own === true;
+  return row?.is_own === true;
 }
 
 /** Counts of rows whose numbers were lowered below those of this cluster. */
@@ -35,8 +36,7 @@ async function lowerEvents(trx: Db): Promise<number> {
     `select exists (select 1 from event where xid >= ${ahead}) as is_ahead`,
   );
   if (!rows[0].is_ahead) return 0;
-  const { rowCount } = await trx.raw<{ rowCount: number }>(
-    `with lowered as (
+  return query(trx).written(`with lowered as (
        select run_id, max(id) as last from event where xid = '0' group by run_id
      ), ranked as (
        select e.run_id, e.xid, e.id,
@@ -44,9 +44,7 @@ async function lowerEvents(trx: Db): Promise<number> {
        from event e left join lowered l using (run_id) where e.xid > '0'
      )
      update event e set xid = '0', id = r.place
-     from ranked r where e.run_id = r.run_id and e.xid = r.xid and e.id = r.id`,
-  );
-  return rowCount;
+     from ranked r where e.run_id = r.run_id and e.xid = r.xid and e.id = r.id`);
 }
 
 /** @returns null, without changes, on the known cluster */
@@ -55,7 +53,7 @@ export async function adoptCluster(db: Db): Promise<Adoption | null> {
   return db.transaction(async (trx) => {
     const events = await lowerEvents(trx);
     // Their trigger sets this transaction's number, so that every router reads them once more.
-    const { rowCount: instances } = await trx.raw<{ rowCount: number }>(
+    const instances = await query(trx).written(
       `update instance set changed_xid = changed_xid where changed_xid >= ${ahead}`,
     );
     await trx.raw(
@@ -79,18 +77,17 @@ export interface RestoredState {
   readonly pending_webhooks: number;
 }
 
-export async function readRestoredState(db: Db): Promise<RestoredState> {
-  const { rows } = await db.raw<{ rows: [RestoredState] }>(
-    `select greatest((select max(created_at) from (select created_at from run order by run_id desc limit 100) r),
+export function readRestoredState(db: Db): Promise<RestoredState> {
+  return query<RestoredState>(
+    db,
+  ).one(`select greatest((select max(created_at) from (select created_at from run order by run_id desc limit 100) r),
          (select greatest(max(started_at), max(finished_at))
            from (select started_at, finished_at from attempt order by attempt_id desc limit 100) a)) as last_at,
        (select count(*)::int from run where finished_at is null) as open_runs,
        (select count(*)::int from run where finished_at is null and start_delivered_at is null) as undelivered_starts,
        (select count(*)::int from attempt where state in ('reserved', 'dispatched')) as open_calls,
        (select count(*)::int from review where state in ('open', 'claimed')) as open_reviews,
-       (select count(*)::int from webhook_delivery where state = 'pending') as pending_webhooks`,
-  );
-  return rows[0];
+       (select count(*)::int from webhook_delivery where state = 'pending') as pending_webhooks`);
 }
 
 export interface InterruptedCall {
@@ -110,13 +107,12 @@ export interface OpenRun {
 }
 
 /** Lists runs that have not ended, by id, after `after`. */
-export async function listOpenRuns(db: Db, after: string, limit: number): Promise<readonly OpenRun[]> {
-  const { rows } = await db.raw<{ rows: OpenRun[] }>(
+export function listOpenRuns(db: Db, after: string, limit: number): Promise<readonly OpenRun[]> {
+  return query<OpenRun>(db).all(
     `select run_id, pipeline, start_delivered_at is not null as is_delivered from run
      where finished_at is null and run_id > ? order by run_id limit ?`,
     [after, limit],
   );
-  return rows;
 }
 
 /** Calls that were in flight: their outcome is unknown. */
@@ -149,8 +145,8 @@ export interface LostKeyActs {
  * Revocations are permanent and ids are unique, so the rows show which are missing; rotations are found in the audit
  * log.
  */
-export async function compareKeys(db: Db, acts: readonly KeyAct[]): Promise<LostKeyActs> {
-  const { rows } = await db.raw<{ rows: [LostKeyActs] }>(
+export function compareKeys(db: Db, acts: readonly KeyAct[]): Promise<LostKeyActs> {
+  return query<LostKeyActs>(db).one(
     `with act as (
        select * from jsonb_to_recordset(?::jsonb) a (entry_id text, action text, subject text)
      ), revoked as (select distinct subject from act where action = 'key.revoked')
@@ -165,5 +161,4 @@ export async function compareKeys(db: Db, acts: readonly KeyAct[]): Promise<Lost
              and u.entry::text = a.entry_id) order by 1) as rotated`,
     [JSON.stringify(acts)],
   );
-  return rows[0];
 }

@@ -4,6 +4,7 @@
  */
 import type { ScheduleRequest } from '../contracts/schedule.ts';
 import type { Db } from './connect.ts';
+import { type DeliveredPage, query } from './statements.ts';
 
 export interface ScheduleRow {
   readonly schedule_id: string;
@@ -33,7 +34,7 @@ interface Page {
 }
 
 /** @returns undefined if the project has a schedule of that name */
-export async function insertSchedule(
+export function insertSchedule(
   db: Db,
   {
     project_id,
@@ -43,84 +44,72 @@ export async function insertSchedule(
   }: ScheduleKey & Pick<ScheduleRow, 'workflow_id' | 'created_by'>,
   body: ScheduleRequest,
 ): Promise<ScheduleRow | undefined> {
-  const { rows } = await db.raw<{ rows: ScheduleRow[] }>(
+  return query<ScheduleRow>(db).first(
     `insert into schedule (schedule_id, project_id, workflow_id, created_by, name, body) values (?, ?, ?, ?, ?, ?)
      on conflict (project_id, name) where deleted_at is null do nothing returning *`,
     [schedule_id, project_id, workflow_id, created_by, body.name, JSON.stringify(body)],
   );
-  return rows[0];
 }
 
 /** Ignores deleted schedules. */
-export async function readSchedule(db: Db, scheduleId: string): Promise<ScheduleRow | undefined> {
-  const { rows } = await db.raw<{ rows: ScheduleRow[] }>(
-    'select * from schedule where schedule_id = ? and deleted_at is null',
-    [scheduleId],
-  );
-  return rows[0];
+export function readSchedule(db: Db, scheduleId: string): Promise<ScheduleRow | undefined> {
+  return query<ScheduleRow>(db).first('select * from schedule where schedule_id = ? and deleted_at is null', [
+    scheduleId,
+  ]);
 }
 
 /** Locks the schedule until the transaction ends. */
-export async function lockSchedule(
+export function lockSchedule(
   trx: Db,
   { project_id, schedule_id }: ScheduleKey,
 ): Promise<ScheduleRow | undefined> {
-  const { rows } = await trx.raw<{ rows: ScheduleRow[] }>(
+  return query<ScheduleRow>(trx).first(
     `select * from schedule where schedule_id = ? and project_id = ? and deleted_at is null for update`,
     [schedule_id, project_id],
   );
-  return rows[0];
 }
 
 /** @throws a database error (23505) if the project has another schedule of that name */
-export async function updateSchedule(
+export function updateSchedule(
   trx: Db,
   scheduleId: string,
   body: ScheduleRequest,
 ): Promise<ScheduleRow | undefined> {
-  const { rows } = await trx.raw<{ rows: ScheduleRow[] }>(
+  return query<ScheduleRow>(trx).first(
     `update schedule set name = ?, body = ?, version = version + 1, updated_at = clock_timestamp()
      where schedule_id = ? and deleted_at is null returning *`,
     [body.name, JSON.stringify(body), scheduleId],
   );
-  return rows[0];
 }
 
 /** @returns whether there was one */
-export async function deleteSchedule(db: Db, { project_id, schedule_id }: ScheduleKey): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+export function deleteSchedule(db: Db, { project_id, schedule_id }: ScheduleKey): Promise<boolean> {
+  return query(db).wrote(
     `update schedule set deleted_at = clock_timestamp(), updated_at = clock_timestamp(), version = version + 1
      where schedule_id = ? and project_id = ? and deleted_at is null`,
     [schedule_id, project_id],
   );
-  return rowCount > 0;
 }
 
 /** By name. */
-export async function listSchedules(
-  db: Db,
-  projectId: string,
-  { after, limit }: Page,
-): Promise<ScheduleRow[]> {
-  const { rows } = await db.raw<{ rows: ScheduleRow[] }>(
+export function listSchedules(db: Db, projectId: string, { after, limit }: Page): Promise<ScheduleRow[]> {
+  return query<ScheduleRow>(db).all(
     `select * from schedule where project_id = ? and deleted_at is null and name > coalesce(?, '')
      order by name limit ?`,
     [projectId, after, limit],
   );
-  return rows;
 }
 
 /** Finds the run of this scheduled time. `is_untold`: it is open, and its end will be reported to this start. */
-export async function findScheduledRun(
+export function findScheduledRun(
   db: Db,
   start: { readonly schedule_id: string; readonly scheduled_at: string; readonly workflow_id: string },
 ): Promise<{ readonly run_id: string; readonly is_untold: boolean } | undefined> {
-  const { rows } = await db.raw<{ rows: { run_id: string; is_untold: boolean }[] }>(
+  return query<{ run_id: string; is_untold: boolean }>(db).first(
     `select run_id, finished_at is null and parent_workflow_id = :workflow_id as is_untold from run
      where schedule_id = :schedule_id and scheduled_at = :scheduled_at`,
     { ...start },
   );
-  return rows[0];
 }
 
 /** Schedules with changes that Temporal has not accepted yet. */
@@ -129,7 +118,7 @@ export async function listUndeliveredSchedules(
   olderThanMs: number,
   limit: number,
 ): Promise<string[]> {
-  const { rows } = await db.raw<{ rows: { schedule_id: string }[] }>(
+  const rows = await query<{ schedule_id: string }>(db).all(
     `select schedule_id from schedule where delivered_version < version
        and updated_at < clock_timestamp() - ? * interval '1 millisecond'
      order by updated_at limit ?`,
@@ -140,7 +129,7 @@ export async function listUndeliveredSchedules(
 
 /** Schedules whose copy in Temporal is encrypted with another key than this one, or not at all. */
 export async function listUnderOtherKeys(db: Db, payloadKey: string, limit: number): Promise<string[]> {
-  const { rows } = await db.raw<{ rows: { schedule_id: string }[] }>(
+  const rows = await query<{ schedule_id: string }>(db).all(
     `select schedule_id from schedule where deleted_at is null and delivered_version >= version
        and (payload_key < :payloadKey or payload_key > :payloadKey) limit :limit`,
     { payloadKey, limit },
@@ -150,25 +139,24 @@ export async function listUnderOtherKeys(db: Db, payloadKey: string, limit: numb
 
 /** Locks the delivery of the schedule until the transaction ends. @returns false if another process delivers it */
 export async function tryScheduleTurn(trx: Db, scheduleId: string): Promise<boolean> {
-  const { rows } = await trx.raw<{ rows: { held: boolean }[] }>(
+  const row = await query<{ held: boolean }>(trx).first(
     `select pg_try_advisory_xact_lock(hashtextextended('schedule ' || ?, 0)) as held`,
     [scheduleId],
   );
-  return rows[0]?.held === true;
+  return row?.held === true;
 }
 
 /** Reads the schedule, even if deleted, if Temporal's copy is outdated or encrypted with another key. */
-export async function readUndeliveredSchedule(
+export function readUndeliveredSchedule(
   db: Db,
   scheduleId: string,
   payloadKey: string,
 ): Promise<ScheduleRow | undefined> {
-  const { rows } = await db.raw<{ rows: ScheduleRow[] }>(
+  return query<ScheduleRow>(db).first(
     `select * from schedule where schedule_id = ?
        and (delivered_version < version or deleted_at is null and payload_key <> ?)`,
     [scheduleId, payloadKey],
   );
-  return rows[0];
 }
 
 /** Marks a schedule as delivered; deletes the row of a deleted one. */
@@ -192,19 +180,14 @@ export async function markScheduleForgotten(db: Db, scheduleId: string): Promise
 }
 
 /** Lists schedules that Temporal accepted at least `olderThanMs` ago, by id, after `after`. */
-export async function listDeliveredSchedules(
+export function listDeliveredSchedules(
   db: Db,
-  {
-    after,
-    olderThanMs,
-    limit,
-  }: { readonly after: string; readonly olderThanMs: number; readonly limit: number },
+  { after, olderThanMs, limit }: DeliveredPage,
 ): Promise<readonly Pick<ScheduleRow, 'schedule_id' | 'workflow_id'>[]> {
-  const { rows } = await db.raw<{ rows: Pick<ScheduleRow, 'schedule_id' | 'workflow_id'>[] }>(
+  return query<Pick<ScheduleRow, 'schedule_id' | 'workflow_id'>>(db).all(
     `select schedule_id, workflow_id from schedule
      where delivered_version >= version and deleted_at is null
        and updated_at < clock_timestamp() - ? * interval '1 millisecond' and schedule_id > ? order by schedule_id limit ?`,
     [olderThanMs, after, limit],
   );
-  return rows;
 }

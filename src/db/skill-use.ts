@@ -1,6 +1,8 @@
 /** Uses of skills, from which their counts are made. */
 import type { SkillOutcome } from '../contracts/skill.ts';
 import type { Db } from './connect.ts';
+import type { SkillRow } from './skill.ts';
+import { query } from './statements.ts';
 
 export interface NewSkillUse {
   readonly skill_id: string;
@@ -16,14 +18,10 @@ export interface SkillOccasion {
   readonly transition: number;
 }
 
-export interface CountedSkillRow {
-  readonly skill_id: string;
-  readonly success_count: number;
-  readonly failure_count: number;
-  readonly uses: number;
-  readonly uses_since_keep: number;
-  readonly flagged_at: Date | null;
-}
+export type CountedSkillRow = Pick<
+  SkillRow,
+  'skill_id' | 'success_count' | 'failure_count' | 'uses' | 'uses_since_keep' | 'flagged_at'
+>;
 
 export interface SkillUses {
   readonly project_id: string;
@@ -67,7 +65,7 @@ export async function addSkillUses(
   { project_id, occasion, uses }: SkillUses,
 ): Promise<readonly CountedSkillRow[]> {
   if (uses.length === 0) return [];
-  const { rows } = await db.raw<{ rows: CountedSkillRow[] }>(insertAndCount, {
+  return query<CountedSkillRow>(db).all(insertAndCount, {
     project_id,
     ids: uses.map(({ skill_id }) => skill_id),
     versions: uses.map(({ version }) => version),
@@ -76,7 +74,6 @@ export async function addSkillUses(
     escalation_id: occasion?.escalation_id ?? null,
     transition: occasion?.transition ?? null,
   });
-  return rows;
 }
 
 export interface SkillUseRow extends NewSkillUse {

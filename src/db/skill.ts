@@ -8,6 +8,7 @@
 import type { Json } from '../contracts/primitives.ts';
 import type { SkillState, SkillTrust } from '../contracts/skill.ts';
 import type { Db } from './connect.ts';
+import { query } from './statements.ts';
 
 /** The content of a version. */
 export interface SkillText {
@@ -76,11 +77,11 @@ const select = `select s.skill_id, s.project_id, s.job_type, s.state, s.trust, s
  * Stores a skill, or adds its counts to an equal one in any state; a trusted duplicate makes a candidate trusted.
  * @throws a database error if the escalation has made another skill
  */
-export async function storeSkill(
+export function storeSkill(
   db: Db,
   skill: NewSkill,
 ): Promise<{ readonly skill_id: string; readonly is_new: boolean }> {
-  const { rows } = await db.raw<{ rows: [{ skill_id: string; is_new: boolean }] }>(
+  return query<{ skill_id: string; is_new: boolean }>(db).one(
     `with stored as (
        insert into skill (skill_id, project_id, job_type, trust, source, content_sha256, base_success,
          base_failure, success_count, failure_count, escalation_id, last_used_at, created_at)
@@ -102,7 +103,6 @@ export async function storeSkill(
      select skill_id, skill_id = :skill_id as is_new from stored`,
     { ...skill, repo_signals: [...skill.repo_signals], error_patterns: [...skill.error_patterns] },
   );
-  return rows[0];
 }
 
 /** Keeps sums within the range of an int. */
@@ -112,12 +112,12 @@ const highestCount = 2_000_000_000;
  * Counts a skill that a key sent and now sends again. Capstan's own skills have been counted already.
  * @returns whether it was counted
  */
-export async function countSkillAgain(
+export function countSkillAgain(
   db: Db,
   skillId: string,
   { success_count, failure_count }: Pick<NewSkill, 'success_count' | 'failure_count'>,
 ): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+  return query(db).some(
     `update skill s set base_success = least(s.base_success + cast(:success_count as bigint), :highest),
        success_count = least(s.success_count + cast(:success_count as bigint), :highest),
        base_failure = least(s.base_failure + cast(:failure_count as bigint), :highest),
@@ -126,7 +126,6 @@ export async function countSkillAgain(
        and v.author like 'key\\_%' returning 1`,
     { skill_id: skillId, success_count, failure_count, highest: highestCount },
   );
-  return rows.length === 1;
 }
 
 /** Finds the skill that an escalation made. */
@@ -145,7 +144,7 @@ interface SkillFilter {
 }
 
 /** All matches, unordered: the caller ranks them. */
-export async function listSkills(
+export function listSkills(
   db: Db,
   { project_id, job_type, signals, state, flagged }: SkillFilter,
 ): Promise<readonly SkillRow[]> {
@@ -156,20 +155,18 @@ export async function listSkills(
     state !== undefined && 's.state = :state',
     flagged !== undefined && `s.flagged_at is ${flagged ? 'not null' : 'null'}`,
   ].filter((condition) => condition !== false);
-  const { rows } = await db.raw<{ rows: SkillRow[] }>(`${select} where ${conditions.join(' and ')}`, {
+  return query<SkillRow>(db).all(`${select} where ${conditions.join(' and ')}`, {
     project_id,
     ...(job_type === undefined ? {} : { job_type }),
     ...(signals === undefined ? {} : { signals: [...signals] }),
     ...(state === undefined ? {} : { state }),
   });
-  return rows;
 }
 
-export async function findSkill(db: Db, projectId: string, skillId: string): Promise<SkillRow | undefined> {
-  const { rows } = await db.raw<{ rows: SkillRow[] }>(`${select} where s.project_id = ? and s.skill_id = ?`, [
+export function findSkill(db: Db, projectId: string, skillId: string): Promise<SkillRow | undefined> {
+  return query<SkillRow>(db).first(`${select} where s.project_id = ? and s.skill_id = ?`, [
     ...[projectId, skillId],
   ]);
-  return rows[0];
 }
 
 interface SkillRevision extends SkillText {
@@ -186,8 +183,8 @@ interface SkillRevision extends SkillText {
  * @returns false if the skill is not active at that version
  * @throws a database error (23505) if another skill of the job type has the same content
  */
-export async function reviseSkill(db: Db, revision: SkillRevision): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+export function reviseSkill(db: Db, revision: SkillRevision): Promise<boolean> {
+  return query(db).some(
     `with revised as (
        update skill s set version = s.version + 1, content_sha256 = :content_sha256, flagged_at = null,
          trust = coalesce(:trust, s.trust), uses_at_keep = ${usesOf('s')}
@@ -199,7 +196,6 @@ export async function reviseSkill(db: Db, revision: SkillRevision): Promise<bool
      returning 1`,
     { ...revision, repo_signals: [...revision.repo_signals], error_patterns: [...revision.error_patterns] },
   );
-  return rows.length === 1;
 }
 
 /** @returns false if it was flagged already, or is not active */
@@ -211,13 +207,12 @@ export async function flagSkill(db: Db, skillId: string): Promise<boolean> {
 }
 
 /** A person reviewed the skill and kept it: only later uses can flag it again. @returns false if it is not active */
-export async function keepSkill(db: Db, projectId: string, skillId: string): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+export function keepSkill(db: Db, projectId: string, skillId: string): Promise<boolean> {
+  return query(db).some(
     `update skill s set flagged_at = null, uses_at_keep = ${usesOf('s')}
      where s.project_id = ? and s.skill_id = ? and s.state = 'active' returning 1`,
     [projectId, skillId],
   );
-  return rows.length === 1;
 }
 
 /** @returns false if it does not exist; a retired skill stays retired */
@@ -247,12 +242,12 @@ export interface SkillWorthRow {
 }
 
 /** @returns undefined if the project has no such skill */
-export async function readSkillWorth(
+export function readSkillWorth(
   db: Db,
   projectId: string,
   skillId: string,
 ): Promise<SkillWorthRow | undefined> {
-  const { rows } = await db.raw<{ rows: SkillWorthRow[] }>(
+  return query<SkillWorthRow>(db).first(
     `select (select count(*)::int from skill_use u where u.skill_id = s.skill_id and u.outcome = 'success') as uses,
        e.escalation_id, e.run_id, e.step_id, e.escalation_history -> 0 ->> 'error' as error, e.context as input,
        case when e.run_id is null then e.result else (
@@ -267,7 +262,6 @@ export async function readSkillWorth(
      where s.skill_id = ? and s.project_id = ?`,
     [skillId, projectId],
   );
-  return rows[0];
 }
 
 /** Locks the skill until the transaction ends. */

@@ -2,6 +2,7 @@
  * How statements are sent, and why Postgres refuses them. Statements of every call bypass the query builder, which
  * takes longer over a small statement than the database does.
  */
+import type { Knex } from 'knex';
 import pg from 'pg';
 import { discardConnection } from '../unsupported.ts';
 import type { Db } from './connect.ts';
@@ -35,6 +36,29 @@ export async function runPrepared<Row extends pg.QueryResultRow>(
   } finally {
     await db.client.releaseConnection(connection);
   }
+}
+
+type Values = readonly Knex.RawBinding[] | Readonly<Record<string, unknown>>;
+
+/** Sends a statement with `?` for each value, or `:name` for each named one, and gives its rows. */
+export function query<Row = unknown>(db: Db) {
+  const send = (sql: string, values?: Values) =>
+    db.raw<{ rows: Row[]; rowCount: number }>(sql, values as Knex.ValueDict);
+  const all = async (sql: string, values?: Values): Promise<Row[]> => (await send(sql, values)).rows;
+  const written = async (sql: string, values?: Values): Promise<number> => (await send(sql, values)).rowCount;
+  return {
+    all,
+    /** Undefined: the statement has no row. */
+    first: async (sql: string, values?: Values): Promise<Row | undefined> => (await all(sql, values))[0],
+    /** Whether it has a row. */
+    some: async (sql: string, values?: Values): Promise<boolean> => (await all(sql, values)).length > 0,
+    /** For a statement that always has a row. */
+    one: async (sql: string, values?: Values): Promise<Row> => (await all(sql, values))[0] as Row,
+    /** The number of rows that it has written or deleted. */
+    written,
+    /** Whether it has written or deleted a row. */
+    wrote: async (sql: string, values?: Values): Promise<boolean> => (await written(sql, values)) > 0,
+  };
 }
 
 /**
@@ -75,7 +99,7 @@ const mostBatches = 200;
 export async function purgeOld(db: Db, { table, hours, batch = 1_000 }: Purge): Promise<number> {
   let purged = 0;
   for (let round = 0; round < mostBatches; round++) {
-    const { rowCount } = await db.raw<{ rowCount: number }>(
+    const rowCount = await query(db).written(
       `delete from ${table} where ctid = any (array(select ctid from ${table}
          where created_at < now() - make_interval(hours => ?) order by created_at limit ?))`,
       [hours, batch],
@@ -84,4 +108,11 @@ export async function purgeOld(db: Db, { table, hours, batch = 1_000 }: Purge): 
     if (rowCount < batch) break;
   }
   return purged;
+}
+
+/** Rows that Temporal accepted, by id. */
+export interface DeliveredPage {
+  readonly after: string;
+  readonly olderThanMs: number;
+  readonly limit: number;
 }

@@ -9,7 +9,7 @@
 import type { JsonObject } from '../contracts/primitives.ts';
 import type { DeliveryState, WebhookDelivery, WebhookEvent } from '../contracts/webhook.ts';
 import type { Db } from './connect.ts';
-import { purgeOld } from './statements.ts';
+import { purgeOld, query } from './statements.ts';
 
 export interface WebhookRow {
   readonly webhook_id: string;
@@ -24,30 +24,28 @@ export interface WebhookRow {
 type NewWebhook = Omit<WebhookRow, 'created_at'>;
 
 /** @returns undefined if the project has `most` webhooks */
-export async function insertWebhook(
+export function insertWebhook(
   db: Db,
   { webhook_id, project_id, url, events, secret, created_by }: NewWebhook,
   most: number,
 ): Promise<WebhookRow | undefined> {
-  const { rows } = await db.raw<{ rows: WebhookRow[] }>(
+  return query<WebhookRow>(db).first(
     `insert into webhook (webhook_id, project_id, url, events, secret, created_by)
      select ?, ?, ?, ?, ?, ? where (select count(*) from webhook where project_id = ?) < ? returning *`,
     [webhook_id, project_id, url, [...events], secret, created_by, project_id, most],
   );
-  return rows[0];
 }
 
 /** Oldest first. */
-export async function listWebhooks(
+export function listWebhooks(
   db: Db,
   project_id: string,
   { after, limit }: { readonly after: string | null; readonly limit: number },
 ): Promise<readonly WebhookRow[]> {
-  const { rows } = await db.raw<{ rows: WebhookRow[] }>(
+  return query<WebhookRow>(db).all(
     `select * from webhook where project_id = ? and webhook_id > coalesce(?, '') order by webhook_id limit ?`,
     [project_id, after, limit],
   );
-  return rows;
 }
 
 export function findWebhook(db: Db, project_id: string, webhook_id: string): Promise<WebhookRow | undefined> {
@@ -94,11 +92,11 @@ export interface DeliveryRoom {
  * Takes due deliveries: the oldest of each webhook, in turns by project, so that no project waits behind the backlog of
  * another. They are leased to the caller for `leaseMs`.
  */
-export async function takeDueDeliveries(
+export function takeDueDeliveries(
   db: Db,
   { room, leaseMs }: { readonly room: DeliveryRoom; readonly leaseMs: number },
 ): Promise<readonly DueDelivery[]> {
-  const { rows } = await db.raw<{ rows: DueDelivery[] }>(
+  return query<DueDelivery>(db).all(
     `with recursive told as (
        (select webhook_id from webhook_delivery where state = 'pending' order by webhook_id limit 1)
        union all
@@ -131,7 +129,6 @@ export async function takeDueDeliveries(
       projects: JSON.stringify(Object.fromEntries(room.left.projects)),
     },
   );
-  return rows;
 }
 
 export interface DeliveryEnd {
@@ -173,18 +170,17 @@ export function readDelivery(db: Db, delivery_id: string): Promise<WebhookDelive
 }
 
 /** Newest first. @param after the last delivery of the page before */
-export async function listDeliveries(
+export function listDeliveries(
   db: Db,
   webhookId: string,
   { after, limit }: { readonly after: string | null; readonly limit: number },
 ): Promise<readonly WebhookDeliveryRow[]> {
-  const { rows } = await db.raw<{ rows: WebhookDeliveryRow[] }>(
+  return query<WebhookDeliveryRow>(db).all(
     `select * from webhook_delivery where webhook_id = :webhookId and (:after::text is null
        or (created_at, delivery_id) < (select created_at, delivery_id from webhook_delivery where delivery_id = :after))
      order by created_at desc, delivery_id desc limit :limit`,
     { webhookId, after, limit },
   );
-  return rows;
 }
 
 /** Deletes deliveries after 30 days. @returns how many */
@@ -217,8 +213,7 @@ const instances = `select w.webhook_id, 'instance.down', i.instance_id || '.' ||
 
 /** @returns how many deliveries it wrote */
 export async function findHappenings(db: Db): Promise<number> {
-  const { rows } = await db.raw<{ rows: [{ count: number }] }>(
-    `with due as materialized (
+  const row = await query<{ count: number }>(db).one(`with due as materialized (
        select *, 'rev_' || substr(hex, 1, 8) || '-' || substr(hex, 9) as first_review from (
          select *, lpad(to_hex((extract(epoch from since - interval '1 hour') * 1000)::bigint), 12, '0') as hex from (
            select webhook_id, project_id, events, greatest(created_at, looked_at - interval '1 minute') as since
@@ -233,7 +228,6 @@ export async function findHappenings(db: Db): Promise<number> {
          json_build_object('type', event, 'at', at, 'data', data)
        from happened on conflict do nothing returning 1
      )
-     select count(*)::int as count from written`,
-  );
-  return rows[0].count;
+     select count(*)::int as count from written`);
+  return row.count;
 }

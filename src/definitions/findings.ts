@@ -7,13 +7,13 @@ import type { z } from 'zod';
 import {
   Concurrency,
   EscalatePolicy,
-  type Finding,
   ForEach,
   PipelineDefinition,
   RetryPolicy,
   ReviewStep,
   StepDefinition,
 } from '../contracts/pipeline.ts';
+import type { Finding } from '../contracts/pipeline-answers.ts';
 import type { Json } from '../contracts/primitives.ts';
 import { extendPointer, jsonTypeOf } from '../core/json/values.ts';
 import { createNameSuggester, describeUnknownKey } from '../core/nearest-name.ts';

@@ -77,11 +77,7 @@ function readPipeline(compiler: SchemaCompiler, row: ReferencedPipeline): FoundP
 /** The type of an output's template: its keys and literals; the results of its expressions are unknown here. */
 function typeOfOutput(output: Json): ValueType {
   const { root } = readTemplate(output).template;
-  const types = typeTemplate(root, {
-    startOf: () => null,
-    report: () => undefined,
-    effort: { left: 0 },
-  });
+  const types = typeTemplate(root, { startOf: () => null, report: () => undefined, effort: { left: 0 } });
   return typeOfNode(root, types);
 }
 

@@ -3,7 +3,8 @@
  * shape and the core's checks in one list, each with line and column.
  */
 import type { z } from 'zod';
-import { type Finding, PipelineDefinition } from '../contracts/pipeline.ts';
+import { PipelineDefinition } from '../contracts/pipeline.ts';
+import type { Finding } from '../contracts/pipeline-answers.ts';
 import type { Json } from '../contracts/primitives.ts';
 import { checkDefinition, checkKeys } from '../core/definition/checks/check-definition.ts';
 import type { DefinitionFacts, DefinitionFinding } from '../core/definition/checks/finding.ts';

@@ -4,7 +4,8 @@
  */
 
 import { createHash } from 'node:crypto';
-import type { Finding, PipelineDefinition } from '../contracts/pipeline.ts';
+import type { PipelineDefinition } from '../contracts/pipeline.ts';
+import type { Finding } from '../contracts/pipeline-answers.ts';
 import type { Json } from '../contracts/primitives.ts';
 import type { ProblemItem } from '../contracts/problem.ts';
 import { canonicalJson, extendPointer, isList } from '../core/json/values.ts';
@@ -77,7 +78,5 @@ export function refuseFindings(findings: readonly Finding[], name = 'the definit
   const errors = findings.filter(({ severity }) => severity === 'error');
   const count = errors.length === 1 ? 'one error' : `${errors.length} errors`;
   const first = errors[0] === undefined ? '' : `: ${errors[0].message}`;
-  return new AppError('definition_invalid', `${name} has ${count}${first}`, {
-    errors: errors.map(toItem),
-  });
+  return new AppError('definition_invalid', `${name} has ${count}${first}`, { errors: errors.map(toItem) });
 }

@@ -2,7 +2,7 @@
 import type { EventType } from '../contracts/event.ts';
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject, Priority } from '../contracts/primitives.ts';
-import type { StepState } from '../contracts/run.ts';
+import type { StepState } from '../contracts/run-step.ts';
 import type { CancelSource } from '../core/cancellation.ts';
 import type { CompiledDefinition, CompiledStep } from '../core/definition/compile.ts';
 import type { ExpressionScope } from '../core/expression/evaluation.ts';

@@ -14,7 +14,7 @@ import {
   Usd,
   VersionText,
 } from '../contracts/primitives.ts';
-import { StepState } from '../contracts/run.ts';
+import { StepState } from '../contracts/run-step.ts';
 
 /** The calls that it matches, then their result. Without output, error or fault the output is the input. */
 export const MockReply = z

@@ -2,7 +2,8 @@
  * Reads the texts of a local run: the pipeline, its sub-pipelines and its mocks, or their faults. The mocks also supply
  * the facts for the checks of a definition: the available capabilities, and their inputs and outputs.
  */
-import type { Finding, PipelineDefinition } from '../contracts/pipeline.ts';
+import type { PipelineDefinition } from '../contracts/pipeline.ts';
+import type { Finding } from '../contracts/pipeline-answers.ts';
 import { findPipeline } from '../core/definition/checks/check-availability.ts';
 import type { CapabilityForm, DefinitionFacts, PipelineForm } from '../core/definition/checks/finding.ts';
 import { createInputForms, type InputForms } from '../definitions/input-forms.ts';

@@ -4,7 +4,7 @@
  * Also finds the keys that a contract knows at a place in a document, for "did you mean".
  */
 import type { z } from 'zod';
-import type { Finding } from '../contracts/pipeline.ts';
+import type { Finding } from '../contracts/pipeline-answers.ts';
 import { extendPointer } from '../core/json/values.ts';
 import { createNameSuggester, describeUnknownKey } from '../core/nearest-name.ts';
 import { createFindingPlacer, type UnplacedFinding } from '../definitions/findings.ts';

@@ -5,7 +5,7 @@
  */
 import type { EventType } from '../contracts/event.ts';
 import type { Failure, Json } from '../contracts/primitives.ts';
-import type { StepState } from '../contracts/run.ts';
+import type { StepState } from '../contracts/run-step.ts';
 import { fromNanoUsd } from '../core/money/nano-usd.ts';
 import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
 import { endedStepStates } from '../core/run/ended-steps.ts';

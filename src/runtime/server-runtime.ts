@@ -84,11 +84,7 @@ function createCallParts({ logger, foundation: { ctx } }: Base) {
   const { db } = ctx;
   const [openCalls, keyRenewer] = [createOpenCalls(), createKeyRenewer({ db, logger })];
   return {
-    parts: {
-      openCalls,
-      keyRenewer,
-      adviceCache: createAdviceCache({ db, keyRenewer }),
-    },
+    parts: { openCalls, keyRenewer, adviceCache: createAdviceCache({ db, keyRenewer }) },
     close: async (): Promise<void> => {
       await openCalls.close();
       keyRenewer.stop();

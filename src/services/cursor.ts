@@ -10,16 +10,14 @@ export function encodeCursor(key: string): string {
   return Buffer.from(key).toString('base64url');
 }
 
-export function refuseCursor(): AppError {
-  return new AppError(
-    'request_invalid',
-    'the cursor is not a next_cursor of this list; read the list from its start',
-    {
-      errors: [
-        { pointer: '/query/cursor', code: 'invalid_cursor', message: 'not a next_cursor of this list' },
-      ],
-    },
-  );
+export function refuseCursor(list = 'this list'): AppError {
+  const message = `the cursor is not a next_cursor of ${list}; read the list from its start`;
+  const item = {
+    pointer: '/query/cursor',
+    code: 'invalid_cursor',
+    message: 'not a next_cursor of this list',
+  };
+  return new AppError('request_invalid', message, { errors: [item] });
 }
 
 /** @throws AppError `request_invalid` when the text is no cursor */

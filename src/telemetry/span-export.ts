@@ -4,8 +4,7 @@
  */
 import type { Tracer } from '@opentelemetry/api';
 import { ownResource } from '../unsupported.ts';
-import type { SpanSource } from './tracing.ts';
-import { createSpanIds } from './tracing.ts';
+import { createSpanIds, type SpanSource } from './tracing.ts';
 
 export interface SpanExport extends SpanSource {
   /** Exports the remaining spans, for at most `closeMs`. */
@@ -43,9 +42,5 @@ export async function startSpanExport(attributes: Readonly<Record<string, string
   });
   const tracer: Tracer = provider.getTracer('capstan');
   const late = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, closeMs).unref());
-  return {
-    tracer,
-    ids,
-    close: () => Promise.race([provider.shutdown().catch(() => undefined), late()]),
-  };
+  return { tracer, ids, close: () => Promise.race([provider.shutdown().catch(() => undefined), late()]) };
 }

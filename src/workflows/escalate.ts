@@ -20,7 +20,7 @@ import type {
   LadderResumption,
   LadderStage,
 } from '../core/workflow-payloads.ts';
-import { requireKnownEngine } from './conditions.ts';
+import { requireKnownEngine } from './run-control.ts';
 import { createReviewWaits } from './waits.ts';
 import { announceLadderWaiting, createLadderTable, describeCommand, type LadderTable } from './web-ui.ts';
 

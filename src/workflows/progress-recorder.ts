@@ -7,7 +7,7 @@ import type { Activities } from '../activities/create-activities.ts';
 import type { Failure } from '../contracts/primitives.ts';
 import { listUnits, toSummary } from '../core/workflow-names.ts';
 import type { RunPipelineInput } from '../core/workflow-payloads.ts';
-import type { LocalTurns } from './conditions.ts';
+import type { LocalTurns } from './run-control.ts';
 
 function recordActivity(changes: readonly RecordedChange[]): Activities['recordProgress'] {
   return proxyLocalActivities<Activities>({

@@ -12,23 +12,24 @@ import {
   proxyLocalActivities,
   sleep,
   TemporalFailure,
+  workflowInfo,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import { type DrivenRun, driveRun, type MachineEnd, type RunPorts } from '../core/run/drive.ts';
 import type { StepVerdict } from '../core/run/machine.ts';
+import type { HistoryPressure } from '../core/run/machine-state.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
 import { takeSnapshot } from '../core/run/snapshot.ts';
 import { listUnits, toSummary } from '../core/workflow-names.ts';
 import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads.ts';
+import { createProgressRecorder, type ProgressRecorder } from './progress-recorder.ts';
 import {
-  createHistoryPressure,
   createLocalTurns,
   createRunControl,
   type LocalTurns,
   type RunControl,
   requireKnownEngine,
-} from './conditions.ts';
-import { createProgressRecorder, type ProgressRecorder } from './progress-recorder.ts';
+} from './run-control.ts';
 import { createUnitWork, type UnitWork } from './unit-work.ts';
 import { announcePhase, createRunProgress, type RunProgress } from './web-ui.ts';
 
@@ -113,6 +114,21 @@ function beginRun(input: RunPipelineInput): BegunWorkflow {
   });
   progress.refresh();
   return { run, control, progress, recorder, work, isLong };
+}
+
+const softEvents = 4_096;
+const softBytes = 4 * 1_048_576;
+
+/**
+ * The pressure from this workflow's history: past the first limit it continues as new as soon as possible, past the
+ * second it must.
+ */
+function createHistoryPressure({ history_events = softEvents }: RunPipelineInput) {
+  return (): HistoryPressure => {
+    const { historyLength, historySize } = workflowInfo();
+    const times = Math.max(historyLength / history_events, historySize / softBytes);
+    return times < 1 ? 'none' : times < 2 ? 'soft' : 'hard';
+  };
 }
 
 interface PortDependencies extends Pick<BegunWorkflow, 'work' | 'recorder'> {

@@ -25,9 +25,9 @@ import type { Wait } from '../core/run/machine-state.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
 import { describeAwaited, summarizeUnit } from '../core/workflow-names.ts';
 import type { LadderPosition, RunPipelineInput } from '../core/workflow-payloads.ts';
-import type { LocalTurns } from './conditions.ts';
 import { createInlineBatches, type RunCourse, toAskedUnit } from './inline-batches.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
+import type { LocalTurns } from './run-control.ts';
 import type { StepNote } from './web-ui.ts';
 
 /** The ladder that has begun for the failure, from the details of the activity's error. */
@@ -83,8 +83,8 @@ export interface StepExecutorDependencies {
   readonly escalated: (unit: Unit, place: LadderPosition, error: Failure) => void;
 }
 
-/** @param waited the unit's finished wait; null: the unit begins */
-export type StepExecutor = (unit: Unit, waited: Wait | null) => Promise<UnitResult>;
+/** @param waited the unit's finished wait; absent: the unit begins */
+export type StepExecutor = (unit: Unit, waited?: Wait) => Promise<UnitResult>;
 
 export function createStepExecutor(dependencies: StepExecutorDependencies): StepExecutor {
   const { input, run, course, budgetVersion, inScope, inTurn } = dependencies;
@@ -100,7 +100,7 @@ export function createStepExecutor(dependencies: StepExecutorDependencies): Step
   };
 
   return (unit, waited) => {
-    if (waited !== null) return queue(unit, ...resumedAfter(waited));
+    if (waited !== undefined) return queue(unit, ...resumedAfter(waited));
     const known = batches.takeKnown(unit);
     if (known !== undefined) return Promise.resolve(take(unit, known));
     if (unit.step.inline !== true) return queue(unit, {});

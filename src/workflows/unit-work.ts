@@ -5,9 +5,9 @@ import type { Wait } from '../core/run/machine-state.ts';
 import { hearsWake } from '../core/run/waits.ts';
 import { describeAwaited } from '../core/workflow-names.ts';
 import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads.ts';
-import type { LocalTurns, RunControl } from './conditions.ts';
 import type { RunCourse } from './inline-batches.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
+import type { LocalTurns, RunControl } from './run-control.ts';
 import { createStepEscalations } from './step-escalations.ts';
 import { createStepExecutor, type StepExecutor, type StepExecutorDependencies } from './step-executor.ts';
 import { createStepWaits, type StepWaits } from './waits.ts';
@@ -46,7 +46,7 @@ export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
     waits,
     hasWaited: () => course.hasWaited,
     closed: () => course.closed,
-    executeStep: (unit) => execute(unit, null),
+    executeStep: execute,
     escalateStep: (unit) => {
       progress.announce();
       return escalations.climb(unit);

@@ -5,7 +5,7 @@ import type {
   HeartbeatAnswer,
   Instance,
 } from '../../src/contracts/capability.ts';
-import type { Validation } from '../../src/contracts/pipeline.ts';
+import type { Validation } from '../../src/contracts/pipeline-answers.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CallsSummary } from '../../src/contracts/capability.ts';
 import type { DecisionListed } from '../../src/contracts/decision.ts';
 import type { CostSeries } from '../../src/contracts/money.ts';
-import type { PipelineVersion } from '../../src/contracts/pipeline.ts';
+import type { PipelineVersion } from '../../src/contracts/pipeline-answers.ts';
 import type { InputVerdict, ReviewSummary } from '../../src/contracts/review.ts';
 import type { Run, RunSummary } from '../../src/contracts/run.ts';
 import type { RunGraph, RunsSummary, RunTimeline } from '../../src/contracts/run-picture.ts';

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Plan } from '../../src/contracts/plan.ts';
-import type { Run, StepDetail } from '../../src/contracts/run.ts';
+import type { Run } from '../../src/contracts/run.ts';
 import type { BulkAnswer } from '../../src/contracts/run-control.ts';
+import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { finishRun } from '../../src/db/run/run.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { execOn, registerInstance } from '../support/direct-calls.ts';

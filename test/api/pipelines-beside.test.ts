@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runCapstan } from '../../src/cli/program.ts';
-import type { PipelineVersion } from '../../src/contracts/pipeline.ts';
+import type { PipelineVersion } from '../../src/contracts/pipeline-answers.ts';
 import type { Plan } from '../../src/contracts/plan.ts';
 import { aShell } from '../cli/support/shell.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';

@@ -4,7 +4,7 @@ import type {
   PipelineSummary,
   PipelineVersion,
   Validation,
-} from '../../src/contracts/pipeline.ts';
+} from '../../src/contracts/pipeline-answers.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;

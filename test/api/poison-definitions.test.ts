@@ -1,6 +1,6 @@
 /** Texts made to exhaust whoever checks them: each is accepted or refused within a second, by the real route. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Validation } from '../../src/contracts/pipeline.ts';
+import type { Validation } from '../../src/contracts/pipeline-answers.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 

@@ -1,8 +1,10 @@
 /** A case on the real stack: instances, people and the run, and what a caller of the API sees of it in the end. */
-import type { PipelineDefinition, Validation } from '../../src/contracts/pipeline.ts';
+import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
+import type { Validation } from '../../src/contracts/pipeline-answers.ts';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import type { Problem } from '../../src/contracts/problem.ts';
-import type { Run, RunStep, StepDetail } from '../../src/contracts/run.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import type { RunStep, StepDetail } from '../../src/contracts/run-step.ts';
 import type { LocalResult } from '../../src/mock-run/run-locally.ts';
 import type { CapstanClient } from '../support/capstan.ts';
 import { type ConformanceCase, completeDefinition, isRefusal, type Refusal } from './case.ts';

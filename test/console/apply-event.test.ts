@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { applyEvents, beginningOf, momentOf } from '../../console/src/api/apply-event.ts';
 import type { EventType, RunEvent } from '../../src/contracts/event.ts';
-import type { Run, RunStep } from '../../src/contracts/run.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import type { RunStep } from '../../src/contracts/run-step.ts';
 
 const second = (at: number): string => new Date(Date.UTC(2026, 0, 1, 0, 0, at)).toISOString();
 

@@ -5,7 +5,7 @@ import {
   type ServerAnswer,
 } from '../../console/src/pages/edit/findings-model.ts';
 import { checkText } from '../../console/src/worker/check-text.ts';
-import type { Finding } from '../../src/contracts/pipeline.ts';
+import type { Finding } from '../../src/contracts/pipeline-answers.ts';
 
 function aFinding(message: string): Finding {
   return { severity: 'error', code: 'capability_unknown', pointer: '/steps/0/capability', line: 3, message };

@@ -7,7 +7,7 @@ import { toMoneyBars } from '../../console/src/timeline/money-bars.ts';
 import { toPicture } from '../../console/src/timeline/picture.ts';
 import type { TimelineCall } from '../../console/src/timeline/timeline-model.ts';
 import type { PlannedStepView } from '../../src/contracts/plan.ts';
-import type { RunStep } from '../../src/contracts/run.ts';
+import type { RunStep } from '../../src/contracts/run-step.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 
 const now = Date.parse('2026-01-01T00:10:00Z');

@@ -11,7 +11,7 @@ import type { LiveSpecs } from '../../console/src/worker/messages.ts';
 import { tryText } from '../../console/src/worker/try-text.ts';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import type { Json } from '../../src/contracts/primitives.ts';
-import type { RunStep } from '../../src/contracts/run.ts';
+import type { RunStep } from '../../src/contracts/run-step.ts';
 import { readDefinition } from '../../src/definitions/read-definition.ts';
 import { preparePipeline } from '../../src/mock-run/prepare-run.ts';
 import { readMocks } from '../../src/mock-run/read-mocks.ts';

@@ -11,7 +11,8 @@ import { toPicture } from '../../console/src/timeline/picture.ts';
 import { createTimeScale, ticksOf } from '../../console/src/timeline/scale.ts';
 import { sortByFailure, type TimelineCall } from '../../console/src/timeline/timeline-model.ts';
 import type { PlannedStepView } from '../../src/contracts/plan.ts';
-import type { Run, RunStep, StepDetail } from '../../src/contracts/run.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import type { RunStep, StepDetail } from '../../src/contracts/run-step.ts';
 
 const began = Date.parse('2026-01-01T00:00:00Z');
 const none: ReadonlySet<string> = new Set();

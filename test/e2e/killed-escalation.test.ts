@@ -4,7 +4,8 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Escalation } from '../../src/contracts/escalation.ts';
-import type { Run, StepDetail } from '../../src/contracts/run.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import type { StepDetail } from '../../src/contracts/run-step.ts';
 import type { Skill } from '../../src/contracts/skill.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Plan } from '../../src/contracts/plan.ts';
-import type { StepDetail } from '../../src/contracts/run.ts';
+import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type AddedWorker, type Capstan, startCapstan } from '../support/capstan.ts';
 import { watchCommits } from '../support/commit-watch.ts';

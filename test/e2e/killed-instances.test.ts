@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import type { StepDetail } from '../../src/contracts/run.ts';
+import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
 import { useMortalCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import type { Run, StepDetail } from '../../src/contracts/run.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { connectDatabase } from '../../src/db/connect.ts';
 import { toOpaqueKey } from '../../src/services/routing/call.ts';
 import { type Exec, echo, type Instance, startInstance } from '../support/fleet.ts';

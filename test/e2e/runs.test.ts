@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, it, test } from 'vitest';
-import type { StepDetail } from '../../src/contracts/run.ts';
+import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';

@@ -1,4 +1,4 @@
-import type { Attempt } from '../../src/contracts/run.ts';
+import type { Attempt } from '../../src/contracts/run-step.ts';
 
 /** An attempt that has used a cached result. */
 export function aCachedAttempt(

@@ -13,8 +13,7 @@ import type { PipelineDefinition, StepDefinition } from '../../src/contracts/pip
 import type { JsonObject, Priority } from '../../src/contracts/primitives.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
 import { createWorkerRuntime } from '../../src/runtime/worker-runtime.ts';
-import { applyDecision } from '../../src/services/escalation/ladder/decision.ts';
-import { stopLadder } from '../../src/services/escalation/ladder/ladder-service.ts';
+import { applyDecision, stopLadder } from '../../src/services/escalation/ladder/decision.ts';
 import type { Advanced } from '../../src/services/escalation/ladder/stored-ladder.ts';
 import { advanceLadder } from '../../src/services/escalation/ladder/transition.ts';
 import { executeStep } from '../../src/services/steps/execution.ts';

@@ -1,7 +1,8 @@
 /** Waits for reviews of a run, and decides them through the API; and the context that checks decisions. */
 import type { Problem } from '../../src/contracts/problem.ts';
 import type { Review, ReviewDecision } from '../../src/contracts/review.ts';
-import type { Run, RunStep } from '../../src/contracts/run.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import type { RunStep } from '../../src/contracts/run-step.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { createRunContexts } from '../../src/services/run-data/run-context.ts';
 import type { Capstan } from './capstan.ts';

@@ -3,7 +3,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { InlineEnd } from '../../src/activities/step-activities.ts';
-import type { Awaiting } from '../../src/contracts/run.ts';
+import type { Awaiting } from '../../src/contracts/run-step.ts';
 import type { PlannedStep, RunPlan } from '../../src/core/run/plan.ts';
 import { runWorkflowId } from '../../src/core/workflow-names.ts';
 import { anyPlan, aPlan, planOf } from '../core/run/a-plan.ts';

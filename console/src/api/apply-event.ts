@@ -4,7 +4,8 @@
  */
 import type { RunEvent } from '../../../src/contracts/event.ts';
 import type { Json } from '../../../src/contracts/primitives.ts';
-import type { Awaiting, Run, RunState, RunStep, StepState } from '../../../src/contracts/run.ts';
+import type { Run, RunState } from '../../../src/contracts/run.ts';
+import type { Awaiting, RunStep, StepState } from '../../../src/contracts/run-step.ts';
 import { endedStepStates } from '../../../src/core/run/ended-steps.ts';
 
 type Data = Readonly<Record<string, Json>>;

@@ -2,7 +2,8 @@
 
 import type { Job } from '../../../src/contracts/media.ts';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
-import type { Run, RunStep, RunSummary, StepDetail } from '../../../src/contracts/run.ts';
+import type { Run, RunSummary } from '../../../src/contracts/run.ts';
+import type { RunStep, StepDetail } from '../../../src/contracts/run-step.ts';
 import { askPlainly } from './client.ts';
 
 const mostRuns = 20;

@@ -5,7 +5,7 @@ import type {
   PipelineSummary,
   PipelineVersion,
   Validation,
-} from '../../../src/contracts/pipeline.ts';
+} from '../../../src/contracts/pipeline-answers.ts';
 import type { Plan, PlanDefinitionRequest } from '../../../src/contracts/plan.ts';
 import { answerOf, askPlainly, client } from './client.ts';
 

@@ -1,9 +1,10 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { EventPage } from '../../../src/contracts/event.ts';
 import type { Job } from '../../../src/contracts/media.ts';
-import type { Awaiting, Run, RunStepItem, StepDetail } from '../../../src/contracts/run.ts';
+import type { Run } from '../../../src/contracts/run.ts';
 import type { RerunPreview, RerunRequest } from '../../../src/contracts/run-control.ts';
 import type { RunGraph, RunsSummary, RunTimeline } from '../../../src/contracts/run-picture.ts';
+import type { Awaiting, RunStepItem, StepDetail } from '../../../src/contracts/run-step.ts';
 import { answerOf, askPlainly, client, newIdempotencyKey } from './client.ts';
 
 export interface RunsFilter {

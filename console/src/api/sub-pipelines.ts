@@ -1,10 +1,6 @@
 /** The stored pipelines that a definition starts, as a run without a server needs them. */
-import type {
-  Alias,
-  PipelineDefinition,
-  PipelineSummary,
-  PipelineVersion,
-} from '../../../src/contracts/pipeline.ts';
+import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
+import type { Alias, PipelineSummary, PipelineVersion } from '../../../src/contracts/pipeline-answers.ts';
 import { askPlainly } from './client.ts';
 import type { VersionLine } from './pipelines.ts';
 

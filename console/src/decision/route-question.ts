@@ -1,7 +1,8 @@
 /** The router's question for a waiting step, by the same rule as in the worker. */
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Json } from '../../../src/contracts/primitives.ts';
-import type { Run, StepDetail } from '../../../src/contracts/run.ts';
+import type { Run } from '../../../src/contracts/run.ts';
+import type { StepDetail } from '../../../src/contracts/run-step.ts';
 import { resolveStepSettings, routeOfStep } from '../../../src/core/definition/step-settings.ts';
 
 export interface RouteQuestion {

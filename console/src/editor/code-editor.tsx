@@ -1,5 +1,5 @@
 import { type ReactElement, useEffect, useRef } from 'react';
-import type { Finding } from '../../../src/contracts/pipeline.ts';
+import type { Finding } from '../../../src/contracts/pipeline-answers.ts';
 import { createEditor, type Editor } from './create-editor.ts';
 import type { EditorFacts } from './facts.ts';
 

@@ -7,7 +7,7 @@ import { lintGutter, setDiagnostics } from '@codemirror/lint';
 import { EditorState } from '@codemirror/state';
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
-import type { Finding } from '../../../src/contracts/pipeline.ts';
+import type { Finding } from '../../../src/contracts/pipeline-answers.ts';
 import { completeDefinition } from './completion.ts';
 import { toDiagnostics } from './diagnostics.ts';
 import type { EditorFacts } from './facts.ts';

@@ -1,6 +1,6 @@
 import type { Action, Diagnostic } from '@codemirror/lint';
 import type { Line, Text } from '@codemirror/state';
-import type { Finding } from '../../../src/contracts/pipeline.ts';
+import type { Finding } from '../../../src/contracts/pipeline-answers.ts';
 import { readSuggestedName, splitAllowed } from '../../../src/core/nearest-name.ts';
 
 const severities = { error: 'error', warning: 'warning', note: 'info' } as const;

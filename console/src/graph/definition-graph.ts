@@ -2,8 +2,7 @@
 
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Plan } from '../../../src/contracts/plan.ts';
-import { analyseDefinition } from '../../../src/core/definition/compile.ts';
-import { showGraph } from '../../../src/definitions/definition-graph.ts';
+import { analyseDefinition, showGraph } from '../../../src/core/definition/compile.ts';
 import { formatDuration, formatUsd } from '../shared/format.ts';
 import type { DrawnEdge } from './drawn-step.ts';
 import { describeKind, type NodeFacts } from './node-model.ts';

@@ -1,6 +1,6 @@
 /** The content of a graph's node: of a run, of a plan, or of a definition. */
 
-import type { Awaiting, RunStep } from '../../../src/contracts/run.ts';
+import type { Awaiting, RunStep } from '../../../src/contracts/run-step.ts';
 import { conditionOfStep, type RunCondition } from '../../../src/core/run/condition.ts';
 import { formatDuration, formatUsd } from '../shared/format.ts';
 import { conditionLooks, type ShownState, type StateLook, stateLooks } from '../shared/state.ts';

@@ -1,7 +1,7 @@
 /** The course of one escalation: attempts and advice by level, in the order of time. */
 import type { EscalationAdvice, EscalationAttempt } from '../../../src/contracts/escalation.ts';
 import type { Json } from '../../../src/contracts/primitives.ts';
-import type { StepDetail } from '../../../src/contracts/run.ts';
+import type { StepDetail } from '../../../src/contracts/run-step.ts';
 
 export const rungs = ['rules and skills', 'model 1', 'model 2', 'model 3', 'model 4', 'a person'] as const;
 

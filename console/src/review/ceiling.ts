@@ -6,7 +6,8 @@
 import type { BudgetRefusal } from '../../../src/contracts/money.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import type { Review } from '../../../src/contracts/review.ts';
-import type { Run, StepState } from '../../../src/contracts/run.ts';
+import type { Run } from '../../../src/contracts/run.ts';
+import type { StepState } from '../../../src/contracts/run-step.ts';
 import { limitFor } from '../../../src/core/money/reservation.ts';
 import { endedStepStates } from '../../../src/core/run/ended-steps.ts';
 

@@ -1,7 +1,8 @@
 /** The look of a state: an icon, a word and a tone. Colour is never the only sign. */
 import type { InstanceState } from '../../../src/contracts/capability.ts';
 import type { ReviewState } from '../../../src/contracts/review.ts';
-import type { Awaiting, RunState, StepState } from '../../../src/contracts/run.ts';
+import type { RunState } from '../../../src/contracts/run.ts';
+import type { Awaiting, StepState } from '../../../src/contracts/run-step.ts';
 import type { ConditionKind } from '../../../src/core/run/condition.ts';
 import type { IconName } from './icon-names.ts';
 

@@ -3,7 +3,7 @@
  * until now; any other step begins when the last of its dependencies is expected to have ended.
  */
 import type { Plan, PlannedStepView } from '../../../src/contracts/plan.ts';
-import type { RunStep } from '../../../src/contracts/run.ts';
+import type { RunStep } from '../../../src/contracts/run-step.ts';
 import { createGraph } from '../../../src/core/graph/dag.ts';
 import { endedStepStates } from '../../../src/core/run/ended-steps.ts';
 import type { DrawnEdge } from '../graph/drawn-step.ts';

@@ -1,5 +1,5 @@
 /** The data of a run's timeline, from its calls, its steps and today's plan. */
-import type { RunStep } from '../../../src/contracts/run.ts';
+import type { RunStep } from '../../../src/contracts/run-step.ts';
 import { busyOfGhosts, expectSteps, type Outlook, type Remainder, remainderOf } from './ghost-model.ts';
 import { busyOfQuietStep, findQuietSteps, findWaits, toQuietCall } from './quiet-steps.ts';
 import { createTimeScale, type TimeScale } from './scale.ts';

@@ -1,5 +1,5 @@
 /** Steps without a call of their own in time: waits, reviews, child runs and steps that still wait. */
-import type { RunStep } from '../../../src/contracts/run.ts';
+import type { RunStep } from '../../../src/contracts/run-step.ts';
 import { endedStepStates } from '../../../src/core/run/ended-steps.ts';
 import { describeKind } from '../graph/node-model.ts';
 import { edgesOfSpan, type TimeSpan } from './scale.ts';

@@ -1,8 +1,8 @@
 /** A run's calls as bars in time, or in money: one row per step or item, its deliveries stacked in it. */
 
 import type { Json } from '../../../src/contracts/primitives.ts';
-import type { RunStep } from '../../../src/contracts/run.ts';
 import type { RunTimeline } from '../../../src/contracts/run-picture.ts';
+import type { RunStep } from '../../../src/contracts/run-step.ts';
 import type { StepGhost } from './ghost-model.ts';
 import type { TimeSpan } from './scale.ts';
 

@@ -1,5 +1,6 @@
 /** Requests of the page to the worker, and its answers, joined by ids. */
-import type { Finding, PipelineDefinition } from '../../../src/contracts/pipeline.ts';
+import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
+import type { Finding } from '../../../src/contracts/pipeline-answers.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import type { DefinitionKeys } from '../../../src/definitions/findings.ts';
 import type { MockInstance } from '../../../src/mock-run/mocks.ts';

@@ -20,190 +20,124 @@ import { toAbortSignal } from '../../core/cancellation.ts';
 import { exportAudit, listAuditOf } from '../../services/access/audit.ts';
 import { createKey, listKeysOf, revokeKey, rotateKey } from '../../services/access/keys.ts';
 import { createProject, listProjectsOf } from '../../services/access/projects.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import { beginErasure, showErasure } from '../../services/erasure/erasure-service.ts';
 import { json } from '../input.ts';
-import { KeyPath, ProjectPath } from '../parameters.ts';
+import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-export function accessRoutes(ctx: ServerCtx): Route[] {
-  return [
-    createProjectRoute(ctx),
-    listProjectsRoute(ctx),
-    eraseProjectRoute(ctx),
-    showErasureRoute(ctx),
-    createKeyRoute(ctx),
-    listKeysRoute(ctx),
-    revokeKeyRoute(ctx),
-    rotateKeyRoute(ctx),
-  ];
-}
+const lines = 'application/x-ndjson';
 
-function createProjectRoute(ctx: ServerCtx): Route {
-  return route({
+export const accessRoutes: readonly Route[] = [
+  route('POST /v1/projects', {
     operation: 'create_project',
-    method: 'POST',
-    path: '/v1/projects',
     tag: 'access',
     summary: 'Create a project; the calling key and its parent keys get access to it',
-    auth: 'key',
     scope: 'admin',
     body: json(ProjectRequest),
     responses: { 201: Project },
-    handle: async ({ caller, body }) => ({ status: 201, body: await createProject(ctx, caller, body) }),
-  });
-}
-
-function listProjectsRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, body }) => createProject(ctx, caller, body),
+  }),
+  route('GET /v1/projects', {
     operation: 'list_projects',
-    method: 'GET',
-    path: '/v1/projects',
     tag: 'access',
     summary: 'List the projects of the calling key',
-    auth: 'key',
     scope: 'admin',
     query: ListQuery.strict(),
     responses: { 200: ProjectList },
-    handle: async ({ caller, query }) => ({ status: 200, body: await listProjectsOf(ctx, caller, query) }),
-  });
-}
-
-function eraseProjectRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, query }) => listProjectsOf(ctx, caller, query),
+  }),
+  route('DELETE /v1/projects/{id}', {
     operation: 'erase_project',
-    method: 'DELETE',
-    path: '/v1/projects/{id}',
     tag: 'access',
     summary: 'Erase a project with its data; it accepts no new work from then on',
     description:
       'The server terminates open runs at once and erases the rest in the background. Ledger and audit log keep amounts and acts under a pseudonym. A repeated request answers the progress. You cannot erase the default project or the only project of the calling key.',
-    auth: 'key',
     scope: 'operator',
-    params: ProjectPath,
+    params: IdPath,
     query: z.strictObject({}), // refuses parameters that are meant to soften the erasure
     responses: { 202: Erasure },
-    handle: async ({ caller, params }) => ({ status: 202, body: await beginErasure(ctx, caller, params.id) }),
-  });
-}
-
-function showErasureRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, params }) => beginErasure(ctx, caller, params.id),
+  }),
+  route('GET /v1/projects/{id}/erasure', {
     operation: 'get_erasure',
-    method: 'GET',
-    path: '/v1/projects/{id}/erasure',
     tag: 'access',
     summary: 'Show the progress of an erasure; before the erasure, show the data that it would delete',
-    auth: 'key',
     scope: 'operator',
-    params: ProjectPath,
+    params: IdPath,
     responses: { 200: Erasure },
-    handle: async ({ params }) => ({ status: 200, body: await showErasure(ctx, params.id) }),
-  });
-}
-
-function createKeyRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { params }) => showErasure(ctx, params.id),
+  }),
+  route('POST /v1/keys', {
     operation: 'create_key',
-    method: 'POST',
-    path: '/v1/keys',
     tag: 'access',
     summary: 'Create a key; only this answer shows its secret',
     description:
       'A key cannot exceed the projects, scopes or expiry of the calling key, and is revoked with it. `capability:register:NAME` lets it register one capability, `capability:register:PREFIX*` all names with this prefix.',
-    auth: 'key',
     scope: 'admin',
     body: json(KeyRequest),
     responses: { 201: KeyCreated },
-    handle: async ({ caller, body }) => ({ status: 201, body: await createKey(ctx, caller, body) }),
-  });
-}
-
-function listKeysRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, body }) => createKey(ctx, caller, body),
+  }),
+  route('GET /v1/keys', {
     operation: 'list_keys',
-    method: 'GET',
-    path: '/v1/keys',
     tag: 'access',
     summary: 'List the keys that share a project with the calling key, newest first',
-    auth: 'key',
     scope: 'admin',
     query: ListQuery.strict(),
     responses: { 200: KeyList },
-    handle: async ({ caller, query }) => ({ status: 200, body: await listKeysOf(ctx, caller, query) }),
-  });
-}
-
-function revokeKeyRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, query }) => listKeysOf(ctx, caller, query),
+  }),
+  route('DELETE /v1/keys/{id}', {
     operation: 'revoke_key',
-    method: 'DELETE',
-    path: '/v1/keys/{id}',
     tag: 'access',
     summary: 'Revoke a key and all keys that it created, everywhere within 5 seconds',
     description:
       'You can revoke any key that shares a project with the calling key. Only an operator revokes a key with the scope `operator`. Webhooks and schedules of these keys continue; the answer names them.',
-    auth: 'key',
     scope: 'admin',
-    params: KeyPath,
+    params: IdPath,
     responses: { 200: KeyRevoked },
-    handle: async ({ caller, params }) => ({ status: 200, body: await revokeKey(ctx, caller, params.id) }),
-  });
-}
-
-function rotateKeyRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, params }) => revokeKey(ctx, caller, params.id),
+  }),
+  route('POST /v1/keys/{id}/rotate', {
     operation: 'rotate_key',
-    method: 'POST',
-    path: '/v1/keys/{id}/rotate',
     tag: 'access',
     summary: 'Replace the secret of a key; only this answer shows it',
     description:
       'You can rotate the calling key and the keys below it. Id, scopes, projects and expiry stay. The former secret works for another `overlap_s` seconds.',
-    auth: 'key',
     scope: 'admin',
-    params: KeyPath,
+    params: IdPath,
     body: json(RotationRequest),
     responses: { 200: KeyCreated },
-    handle: async ({ caller, params, body }) => ({
-      status: 200,
-      body: await rotateKey(ctx, caller, { keyId: params.id, overlapS: body.overlap_s }),
-    }),
-  });
-}
+    result: (ctx, { caller, params, body }) =>
+      rotateKey(ctx, caller, { keyId: params.id, overlapS: body.overlap_s }),
+  }),
+];
 
-const lines = 'application/x-ndjson';
-
-export function auditRoutes(ctx: ServerCtx): Route[] {
-  return [
-    route({
-      operation: 'list_audit',
-      method: 'GET',
-      path: '/v1/audit',
-      tag: 'access',
-      summary:
-        'List administrative acts in the project, newest first; `subject` is the id of the changed object',
-      description:
-        'The answer is JSON pages by default. With `Accept: application/x-ndjson` it is one stream of all matching entries, oldest first, one per line. If the stream fails, the connection breaks.',
-      auth: 'key',
-      scope: 'admin',
-      opens: 'history',
-      query: AuditQuery,
-      headers: z.object({ accept: z.string().max(1_000).optional() }),
-      responses: { 200: { content: lines, schema: AuditList } },
-      handle: async ({ caller, query, headers, signal }) => {
-        if (headers.accept?.includes(lines) !== true)
-          return { status: 200, body: await listAuditOf(ctx, caller, query) };
-        return {
-          status: 200,
-          headers: { 'Content-Type': lines, 'Content-Disposition': 'attachment; filename="audit.ndjson"' },
-          body: () =>
-            Readable.from(exportAudit(ctx, caller, query), {
-              objectMode: false,
-              signal: toAbortSignal(signal),
-            }),
-        };
-      },
-    }),
-  ];
-}
+export const auditRoutes: readonly Route[] = [
+  route('GET /v1/audit', {
+    operation: 'list_audit',
+    tag: 'access',
+    summary:
+      'List administrative acts in the project, newest first; `subject` is the id of the changed object',
+    description:
+      'The answer is JSON pages by default. With `Accept: application/x-ndjson` it is one stream of all matching entries, oldest first, one per line. If the stream fails, the connection breaks.',
+    scope: 'admin',
+    opens: 'history',
+    query: AuditQuery,
+    headers: z.object({ accept: z.string().max(1_000).optional() }),
+    responses: { 200: { content: lines, schema: AuditList } },
+    handle: async (ctx, { caller, query, headers, signal }) => {
+      if (headers.accept?.includes(lines) !== true)
+        return { status: 200, body: await listAuditOf(ctx, caller, query) };
+      return {
+        status: 200,
+        headers: { 'Content-Type': lines, 'Content-Disposition': 'attachment; filename="audit.ndjson"' },
+        body: () =>
+          Readable.from(exportAudit(ctx, caller, query), {
+            objectMode: false,
+            signal: toAbortSignal(signal),
+          }),
+      };
+    },
+  }),
+];

@@ -1,5 +1,4 @@
 /** Direct calls, decisions of the router, and cached results. */
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { CacheList, CacheQuery, CacheRemoval, CacheRemoved } from '../../contracts/cache.ts';
 import { CheckRequest } from '../../contracts/capability.ts';
@@ -16,11 +15,10 @@ import { InputVerdict } from '../../contracts/review.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { listCachedResults, removeCachedResults } from '../../services/cache/cache-service.ts';
 import { makeDirectCall } from '../../services/calls/call-service.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import { checkInput } from '../../services/reviews/input.ts';
 import { previewDecision, readDecision, readDecisions } from '../../services/routing/decisions.ts';
 import { json } from '../input.ts';
-import { CapabilityPath, DecisionPath, IdempotencyKey } from '../parameters.ts';
+import { CapabilityPath, IdempotencyKey, IdPath, readIdempotency } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 const ExecHeaders = z.object({
@@ -29,10 +27,6 @@ const ExecHeaders = z.object({
       'For 24 hours, a repeated request with this key gets the first answer. With a key, the call continues when the client disconnects.',
   }),
 });
-
-export function callRoutes(ctx: ServerCtx): Route[] {
-  return [execCapability(ctx), judgeInput(ctx), previewRoute(ctx), listDecisions(ctx), showDecision(ctx)];
-}
 
 /** The errors of a routed call. */
 export const callErrors = [
@@ -43,157 +37,99 @@ export const callErrors = [
   ...(['connect_failed', 'contact_lost', 'no_instance', 'overloaded', 'attempt_timeout'] as const),
 ];
 
-export function sha256(bytes: Buffer): Buffer {
-  return createHash('sha256').update(bytes).digest();
-}
-
-function execCapability(ctx: ServerCtx): Route {
-  return route({
+export const callRoutes: readonly Route[] = [
+  route('POST /v1/capabilities/{name}/exec', {
     operation: 'exec_capability',
-    method: 'POST',
-    path: '/v1/capabilities/{name}/exec',
     tag: 'calls',
     summary: 'Call a capability on the best instance, without a pipeline',
     description:
       'Answers when the call has ended, after up to three instances. Every problem carries the `decision`. A client that disconnects cancels its call, unless it sent an Idempotency-Key.',
     isLong: true,
-    auth: 'key',
     scope: 'capability:call',
     params: CapabilityPath,
     headers: ExecHeaders,
     body: json(ExecRequest, 'data'),
     responses: { 200: ExecAnswer },
     errors: callErrors,
-    handle: async ({ caller, params, headers, body, bytes, signal, setHeader }) => {
-      const key = headers['idempotency-key'];
+    handle: async (ctx, { caller, params, headers, body, bytes, signal, setHeader }) => {
       const { answer, isReplayed } = await makeDirectCall(ctx, {
         projectId: caller.project_id,
         capability: params.name,
         request: body,
-        idempotency: key === undefined ? null : { key, bodySha256: sha256(bytes) },
+        idempotency: readIdempotency(headers, bytes),
         signal,
       });
       if (isReplayed) setHeader('Idempotent-Replayed', 'true');
       if (answer instanceof AppError) throw answer;
       return { status: 200, body: answer };
     },
-  });
-}
-
-function judgeInput(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route('POST /v1/capabilities/{name}/check', {
     operation: 'check_input',
-    method: 'POST',
-    path: '/v1/capabilities/{name}/check',
     tag: 'calls',
     summary: 'Check an input without a call: list its errors, and similar inputs that are valid',
     description:
       'By the schemas of the instances that it might be given to, else of those that there were; valid where none is known.',
-    auth: 'key',
     scope: 'capability:read',
     params: CapabilityPath,
     body: json(CheckRequest, 'data'),
     responses: { 200: InputVerdict },
-    handle: async ({ params, body }) => ({
-      status: 200,
-      body: await checkInput(ctx, params.name, body),
-    }),
-  });
-}
-
-function previewRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { params, body }) => checkInput(ctx, params.name, body),
+  }),
+  route('POST /v1/route', {
     operation: 'preview_route',
-    method: 'POST',
-    path: '/v1/route',
     tag: 'calls',
     summary: 'Show which instance the router would choose for a call now, and why',
     description:
       'The request reserves and writes nothing. With `input`, the answer excludes instances whose schema refuses it.',
-    auth: 'key',
     scope: 'capability:read',
     body: json(RouteRequestBody, 'data'),
     responses: { 200: Decision },
     errors: ['not_found'],
-    handle: async ({ caller, body }) => ({
-      status: 200,
-      body: await previewDecision(ctx, caller.project_id, body),
-    }),
-  });
-}
-
-function listDecisions(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, body }) => previewDecision(ctx, caller.project_id, body),
+  }),
+  route('GET /v1/decisions', {
     operation: 'list_decisions',
-    method: 'GET',
-    path: '/v1/decisions',
     tag: 'calls',
     summary: 'List decisions, newest first, with the facts that each is based on',
     description:
       'The default period is the week before `until`; `since` changes it. With `run_id`, there is no default period.',
-    auth: 'key',
     scope: 'capability:read',
     opens: 'history',
     query: DecisionQuery,
     responses: { 200: DecisionList },
-    handle: async ({ caller, query }) => ({
-      status: 200,
-      body: await readDecisions(ctx, caller.project_id, query),
-    }),
-  });
-}
-
-function showDecision(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, query }) => readDecisions(ctx, caller.project_id, query),
+  }),
+  route('GET /v1/decisions/{id}', {
     operation: 'get_decision',
-    method: 'GET',
-    path: '/v1/decisions/{id}',
     tag: 'calls',
     summary: 'Show why the router chose an instance for a call, and repeat the choice from the same facts',
-    auth: 'key',
     scope: 'capability:read',
-    params: DecisionPath,
+    params: IdPath,
     responses: { 200: DecisionDetail },
-    handle: async ({ caller, params }) => ({
-      status: 200,
-      body: await readDecision(ctx, caller.project_id, params.id),
-    }),
-  });
-}
+    result: (ctx, { caller, params }) => readDecision(ctx, caller.project_id, params.id),
+  }),
+];
 
-export function cacheRoutes(ctx: ServerCtx): Route[] {
-  return [
-    route({
-      operation: 'list_cached',
-      method: 'GET',
-      path: '/v1/cache',
-      tag: 'runs',
-      summary: 'List the results in the cache of steps, newest first',
-      auth: 'key',
-      scope: 'run:read',
-      query: CacheQuery,
-      responses: { 200: CacheList },
-      handle: async ({ caller, query }) => ({
-        status: 200,
-        body: await listCachedResults(ctx, caller, query),
-      }),
-    }),
-    route({
-      operation: 'forget_cached',
-      method: 'DELETE',
-      path: '/v1/cache',
-      tag: 'runs',
-      summary:
-        'Delete results from the cache: one, those of a capability, pipeline or run, or all of the project',
-      description: 'Steps that used a result keep it. Files stay.',
-      auth: 'key',
-      scope: 'run:write',
-      query: CacheRemoval,
-      responses: { 200: CacheRemoved },
-      handle: async ({ caller, query }) => ({
-        status: 200,
-        body: await removeCachedResults(ctx, caller, query),
-      }),
-    }),
-  ];
-}
+export const cacheRoutes: readonly Route[] = [
+  route('GET /v1/cache', {
+    operation: 'list_cached',
+    tag: 'runs',
+    summary: 'List the results in the cache of steps, newest first',
+    scope: 'run:read',
+    query: CacheQuery,
+    responses: { 200: CacheList },
+    result: (ctx, { caller, query }) => listCachedResults(ctx, caller, query),
+  }),
+  route('DELETE /v1/cache', {
+    operation: 'forget_cached',
+    tag: 'runs',
+    summary:
+      'Delete results from the cache: one, those of a capability, pipeline or run, or all of the project',
+    description: 'Steps that used a result keep it. Files stay.',
+    scope: 'run:write',
+    query: CacheRemoval,
+    responses: { 200: CacheRemoved },
+    result: (ctx, { caller, query }) => removeCachedResults(ctx, caller, query),
+  }),
+];

@@ -17,7 +17,6 @@ import {
 } from '../../contracts/capability.ts';
 import { ListQuery, Tag } from '../../contracts/primitives.ts';
 import { requireName } from '../../services/access/caller.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import { deregisterInstance } from '../../services/registry/deregistration.ts';
 import { takeHeartbeat } from '../../services/registry/heartbeat.ts';
 import { listNamePublishers, publishName } from '../../services/registry/publishers.ts';
@@ -31,167 +30,108 @@ import { json } from '../input.ts';
 import { CapabilityPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-export function capabilityRoutes(ctx: ServerCtx): Route[] {
-  return [
-    registerRoute(ctx),
-    listRoute(ctx),
-    callsSummaryRoute(ctx),
-    showRoute(ctx),
-    heartbeatRoute(ctx),
-    removeRoute(ctx),
-    ...publisherRoutes(ctx),
-  ];
-}
-
-function registerRoute(ctx: ServerCtx): Route {
-  return route({
+export const capabilityRoutes: readonly Route[] = [
+  route('POST /v1/capabilities', {
     operation: 'register_instance',
-    method: 'POST',
-    path: '/v1/capabilities',
     tag: 'capabilities',
     summary: 'Register an instance of a capability',
     description:
       'Repeatable. The answer is 201 for a new instance and 200 for a known one. A changed body raises its generation.',
-    auth: 'key',
     scope: 'capability:register',
     rate: 'heartbeat',
     body: json(Registration),
     responses: { 200: Instance, 201: Instance },
-    handle: async ({ caller, body }) => {
+    handle: async (ctx, { caller, body }) => {
       requireName(caller, body.name);
       const { instance, created } = await registerInstance(ctx, caller.project_id, body);
       return { status: created === 'new' ? 201 : 200, body: instance };
     },
-  });
-}
-
-function listRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route('GET /v1/capabilities', {
     operation: 'list_capabilities',
-    method: 'GET',
-    path: '/v1/capabilities',
     tag: 'capabilities',
     summary: 'List registered capabilities with their instances',
-    auth: 'key',
     scope: 'capability:read',
     query: ListQuery.extend({ tag: Tag.optional(), state: InstanceState.optional() }).strict(),
     responses: { 200: CapabilityList },
-    handle: async ({ query }) => ({ status: 200, body: await listCapabilities(ctx, query) }),
-  });
-}
-
-function callsSummaryRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { query }) => listCapabilities(ctx, query),
+  }),
+  route('GET /v1/calls/summary', {
     operation: 'get_calls_summary',
-    method: 'GET',
-    path: '/v1/calls/summary',
     tag: 'calls',
     summary: 'Count calls by capability, with how many succeeded and how long they took',
     description:
       'Counts calls of the project that were sent and have ended. The default period is the last day.',
-    auth: 'key',
     scope: 'capability:read',
     opens: 'history',
     query: CallsSummaryQuery,
     responses: { 200: CallsSummary },
-    handle: async ({ caller, query }) => ({
-      status: 200,
-      body: await readCallsSummary(ctx, caller.project_id, query),
-    }),
-  });
-}
-
-function showRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, query }) => readCallsSummary(ctx, caller.project_id, query),
+  }),
+  route('GET /v1/capabilities/{name}', {
     operation: 'get_capability',
-    method: 'GET',
-    path: '/v1/capabilities/{name}',
     tag: 'capabilities',
     summary: 'Show a capability: its specs and instances',
-    auth: 'key',
     scope: 'capability:read',
     params: CapabilityPath,
     responses: { 200: CapabilityDetail },
-    handle: async ({ params }) => ({ status: 200, body: await getCapability(ctx, params.name) }),
-  });
-}
-
-function heartbeatRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { params }) => getCapability(ctx, params.name),
+  }),
+  route('POST /v1/capabilities/{name}/heartbeat', {
     operation: 'send_heartbeat',
-    method: 'POST',
-    path: '/v1/capabilities/{name}/heartbeat',
     tag: 'capabilities',
     summary: 'Send the heartbeat of an instance, every 60 seconds',
     description:
       'A heartbeat revives an instance that was down. An unknown instance is registered if its /spec and /health name the capability.',
-    auth: 'key',
     scope: 'capability:register',
     rate: 'heartbeat',
     params: CapabilityPath,
     body: json(HeartbeatRequest),
     responses: { 200: HeartbeatAnswer },
-    handle: async ({ caller, params, body }) => {
+    handle: async (ctx, { caller, params, body }) => {
       requireName(caller, params.name);
       return { status: 200, body: await takeHeartbeat(ctx, caller.project_id, { ...params, body }) };
     },
-  });
-}
-
-function removeRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route('DELETE /v1/capabilities/{name}', {
     operation: 'deregister_instance',
-    method: 'DELETE',
-    path: '/v1/capabilities/{name}',
     tag: 'capabilities',
     summary: 'Take an instance out of service',
     description:
       'Repeatable. Running calls finish first; the router sends no new ones. The request is stale and has no effect if the endpoint was registered again since.',
-    auth: 'key',
     scope: 'capability:register',
     rate: 'heartbeat',
     params: CapabilityPath,
     body: json(DeregisterRequest),
     responses: { 200: DeregisterAnswer },
-    handle: async ({ caller, params, body }) => {
+    handle: async (ctx, { caller, params, body }) => {
       requireName(caller, params.name);
       return { status: 200, body: await deregisterInstance(ctx, caller, { ...params, body }) };
     },
-  });
-}
+  }),
+];
 
-function publisherRoutes(ctx: ServerCtx): Route[] {
-  return [
-    route({
-      operation: 'list_publishers',
-      method: 'GET',
-      path: '/v1/publishers',
-      tag: 'capabilities',
-      summary: 'List which projects register instances under which names',
-      auth: 'key',
-      scope: 'operator',
-      query: ListQuery.strict(),
-      responses: { 200: PublisherList },
-      handle: async ({ query }) => ({ status: 200, body: await listNamePublishers(ctx, query) }),
-    }),
-    route({
-      operation: 'set_publisher',
-      method: 'PUT',
-      path: '/v1/publishers/{name}',
-      tag: 'capabilities',
-      summary:
-        'Set the projects that may register instances under a name; instances of other projects are deregistered',
-      description:
-        'Without this setting, only the first project that registers a name may register instances under it.',
-      auth: 'key',
-      scope: 'operator',
-      params: CapabilityPath,
-      body: json(PublisherRequest),
-      responses: { 200: Publisher },
-      handle: async ({ caller, params, body }) => ({
-        status: 200,
-        body: await publishName(ctx, caller, { ...params, ...body }),
-      }),
-    }),
-  ];
-}
+export const publisherRoutes: readonly Route[] = [
+  route('GET /v1/publishers', {
+    operation: 'list_publishers',
+    tag: 'capabilities',
+    summary: 'List which projects register instances under which names',
+    scope: 'operator',
+    query: ListQuery.strict(),
+    responses: { 200: PublisherList },
+    result: (ctx, { query }) => listNamePublishers(ctx, query),
+  }),
+  route('PUT /v1/publishers/{name}', {
+    operation: 'set_publisher',
+    tag: 'capabilities',
+    summary:
+      'Set the projects that may register instances under a name; instances of other projects are deregistered',
+    description:
+      'Without this setting, only the first project that registers a name may register instances under it.',
+    scope: 'operator',
+    params: CapabilityPath,
+    body: json(PublisherRequest),
+    responses: { 200: Publisher },
+    result: (ctx, { caller, params, body }) => publishName(ctx, caller, { ...params, ...body }),
+  }),
+];

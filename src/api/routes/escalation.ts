@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import {
   AdviseAnswer,
   AdviseRequest,
@@ -7,7 +6,6 @@ import {
   ExecuteAnswer,
   ExecuteRequest,
 } from '../../contracts/escalation.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import {
   adviseCaller,
   createEscalation,
@@ -15,9 +13,8 @@ import {
   showEscalation,
 } from '../../services/escalation/escalation-service.ts';
 import { json } from '../input.ts';
+import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
-
-const EscalationPath = z.object({ id: z.string().min(1).max(128) });
 
 const callErrors = [
   ...(['ceiling_too_low', 'budget_exhausted', 'budget_reserved', 'run_cancelled'] as const),
@@ -25,85 +22,54 @@ const callErrors = [
   ...(['connect_failed', 'contact_lost', 'attempt_timeout'] as const),
 ];
 
-export function escalationRoutes(ctx: ServerCtx): Route[] {
-  return [executeOnce(ctx), adviseOnce(ctx), startLadder(ctx), showLadder(ctx)];
-}
-
-function executeOnce(ctx: ServerCtx): Route {
-  return route({
+export const escalationRoutes: readonly Route[] = [
+  route('POST /execute', {
     operation: 'execute_level',
-    method: 'POST',
-    path: '/execute',
     tag: 'escalation',
     summary: 'Make one attempt at a job, at a level of the ladder',
     description:
       'Level 0 applies the template of the best skill. Levels 1 to 4 call the model of that level, or of the next level that has one. Level 5 opens a review. A failure carries advice and the level for the next attempt.',
     isLong: true,
-    auth: 'key',
     scope: 'escalate',
     rate: 'escalation',
     body: json(ExecuteRequest, 'data'),
     responses: { 200: ExecuteAnswer },
     errors: callErrors,
-    handle: async ({ caller, body, signal }) => ({
-      status: 200,
-      body: await executeForCaller(ctx, caller, { request: body, signal }),
-    }),
-  });
-}
-
-function adviseOnce(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, body, signal }) => executeForCaller(ctx, caller, { request: body, signal }),
+  }),
+  route('POST /advise', {
     operation: 'advise',
-    method: 'POST',
-    path: '/advise',
     tag: 'escalation',
     summary: 'Get advice after a failure',
     description:
       'The advisor has the requested level; each repetition of the error in `escalation_history` raises it. For 24 hours, the same request gets the same advice and is paid once. `suggested_executor_level` 5 means a review.',
     isLong: true,
-    auth: 'key',
     scope: 'escalate',
     rate: 'escalation',
     body: json(AdviseRequest, 'data'),
     responses: { 200: AdviseAnswer },
     errors: callErrors,
-    handle: async ({ caller, body }) => ({ status: 200, body: await adviseCaller(ctx, caller, body) }),
-  });
-}
-
-function startLadder(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, body }) => adviseCaller(ctx, caller, body),
+  }),
+  route('POST /v1/escalations', {
     operation: 'start_escalation',
-    method: 'POST',
-    path: '/v1/escalations',
     tag: 'escalation',
     summary: 'Run the whole ladder for a job, durably',
-    auth: 'key',
     scope: 'escalate',
     body: json(EscalationRequest, 'data'),
     responses: { 202: Escalation },
-    handle: async ({ caller, body }) => {
+    handle: async (ctx, { caller, body }) => {
       const escalation = await createEscalation(ctx, caller, body);
       return { status: 202, headers: { location: escalation.links.self }, body: escalation };
     },
-  });
-}
-
-function showLadder(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route('GET /v1/escalations/{id}', {
     operation: 'get_escalation',
-    method: 'GET',
-    path: '/v1/escalations/{id}',
     tag: 'escalation',
     summary: 'Show an escalation with its history and advice',
-    auth: 'key',
     scope: 'escalate',
-    params: EscalationPath,
+    params: IdPath,
     responses: { 200: Escalation },
-    handle: async ({ caller, params }) => ({
-      status: 200,
-      body: await showEscalation(ctx, caller.project_id, params.id),
-    }),
-  });
-}
+    result: (ctx, { caller, params }) => showEscalation(ctx, caller.project_id, params.id),
+  }),
+];

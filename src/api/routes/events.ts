@@ -9,11 +9,10 @@ import { PassThrough, type Readable } from 'node:stream';
 import { z } from 'zod';
 import { EventPage, EventQuery, type RunEvent, Seq, StreamQuery } from '../../contracts/event.ts';
 import { type CancelSignal, CancelSource, onCancel, toAbortSignal } from '../../core/cancellation.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import { listRunEvents, requireRun, watchRun } from '../../services/runs/run-reading.ts';
 import { openStream, type StreamBatch } from '../../services/stream/stream-service.ts';
 import { httpLimits } from '../limits.ts';
-import { RunPath } from '../parameters.ts';
+import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 function toFrame(event: RunEvent): string {
@@ -80,46 +79,6 @@ function wantsStream(accept: string | undefined): boolean {
   return accept?.includes('text/event-stream') === true;
 }
 
-export function runEventRoutes(ctx: ServerCtx): Route[] {
-  return [
-    route({
-      operation: 'list_run_events',
-      method: 'GET',
-      path: '/v1/runs/{id}/events',
-      tag: 'runs',
-      summary: "Read a run's log, as pages or as a stream",
-      description:
-        'The answer is JSON pages by default. With `Accept: text/event-stream` it is a stream that ends after the last event.',
-      auth: 'key',
-      scope: 'run:read',
-      opens: 'stream',
-      params: RunPath,
-      query: EventQuery,
-      headers: z.object({
-        accept: z.string().max(1_000).optional(),
-        'last-event-id': Seq.optional(),
-      }),
-      responses: { 200: { content: 'text/event-stream', schema: EventPage } },
-      handle: async ({ caller, params, query, headers, signal }) => {
-        const key = { project_id: caller.project_id, run_id: params.id };
-        const isStream = wantsStream(headers.accept);
-        if (!isStream) return { status: 200, body: await listRunEvents(ctx, key, query) };
-        await requireRun(ctx, key);
-        const after = headers['last-event-id'] ?? query.after;
-        return {
-          status: 200,
-          headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },
-          body: () =>
-            streamEvents((unread) => watchRun(ctx, key, { after, signal: unread }), {
-              signal,
-              commentMs: httpLimits.eventCommentMs,
-            }),
-        };
-      },
-    }),
-  ];
-}
-
 /** Only the last frame of a batch has an id: a client that received a part of a batch gets the whole batch again. */
 function toText({ id, frames }: StreamBatch): string {
   const lines = frames.map(({ kind, data }, index) => {
@@ -129,32 +88,59 @@ function toText({ id, frames }: StreamBatch): string {
   return frames.length === 0 ? `id: ${id}\n\n` : lines.join('');
 }
 
-export function streamRoutes(ctx: ServerCtx): Route[] {
-  return [
-    route({
-      operation: 'follow_project',
-      method: 'GET',
-      path: '/v1/stream',
-      tag: 'service',
-      summary: 'Follow the runs, reviews, instances and budgets of a project as they change',
-      description:
-        'The stream sends `run`, `review`, `instance` and `budget`, each object at most four times a second. `step` carries every event of the runs in `run_id`. `reset` means that you may have missed events: read the objects again. To continue within an hour, send the last `id` as `Last-Event-ID` or `after`; the topics may differ. The stream omits topics that the key may not read (`run:read`, `capability:read`, `cost:read`).',
-      auth: 'key',
-      scope: 'any',
-      opens: 'stream',
-      query: StreamQuery,
-      headers: z.object({ 'last-event-id': StreamQuery.shape.after }),
-      responses: { 200: { content: 'text/event-stream' } },
-      errors: ['not_found'],
-      handle: async ({ caller, query, headers, signal }) => {
-        const after = headers['last-event-id'] || query.after;
-        const watch = await openStream(ctx, caller, { ...query, after });
-        return {
-          status: 200,
-          headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },
-          body: () => streamText(watch, toText, { signal, commentMs: httpLimits.eventCommentMs }),
-        };
-      },
-    }),
-  ];
-}
+export const runEventRoutes: readonly Route[] = [
+  route('GET /v1/runs/{id}/events', {
+    operation: 'list_run_events',
+    tag: 'runs',
+    summary: "Read a run's log, as pages or as a stream",
+    description:
+      'The answer is JSON pages by default. With `Accept: text/event-stream` it is a stream that ends after the last event.',
+    scope: 'run:read',
+    opens: 'stream',
+    params: IdPath,
+    query: EventQuery,
+    headers: z.object({ accept: z.string().max(1_000).optional(), 'last-event-id': Seq.optional() }),
+    responses: { 200: { content: 'text/event-stream', schema: EventPage } },
+    handle: async (ctx, { caller, params, query, headers, signal }) => {
+      const key = { project_id: caller.project_id, run_id: params.id };
+      const isStream = wantsStream(headers.accept);
+      if (!isStream) return { status: 200, body: await listRunEvents(ctx, key, query) };
+      await requireRun(ctx, key);
+      const after = headers['last-event-id'] ?? query.after;
+      return {
+        status: 200,
+        headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },
+        body: () =>
+          streamEvents((unread) => watchRun(ctx, key, { after, signal: unread }), {
+            signal,
+            commentMs: httpLimits.eventCommentMs,
+          }),
+      };
+    },
+  }),
+];
+
+export const streamRoutes: readonly Route[] = [
+  route('GET /v1/stream', {
+    operation: 'follow_project',
+    tag: 'service',
+    summary: 'Follow the runs, reviews, instances and budgets of a project as they change',
+    description:
+      'The stream sends `run`, `review`, `instance` and `budget`, each object at most four times a second. `step` carries every event of the runs in `run_id`. `reset` means that you may have missed events: read the objects again. To continue within an hour, send the last `id` as `Last-Event-ID` or `after`; the topics may differ. The stream omits topics that the key may not read (`run:read`, `capability:read`, `cost:read`).',
+    scope: 'any',
+    opens: 'stream',
+    query: StreamQuery,
+    headers: z.object({ 'last-event-id': StreamQuery.shape.after }),
+    responses: { 200: { content: 'text/event-stream' } },
+    errors: ['not_found'],
+    handle: async (ctx, { caller, query, headers, signal }) => {
+      const after = headers['last-event-id'] || query.after;
+      const watch = await openStream(ctx, caller, { ...query, after });
+      return {
+        status: 200,
+        headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },
+        body: () => streamText(watch, toText, { signal, commentMs: httpLimits.eventCommentMs }),
+      };
+    },
+  }),
+];

@@ -13,112 +13,83 @@ import {
   UploadRequest,
   UploadTicket,
 } from '../../contracts/media.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import { createJob, showJob } from '../../services/job-service.ts';
 import { byteStream, json } from '../input.ts';
-import { JobPath, MediaFilePath } from '../parameters.ts';
+import { IdPath, MediaFilePath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 import { locateFile, mediaPrefix, showMedia } from './media.ts';
-
-export function jobRoutes(ctx: ServerCtx): Route[] {
-  return [
-    route({
-      operation: 'create_job',
-      method: 'POST',
-      path: '/v1/jobs',
-      tag: 'jobs',
-      summary: 'Store an input, and open the media namespace media://<job_id>/ for its files',
-      auth: 'key',
-      scope: 'run:write',
-      body: json(JobRequest, 'data'),
-      responses: { 201: JobCreated },
-      errors: ['media_unknown'],
-      handle: async ({ caller, body }) => {
-        const created = await createJob(ctx, caller.project_id, body.job);
-        return { status: 201, headers: { Location: `/v1/jobs/${created.job_id}` }, body: created };
-      },
-    }),
-    route({
-      operation: 'get_job',
-      method: 'GET',
-      path: '/v1/jobs/{id}',
-      tag: 'jobs',
-      summary: 'Show a job with its runs and files',
-      auth: 'key',
-      scope: 'run:read',
-      params: JobPath,
-      responses: { 200: Job },
-      handle: async ({ caller, params }) => ({
-        status: 200,
-        body: await showJob(ctx, caller.project_id, params.id),
-      }),
-    }),
-  ];
-}
 
 const suffix = '/upload';
 const UploadPath = z.object({ token: z.string().regex(/^[A-Za-z0-9_-]{43}$/) });
 
-export function uploadRoutes(ctx: ServerCtx): Route[] {
-  return [announceUpload(ctx), receiveUpload(ctx), completeUpload(ctx)];
-}
+export const jobRoutes: readonly Route[] = [
+  route('POST /v1/jobs', {
+    operation: 'create_job',
+    tag: 'jobs',
+    summary: 'Store an input, and open the media namespace media://<job_id>/ for its files',
+    scope: 'run:write',
+    body: json(JobRequest, 'data'),
+    responses: { 201: JobCreated },
+    errors: ['media_unknown'],
+    handle: async (ctx, { caller, body }) => {
+      const created = await createJob(ctx, caller.project_id, body.job);
+      return { status: 201, headers: { Location: `/v1/jobs/${created.job_id}` }, body: created };
+    },
+  }),
+  route('GET /v1/jobs/{id}', {
+    operation: 'get_job',
+    tag: 'jobs',
+    summary: 'Show a job with its runs and files',
+    scope: 'run:read',
+    params: IdPath,
+    responses: { 200: Job },
+    result: (ctx, { caller, params }) => showJob(ctx, caller.project_id, params.id),
+  }),
+];
 
-function announceUpload(ctx: ServerCtx): Route {
-  return route({
+export const uploadRoutes: readonly Route[] = [
+  route(`POST ${mediaPrefix}{job_id}/{+file}${suffix}`, {
     operation: 'announce_upload',
-    method: 'POST',
-    path: `${mediaPrefix}{job_id}/{+file}${suffix}`,
     tag: 'media',
     summary: 'Announce a file; the answer holds the address to upload it to',
     description:
       'The answer holds `url` and `headers` for one PUT, or `parts`, one PUT each. After the last part, POST to `complete_url`. Send no key with these requests. A URL without a host is a path of this API; its PUT answers with the file.',
-    auth: 'key',
     scope: 'media:write',
     params: MediaFilePath,
     body: json(UploadRequest),
     responses: { 201: UploadTicket },
     errors: ['body_too_large', 'media_quota', 'unavailable'],
-    handle: async ({ caller, path, body }) => {
+    handle: async (ctx, { caller, path, body }) => {
       const target = await locateFile(ctx, caller, path.slice(0, -suffix.length));
       return { status: 201, body: await ctx.directMedia.announce(caller.project_id, target, body) };
     },
-  });
-}
-
-function receiveUpload(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route('PUT /v1/uploads/{token}', {
     operation: 'upload_bytes',
-    method: 'PUT',
-    path: '/v1/uploads/{token}',
     tag: 'media',
     summary: 'Upload an announced file',
-    auth: 'open',
+    scope: null,
     params: UploadPath,
     body: byteStream,
     responses: { 201: MediaObject },
     errors: ['body_too_large', 'digest_mismatch', 'media_quota', 'state_conflict', 'unavailable'],
-    handle: async ({ params, body }) => {
+    handle: async (ctx, { params, body }) => {
       const { path, object } = await ctx.directMedia.receive(params.token, body.stream);
       return { status: 201, body: showMedia(formatMediaReference(path), object) };
     },
-  });
-}
-
-function completeUpload(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route('POST /v1/uploads/{token}', {
     operation: 'complete_upload',
-    method: 'POST',
-    path: '/v1/uploads/{token}',
     tag: 'media',
     summary: 'Complete an upload: join its parts into one file and check its digest',
-    auth: 'open',
+    scope: null,
     isLong: true,
     params: UploadPath,
     responses: { 200: MediaObject },
     errors: ['upload_incomplete', 'digest_mismatch', 'unavailable'],
-    handle: async ({ params }) => {
+    handle: async (ctx, { params }) => {
       const { path, object } = await ctx.directMedia.complete(params.token);
       return { status: 200, body: showMedia(formatMediaReference(path), object) };
     },
-  });
-}
+  }),
+];

@@ -12,7 +12,6 @@ import type { ServerCtx } from '../../services/context.ts';
 import { requireJob } from '../../services/job-service.ts';
 import type { OpenMedia } from '../../services/media/media-library.ts';
 import { byteStream } from '../input.ts';
-import type { ApiConfig } from '../limits.ts';
 import { MediaFilePath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
@@ -112,61 +111,6 @@ const NewFileHeaders = z.object({
     .meta({ description: 'Stores the file only if none of this name exists.' }),
 });
 
-export function mediaRoutes(ctx: ServerCtx, config: ApiConfig): Route[] {
-  return [storeFile(ctx, config.MEDIA_LIMIT_BYTES), showFile(ctx), readFile(ctx), deleteFile(ctx)];
-}
-
-function storeFile(ctx: ServerCtx, limitBytes: number): Route {
-  return route({
-    operation: 'store_file',
-    method: 'PUT',
-    path,
-    tag: 'media',
-    summary: 'Store a file; it replaces a file of the same name',
-    auth: 'key',
-    scope: 'media:write',
-    params: MediaFilePath,
-    headers: NewFileHeaders,
-    body: byteStream,
-    responses: { 200: MediaObject, 201: MediaObject },
-    errors: ['body_too_large', 'media_quota', 'state_conflict', 'already_there'],
-    handle: async ({ caller, path: sentPath, headers, body, requestHeaders }) => {
-      const target = await locateFile(ctx, caller, sentPath);
-      const announced = Number(requestHeaders['content-length'] ?? 0);
-      if (announced > limitBytes)
-        throw new AppError('body_too_large', `the file has more than the allowed ${limitBytes} bytes`);
-      const isNew = !(await ctx.media.exists(target));
-      const ifAbsent = headers['if-none-match'] !== undefined;
-      const options = { contentType: body.contentType, limitBytes: announced || limitBytes, ifAbsent };
-      const file = await ctx.media.put(target, body.stream, options);
-      return {
-        status: isNew || ifAbsent ? 201 : 200,
-        headers: { ETag: etagOf(file) },
-        body: showMedia(formatMediaReference(target), file),
-      };
-    },
-  });
-}
-
-function showFile(ctx: ServerCtx): Route {
-  return route({
-    operation: 'head_file',
-    method: 'HEAD',
-    path,
-    tag: 'media',
-    summary: 'Show size, type and digest of a file',
-    auth: 'key',
-    scope: 'media:read',
-    params: MediaFilePath,
-    responses: { 200: 'empty' },
-    handle: async ({ caller, path: sentPath }) => {
-      const { object, close } = await openFile(ctx, await locateFile(ctx, caller, sentPath));
-      await close();
-      return { status: 200, headers: { ...headersOf(object), 'Content-Length': String(object.size) } };
-    },
-  });
-}
-
 /** Null: the whole file. @throws AppError `range_not_satisfiable` */
 function chooseRange(file: StoredFile, headers: z.output<typeof ConditionalHeaders>): ByteRange | null {
   const mayRange = [undefined, etagOf(file)].includes(headers['if-range']);
@@ -207,21 +151,70 @@ async function answerElsewhere({ object, close }: OpenMedia, address: string) {
   return { status: 307 as const, headers: { ...facts, Location: address, 'Cache-Control': 'no-store' } };
 }
 
-function readFile(ctx: ServerCtx): Route {
-  return route({
+const MediaQuery = z.strictObject({
+  download: z
+    .enum(['true', 'false'])
+    .default('false')
+    .meta({ description: 'true: a browser downloads the file instead of showing it.' }),
+});
+
+/** Names of files consist of letters, digits, dots, dashes and underscores. */
+function attachmentOf(sentPath: string): string {
+  return `attachment; filename="${decodeURIComponent(sentPath.slice(sentPath.lastIndexOf('/') + 1))}"`;
+}
+
+export const mediaRoutes: readonly Route[] = [
+  route(`PUT ${path}`, {
+    operation: 'store_file',
+    tag: 'media',
+    summary: 'Store a file; it replaces a file of the same name',
+    scope: 'media:write',
+    params: MediaFilePath,
+    headers: NewFileHeaders,
+    body: byteStream,
+    responses: { 200: MediaObject, 201: MediaObject },
+    errors: ['body_too_large', 'media_quota', 'state_conflict', 'already_there'],
+    handle: async (ctx, { caller, path: sentPath, headers, body, requestHeaders }) => {
+      const limitBytes = ctx.config.MEDIA_LIMIT_BYTES;
+      const target = await locateFile(ctx, caller, sentPath);
+      const announced = Number(requestHeaders['content-length'] ?? 0);
+      if (announced > limitBytes)
+        throw new AppError('body_too_large', `the file has more than the allowed ${limitBytes} bytes`);
+      const isNew = !(await ctx.media.exists(target));
+      const ifAbsent = headers['if-none-match'] !== undefined;
+      const options = { contentType: body.contentType, limitBytes: announced || limitBytes, ifAbsent };
+      const file = await ctx.media.put(target, body.stream, options);
+      return {
+        status: isNew || ifAbsent ? 201 : 200,
+        headers: { ETag: etagOf(file) },
+        body: showMedia(formatMediaReference(target), file),
+      };
+    },
+  }),
+  route(`HEAD ${path}`, {
+    operation: 'head_file',
+    tag: 'media',
+    summary: 'Show size, type and digest of a file',
+    scope: 'media:read',
+    params: MediaFilePath,
+    responses: { 200: 'empty' },
+    handle: async (ctx, { caller, path: sentPath }) => {
+      const { object, close } = await openFile(ctx, await locateFile(ctx, caller, sentPath));
+      await close();
+      return { status: 200, headers: { ...headersOf(object), 'Content-Length': String(object.size) } };
+    },
+  }),
+  route(`GET ${path}`, {
     operation: 'read_file',
-    method: 'GET',
-    path,
     tag: 'media',
     summary: 'Read a file, or one range of its bytes; 307 redirects to the bucket',
-    auth: 'key',
     scope: 'media:read',
     params: MediaFilePath,
     query: MediaQuery,
     headers: ConditionalHeaders,
     responses: { 200: anyContent, 206: anyContent, 304: 'empty', 307: 'empty' },
     errors: ['range_not_satisfiable'],
-    handle: async ({ caller, path: sentPath, query, headers, requestHeaders, setHeader }) => {
+    handle: async (ctx, { caller, path: sentPath, query, headers, requestHeaders, setHeader }) => {
       const target = await locateFile(ctx, caller, sentPath);
       const file = await openFile(ctx, target);
       const attachment = query.download === 'true' ? attachmentOf(sentPath) : undefined;
@@ -238,36 +231,18 @@ function readFile(ctx: ServerCtx): Route {
         throw error;
       }
     },
-  });
-}
-
-const MediaQuery = z.strictObject({
-  download: z
-    .enum(['true', 'false'])
-    .default('false')
-    .meta({ description: 'true: a browser downloads the file instead of showing it.' }),
-});
-
-/** Names of files consist of letters, digits, dots, dashes and underscores. */
-function attachmentOf(sentPath: string): string {
-  return `attachment; filename="${decodeURIComponent(sentPath.slice(sentPath.lastIndexOf('/') + 1))}"`;
-}
-
-function deleteFile(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route(`DELETE ${path}`, {
     operation: 'delete_file',
-    method: 'DELETE',
-    path,
     tag: 'media',
     summary: 'Delete a file',
-    auth: 'key',
     scope: 'media:write',
     params: MediaFilePath,
     responses: { 204: 'empty' },
-    handle: async ({ caller, path: sentPath }) => {
+    handle: async (ctx, { caller, path: sentPath }) => {
       const target = await locateFile(ctx, caller, sentPath);
       if (await ctx.media.delete(target)) return { status: 204 };
       throw new AppError('not_found', `${formatMediaReference(target)} does not exist`);
     },
-  });
-}
+  }),
+];

@@ -14,7 +14,6 @@ import {
 import { toAbortSignal } from '../../core/cancellation.ts';
 import { refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../../services/access/caller.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import { readBudgets, setBudget } from '../../services/money/budgets.ts';
 import { exportLedger, readCostSeries, readCosts, readLedger } from '../../services/money/money-service.ts';
 import { json } from '../input.ts';
@@ -27,10 +26,6 @@ function wantsCsv(format: LedgerQuery['format'], accept: string | undefined): bo
 /** Clients wait 4 s for costs. */
 export const costsWithinMs = 3_500;
 
-export function moneyRoutes(ctx: ServerCtx): Route[] {
-  return [sumCosts(ctx), showCostSeries(ctx), listLedger(ctx), listBudgets(ctx), limitBudget(ctx)];
-}
-
 /** A key with several projects must choose one. @throws AppError `request_invalid` */
 function requireChosenProject({ projects, alsoIn = [] }: Caller, isChosen: boolean): void {
   const held = projects.length + alsoIn.length;
@@ -39,64 +34,49 @@ function requireChosenProject({ projects, alsoIn = [] }: Caller, isChosen: boole
   throw refuseField('/headers/x-project-id', message, 'required');
 }
 
-function sumCosts(ctx: ServerCtx): Route {
-  return route({
+export const moneyRoutes: readonly Route[] = [
+  route('GET /v1/costs', {
     operation: 'get_costs',
-    method: 'GET',
-    path: '/v1/costs',
     tag: 'money',
     summary: 'Show the costs of the project today and in a period, and its limit',
     description:
       'A key with several projects selects one by `X-Project-ID`. Weeks begin on Monday, months on the first; both end today. Days follow the time zone of the project.',
-    auth: 'key',
     scope: 'cost:read',
     withinMs: costsWithinMs,
     query: z.strictObject({ period: CostPeriod.default('day') }),
     responses: { 200: CostSummary },
-    handle: async ({ caller, query, isProjectChosen }) => {
+    handle: async (ctx, { caller, query, isProjectChosen }) => {
       requireChosenProject(caller, isProjectChosen);
       return { status: 200, body: await readCosts(ctx, caller, query.period) };
     },
-  });
-}
-
-function showCostSeries(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route('GET /v1/costs/series', {
     operation: 'get_cost_series',
-    method: 'GET',
-    path: '/v1/costs/series',
     tag: 'money',
     summary: 'Show the costs of calls over time, by capability, pipeline or endpoint',
     description:
       'Each call counts at the time of its admission, in days or hours of the project’s time zone. Reservations do not count.',
-    auth: 'key',
     scope: 'cost:read',
     opens: 'history',
     query: CostSeriesQuery,
     responses: { 200: CostSeries },
-    handle: async ({ caller, query, isProjectChosen }) => {
+    handle: async (ctx, { caller, query, isProjectChosen }) => {
       requireChosenProject(caller, isProjectChosen);
       return { status: 200, body: await readCostSeries(ctx, caller, query) };
     },
-  });
-}
-
-function listLedger(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route('GET /v1/ledger', {
     operation: 'list_ledger',
-    method: 'GET',
-    path: '/v1/ledger',
     tag: 'money',
     summary: 'List the entries of the ledger, newest first',
     description:
       'The answer is JSON pages by default. With `format=csv` or `Accept: text/csv` it is one stream of all matching entries. If the stream fails, the connection breaks.',
-    auth: 'key',
     scope: 'cost:read',
     opens: 'history',
     query: LedgerQuery,
     headers: z.object({ accept: z.string().max(1_000).optional() }),
     responses: { 200: { content: 'text/csv', schema: LedgerPage } },
-    handle: async ({ caller, query, headers, signal }) => {
+    handle: async (ctx, { caller, query, headers, signal }) => {
       if (!wantsCsv(query.format, headers.accept)) {
         return { status: 200, body: await readLedger(ctx, caller, query) };
       }
@@ -113,37 +93,25 @@ function listLedger(ctx: ServerCtx): Route {
           }),
       };
     },
-  });
-}
-
-function listBudgets(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route('GET /v1/budgets', {
     operation: 'get_budgets',
-    method: 'GET',
-    path: '/v1/budgets',
     tag: 'money',
     summary: "Show today's budget of the project; an operator gets those of all projects",
-    auth: 'key',
     scope: 'cost:read',
     query: z.strictObject({}),
     responses: { 200: BudgetList },
-    handle: async ({ caller }) => ({ status: 200, body: { items: await readBudgets(ctx, caller) } }),
-  });
-}
-
-function limitBudget(ctx: ServerCtx): Route {
-  return route({
+    result: async (ctx, { caller }) => ({ items: await readBudgets(ctx, caller) }),
+  }),
+  route('PUT /v1/budgets', {
     operation: 'set_budgets',
-    method: 'PUT',
-    path: '/v1/budgets',
     tag: 'money',
     summary: 'Set the daily limit, from the next reservation on',
     description:
       'The global limit needs the scope `operator`. Existing reservations stay, even above a lower limit.',
-    auth: 'key',
     scope: 'budget:write',
     body: json(BudgetRequest),
     responses: { 200: Budget },
-    handle: async ({ caller, body }) => ({ status: 200, body: await setBudget(ctx, caller, body) }),
-  });
-}
+    result: (ctx, { caller, body }) => setBudget(ctx, caller, body),
+  }),
+];

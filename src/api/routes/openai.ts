@@ -22,75 +22,17 @@ import {
   showModel,
   streamChat,
 } from '../../services/calls/openai-service.ts';
-import type { ServerCtx } from '../../services/context.ts';
+import { toOpenAiError } from '../answer.ts';
 import { json } from '../input.ts';
-import { toOpenAiError } from '../openai-error.ts';
-import { IdempotencyKey } from '../parameters.ts';
+import { IdempotencyKey, readIdempotency } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
-import { callErrors, sha256 } from './calls.ts';
-
-export function openAiRoutes(ctx: ServerCtx): Route[] {
-  return [chatCompletions(ctx), embeddings(ctx), ...modelRoutes(ctx)];
-}
+import { callErrors } from './calls.ts';
 
 const Headers = ChatHeaders.extend({
   'idempotency-key': IdempotencyKey.meta({
     description: 'For 24 hours, a repeated request with this key gets the first answer. Not with `stream`.',
   }),
 });
-
-function chatCompletions(ctx: ServerCtx): Route {
-  return route({
-    operation: 'create_chat_completion',
-    method: 'POST',
-    path: '/openai/v1/chat/completions',
-    tag: 'models',
-    summary: "Call a model in the form of OpenAI's chat completions",
-    description:
-      'The request becomes an ordinary call of the capability `model.NAME`, with routing, budget and decision. `X-Capstan-Decision` and `X-Capstan-Cost-Usd` of the answer name the decision and the cost. With `stream: true` the answer is `text/event-stream`: until its first part the call may fail over to another instance, and `stream_options.include_usage` adds a chunk with the cost. Errors have the form `{"error": {"message", "type", "param", "code"}}`. A client that disconnects cancels its call.',
-    isLong: true,
-    auth: 'key',
-    scope: 'capability:call',
-    headers: Headers,
-    body: json(ChatRequest, 'chat'),
-    responses: { 200: { content: 'text/event-stream', schema: ChatCompletion } },
-    errors: [...callErrors, 'not_found'],
-    handle: async (call) => {
-      const { body } = call;
-      const order = toOrder(call, body);
-      if (body.stream === true) {
-        if (order.idempotency !== null)
-          throw refuseField('/headers/idempotency-key', 'an Idempotency-Key cannot be kept for a stream');
-        const events = await streamChat(ctx, order, toOpenAiError);
-        return { status: 200, headers: streamHeaders, body: events };
-      }
-      return { status: 200, body: answerOf(call, await completeChat(ctx, order)) };
-    },
-  });
-}
-
-function embeddings(ctx: ServerCtx): Route {
-  return route({
-    operation: 'create_embeddings',
-    method: 'POST',
-    path: '/openai/v1/embeddings',
-    tag: 'models',
-    summary: "Turn texts into vectors in the form of OpenAI's embeddings",
-    description:
-      'The request becomes an ordinary call of the capability `embed.NAME`. Headers and errors are those of a chat completion.',
-    isLong: true,
-    auth: 'key',
-    scope: 'capability:call',
-    headers: Headers,
-    body: json(EmbeddingsRequest, 'chat'),
-    responses: { 200: EmbeddingsAnswer },
-    errors: [...callErrors, 'not_found'],
-    handle: async (call) => ({
-      status: 200,
-      body: answerOf(call, await embedTexts(ctx, toOrder(call, call.body))),
-    }),
-  });
-}
 
 interface OpenAiCall {
   readonly caller: Caller;
@@ -100,16 +42,27 @@ interface OpenAiCall {
   readonly setHeader: (name: string, value: string) => void;
 }
 
+/** OpenAI's clients wait ten minutes for an answer. */
+const timeoutMs = 600_000;
+
+function toConstraints({
+  'x-capstan-ceiling-usd': ceiling,
+  'x-capstan-priority': priority = 'interactive',
+  'x-capstan-tags': tags = [],
+}: ChatHeaders): Omit<ExecRequest, 'input'> {
+  const limit = ceiling === undefined ? {} : { budget_ceiling_usd: ceiling };
+  return { priority, tags, timeout_ms: timeoutMs, ...limit };
+}
+
 function toOrder<Request>(
   { caller, headers, bytes, signal }: OpenAiCall,
   request: Request,
 ): OpenAiOrder<Request> {
-  const key = headers['idempotency-key'];
   return {
     projectId: caller.project_id,
     request,
     constraints: toConstraints(headers),
-    idempotency: key === undefined ? null : { key, bodySha256: sha256(bytes) },
+    idempotency: readIdempotency(headers, bytes),
     signal,
   };
 }
@@ -124,47 +77,61 @@ function answerOf<Body>({ setHeader }: OpenAiCall, { body, routing, isReplayed }
 
 const streamHeaders = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' };
 
-/** OpenAI's clients wait ten minutes for an answer. */
-const chatTimeoutMs = 600_000;
-
-function toConstraints({
-  'x-capstan-ceiling-usd': ceiling,
-  'x-capstan-priority': priority = 'interactive',
-  'x-capstan-tags': tags = [],
-}: ChatHeaders): Omit<ExecRequest, 'input'> {
-  const limit = ceiling === undefined ? {} : { budget_ceiling_usd: ceiling };
-  return { priority, tags, timeout_ms: chatTimeoutMs, ...limit };
-}
-
-const ModelPath = z.object({ model: z.string().min(1).max(128) });
-
-function modelRoutes(ctx: ServerCtx): Route[] {
-  return [
-    route({
-      operation: 'list_models',
-      method: 'GET',
-      path: '/openai/v1/models',
-      tag: 'models',
-      summary: 'List the models that a request may name',
-      description:
-        'A model is a capability `model.NAME` for chat completions, or `embed.NAME` for embeddings. `NAME` alone is accepted too.',
-      auth: 'key',
-      scope: 'capability:read',
-      responses: { 200: ModelList },
-      handle: async () => ({ status: 200, body: { object: 'list', data: await listModels(ctx) } }),
-    }),
-    route({
-      operation: 'get_model',
-      method: 'GET',
-      path: '/openai/v1/models/{model}',
-      tag: 'models',
-      summary: 'Show a model',
-      auth: 'key',
-      scope: 'capability:read',
-      params: ModelPath,
-      responses: { 200: Model },
-      errors: ['not_found'],
-      handle: async ({ params }) => ({ status: 200, body: await showModel(ctx, params.model) }),
-    }),
-  ];
-}
+export const openAiRoutes: readonly Route[] = [
+  route('POST /openai/v1/chat/completions', {
+    operation: 'create_chat_completion',
+    tag: 'models',
+    summary: "Call a model in the form of OpenAI's chat completions",
+    description:
+      'The request becomes an ordinary call of the capability `model.NAME`, with routing, budget and decision. `X-Capstan-Decision` and `X-Capstan-Cost-Usd` of the answer name the decision and the cost. With `stream: true` the answer is `text/event-stream`: until its first part the call may fail over to another instance, and `stream_options.include_usage` adds a chunk with the cost. Errors have the form `{"error": {"message", "type", "param", "code"}}`. A client that disconnects cancels its call.',
+    isLong: true,
+    scope: 'capability:call',
+    headers: Headers,
+    body: json(ChatRequest, 'chat'),
+    responses: { 200: { content: 'text/event-stream', schema: ChatCompletion } },
+    errors: [...callErrors, 'not_found'],
+    handle: async (ctx, call) => {
+      const { body } = call;
+      const order = toOrder(call, body);
+      if (body.stream !== true) return { status: 200, body: answerOf(call, await completeChat(ctx, order)) };
+      if (order.idempotency !== null)
+        throw refuseField('/headers/idempotency-key', 'an Idempotency-Key cannot be kept for a stream');
+      const events = await streamChat(ctx, order, toOpenAiError);
+      return { status: 200, headers: streamHeaders, body: events };
+    },
+  }),
+  route('POST /openai/v1/embeddings', {
+    operation: 'create_embeddings',
+    tag: 'models',
+    summary: "Turn texts into vectors in the form of OpenAI's embeddings",
+    description:
+      'The request becomes an ordinary call of the capability `embed.NAME`. Headers and errors are those of a chat completion.',
+    isLong: true,
+    scope: 'capability:call',
+    headers: Headers,
+    body: json(EmbeddingsRequest, 'chat'),
+    responses: { 200: EmbeddingsAnswer },
+    errors: [...callErrors, 'not_found'],
+    result: async (ctx, call) => answerOf(call, await embedTexts(ctx, toOrder(call, call.body))),
+  }),
+  route('GET /openai/v1/models', {
+    operation: 'list_models',
+    tag: 'models',
+    summary: 'List the models that a request may name',
+    description:
+      'A model is a capability `model.NAME` for chat completions, or `embed.NAME` for embeddings. `NAME` alone is accepted too.',
+    scope: 'capability:read',
+    responses: { 200: ModelList },
+    result: async (ctx) => ({ object: 'list' as const, data: await listModels(ctx) }),
+  }),
+  route('GET /openai/v1/models/{model}', {
+    operation: 'get_model',
+    tag: 'models',
+    summary: 'Show a model',
+    scope: 'capability:read',
+    params: z.object({ model: z.string().min(1).max(128) }),
+    responses: { 200: Model },
+    errors: ['not_found'],
+    result: (ctx, { params }) => showModel(ctx, params.model),
+  }),
+];

@@ -1,25 +1,23 @@
 /** Stored pipelines, their drawings, and plans of a run's steps and cost. */
 import { z } from 'zod';
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import {
   Alias,
   AliasList,
   AliasRequest,
-  type PipelineDefinition,
   PipelineList,
   PipelineSubmitted,
   PipelineVersion,
   PipelineVersionList,
   Validation,
   ValidationRequest,
-} from '../../contracts/pipeline.ts';
+} from '../../contracts/pipeline-answers.ts';
 import { Plan, PlanDefinitionRequest, PlanRequest } from '../../contracts/plan.ts';
 import { ListQuery } from '../../contracts/primitives.ts';
-import { analyseDefinition } from '../../core/definition/compile.ts';
+import { analyseDefinition, showGraph } from '../../core/definition/compile.ts';
 import { describeStep, type StepKind, stepKindOf } from '../../core/definition/step-settings.ts';
 import { drawGraph, type GraphNode } from '../../core/graph/svg.ts';
-import { showGraph } from '../../definitions/definition-graph.ts';
 import type { Caller } from '../../services/access/caller.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import {
   getPipeline,
   getPipelineVersion,
@@ -32,212 +30,12 @@ import {
 } from '../../services/pipelines/pipeline-service.ts';
 import { planDefinition, planPipeline } from '../../services/plans/plan-service.ts';
 import { definitionText, json, optionalJson } from '../input.ts';
-import { type ApiConfig, requireSmallJob } from '../limits.ts';
+import { requireSmallJob } from '../limits.ts';
 import { AliasPath, PipelinePath, VersionPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-export function pipelineRoutes(ctx: ServerCtx): Route[] {
-  return [
-    storePipelineRoute(ctx),
-    validatePipelineRoute(ctx),
-    validateTogetherRoute(ctx),
-    listPipelinesRoute(ctx),
-    showPipelineRoute(ctx),
-    listVersionsRoute(ctx),
-    showVersionRoute(ctx),
-    listAliasesRoute(ctx),
-    setAliasRoute(ctx),
-  ];
-}
-
-function storePipelineRoute(ctx: ServerCtx): Route {
-  return route({
-    operation: 'store_pipeline',
-    method: 'POST',
-    path: '/v1/pipelines',
-    tag: 'pipelines',
-    summary: 'Store a version of a pipeline',
-    description:
-      'The body is the definition. The answer is 201 for a new version and 200 for an existing one with the same content.',
-    auth: 'key',
-    scope: 'pipeline:write',
-    body: definitionText,
-    responses: { 200: PipelineSubmitted, 201: PipelineSubmitted },
-    errors: ['definition_invalid', 'version_conflict'],
-    handle: async ({ caller, body }) => {
-      const { answer, created } = await submitPipeline(ctx, caller.project_id, body);
-      return { status: created ? 201 : 200, body: answer };
-    },
-  });
-}
-
-function validatePipelineRoute(ctx: ServerCtx): Route {
-  return route({
-    operation: 'validate_pipeline',
-    method: 'POST',
-    path: '/v1/pipelines/validate',
-    tag: 'pipelines',
-    summary: 'Check a definition without storing it',
-    auth: 'key',
-    scope: 'pipeline:read',
-    query: z.strictObject({
-      strict: z.enum(['true', 'false']).default('false').meta({
-        description: 'true: a capability without a registered instance is an error instead of a warning',
-      }),
-    }),
-    body: definitionText,
-    responses: { 200: Validation },
-    handle: async ({ caller, query, body }) => ({
-      status: 200,
-      body: await validatePipeline(ctx, caller.project_id, {
-        source: body,
-        strict: query.strict === 'true',
-      }),
-    }),
-  });
-}
-
-function validateTogetherRoute(ctx: ServerCtx): Route {
-  return route({
-    operation: 'validate_definition',
-    method: 'POST',
-    path: '/v1/validate',
-    tag: 'pipelines',
-    summary: 'Check a definition together with pipelines that it runs, without storing any',
-    description:
-      'The check treats each pipeline of `pipelines` as stored, and checks its job and its output. A version that is stored with different content is an error. `name@latest` means the stored version, if one exists.',
-    auth: 'key',
-    scope: 'pipeline:read',
-    body: json(ValidationRequest, 'definition'),
-    responses: { 200: Validation },
-    errors: ['definition_invalid'],
-    handle: async ({ caller, body: { text, type = null, strict, pipelines } }) => ({
-      status: 200,
-      body: await validatePipeline(ctx, caller.project_id, {
-        source: { text, contentType: type },
-        strict,
-        beside: pipelines,
-      }),
-    }),
-  });
-}
-
-function listPipelinesRoute(ctx: ServerCtx): Route {
-  return route({
-    operation: 'list_pipelines',
-    method: 'GET',
-    path: '/v1/pipelines',
-    tag: 'pipelines',
-    summary: 'List pipelines with their latest version',
-    auth: 'key',
-    scope: 'pipeline:read',
-    query: ListQuery.strict(),
-    responses: { 200: PipelineList },
-    handle: async ({ caller, query }) => ({
-      status: 200,
-      body: await listPipelinesPage(ctx, caller.project_id, query),
-    }),
-  });
-}
-
-function showPipelineRoute(ctx: ServerCtx): Route {
-  return route({
-    operation: 'get_pipeline',
-    method: 'GET',
-    path: '/v1/pipelines/{name}',
-    tag: 'pipelines',
-    summary: 'Show the latest version of a pipeline',
-    auth: 'key',
-    scope: 'pipeline:read',
-    params: PipelinePath,
-    responses: { 200: PipelineVersion },
-    handle: async ({ caller, params }) => ({
-      status: 200,
-      body: await getPipeline(ctx, caller.project_id, params.name),
-    }),
-  });
-}
-
-function listVersionsRoute(ctx: ServerCtx): Route {
-  return route({
-    operation: 'list_pipeline_versions',
-    method: 'GET',
-    path: '/v1/pipelines/{name}/versions',
-    tag: 'pipelines',
-    summary: 'List the versions of a pipeline, newest first',
-    auth: 'key',
-    scope: 'pipeline:read',
-    params: PipelinePath,
-    query: ListQuery.strict(),
-    responses: { 200: PipelineVersionList },
-    handle: async ({ caller, params, query }) => ({
-      status: 200,
-      body: await listVersionsPage(ctx, { project_id: caller.project_id, pipeline: params.name }, query),
-    }),
-  });
-}
-
 function versionKey({ project_id }: Pick<Caller, 'project_id'>, path: z.output<typeof VersionPath>) {
   return { project_id, pipeline: path.name, version: path.version };
-}
-
-function showVersionRoute(ctx: ServerCtx): Route {
-  return route({
-    operation: 'get_pipeline_version',
-    method: 'GET',
-    path: '/v1/pipelines/{name}/versions/{version}',
-    tag: 'pipelines',
-    summary: 'Show one version of a pipeline',
-    auth: 'key',
-    scope: 'pipeline:read',
-    params: VersionPath,
-    responses: { 200: PipelineVersion },
-    handle: async ({ caller, params }) => ({
-      status: 200,
-      body: await getPipelineVersion(ctx, versionKey(caller, params)),
-    }),
-  });
-}
-
-function listAliasesRoute(ctx: ServerCtx): Route {
-  return route({
-    operation: 'list_aliases',
-    method: 'GET',
-    path: '/v1/pipelines/{name}/aliases',
-    tag: 'pipelines',
-    summary: 'List the aliases of a pipeline',
-    auth: 'key',
-    scope: 'pipeline:read',
-    params: PipelinePath,
-    responses: { 200: AliasList },
-    handle: async ({ caller, params }) => ({
-      status: 200,
-      body: await listPipelineAliases(ctx, caller.project_id, params.name),
-    }),
-  });
-}
-
-function setAliasRoute(ctx: ServerCtx): Route {
-  return route({
-    operation: 'set_alias',
-    method: 'PUT',
-    path: '/v1/pipelines/{name}/aliases/{alias}',
-    tag: 'pipelines',
-    summary: 'Set an alias of a pipeline to a version',
-    description: 'The alias applies from the next run on. Existing runs keep their version.',
-    auth: 'key',
-    scope: 'pipeline:write',
-    params: AliasPath,
-    body: json(AliasRequest),
-    responses: { 200: Alias },
-    handle: async ({ caller, params, body }) => {
-      const key = { project_id: caller.project_id, pipeline: params.name, version: body.version };
-      return {
-        status: 200,
-        body: await setPipelineAlias(ctx, key, { alias: params.alias, actor: caller.key_id }),
-      };
-    },
-  });
 }
 
 const kinds: Readonly<Record<StepKind, GraphNode['kind']>> = {
@@ -264,85 +62,175 @@ function draw(definition: PipelineDefinition): string {
   );
 }
 
-export function graphRoutes(ctx: ServerCtx): Route[] {
-  return [
-    route({
-      operation: 'draw_pipeline',
-      method: 'GET',
-      path: '/v1/pipelines/{name}/graph.svg',
-      tag: 'pipelines',
-      summary: 'Draw the latest version of a pipeline',
-      auth: 'key',
-      scope: 'pipeline:read',
-      params: PipelinePath,
-      responses: { 200: { content: 'image/svg+xml' } },
-      handle: async ({ caller, params }) => {
-        const { definition } = await getPipeline(ctx, caller.project_id, params.name);
-        return { status: 200, headers, body: draw(definition) };
-      },
-    }),
-    route({
-      operation: 'draw_pipeline_version',
-      method: 'GET',
-      path: '/v1/pipelines/{name}/versions/{version}/graph.svg',
-      tag: 'pipelines',
-      summary: 'Draw one version of a pipeline',
-      auth: 'key',
-      scope: 'pipeline:read',
-      params: VersionPath,
-      responses: { 200: { content: 'image/svg+xml' } },
-      handle: async ({ caller, params }) => {
-        const { definition } = await getPipelineVersion(ctx, versionKey(caller, params));
-        return { status: 200, headers, body: draw(definition) };
-      },
-    }),
-  ];
-}
-
 const description =
   'Nothing is written and no instance is called. What reads only the job is worked out exactly, what reads the outputs of steps is not known before the run. That several calls want the same instance at once is not part of a plan, and neither are the corrections of an escalation.';
 
-export function planRoutes(ctx: ServerCtx, config: ApiConfig): Route[] {
-  return [planStored(ctx), planGiven(ctx, config)];
-}
+export const pipelineRoutes: readonly Route[] = [
+  route('POST /v1/pipelines', {
+    operation: 'store_pipeline',
+    tag: 'pipelines',
+    summary: 'Store a version of a pipeline',
+    description:
+      'The body is the definition. The answer is 201 for a new version and 200 for an existing one with the same content.',
+    scope: 'pipeline:write',
+    body: definitionText,
+    responses: { 200: PipelineSubmitted, 201: PipelineSubmitted },
+    errors: ['definition_invalid', 'version_conflict'],
+    handle: async (ctx, { caller, body }) => {
+      const { answer, created } = await submitPipeline(ctx, caller.project_id, body);
+      return { status: created ? 201 : 200, body: answer };
+    },
+  }),
+  route('POST /v1/pipelines/validate', {
+    operation: 'validate_pipeline',
+    tag: 'pipelines',
+    summary: 'Check a definition without storing it',
+    scope: 'pipeline:read',
+    query: z.strictObject({
+      strict: z.enum(['true', 'false']).default('false').meta({
+        description: 'true: a capability without a registered instance is an error instead of a warning',
+      }),
+    }),
+    body: definitionText,
+    responses: { 200: Validation },
+    result: (ctx, { caller, query, body }) =>
+      validatePipeline(ctx, caller.project_id, { source: body, strict: query.strict === 'true' }),
+  }),
+  route('POST /v1/validate', {
+    operation: 'validate_definition',
+    tag: 'pipelines',
+    summary: 'Check a definition together with pipelines that it runs, without storing any',
+    description:
+      'The check treats each pipeline of `pipelines` as stored, and checks its job and its output. A version that is stored with different content is an error. `name@latest` means the stored version, if one exists.',
+    scope: 'pipeline:read',
+    body: json(ValidationRequest, 'definition'),
+    responses: { 200: Validation },
+    errors: ['definition_invalid'],
+    result: (ctx, { caller, body: { text, type = null, strict, pipelines } }) =>
+      validatePipeline(ctx, caller.project_id, {
+        source: { text, contentType: type },
+        strict,
+        beside: pipelines,
+      }),
+  }),
+  route('GET /v1/pipelines', {
+    operation: 'list_pipelines',
+    tag: 'pipelines',
+    summary: 'List pipelines with their latest version',
+    scope: 'pipeline:read',
+    query: ListQuery.strict(),
+    responses: { 200: PipelineList },
+    result: (ctx, { caller, query }) => listPipelinesPage(ctx, caller.project_id, query),
+  }),
+  route('GET /v1/pipelines/{name}', {
+    operation: 'get_pipeline',
+    tag: 'pipelines',
+    summary: 'Show the latest version of a pipeline',
+    scope: 'pipeline:read',
+    params: PipelinePath,
+    responses: { 200: PipelineVersion },
+    result: (ctx, { caller, params }) => getPipeline(ctx, caller.project_id, params.name),
+  }),
+  route('GET /v1/pipelines/{name}/versions', {
+    operation: 'list_pipeline_versions',
+    tag: 'pipelines',
+    summary: 'List the versions of a pipeline, newest first',
+    scope: 'pipeline:read',
+    params: PipelinePath,
+    query: ListQuery.strict(),
+    responses: { 200: PipelineVersionList },
+    result: (ctx, { caller, params, query }) =>
+      listVersionsPage(ctx, { project_id: caller.project_id, pipeline: params.name }, query),
+  }),
+  route('GET /v1/pipelines/{name}/versions/{version}', {
+    operation: 'get_pipeline_version',
+    tag: 'pipelines',
+    summary: 'Show one version of a pipeline',
+    scope: 'pipeline:read',
+    params: VersionPath,
+    responses: { 200: PipelineVersion },
+    result: (ctx, { caller, params }) => getPipelineVersion(ctx, versionKey(caller, params)),
+  }),
+  route('GET /v1/pipelines/{name}/aliases', {
+    operation: 'list_aliases',
+    tag: 'pipelines',
+    summary: 'List the aliases of a pipeline',
+    scope: 'pipeline:read',
+    params: PipelinePath,
+    responses: { 200: AliasList },
+    result: (ctx, { caller, params }) => listPipelineAliases(ctx, caller.project_id, params.name),
+  }),
+  route('PUT /v1/pipelines/{name}/aliases/{alias}', {
+    operation: 'set_alias',
+    tag: 'pipelines',
+    summary: 'Set an alias of a pipeline to a version',
+    description: 'The alias applies from the next run on. Existing runs keep their version.',
+    scope: 'pipeline:write',
+    params: AliasPath,
+    body: json(AliasRequest),
+    responses: { 200: Alias },
+    handle: async (ctx, { caller, params, body }) => {
+      const key = { project_id: caller.project_id, pipeline: params.name, version: body.version };
+      return {
+        status: 200,
+        body: await setPipelineAlias(ctx, key, { alias: params.alias, actor: caller.key_id }),
+      };
+    },
+  }),
+];
 
-function planStored(ctx: ServerCtx): Route {
-  return route({
+export const graphRoutes: readonly Route[] = [
+  route('GET /v1/pipelines/{name}/graph.svg', {
+    operation: 'draw_pipeline',
+    tag: 'pipelines',
+    summary: 'Draw the latest version of a pipeline',
+    scope: 'pipeline:read',
+    params: PipelinePath,
+    responses: { 200: { content: 'image/svg+xml' } },
+    handle: async (ctx, { caller, params }) => {
+      const { definition } = await getPipeline(ctx, caller.project_id, params.name);
+      return { status: 200, headers, body: draw(definition) };
+    },
+  }),
+  route('GET /v1/pipelines/{name}/versions/{version}/graph.svg', {
+    operation: 'draw_pipeline_version',
+    tag: 'pipelines',
+    summary: 'Draw one version of a pipeline',
+    scope: 'pipeline:read',
+    params: VersionPath,
+    responses: { 200: { content: 'image/svg+xml' } },
+    handle: async (ctx, { caller, params }) => {
+      const { definition } = await getPipelineVersion(ctx, versionKey(caller, params));
+      return { status: 200, headers, body: draw(definition) };
+    },
+  }),
+];
+
+export const planRoutes: readonly Route[] = [
+  route('POST /v1/pipelines/{name}/plan', {
     operation: 'plan_pipeline',
-    method: 'POST',
-    path: '/v1/pipelines/{name}/plan',
     tag: 'pipelines',
     summary: 'Show what a run of a pipeline would do and cost now',
     description,
-    auth: 'key',
     scope: 'pipeline:read',
     params: PipelinePath,
     body: optionalJson(PlanRequest, 'data'),
     responses: { 200: Plan },
     errors: ['not_found', 'job_invalid', 'media_unknown'],
-    handle: async ({ caller, params, body }) => ({
-      status: 200,
-      body: await planPipeline(ctx, caller, { ...body, pipeline: params.name }),
-    }),
-  });
-}
-
-function planGiven(ctx: ServerCtx, config: ApiConfig): Route {
-  return route({
+    result: (ctx, { caller, params, body }) => planPipeline(ctx, caller, { ...body, pipeline: params.name }),
+  }),
+  route('POST /v1/plan', {
     operation: 'plan_definition',
-    method: 'POST',
-    path: '/v1/plan',
     tag: 'pipelines',
     summary: 'Show what a run of a definition would do and cost now',
     description,
-    auth: 'key',
     scope: 'pipeline:read',
     body: json(PlanDefinitionRequest, 'definition'),
     responses: { 200: Plan },
     errors: ['definition_invalid', 'not_found', 'job_invalid', 'media_unknown'],
-    handle: async ({ caller, body, bytes }) => {
-      requireSmallJob(body.job, bytes, config);
+    handle: async (ctx, { caller, body, bytes }) => {
+      requireSmallJob(body.job, bytes, ctx.config);
       return { status: 200, body: await planDefinition(ctx, caller, body) };
     },
-  });
-}
+  }),
+];

@@ -1,8 +1,6 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { Review, ReviewDecision, ReviewList, ReviewQuery } from '../../contracts/review.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import {
   claimReview,
   decideReview,
@@ -11,8 +9,8 @@ import {
   showReview,
 } from '../../services/reviews/review-service.ts';
 import { json } from '../input.ts';
-import { IdempotencyKey, ReviewPath } from '../parameters.ts';
-import { type AnswerHeaders, type Route, route } from '../route.ts';
+import { IdempotencyKey, IdPath, markReplayed, readIdempotency } from '../parameters.ts';
+import { type Route, route } from '../route.ts';
 
 const DecisionHeaders = z.object({
   'if-match': z
@@ -38,38 +36,56 @@ function answer(review: Review) {
   return { status: 200, headers: { ETag: `"${review.version}"` }, body: review } as const;
 }
 
-function list(ctx: ServerCtx): Route {
-  return route({
+export const reviewRoutes: readonly Route[] = [
+  route('GET /v1/reviews', {
     operation: 'list_reviews',
-    method: 'GET',
-    path: '/v1/reviews',
     tag: 'reviews',
     summary: 'List reviews, newest first or what is due first',
     description:
       'The payload omits input, proposals, history, advice and schema. Read a single review to see them.',
-    auth: 'key',
     scope: 'run:read',
     query: ReviewQuery.strict(),
     responses: { 200: ReviewList },
-    handle: async ({ caller, query }) => ({
-      status: 200,
-      body: await listReviews(ctx, caller.project_id, query),
-    }),
-  });
-}
-
-function decide(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, query }) => listReviews(ctx, caller.project_id, query),
+  }),
+  route('GET /v1/reviews/{id}', {
+    operation: 'get_review',
+    tag: 'reviews',
+    summary: 'Show a review; its ETag is the version to decide on',
+    scope: 'run:read',
+    params: IdPath,
+    responses: { 200: Review },
+    handle: async (ctx, { caller, params }) => answer(await showReview(ctx, caller.project_id, params.id)),
+  }),
+  route('POST /v1/reviews/{id}/claim', {
+    operation: 'claim_review',
+    tag: 'reviews',
+    summary: 'Claim a review for 15 minutes, or extend the claim',
+    description: 'Until then, only the claimant can decide it.',
+    scope: 'review:decide',
+    params: IdPath,
+    responses: { 200: Review },
+    errors: ['state_conflict'],
+    handle: async (ctx, { caller, params }) => answer(await claimReview(ctx, caller, params.id)),
+  }),
+  route('POST /v1/reviews/{id}/release', {
+    operation: 'release_review',
+    tag: 'reviews',
+    summary: 'Release the claim of a review',
+    scope: 'review:decide',
+    params: IdPath,
+    responses: { 200: Review },
+    errors: ['state_conflict'],
+    handle: async (ctx, { caller, params }) => answer(await releaseReview(ctx, caller, params.id)),
+  }),
+  route('POST /v1/reviews/{id}/decision', {
     operation: 'decide_review',
-    method: 'POST',
-    path: '/v1/reviews/{id}/decision',
     tag: 'reviews',
     summary: 'Decide a review',
     description:
       'The answer comes when the decision is stored; the step or escalation continues after that. An input is checked against the current schema of the capability. If the check fails, the review stays open.',
-    auth: 'key',
     scope: 'review:decide',
-    params: ReviewPath,
+    params: IdPath,
     headers: DecisionHeaders,
     body: json(ReviewDecision, 'data'),
     responses: { 200: Review },
@@ -80,70 +96,15 @@ function decide(ctx: ServerCtx): Route {
       'idempotency_key_reuse',
       'idempotency_in_progress',
     ],
-    handle: async ({ caller, params, headers, body, bytes }) => {
-      const key = headers['idempotency-key'];
+    handle: async (ctx, { caller, params, headers, body, bytes }) => {
       const { review, isReplayed } = await decideReview(ctx, caller, {
         review_id: params.id,
         version: readVersion(headers['if-match']),
         decision: body,
-        idempotency:
-          key === undefined ? null : { key, bodySha256: createHash('sha256').update(bytes).digest() },
+        idempotency: readIdempotency(headers, bytes),
       });
       const answered = answer(review);
-      const replayed: AnswerHeaders = isReplayed ? { 'Idempotent-Replayed': 'true' } : {};
-      return { ...answered, headers: { ...answered.headers, ...replayed } };
+      return { ...answered, headers: { ...answered.headers, ...markReplayed(isReplayed) } };
     },
-  });
-}
-
-export function reviewRoutes(ctx: ServerCtx): Route[] {
-  return [list(ctx), show(ctx), claim(ctx), release(ctx), decide(ctx)];
-}
-
-function show(ctx: ServerCtx): Route {
-  return route({
-    operation: 'get_review',
-    method: 'GET',
-    path: '/v1/reviews/{id}',
-    tag: 'reviews',
-    summary: 'Show a review; its ETag is the version to decide on',
-    auth: 'key',
-    scope: 'run:read',
-    params: ReviewPath,
-    responses: { 200: Review },
-    handle: async ({ caller, params }) => answer(await showReview(ctx, caller.project_id, params.id)),
-  });
-}
-
-function claim(ctx: ServerCtx): Route {
-  return route({
-    operation: 'claim_review',
-    method: 'POST',
-    path: '/v1/reviews/{id}/claim',
-    tag: 'reviews',
-    summary: 'Claim a review for 15 minutes, or extend the claim',
-    description: 'Until then, only the claimant can decide it.',
-    auth: 'key',
-    scope: 'review:decide',
-    params: ReviewPath,
-    responses: { 200: Review },
-    errors: ['state_conflict'],
-    handle: async ({ caller, params }) => answer(await claimReview(ctx, caller, params.id)),
-  });
-}
-
-function release(ctx: ServerCtx): Route {
-  return route({
-    operation: 'release_review',
-    method: 'POST',
-    path: '/v1/reviews/{id}/release',
-    tag: 'reviews',
-    summary: 'Release the claim of a review',
-    auth: 'key',
-    scope: 'review:decide',
-    params: ReviewPath,
-    responses: { 200: Review },
-    errors: ['state_conflict'],
-    handle: async ({ caller, params }) => answer(await releaseReview(ctx, caller, params.id)),
-  });
-}
+  }),
+];

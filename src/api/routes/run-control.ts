@@ -1,95 +1,65 @@
 /** Control of a run: cancel, pause, change its budget, repeat. */
 import { Run } from '../../contracts/run.ts';
 import { CancelRequest, RerunPreview, RerunRequest, RunBudgetRequest } from '../../contracts/run-control.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import { cancelRun, pauseRun, resumeRun, setRunBudget } from '../../services/runs/control.ts';
 import { previewRerun, rerunRun } from '../../services/runs/rerun.ts';
 import { json, optionalJson } from '../input.ts';
-import { KeyHeaders, markReplayed, RunPath, readIdempotency, startErrors } from '../parameters.ts';
+import { IdPath, KeyHeaders, markReplayed, readIdempotency, startErrors } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
-
-export function runControlRoutes(ctx: ServerCtx): Route[] {
-  return [
-    cancelRunRoute(ctx),
-    holdRun(ctx, 'pause', {
-      summary: 'Pause a run: it starts no new steps',
-      description: 'Running steps finish. A repeated request changes nothing.',
-    }),
-    holdRun(ctx, 'resume', { summary: 'Resume a paused run' }),
-    repeatRun(ctx),
-    setRunBudgetRoute(ctx),
-  ];
-}
 
 const holds = { pause: pauseRun, resume: resumeRun };
 
 function holdRun(
-  ctx: ServerCtx,
   act: 'pause' | 'resume',
   about: { readonly summary: string; readonly description?: string },
 ): Route {
-  return route({
+  return route(`POST /v1/runs/{id}/${act}`, {
     operation: `${act}_run`,
-    method: 'POST',
-    path: `/v1/runs/{id}/${act}`,
     tag: 'runs',
     ...about,
-    auth: 'key',
     scope: 'run:write',
-    params: RunPath,
+    params: IdPath,
     responses: { 202: Run },
     errors: ['state_conflict'],
-    handle: async ({ caller, params }) => ({
-      status: 202,
-      body: await holds[act](ctx, { project_id: caller.project_id, run_id: params.id }),
-    }),
+    result: (ctx, { caller, params }) =>
+      holds[act](ctx, { project_id: caller.project_id, run_id: params.id }),
   });
 }
 
-function cancelRunRoute(ctx: ServerCtx): Route {
-  return route({
+export const runControlRoutes: readonly Route[] = [
+  route('POST /v1/runs/{id}/cancel', {
     operation: 'cancel_run',
-    method: 'POST',
-    path: '/v1/runs/{id}/cancel',
     tag: 'runs',
     summary: 'Cancel a run, or terminate it at once',
     description:
       'To terminate a run that is cancelling, send the request again with `terminate`. Child runs end with their run.',
-    auth: 'key',
     scope: 'run:write',
-    params: RunPath,
+    params: IdPath,
     body: optionalJson(CancelRequest),
     responses: { 202: Run },
     errors: ['state_conflict'],
-    handle: async ({ caller, params, body }) => ({
-      status: 202,
-      body: await cancelRun(
-        ctx,
-        { project_id: caller.project_id, run_id: params.id },
-        { ...body, by: caller.key_id },
-      ),
-    }),
-  });
-}
-
-function repeatRun(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, params, body }) =>
+      cancelRun(ctx, { project_id: caller.project_id, run_id: params.id }, { ...body, by: caller.key_id }),
+  }),
+  holdRun('pause', {
+    summary: 'Pause a run: it starts no new steps',
+    description: 'Running steps finish. A repeated request changes nothing.',
+  }),
+  holdRun('resume', { summary: 'Resume a paused run' }),
+  route('POST /v1/runs/{id}/rerun', {
     operation: 'rerun_run',
-    method: 'POST',
-    path: '/v1/runs/{id}/rerun',
     tag: 'runs',
     summary: 'Run again, and reuse results that are selected and still valid',
     description:
       'Starts a new run of the same job. With `preview`, the server writes nothing, and the answer shows which steps would run again and why.',
-    auth: 'key',
     scope: 'run:write',
     rate: 'start',
-    params: RunPath,
+    params: IdPath,
     headers: KeyHeaders,
     body: optionalJson(RerunRequest, 'data'),
     responses: { 200: RerunPreview, 202: Run },
     errors: ['state_conflict', ...startErrors],
-    handle: async ({ caller, params, headers, body, bytes }) => {
+    handle: async (ctx, { caller, params, headers, body, bytes }) => {
       const idempotency = readIdempotency(headers, bytes);
       const { project_id, key_id: by } = caller;
       const order = { project_id, run_id: params.id, request: body, idempotency, by };
@@ -101,28 +71,22 @@ function repeatRun(ctx: ServerCtx): Route {
         body: run,
       };
     },
-  });
-}
-
-function setRunBudgetRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route('POST /v1/runs/{id}/budget', {
     operation: 'set_run_budget',
-    method: 'POST',
-    path: '/v1/runs/{id}/budget',
     tag: 'runs',
     summary: 'Change the budget ceiling of a run',
     description:
       'The ceiling applies from the next call on. Steps that wait for budget continue. Existing reservations stay, even above a lower ceiling.',
-    auth: 'key',
     scope: 'run:write',
-    params: RunPath,
+    params: IdPath,
     body: json(RunBudgetRequest),
     responses: { 200: Run },
     errors: ['state_conflict'],
-    handle: async ({ caller, params, body }) => {
+    handle: async (ctx, { caller, params, body }) => {
       const key = { project_id: caller.project_id, run_id: params.id };
       const change = { ceilingUsd: body.budget_ceiling_usd, by: caller.key_id };
       return { status: 200, body: await setRunBudget(ctx, key, change) };
     },
-  });
-}
+  }),
+];

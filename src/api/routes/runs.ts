@@ -1,81 +1,20 @@
 /** Runs: submitting and reading them; the graph and timeline of a run, and a summary of many. */
 import { z } from 'zod';
 import { ListQuery } from '../../contracts/primitives.ts';
-import { Run, RunList, RunRequest, RunStepList, StepDetail, terminalRunStates } from '../../contracts/run.ts';
+import { Run, RunList, RunQuery, RunRequest, terminalRunStates } from '../../contracts/run.ts';
 import { BulkAnswer, BulkRequest } from '../../contracts/run-control.ts';
 import { RunGraph, RunsSummary, RunsSummaryQuery, RunTimeline } from '../../contracts/run-picture.ts';
-import { ItemQuery, RunQuery, StepQuery } from '../../contracts/run-query.ts';
+import { ItemQuery, RunStepList, StepDetail, StepQuery } from '../../contracts/run-step.ts';
 import type { Caller } from '../../services/access/caller.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import { readRunGraph, readRunsSummary, readTimeline } from '../../services/runs/pictures.ts';
 import { getRun, listRunsPage, waitForEnd } from '../../services/runs/run-reading.ts';
 import { getStep, listItems } from '../../services/runs/step-pages.ts';
 import { submitRun, submitRuns } from '../../services/runs/submission.ts';
 import { toProblem } from '../answer.ts';
 import { json } from '../input.ts';
-import { type ApiConfig, findJobFault, httpLimits, requireSmallJob } from '../limits.ts';
-import { KeyHeaders, markReplayed, RunPath, readIdempotency, StepPath, startErrors } from '../parameters.ts';
+import { findJobFault, httpLimits, requireSmallJob } from '../limits.ts';
+import { IdPath, KeyHeaders, markReplayed, readIdempotency, StepPath, startErrors } from '../parameters.ts';
 import { type AnswerHeaders, type Route, route } from '../route.ts';
-
-/** The graph and timeline of a run, and the summary of many runs. */
-export function runPictureRoutes(ctx: ServerCtx): Route[] {
-  return [
-    route({
-      operation: 'get_run_graph',
-      method: 'GET',
-      path: '/v1/runs/{id}/graph',
-      tag: 'runs',
-      summary: 'Show the definition of a run and its whole graph, without states',
-      auth: 'key',
-      scope: 'run:read',
-      params: RunPath,
-      responses: { 200: RunGraph },
-      handle: async ({ caller, params }) => ({
-        status: 200,
-        body: await readRunGraph(ctx, { project_id: caller.project_id, run_id: params.id }),
-      }),
-    }),
-    route({
-      operation: 'get_run_timeline',
-      method: 'GET',
-      path: '/v1/runs/{id}/timeline',
-      tag: 'runs',
-      summary: 'List the calls of a run by time, with the expected and the actual result of each',
-      description:
-        'A page has at most 10,000 rows, ordered by start. Model calls of an escalation carry their level.',
-      auth: 'key',
-      scope: 'run:read',
-      params: RunPath,
-      query: z.strictObject({ cursor: ListQuery.shape.cursor }),
-      responses: { 200: RunTimeline },
-      handle: async ({ caller, params, query }) => ({
-        status: 200,
-        body: await readTimeline(ctx, { project_id: caller.project_id, run_id: params.id }, query.cursor),
-      }),
-    }),
-  ];
-}
-
-/** Mounted before the route of one run, which would match `summary` as an id. */
-function runsSummaryRoute(ctx: ServerCtx): Route {
-  return route({
-    operation: 'get_runs_summary',
-    method: 'GET',
-    path: '/v1/runs/summary',
-    tag: 'runs',
-    summary: 'Count runs by state and sum their costs, in buckets of time',
-    description: 'Runs are counted by the time of their creation. The default is the last day in 48 buckets.',
-    auth: 'key',
-    scope: 'run:read',
-    opens: 'history',
-    query: RunsSummaryQuery,
-    responses: { 200: RunsSummary },
-    handle: async ({ caller, query }) => ({
-      status: 200,
-      body: await readRunsSummary(ctx, caller.project_id, query),
-    }),
-  });
-}
 
 /** `Prefer: wait=30` (RFC 7240): seconds to wait for a result before answering; null: not requested. */
 function readWait(prefer: string | undefined, maxSeconds: number): number | null {
@@ -93,34 +32,46 @@ function stepAddress({ project_id }: Pick<Caller, 'project_id'>, { id, step }: z
   return { project_id, run_id: id, step_id: step };
 }
 
-export function runRoutes(ctx: ServerCtx, config: ApiConfig): Route[] {
-  return [
-    submitRunRoute(ctx, config),
-    submitRunsRoute(ctx, config),
-    listRunsRoute(ctx),
-    runsSummaryRoute(ctx),
-    showRunRoute(ctx),
-    showStepRoute(ctx),
-    listItemsRoute(ctx),
-  ];
-}
+/** The graph and timeline of a run, and the summary of many runs. */
+export const runPictureRoutes: readonly Route[] = [
+  route('GET /v1/runs/{id}/graph', {
+    operation: 'get_run_graph',
+    tag: 'runs',
+    summary: 'Show the definition of a run and its whole graph, without states',
+    scope: 'run:read',
+    params: IdPath,
+    responses: { 200: RunGraph },
+    result: (ctx, { caller, params }) =>
+      readRunGraph(ctx, { project_id: caller.project_id, run_id: params.id }),
+  }),
+  route('GET /v1/runs/{id}/timeline', {
+    operation: 'get_run_timeline',
+    tag: 'runs',
+    summary: 'List the calls of a run by time, with the expected and the actual result of each',
+    description:
+      'A page has at most 10,000 rows, ordered by start. Model calls of an escalation carry their level.',
+    scope: 'run:read',
+    params: IdPath,
+    query: z.strictObject({ cursor: ListQuery.shape.cursor }),
+    responses: { 200: RunTimeline },
+    result: (ctx, { caller, params, query }) =>
+      readTimeline(ctx, { project_id: caller.project_id, run_id: params.id }, query.cursor),
+  }),
+];
 
-function submitRunRoute(ctx: ServerCtx, config: ApiConfig): Route {
-  return route({
+export const runRoutes: readonly Route[] = [
+  route('POST /v1/runs', {
     operation: 'start_run',
-    method: 'POST',
-    path: '/v1/runs',
     tag: 'runs',
     summary: 'Start a run of a stored pipeline, or of a definition',
-    auth: 'key',
     scope: 'run:write',
     rate: 'start',
     headers: SubmitHeaders,
     body: json(RunRequest, 'definition'),
     responses: { 200: Run, 202: Run },
     errors: [...startErrors, 'not_found'],
-    handle: async ({ caller, headers, body, bytes, signal }) => {
-      requireSmallJob(body.job, bytes, config);
+    handle: async (ctx, { caller, headers, body, bytes, signal }) => {
+      requireSmallJob(body.job, bytes, ctx.config);
       const { project_id, key_id: by } = caller;
       const idempotency = readIdempotency(headers, bytes);
       const order = { projectId: project_id, request: body, idempotency, by };
@@ -133,112 +84,84 @@ function submitRunRoute(ctx: ServerCtx, config: ApiConfig): Route {
       const status = terminalRunStates.has(waited.state) ? 200 : 202;
       return { status, headers: { ...answered, 'Preference-Applied': `wait=${seconds}` }, body: waited };
     },
-  });
-}
-
-function submitRunsRoute(ctx: ServerCtx, config: ApiConfig): Route {
-  return route({
+  }),
+  route('POST /v1/runs/bulk', {
     operation: 'start_runs',
-    method: 'POST',
-    path: '/v1/runs/bulk',
     tag: 'runs',
     summary: 'Start up to 1,000 runs',
     description:
       'The server accepts or refuses each run separately, with the status of a single request. It writes all accepted runs in one transaction. A request may contain at most 20 different definitions.',
-    auth: 'key',
     scope: 'run:write',
     rate: 'start',
     headers: KeyHeaders,
     body: json(BulkRequest, 'definition'),
     responses: { 200: BulkAnswer },
     errors: ['idempotency_key_reuse', 'idempotency_in_progress'],
-    handle: async ({ caller, headers, body, bytes, path, request_id }) => {
+    handle: async (ctx, { caller, headers, body, bytes, path, request_id }) => {
       const place = { instance: path, request_id };
       const { answer, replayed } = await submitRuns(ctx, {
         projectId: caller.project_id,
-        requests: body.runs.map((request) => findJobFault(request.job, config.BODY_LIMIT_BYTES) ?? request),
+        requests: body.runs.map(
+          (request) => findJobFault(request.job, ctx.config.BODY_LIMIT_BYTES) ?? request,
+        ),
         idempotency: readIdempotency(headers, bytes),
         toProblem: (error) => toProblem(error, place),
         by: caller.key_id,
       });
       return { status: 200, headers: markReplayed(replayed), body: answer };
     },
-  });
-}
-
-function listRunsRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route('GET /v1/runs', {
     operation: 'list_runs',
-    method: 'GET',
-    path: '/v1/runs',
     tag: 'runs',
     summary: 'List runs, newest first',
-    auth: 'key',
     scope: 'run:read',
     opens: 'history',
     query: RunQuery,
     responses: { 200: RunList },
-    handle: async ({ caller, query }) => ({
-      status: 200,
-      body: await listRunsPage(ctx, caller.project_id, query),
-    }),
-  });
-}
-
-function showRunRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, query }) => listRunsPage(ctx, caller.project_id, query),
+  }),
+  // Before the route of one run, which would match `summary` as an id.
+  route('GET /v1/runs/summary', {
+    operation: 'get_runs_summary',
+    tag: 'runs',
+    summary: 'Count runs by state and sum their costs, in buckets of time',
+    description: 'Runs are counted by the time of their creation. The default is the last day in 48 buckets.',
+    scope: 'run:read',
+    opens: 'history',
+    query: RunsSummaryQuery,
+    responses: { 200: RunsSummary },
+    result: (ctx, { caller, query }) => readRunsSummary(ctx, caller.project_id, query),
+  }),
+  route('GET /v1/runs/{id}', {
     operation: 'get_run',
-    method: 'GET',
-    path: '/v1/runs/{id}',
     tag: 'runs',
     summary: 'Show a run with its steps',
-    auth: 'key',
     scope: 'run:read',
-    params: RunPath,
+    params: IdPath,
     responses: { 200: Run },
-    handle: async ({ caller, params }) => ({
-      status: 200,
-      body: await getRun(ctx, { project_id: caller.project_id, run_id: params.id }),
-    }),
-  });
-}
-
-function showStepRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, params }) => getRun(ctx, { project_id: caller.project_id, run_id: params.id }),
+  }),
+  route('GET /v1/runs/{id}/steps/{step}', {
     operation: 'get_step',
-    method: 'GET',
-    path: '/v1/runs/{id}/steps/{step}',
     tag: 'runs',
     summary: 'Show a step: its input, output, attempts and the decision of each',
     description:
       'For a step with `for_each`, `item` selects one item. Without `item`, `output` lists the outputs of all items in order; null marks an item without an output. `limit` and `cursor` page that list; `next_cursor` is null after the last item. A page ends early with the item that brings it to 1 MiB, so that no output is split. Steps without `for_each` have no pages.',
-    auth: 'key',
     scope: 'run:read',
     params: StepPath,
     query: StepQuery,
     responses: { 200: StepDetail },
-    handle: async ({ caller, params, query }) => ({
-      status: 200,
-      body: await getStep(ctx, stepAddress(caller, params), query),
-    }),
-  });
-}
-
-function listItemsRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, params, query }) => getStep(ctx, stepAddress(caller, params), query),
+  }),
+  route('GET /v1/runs/{id}/steps/{step}/items', {
     operation: 'list_items',
-    method: 'GET',
-    path: '/v1/runs/{id}/steps/{step}/items',
     tag: 'runs',
     summary: 'List the items of a step that have begun, in order',
-    auth: 'key',
     scope: 'run:read',
     params: StepPath,
     query: ItemQuery,
     responses: { 200: RunStepList },
-    handle: async ({ caller, params, query }) => ({
-      status: 200,
-      body: await listItems(ctx, stepAddress(caller, params), query),
-    }),
-  });
-}
+    result: (ctx, { caller, params, query }) => listItems(ctx, stepAddress(caller, params), query),
+  }),
+];

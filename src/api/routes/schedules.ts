@@ -1,6 +1,5 @@
 import { ListQuery } from '../../contracts/primitives.ts';
 import { Schedule, ScheduleList, ScheduleRequest } from '../../contracts/schedule.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import {
   createSchedule,
   getSchedule,
@@ -11,156 +10,94 @@ import {
   triggerSchedule,
 } from '../../services/schedules/schedule-service.ts';
 import { json } from '../input.ts';
-import { SchedulePath } from '../parameters.ts';
+import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-export function scheduleRoutes(ctx: ServerCtx): Route[] {
-  return [
-    createScheduleRoute(ctx),
-    listSchedulesRoute(ctx),
-    showScheduleRoute(ctx),
-    replaceScheduleRoute(ctx),
-    deleteScheduleRoute(ctx),
-    switchSchedule(ctx, 'pause', 'Pause a schedule; a repeated request changes nothing'),
-    switchSchedule(ctx, 'resume', 'Resume a schedule; runs missed during the pause are not started'),
-    triggerScheduleRoute(ctx),
-  ];
+function switchSchedule(act: 'pause' | 'resume', summary: string): Route {
+  return route(`POST /v1/schedules/{id}/${act}`, {
+    operation: `${act}_schedule`,
+    tag: 'schedules',
+    summary,
+    scope: 'run:write',
+    params: IdPath,
+    responses: { 200: Schedule },
+    result: (ctx, { caller, params }) =>
+      setSchedulePaused(ctx, { by: caller, schedule_id: params.id }, act === 'pause'),
+  });
 }
 
-function createScheduleRoute(ctx: ServerCtx): Route {
-  return route({
+export const scheduleRoutes: readonly Route[] = [
+  route('POST /v1/schedules', {
     operation: 'create_schedule',
-    method: 'POST',
-    path: '/v1/schedules',
     tag: 'schedules',
     summary: 'Create a schedule that starts runs',
     description:
       'Each start resolves the version: the named one, or the current version of the alias. If day and weekday are both given, either is enough, as in cron. While Temporal is unavailable, the answer has `delivered: false`, and the schedule is sent to Temporal later.',
-    auth: 'key',
     scope: 'run:write',
     body: json(ScheduleRequest, 'data'),
     responses: { 201: Schedule },
     errors: ['request_invalid', 'job_invalid', 'media_unknown', 'state_conflict'],
-    handle: async ({ caller, body }) => {
+    handle: async (ctx, { caller, body }) => {
       const schedule = await createSchedule(ctx, caller, body);
-      return {
-        status: 201,
-        headers: { Location: `/v1/schedules/${schedule.schedule_id}` },
-        body: schedule,
-      };
+      return { status: 201, headers: { Location: `/v1/schedules/${schedule.schedule_id}` }, body: schedule };
     },
-  });
-}
-
-function listSchedulesRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route('GET /v1/schedules', {
     operation: 'list_schedules',
-    method: 'GET',
-    path: '/v1/schedules',
     tag: 'schedules',
     summary: 'List schedules by name',
-    auth: 'key',
     scope: 'run:read',
     query: ListQuery.strict(),
     responses: { 200: ScheduleList },
-    handle: async ({ caller, query }) => ({
-      status: 200,
-      body: await listSchedulesPage(ctx, caller.project_id, query),
-    }),
-  });
-}
-
-function showScheduleRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, query }) => listSchedulesPage(ctx, caller.project_id, query),
+  }),
+  route('GET /v1/schedules/{id}', {
     operation: 'get_schedule',
-    method: 'GET',
-    path: '/v1/schedules/{id}',
     tag: 'schedules',
     summary: 'Show a schedule with the next times it starts a run',
-    auth: 'key',
     scope: 'run:read',
-    params: SchedulePath,
+    params: IdPath,
     responses: { 200: Schedule },
-    handle: async ({ caller, params }) => ({
-      status: 200,
-      body: await getSchedule(ctx, { project_id: caller.project_id, schedule_id: params.id }),
-    }),
-  });
-}
-
-function replaceScheduleRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, params }) =>
+      getSchedule(ctx, { project_id: caller.project_id, schedule_id: params.id }),
+  }),
+  route('PUT /v1/schedules/{id}', {
     operation: 'replace_schedule',
-    method: 'PUT',
-    path: '/v1/schedules/{id}',
     tag: 'schedules',
     summary: 'Replace a schedule; omitted fields get their defaults',
-    auth: 'key',
     scope: 'run:write',
-    params: SchedulePath,
+    params: IdPath,
     body: json(ScheduleRequest, 'data'),
     responses: { 200: Schedule },
     errors: ['request_invalid', 'job_invalid', 'media_unknown', 'state_conflict'],
-    handle: async ({ caller, params, body }) => ({
-      status: 200,
-      body: await replaceSchedule(ctx, { by: caller, schedule_id: params.id }, body),
-    }),
-  });
-}
-
-function deleteScheduleRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, params, body }) =>
+      replaceSchedule(ctx, { by: caller, schedule_id: params.id }, body),
+  }),
+  route('DELETE /v1/schedules/{id}', {
     operation: 'delete_schedule',
-    method: 'DELETE',
-    path: '/v1/schedules/{id}',
     tag: 'schedules',
     summary: 'Delete a schedule; its runs continue',
-    auth: 'key',
     scope: 'run:write',
-    params: SchedulePath,
+    params: IdPath,
     responses: { 204: 'empty' },
-    handle: async ({ caller, params }) => {
+    handle: async (ctx, { caller, params }) => {
       await removeSchedule(ctx, { by: caller, schedule_id: params.id });
       return { status: 204 };
     },
-  });
-}
-
-function switchSchedule(ctx: ServerCtx, act: 'pause' | 'resume', summary: string): Route {
-  return route({
-    operation: `${act}_schedule`,
-    method: 'POST',
-    path: `/v1/schedules/{id}/${act}`,
-    tag: 'schedules',
-    summary,
-    auth: 'key',
-    scope: 'run:write',
-    params: SchedulePath,
-    responses: { 200: Schedule },
-    handle: async ({ caller, params }) => ({
-      status: 200,
-      body: await setSchedulePaused(ctx, { by: caller, schedule_id: params.id }, act === 'pause'),
-    }),
-  });
-}
-
-function triggerScheduleRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  switchSchedule('pause', 'Pause a schedule; a repeated request changes nothing'),
+  switchSchedule('resume', 'Resume a schedule; runs missed during the pause are not started'),
+  route('POST /v1/schedules/{id}/trigger', {
     operation: 'trigger_schedule',
-    method: 'POST',
-    path: '/v1/schedules/{id}/trigger',
     tag: 'schedules',
     summary: 'Start a run of a schedule now, if the overlap policy allows it',
     description:
       'The run appears in the list of runs soon after. Two requests within a second start one run.',
-    auth: 'key',
     scope: 'run:write',
-    params: SchedulePath,
+    params: IdPath,
     responses: { 202: Schedule },
     errors: ['state_conflict', 'unavailable'],
-    handle: async ({ caller, params }) => ({
-      status: 202,
-      body: await triggerSchedule(ctx, { project_id: caller.project_id, schedule_id: params.id }),
-    }),
-  });
-}
+    result: (ctx, { caller, params }) =>
+      triggerSchedule(ctx, { project_id: caller.project_id, schedule_id: params.id }),
+  }),
+];

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { mostSteps } from '../../contracts/bounds.ts';
 import { Limits } from '../../contracts/limits.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import { readReadiness } from '../../services/health-service.ts';
 import {
   type ApiConfig,
@@ -54,50 +53,34 @@ function showLimits(config: ApiConfig): Limits {
   };
 }
 
-export function serviceRoutes(
-  ctx: ServerCtx,
-  { config, closing }: { config: ApiConfig; closing: AbortSignal },
-): Route[] {
-  return [
-    route({
-      operation: 'get_liveness',
-      method: 'GET',
-      path: '/livez',
-      tag: 'service',
-      summary: 'Check that the process answers',
-      auth: 'open',
-      responses: { 200: Alive },
-      handle: () => ({ status: 200, body: { status: 'ok' } }),
-    }),
-    showReadiness(ctx, closing),
-    route({
-      operation: 'get_limits',
-      method: 'GET',
-      path: '/v1/limits',
-      tag: 'service',
-      summary: 'Show the limits of a request',
-      auth: 'key',
-      scope: 'run:read',
-      responses: { 200: Limits },
-      handle: () => ({ status: 200, body: showLimits(config) }),
-    }),
-  ];
-}
-
-function showReadiness(ctx: ServerCtx, closing: AbortSignal): Route {
-  return route({
+export const serviceRoutes: readonly Route[] = [
+  route('GET /livez', {
+    operation: 'get_liveness',
+    tag: 'service',
+    summary: 'Check that the process answers',
+    scope: null,
+    responses: { 200: Alive },
+    result: () => ({ status: 'ok' as const }),
+  }),
+  route('GET /readyz', {
     operation: 'get_readiness',
-    method: 'GET',
-    path: '/readyz',
     tag: 'service',
     summary:
       'Check that the process accepts requests: its database answers and it is not shutting down; Temporal is only reported',
-    auth: 'open',
+    scope: null,
     responses: { 200: Readiness, 503: Readiness },
-    handle: async () => {
-      if (closing.aborted) return { status: 503, body: { ready: false, detail: { server: 'closing' } } };
+    handle: async (ctx, { isClosing }) => {
+      if (isClosing) return { status: 503, body: { ready: false, detail: { server: 'closing' } } };
       const readiness = await readReadiness(ctx);
       return { status: readiness.ready ? 200 : 503, body: readiness };
     },
-  });
-}
+  }),
+  route('GET /v1/limits', {
+    operation: 'get_limits',
+    tag: 'service',
+    summary: 'Show the limits of a request',
+    scope: 'run:read',
+    responses: { 200: Limits },
+    result: (ctx) => showLimits(ctx.config),
+  }),
+];

@@ -1,6 +1,5 @@
 /** Browser sessions: sign in, sign out, list, end. */
 import { createRequire } from 'node:module';
-import { z } from 'zod';
 import {
   BrowserSession,
   LoginLink,
@@ -21,40 +20,28 @@ import {
   revokeSessions,
 } from '../../services/access/sessions.ts';
 import { logoutUrlOf } from '../../services/access/sign-in.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import { clearCookie, readCookie, refuseForeignPage, sessionCookie, writeCookie } from '../authentication.ts';
 import { json } from '../input.ts';
-import type { ApiConfig } from '../limits.ts';
+import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 /** The version of Capstan, from its package.json. */
 const { version } = createRequire(import.meta.url)('capstan/package.json') as { version: string };
 
-export function sessionRoutes(ctx: ServerCtx, config: ApiConfig): Route[] {
-  return [
-    openSessionRoute(ctx, config),
-    showSessionRoute(ctx, config),
-    closeSessionRoute(ctx, config),
-    createLoginLinkRoute(ctx),
-  ];
-}
-
-function openSessionRoute(ctx: ServerCtx, config: ApiConfig): Route {
-  return route({
+export const sessionRoutes: readonly Route[] = [
+  route('POST /v1/session', {
     operation: 'open_session',
-    method: 'POST',
-    path: '/v1/session',
     tag: 'session',
     summary: 'Sign a browser in, by a key or the code of a login link',
     description:
       'The answer sets a cookie that acts as the key for 12 hours, or until the key expires. If the browser is signed in as another key, the answer without `replace` is 409. Its `present` and `link` name both identities, and the code stays valid. With the cookie, every method but GET and HEAD needs `X-Capstan-Console: 1` and must come from a page of this server.',
-    auth: 'open',
+    scope: null,
     body: json(SessionRequest, 'small'),
     responses: { 204: 'empty' },
     errors: ['unauthenticated', 'csrf_refused', 'state_conflict', 'rate_limited', 'unavailable'],
-    handle: async ({ body, requestHeaders, sawWrongKey, opensSession, setHeader }) => {
-      refuseForeignPage(requestHeaders, config.PUBLIC_URL);
-      const present = readCookie(sessionCookie, config, requestHeaders);
+    handle: async (ctx, { body, requestHeaders, sawWrongKey, opensSession, setHeader }) => {
+      refuseForeignPage(requestHeaders, ctx.config.PUBLIC_URL);
+      const present = readCookie(sessionCookie, ctx.config, requestHeaders);
       const secret = await openSession(ctx, body, { present, admit: opensSession });
       if (secret === null) {
         sawWrongKey();
@@ -66,127 +53,82 @@ function openSessionRoute(ctx: ServerCtx, config: ApiConfig): Route {
         );
       }
       setHeader('Cache-Control', 'no-store');
-      return { status: 204, headers: { 'Set-Cookie': writeCookie(sessionCookie, config, secret) } };
+      return { status: 204, headers: { 'Set-Cookie': writeCookie(sessionCookie, ctx.config, secret) } };
     },
-  });
-}
-
-function showSessionRoute(ctx: ServerCtx, { TEMPORAL_UI_URL }: ApiConfig): Route {
-  return route({
+  }),
+  route('GET /v1/session', {
     operation: 'get_session',
-    method: 'GET',
-    path: '/v1/session',
     tag: 'session',
     summary: 'Show the calling key, its scopes and its projects',
-    auth: 'key',
     scope: 'any',
     responses: { 200: BrowserSession },
-    handle: async ({ caller }) => ({
-      status: 200,
-      body: {
-        ...(await describeSession(ctx, caller)),
-        version,
-        temporal_ui_url: TEMPORAL_UI_URL ?? null,
-      },
+    result: async (ctx, { caller }) => ({
+      ...(await describeSession(ctx, caller)),
+      version,
+      temporal_ui_url: ctx.config.TEMPORAL_UI_URL ?? null,
     }),
-  });
-}
-
-function closeSessionRoute(ctx: ServerCtx, config: ApiConfig): Route {
-  return route({
+  }),
+  route('DELETE /v1/session', {
     operation: 'close_session',
-    method: 'DELETE',
-    path: '/v1/session',
     tag: 'session',
     summary: 'Sign the browser out; its key stays',
     description: 'If the provider of the session supports logout, the answer is 200 with the address for it.',
-    auth: 'key',
     scope: 'any',
     responses: { 200: SessionClosed, 204: 'empty' },
-    handle: async ({ requestHeaders }) => {
-      const secret = readCookie(sessionCookie, config, requestHeaders);
+    handle: async (ctx, { requestHeaders }) => {
+      const secret = readCookie(sessionCookie, ctx.config, requestHeaders);
       const ended = secret === null ? null : await closeSession(ctx, secret);
       const tokens = ended?.tokens ?? null;
       const { signIn } = ctx;
       const url = tokens === null || signIn === null ? null : await logoutUrlOf(ctx, signIn, tokens);
-      const headers = { 'Set-Cookie': clearCookie(sessionCookie, config) };
+      const headers = { 'Set-Cookie': clearCookie(sessionCookie, ctx.config) };
       return url === null ? { status: 204, headers } : { status: 200, headers, body: { provider_url: url } };
     },
-  });
-}
-
-function createLoginLinkRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route('POST /v1/login-links', {
     operation: 'create_login_link',
-    method: 'POST',
-    path: '/v1/login-links',
     tag: 'session',
     summary: 'Create a link that signs a browser in as the calling key, once, within 10 minutes',
-    auth: 'key',
     scope: 'admin',
     responses: { 201: LoginLink },
-    handle: async ({ caller }) => ({ status: 201, body: await createLoginLink(ctx, caller) }),
-  });
-}
+    result: (ctx, { caller }) => createLoginLink(ctx, caller),
+  }),
+];
 
-const SessionPath = z.object({ id: z.string().min(1).max(128) });
-
-export function sessionAdminRoutes(ctx: ServerCtx): Route[] {
-  return [listSessionsRoute(ctx), revokeUserRoute(ctx), revokeSessionRoute(ctx)];
-}
-
-function listSessionsRoute(ctx: ServerCtx): Route {
-  return route({
+export const sessionAdminRoutes: readonly Route[] = [
+  route('GET /v1/sessions', {
     operation: 'list_sessions',
-    method: 'GET',
-    path: '/v1/sessions',
     tag: 'session',
     summary: 'List the browsers that are signed in, newest first',
     description:
       'The list covers keys and people that share a project with the calling key. `user` is the id of a person or key, an e-mail address, or the subject at the provider.',
-    auth: 'key',
     scope: 'admin',
     query: SessionQuery,
     responses: { 200: SessionList },
-    handle: async ({ caller, query }) => ({ status: 200, body: await listSessionsOf(ctx, caller, query) }),
-  });
-}
-
-function revokeUserRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, query }) => listSessionsOf(ctx, caller, query),
+  }),
+  route('POST /v1/sessions/revoke', {
     operation: 'revoke_sessions',
-    method: 'POST',
-    path: '/v1/sessions/revoke',
     tag: 'session',
     summary: 'End all sessions of a user, everywhere within 5 seconds',
     description:
       'Open streams end too. The user can sign in again. To keep a person out, revoke the key that has the id of the person.',
-    auth: 'key',
     scope: 'admin',
     body: json(SessionRevocation),
     responses: { 200: SessionsRevoked },
-    handle: async ({ caller, body }) => ({
-      status: 200,
-      body: { revoked: await revokeSessions(ctx, caller, body) },
-    }),
-  });
-}
-
-function revokeSessionRoute(ctx: ServerCtx): Route {
-  return route({
+    result: async (ctx, { caller, body }) => ({ revoked: await revokeSessions(ctx, caller, body) }),
+  }),
+  route('DELETE /v1/sessions/{id}', {
     operation: 'revoke_session',
-    method: 'DELETE',
-    path: '/v1/sessions/{id}',
     tag: 'session',
     summary: 'End a session, everywhere within 5 seconds',
-    auth: 'key',
     scope: 'admin',
-    params: SessionPath,
+    params: IdPath,
     responses: { 204: 'empty' },
-    handle: async ({ caller, params: { id } }) => {
+    handle: async (ctx, { caller, params: { id } }) => {
       if ((await revokeSessions(ctx, caller, { sessionId: id })) === 0)
         throw new AppError('not_found', `no session ${id}`);
       return { status: 204 };
     },
-  });
-}
+  }),
+];

@@ -16,7 +16,6 @@ import {
 import type { ServerCtx } from '../../services/context.ts';
 import { clearCookie, readCookie, sessionCookie, signInCookie, writeCookie } from '../authentication.ts';
 import { byteStream } from '../input.ts';
-import type { ApiConfig } from '../limits.ts';
 import { type Route, route } from '../route.ts';
 
 /** A logout token has a few hundred bytes. */
@@ -25,15 +24,6 @@ const loginPage = '/ui/login';
 
 const Part = z.string().max(8_192).optional();
 const Answer = z.looseObject({ code: Part, state: Part, error: Part, error_description: Part, iss: Part });
-
-export function signInRoutes(ctx: ServerCtx, config: ApiConfig): Route[] {
-  return [
-    showOfferRoute(ctx),
-    beginSignInRoute(ctx, config),
-    finishSignInRoute(ctx, config),
-    takeLogoutRoute(ctx),
-  ];
-}
 
 function leadTo(url: string, cookies: string[]) {
   const headers = { Location: url, 'Cache-Control': 'no-store', 'Set-Cookie': cookies };
@@ -50,68 +40,11 @@ function requireProvider({ signIn }: ServerCtx): SignIn {
   throw new AppError('not_found', 'no OpenID provider is configured here; sign in by a key');
 }
 
-function showOfferRoute(ctx: ServerCtx): Route {
-  return route({
-    operation: 'get_sign_in',
-    method: 'GET',
-    path: '/v1/sign-in',
-    tag: 'session',
-    summary: 'List the ways to sign a browser in without a key',
-    auth: 'open',
-    responses: { 200: SignInOffer },
-    handle: () => ({ status: 200, body: { oidc: ctx.signIn === null ? null : offerOf(ctx.signIn) } }),
-  });
-}
-
-function beginSignInRoute(ctx: ServerCtx, config: ApiConfig): Route {
-  return route({
-    operation: 'begin_sign_in',
-    method: 'GET',
-    path: '/v1/sessions/oidc',
-    tag: 'session',
-    summary: 'Redirect the browser to the OpenID provider',
-    auth: 'open',
-    responses: { 302: 'empty' },
-    errors: ['not_found'],
-    handle: async () => {
-      const begun = await beginSignIn(ctx, requireProvider(ctx));
-      if ('refused' in begun) return leadTo(leadBack(begun.refused), [clearCookie(signInCookie, config)]);
-      return leadTo(begun.url, [writeCookie(signInCookie, config, begun.kept)]);
-    },
-  });
-}
-
 function toQuery(answer: z.output<typeof Answer>): string {
   const texts = Object.entries(answer).filter(
     (pair): pair is [string, string] => typeof pair[1] === 'string',
   );
   return new URLSearchParams(texts).toString();
-}
-
-function finishSignInRoute(ctx: ServerCtx, config: ApiConfig): Route {
-  return route({
-    operation: 'finish_sign_in',
-    method: 'GET',
-    path: '/v1/sessions/oidc/callback',
-    tag: 'session',
-    summary: 'Accept the browser that returns from the OpenID provider',
-    description:
-      'The answer redirects to the login page of the console. If the sign-in failed, that page shows the reason.',
-    auth: 'open',
-    query: Answer,
-    responses: { 302: 'empty' },
-    errors: ['not_found', 'unavailable'],
-    handle: async ({ query, requestHeaders }) => {
-      const answer = { query: toQuery(query), kept: readCookie(signInCookie, config, requestHeaders) };
-      const opened = await finishSignIn(ctx, requireProvider(ctx), answer);
-      const cleared = clearCookie(signInCookie, config);
-      if ('refused' in opened) return leadTo(leadBack(opened.refused), [cleared]);
-      return leadTo(`${loginPage}?signed_in=true`, [
-        cleared,
-        writeCookie(sessionCookie, config, opened.secret),
-      ]);
-    },
-  });
 }
 
 async function readForm({
@@ -135,24 +68,64 @@ async function readForm({
   return new URLSearchParams(await body);
 }
 
-function takeLogoutRoute(ctx: ServerCtx): Route {
-  return route({
+export const signInRoutes: readonly Route[] = [
+  route('GET /v1/sign-in', {
+    operation: 'get_sign_in',
+    tag: 'session',
+    summary: 'List the ways to sign a browser in without a key',
+    scope: null,
+    responses: { 200: SignInOffer },
+    result: (ctx) => ({ oidc: ctx.signIn === null ? null : offerOf(ctx.signIn) }),
+  }),
+  route('GET /v1/sessions/oidc', {
+    operation: 'begin_sign_in',
+    tag: 'session',
+    summary: 'Redirect the browser to the OpenID provider',
+    scope: null,
+    responses: { 302: 'empty' },
+    errors: ['not_found'],
+    handle: async (ctx) => {
+      const begun = await beginSignIn(ctx, requireProvider(ctx));
+      if ('refused' in begun) return leadTo(leadBack(begun.refused), [clearCookie(signInCookie, ctx.config)]);
+      return leadTo(begun.url, [writeCookie(signInCookie, ctx.config, begun.kept)]);
+    },
+  }),
+  route('GET /v1/sessions/oidc/callback', {
+    operation: 'finish_sign_in',
+    tag: 'session',
+    summary: 'Accept the browser that returns from the OpenID provider',
+    description:
+      'The answer redirects to the login page of the console. If the sign-in failed, that page shows the reason.',
+    scope: null,
+    query: Answer,
+    responses: { 302: 'empty' },
+    errors: ['not_found', 'unavailable'],
+    handle: async (ctx, { query, requestHeaders }) => {
+      const answer = { query: toQuery(query), kept: readCookie(signInCookie, ctx.config, requestHeaders) };
+      const opened = await finishSignIn(ctx, requireProvider(ctx), answer);
+      const cleared = clearCookie(signInCookie, ctx.config);
+      if ('refused' in opened) return leadTo(leadBack(opened.refused), [cleared]);
+      return leadTo(`${loginPage}?signed_in=true`, [
+        cleared,
+        writeCookie(sessionCookie, ctx.config, opened.secret),
+      ]);
+    },
+  }),
+  route('POST /v1/sessions/oidc/logout', {
     operation: 'log_out_by_provider',
-    method: 'POST',
-    path: '/v1/sessions/oidc/logout',
     tag: 'session',
     summary: 'Receive a back-channel logout from the OpenID provider',
     description:
       'The body is a form with a `logout_token` that the provider signed. The sessions that it names end everywhere within 5 seconds. The answer is 400 if the token is not from the provider, too old or already used.',
-    auth: 'open',
+    scope: null,
     body: byteStream,
     responses: { 200: 'empty', 400: 'empty' },
     errors: ['not_found', 'body_too_large', 'unavailable'],
-    handle: async ({ body }) => {
+    handle: async (ctx, { body }) => {
       const signIn = requireProvider(ctx);
       const token = (await readForm(body)).get('logout_token');
       const isTaken = token !== null && (await takeLogout(ctx, signIn, token));
       return { status: isTaken ? 200 : 400, headers: { 'Cache-Control': 'no-store' } } as const;
     },
-  });
-}
+  }),
+];

@@ -10,7 +10,6 @@ import {
   SkillUseList,
   SkillWorth,
 } from '../../contracts/skill.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import {
   createSkill,
   findSkills,
@@ -21,7 +20,7 @@ import {
   retireSkill,
 } from '../../services/skills/skill-service.ts';
 import { json } from '../input.ts';
-import { SkillPath } from '../parameters.ts';
+import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 const SkillQuery = z.strictObject({
@@ -34,139 +33,80 @@ const SkillQuery = z.strictObject({
   state: SkillState.default('active'),
 });
 
-export function skillRoutes(ctx: ServerCtx): Route[] {
-  return [
-    storeSkill(ctx),
-    listSkills(ctx),
-    showSkill(ctx),
-    changeSkill(ctx),
-    endSkill(ctx),
-    listUses(ctx),
-    showWorth(ctx),
-  ];
-}
-
-function storeSkill(ctx: ServerCtx): Route {
-  return route({
+export const skillRoutes: readonly Route[] = [
+  route('POST /skills', {
     operation: 'create_skill',
-    method: 'POST',
-    path: '/skills',
     tag: 'skills',
     summary: 'Store a skill; equal skills are deduplicated',
     description:
       'For an equal skill, the answer is 200 with its id. Only admin keys can set counts and times. A skill of any other key is a candidate with one success.',
-    auth: 'key',
     scope: 'skill:write',
     body: json(SkillRequest, 'data'),
     responses: { 200: SkillCreated, 201: SkillCreated },
-    handle: async ({ caller, body }) => {
+    handle: async (ctx, { caller, body }) => {
       const { id, is_new } = await createSkill(ctx, caller, body);
       return { status: is_new ? 201 : 200, body: { id } };
     },
-  });
-}
-
-function listSkills(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route('GET /skills', {
     operation: 'list_skills',
-    method: 'GET',
-    path: '/skills',
     tag: 'skills',
     summary: 'List skills, by confidence, then by last use',
     description: 'With `signals`, the list contains only skills that need no other signals.',
-    auth: 'key',
     scope: 'skill:read',
     query: SkillQuery,
     responses: { 200: SkillList },
-    handle: async ({ caller, query }) => ({ status: 200, body: await findSkills(ctx, caller, query) }),
-  });
-}
-
-function showSkill(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, query }) => findSkills(ctx, caller, query),
+  }),
+  route('GET /skills/{id}', {
     operation: 'get_skill',
-    method: 'GET',
-    path: '/skills/{id}',
     tag: 'skills',
     summary: 'Get a skill, retired or not',
-    auth: 'key',
     scope: 'skill:read',
-    params: SkillPath,
+    params: IdPath,
     responses: { 200: Skill },
-    handle: async ({ caller, params }) => ({ status: 200, body: await readSkill(ctx, caller, params.id) }),
-  });
-}
-
-function changeSkill(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, params }) => readSkill(ctx, caller, params.id),
+  }),
+  route('PATCH /skills/{id}', {
     operation: 'change_skill',
-    method: 'PATCH',
-    path: '/skills/{id}',
     tag: 'skills',
     summary: 'Change a skill; this makes a new version and clears its flag',
     description: 'Only admin keys set `trust`. A skill that another key changes becomes a candidate.',
-    auth: 'key',
     scope: 'skill:write',
-    params: SkillPath,
+    params: IdPath,
     body: json(SkillPatch, 'data'),
     responses: { 200: Skill },
     errors: ['state_conflict'],
-    handle: async ({ caller, params, body }) => ({
-      status: 200,
-      body: await patchSkill(ctx, { caller, skill_id: params.id }, body),
-    }),
-  });
-}
-
-function endSkill(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, params, body }) => patchSkill(ctx, { caller, skill_id: params.id }, body),
+  }),
+  route('POST /skills/{id}/retire', {
     operation: 'retire_skill',
-    method: 'POST',
-    path: '/skills/{id}/retire',
     tag: 'skills',
     summary: 'Retire a skill; it keeps its id and is not applied any more',
-    auth: 'key',
     scope: 'skill:write',
-    params: SkillPath,
+    params: IdPath,
     responses: { 200: Skill },
-    handle: async ({ caller, params }) => ({ status: 200, body: await retireSkill(ctx, caller, params.id) }),
-  });
-}
-
-function listUses(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, params }) => retireSkill(ctx, caller, params.id),
+  }),
+  route('GET /skills/{id}/uses', {
     operation: 'list_skill_uses',
-    method: 'GET',
-    path: '/skills/{id}/uses',
     tag: 'skills',
     summary: 'List the uses of a skill with their results, newest first',
-    auth: 'key',
     scope: 'skill:read',
-    params: SkillPath,
+    params: IdPath,
     query: ListQuery.strict(),
     responses: { 200: SkillUseList },
-    handle: async ({ caller, params, query }) => ({
-      status: 200,
-      body: await readSkillUses(ctx, { project_id: caller.project_id, skill_id: params.id }, query),
-    }),
-  });
-}
-
-function showWorth(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, params, query }) =>
+      readSkillUses(ctx, { project_id: caller.project_id, skill_id: params.id }, query),
+  }),
+  route('GET /skills/{id}/worth', {
     operation: 'get_skill_worth',
-    method: 'GET',
-    path: '/skills/{id}/worth',
     tag: 'skills',
     summary: 'Show the savings and the origin of a skill',
     description: 'The savings are an estimate: each successful use saves the cost of learning the skill.',
-    auth: 'key',
     scope: 'skill:read',
-    params: SkillPath,
+    params: IdPath,
     responses: { 200: SkillWorth },
-    handle: async ({ caller, params }) => ({
-      status: 200,
-      body: await readSkillWorth(ctx, caller, params.id),
-    }),
-  });
-}
+    result: (ctx, { caller, params }) => readSkillWorth(ctx, caller, params.id),
+  }),
+];

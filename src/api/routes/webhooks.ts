@@ -7,7 +7,6 @@ import {
   WebhookList,
   WebhookRequest,
 } from '../../contracts/webhook.ts';
-import type { ServerCtx } from '../../services/context.ts';
 import {
   createWebhook,
   listDeliveriesOf,
@@ -16,100 +15,61 @@ import {
   testWebhook,
 } from '../../services/webhooks/webhook-service.ts';
 import { json } from '../input.ts';
-import { WebhookPath } from '../parameters.ts';
+import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-export function webhookRoutes(ctx: ServerCtx): Route[] {
-  return [
-    createWebhookRoute(ctx),
-    listWebhooksRoute(ctx),
-    removeWebhookRoute(ctx),
-    testWebhookRoute(ctx),
-    listDeliveriesRoute(ctx),
-  ];
-}
-
-function createWebhookRoute(ctx: ServerCtx): Route {
-  return route({
+export const webhookRoutes: readonly Route[] = [
+  route('POST /v1/webhooks', {
     operation: 'create_webhook',
-    method: 'POST',
-    path: '/v1/webhooks',
     tag: 'webhooks',
     summary: 'Create a webhook; only this answer shows its secret',
     description:
       'Capstan sends each new event as a POST of `{type, at, data}`, at least once. It makes up to nine attempts within a day until the answer is 2xx. A redirect counts as a failure. The headers `webhook-id`, `webhook-timestamp` and `webhook-signature` follow Standard Webhooks: the signature is `v1,` and the HMAC-SHA-256, in base64, of `<id>.<timestamp>.<body>`. `ALLOWED_CIDRS` limits the addresses, as for instances.',
-    auth: 'key',
     scope: 'admin',
     body: json(WebhookRequest),
     responses: { 201: WebhookCreated },
     errors: ['limit_reached'],
-    handle: async ({ caller, body }) => ({ status: 201, body: await createWebhook(ctx, caller, body) }),
-  });
-}
-
-function listWebhooksRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, body }) => createWebhook(ctx, caller, body),
+  }),
+  route('GET /v1/webhooks', {
     operation: 'list_webhooks',
-    method: 'GET',
-    path: '/v1/webhooks',
     tag: 'webhooks',
     summary: 'List webhooks',
-    auth: 'key',
     scope: 'admin',
     query: ListQuery.strict(),
     responses: { 200: WebhookList },
-    handle: async ({ caller, query }) => ({ status: 200, body: await listWebhooksOf(ctx, caller, query) }),
-  });
-}
-
-function removeWebhookRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, query }) => listWebhooksOf(ctx, caller, query),
+  }),
+  route('DELETE /v1/webhooks/{id}', {
     operation: 'delete_webhook',
-    method: 'DELETE',
-    path: '/v1/webhooks/{id}',
     tag: 'webhooks',
     summary: 'Delete a webhook and its deliveries',
-    auth: 'key',
     scope: 'admin',
-    params: WebhookPath,
+    params: IdPath,
     responses: { 204: 'empty' },
-    handle: async ({ caller, params }) => {
+    handle: async (ctx, { caller, params }) => {
       await removeWebhook(ctx, caller, params.id);
       return { status: 204 };
     },
-  });
-}
-
-function testWebhookRoute(ctx: ServerCtx): Route {
-  return route({
+  }),
+  route('POST /v1/webhooks/{id}/test', {
     operation: 'test_webhook',
-    method: 'POST',
-    path: '/v1/webhooks/{id}/test',
     tag: 'webhooks',
     summary: 'Send one test event to a webhook now, and show its answer',
-    auth: 'key',
     scope: 'admin',
-    params: WebhookPath,
+    params: IdPath,
     responses: { 200: WebhookDelivery },
-    handle: async ({ caller, params }) => ({ status: 200, body: await testWebhook(ctx, caller, params.id) }),
-  });
-}
-
-function listDeliveriesRoute(ctx: ServerCtx): Route {
-  return route({
+    result: (ctx, { caller, params }) => testWebhook(ctx, caller, params.id),
+  }),
+  route('GET /v1/webhooks/{id}/deliveries', {
     operation: 'list_webhook_deliveries',
-    method: 'GET',
-    path: '/v1/webhooks/{id}/deliveries',
     tag: 'webhooks',
     summary: 'List the deliveries of a webhook, newest first, for 30 days',
-    auth: 'key',
     scope: 'admin',
-    params: WebhookPath,
+    params: IdPath,
     query: ListQuery.strict(),
     responses: { 200: WebhookDeliveryList },
-    handle: async ({ caller, params, query }) => ({
-      status: 200,
-      body: await listDeliveriesOf(ctx, { caller, webhookId: params.id }, query),
-    }),
-  });
-}
+    result: (ctx, { caller, params, query }) =>
+      listDeliveriesOf(ctx, { caller, webhookId: params.id }, query),
+  }),
+];

@@ -7,6 +7,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { z } from 'zod';
 import { Problem } from '../../contracts/problem.ts';
+import { parseJson } from '../../core/json/text.ts';
 import { type ProblemAnswer, ProblemError, UnreachableError } from '../errors.ts';
 import type { Connection } from './connection.ts';
 
@@ -76,11 +77,7 @@ export function path(fixed: TemplateStringsArray, ...parts: readonly string[]): 
 export const emptyBody: RequestBody = { text: '', type: 'application/json' };
 
 export function jsonBody(value: unknown, idempotencyKey?: string): RequestBody {
-  return {
-    text: JSON.stringify(value),
-    type: 'application/json',
-    idempotencyKey,
-  };
+  return { text: JSON.stringify(value), type: 'application/json', idempotencyKey };
 }
 
 export function authorisation({ key, project }: Connection): Record<string, string> {
@@ -109,14 +106,6 @@ export function toUnreachable(url: string, thrown: unknown, timeoutMs = requestT
   // fetch hides network errors behind an error of its own.
   const reason = code ?? (thrown.cause instanceof Error ? thrown.cause.message : undefined);
   return reason === undefined ? thrown : new UnreachableError(`cannot talk to ${url}: ${reason}`);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -40,9 +40,7 @@ function describePeriod({ period, from, to, timezone, spend_usd }: CostSummary):
 export const registerCostsCommand = command('costs', {
   about: 'show what the project spent, and its limit',
   example: 'capstan costs --period month',
-  options: {
-    '--period <period>': oneOf('calendar week or month, or everything', CostPeriod.options, 'day'),
-  },
+  options: { '--period <period>': oneOf('calendar week or month, or everything', CostPeriod.options, 'day') },
   call: ({ client }, { period }) => client.get('/v1/costs', CostSummary, { period }),
   show: (costs, { print }, { period }) => {
     print.line(describeToday(costs));

@@ -8,7 +8,7 @@ import {
   type Finding,
   PipelineList,
   type PipelineSummary,
-} from '../../contracts/pipeline.ts';
+} from '../../contracts/pipeline-answers.ts';
 import { Plan, type PlannedStepView } from '../../contracts/plan.ts';
 import { Priority } from '../../contracts/primitives.ts';
 import { jsonBody, path } from '../client/api-client.ts';
@@ -83,11 +83,7 @@ Example:
   run: async (session, { file, strict }) => {
     const { print, json, shell } = session;
     const source = await readSource(file, shell.stdin);
-    const { value, text } = await validateSource(session, {
-      target: file,
-      source,
-      strict: strict === true,
-    });
+    const { value, text } = await validateSource(session, { target: file, source, strict: strict === true });
     if (json) print.json(text);
     else {
       showFindings(session, value.findings, source, 'line');

@@ -231,10 +231,7 @@ const decideCommand = command('decide', {
   about: 'any decision that `review show` lists, as JSON',
   example: `capstan review decide REVIEW -d '{"action": "raise", "budget_ceiling_usd": 2}'`,
   args: decisionArgument,
-  options: {
-    ...decisionOptions,
-    '-d, --decision <json>': required('inline JSON, @FILE, or - for stdin'),
-  },
+  options: { ...decisionOptions, '-d, --decision <json>': required('inline JSON, @FILE, or - for stdin') },
   call: (session, { decision, ...given }) => decide(session, given, () => readInput(decision, session.shell)),
   show: showDecided,
 });

@@ -4,7 +4,8 @@
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { EventPage, LogLevel } from '../../contracts/event.ts';
-import { Run, RunList, RunState, type RunSummary, StepDetail } from '../../contracts/run.ts';
+import { Run, RunList, RunState, type RunSummary } from '../../contracts/run.ts';
+import { StepDetail } from '../../contracts/run-step.ts';
 import { getAll, jsonBody, path } from '../client/api-client.ts';
 import { linkToConsole, openBrowser, type Session } from '../client/session.ts';
 import { command, listed, oneOf, parsed, procedure, type Register } from '../command.ts';

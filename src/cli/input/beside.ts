@@ -5,7 +5,8 @@
  */
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { type PipelineDefinition, PipelineSubmitted, PipelineVersion } from '../../contracts/pipeline.ts';
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import { PipelineSubmitted, PipelineVersion } from '../../contracts/pipeline-answers.ts';
 import { path } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
 import { ProblemError } from '../errors.ts';

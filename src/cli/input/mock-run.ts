@@ -6,7 +6,7 @@
 import { dirname, join } from 'node:path';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import type { StepState } from '../../contracts/run.ts';
+import type { StepState } from '../../contracts/run-step.ts';
 import { MockFault, type Mocks } from '../../mock-run/mocks.ts';
 import { preparePipeline, readSubPipeline } from '../../mock-run/prepare-run.ts';
 import { readMocks } from '../../mock-run/read-mocks.ts';

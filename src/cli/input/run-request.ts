@@ -6,11 +6,8 @@
 
 import { access, constants } from 'node:fs/promises';
 import { formatMediaReference, JobCreated, parseMediaPath } from '../../contracts/media.ts';
-import {
-  type PipelineDefinition,
-  type Validation,
-  Validation as ValidationAnswer,
-} from '../../contracts/pipeline.ts';
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import { type Validation, Validation as ValidationAnswer } from '../../contracts/pipeline-answers.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { findMediaPlaces } from '../../core/cache.ts';
 import { type ApiAnswer, jsonBody, type RequestBody } from '../client/api-client.ts';

@@ -1,9 +1,8 @@
 /** Findings of validation, shown at their place: the line of the author's file with a caret below. */
-import type { Finding } from '../../contracts/pipeline.ts';
+import type { Finding } from '../../contracts/pipeline-answers.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import type { SourceFile } from '../input/arguments.ts';
-import type { Colour, Style } from './print.ts';
-import { measureText } from './print.ts';
+import { type Colour, measureText, type Style } from './print.ts';
 
 export interface FindingLayout {
   /** Columns of the terminal; Infinity without a terminal. */

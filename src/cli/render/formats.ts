@@ -1,7 +1,8 @@
 /** Money, durations, sizes, ages, states and counts of rows for people. */
 import type { InstanceState } from '../../contracts/capability.ts';
 import type { ReviewState } from '../../contracts/review.ts';
-import type { AttemptState, RunState, RunSummary, StepState } from '../../contracts/run.ts';
+import type { RunState, RunSummary } from '../../contracts/run.ts';
+import type { AttemptState, StepState } from '../../contracts/run-step.ts';
 import { formatUsd } from '../../core/money/nano-usd.ts';
 import { type ConditionKind, conditionOfRun, toSentence } from '../../core/run/condition.ts';
 import { countEnded, countSucceeded } from '../../core/run/ended-steps.ts';

@@ -5,7 +5,8 @@
 
 import { parseMediaReference } from '../../contracts/media.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import type { Attempt, CachedFrom, Run, RunStep, StepDetail, StepState } from '../../contracts/run.ts';
+import type { Run } from '../../contracts/run.ts';
+import type { Attempt, CachedFrom, RunStep, StepDetail, StepState } from '../../contracts/run-step.ts';
 import type { Session } from '../client/session.ts';
 import { formatDuration, formatRunState, formatSpan, formatState, formatUsd } from './formats.ts';
 import { type Columns, cutText, renderRows, type Style, type TableLayout } from './print.ts';

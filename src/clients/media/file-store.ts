@@ -29,17 +29,20 @@ import {
   sidecarOf,
 } from './file-metadata.ts';
 import { findFolder, hasCode, makeFolder, nullWhenMissing, openFile, receive } from './guarded-files.ts';
-import type {
-  ByteSpan,
-  CopyOrder,
-  DescribedObject,
-  ListedFiles,
-  MediaStore,
-  OpenObject,
-  PutOptions,
-  StoredObject,
+import {
+  alreadyThere,
+  type ByteSpan,
+  type CopyOrder,
+  type DescribedObject,
+  digestMismatch,
+  fileAndFolder,
+  type ListedFiles,
+  type MediaStore,
+  type OpenObject,
+  type PutOptions,
+  requireMediaPath,
+  type StoredObject,
 } from './media-store.ts';
-import { alreadyThere, digestMismatch, fileAndFolder, requireMediaPath } from './media-store.ts';
 
 interface Store {
   readonly root: string;

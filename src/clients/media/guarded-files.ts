@@ -126,11 +126,7 @@ export async function spool(body: Readable, limitBytes: number): Promise<Spooled
     const file = await openNameless();
     handle = file;
     const received = await receive(body, file, limitBytes);
-    return {
-      ...received,
-      read: () => readAll(file, received.size),
-      close: () => file.close(),
-    };
+    return { ...received, read: () => readAll(file, received.size), close: () => file.close() };
   } catch (cause) {
     await handle?.close();
     if (!hasCode(cause, ['ENOSPC', 'EDQUOT', 'EROFS', 'EACCES'])) throw cause;

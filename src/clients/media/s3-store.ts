@@ -60,11 +60,7 @@ async function allowUpload(bucket: Bucket, path: MediaPath, { size, sha256, cont
     ContentType: contentType,
     ChecksumSHA256: checksum,
   });
-  const headers = {
-    'content-length': String(size),
-    'content-type': contentType,
-    [checksumHeader]: checksum,
-  };
+  const headers = { 'content-length': String(size), 'content-type': contentType, [checksumHeader]: checksum };
   const url = await bucket.packages.presigner.getSignedUrl(
     bucket.presigning,
     command,

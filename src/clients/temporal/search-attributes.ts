@@ -1,8 +1,7 @@
 /** A namespace gets its search attributes when it is made; those that a later version needs, or an emptied one, are added here. */
 import type { Connection } from '@temporalio/client';
 import { searchAttributes } from '../../core/workflow-names.ts';
-import type { Bounded } from './connection.ts';
-import { hasStatus } from './connection.ts';
+import { type Bounded, hasStatus } from './connection.ts';
 
 /** `IndexedValueType` of the Temporal API. */
 const valueTypes = { Keyword: 2, Int: 3, Double: 4, Bool: 5 } as const;

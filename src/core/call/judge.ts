@@ -7,7 +7,7 @@
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure } from '../../contracts/primitives.ts';
-import type { Ambiguity, AttemptState } from '../../contracts/run.ts';
+import type { Ambiguity, AttemptState } from '../../contracts/run-step.ts';
 import { formatDuration } from '../duration.ts';
 import type { Settlement } from '../money/reservation.ts';
 import { type AnsweredError, type CallOutcome, toHttpFailure } from './outcome.ts';

@@ -38,11 +38,7 @@ export const longestRetryAfterMs = 60_000;
 export const shortestWaitMs = 500;
 
 /** Spaces waits that no count limits: an instance that returns is noticed within seconds. */
-export const uncountedDelay: Omit<RetrySettings, 'max'> = {
-  initialMs: 500,
-  factor: 1.6,
-  maxDelayMs: 10_000,
-};
+export const uncountedDelay: Omit<RetrySettings, 'max'> = { initialMs: 500, factor: 1.6, maxDelayMs: 10_000 };
 
 /** No call starts with less time than this. */
 const shortestRoundMs = 100;

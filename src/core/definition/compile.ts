@@ -3,7 +3,9 @@
  * The templates are those of each step, of the pipeline's output, and of the concurrency key. Pure and without
  * packages, so a workflow can hold it.
  */
+
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
+import type { Validation } from '../../contracts/pipeline-answers.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { readCondition } from '../expression/condition.ts';
 import {
@@ -14,7 +16,7 @@ import {
   type TemplateReading,
 } from '../expression/template.ts';
 import { createGraph, type Graph } from '../graph/dag.ts';
-import { type StepKind, stepKindOf } from './step-settings.ts';
+import { kindFieldsOf, type StepKind, stepKindOf } from './step-settings.ts';
 
 export interface CompiledStep {
   readonly definition: StepDefinition;
@@ -148,4 +150,18 @@ function listMentioned(step: StepTemplates | undefined): readonly string[] {
     }
   }
   return [...mentioned];
+}
+
+/** Steps and edges, for drawing. */
+export function showGraph(
+  definition: PipelineDefinition,
+  { graph: { predecessors } }: AnalysedDefinition,
+): NonNullable<Validation['graph']> {
+  const ids = definition.steps.map(({ id }) => id);
+  return {
+    steps: definition.steps.map((step) => ({ id: step.id, ...kindFieldsOf(step) })),
+    edges: ids.flatMap((to, index) =>
+      (predecessors[index] ?? []).map((before) => ({ from: ids[before] ?? '', to })),
+    ),
+  };
 }

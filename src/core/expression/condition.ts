@@ -58,11 +58,7 @@ export function evaluateCondition(condition: CompiledTemplate, scope: Expression
 }
 
 function constantNode(value: boolean, pointer: string): TemplateNode {
-  return {
-    kind: 'expression',
-    pointer,
-    expression: { kind: 'literal', value },
-  };
+  return { kind: 'expression', pointer, expression: { kind: 'literal', value } };
 }
 
 function parseText(text: string, pointer: string, dialect: Dialect): TemplateNode {

@@ -37,11 +37,7 @@ function parsePath(cursor: Cursor): Path {
     throw syntaxError(
       cursor,
       `${JSON.stringify(root.text.slice(0, 64))} is no root; there are ${roots.join(', ')}`,
-      {
-        code: 'root_unknown',
-        suggestion: createNameSuggester(roots)(root.text) ?? rootHint,
-        at: root.start,
-      },
+      { code: 'root_unknown', suggestion: createNameSuggester(roots)(root.text) ?? rootHint, at: root.start },
     );
   }
   const segments: Segment[] = [];

@@ -69,11 +69,7 @@ interface ReadingPosition {
 }
 
 function below(place: ReadingPosition, segment: string | number): ReadingPosition {
-  return {
-    reading: place.reading,
-    pointer: extendPointer(place.pointer, segment),
-    depth: place.depth + 1,
-  };
+  return { reading: place.reading, pointer: extendPointer(place.pointer, segment), depth: place.depth + 1 };
 }
 
 function compileValue(value: Json, place: ReadingPosition): TemplateNode {

@@ -1,5 +1,5 @@
 /**
- * JSON that exists as text. Text from the database goes to a client without being parsed and serialised again: for a
+ * JSON as text. Text from the database goes to a client without being parsed and serialised again: for a
  * long list of decisions, that was four fifths of a server's work.
  */
 import type { Json } from '../../contracts/primitives.ts';
@@ -11,6 +11,15 @@ export interface JsonText<Value> {
   readonly [written]: string;
   /** For the compiler only. */
   readonly of?: Value;
+}
+
+/** @returns undefined for a text that is no JSON */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** @param text valid JSON */

@@ -147,10 +147,7 @@ export async function followDecision(
   switch (decision.action) {
     case 'approve':
     case 'edit':
-      return runInput(ladder, context, {
-        input: context.input ?? null,
-        remember: decision.remember ?? true,
-      });
+      return runInput(ladder, context, { input: context.input ?? null, remember: decision.remember ?? true });
     case 'retry':
     case 'raise':
       return retry(ladder, decision, context);

@@ -93,10 +93,7 @@ export function openStepLadder({ policy, failure, revision }: StepFailure, conte
 }
 
 export function applyEvent(ladder: Ladder, event: LadderEvent): Ladder {
-  return {
-    ...ladder,
-    ...applyLadder(ladder, event),
-  };
+  return { ...ladder, ...applyLadder(ladder, event) };
 }
 
 /** Restarts the ladder at a level, with all earlier attempts and advice. */
@@ -143,12 +140,7 @@ export function carryLists(
 }
 
 export function toWireAttempt({ level, label, attempted_at, error }: LadderAttempt): EscalationAttempt {
-  return {
-    level,
-    label,
-    attempted_at,
-    error,
-  };
+  return { level, label, attempted_at, error };
 }
 
 export function toWireAdvice({ fingerprint: _, ...advice }: LadderAdvice): EscalationAdvice {

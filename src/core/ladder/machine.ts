@@ -190,10 +190,7 @@ function readLevel(suggested: number | undefined): number | undefined {
 }
 
 function succeed(state: LadderState, { level }: ExecuteCommand): LadderState {
-  return {
-    ...state,
-    command: { type: 'succeed', level, lesson: learn(state) },
-  };
+  return { ...state, command: { type: 'succeed', level, lesson: learn(state) } };
 }
 
 function learn({ history, advice }: LadderState): Lesson | null {

@@ -1,26 +1,15 @@
 /** The state, events and commands of the ladder: plain JSON, kept in a workflow and on the escalation's row. */
+import type { EscalationAdvice, EscalationAttempt } from '../../contracts/escalation.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { FailureClass } from './classify-failure.ts';
 
-/** An element of `escalation_history` with the fingerprint of its error. */
-export interface LadderAttempt {
-  readonly level: number;
-  readonly label: string;
-  /** Unix seconds. */
-  readonly attempted_at: number;
-  /** At most 8 KiB. */
-  readonly error: string;
+/** An element of `escalation_history`, with the fingerprint of its error, which has at most 8 KiB. */
+export interface LadderAttempt extends Readonly<EscalationAttempt> {
   readonly fingerprint: string;
 }
 
 /** An element of `escalation_advice` with the fingerprint of the error it answered ('' = unknown). */
-export interface LadderAdvice {
-  readonly from_level: number;
-  readonly label: string;
-  readonly instructions: string;
-  readonly reasoning?: string;
-  /** 0 to 5. */
-  readonly suggested_executor_level?: number;
+export interface LadderAdvice extends Readonly<EscalationAdvice> {
   readonly fingerprint: string;
 }
 

@@ -6,10 +6,9 @@
  */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import type { StepState } from '../../contracts/run.ts';
+import type { StepState } from '../../contracts/run-step.ts';
 import type { CompiledDefinition, CompiledStep } from '../definition/compile.ts';
-import type { Segment } from '../expression/ast.ts';
-import { formatPath } from '../expression/ast.ts';
+import { formatPath, type Segment } from '../expression/ast.ts';
 import { references } from '../expression/template.ts';
 import { canonicalJson } from '../json/values.ts';
 

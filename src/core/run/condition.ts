@@ -4,7 +4,8 @@
  * List, header, graph, drawer, title and the command line use its words. If several apply, the first in the order of
  * `conditionKinds` wins, because somebody can act on it soonest.
  */
-import type { Awaiting, Run, RunStep, RunSummary, StepState } from '../../contracts/run.ts';
+import type { Run, RunSummary } from '../../contracts/run.ts';
+import type { Awaiting, RunStep, StepState } from '../../contracts/run-step.ts';
 import { countEnded, endedStepStates } from './ended-steps.ts';
 
 export const conditionKinds = [

@@ -1,5 +1,5 @@
 /** The final states of a step, the successful ones among them, and the progress of a run by its counts. */
-import type { StepState } from '../../contracts/run.ts';
+import type { StepState } from '../../contracts/run-step.ts';
 
 /** States that a step or item does not leave. */
 export const endedStepStates: ReadonlySet<StepState> = new Set([

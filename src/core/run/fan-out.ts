@@ -1,7 +1,12 @@
 /** The items of a step: how many run in parallel, how many may fail, and how the step as a whole ends. */
 import type { Failure } from '../../contracts/primitives.ts';
-import type { FanOut, MachineState, UnitKey, UnitState } from './machine-state.ts';
-import { setUnitState } from './machine-state.ts';
+import {
+  type FanOut,
+  type MachineState,
+  setUnitState,
+  type UnitKey,
+  type UnitState,
+} from './machine-state.ts';
 
 export function openFanOut(state: MachineState, step: number, items: number): void {
   state.fans.set(step, {

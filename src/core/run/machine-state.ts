@@ -2,7 +2,7 @@
  * The state of the run machine. Its driver owns it: events change it in place. The M numbers are those of machine.ts.
  */
 import type { Failure, Json } from '../../contracts/primitives.ts';
-import type { Awaiting } from '../../contracts/run.ts';
+import type { Awaiting } from '../../contracts/run-step.ts';
 import type { RunPlan } from './plan.ts';
 
 /** The state of a step without items, or of an item. */

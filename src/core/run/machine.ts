@@ -16,7 +16,6 @@
  */
 import type { Failure } from '../../contracts/primitives.ts';
 import { endItem, openFanOut, takeItem, type WholeEnd } from './fan-out.ts';
-import type { Wait } from './machine-state.ts';
 import {
   countInFlight,
   type HistoryPressure,
@@ -26,6 +25,7 @@ import {
   type UnitKey,
   type UnitState,
   unitState,
+  type Wait,
 } from './machine-state.ts';
 import type { RunPlan } from './plan.ts';
 import { type Doneness, openRun, propagateEnd } from './readiness.ts';

@@ -3,7 +3,6 @@
  * counts among the items, because `max_parallel` limits what is in progress there.
  */
 import { limitOf, reopenFanOut } from './fan-out.ts';
-import type { Wait } from './machine-state.ts';
 import {
   countInFlight,
   fanOf,
@@ -13,6 +12,7 @@ import {
   type UnitKey,
   type UnitWait,
   unitState,
+  type Wait,
 } from './machine-state.ts';
 
 /** M5: so that the snapshot of a run stays small. */

@@ -167,11 +167,7 @@ export function typeOfValue(value: Json): ValueType {
     case 'boolean':
       return aType({ kinds: value ? kinds.true : kinds.false });
     case 'number':
-      return aType({
-        kinds: kinds.number,
-        isInteger: Number.isInteger(value),
-        numbers: new Set([value]),
-      });
+      return aType({ kinds: kinds.number, isInteger: Number.isInteger(value), numbers: new Set([value]) });
     case 'string':
       return aType({ kinds: kinds.string, strings: new Set([value]) });
     default:

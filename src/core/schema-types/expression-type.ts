@@ -51,11 +51,7 @@ function findComparisonFault(comparison: TypeComparison, effort: Effort): Compar
 }
 
 function refuse(message: string): ComparisonFault {
-  return {
-    severity: 'error',
-    code: 'operand_invalid',
-    message,
-  };
+  return { severity: 'error', code: 'operand_invalid', message };
 }
 
 function compareEqual({ left, operator, right }: TypeComparison, effort: Effort): ComparisonFault | null {

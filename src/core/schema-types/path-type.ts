@@ -135,10 +135,7 @@ function followEach(place: TypedStop, walk: PathWalk): TypedValue {
   const { type: taken, missing } = follow({ type: from, missing: 'no', position: place.position + 1 }, walk);
   const type = keepsNull ? unionOf([taken, nullType]) : taken;
   const isCertain = missing === 'no' || (missing === 'yes' && list.least > 0);
-  return {
-    type: listOf(type, list),
-    missing: place.missing === 'no' && isCertain ? missing : 'maybe',
-  };
+  return { type: listOf(type, list), missing: place.missing === 'no' && isCertain ? missing : 'maybe' };
 }
 
 /** No value of this type has such a segment. Below null the value is missing; below anything else it is an error. */
@@ -191,12 +188,7 @@ function mayBeNull(walk: PathWalk, position: number): void {
 function mayBeMissing(walk: PathWalk, position: number, reason?: string): void {
   if (walk.isCovered) return;
   const message = `${nameOf(walk, position)} may be missing${reason === undefined ? '' : `: ${reason}`}`;
-  report(walk, {
-    severity: 'warning',
-    code: 'path_optional',
-    message,
-    suggestion: 'add ?? with a default',
-  });
+  report(walk, { severity: 'warning', code: 'path_optional', message, suggestion: 'add ?? with a default' });
 }
 
 function isUndescribed(walk: PathWalk, position: number): void {

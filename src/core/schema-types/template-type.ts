@@ -58,11 +58,7 @@ function visit(node: TemplateNode, context: TemplateContext, types: Map<Template
 }
 
 function at({ startOf, effort, report }: TemplateContext, pointer: string): TypeContext {
-  return {
-    startOf,
-    effort,
-    report: (fault) => report(pointer, fault),
-  };
+  return { startOf, effort, report: (fault) => report(pointer, fault) };
 }
 
 function checkText({ parts }: Extract<TemplateNode, { kind: 'text' }>, context: TypeContext): void {

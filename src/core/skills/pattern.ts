@@ -122,10 +122,10 @@ interface TextFault {
 const hidden = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]|\u034f|[\u{e0100}-\u{e01ef}]/u;
 
 /** @returns the first character that is not allowed, or null */
-export function findTextFault(text: string, limit = longestText): TextFault | null {
-  if (text.length > limit) {
-    const message = `the text has ${text.length} characters, at most ${limit} are allowed`;
-    return { index: limit, character: null, message };
+export function findTextFault(text: string): TextFault | null {
+  if (text.length > longestText) {
+    const message = `the text has ${text.length} characters, at most ${longestText} are allowed`;
+    return { index: longestText, character: null, message };
   }
   const index = text.search(hidden);
   if (index < 0) return null;

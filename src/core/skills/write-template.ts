@@ -52,11 +52,7 @@ interface PatchPosition {
 }
 
 function below({ pointer, segments, writing }: PatchPosition, segment: string | number): PatchPosition {
-  return {
-    pointer: extendPointer(pointer, segment),
-    segments: [...segments, segment],
-    writing,
-  };
+  return { pointer: extendPointer(pointer, segment), segments: [...segments, segment], writing };
 }
 
 function writeChange(before: Json, after: Json, position: PatchPosition): PatchOperation[] {

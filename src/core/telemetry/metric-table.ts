@@ -152,11 +152,7 @@ const ladder = {
     help: 'Transitions of ladders, by the level at which they stood and what became of it.',
     labels: ['level', 'outcome'],
   },
-  skill_uses_total: {
-    type: 'counter',
-    help: 'Uses of skills, by whether they helped.',
-    labels: ['outcome'],
-  },
+  skill_uses_total: { type: 'counter', help: 'Uses of skills, by whether they helped.', labels: ['outcome'] },
   reviews: {
     type: 'gauge',
     help: 'Questions to a person that are not decided.',

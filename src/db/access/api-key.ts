@@ -1,6 +1,7 @@
 /** Keys. Some changes follow the chain of creators: upwards for a new project, downwards for a revocation. */
 import type { KeyScope } from '../../contracts/access.ts';
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 
 export interface KeyRow {
   readonly key_id: string;
@@ -42,34 +43,33 @@ export async function insertKey(db: Db, key: NewKey): Promise<void> {
 
 /** @returns null if it does not exist, or is revoked or expired */
 export async function findLiveKey(db: Db, keyId: string): Promise<KeyRow | null> {
-  const { rows } = await db.raw<{ rows: KeyRow[] }>(
+  const row = await query<KeyRow>(db).first(
     `select ${columns} from api_key where key_id = ? and ${isLiveKey('api_key')}`,
     [keyId],
   );
-  return rows[0] ?? null;
+  return row ?? null;
 }
 
 /** Finds revoked keys too. @returns null if the key shares none of `projects` */
 export async function findKeyOf(db: Db, keyId: string, projects: readonly string[]): Promise<KeyRow | null> {
-  const { rows } = await db.raw<{ rows: KeyRow[] }>(
+  const row = await query<KeyRow>(db).first(
     `select ${columns} from api_key where key_id = ? and projects && ?::text[]`,
     [keyId, [...projects]],
   );
-  return rows[0] ?? null;
+  return row ?? null;
 }
 
 /** Newest first; keys that share at least one of `projects`. */
-export async function listKeys(
+export function listKeys(
   db: Db,
   { projects, after, limit }: { projects: readonly string[]; after: string | null; limit: number },
 ): Promise<KeyRow[]> {
-  const { rows } = await db.raw<{ rows: KeyRow[] }>(
+  return query<KeyRow>(db).all(
     `select ${columns} from api_key where projects && ?::text[]
        and (?::text is null or (created_at, key_id) < (select created_at, key_id from api_key where key_id = ?))
      order by created_at desc, key_id desc limit ?`,
     [[...projects], after, after, limit],
   );
-  return rows;
 }
 
 const changeLock = 7_236_150_446;
@@ -85,8 +85,8 @@ export async function lockKeys(trx: Db): Promise<void> {
 type Revoked = Pick<KeyRow, 'key_id' | 'projects'>;
 
 /** A second revocation changes nothing. @returns the keys that it revokes, including the key itself */
-export async function revokeWithKeysBelow(trx: Db, keyId: string): Promise<readonly Revoked[]> {
-  const { rows } = await trx.raw<{ rows: Revoked[] }>(
+export function revokeWithKeysBelow(trx: Db, keyId: string): Promise<readonly Revoked[]> {
+  return query<Revoked>(trx).all(
     `with recursive below as (
        select key_id from api_key where key_id = ?
        union all
@@ -96,7 +96,6 @@ export async function revokeWithKeysBelow(trx: Db, keyId: string): Promise<reado
      where k.key_id = b.key_id and k.revoked_at is null returning k.key_id, k.projects`,
     [keyId],
   );
-  return rows;
 }
 
 /** @returns the keys that now hold the project: the key, its creator, and so on */
@@ -105,7 +104,7 @@ export async function addProjectUpwards(
   keyId: string,
   projectId: string,
 ): Promise<readonly string[]> {
-  const { rows } = await trx.raw<{ rows: { key_id: string }[] }>(
+  const rows = await query<{ key_id: string }>(trx).all(
     `with recursive above as (
        select key_id, created_by from api_key where key_id = ?
        union all
@@ -119,12 +118,12 @@ export async function addProjectUpwards(
 }
 
 /** @returns false if the key is neither `from` nor below it, or no longer works; nothing was written */
-export async function replaceSecret(
+export function replaceSecret(
   trx: Db,
   { keyId, from }: { readonly keyId: string; readonly from: string },
   { secret_sha256, overlapS }: { readonly secret_sha256: Buffer; readonly overlapS: number },
 ): Promise<boolean> {
-  const { rowCount } = await trx.raw<{ rowCount: number }>(
+  return query(trx).wrote(
     `with recursive above as (
        select key_id, created_by from api_key where key_id = ?
        union all
@@ -136,7 +135,6 @@ export async function replaceSecret(
        and exists (select 1 from above where key_id = ?)`,
     [keyId, overlapS, secret_sha256, keyId, from],
   );
-  return rowCount > 0;
 }
 
 // Webhooks and schedules that a key has set up belong to the project, and do not end with the key.
@@ -160,8 +158,8 @@ export async function listGoingOn(
   keyId: string,
   { projects, most }: { readonly projects: readonly string[]; readonly most: number },
 ): Promise<GoingOn> {
-  const select = async <Row>(columns: string, from: string): Promise<Row[]> => {
-    const { rows } = await db.raw<{ rows: Row[] }>(
+  const select = <Row>(columns: string, from: string): Promise<Row[]> =>
+    query<Row>(db).all(
       `with recursive below as (
          select key_id from api_key where key_id = :keyId
          union all
@@ -171,8 +169,6 @@ export async function listGoingOn(
          and created_by in (select key_id from below) order by 1 limit :most`,
       { keyId, projects: [...projects], most },
     );
-    return rows;
-  };
   return {
     webhooks: await select('webhook_id, project_id, url', 'webhook where true'),
     schedules: await select('schedule_id, project_id, name', 'schedule where deleted_at is null'),

@@ -2,7 +2,7 @@
 import type { KeyScope } from '../../contracts/access.ts';
 import type { Grant } from '../../contracts/sign-in.ts';
 import type { Db } from '../connect.ts';
-import { toJsonb } from '../statements.ts';
+import { query, toJsonb } from '../statements.ts';
 
 export interface PersonRow {
   readonly key_id: string;
@@ -30,20 +30,19 @@ export interface NewPerson extends PersonFacts {
 }
 
 export async function findPerson(trx: Db, issuer: string, subject: string): Promise<PersonRow | null> {
-  const { rows } = await trx.raw<{ rows: PersonRow[] }>(
+  const row = await query<PersonRow>(trx).first(
     `select key_id, k.projects, p.grants, k.revoked_at from person p join api_key k using (key_id)
      where p.issuer = ? and p.subject = ?`,
     [issuer, subject],
   );
-  return rows[0] ?? null;
+  return row ?? null;
 }
 
 /** Finds those of `wanted` that are already taken. */
 export async function findTakenIds(trx: Db, wanted: readonly string[]): Promise<readonly string[]> {
-  const { rows } = await trx.raw<{ rows: { key_id: string }[] }>(
-    'select key_id from api_key where key_id = any(?)',
-    [[...wanted]],
-  );
+  const rows = await query<{ key_id: string }>(trx).all('select key_id from api_key where key_id = any(?)', [
+    [...wanted],
+  ]);
   return rows.map(({ key_id }) => key_id);
 }
 

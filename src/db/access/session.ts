@@ -4,7 +4,7 @@
  */
 import type { Grant } from '../../contracts/sign-in.ts';
 import type { Db } from '../connect.ts';
-import { purgeOld } from '../statements.ts';
+import { purgeOld, query } from '../statements.ts';
 import { isLiveKey, type KeyRow } from './api-key.ts';
 
 type KeyOfSession = Pick<KeyRow, 'key_id' | 'scopes' | 'projects'>;
@@ -37,11 +37,11 @@ interface NewSession {
  * The session ends after `hours`, or with its key.
  * @returns false if the sign-in has opened one before; nothing was written
  */
-export async function insertSession(
+export function insertSession(
   db: Db,
   { session_id, secret_sha256, keyId, hours, isByFormer = false, provider }: NewSession,
 ): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+  return query(db).wrote(
     `insert into session
        (secret_sha256, session_id, key_id, expires_at, sign_in_sha256, provider_sid, tokens, is_renewed)
      select ?, ?, key_id, least(now() + make_interval(hours => ?), expires_at, case when ? then former_until end),
@@ -53,7 +53,6 @@ export async function insertSession(
       ...[provider?.isRenewed ?? false, keyId],
     ],
   );
-  return rowCount > 0;
 }
 
 /** Columns of a SessionHolder. */
@@ -63,21 +62,21 @@ const holder = `key_id, scopes, projects, p.grants,
 
 /** @returns null if the session or its key is unknown, expired or revoked */
 export async function findSessionHolder(db: Db, secret_sha256: Buffer): Promise<SessionHolder | null> {
-  const { rows } = await db.raw<{ rows: SessionHolder[] }>(
+  const row = await query<SessionHolder>(db).first(
     `select ${holder} from session s join api_key k using (key_id) left join person p using (key_id)
      where s.secret_sha256 = ? and s.expires_at > now() and ${isLiveKey('k')}`,
     [secret_sha256],
   );
-  return rows[0] ?? null;
+  return row ?? null;
 }
 
 /** What a session of this key would hold. @returns null if the key is unknown, revoked or expired */
 export async function findHolder(db: Db, keyId: string): Promise<SessionHolder | null> {
-  const { rows } = await db.raw<{ rows: SessionHolder[] }>(
+  const row = await query<SessionHolder>(db).first(
     `select ${holder} from api_key k left join person p using (key_id) where key_id = ? and ${isLiveKey('k')}`,
     [keyId],
   );
-  return rows[0] ?? null;
+  return row ?? null;
 }
 
 export interface EndedSession {
@@ -89,12 +88,12 @@ export interface EndedSession {
 
 /** @returns null if there was none */
 export async function deleteSession(db: Db, secret_sha256: Buffer): Promise<EndedSession | null> {
-  const { rows } = await db.raw<{ rows: EndedSession[] }>(
+  const row = await query<EndedSession>(db).first(
     `delete from session s using api_key k where k.key_id = s.key_id and s.secret_sha256 = ?
      returning s.session_id, s.key_id, k.projects, s.tokens`,
     [secret_sha256],
   );
-  return rows[0] ?? null;
+  return row ?? null;
 }
 
 /** @returns the time at which it expires */
@@ -106,13 +105,13 @@ export async function insertLoginCode(
     minutes,
   }: { readonly code_sha256: Buffer; readonly keyId: string; readonly minutes: number },
 ): Promise<Date> {
-  const { rows } = await db.raw<{ rows: [{ expires_at: Date }] }>(
+  const row = await query<{ expires_at: Date }>(db).one(
     `insert into login_code (code_sha256, key_id, expires_at)
      select ?, key_id, least(now() + make_interval(mins => ?), expires_at) from api_key where key_id = ?
      returning expires_at`,
     [code_sha256, minutes, keyId],
   );
-  return rows[0].expires_at;
+  return row.expires_at;
 }
 
 /**
@@ -120,13 +119,13 @@ export async function insertLoginCode(
  * @returns null if the code is unknown, used or expired, or its key does not work
  */
 export async function useLoginCode(db: Db, code_sha256: Buffer): Promise<KeyOfSession | null> {
-  const { rows } = await db.raw<{ rows: KeyOfSession[] }>(
+  const row = await query<KeyOfSession>(db).first(
     `with used as (delete from login_code where code_sha256 = ? returning key_id, expires_at)
      select key_id, scopes, projects from used u join api_key k using (key_id)
      where u.expires_at > now() and ${isLiveKey('k')}`,
     [code_sha256],
   );
-  return rows[0] ?? null;
+  return row ?? null;
 }
 
 /** Sessions and codes of a key whose secret was rotated end with the former secret. */
@@ -182,11 +181,11 @@ function namesOf(user: string | undefined): readonly (string | null)[] {
 }
 
 /** Newest first, without expired ones. */
-export async function listSessions(
+export function listSessions(
   db: Db,
   { projects, user, after, limit }: SessionFilter,
 ): Promise<readonly SessionRow[]> {
-  const { rows } = await db.raw<{ rows: SessionRow[] }>(
+  return query<SessionRow>(db).all(
     `select s.session_id, k.key_id, k.name, p.email, k.scopes, s.created_at, s.expires_at,
        case when s.is_renewed then s.checked_at end as checked_at
      from session s join api_key k using (key_id) left join person p using (key_id)
@@ -195,7 +194,6 @@ export async function listSessions(
      order by s.session_id desc limit ?`,
     [[...projects], ...namesOf(user), after, after, limit],
   );
-  return rows;
 }
 
 /** Ends all sessions of a user, or the one with this id, if its key has one of `projects`. */
@@ -247,11 +245,11 @@ export interface DueSession {
 }
 
 /** Takes sessions that the provider has not confirmed for `seconds`. They are due again after the same time. */
-export async function takeDueSessions(
+export function takeDueSessions(
   db: Db,
   { seconds, limit }: { readonly seconds: number; readonly limit: number },
 ): Promise<readonly DueSession[]> {
-  const { rows } = await db.raw<{ rows: DueSession[] }>(
+  return query<DueSession>(db).all(
     `with due as (
        select session_id from session
        where is_renewed and asked_at < now() - make_interval(secs => ?) and expires_at > now()
@@ -262,7 +260,6 @@ export async function takeDueSessions(
      returning s.session_id, s.key_id, s.tokens, p.issuer, p.subject`,
     [seconds, limit],
   );
-  return rows;
 }
 
 /** Notes that the provider has just confirmed the session. */

@@ -2,10 +2,10 @@
 import type { CostModel } from '../../contracts/capability.ts';
 import type { Decision } from '../../contracts/decision.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { Ambiguity, AttemptState, CachedFrom, StepState } from '../../contracts/run.ts';
+import type { Ambiguity, AttemptState, CachedFrom, StepState } from '../../contracts/run-step.ts';
 import type { Db } from '../connect.ts';
 import type { KeptPlace } from '../idempotency.ts';
-import { runPrepared, toJsonb } from '../statements.ts';
+import { query, runPrepared, toJsonb } from '../statements.ts';
 
 /** A step of a run as a whole (item 0), or one of its items. */
 export interface StepItemKey {
@@ -146,10 +146,7 @@ export async function settleAndClaim(
     ],
   });
   const endRows = rows.slice(0, ends.length) as { outcome: EndResult }[];
-  return {
-    ends: endRows.map(({ outcome }) => outcome),
-    claims: rows.slice(ends.length) as ClaimResult[],
-  };
+  return { ends: endRows.map(({ outcome }) => outcome), claims: rows.slice(ends.length) as ClaimResult[] };
 }
 
 /**
@@ -163,7 +160,7 @@ export async function renewLeases(
   held: readonly { attempt_id: string; token: string }[],
   leaseMs: number,
 ): Promise<ReadonlySet<string>> {
-  const { rows } = await db.raw<{ rows: { attempt_id: string }[] }>(
+  const rows = await query<{ attempt_id: string }>(db).all(
     `with held as (
        select a.attempt_id from unnest(?::text[], ?::uuid[]) h (attempt_id, token)
        join attempt a on a.attempt_id = h.attempt_id and a.token = h.token
@@ -178,12 +175,11 @@ export async function renewLeases(
 }
 
 /** Whether a call with one of these keys is in flight: its attempt is open, and its lease has not expired. */
-export async function isHeld(db: Db, keys: readonly string[]): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+export function isHeld(db: Db, keys: readonly string[]): Promise<boolean> {
+  return query(db).wrote(
     `select from attempt where key = any(?) and state in ('reserved', 'dispatched') and lease_until > clock_timestamp()`,
     [[...keys]],
   );
-  return rowCount > 0;
 }
 
 /** Takes a call away from the process that makes it, which learns of that at its next lease renewal. */
@@ -200,14 +196,12 @@ export async function loseOpenAttempt(db: Db, key: string): Promise<void> {
  * @returns how many
  */
 export async function loseExpiredAttempts(db: Db): Promise<number> {
-  const { rows } = await db.raw<{ rows: { lost: number }[] }>(
-    `select lose_attempts(array(
+  const row = await query<{ lost: number }>(db).first(`select lose_attempts(array(
        select attempt_id from attempt
        where state in ('reserved', 'dispatched') and lease_until < clock_timestamp() - interval '5 seconds'
        limit 500 for update skip locked
-     )) as lost`,
-  );
-  return rows[0]?.lost ?? 0;
+     )) as lost`);
+  return row?.lost ?? 0;
 }
 
 export interface AttemptRow {
@@ -245,8 +239,8 @@ export function listStepAttempts(
  * was sent, and belongs to no key, run or budget. It waits for a claim in flight.
  * @returns false if the claim was made before
  */
-export async function preventClaim(db: Db, claim: Claim): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+export function preventClaim(db: Db, claim: Claim): Promise<boolean> {
+  return query(db).wrote(
     `insert into attempt (attempt_id, project_id, key, number, capability, instance_id, endpoint, state, token,
        lease_until, cost_type, rate_usd, reserved_nano, settled_nano, certainty, ambiguity, duration_ms, error,
        finished_at)
@@ -265,5 +259,4 @@ export async function preventClaim(db: Db, claim: Claim): Promise<boolean> {
       rate_usd: claim.rate_usd,
     },
   );
-  return rowCount === 1;
 }

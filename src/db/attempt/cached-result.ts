@@ -7,7 +7,7 @@
 import type { CacheRemoval } from '../../contracts/cache.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Db } from '../connect.ts';
-import { runPrepared } from '../statements.ts';
+import { query, runPrepared } from '../statements.ts';
 import type { StepKey } from './attempt.ts';
 
 export interface CacheKey {
@@ -111,14 +111,13 @@ export async function readResult(
 }
 
 /** Lists the awaited keys whose wait is over: there is a result, or no live leader. */
-export async function listDecidedKeys(db: Db, waited: readonly CacheKey[]): Promise<readonly CacheKey[]> {
-  const { rows } = await db.raw<{ rows: CacheKey[] }>(
+export function listDecidedKeys(db: Db, waited: readonly CacheKey[]): Promise<readonly CacheKey[]> {
+  return query<CacheKey>(db).all(
     `select w.project_id, w.key from unnest(?::text[], ?::text[]) w (project_id, key)
      left join cached_result c on c.project_id = w.project_id and c.key = decode(w.key, 'hex')
      where c.key is null or c.stored_at is not null or not (${isLed})`,
     [waited.map(({ project_id }) => project_id), waited.map(({ key }) => key)],
   );
-  return rows;
 }
 
 interface NewResult extends Omit<CacheLookup, 'keys'> {
@@ -227,14 +226,14 @@ function conditionsOf({ key, capability, pipeline, run_id }: Which): string {
 }
 
 /** Newest first, without expired ones. */
-export async function listResults(
+export function listResults(
   db: Db,
   projectId: string,
   { after, limit, ...which }: ResultFilter,
 ): Promise<readonly ListedResultRow[]> {
   const next =
     after === null ? '' : `and (c.stored_at, c.key) < (cast(:place as timestamptz), decode(:lastKey, 'hex'))`;
-  const { rows } = await db.raw<{ rows: ListedResultRow[] }>(
+  return query<ListedResultRow>(db).all(
     `select encode(c.key, 'hex') as key, c.capability, c.pipeline, c.run_id, c.step_id, c.item, c.stored_at,
        c.stored_at::text as place, c.expires_at, coalesce(a.settled_nano, 0)::text as cost_nano,
        (select count(*)::int from json_object_keys(c.files)) as files
@@ -243,16 +242,14 @@ export async function listResults(
      order by c.stored_at desc, c.key desc limit :limit`,
     { projectId, ...which, place: after?.place, lastKey: after?.key, limit },
   );
-  return rows;
 }
 
 /** @returns how many */
-export async function removeResults(db: Db, projectId: string, which: CacheRemoval): Promise<number> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
-    `delete from cached_result c where ${conditionsOf(which)}`,
-    { projectId, ...which },
-  );
-  return rowCount;
+export function removeResults(db: Db, projectId: string, which: CacheRemoval): Promise<number> {
+  return query(db).written(`delete from cached_result c where ${conditionsOf(which)}`, {
+    projectId,
+    ...which,
+  });
 }
 
 const batch = 1_000;
@@ -261,7 +258,7 @@ const batch = 1_000;
 export async function purgeResults(db: Db): Promise<number> {
   let purged = 0;
   for (;;) {
-    const { rowCount } = await db.raw<{ rowCount: number }>(
+    const rowCount = await query(db).written(
       `delete from cached_result where ctid = any (array(
          select ctid from cached_result where expires_at < now() order by expires_at limit ?))`,
       [batch],

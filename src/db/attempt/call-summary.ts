@@ -1,5 +1,6 @@
 /** Results of a project's calls in a time span, by capability. */
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 
 export interface CallSummaryRow {
   readonly name: string;
@@ -19,12 +20,12 @@ interface CallSpan {
 }
 
 /** Summarises calls that were sent and have ended. A lost response counts as a failure. */
-export async function summariseCalls(
+export function summariseCalls(
   db: Db,
   projectId: string,
   { since, until, ids: [from, to] }: CallSpan,
 ): Promise<readonly CallSummaryRow[]> {
-  const { rows } = await db.raw<{ rows: CallSummaryRow[] }>(
+  return query<CallSummaryRow>(db).all(
     `with ended as (
        select attempt_id, capability, duration_ms, state = 'settled' and error is null as is_good
        from attempt
@@ -44,5 +45,4 @@ export async function summariseCalls(
      order by s.name collate "C"`,
     { projectId, from, to, since, until },
   );
-  return rows;
 }

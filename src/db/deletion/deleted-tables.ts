@@ -8,6 +8,7 @@
  * Each statement deletes a bounded number of rows.
  */
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 
 /** Number of rows by table. */
 export type RowCounts = Readonly<Record<string, number>>;
@@ -161,10 +162,7 @@ export const deletedTables: readonly DeletedTable[] = [
   { table: 'advice_answer', ofProject: byProject },
   { table: 'idempotency', ofProject: byProject },
   { table: 'pipeline_alias', ofProject: byProject },
-  {
-    table: 'skill_use',
-    ofProject: 'skill_id in (select skill_id from skill where project_id = :projectId)',
-  },
+  { table: 'skill_use', ofProject: 'skill_id in (select skill_id from skill where project_id = :projectId)' },
   { table: 'pipeline_version', ofProject: eraseVersions },
   { table: 'skill_version', ofProject: eraseSkillVersions },
   { table: 'skill', ofProject: byProject },
@@ -229,7 +227,7 @@ export async function deleteOfProject(
 ): Promise<DeletedBatch> {
   if (ofProject === undefined) return nothing;
   if (typeof ofProject !== 'string') return ofProject(db, page);
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+  const rowCount = await query(db).written(
     `delete from ${table} where ctid = any (array(select ctid from ${table} where ${ofProject} limit :limit))`,
     { ...page },
   );
@@ -237,20 +235,19 @@ export async function deleteOfProject(
 }
 
 /** @param digests to which the rows that were just deleted referred */
-export async function deleteUnnamed(trx: Db, digests: readonly string[]): Promise<number> {
-  const { rowCount } = await trx.raw<{ rowCount: number }>(
+export function deleteUnnamed(trx: Db, digests: readonly string[]): Promise<number> {
+  return query(trx).written(
     `delete from definition d where digest = any (?)
        and not exists (select from run r where r.digest = d.digest)
        and not exists (select from pipeline_version v where v.digest = d.digest)`,
     [[...new Set(digests)]],
   );
-  return rowCount;
 }
 
 /** Deletes stored pipelines; their aliases are already deleted. */
 function eraseVersions(db: Db, { projectId, limit }: ProjectPage): Promise<DeletedBatch> {
   return db.transaction(async (trx) => {
-    const { rows } = await trx.raw<{ rows: { digest: string }[] }>(
+    const rows = await query<{ digest: string }>(trx).all(
       `delete from pipeline_version where ctid = any (array(
          select ctid from pipeline_version where project_id = ? limit ?)) returning digest`,
       [projectId, limit],
@@ -263,9 +260,9 @@ function eraseVersions(db: Db, { projectId, limit }: ProjectPage): Promise<Delet
 
 /** The table is append-only except for an erasure: `erase_project` (sql/deletion.sql.ts). Its rows are not counted. */
 async function eraseSkillVersions(db: Db, { projectId, limit }: ProjectPage): Promise<DeletedBatch> {
-  const { rows } = await db.raw<{ rows: [{ place: string | null }] }>(
+  const row = await query<{ place: string | null }>(db).one(
     `select erase_project('skill_version', ?, '', '{}', 0, ?) as place`,
     [projectId, limit],
   );
-  return toErased({}, rows[0].place !== null);
+  return toErased({}, row.place !== null);
 }

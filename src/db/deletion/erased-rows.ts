@@ -7,6 +7,7 @@
 import type { Db } from '../connect.ts';
 import { leastId } from '../partitions.ts';
 import { tryScheduleTurn } from '../schedule.ts';
+import { query } from '../statements.ts';
 import { deleteUnnamed, type RowCounts } from './deleted-tables.ts';
 import { deleteRuns } from './old-runs.ts';
 
@@ -74,7 +75,7 @@ export async function listErasableJobs(
   projectId: string,
   { ms, limit }: { readonly ms: number; readonly limit: number },
 ): Promise<readonly string[]> {
-  const { rows } = await db.raw<{ rows: { job_id: string }[] }>(
+  const rows = await query<{ job_id: string }>(db).all(
     `select job_id from job j where project_id = :projectId and (:ms = 0 or not exists (
        select from media_object o where o.job_id = j.job_id and o.state = 'announced' and o.upload_id is null
          and o.created_at > now() - :ms * interval '1 millisecond')) limit :limit`,
@@ -92,20 +93,17 @@ export async function eraseBook(
   page: ErasedProject & { readonly keys: readonly string[]; readonly after: string; readonly most: number },
 ): Promise<string | null> {
   const { project_id, pseudonym, keys, after, most } = page;
-  const { rows } = await db.raw<{ rows: [{ place: string | null }] }>(
+  const row = await query<{ place: string | null }>(db).one(
     'select erase_project(?, ?, ?, ?, ?, ?) as place',
     [book, project_id, pseudonym, [...keys], after, most],
   );
-  return rows[0].place;
+  return row.place;
 }
 
 /** Deletes rows that refer to the project only by name. A spec that an open run of another project uses stays. */
 export async function eraseNames(trx: Db, projectId: string): Promise<RowCounts> {
   const names = { projectId };
-  const remove = async (statement: string): Promise<number> => {
-    const { rowCount } = await trx.raw<{ rowCount: number }>(statement, names);
-    return rowCount;
-  };
+  const remove = (statement: string): Promise<number> => query(trx).written(statement, names);
   await remove(`delete from budget where scope = 'project:' || :projectId
     or scope >= 'capability:' || :projectId || ':' and scope < 'capability:' || :projectId || ';'`);
   const capability_spec = await remove(
@@ -129,11 +127,10 @@ export async function eraseAttempts(
   { project_id, pseudonym }: ErasedProject,
   attemptIds: readonly string[],
 ): Promise<number> {
-  const { rows } = await trx.raw<{ rows: [{ deleted: number }] }>(
-    'select erase_attempts(?, ?, ?) as deleted',
-    [...[project_id, pseudonym, [...attemptIds]]],
-  );
-  return rows[0].deleted;
+  const row = await query<{ deleted: number }>(trx).one('select erase_attempts(?, ?, ?) as deleted', [
+    ...[project_id, pseudonym, [...attemptIds]],
+  ]);
+  return row.deleted;
 }
 
 interface AttemptPage {
@@ -145,7 +142,7 @@ interface AttemptPage {
 }
 
 /** No order of attempts is by project, so each attempt is examined once. */
-export async function pageAttempts(
+export function pageAttempts(
   db: Db,
   {
     project_id,
@@ -154,7 +151,7 @@ export async function pageAttempts(
     quietMs,
   }: { project_id: string; after: string; limit: number; quietMs: number },
 ): Promise<AttemptPage> {
-  const { rows } = await db.raw<{ rows: [AttemptPage] }>(
+  return query<AttemptPage>(db).one(
     `with page as materialized (
        select attempt_id, project_id = :project_id as is_own, project_id = :project_id and (
          finished_at is null or finished_at > clock_timestamp() - :quietMs * interval '1 millisecond') as is_going
@@ -165,7 +162,6 @@ export async function pageAttempts(
        (select at is not null from stop) as is_blocked`,
     { project_id, after, limit, quietMs },
   );
-  return rows[0];
 }
 
 /** The clocks of servers, which assign the ids, may differ. */
@@ -181,10 +177,10 @@ export async function findLatePlace(
   { project_id, requested_at }: { readonly project_id: string; readonly requested_at: Date },
 ): Promise<string | null> {
   const place = leastId('att', new Date(requested_at.getTime() - skewMs));
-  const { rows } = await db.raw<{ rows: unknown[] }>(
-    'select 1 from attempt where attempt_id > ? and project_id = ? limit 1',
-    [place, project_id],
-  );
+  const rows = await query(db).all('select 1 from attempt where attempt_id > ? and project_id = ? limit 1', [
+    place,
+    project_id,
+  ]);
   return rows.length > 0 ? place : null;
 }
 
@@ -211,12 +207,8 @@ const hasOpenCall = `exists (select from attempt a
   where a.run_id = r.run_id and a.state in ('reserved', 'dispatched'))`;
 
 /** Ended runs without child runs and open calls. */
-export async function listErasableRuns(
-  db: Db,
-  projectId: string,
-  limit: number,
-): Promise<readonly ErasedRun[]> {
-  const { rows } = await db.raw<{ rows: ErasedRun[] }>(
+export function listErasableRuns(db: Db, projectId: string, limit: number): Promise<readonly ErasedRun[]> {
+  return query<ErasedRun>(db).all(
     `select run_id, pipeline, case when schedule_id is not null then parent_workflow_id end as schedule_start
      from run r where project_id = :projectId and finished_at is not null
        and (start_delivered_at is not null or cancel_delivered_at is not null
@@ -225,7 +217,6 @@ export async function listErasableRuns(
      order by run_id limit :limit`,
     { projectId, limit },
   );
-  return rows;
 }
 
 /**
@@ -237,7 +228,7 @@ export async function eraseRuns(
   runIds: readonly string[],
 ): Promise<RowCounts> {
   await trx.raw('select 1 from run where run_id = any (?) order by run_id for update', [[...runIds]]);
-  const { rows } = await trx.raw<{ rows: { run_id: string; digest: string }[] }>(
+  const rows = await query<{ run_id: string; digest: string }>(trx).all(
     `select run_id, digest from run r where run_id = any (?) and project_id = ? and not ${hasOpenCall}`,
     [[...runIds], project.project_id],
   );

@@ -4,7 +4,7 @@
  * never is.
  */
 import type { Db } from '../connect.ts';
-import { toJsonb } from '../statements.ts';
+import { query, toJsonb } from '../statements.ts';
 import type { RowCounts } from './deleted-tables.ts';
 
 export interface ErasureRow {
@@ -24,21 +24,19 @@ export interface OpenErasure extends ErasureRow {
 
 const columns = 'pseudonym, project_id, requested_at, finished_at, attempts_after, deleted';
 
-export async function findErasure(db: Db, projectId: string): Promise<ErasureRow | undefined> {
-  const { rows } = await db.raw<{ rows: ErasureRow[] }>(
+export function findErasure(db: Db, projectId: string): Promise<ErasureRow | undefined> {
+  return query<ErasureRow>(db).first(
     `select ${columns} from erasure where project_sha256 = sha256(?::text::bytea)`,
     [projectId],
   );
-  return rows[0];
 }
 
-export async function insertErasure(trx: Db, pseudonym: string, projectId: string): Promise<ErasureRow> {
-  const { rows } = await trx.raw<{ rows: [ErasureRow] }>(
+export function insertErasure(trx: Db, pseudonym: string, projectId: string): Promise<ErasureRow> {
+  return query<ErasureRow>(trx).one(
     `insert into erasure (pseudonym, project_id, project_sha256) values (:pseudonym, :projectId,
        sha256(:projectId::text::bytea)) returning ${columns}`,
     { pseudonym, projectId },
   );
-  return rows[0];
 }
 
 /**
@@ -47,11 +45,10 @@ export async function insertErasure(trx: Db, pseudonym: string, projectId: strin
  */
 export async function markErasing(trx: Db, projectId: string): Promise<boolean> {
   await trx.raw('select 1 from project where project_id = ? for update', [projectId]);
-  const { rowCount } = await trx.raw<{ rowCount: number }>(
+  return query(trx).wrote(
     'update project set erasing_since = coalesce(erasing_since, clock_timestamp()) where project_id = ?',
     [projectId],
   );
-  return rowCount > 0;
 }
 
 /** Oldest first. `is_quiet`: requested at least `quietMs` ago, by the database's clock. */
@@ -124,7 +121,7 @@ export async function untieKeys(
 
 /** Lists the keys that are deleted with the project. */
 export async function listKeysOfProject(db: Db, projectId: string): Promise<readonly string[]> {
-  const { rows } = await db.raw<{ rows: { key_id: string }[] }>(
+  const rows = await query<{ key_id: string }>(db).all(
     `select key_id from api_key where ${keysOfProjectAlone}`,
     { projectId },
   );
@@ -169,6 +166,6 @@ const countColumns = Object.entries(counted)
 
 /** Counts rows by table, and `open_run`, each up to `most`. Zero counts are left out. */
 export async function countLeft(db: Db, projectId: string, most: number): Promise<RowCounts> {
-  const { rows } = await db.raw<{ rows: [RowCounts] }>(`select ${countColumns}`, { projectId, most });
-  return Object.fromEntries(Object.entries(rows[0]).filter(([, count]) => count > 0));
+  const row = await query<RowCounts>(db).one(`select ${countColumns}`, { projectId, most });
+  return Object.fromEntries(Object.entries(row).filter(([, count]) => count > 0));
 }

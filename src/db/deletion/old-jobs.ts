@@ -7,6 +7,7 @@
  * again by their time.
  */
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 import { lineOf } from './deleted-tables.ts';
 
 interface Source {
@@ -149,8 +150,8 @@ export async function listNames(
 }
 
 export async function readClock(db: Db): Promise<Date> {
-  const { rows } = await db.raw<{ rows: [{ now: Date }] }>('select clock_timestamp() as now');
-  return rows[0].now;
+  const row = await query<{ now: Date }>(db).one('select clock_timestamp() as now');
+  return row.now;
 }
 
 interface JobPage {
@@ -176,11 +177,11 @@ export interface OwnedJob {
 }
 
 /** Neither locked yet nor checked for references. */
-export async function listRunlessJobs(
+export function listRunlessJobs(
   db: Db,
   { createdBefore, upTo, after, limit, isTrial }: JobSelection,
 ): Promise<readonly OwnedJob[]> {
-  const { rows } = await db.raw<{ rows: OwnedJob[] }>(
+  return query<OwnedJob>(db).all(
     `select job_id, project_id from job j
      where job_id > :after and job_id < :upTo and created_at < :createdBefore
        and not exists (select from run r where r.job_id = j.job_id
@@ -189,7 +190,6 @@ export async function listRunlessJobs(
      order by job_id limit :limit`,
     { createdBefore, upTo, after, limit, isTrial },
   );
-  return rows;
 }
 
 /** Jobs that have received runs or files since. Read after the locks, so that all commits before them are visible. */
@@ -198,7 +198,7 @@ async function listUsed(
   jobIds: readonly string[],
   { isTrial, createdBefore }: Pick<JobSelection, 'isTrial' | 'createdBefore'>,
 ): Promise<ReadonlySet<string>> {
-  const { rows } = await trx.raw<{ rows: { job_id: string }[] }>(
+  const rows = await query<{ job_id: string }>(trx).all(
     `select job_id from job j where job_id = any (:jobIds)
        and (not :isTrial and exists (select from run r where r.job_id = j.job_id) or ${hasYoungFile})`,
     { jobIds: [...jobIds], isTrial, createdBefore },
@@ -226,7 +226,7 @@ export async function lockUnneededJobs(
     ...selection
   }: Pick<JobSelection, 'isTrial' | 'createdBefore'> & { readonly known: ReadonlyMap<string, KnownNames> },
 ): Promise<readonly string[]> {
-  const { rows } = await trx.raw<{ rows: OwnedJob[] }>(
+  const rows = await query<OwnedJob>(trx).all(
     'select job_id, project_id from job where job_id = any (?) order by job_id for update skip locked',
     [jobs.map(({ job_id }) => job_id)],
   );
@@ -244,7 +244,7 @@ export async function lockUnneededJobs(
 
 /** Lists a line of JSON for each job, in the format of run rows, and for each known file. */
 export async function listJobLines(trx: Db, jobIds: readonly string[]): Promise<readonly string[]> {
-  const { rows } = await trx.raw<{ rows: { line: string }[] }>(
+  const rows = await query<{ line: string }>(trx).all(
     `select ${lineOf('job', 'j')} from job j where job_id = any (:jobIds)
      union all select ${lineOf('media_object', 'o')} from media_object o where job_id = any (:jobIds)`,
     { jobIds: [...jobIds] },
@@ -256,12 +256,11 @@ export async function listJobLines(trx: Db, jobIds: readonly string[]): Promise<
 export async function leaveJobs(trx: Db, jobIds: readonly string[]): Promise<number> {
   const bindings = { jobIds: [...jobIds] };
   await trx.raw('delete from media_object where job_id = any (:jobIds)', bindings);
-  const { rowCount } = await trx.raw<{ rowCount: number }>(
+  return query(trx).written(
     `with gone as (delete from job where job_id = any (:jobIds) returning job_id, project_id)
      insert into leaving_job (job_id, project_id) select job_id, project_id from gone`,
     bindings,
   );
-  return rowCount;
 }
 
 /** Jobs whose files are to be deleted, by id. @param projectId only those of this project */
@@ -269,7 +268,7 @@ export async function listLeavingJobs(
   db: Db,
   { after, limit, projectId = null }: { after: string; limit: number; projectId?: string | null },
 ): Promise<readonly string[]> {
-  const { rows } = await db.raw<{ rows: { job_id: string }[] }>(
+  const rows = await query<{ job_id: string }>(db).all(
     `select job_id from leaving_job
      where job_id > :after and project_id = coalesce(:projectId, project_id) order by job_id limit :limit`,
     { after, limit, projectId },

@@ -6,6 +6,7 @@
  */
 import type { Db } from '../connect.ts';
 import { listParts, type PartedTable, type TablePart } from '../partitions.ts';
+import { query } from '../statements.ts';
 import { type BatchMode, type DeletedBatch, deleteBatch, lineOf, selectBatch } from './deleted-tables.ts';
 
 // The ledger and the audit log, of which only the oldest entries may be deleted: `purgeBooks` (sql/deletion.sql.ts).
@@ -30,7 +31,7 @@ export async function listBookLines(
   book: Book,
   { before, most }: BookBatch,
 ): Promise<readonly string[]> {
-  const { rows } = await trx.raw<{ rows: { line: string }[] }>(
+  const rows = await query<{ line: string }>(trx).all(
     `select ${lineOf(book, 'oldest')} from (select * from ${tableOf(book)} order by ${keys[book]} limit ?) oldest
      where at < ?`,
     [most, before],
@@ -39,20 +40,20 @@ export async function listBookLines(
 }
 
 export async function purgeBook(db: Db, book: Book, { before, most }: BookBatch): Promise<number> {
-  const { rows } = await db.raw<{ rows: [{ deleted: number }] }>('select purge_books(?, ?, ?) as deleted', [
+  const row = await query<{ deleted: number }>(db).one('select purge_books(?, ?, ?) as deleted', [
     book,
     before,
     most,
   ]);
-  return rows[0].deleted;
+  return row.deleted;
 }
 
 export async function countOld(db: Db, book: Book, before: Date): Promise<number> {
-  const { rows } = await db.raw<{ rows: [{ count: number }] }>(
+  const row = await query<{ count: number }>(db).one(
     `select count(*)::int as count from ${tableOf(book)} where at < ?`,
     [before],
   );
-  return rows[0].count;
+  return row.count;
 }
 
 /** Partitions whose time span ended earlier. They are dropped as a whole (services/retention/purge.ts). */
@@ -66,13 +67,13 @@ const mostCounted = 10_000;
  * Above ten thousand rows, returns the planner's estimate: an exact count takes time in proportion to the partition.
  */
 export async function countPart(db: Db, { name }: TablePart): Promise<number> {
-  const { rows } = await db.raw<{ rows: [{ count: number }] }>(
+  const row = await query<{ count: number }>(db).one(
     `select case when few.count < :most then few.count else greatest(few.count, c.reltuples) end::float8 as count
      from (select count(*) as count from (select from :name: limit :most) seen) few, pg_class c
      where c.oid = to_regclass(:name)`,
     { name, most: mostCounted },
   );
-  return rows[0].count;
+  return row.count;
 }
 
 /** The column by which rows are read in order. */
@@ -102,10 +103,8 @@ export async function* listPartLines(
 }
 
 async function isSo(db: Db, question: string, bindings: object): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: [{ answer: boolean }] }>(`select ${question} as answer`, {
-    ...bindings,
-  });
-  return rows[0].answer;
+  const row = await query<{ answer: boolean }>(db).one(`select ${question} as answer`, { ...bindings });
+  return row.answer;
 }
 
 /** Whether an open run has made one of the choices in this partition. */

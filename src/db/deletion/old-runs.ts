@@ -4,6 +4,7 @@
  * its runs and is open, or has copied results, which refer to files of the family.
  */
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 import { deletedTables, lineOf, type RowCounts } from './deleted-tables.ts';
 
 export interface Family {
@@ -24,11 +25,11 @@ interface FamilyPage {
 }
 
 /** A pass examines each family once, even if some are kept. */
-export async function listEndedFamilies(
+export function listEndedFamilies(
   db: Db,
   { endedBefore, upTo, after, limit }: FamilyPage,
 ): Promise<readonly Family[]> {
-  const { rows } = await db.raw<{ rows: Family[] }>(
+  return query<Family>(db).all(
     `with recursive root as (
        select run_id from run
        where run_id > :after and run_id < :upTo and parent_run_id is null and finished_at < :endedBefore
@@ -41,7 +42,6 @@ export async function listEndedFamilies(
      select root, array_agg(run_id order by level desc, run_id) as run_ids from member group by root order by root`,
     { endedBefore, upTo, after, limit },
   );
-  return rows;
 }
 
 /** Counts the steps of each run, up to `most`. */
@@ -50,7 +50,7 @@ export async function countSteps(
   runIds: readonly string[],
   most: number,
 ): Promise<ReadonlyMap<string, number>> {
-  const { rows } = await db.raw<{ rows: { run_id: string; steps: number }[] }>(
+  const rows = await query<{ run_id: string; steps: number }>(db).all(
     `select run_id, (select count(*)::int from (
        select from step s where s.run_id = r.run_id limit :most) few) as steps
      from unnest(:runIds::text[]) r (run_id)`,
@@ -85,7 +85,7 @@ async function listNeeded(
   families: readonly Family[],
   endedBefore: Date,
 ): Promise<ReadonlySet<string>> {
-  const { rows } = await trx.raw<{ rows: { root: string }[] }>(
+  const rows = await query<{ root: string }>(trx).all(
     `with member as (
        select m.root, m.run_id from unnest(:roots::text[], :runIds::text[]) m (root, run_id)
      )
@@ -147,11 +147,11 @@ export function deleteRuns(trx: Db, runIds: readonly string[]): Promise<RowCount
 
 export function countRunRows(trx: Db, runIds: readonly string[]): Promise<RowCounts> {
   return eachPart(async ({ table, where }) => {
-    const { rows } = await trx.raw<{ rows: [{ count: number }] }>(
+    const row = await query<{ count: number }>(trx).one(
       `select count(*)::int as count from ${table} where ${where}`,
       bindingsOf(runIds),
     );
-    return rows[0].count;
+    return row.count;
   });
 }
 

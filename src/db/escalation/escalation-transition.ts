@@ -2,9 +2,10 @@
  * Queries for one transition of an escalation, and standalone ladders that Temporal has accepted and that have not
  * ended.
  */
-import type { StepState } from '../../contracts/run.ts';
+import type { StepState } from '../../contracts/run-step.ts';
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
+import { type DeliveredPage, query } from '../statements.ts';
 
 /** Locks the escalation until the transaction ends. @returns false if another transition was stored, or it has ended */
 export async function lockTransition(db: Db, escalationId: string, transition: number): Promise<boolean> {
@@ -28,26 +29,25 @@ export async function raiseEscalationLimit(db: Db, escalationId: string, maxUsd:
 
 /** The database's clock, in Unix seconds with a fraction. */
 export async function readUnixTime(db: Db): Promise<number> {
-  const { rows } = await db.raw<{ rows: [{ now: number }] }>(
+  const row = await query<{ now: number }>(db).one(
     'select round(extract(epoch from clock_timestamp()), 3)::float8 as now',
   );
-  return rows[0].now;
+  return row.now;
 }
 
 /** Cost and reservations of the calls under keys that begin with `<owner>.`, in nano-USD. */
-export async function readCallCost(
+export function readCallCost(
   db: Db,
   projectId: string,
   owner: string,
 ): Promise<{ readonly cost_nano: string; readonly reserved_nano: string }> {
-  const { rows } = await db.raw<{ rows: [{ cost_nano: string; reserved_nano: string }] }>(
+  return query<{ cost_nano: string; reserved_nano: string }>(db).one(
     `select coalesce(sum(settled_nano), 0) as cost_nano,
        coalesce(sum(reserved_nano) filter (where state in ('reserved', 'dispatched')), 0) as reserved_nano
      from attempt where key like 'esc\\_%' and key ~>=~ (?::text || '.') and key ~<~ (?::text || '/')
        and project_id = ?`,
     [owner, owner, projectId],
   );
-  return rows[0];
 }
 
 /** @returns undefined before its first claim */
@@ -60,26 +60,21 @@ export async function readStepState(
 }
 
 /** Lists ladders that Temporal accepted at least `olderThanMs` ago, by id, after `after`. */
-export async function listDeliveredLadders(
+export function listDeliveredLadders(
   db: Db,
-  {
-    after,
-    olderThanMs,
-    limit,
-  }: { readonly after: string; readonly olderThanMs: number; readonly limit: number },
+  { after, olderThanMs, limit }: DeliveredPage,
 ): Promise<readonly { readonly escalation_id: string }[]> {
-  const { rows } = await db.raw<{ rows: { escalation_id: string }[] }>(
+  return query<{ escalation_id: string }>(db).all(
     `select escalation_id from escalation
      where run_id is null and start_delivered_at < clock_timestamp() - ? * interval '1 millisecond'
        and finished_at is null and escalation_id > ? order by escalation_id limit ?`,
     [olderThanMs, after, limit],
   );
-  return rows;
 }
 
 /** Marks its start for redelivery, with the decision of its review. @returns false if it has ended */
-export async function forgetLadderStart(db: Db, escalationId: string): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+export function forgetLadderStart(db: Db, escalationId: string): Promise<boolean> {
+  return query(db).some(
     `with forgotten as (
        update escalation set start_delivered_at = null where escalation_id = ? and finished_at is null
        returning review_id
@@ -90,5 +85,4 @@ export async function forgetLadderStart(db: Db, escalationId: string): Promise<b
      select 1 from forgotten`,
     [escalationId],
   );
-  return rows.length > 0;
 }

@@ -2,11 +2,16 @@
  * Queries on escalations. `transition` fences every change: it is stored only on top of the state that it was computed
  * from, so only one of two workers with the same command writes.
  */
-import type { EscalationAttempt, EscalationState, ModelSpec } from '../../contracts/escalation.ts';
+import type {
+  EscalationAdvice,
+  EscalationAttempt,
+  EscalationState,
+  ModelSpec,
+} from '../../contracts/escalation.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
-import { toJsonb } from '../statements.ts';
+import { query, toJsonb } from '../statements.ts';
 
 /** The stored state of the ladder's state machine (core/ladder), without its lists. */
 type StoredLadder = object;
@@ -17,12 +22,7 @@ interface KeptAttempt extends EscalationAttempt {
 }
 
 /** Advice with the fingerprint of the error that it answered. */
-interface KeptAdvice {
-  readonly from_level: number;
-  readonly label: string;
-  readonly instructions: string;
-  readonly reasoning?: string;
-  readonly suggested_executor_level?: number;
+interface KeptAdvice extends EscalationAdvice {
   readonly fingerprint: string;
 }
 
@@ -124,13 +124,12 @@ const select = `select e.*, e.context is not null as has_context, e.result is no
       and attempt.project_id = e.project_id
   ) a on true`;
 
-async function readOne(
+function readOne(
   db: Db,
   condition: string,
   bindings: readonly (string | number)[],
 ): Promise<EscalationRow | undefined> {
-  const { rows } = await db.raw<{ rows: EscalationRow[] }>(`${select} where ${condition}`, [...bindings]);
-  return rows[0];
+  return query<EscalationRow>(db).first(`${select} where ${condition}`, [...bindings]);
 }
 
 export function findEscalation(
@@ -201,7 +200,7 @@ const cancelled = `state = 'cancelled', finished_at = clock_timestamp(), transit
 
 /** Cancels the open escalations of a run. Their own transitions are then refused. @returns their ids */
 export async function cancelRunEscalations(db: Db, runId: string): Promise<string[]> {
-  const { rows } = await db.raw<{ rows: { escalation_id: string }[] }>(
+  const rows = await query<{ escalation_id: string }>(db).all(
     `update escalation e set ${cancelled} where e.run_id = ? and e.state in ${open} returning e.escalation_id`,
     [runId],
   );
@@ -214,10 +213,8 @@ export async function cancelRunEscalations(db: Db, runId: string): Promise<strin
  * @returns how many
  */
 export async function cancelOrphanedEscalations(db: Db): Promise<number> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
-    `update escalation e set ${cancelled} from run
-     where run.run_id = e.run_id and run.finished_at is not null and e.state in ${open} returning 1`,
-  );
+  const rows = await query(db).all(`update escalation e set ${cancelled} from run
+     where run.run_id = e.run_id and run.finished_at is not null and e.state in ${open} returning 1`);
   return rows.length;
 }
 
@@ -225,7 +222,7 @@ export async function cancelOrphanedEscalations(db: Db): Promise<number> {
  * Finds the leader to wait for: the first open escalation of the project with the same failure, if older than this one.
  * @param younger_than_s an older leader may wait for a person, or its workflow may be gone
  */
-export async function findLeader(
+export function findLeader(
   db: Db,
   {
     project_id,
@@ -238,7 +235,7 @@ export async function findLeader(
     readonly younger_than_s: number;
   },
 ): Promise<{ readonly escalation_id: string; readonly state: EscalationState } | undefined> {
-  const { rows } = await db.raw<{ rows: { escalation_id: string; state: EscalationState }[] }>(
+  return query<{ escalation_id: string; state: EscalationState }>(db).first(
     `select escalation_id, state from escalation
      where project_id = ? and job_type = ? and fingerprint = ? and escalation_id < ? and state in ${open}
        and created_at > clock_timestamp() - ? * interval '1 second'
@@ -247,7 +244,6 @@ export async function findLeader(
      order by escalation_id limit 1`,
     [project_id, job_type, fingerprint, escalation_id, younger_than_s],
   );
-  return rows[0];
 }
 
 export interface RecentErrorRow {
@@ -256,35 +252,33 @@ export interface RecentErrorRow {
 }
 
 /** Errors from the histories of the last escalations of a job type, to judge how general a pattern is. */
-export async function listRecentErrors(
+export function listRecentErrors(
   db: Db,
   { project_id, job_type }: { readonly project_id: string; readonly job_type: string },
   escalations: number,
 ): Promise<readonly RecentErrorRow[]> {
-  const { rows } = await db.raw<{ rows: RecentErrorRow[] }>(
+  return query<RecentErrorRow>(db).all(
     `select h ->> 'error' as error, h ->> 'fingerprint' as fingerprint
      from (select escalation_history from escalation where project_id = ? and job_type = ?
        order by escalation_id desc limit ?) recent
      cross join lateral jsonb_array_elements(recent.escalation_history) h`,
     [project_id, job_type, escalations],
   );
-  return rows;
 }
 
 /** Lists standalone ladders only: a step's ladder is started by its run. */
-export async function listUndeliveredEscalations(
+export function listUndeliveredEscalations(
   db: Db,
   olderThanMs: number,
   limit: number,
 ): Promise<readonly { readonly escalation_id: string; readonly project_id: string }[]> {
-  const { rows } = await db.raw<{ rows: { escalation_id: string; project_id: string }[] }>(
+  return query<{ escalation_id: string; project_id: string }>(db).all(
     `select escalation_id, project_id from escalation
      where run_id is null and start_delivered_at is null and finished_at is null
        and created_at < clock_timestamp() - ? * interval '1 millisecond'
      order by created_at limit ?`,
     [olderThanMs, limit],
   );
-  return rows;
 }
 
 export async function markEscalationDelivered(db: Db, escalationId: string): Promise<void> {

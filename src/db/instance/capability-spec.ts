@@ -4,6 +4,7 @@
  */
 import type { CapabilitySpec } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 
 export interface CapabilitySpecRow {
   readonly name: string;
@@ -21,23 +22,22 @@ export async function insertSpec(db: Db, row: CapabilitySpecRow): Promise<void> 
 }
 
 export async function findSpec(db: Db, digest: string): Promise<CapabilitySpec | null> {
-  const { rows } = await db.raw<{ rows: { spec: CapabilitySpec }[] }>(
+  const row = await query<{ spec: CapabilitySpec }>(db).first(
     'select spec from capability_spec where digest = ? limit 1',
     [digest],
   );
-  return rows[0]?.spec ?? null;
+  return row?.spec ?? null;
 }
 
 /** One spec for each registered version of a capability: the one in use, else the latest. */
-export async function listSpecs(db: Db, name: string): Promise<CapabilitySpecRow[]> {
-  const { rows } = await db.raw<{ rows: CapabilitySpecRow[] }>(
+export function listSpecs(db: Db, name: string): Promise<CapabilitySpecRow[]> {
+  return query<CapabilitySpecRow>(db).all(
     `select distinct on (s.version) s.name, s.version, s.digest, s.spec
      from capability_spec s join instance i using (name, version)
      where s.name = ?
      order by s.version, (i.spec_digest is not distinct from s.digest) desc, s.created_at desc`,
     [name],
   );
-  return rows;
 }
 
 /** Name to description, from the latest spec of each. */
@@ -45,7 +45,7 @@ export async function listDescriptions(
   db: Db,
   names: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
-  const { rows } = await db.raw<{ rows: { name: string; description: string }[] }>(
+  const rows = await query<{ name: string; description: string }>(db).all(
     `select distinct on (name) name, spec ->> 'description' as description
      from capability_spec where name = any(?) order by name, created_at desc`,
     [[...names]],
@@ -69,28 +69,24 @@ export async function findRivalSpec(
   await db.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [
     `capability_spec ${name} ${version}`,
   ]);
-  const { rows } = await db.raw<{ rows: { endpoint: string }[] }>(
+  const row = await query<{ endpoint: string }>(db).first(
     `select endpoint from instance
      where name = ? and version = ? and spec_digest <> ? and instance_id <> ? and state in ('up', 'suspect')
      order by registered_at limit 1`,
     [name, version, digest, instanceId],
   );
-  return rows[0] ?? null;
+  return row ?? null;
 }
 
 /** One for each registered version of each capability: the one in use, else the latest. */
-export async function listKnownSpecs(
-  db: Db,
-  names: readonly string[],
-): Promise<Omit<CapabilitySpecRow, 'spec'>[]> {
-  const { rows } = await db.raw<{ rows: CapabilitySpecRow[] }>(
+export function listKnownSpecs(db: Db, names: readonly string[]): Promise<Omit<CapabilitySpecRow, 'spec'>[]> {
+  return query<CapabilitySpecRow>(db).all(
     `select distinct on (s.name, s.version) s.name, s.version, s.digest
      from capability_spec s join instance i using (name, version)
      where s.name = any(?)
      order by s.name, s.version, (i.spec_digest is not distinct from s.digest) desc, s.created_at desc`,
     [[...names]],
   );
-  return rows;
 }
 
 /** By digest. */
@@ -98,7 +94,7 @@ export async function findSpecs(
   db: Db,
   digests: readonly string[],
 ): Promise<ReadonlyMap<string, CapabilitySpec>> {
-  const { rows } = await db.raw<{ rows: { digest: string; spec: CapabilitySpec }[] }>(
+  const rows = await query<{ digest: string; spec: CapabilitySpec }>(db).all(
     'select distinct on (digest) digest, spec from capability_spec where digest = any(?)',
     [[...digests]],
   );

@@ -3,6 +3,7 @@
  * process.
  */
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 
 /** Consecutive faults; a failed trial call through a half-open breaker; a half-open instance whose `/health` fails. */
 export type OpeningReason = 'faults' | 'trial' | 'health';
@@ -19,9 +20,7 @@ export function openBreaker(
   { because, openMs }: { readonly because: OpeningReason; readonly openMs: (openings: number) => number },
 ): Promise<number | null> {
   return db.transaction(async (trx) => {
-    const { rows } = await trx.raw<{
-      rows: { breaker_openings: number; reasons: readonly OpeningReason[] }[];
-    }>(
+    const rows = await query<{ breaker_openings: number; reasons: readonly OpeningReason[] }>(trx).all(
       `select breaker_openings, case when breaker_until is null then array['faults', 'trial']
          when breaker_until <= clock_timestamp() then array['trial', 'health'] else array['trial'] end as reasons
        from instance where instance_id = ? for no key update`,

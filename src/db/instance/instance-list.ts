@@ -7,6 +7,7 @@
  */
 import type { InstanceState } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 import { type InstanceJson, type InstanceRow, instanceColumns, polledColumns } from './instance.ts';
 
 export interface ListedInstance extends InstanceRow {
@@ -24,7 +25,7 @@ const listed = `(
  * The instances of the first `limit` capability names after `after` that have any, by name.
  * @param state null: all but the evicted and the deregistered
  */
-export async function listInstancePage(
+export function listInstancePage(
   db: Db,
   {
     tag,
@@ -33,7 +34,7 @@ export async function listInstancePage(
     limit,
   }: { tag: string | null; state: InstanceState | null; after: string | null; limit: number },
 ): Promise<ListedInstance[]> {
-  const { rows } = await db.raw<{ rows: ListedInstance[] }>(
+  return query<ListedInstance>(db).all(
     `with shown as (
        select * from ${listed} l
        where (?::text is null or ? = any(l.tags))
@@ -44,34 +45,27 @@ export async function listInstancePage(
      order by shown.name collate "C", shown.registered_at, shown.instance_id`,
     [tag, tag, state, state, after, after, limit],
   );
-  return rows;
 }
 
-export async function listInstancesByName(db: Db, name: string): Promise<ListedInstance[]> {
-  const { rows } = await db.raw<{ rows: ListedInstance[] }>(
+export function listInstancesByName(db: Db, name: string): Promise<ListedInstance[]> {
+  return query<ListedInstance>(db).all(
     `select * from ${listed} l where l.name = ? order by l.registered_at, l.instance_id`,
     [name],
   );
-  return rows;
 }
 
 /** Lists the instances that have changed since a horizon, and those with these ids. */
-export async function listChangedInstances(
-  db: Db,
-  since: string,
-  ids: readonly string[],
-): Promise<InstanceRow[]> {
-  const { rows } = await db.raw<{ rows: InstanceRow[] }>(
+export function listChangedInstances(db: Db, since: string, ids: readonly string[]): Promise<InstanceRow[]> {
+  return query<InstanceRow>(db).all(
     `select ${instanceColumns} from instance i
      where i.changed_xid >= ?::text::xid8 or i.instance_id = any (?)`,
     [since, [...ids]],
   );
-  return rows;
 }
 
 /** Counts the calls in flight of each instance; instances without calls are absent. */
 export async function countHeldCalls(db: Db): Promise<ReadonlyMap<string, number>> {
-  const { rows } = await db.raw<{ rows: { instance_id: string; held: number }[] }>(
+  const rows = await query<{ instance_id: string; held: number }>(db).all(
     `select instance_id, count(*)::int as held from attempt where state in ('reserved', 'dispatched') group by 1`,
   );
   return new Map(rows.map(({ instance_id, held }) => [instance_id, held]));
@@ -96,8 +90,8 @@ export interface FeedPoll {
 }
 
 /** @param since the last poll's horizon; `0` reads all */
-export async function pollInstances(db: Db, since: string): Promise<FeedPoll> {
-  const { rows } = await db.raw<{ rows: [FeedPoll] }>(
+export function pollInstances(db: Db, since: string): Promise<FeedPoll> {
+  return query<FeedPoll>(db).one(
     `select pg_snapshot_xmin(pg_current_snapshot())::text as horizon,
        extract(epoch from now())::double precision * 1000 as now_ms,
        coalesce((select json_agg(row_to_json(changed)) from (
@@ -112,5 +106,4 @@ export async function pollInstances(db: Db, since: string): Promise<FeedPoll> {
          where state in ('reserved', 'dispatched') group by 1) open), '{}') as held`,
     [since],
   );
-  return rows[0];
 }

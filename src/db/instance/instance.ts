@@ -6,7 +6,7 @@
 import { evictedAfterMs, silenceMs } from '../../contracts/bounds.ts';
 import type { CostModel, InstanceState, Registration } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
-import { toJsonb } from '../statements.ts';
+import { query, toJsonb } from '../statements.ts';
 import { purgePublishers } from './capability-name.ts';
 
 export interface InstanceColumns {
@@ -105,7 +105,12 @@ export type InstanceJson<Column extends keyof InstanceColumns> = {
   readonly [Key in Column]: Key extends 'rate_usd' ? number : InstanceColumns[Key];
 };
 
-export type Registered = InstanceJson<(typeof registeredColumns)[number]>;
+/** Columns that may be null may be absent. */
+type OrAbsent<Row> = {
+  readonly [Key in keyof Row as null extends Row[Key] ? never : Key]: Row[Key];
+} & { readonly [Key in keyof Row as null extends Row[Key] ? Key : never]?: Row[Key] | undefined };
+
+export type Registered = OrAbsent<InstanceJson<(typeof registeredColumns)[number]>>;
 
 export interface InstanceKey {
   readonly name: string;
@@ -152,46 +157,45 @@ function columnsOf(table: 'i' | 'r', columns: readonly string[]): string {
 const insertedColumns = ['instance_id', 'owner_project', 'name', 'endpoint', ...registeredColumns] as const;
 
 export async function findInstance(db: Db, instanceId: string): Promise<InstanceRow | null> {
-  const { rows } = await db.raw<{ rows: InstanceRow[] }>(
+  const row = await query<InstanceRow>(db).first(
     `select ${instanceColumns} from instance i where i.instance_id = ?`,
     [instanceId],
   );
-  return rows[0] ?? null;
+  return row ?? null;
 }
 
 /** Locks the instance until the transaction ends. Transactions that hold a lock on it can still claim calls. */
 export async function lockInstance(db: Db, instanceId: string): Promise<InstanceRow | null> {
-  const { rows } = await db.raw<{ rows: InstanceRow[] }>(
+  const row = await query<InstanceRow>(db).first(
     `select ${instanceColumns} from instance i where i.instance_id = ? for no key update of i`,
     [instanceId],
   );
-  return rows[0] ?? null;
+  return row ?? null;
 }
 
 export async function lockInstanceByKey(
   db: Db,
   { name, endpoint }: InstanceKey,
 ): Promise<InstanceRow | null> {
-  const { rows } = await db.raw<{ rows: InstanceRow[] }>(
+  const row = await query<InstanceRow>(db).first(
     `select ${instanceColumns} from instance i where i.name = ? and i.endpoint = ? for no key update of i`,
     [name, endpoint],
   );
-  return rows[0] ?? null;
+  return row ?? null;
 }
 
 /** @returns false if the key is taken; nothing was written */
-export async function insertInstance(
+export function insertInstance(
   db: Db,
   row: Registered & InstanceKey & Pick<InstanceRow, 'instance_id' | 'owner_project'>,
   change: StateChange,
 ): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+  return query(db).some(
     `insert into instance (${insertedColumns.join(', ')}, state, reason, failed_probes, next_probe_at)
      select ${columnsOf('r', insertedColumns)}, ?, ?, ?, ${probeAt} from ${fromJson}
      on conflict (name, endpoint) do nothing returning 1`,
     [...valuesOf(change), toJsonb(row)],
   );
-  return rows.length === 1;
 }
 
 /**
@@ -248,11 +252,11 @@ export async function recordQueueDepth(db: Db, instanceId: string, queueDepth: n
 /** Serialises these counts per project until the transaction ends. Deregistered instances do not count. */
 export async function countInstancesOf(trx: Db, projectId: string): Promise<number> {
   await trx.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [`instances ${projectId}`]);
-  const { rows } = await trx.raw<{ rows: [{ count: number }] }>(
+  const row = await query<{ count: number }>(trx).one(
     `select count(*)::int as count from instance where owner_project = ? and state <> 'deregistered'`,
     [projectId],
   );
-  return rows[0].count;
+  return row.count;
 }
 
 /** Another project registers in its place; deregistrations of the earlier generation become stale. */
@@ -265,7 +269,7 @@ export async function moveInstance(trx: Db, instanceId: string, projectId: strin
 
 /** Applies `change` to every instance that is up, silent and without a scheduled probe. @returns how many */
 export async function changeSilentInstances(db: Db, change: StateChange): Promise<number> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+  const rows = await query(db).all(
     `update instance set ${setState} where instance_id in (
        select instance_id from instance
        where state = 'up' and next_probe_at is null and last_heartbeat_at < now() - ${silence}
@@ -281,7 +285,7 @@ export async function probeNamesakes(
   db: Db,
   { instance_id, endpoint }: Pick<InstanceRow, 'instance_id' | 'endpoint'>,
 ): Promise<number> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+  const rows = await query(db).all(
     `update instance set next_probe_at = now() where instance_id in (
        select instance_id from instance
        where endpoint = ? and instance_id <> ? and state in ('up', 'suspect') for no key update skip locked)
@@ -301,8 +305,8 @@ export async function probeSoon(db: Db, instanceId: string, withinMs: number): P
 }
 
 /** Takes due probes for this process; if it dies, they are due again after `leaseMs`. */
-export async function claimDueProbes(db: Db, limit: number, leaseMs: number): Promise<InstanceRow[]> {
-  const { rows } = await db.raw<{ rows: InstanceRow[] }>(
+export function claimDueProbes(db: Db, limit: number, leaseMs: number): Promise<InstanceRow[]> {
+  return query<InstanceRow>(db).all(
     `update instance i set next_probe_at = now() + ? * interval '1 millisecond'
      where i.instance_id in (
        select instance_id from instance where next_probe_at <= now()
@@ -310,7 +314,6 @@ export async function claimDueProbes(db: Db, limit: number, leaseMs: number): Pr
      returning ${instanceColumns}`,
     [leaseMs, limit],
   );
-  return rows;
 }
 
 /**
@@ -319,14 +322,12 @@ export async function claimDueProbes(db: Db, limit: number, leaseMs: number): Pr
  * @returns how many
  */
 export async function purgeInstances(db: Db): Promise<number> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
-    `delete from instance i
+  const rows = await query(db).all(`delete from instance i
      where (down_since < now() - interval '7 days'
          or state = 'quarantined' and last_heartbeat_at < now() - interval '7 days')
        and not exists (select from attempt a where a.instance_id = i.instance_id
          and a.state in ('reserved', 'dispatched') and a.lease_until > now())
-     returning 1`,
-  );
+     returning 1`);
   await purgePublishers(db);
   return rows.length;
 }

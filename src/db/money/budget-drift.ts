@@ -5,6 +5,7 @@
  * once and their sums kept (`addEnded`), so that a check reads only the calls of the last minutes.
  */
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 
 export interface Drift {
   readonly scope: string;
@@ -54,7 +55,7 @@ function keyOf({ project_id, capability, budget_window, utc_day }: EndedSum): st
 
 /** Sums all calls that have ended, except those of the last minutes. @param known sums that need not be read again */
 export async function addEnded(db: Db, known: EndedSums | null): Promise<EndedSums> {
-  const { rows } = await db.raw<{ rows: { until: string; sums: EndedSum[] }[] }>(
+  const rows = await query<{ until: string; sums: EndedSum[] }>(db).all(
     `with span as materialized (
        select coalesce(:since::timestamptz, ${firstEnd}) as since,
          clock_timestamp() - interval '${settlingMinutes} minutes' as until
@@ -81,8 +82,8 @@ const runsBelow = `case when (select true from run c where c.parent_run_id = r.r
   then with_runs_below(r.run_id) else array[r.run_id] end`;
 
 /** @param ended sums that need not be read again; without them, all calls of these days are read */
-export async function findDrift(db: Db, ended: EndedSums | null = null): Promise<readonly Drift[]> {
-  const { rows } = await db.raw<{ rows: Drift[] }>(
+export function findDrift(db: Db, ended: EndedSums | null = null): Promise<readonly Drift[]> {
+  return query<Drift>(db).all(
     `with charged as (
        select a.project_id, a.capability, a.budget_window, (a.started_at at time zone 'UTC')::date as utc_day, ${sums}
        from attempt a where ${paid} and (a.finished_at is null or a.finished_at > coalesce(:until::timestamptz, ${firstEnd}))
@@ -114,7 +115,6 @@ export async function findDrift(db: Db, ended: EndedSums | null = null): Promise
      ) difference where reserved_nano <> 0 or spent_nano <> 0 order by scope collate "C", window_start`,
     { until: ended?.until ?? null, ended: JSON.stringify(ended?.rows ?? []) },
   );
-  return rows;
 }
 
 /** Corrects the budgets to match the attempts, while calls are in flight. @returns the differences */

@@ -4,6 +4,7 @@
  * existing day from today on. Reservations change the rows by database functions: sql/money.sql.ts.
  */
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 
 /** Daily limit of a `project` row; null = no limit, which the column stores as 0. */
 export const dailyLimitNano = 'nullif(daily_limit_nano, 0)';
@@ -24,8 +25,8 @@ export interface BudgetRow {
 }
 
 /** Today's budgets of a project and of all projects, even if nothing was spent. */
-export async function listBudgets(db: Db, projectId: string): Promise<readonly BudgetRow[]> {
-  const { rows } = await db.raw<{ rows: BudgetRow[] }>(
+export function listBudgets(db: Db, projectId: string): Promise<readonly BudgetRow[]> {
+  return query<BudgetRow>(db).all(
     `select t.name as scope, t.day::text as "window", t.timezone, day_start(t.day + 1, t.timezone) as resets_at,
        case when b.scope is null then t.limit_nano else b.limit_nano end as limit_nano,
        coalesce(b.spent_nano, 0) as spent_nano, coalesce(b.reserved_nano, 0) as reserved_nano,
@@ -40,7 +41,6 @@ export async function listBudgets(db: Db, projectId: string): Promise<readonly B
      ) t left join budget b on b.scope = t.scope and b.window_start = t.day order by t.place`,
     [projectId],
   );
-  return rows;
 }
 
 /**
@@ -74,11 +74,11 @@ async function limitWindows(
 /** @param limitNano of every day from today on; null = no limit */
 export function setProjectLimit(db: Db, projectId: string, limitNano: bigint | null): Promise<void> {
   return db.transaction(async (trx) => {
-    const { rows } = await trx.raw<{ rows: { timezone: string }[] }>(
+    const row = await query<{ timezone: string }>(trx).first(
       'update project set daily_limit_nano = ? where project_id = ? returning timezone',
       [(limitNano ?? 0n).toString(), projectId],
     );
-    const timezone = rows[0]?.timezone ?? 'UTC';
+    const timezone = row?.timezone ?? 'UTC';
     await limitWindows(trx, { scope: `project:${projectId}`, timezone, limitNano });
   });
 }
@@ -115,9 +115,8 @@ interface NewMarks {
  * Takes marks that were not announced yet, each once. Writes those of the project and of all projects to the logs of
  * the open runs that they concern, with amounts only for the project's own budget.
  */
-export async function takeNewMarks(db: Db): Promise<readonly NewMarks[]> {
-  const { rows } = await db.raw<{ rows: NewMarks[] }>(
-    `with told as (
+export function takeNewMarks(db: Db): Promise<readonly NewMarks[]> {
+  return query<NewMarks>(db).all(`with told as (
        select scope, window_start, array_remove(array[
            case when reached_50_at is not null and announced < 50 then 50 end,
            case when reached_80_at is not null and announced < 80 then 80 end,
@@ -140,9 +139,7 @@ export async function takeNewMarks(db: Db): Promise<readonly NewMarks[]> {
        join run r on r.finished_at is null and (m.scope = 'global' or m.scope = 'project:' || r.project_id)
        order by m.scope, percent
      )
-     select scope, window_start::text as day, percents, limit_nano, spent_nano from marked`,
-  );
-  return rows;
+     select scope, window_start::text as day, percents, limit_nano, spent_nano from marked`);
 }
 
 /** Room for reservations in today's budgets, the project's and the global one; null = no limit. */
@@ -151,8 +148,8 @@ interface HeadroomRow {
   readonly global_nano: string | null;
 }
 
-export async function readHeadroom(db: Db, projectId: string): Promise<HeadroomRow> {
-  const { rows } = await db.raw<{ rows: [HeadroomRow] }>(
+export function readHeadroom(db: Db, projectId: string): Promise<HeadroomRow> {
+  return query<HeadroomRow>(db).one(
     `select
        (select case when day.scope is null then standing.limit_nano
            else day.limit_nano - day.spent_nano - day.reserved_nano end
@@ -166,7 +163,6 @@ export async function readHeadroom(db: Db, projectId: string): Promise<HeadroomR
          where p.project_id = ?)::text as project_nano`,
     [projectId],
   );
-  return rows[0];
 }
 
 /**
@@ -174,10 +170,10 @@ export async function readHeadroom(db: Db, projectId: string): Promise<HeadroomR
  * it waits for a concurrent change of the limit, and a later change sees the rows written here.
  */
 export async function hasRoomFor(trx: Db, scope: string, nano: bigint): Promise<boolean> {
-  const { rows } = await trx.raw<{ rows: { has_room: boolean }[] }>(
+  const row = await query<{ has_room: boolean }>(trx).first(
     `select limit_nano is null or spent_nano + ?::bigint <= limit_nano as has_room from budget
      where scope = ? order by window_start desc limit 1 for share`,
     [nano.toString(), scope],
   );
-  return rows[0]?.has_room ?? true;
+  return row?.has_room ?? true;
 }

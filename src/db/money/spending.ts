@@ -8,6 +8,7 @@
  */
 import type { CostPeriod, CostSeriesQuery, LedgerQuery } from '../../contracts/money.ts';
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 
 interface SpendingRow {
   readonly timezone: string;
@@ -46,12 +47,12 @@ const sumDays = `names as (
 )`;
 
 /** @param period ends today: a calendar week starts on Monday, a month on its first, in the project's time zone */
-export async function readSpending(
+export function readSpending(
   db: Db,
   projectId: string,
   period: CostPeriod,
 ): Promise<SpendingRow | undefined> {
-  const { rows } = await db.raw<{ rows: SpendingRow[] }>(
+  return query<SpendingRow>(db).first(
     `with recursive span as materialized (
        select timezone, daily_limit_nano, today, case :period when 'day' then today
            when 'week' then date_trunc('week', today::timestamp)::date
@@ -80,7 +81,6 @@ export async function readSpending(
       stop: `capability:${projectId};`,
     },
   );
-  return rows[0];
 }
 
 // The cost of paid calls, by bucket and name. Free calls are not read.
@@ -102,12 +102,12 @@ interface CostSpanRow {
 }
 
 /** The days of a period that ends today: a calendar week starts on Monday, a month on its first. */
-export async function readCostSpan(
+export function readCostSpan(
   db: Db,
   projectId: string,
   period: CostSeriesQuery['period'],
 ): Promise<CostSpanRow | undefined> {
-  const { rows } = await db.raw<{ rows: CostSpanRow[] }>(
+  return query<CostSpanRow>(db).first(
     `select timezone, daily_limit_nano, today::text, (case :period when 'day' then today
          when 'week' then date_trunc('week', today::timestamp)::date
          when 'month' then date_trunc('month', today::timestamp)::date
@@ -116,7 +116,6 @@ export async function readCostSpan(
      from (select *, (now() at time zone timezone)::date as today from project where project_id = :projectId) p`,
     { projectId, period },
   );
-  return rows[0];
 }
 
 const names = {
@@ -131,7 +130,7 @@ const begins = {
 } as const;
 
 /** @param span days, both included */
-export async function listCostPoints(
+export function listCostPoints(
   db: Db,
   projectId: string,
   {
@@ -146,7 +145,7 @@ export async function listCostPoints(
     readonly by: CostSeriesQuery['by'];
   },
 ): Promise<readonly CostPointRow[]> {
-  const { rows } = await db.raw<{ rows: CostPointRow[] }>(
+  return query<CostPointRow>(db).all(
     `select ${names[by]} as name, ${begins[bucket]} as at, sum(a.settled_nano)::text as nano
      from attempt a
      where a.reserved_nano > 0 and a.settled_nano > 0 and a.project_id = :projectId
@@ -154,7 +153,6 @@ export async function listCostPoints(
      group by 1, 2 order by 2`,
     { projectId, timezone, from, to },
   );
-  return rows;
 }
 
 export interface LedgerRow {
@@ -196,7 +194,7 @@ const ofRun = `(
 )`;
 
 /** @param filter since and until: days, both included */
-export async function listLedger(
+export function listLedger(
   db: Db,
   projectId: string,
   { after, limit, since, until, kind, capability, run_id }: LedgerFilter,
@@ -209,7 +207,7 @@ export async function listLedger(
     capability !== undefined && 'l.capability = :capability',
     after !== null && '(l.budget_window, l.entry_id) < (cast(:day as date), cast(:entry_id as bigint))',
   ].filter((condition) => condition !== false);
-  const { rows } = await db.raw<{ rows: LedgerRow[] }>(
+  return query<LedgerRow>(db).all(
     `select l.entry_id, l.at, l.attempt_id, l.kind, l.amount_nano, l.certainty, l.budget_window::text as day,
        l.capability, a.endpoint, a.run_id, a.step_id
      from ${run_id === undefined ? 'ledger_entry' : ofRun} l left join attempt a using (attempt_id)
@@ -226,5 +224,4 @@ export async function listLedger(
       ...(run_id === undefined ? {} : { run_id }),
     },
   );
-  return rows;
 }

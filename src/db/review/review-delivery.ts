@@ -1,33 +1,30 @@
 /** Ended reviews that were not delivered to their run or escalation; expired reviews; reviews of ended runs. */
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
+import type { ReviewRow } from './review.ts';
 
 /** The fields that a delivery needs. */
-export interface EndedReviewRow {
-  readonly review_id: string;
-  readonly project_id: string;
+export interface EndedReviewRow
+  extends Pick<
+    ReviewRow,
+    'review_id' | 'project_id' | 'version' | 'round' | 'run_id' | 'step_id' | 'item' | 'escalation_id'
+  > {
   readonly state: 'resolved' | 'expired';
-  readonly version: number;
-  readonly round: number;
-  readonly run_id: string | null;
-  readonly step_id: string | null;
-  readonly item: number | null;
-  readonly escalation_id: string | null;
 }
 
 const columns = 'review_id, project_id, state, version, round, run_id, step_id, item, escalation_id';
 
-export async function listUndeliveredReviews(
+export function listUndeliveredReviews(
   db: Db,
   olderThanMs: number,
   limit: number,
 ): Promise<readonly EndedReviewRow[]> {
-  const { rows } = await db.raw<{ rows: EndedReviewRow[] }>(
+  return query<EndedReviewRow>(db).all(
     `select ${columns} from review where state in ('resolved', 'expired') and delivered_at is null
        and decided_at < clock_timestamp() - ? * interval '1 millisecond'
      order by decided_at limit ?`,
     [olderThanMs, limit],
   );
-  return rows;
 }
 
 /** @param version that was delivered; a review reopened since is not marked */
@@ -42,12 +39,12 @@ export async function markReviewDelivered(db: Db, reviewId: string, version: num
  * Expires reviews past their due date. A decision that comes first wins.
  * @param reviewId only this one, waiting for its lock; null = all that are not locked
  */
-export async function expireReviews(
+export function expireReviews(
   db: Db,
   limit: number,
   reviewId: string | null = null,
 ): Promise<readonly EndedReviewRow[]> {
-  const { rows } = await db.raw<{ rows: EndedReviewRow[] }>(
+  return query<EndedReviewRow>(db).all(
     `with due as (
        select review_id from review where state in ('open', 'claimed') and due_at <= clock_timestamp()
          ${reviewId === null ? '' : 'and review_id = :reviewId'}
@@ -60,14 +57,13 @@ export async function expireReviews(
      returning ${columns.replace(/\w+/g, 'r.$&')}`,
     { limit, ...(reviewId === null ? {} : { reviewId }) },
   );
-  return rows;
 }
 
 const cancelled = `state = 'cancelled', decided_at = clock_timestamp(), version = r.version + 1, claim_expires_at = null`;
 
 /** Cancels the reviews of a run that ends. @returns how many */
 export async function cancelRunReviews(db: Db, runId: string): Promise<number> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+  const rows = await query(db).all(
     `update review r set ${cancelled} where r.run_id = ? and r.state in ('open', 'claimed') returning 1`,
     [runId],
   );
@@ -76,7 +72,7 @@ export async function cancelRunReviews(db: Db, runId: string): Promise<number> {
 
 /** Cancels the reviews of an escalation that ends. @returns how many */
 export async function cancelEscalationReviews(db: Db, escalationId: string): Promise<number> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+  const rows = await query(db).all(
     `update review r set ${cancelled} where r.escalation_id = ? and r.state in ('open', 'claimed') returning 1`,
     [escalationId],
   );
@@ -85,7 +81,7 @@ export async function cancelEscalationReviews(db: Db, escalationId: string): Pro
 
 /** Cancels the reviews of a skill that was changed or retired. @returns how many */
 export async function cancelSkillReviews(db: Db, skillId: string): Promise<number> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+  const rows = await query(db).all(
     `update review r set ${cancelled} where r.kind = 'skill' and r.skill_id = ? and r.state in ('open', 'claimed')
      returning 1`,
     [skillId],
@@ -95,9 +91,7 @@ export async function cancelSkillReviews(db: Db, skillId: string): Promise<numbe
 
 /** Cancels the reviews of ended runs that were not cancelled with the run. @returns how many */
 export async function cancelOrphanedReviews(db: Db): Promise<number> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
-    `update review r set ${cancelled} from run
-     where run.run_id = r.run_id and run.finished_at is not null and r.state in ('open', 'claimed') returning 1`,
-  );
+  const rows = await query(db).all(`update review r set ${cancelled} from run
+     where run.run_id = r.run_id and run.finished_at is not null and r.state in ('open', 'claimed') returning 1`);
   return rows.length;
 }

@@ -4,6 +4,7 @@
  */
 import type { ReviewKind, ReviewState } from '../../contracts/review.ts';
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 import { hasLapsed, type ReviewRow, reviewColumns } from './review.ts';
 
 export interface ReviewFilter {
@@ -63,26 +64,19 @@ export async function listReviews(
 export type ReviewMark = Pick<ReviewRow, 'review_id' | 'version' | 'state'>;
 
 /** Lists open reviews by due date. */
-export async function listReviewMarks(
-  db: Db,
-  projectId: string,
-  limit: number,
-): Promise<readonly ReviewMark[]> {
-  const { rows } = await db.raw<{ rows: ReviewMark[] }>(
+export function listReviewMarks(db: Db, projectId: string, limit: number): Promise<readonly ReviewMark[]> {
+  return query<ReviewMark>(db).all(
     `select r.review_id, r.version, case when ${hasLapsed} then 'open' else r.state end as state from review r
      where r.project_id = ? and r.state in ('open', 'claimed') order by r.due_at, r.review_id limit ?`,
     [projectId, limit],
   );
-  return rows;
 }
 
 export async function listReviewsById(db: Db, ids: readonly string[]): Promise<readonly ReviewRow[]> {
   if (ids.length === 0) return [];
-  const { rows } = await db.raw<{ rows: ReviewRow[] }>(
-    `select ${reviewColumns} from review r where r.review_id = any (?)`,
-    [[...ids]],
-  );
-  return rows;
+  return query<ReviewRow>(db).all(`select ${reviewColumns} from review r where r.review_id = any (?)`, [
+    [...ids],
+  ]);
 }
 
 export async function listReviewsEndedSince(

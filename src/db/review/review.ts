@@ -6,17 +6,21 @@
  */
 import type { ReviewDecision, ReviewKind, ReviewPayload, ReviewState } from '../../contracts/review.ts';
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 
-export interface NewReview {
-  readonly review_id: string;
-  readonly project_id: string;
-  readonly kind: ReviewKind;
-  readonly reason: string;
-  readonly run_id: string | null;
-  readonly step_id: string | null;
-  readonly item: number | null;
-  readonly escalation_id: string | null;
-  readonly skill_id: string | null;
+export interface NewReview
+  extends Pick<
+    ReviewRow,
+    | 'review_id'
+    | 'project_id'
+    | 'kind'
+    | 'reason'
+    | 'run_id'
+    | 'step_id'
+    | 'item'
+    | 'escalation_id'
+    | 'skill_id'
+  > {
   /** For a review of kind budget: the scope that has no room. */
   readonly subject?: string | null;
   readonly due_in_ms: number;
@@ -74,25 +78,18 @@ export async function insertReview(db: Db, { due_in_ms, ...review }: NewReview):
   return written.length === 1;
 }
 
-export async function findReview(
-  db: Db,
-  projectId: string,
-  reviewId: string,
-): Promise<ReviewRow | undefined> {
-  const { rows } = await db.raw<{ rows: ReviewRow[] }>(
+export function findReview(db: Db, projectId: string, reviewId: string): Promise<ReviewRow | undefined> {
+  return query<ReviewRow>(db).first(
     `select ${reviewColumns} from review r where r.review_id = ? and r.project_id = ?`,
     [reviewId, projectId],
   );
-  return rows[0];
 }
 
 /** For workers, which read the id from the run or the escalation. */
-export async function readReview(db: Db, reviewId: string): Promise<ReviewRow | undefined> {
-  const { rows } = await db.raw<{ rows: ReviewRow[] }>(
-    `select ${reviewColumns} from review r where r.review_id = ?`,
-    [reviewId],
-  );
-  return rows[0];
+export function readReview(db: Db, reviewId: string): Promise<ReviewRow | undefined> {
+  return query<ReviewRow>(db).first(`select ${reviewColumns} from review r where r.review_id = ?`, [
+    reviewId,
+  ]);
 }
 
 export type ReviewSubject =
@@ -119,23 +116,21 @@ function conditionOf(about: ReviewSubject): readonly [string, readonly (string |
 }
 
 /** Finds the one open review about a subject. */
-export async function findOpenReview(db: Db, about: ReviewSubject): Promise<ReviewRow | undefined> {
+export function findOpenReview(db: Db, about: ReviewSubject): Promise<ReviewRow | undefined> {
   const [condition, bindings] = conditionOf(about);
-  const { rows } = await db.raw<{ rows: ReviewRow[] }>(
+  return query<ReviewRow>(db).first(
     `select ${reviewColumns} from review r where ${condition} and r.state in ('open', 'claimed')`,
     [...bindings],
   );
-  return rows[0];
 }
 
 /** Finds the last review about a subject. */
-export async function findLastReview(db: Db, about: ReviewSubject): Promise<ReviewRow | undefined> {
+export function findLastReview(db: Db, about: ReviewSubject): Promise<ReviewRow | undefined> {
   const [condition, bindings] = conditionOf(about);
-  const { rows } = await db.raw<{ rows: ReviewRow[] }>(
+  return query<ReviewRow>(db).first(
     `select ${reviewColumns} from review r where ${condition} order by r.review_id desc limit 1`,
     [...bindings],
   );
-  return rows[0];
 }
 
 interface ReviewKey {
@@ -149,32 +144,30 @@ const isFree = `(r.state = 'open' or r.state = 'claimed' and (r.assignee = :by o
  * Claims for `by`, or extends the claim of `by`, which keeps the version.
  * @returns undefined if it is not available; read it to see why
  */
-export async function claimReview(
+export function claimReview(
   db: Db,
   { project_id, review_id, by, lease_ms }: ReviewKey & { readonly by: string; readonly lease_ms: number },
 ): Promise<ReviewRow | undefined> {
-  const { rows } = await db.raw<{ rows: ReviewRow[] }>(
+  return query<ReviewRow>(db).first(
     `update review r set state = 'claimed', assignee = :by,
        claim_expires_at = clock_timestamp() + :lease_ms * interval '1 millisecond',
        version = r.version + case when r.state = 'claimed' and r.assignee = :by then 0 else 1 end
      where r.review_id = :review_id and r.project_id = :project_id and ${isFree} returning ${reviewColumns}`,
     { project_id, review_id, by, lease_ms },
   );
-  return rows[0];
 }
 
 /** @returns undefined if `by` does not hold the claim */
-export async function releaseReview(
+export function releaseReview(
   db: Db,
   { project_id, review_id, by }: ReviewKey & { readonly by: string },
 ): Promise<ReviewRow | undefined> {
-  const { rows } = await db.raw<{ rows: ReviewRow[] }>(
+  return query<ReviewRow>(db).first(
     `update review r set state = 'open', assignee = null, claim_expires_at = null, version = r.version + 1
      where r.review_id = :review_id and r.project_id = :project_id and r.state = 'claimed' and r.assignee = :by
      returning ${reviewColumns}`,
     { project_id, review_id, by },
   );
-  return rows[0];
 }
 
 interface DecideRequest extends ReviewKey {
@@ -189,11 +182,11 @@ interface DecideRequest extends ReviewKey {
  * without run and escalation: it counts as delivered.
  * @returns undefined if the version differs, or it is not available; read it to see who won
  */
-export async function decideReview(
+export function decideReview(
   db: Db,
   { project_id, review_id, by, version, decision }: DecideRequest,
 ): Promise<ReviewRow | undefined> {
-  const { rows } = await db.raw<{ rows: ReviewRow[] }>(
+  return query<ReviewRow>(db).first(
     `update review r set state = 'resolved', decision = :decision, decided_by = :by,
        decided_at = clock_timestamp(), version = r.version + 1, claim_expires_at = null,
        assignee = case when r.assignee = :by then r.assignee end,
@@ -203,7 +196,6 @@ export async function decideReview(
      returning ${reviewColumns}`,
     { project_id, review_id, by, version, decision: JSON.stringify(decision) },
   );
-  return rows[0];
 }
 
 interface ReopenRequest {
@@ -220,18 +212,17 @@ interface ReopenRequest {
  * Opens the next round after a decision that did not help.
  * @returns false if that round was reopened before, or is not resolved
  */
-export async function reopenReview(
+export function reopenReview(
   db: Db,
   { payload, subject = null, ...request }: ReopenRequest,
 ): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+  return query(db).some(
     `update review set state = 'open', round = round + 1, version = version + 1, reason = :reason, subject = :subject,
        payload = :payload, due_at = clock_timestamp() + :due_in_ms * interval '1 millisecond', assignee = null,
        claim_expires_at = null, decision = null, decided_by = null, decided_at = null, delivered_at = null
      where review_id = :review_id and round = :round and state = 'resolved' returning 1`,
     { ...request, subject, payload: JSON.stringify(payload) },
   );
-  return rows.length === 1;
 }
 
 /**
@@ -241,7 +232,7 @@ export async function reopenReview(
  * @param limitUsd null = no limit
  * @returns ids of those that were open
  */
-export async function resolveBudgetReviews(
+export function resolveBudgetReviews(
   trx: Db,
   subject: string,
   {
@@ -250,7 +241,7 @@ export async function resolveBudgetReviews(
     limitUsd,
   }: { readonly by: string; readonly decision: ReviewDecision; readonly limitUsd: number | null },
 ): Promise<readonly { readonly review_id: string; readonly project_id: string }[]> {
-  const { rows } = await trx.raw<{ rows: { review_id: string; project_id: string }[] }>(
+  return query<{ review_id: string; project_id: string }>(trx).all(
     `with open as (
        select review_id from review
        where kind = 'budget' and subject = :subject and state in ('open', 'claimed')
@@ -265,5 +256,4 @@ export async function resolveBudgetReviews(
      from open where r.review_id = open.review_id returning r.review_id, r.project_id`,
     { subject, by, limitUsd, decision: JSON.stringify(decision) },
   );
-  return rows;
 }

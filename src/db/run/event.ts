@@ -5,6 +5,7 @@
 import { type EventType, terminalEvents } from '../../contracts/event.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 import type { LogSpan } from './run-list.ts';
 
 export interface EventRow {
@@ -31,10 +32,10 @@ const logStart: LogPosition = { seq: 0, xid: '0', id: '0' };
 
 /** The end of the readable part of the log; every event before it is readable. */
 export async function readHorizon(db: Db): Promise<string> {
-  const { rows } = await db.raw<{ rows: { horizon: string }[] }>(
+  const row = await query<{ horizon: string }>(db).first(
     'select pg_snapshot_xmin(pg_current_snapshot())::text as horizon',
   );
-  return rows[0]?.horizon ?? '0';
+  return row?.horizon ?? '0';
 }
 
 const isReadable = 'xid < coalesce(:before::text::xid8, pg_snapshot_xmin(pg_current_snapshot()))';
@@ -42,22 +43,22 @@ const isReadable = 'xid < coalesce(:before::text::xid8, pg_snapshot_xmin(pg_curr
 /** The position after the event of this number, found by counting, for readers that know only the number. */
 export async function findPosition(db: Db, runId: string, seq: number): Promise<LogPosition> {
   if (seq === 0) return logStart;
-  const { rows } = await db.raw<{ rows: { xid: string; id: string }[] }>(
+  const row = await query<{ xid: string; id: string }>(db).first(
     `select xid::text, id::text from event where run_id = :runId and ${isReadable}
      order by event.xid, event.id offset :before_it limit 1`,
     { runId, before: null, before_it: seq - 1 },
   );
-  return { seq, ...(rows[0] ?? logEnd) };
+  return { seq, ...(row ?? logEnd) };
 }
 
 /** Whether the run's end follows this number, even if not readable yet; log lines of a call may follow the end. */
 export async function hasEndBehind(db: Db, runId: string, seq: number): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: [{ found: boolean }] }>(
+  const row = await query<{ found: boolean }>(db).one(
     `select exists (select 1 from (select type from event where run_id = ? order by xid, id offset ?) behind
        where type = any (?)) as found`,
     [runId, seq, [...terminalEvents]],
   );
-  return rows[0].found;
+  return row.found;
 }
 
 /** After every event. */
@@ -65,7 +66,7 @@ const logEnd = { xid: '18446744073709551615', id: '9223372036854775807' };
 
 /** A restored log keeps its order and numbers, but its transactions have other numbers. */
 export async function confirmPosition(db: Db, runId: string, position: LogPosition): Promise<LogPosition> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+  const rows = await query(db).all(
     'select 1 from event where run_id = ? and xid = ?::text::xid8 and id = ?::bigint',
     [runId, position.xid, position.id],
   );
@@ -82,7 +83,7 @@ export async function listEvents(
   { before, after, limit }: { before: string | null; after: number | LogPosition; limit: number },
 ): Promise<readonly NumberedEventRow[]> {
   const from = typeof after === 'number' ? await findPosition(db, runId, after) : after;
-  const { rows } = await db.raw<{ rows: Omit<NumberedEventRow, 'seq'>[] }>(
+  const rows = await query<Omit<NumberedEventRow, 'seq'>>(db).all(
     `select run_id, at, type, step_id, item, attempt, data, xid::text, id::text
      from event where run_id = :runId and (xid, id) > (:xid::text::xid8, :id::bigint) and ${isReadable}
      order by event.xid, event.id limit :limit`,
@@ -95,15 +96,14 @@ export async function listEvents(
  * New events of several runs, from one horizon to the next. Sorted by the column: an unqualified `xid` is the text
  * here.
  */
-export async function listNewEvents(
+export function listNewEvents(
   db: Db,
   runIds: readonly string[],
   { from, to }: LogSpan,
 ): Promise<readonly (EventRow & Omit<LogPosition, 'seq'>)[]> {
-  const { rows } = await db.raw<{ rows: (EventRow & Omit<LogPosition, 'seq'>)[] }>(
+  return query<EventRow & Omit<LogPosition, 'seq'>>(db).all(
     `select run_id, at, type, step_id, item, attempt, data, xid::text, id::text from event
      where run_id = any (?) and xid >= ?::text::xid8 and xid < ?::text::xid8 order by event.xid, event.id`,
     [[...runIds], from, to],
   );
-  return rows;
 }

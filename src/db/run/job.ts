@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { RunState } from '../../contracts/run.ts';
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 
 export interface JobKey {
   readonly project_id: string;
@@ -19,19 +20,15 @@ export async function findJob(
   db: Db,
   { project_id, job_id }: JobKey,
 ): Promise<{ body: JsonObject; created_at: Date } | null> {
-  const { rows } = await db.raw<{ rows: { body: JsonObject; created_at: Date }[] }>(
+  const row = await query<{ body: JsonObject; created_at: Date }>(db).first(
     'select body, created_at from job where job_id = ? and project_id = ?',
     [job_id, project_id],
   );
-  return rows[0] ?? null;
+  return row ?? null;
 }
 
-export async function jobExists(db: Db, { project_id, job_id }: JobKey): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
-    'select 1 from job where job_id = ? and project_id = ?',
-    [job_id, project_id],
-  );
-  return rows.length > 0;
+export function jobExists(db: Db, { project_id, job_id }: JobKey): Promise<boolean> {
+  return query(db).some('select 1 from job where job_id = ? and project_id = ?', [job_id, project_id]);
 }
 
 /** Lists those that belong to the project. */
@@ -40,7 +37,7 @@ export async function listOwnedJobs(
   projectId: string,
   jobIds: readonly string[],
 ): Promise<readonly string[]> {
-  const { rows } = await db.raw<{ rows: { job_id: string }[] }>(
+  const rows = await query<{ job_id: string }>(db).all(
     'select job_id from job where job_id = any (?) and project_id = ?',
     [[...jobIds], projectId],
   );
@@ -58,7 +55,7 @@ export async function holdJobs(
   projectId: string,
   jobIds: readonly string[],
 ): Promise<ReadonlySet<string>> {
-  const { rows } = await trx.raw<{ rows: { job_id: string }[] }>(
+  const rows = await query<{ job_id: string }>(trx).all(
     'select job_id from job where job_id = any (?) and project_id = ? order by job_id for key share',
     [[...jobIds], projectId],
   );
@@ -66,14 +63,13 @@ export async function holdJobs(
 }
 
 /** Newest first. */
-export async function listRunsOfJob(
+export function listRunsOfJob(
   db: Db,
   jobId: string,
   limit: number,
 ): Promise<{ run_id: string; state: RunState }[]> {
-  const { rows } = await db.raw<{ rows: { run_id: string; state: RunState }[] }>(
+  return query<{ run_id: string; state: RunState }>(db).all(
     'select run_id, state from run where job_id = ? order by created_at desc, run_id desc limit ?',
     [jobId, limit],
   );
-  return rows;
 }

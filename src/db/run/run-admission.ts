@@ -3,6 +3,7 @@
  * sets. A lock on the key, held until the transaction ends, allows one decision at a time.
  */
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 
 export interface ConcurrencyKey {
   readonly project_id: string;
@@ -27,25 +28,24 @@ export interface AdmissionCount {
 const isWaiting = 'concurrency_key is not null and finished_at is null and admitted_at is null';
 const isAdmitted = 'concurrency_key is not null and finished_at is null and admitted_at is not null';
 
-export async function countAdmissions(trx: Db, key: ConcurrencyKey): Promise<AdmissionCount> {
-  const { rows } = await trx.raw<{ rows: [AdmissionCount] }>(
+export function countAdmissions(trx: Db, key: ConcurrencyKey): Promise<AdmissionCount> {
+  return query<AdmissionCount>(trx).one(
     `select (select count(*)::int from run where project_id = :project_id and concurrency_key = :concurrency_key
          and ${isAdmitted}) as admitted,
        (select count(*)::int from run where project_id = :project_id and concurrency_key = :concurrency_key
          and ${isWaiting}) as waiting`,
     { ...key },
   );
-  return rows[0];
 }
 
 /** Whether the run, or one above it, has this key. */
 export async function hasKeyAbove(db: Db, runId: string, concurrencyKey: string): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: [{ found: boolean }] }>(
+  const row = await query<{ found: boolean }>(db).one(
     `select exists (select 1 from run where concurrency_key = ?
        and run_id = any ((select ancestors || run_id from run where run_id = ?)::text[])) as found`,
     [concurrencyKey, runId],
   );
-  return rows[0].found;
+  return row.found;
 }
 
 const head = `project_id, concurrency_key, concurrency_limit from run where state = 'queued' and ${isWaiting}`;
@@ -55,8 +55,8 @@ const inOrder = 'order by project_id, concurrency_key, created_at, run_id limit 
  * Lists keys whose next run may be admitted. It reads that run of each key, and at most as many admitted runs as its
  * limit.
  */
-export async function listAdmissibleKeys(db: Db, limit: number): Promise<readonly ConcurrencyKey[]> {
-  const { rows } = await db.raw<{ rows: ConcurrencyKey[] }>(
+export function listAdmissibleKeys(db: Db, limit: number): Promise<readonly ConcurrencyKey[]> {
+  return query<ConcurrencyKey>(db).all(
     `with recursive next as (
        (select ${head} ${inOrder})
        union all
@@ -69,7 +69,6 @@ export async function listAdmissibleKeys(db: Db, limit: number): Promise<readonl
      limit ?`,
     [limit],
   );
-  return rows;
 }
 
 /**
@@ -78,7 +77,7 @@ export async function listAdmissibleKeys(db: Db, limit: number): Promise<readonl
  * @returns their ids
  */
 export async function admitRuns(trx: Db, key: ConcurrencyKey, limit: number): Promise<string[]> {
-  const { rows } = await trx.raw<{ rows: { run_id: string }[] }>(
+  const rows = await query<{ run_id: string }>(trx).all(
     `with queue as (
        select run_id, concurrency_limit, row_number() over (order by created_at, run_id) as place from run
        where project_id = :project_id and concurrency_key = :concurrency_key and state = 'queued' and ${isWaiting}

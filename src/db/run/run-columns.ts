@@ -4,7 +4,8 @@
  */
 import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { Failure, Priority } from '../../contracts/primitives.ts';
-import type { Awaiting, RunFollows, RunState } from '../../contracts/run.ts';
+import type { RunFollows, RunState } from '../../contracts/run.ts';
+import type { Awaiting } from '../../contracts/run-step.ts';
 
 /**
  * The origin of a run that no request started: a step of another run, or a schedule. Each key starts one run at most.

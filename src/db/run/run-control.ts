@@ -5,9 +5,11 @@
  */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
-import type { RunState, StepState } from '../../contracts/run.ts';
+import type { RunState } from '../../contracts/run.ts';
 import type { CancelRequest } from '../../contracts/run-control.ts';
+import type { StepState } from '../../contracts/run-step.ts';
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 
 export interface RunKey {
   readonly project_id: string;
@@ -15,8 +17,8 @@ export interface RunKey {
 }
 
 /** Starts no new steps. @returns false if it is neither queued nor running */
-export async function pauseRun(db: Db, key: RunKey): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+export function pauseRun(db: Db, key: RunKey): Promise<boolean> {
+  return query(db).some(
     `with changed as (
        update run set state = 'paused', control_version = control_version + 1
        where run_id = :run_id and project_id = :project_id and state in ('queued', 'running') returning run_id
@@ -26,12 +28,11 @@ export async function pauseRun(db: Db, key: RunKey): Promise<boolean> {
      select 1 from changed`,
     { ...key },
   );
-  return rows.length > 0;
 }
 
 /** Restores the earlier state, or `running` if the run began during the pause. @returns false if it is not paused */
-export async function resumeRun(db: Db, key: RunKey): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+export function resumeRun(db: Db, key: RunKey): Promise<boolean> {
+  return query(db).some(
     `with changed as (
        update run set state = case when started_at is null then 'queued' else 'running' end,
          control_version = control_version + 1
@@ -42,7 +43,6 @@ export async function resumeRun(db: Db, key: RunKey): Promise<boolean> {
      select 1 from changed`,
     { ...key },
   );
-  return rows.length > 0;
 }
 
 interface CancelOrder {
@@ -56,12 +56,12 @@ interface CancelOrder {
  * Requests a cancel. After a graceful request, a second one may terminate the run.
  * @returns false if nothing changed: it was requested before, the run has ended, or there is none
  */
-export async function requestCancel(
+export function requestCancel(
   db: Db,
   { run_id, project_id }: RunKey,
   { reason, mode, by }: CancelOrder,
 ): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+  return query(db).some(
     `with asked as (
        update run set state = 'cancelling', cancel_requested_at = clock_timestamp(), cancel_delivered_at = null,
          cancel_reason = coalesce(:reason, cancel_reason), cancel_mode = :mode
@@ -76,7 +76,6 @@ export async function requestCancel(
      select 1 from asked`,
     { run_id, project_id, reason, mode, by: by ?? null },
   );
-  return rows.length > 0;
 }
 
 /** Cancels the child runs of an ended run; mode `terminate` also replaces graceful cancels. @returns how many */
@@ -85,11 +84,11 @@ export async function requestCancelOfChildren(
   parentRunId: string,
   { reason, mode }: CancelOrder,
 ): Promise<number> {
-  const { rows } = await db.raw<{ rows: { count: number }[] }>(
+  const row = await query<{ count: number }>(db).first(
     'select stop_children(:parentRunId, :mode, :reason) as count',
     { parentRunId, reason, mode },
   );
-  return rows[0]?.count ?? 0;
+  return row?.count ?? 0;
 }
 
 interface LockedRun extends RunKey {
@@ -102,14 +101,13 @@ interface LockedRun extends RunKey {
 }
 
 /** Locks the run until the transaction ends. */
-export async function lockRun(trx: Db, { project_id, run_id }: RunKey): Promise<LockedRun | undefined> {
-  const { rows } = await trx.raw<{ rows: LockedRun[] }>(
+export function lockRun(trx: Db, { project_id, run_id }: RunKey): Promise<LockedRun | undefined> {
+  return query<LockedRun>(trx).first(
     `select r.run_id, r.project_id, r.state, r.start_delivered_at, r.cancel_mode, r.concurrency_key, r.admitted_at,
        d.body as definition
      from run r join definition d using (digest) where r.run_id = ? and r.project_id = ? for update of r`,
     [run_id, project_id],
   );
-  return rows[0];
 }
 
 /**
@@ -118,8 +116,8 @@ export async function lockRun(trx: Db, { project_id, run_id }: RunKey): Promise<
  * @param ceilingUsd null = no ceiling
  * @returns false if the run is not queued, running or paused
  */
-export async function setRunCeiling(trx: Db, key: RunKey, ceilingUsd: number | null): Promise<boolean> {
-  const { rows } = await trx.raw<{ rows: unknown[] }>(
+export function setRunCeiling(trx: Db, key: RunKey, ceilingUsd: number | null): Promise<boolean> {
+  return query(trx).some(
     `with recursive before as (
        select run_id, budget_ceiling_usd from run where run_id = :run_id and project_id = :project_id
          and state in ('queued', 'running', 'paused') for no key update
@@ -144,7 +142,6 @@ export async function setRunCeiling(trx: Db, key: RunKey, ceilingUsd: number | n
      select 1 from changed`,
     { ...key, ceilingUsd },
   );
-  return rows.length > 0;
 }
 
 /** A run that can be repeated. */
@@ -161,30 +158,23 @@ export interface RepeatedRun extends RunKey {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-export async function readRepeatedRun(
-  db: Db,
-  { project_id, run_id }: RunKey,
-): Promise<RepeatedRun | undefined> {
-  const { rows } = await db.raw<{ rows: RepeatedRun[] }>(
+export function readRepeatedRun(db: Db, { project_id, run_id }: RunKey): Promise<RepeatedRun | undefined> {
+  return query<RepeatedRun>(db).first(
     `select r.run_id, r.project_id, r.state, r.job_id, j.body as job, r.pipeline, r.digest, d.body as definition,
        r.priority, r.budget_ceiling_usd, r.labels
      from run r join definition d using (digest) join job j using (job_id) where r.run_id = ? and r.project_id = ?`,
     [run_id, project_id],
   );
-  return rows[0];
 }
 
 /** Prevents the deletion of the run until the transaction ends. @returns false if it no longer exists */
-export async function keepRepeated(trx: Db, runId: string): Promise<boolean> {
-  const { rows } = await trx.raw<{ rows: unknown[] }>('select from run where run_id = ? for key share', [
-    runId,
-  ]);
-  return rows.length > 0;
+export function keepRepeated(trx: Db, runId: string): Promise<boolean> {
+  return query(trx).some('select from run where run_id = ? for key share', [runId]);
 }
 
 /** Reads the state of every step that has begun, as a whole. */
 export async function readStepStates(db: Db, runId: string): Promise<ReadonlyMap<string, StepState>> {
-  const { rows } = await db.raw<{ rows: { step_id: string; state: StepState }[] }>(
+  const rows = await query<{ step_id: string; state: StepState }>(db).all(
     'select step_id, state from step where run_id = ? and item = 0',
     [runId],
   );
@@ -198,18 +188,17 @@ export interface MentionedMedia {
 }
 
 /** Lists distinct strings in the results of steps and items that consist of a media reference. */
-export async function listMentionedMedia(
+export function listMentionedMedia(
   db: Db,
   runId: string,
   stepIds: readonly string[],
 ): Promise<readonly MentionedMedia[]> {
-  const { rows } = await db.raw<{ rows: MentionedMedia[] }>(
+  return query<MentionedMedia>(db).all(
     `select distinct s.step_id, found.match[1] as reference
      from step s cross join lateral regexp_matches(s.output::text, '"(media://[A-Za-z0-9._/-]+)"', 'g') found (match)
      where s.run_id = ? and s.step_id = any (?) and s.output is not null order by 1, 2`,
     [runId, [...stepIds]],
   );
-  return rows;
 }
 
 /** Copies steps with their items; succeeded steps are logged as reused from the run that executed them. */

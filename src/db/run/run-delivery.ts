@@ -8,13 +8,13 @@ import type { Priority } from '../../contracts/primitives.ts';
 import type { RunState } from '../../contracts/run.ts';
 import type { CancelRequest } from '../../contracts/run-control.ts';
 import { type Db, relaxed } from '../connect.ts';
-import { runPrepared } from '../statements.ts';
+import { type DeliveredPage, query, runPrepared } from '../statements.ts';
 
 const hasTurn = '(concurrency_key is null or admitted_at is not null)';
 const isUnstarted = `start_delivered_at is null and finished_at is null and ${hasTurn}`;
 
 async function listIds(db: Db, statement: string, bindings: readonly number[]): Promise<string[]> {
-  const { rows } = await db.raw<{ rows: { run_id: string }[] }>(statement, [...bindings]);
+  const rows = await query<{ run_id: string }>(db).all(statement, [...bindings]);
   return rows.map(({ run_id }) => run_id);
 }
 
@@ -100,18 +100,17 @@ export async function markCancelDelivered(db: Db, runId: string, mode: CancelReq
  * Runs terminated before their start was marked, long enough ago that no start is in flight. A run that a server
  * started before it died is still open in Temporal.
  */
-export async function listEndedUnstarted(
+export function listEndedUnstarted(
   db: Db,
   olderThanMs: number,
   limit: number,
 ): Promise<readonly { readonly run_id: string; readonly pipeline: string }[]> {
-  const { rows } = await db.raw<{ rows: { run_id: string; pipeline: string }[] }>(
+  return query<{ run_id: string; pipeline: string }>(db).all(
     `select run_id, pipeline from run
      where finished_at < clock_timestamp() - ? * interval '1 millisecond' and start_delivered_at is null
        and cancel_mode = 'terminate' and cancel_delivered_at is null order by finished_at limit ?`,
     [olderThanMs, limit],
   );
-  return rows;
 }
 
 /** Runs whose start was delivered: the start of another run delivers its controls too. */
@@ -139,13 +138,12 @@ export interface UntoldRow {
 }
 
 /** Ended runs whose parent workflow has not been notified. */
-export async function listUntoldParents(db: Db, limit: number): Promise<readonly UntoldRow[]> {
-  const { rows } = await db.raw<{ rows: UntoldRow[] }>(
+export function listUntoldParents(db: Db, limit: number): Promise<readonly UntoldRow[]> {
+  return query<UntoldRow>(db).all(
     `select run_id, parent_workflow_id, parent_step_id, parent_item from run where ${untoldParents}
      order by finished_at limit ?`,
     [limit],
   );
-  return rows;
 }
 
 export async function markParentTold(db: Db, runId: string): Promise<void> {
@@ -220,11 +218,9 @@ export async function readDueWork(db: Db): Promise<DueWork> {
 
 /** Delivery time of the oldest open run; null = there is none. */
 export async function readOldestOpen(db: Db): Promise<Date | null> {
-  const { rows } = await db.raw<{ rows: [{ oldest: Date | null }] }>(
-    `select min(start_delivered_at) as oldest from run
-     where start_delivered_at is not null and finished_at is null`,
-  );
-  return rows[0].oldest;
+  const row = await query<{ oldest: Date | null }>(db).one(`select min(start_delivered_at) as oldest from run
+     where start_delivered_at is not null and finished_at is null`);
+  return row.oldest;
 }
 
 export interface OpenRunRow {
@@ -239,13 +235,12 @@ export interface OpenRunRow {
 /** Selects the open ones. */
 export async function listOpenAmong(db: Db, runIds: readonly string[]): Promise<readonly OpenRunRow[]> {
   if (runIds.length === 0) return [];
-  const { rows } = await db.raw<{ rows: OpenRunRow[] }>(
+  return query<OpenRunRow>(db).all(
     `select r.run_id, r.project_id, r.pipeline, d.body as definition, r.cancel_requested_at, r.cancel_mode
      from run r join definition d using (digest)
      where r.run_id = any (?) and r.start_delivered_at is not null and r.finished_at is null`,
     [[...runIds]],
   );
-  return rows;
 }
 
 /** @returns null if there is no such run */
@@ -253,37 +248,31 @@ export async function readRunRef(
   db: Db,
   runId: string,
 ): Promise<Pick<OpenRunRow, 'run_id' | 'pipeline'> | null> {
-  const { rows } = await db.raw<{ rows: Pick<OpenRunRow, 'run_id' | 'pipeline'>[] }>(
+  const row = await query<Pick<OpenRunRow, 'run_id' | 'pipeline'>>(db).first(
     'select run_id, pipeline from run where run_id = ?',
     [runId],
   );
-  return rows[0] ?? null;
+  return row ?? null;
 }
 
 /** Lists open runs that Temporal accepted at least `olderThanMs` ago, by id, after `after`. */
-export async function listDelivered(
+export function listDelivered(
   db: Db,
-  {
-    after,
-    olderThanMs,
-    limit,
-  }: { readonly after: string; readonly olderThanMs: number; readonly limit: number },
+  { after, olderThanMs, limit }: DeliveredPage,
 ): Promise<readonly Pick<OpenRunRow, 'run_id' | 'pipeline'>[]> {
-  const { rows } = await db.raw<{ rows: Pick<OpenRunRow, 'run_id' | 'pipeline'>[] }>(
+  return query<Pick<OpenRunRow, 'run_id' | 'pipeline'>>(db).all(
     `select run_id, pipeline from run
      where start_delivered_at < clock_timestamp() - ? * interval '1 millisecond' and finished_at is null
        and run_id > ? order by run_id limit ?`,
     [olderThanMs, after, limit],
   );
-  return rows;
 }
 
 /** Marks its start for redelivery, with all later requests. @returns false if it has ended; nothing was written */
-export async function forgetStart(db: Db, runId: string): Promise<boolean> {
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+export function forgetStart(db: Db, runId: string): Promise<boolean> {
+  return query(db).wrote(
     `update run set start_delivered_at = null, cancel_delivered_at = null, control_delivered = 0
      where run_id = ? and finished_at is null`,
     [runId],
   );
-  return rowCount > 0;
 }

@@ -9,10 +9,11 @@ import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { EventType } from '../../contracts/event.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import { type RunState, type StepState, terminalRunStates } from '../../contracts/run.ts';
+import { type RunQuery, type RunState, terminalRunStates } from '../../contracts/run.ts';
 import type { CancelRequest } from '../../contracts/run-control.ts';
-import type { RunQuery } from '../../contracts/run-query.ts';
+import type { StepState } from '../../contracts/run-step.ts';
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 import { type RunRow, type RunStandingColumns, shownRunColumns } from './run-columns.ts';
 
 /**
@@ -168,8 +169,8 @@ function actorOf(type: EventType): string {
      where e.run_id = r.run_id and e.type = '${type}' and e.data ->> 'by' is not null order by e.xid desc, e.id desc limit 1)`;
 }
 
-export async function readRun(db: Db, projectId: string, runId: string): Promise<RunDetailRow | undefined> {
-  const { rows } = await db.raw<{ rows: RunDetailRow[] }>(
+export function readRun(db: Db, projectId: string, runId: string): Promise<RunDetailRow | undefined> {
+  return query<RunDetailRow>(db).first(
     `select ${columns}, d.body as definition, r.dispatch, r.output, r.output is not null as has_output, j.body as job,
        ${actorOf('run.queued')} as started_by, r.cancel_requested_at, r.cancel_mode, r.cancel_reason,
        case when r.cancel_requested_at is not null then ${actorOf('run.cancelling')} end as cancelled_by
@@ -177,7 +178,6 @@ export async function readRun(db: Db, projectId: string, runId: string): Promise
      where r.run_id = ? and r.project_id = ?`,
     [runId, projectId],
   );
-  return rows[0];
 }
 
 /** A span of the log, from one horizon to another. */
@@ -195,7 +195,7 @@ export async function listChangedRuns(
   projectId: string,
   { from, to, endedSince, limit }: LogSpan & { readonly endedSince: Date; readonly limit: number },
 ): Promise<readonly string[]> {
-  const { rows } = await db.raw<{ rows: { run_id: string }[] }>(
+  const rows = await query<{ run_id: string }>(db).all(
     `with changed as (
        select r.run_id from (
          select run_id from run where project_id = :projectId and finished_at is null
@@ -229,7 +229,7 @@ export async function listRunStandings(
   runIds: readonly string[],
 ): Promise<readonly RunStandingRow[]> {
   if (runIds.length === 0) return [];
-  const { rows } = await db.raw<{ rows: RunStandingRow[] }>(
+  return query<RunStandingRow>(db).all(
     `select r.run_id, r.pipeline, r.digest, r.state, r.error, r.item_counts, ${awaitingOfRun} as awaiting,
        ${followsOfRun} as follows, ${stepsOfRun} as step_counts,
        coalesce(a.cost_nano, 0)::text as cost_nano, coalesce(a.reserved_nano, 0)::text as reserved_nano
@@ -242,7 +242,6 @@ export async function listRunStandings(
      where r.run_id = any (?)`,
     [[...runIds]],
   );
-  return rows;
 }
 
 /** Number of steps of a definition, by digest. */
@@ -250,7 +249,7 @@ export async function countDefinitionSteps(
   db: Db,
   digests: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
-  const { rows } = await db.raw<{ rows: { digest: string; steps: number }[] }>(
+  const rows = await query<{ digest: string; steps: number }>(db).all(
     `select digest, json_array_length(body -> 'steps') as steps from definition where digest = any (?)`,
     [[...digests]],
   );
@@ -259,11 +258,11 @@ export async function countDefinitionSteps(
 
 /** Counts the events of a run before a horizon, which is the number of the last of them. */
 export async function countEventsBefore(db: Db, runId: string, horizon: string): Promise<number> {
-  const { rows } = await db.raw<{ rows: [{ count: number }] }>(
+  const row = await query<{ count: number }>(db).one(
     'select count(*)::int as count from event where run_id = ? and xid < ?::text::xid8',
     [runId, horizon],
   );
-  return rows[0].count;
+  return row.count;
 }
 
 /** Selects the runs of the project. */

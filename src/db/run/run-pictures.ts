@@ -4,8 +4,10 @@
  * them; their cost is read from paid calls only.
  */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Ambiguity, Attempt, AttemptState, RunState } from '../../contracts/run.ts';
+import type { RunState } from '../../contracts/run.ts';
+import type { Ambiguity, Attempt, AttemptState } from '../../contracts/run-step.ts';
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 
 export interface TimelineRow {
   readonly attempt_id: string;
@@ -36,12 +38,12 @@ export interface TimelineRow {
 }
 
 /** @param after the last attempt of the previous page */
-export async function listTimeline(
+export function listTimeline(
   db: Db,
   runId: string,
   { after, limit }: { readonly after: string | null; readonly limit: number },
 ): Promise<readonly TimelineRow[]> {
-  const { rows } = await db.raw<{ rows: TimelineRow[] }>(
+  return query<TimelineRow>(db).all(
     `with calls as (
        select *, key like 'esc\\_%' as is_model,
          lag(finished_at) over (partition by key order by number) as former_ended_at
@@ -68,7 +70,6 @@ export async function listTimeline(
      order by p.started_at, p.attempt_id`,
     { runId, after, limit },
   );
-  return rows;
 }
 
 export interface StepTimes {
@@ -89,17 +90,12 @@ export interface PicturedRun {
   readonly started_at: Date | null;
 }
 
-export async function readPicturedRun(
-  db: Db,
-  projectId: string,
-  runId: string,
-): Promise<PicturedRun | undefined> {
-  const { rows } = await db.raw<{ rows: PicturedRun[] }>(
+export function readPicturedRun(db: Db, projectId: string, runId: string): Promise<PicturedRun | undefined> {
+  return query<PicturedRun>(db).first(
     `select r.run_id, r.started_at, d.body as definition from run r join definition d using (digest)
      where r.run_id = ? and r.project_id = ?`,
     [runId, projectId],
   );
-  return rows[0];
 }
 
 interface SummaryBucketRow {
@@ -121,12 +117,12 @@ interface SummarySpan {
   readonly ids: readonly [from: string, to: string];
 }
 
-export async function summariseRuns(
+export function summariseRuns(
   db: Db,
   projectId: string,
   { since, until, buckets, pipeline, label, ids }: SummarySpan,
 ): Promise<readonly SummaryBucketRow[]> {
-  const { rows } = await db.raw<{ rows: SummaryBucketRow[] }>(
+  return query<SummaryBucketRow>(db).all(
     `with chosen as materialized (
        select run_id, state, least(:buckets - 1, floor(:buckets * extract(epoch from created_at - :since::timestamptz)
          / extract(epoch from :until::timestamptz - :since::timestamptz)))::int as bucket
@@ -153,5 +149,4 @@ export async function summariseRuns(
       last: ids[1],
     },
   );
-  return rows;
 }

@@ -6,7 +6,7 @@ import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { RunState } from '../../contracts/run.ts';
 import type { StepKey } from '../attempt/attempt.ts';
 import { type Db, relaxed } from '../connect.ts';
-import { runPrepared, toJsonb } from '../statements.ts';
+import { query, runPrepared, toJsonb } from '../statements.ts';
 import { openSteps, waitOver } from '../step/step.ts';
 import { type NewRun, newRunColumns } from './run-columns.ts';
 
@@ -160,7 +160,7 @@ export function readRunEnd(db: Db, runId: string): Promise<EndedRun | undefined>
 
 /** Counts the chain of runs that it repeats. */
 export async function countReruns(db: Db, runId: string): Promise<number> {
-  const { rows } = await db.raw<{ rows: [{ count: number }] }>(
+  const row = await query<{ count: number }>(db).one(
     `with recursive earlier as (
        select rerun_of from run where run_id = ? and rerun_of is not null
        union all
@@ -169,7 +169,7 @@ export async function countReruns(db: Db, runId: string): Promise<number> {
      select count(*)::int as count from earlier`,
     [runId],
   );
-  return rows[0].count;
+  return row.count;
 }
 
 export interface RunEnd {
@@ -237,12 +237,12 @@ export async function findSubRun(
   db: Db,
   { run_id, step_id, item, revision }: StepKey,
 ): Promise<string | undefined> {
-  const { rows } = await db.raw<{ rows: { run_id: string }[] }>(
+  const row = await query<{ run_id: string }>(db).first(
     `select run_id from run where parent_run_id = ? and parent_step_id = ? and parent_item = ?
        and parent_revision = ?`,
     [run_id, step_id, item, revision],
   );
-  return rows[0]?.run_id;
+  return row?.run_id;
 }
 
 /** Finds the run that this one repeats. */

@@ -4,10 +4,10 @@
  */
 import type { EventType, StepLogData } from '../../contracts/event.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { Awaiting } from '../../contracts/run.ts';
+import type { Awaiting } from '../../contracts/run-step.ts';
 import type { StepItemKey, StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
-import { toJsonb } from '../statements.ts';
+import { query, toJsonb } from '../statements.ts';
 import { openSteps, waitOver } from './step.ts';
 
 interface StepHold {
@@ -26,7 +26,7 @@ export async function holdStep(
   step: StepItemKey,
   { state, error, data }: StepHold,
 ): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: { held: boolean }[] }>(
+  const row = await query<{ held: boolean }>(db).first(
     `with held as (
        insert into step (run_id, step_id, item, state, error, started_at)
        values (:run_id, :step_id, :item, :state, :error, clock_timestamp())
@@ -42,7 +42,7 @@ export async function holdStep(
        where run_id = :run_id and step_id = :step_id and item = :item and state = :state) as held`,
     { ...pick(step), state, error: error === null ? null : toJsonb(error), data: toJsonb(data) },
   );
-  return rows[0]?.held === true;
+  return row?.held === true;
 }
 
 interface NewWait {
@@ -107,12 +107,12 @@ const keep = `with clock as materialized (select clock_timestamp() as now), held
  * only if its end or budget differs, or the capability it was woken for is gone. A requested wake stays.
  * @returns undefined if the step or its run has ended
  */
-export async function keepWaiting(
+export function keepWaiting(
   db: Db,
   step: StepKey,
   { awaiting, until, for_ms, begins, budget_scope, capability, sub_run_id, data = {} }: NewWait,
 ): Promise<HeldWait | undefined> {
-  const { rows } = await db.raw<{ rows: HeldWait[] }>(keep, {
+  return query<HeldWait>(db).first(keep, {
     ...pick(step),
     revision: step.revision,
     awaiting,
@@ -124,20 +124,19 @@ export async function keepWaiting(
     capability: capability ?? null,
     sub_run_id: sub_run_id ?? null,
   });
-  return rows[0];
 }
 
 /** Whether an attempt is open whose end may still be reported. @param key of the step's attempts */
 export async function isUnderWay(db: Db, key: string): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: [{ found: boolean }] }>(
+  const row = await query<{ found: boolean }>(db).one(
     `select exists (select 1 from attempt where key = ? and state in ('reserved', 'dispatched')) as found`,
     [key],
   );
-  return rows[0].found;
+  return row.found;
 }
 
 /** Ends an open step with a person's answer: an output, or skipped. @returns false if it had ended */
-export async function answerStep(
+export function answerStep(
   db: Db,
   step: StepItemKey,
   answer:
@@ -145,7 +144,7 @@ export async function answerStep(
     | { readonly state: 'skipped'; readonly data: JsonObject },
 ): Promise<boolean> {
   const output = answer.state === 'succeeded' ? JSON.stringify(answer.output) : null;
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+  return query(db).some(
     `with answered as (
        update step set state = :state, output = :output, error = null, finished_at = clock_timestamp(), ${waitOver}
        where run_id = :run_id and step_id = :step_id and item = :item and state in ${openSteps}
@@ -157,7 +156,6 @@ export async function answerStep(
      select 1 from answered`,
     { ...pick(step), state: answer.state, output, data: toJsonb(answer.data) },
   );
-  return rows.length === 1;
 }
 
 /** Writes a line about a step to the run's log. */

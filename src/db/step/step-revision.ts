@@ -2,6 +2,7 @@
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 
 export interface NewStepRevision extends StepItemKey {
   readonly input: Json;
@@ -19,8 +20,8 @@ export interface StepRevisionRow extends NewStepRevision {
 }
 
 /** Stores the next revision. If this transition has stored the correction before, that one stays and is returned. */
-export async function storeStepRevision(db: Db, correction: NewStepRevision): Promise<StepRevisionRow> {
-  const { rows } = await db.raw<{ rows: [StepRevisionRow] }>(
+export function storeStepRevision(db: Db, correction: NewStepRevision): Promise<StepRevisionRow> {
+  return query<StepRevisionRow>(db).one(
     `insert into step_revision (run_id, step_id, item, revision, input, source, escalation_id, transition, choice)
      select :run_id, :step_id, :item, coalesce(max(revision), 0) + 1, :input, :source, :escalation_id,
        :transition, :choice
@@ -29,7 +30,6 @@ export async function storeStepRevision(db: Db, correction: NewStepRevision): Pr
      returning *`,
     { ...correction, input: JSON.stringify(correction.input) },
   );
-  return rows[0];
 }
 
 export function readStepRevision(
@@ -62,11 +62,11 @@ export interface ListedRevision extends StepRevisionRow {
 }
 
 /** Oldest first. */
-export async function listStepRevisions(
+export function listStepRevisions(
   db: Db,
   { run_id, step_id, item }: StepItemKey,
 ): Promise<readonly ListedRevision[]> {
-  const { rows } = await db.raw<{ rows: ListedRevision[] }>(
+  return query<ListedRevision>(db).all(
     `select r.*, exists (
        select from attempt a where a.run_id = r.run_id and a.step_id = r.step_id and a.item = r.item
          and a.key = concat_ws('.', r.run_id, r.step_id, r.item, r.revision)
@@ -74,7 +74,6 @@ export async function listStepRevisions(
      from step_revision r where r.run_id = ? and r.step_id = ? and r.item = ? order by r.revision`,
     [run_id, step_id, item],
   );
-  return rows;
 }
 
 /** Lists the corrections that a transition has stored, by choice. */

@@ -4,6 +4,7 @@
  */
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
 
 export interface WaitingRow extends StepItemKey {
   readonly project_id: string;
@@ -12,18 +13,17 @@ export interface WaitingRow extends StepItemKey {
 }
 
 /** Lists a project's steps that wait for room in a budget. */
-export async function listWaitingForBudget(
+export function listWaitingForBudget(
   db: Db,
   { project_id, scope }: { readonly project_id: string; readonly scope: string },
 ): Promise<readonly WaitingRow[]> {
-  const { rows } = await db.raw<{ rows: WaitingRow[] }>(
+  return query<WaitingRow>(db).all(
     `select s.run_id, s.step_id, s.item, r.project_id, r.digest from step s join run r using (run_id)
      where s.state = 'waiting' and s.awaiting = 'budget' and s.wake_requested_at is null and s.budget_scope = ?
        and r.project_id = ?
      order by s.run_id, s.step_id, s.item`,
     [scope, project_id],
   );
-  return rows;
 }
 
 const lockUnits = `select s.run_id, s.step_id, s.item from step s
@@ -42,7 +42,7 @@ function toColumns(units: readonly StepItemKey[]) {
 /** Wakes those that still wait. @returns how many */
 export async function wakeUnits(db: Db, units: readonly StepItemKey[]): Promise<number> {
   if (units.length === 0) return 0;
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+  const rows = await query(db).all(
     `with due as (${lockUnits})
      update step s set wake_requested_at = clock_timestamp() from due
      where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item returning 1`,
@@ -58,7 +58,7 @@ export async function wakeUnits(db: Db, units: readonly StepItemKey[]): Promise<
  * @returns how many
  */
 export async function wakeForCapabilities(db: Db, limit: number): Promise<number> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+  const rows = await query(db).all(
     `with due as (
        select run_id, step_id, item from step
        where state = 'waiting' and awaited_capability in (select name from instance where state in ('up', 'suspect'))
@@ -81,7 +81,7 @@ const wakeLock = 7_202_611;
  */
 export async function wakeScope(trx: Db, scope: string): Promise<number> {
   await trx.raw('select pg_advisory_xact_lock(?)', [wakeLock]);
-  const { rows } = await trx.raw<{ rows: unknown[] }>(
+  const rows = await query(trx).all(
     `with due as (
        select run_id, step_id, item from step
        where state = 'waiting' and awaiting = 'budget' and budget_scope = ?
@@ -100,7 +100,7 @@ export async function skipUnits(
   units: readonly StepItemKey[],
   data: { readonly review_id: string; readonly by: string },
 ): Promise<number> {
-  const { rows } = await trx.raw<{ rows: unknown[] }>(
+  const rows = await query(trx).all(
     `with due as (${lockUnits}), skipped as (
        update step s set state = 'skipped', awaiting = null, wait_until = null, budget_scope = null,
          finished_at = clock_timestamp(), wake_requested_at = clock_timestamp() from due
@@ -123,13 +123,12 @@ export interface WakeRow extends StepItemKey {
 }
 
 /** Lists wakes whose run has not been notified. */
-export async function listWakes(db: Db, limit: number): Promise<readonly WakeRow[]> {
-  const { rows } = await db.raw<{ rows: WakeRow[] }>(
+export function listWakes(db: Db, limit: number): Promise<readonly WakeRow[]> {
+  return query<WakeRow>(db).all(
     `select s.run_id, s.step_id, s.item, r.pipeline, s.wake_requested_at::text as asked
      from step s join run r using (run_id) where s.wake_requested_at is not null limit ?`,
     [limit],
   );
-  return rows;
 }
 
 /** A wake that was requested again meanwhile stays. The wake of a step that is being claimed ends with the claim. */

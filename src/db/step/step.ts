@@ -3,10 +3,10 @@
  * pending.
  */
 import type { Failure, Json } from '../../contracts/primitives.ts';
-import type { Awaiting, StepState } from '../../contracts/run.ts';
+import type { Awaiting, StepState } from '../../contracts/run-step.ts';
 import type { StepItemKey, StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
-import { toJsonb } from '../statements.ts';
+import { query, toJsonb } from '../statements.ts';
 
 /** The states of a step that has not ended. */
 export const openSteps = `('ready', 'running', 'retrying', 'waiting', 'in_review')`;
@@ -27,12 +27,12 @@ export interface StepResultRow {
 }
 
 /** Results of some steps of a run, as a whole. */
-export async function listStepResults(
+export function listStepResults(
   db: Db,
   runId: string,
   stepIds: readonly string[],
 ): Promise<readonly StepResultRow[]> {
-  const { rows } = await db.raw<{ rows: StepResultRow[] }>(
+  return query<StepResultRow>(db).all(
     `select s.step_id, s.state, s.output, s.error, s.items,
        (select coalesce(sum(a.settled_nano), 0) from attempt a
          where a.run_id = s.run_id and a.step_id = s.step_id)
@@ -41,7 +41,6 @@ export async function listStepResults(
      from step s where s.run_id = ? and s.step_id = any (?) and s.item = 0`,
     [runId, [...stepIds]],
   );
-  return rows;
 }
 
 interface ItemResultRow {
@@ -52,17 +51,16 @@ interface ItemResultRow {
 }
 
 /** Outputs of the items of some steps, by step and item. */
-export async function listItemResults(
+export function listItemResults(
   db: Db,
   runId: string,
   stepIds: readonly string[],
 ): Promise<readonly ItemResultRow[]> {
-  const { rows } = await db.raw<{ rows: ItemResultRow[] }>(
+  return query<ItemResultRow>(db).all(
     `select step_id, item, output from step where run_id = ? and step_id = any (?) and item > 0
      order by step_id, item`,
     [runId, [...stepIds]],
   );
-  return rows;
 }
 
 /** Size of stored outputs as JSON text, in bytes, without reading them; the outputs of all items are summed. */
@@ -71,7 +69,7 @@ export async function listOutputBytes(
   runId: string,
   stepIds: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
-  const { rows } = await db.raw<{ rows: { step_id: string; bytes: string }[] }>(
+  const rows = await query<{ step_id: string; bytes: string }>(db).all(
     `select step_id, coalesce(sum(octet_length(output::text)), 0) as bytes from step
      where run_id = ? and step_id = any (?) group by step_id`,
     [runId, [...stepIds]],
@@ -92,29 +90,25 @@ export interface StandingStep {
 }
 
 /** @returns undefined before it began */
-export async function readStep(
-  db: Db,
-  { run_id, step_id, item }: StepItemKey,
-): Promise<StandingStep | undefined> {
-  const { rows } = await db.raw<{ rows: StandingStep[] }>(
+export function readStep(db: Db, { run_id, step_id, item }: StepItemKey): Promise<StandingStep | undefined> {
+  return query<StandingStep>(db).first(
     `select state, output, error, started_at, wait_until, sub_run_id,
        (extract(epoch from wait_until - clock_timestamp()) * 1000)::float8 as wait_left_ms
      from step where run_id = ? and step_id = ? and item = ?`,
     [run_id, step_id, item],
   );
-  return rows[0];
 }
 
 /**
  * Ends a step without an attempt: no claim was possible, or its time is over. An ended step stays.
  * @returns false if it had ended
  */
-export async function endStep(
+export function endStep(
   db: Db,
   step: StepKey,
   { state, error }: { readonly state: 'failed' | 'cancelled'; readonly error: Failure },
 ): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
+  return query(db).some(
     `with ended as (
        insert into step (run_id, step_id, item, revision, state, error, finished_at)
        values (:run_id, :step_id, :item, :revision, :state, :error, clock_timestamp())
@@ -128,7 +122,6 @@ export async function endStep(
      returning 1`,
     { ...step, state, error: toJsonb(error) },
   );
-  return rows.length === 1;
 }
 
 export interface RunStepRow {
@@ -204,9 +197,8 @@ function selectSteps(which: string, by: string): string {
 }
 
 /** Every step of a run that has begun, as a whole, with totals of its attempts. */
-export async function listRunSteps(db: Db, runId: string): Promise<readonly RunStepRow[]> {
-  const { rows } = await db.raw<{ rows: RunStepRow[] }>(selectSteps('s.item = 0', 'step_id'), { runId });
-  return rows;
+export function listRunSteps(db: Db, runId: string): Promise<readonly RunStepRow[]> {
+  return query<RunStepRow>(db).all(selectSteps('s.item = 0', 'step_id'), { runId });
 }
 
 interface ItemPage {
@@ -219,18 +211,21 @@ interface ItemPage {
 }
 
 /** The items of a step that have begun, in order. */
-export async function listStepItems(
+export function listStepItems(
   db: Db,
   { run_id, step_id }: Omit<StepItemKey, 'item'>,
   { item, state, after = 0, limit = 1 }: ItemPage,
 ): Promise<readonly RunStepRow[]> {
   const which = `s.step_id = :step_id and s.item > :after and s.item = coalesce(cast(:item as int), s.item)
      and s.state = coalesce(cast(:state as text), s.state)`;
-  const { rows } = await db.raw<{ rows: RunStepRow[] }>(
-    `${selectSteps(which, 'step_id, item')} order by s.item limit :limit`,
-    { runId: run_id, step_id, item: item ?? null, state: state ?? null, after, limit },
-  );
-  return rows;
+  return query<RunStepRow>(db).all(`${selectSteps(which, 'step_id, item')} order by s.item limit :limit`, {
+    runId: run_id,
+    step_id,
+    item: item ?? null,
+    state: state ?? null,
+    after,
+    limit,
+  });
 }
 
 /** Reads the output of a step without items, or of one item. @returns undefined if there is none */
@@ -252,7 +247,7 @@ export async function readItemOutputs(
   }: { readonly run_id: string; readonly step_id: string; readonly items: readonly number[] },
   largestBytes: number,
 ): Promise<ReadonlyMap<number, Json>> {
-  const { rows } = await db.raw<{ rows: { item: number; output: Json }[] }>(
+  const rows = await query<{ item: number; output: Json }>(db).all(
     `select item, output from step where run_id = ? and step_id = ? and item = any (?::int[])
        and output is not null and octet_length(output::text) <= ?`,
     [run_id, step_id, [...items], largestBytes],
@@ -280,8 +275,8 @@ interface ItemOutputRow {
 }
 
 /** Among the next `limit` items, those that have an output, in order. */
-export async function listItemOutputs(db: Db, page: ItemOutputPage): Promise<readonly ItemOutputRow[]> {
-  const { rows } = await db.raw<{ rows: ItemOutputRow[] }>(
+export function listItemOutputs(db: Db, page: ItemOutputPage): Promise<readonly ItemOutputRow[]> {
+  return query<ItemOutputRow>(db).all(
     `select item, before < :bytes as is_on_page, case when before < :bytes then output end as output
      from (
        select item, output, coalesce(sum(octet_length(output::text)) over (
@@ -291,5 +286,4 @@ export async function listItemOutputs(db: Db, page: ItemOutputPage): Promise<rea
      ) s order by item`,
     { ...page },
   );
-  return rows;
 }

@@ -22,21 +22,11 @@ export function ok(name: string, found: string): Check {
 }
 
 export function warning(name: string, found: string, remedy: string): Check {
-  return {
-    name,
-    found,
-    remedy,
-    status: 'warning',
-  };
+  return { name, found, remedy, status: 'warning' };
 }
 
 export function missing(name: string, found: string, remedy: string): Check {
-  return {
-    name,
-    found,
-    remedy,
-    status: 'missing',
-  };
+  return { name, found, remedy, status: 'missing' };
 }
 
 export function messageOf(error: unknown): string {

@@ -8,8 +8,7 @@ import { chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { readProcessCommand } from '../supervisor/child-process.ts';
-import type { PostgresPrograms } from './programs.ts';
-import { type Account, canReach } from './programs.ts';
+import { type Account, canReach, type PostgresPrograms } from './programs.ts';
 
 const run = promisify(execFile);
 

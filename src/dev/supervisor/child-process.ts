@@ -113,10 +113,10 @@ export async function stopChild(spec: ChildSpec, run: ChildRun): Promise<void> {
   signalGroup(run.pid, 'SIGKILL');
 }
 
-function readLogTail(file: string, lines = 15): string {
+function readLogTail(file: string): string {
   try {
     const text = readFileSync(file, 'utf8').trimEnd();
-    const tail = text.split('\n').slice(-lines);
+    const tail = text.split('\n').slice(-15);
     return [`last lines of ${file}:`, ...tail.map((line) => `  ${line}`)].join('\n');
   } catch {
     return `no log at ${file}`;

@@ -1,20 +1,14 @@
 import type { Logger } from 'pino';
-import type { AuditEntry, AuditQuery } from '../../contracts/access.ts';
+import { AuditEntry, type AuditQuery } from '../../contracts/access.ts';
 import { type AuditRow, listAudit, listenToAudits } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import type { ServerCtx } from '../context.ts';
 import { decodeNumberCursor, toPage } from '../cursor.ts';
+import { present } from '../present.ts';
 import { type Caller, isOperator } from './caller.ts';
 
-function toEntry({ entry, at, actor, action, subject, data }: AuditRow): AuditEntry {
-  return {
-    entry_id: entry,
-    at: at.toISOString(),
-    actor,
-    action,
-    subject,
-    data,
-  };
+function toEntry(row: AuditRow): AuditEntry {
+  return present(AuditEntry, { ...row, entry_id: row.entry });
 }
 
 /** Entries of one statement of an export. */

@@ -50,10 +50,7 @@ interface KeyParts {
 }
 
 function toParts(id: string, secret: string): KeyParts {
-  return {
-    key_id: `key_${id}`,
-    secret_sha256: createHash('sha256').update(secret).digest(),
-  };
+  return { key_id: `key_${id}`, secret_sha256: createHash('sha256').update(secret).digest() };
 }
 
 function writeKey(environment: string, id: string): KeyParts & { key: string } {

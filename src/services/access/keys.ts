@@ -8,7 +8,7 @@
  */
 
 import type { Config } from '../../config.ts';
-import type { Key, KeyCreated, KeyRequest, KeyRevoked } from '../../contracts/access.ts';
+import { Key, type KeyCreated, type KeyRequest, type KeyRevoked } from '../../contracts/access.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import {
   findKeyOf,
@@ -28,6 +28,7 @@ import { listErasing } from '../../db/deletion/erasure.ts';
 import { AppError, refuseField } from '../../errors/app-error.ts';
 import type { Ctx } from '../context.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
+import { present } from '../present.ts';
 import {
   type Caller,
   isOperator,
@@ -58,16 +59,7 @@ async function refuseErasing(trx: Db, projects: readonly string[]): Promise<void
 
 /** @param held the caller's projects */
 function toKey(row: KeyRow, held: readonly string[]): Key {
-  return {
-    key_id: row.key_id,
-    name: row.name,
-    projects: row.projects.filter((project) => held.includes(project)),
-    scopes: [...row.scopes],
-    created_by: row.created_by,
-    expires_at: row.expires_at?.toISOString() ?? null,
-    revoked_at: row.revoked_at?.toISOString() ?? null,
-    created_at: row.created_at.toISOString(),
-  };
+  return present(Key, { ...row, projects: row.projects.filter((project) => held.includes(project)) });
 }
 
 function endOf(wanted: string | undefined, parent: KeyRow): string | null {

@@ -19,8 +19,7 @@ import {
   updatePerson,
 } from '../../db/access/person.ts';
 import { listProjectIds } from '../../db/access/project.ts';
-import type { EndedSession } from '../../db/access/session.ts';
-import { endSessionsOfPerson } from '../../db/access/session.ts';
+import { type EndedSession, endSessionsOfPerson } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { choosePersonId, holdsScope } from './caller.ts';
 import { digestOf, randomSecret } from './key-text.ts';
@@ -121,22 +120,22 @@ async function createPerson(trx: Db, identity: Identity, grants: readonly Grant[
  * Requires the lock of keys.
  *
  * @param grants at least one
- * @returns the person's id, and whether their rights have changed, which has ended all of their sessions
+ * @returns the person's id; a change of their rights has ended all of their sessions
  */
 export async function keepPerson(
   trx: Db,
   known: PersonRow | null,
   { identity, grants }: { readonly identity: Identity; readonly grants: readonly Grant[] },
-): Promise<{ readonly key_id: string; readonly isChanged: boolean }> {
-  if (known === null) return { key_id: await createPerson(trx, identity, grants), isChanged: false };
+): Promise<string> {
+  if (known === null) return createPerson(trx, identity, grants);
   const { key_id } = known;
   const { facts, rights } = await toFacts(trx, identity, grants);
   await updatePerson(trx, key_id, facts);
-  if (isSame(known.grants, grants)) return { key_id, isChanged: false };
+  if (isSame(known.grants, grants)) return key_id;
   await endSessionsOfPerson(trx, key_id);
   await revokeWhatHoldsMore(trx, key_id, rights);
   await auditChange(trx, { key_id, projects: facts.projects }, grants);
-  return { key_id, isChanged: true };
+  return key_id;
 }
 
 /**

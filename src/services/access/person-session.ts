@@ -95,7 +95,7 @@ export function openPersonSession(
     const known = await findPerson(trx, identity.issuer, identity.subject);
     const grants = await judge(trx, known, signIn);
     if ('refused' in grants) return refuse(trx, signIn, grants);
-    const { key_id } = await keepPerson(trx, known, { identity, grants });
+    const key_id = await keepPerson(trx, known, { identity, grants });
     const secret = await open(trx, key_id, signIn);
     if (secret !== null) return { secret };
     return { refused: 'used', detail: 'the sign-in has opened a session before' };

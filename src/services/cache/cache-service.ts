@@ -80,11 +80,7 @@ export function createFindKept(ctx: CallKeyParts): FindKept {
     const name = `${keys.join()} ${policy.ttlMs}`;
     const before = known.get(name);
     if (before !== undefined || known.size >= mostLookups) return before ?? null;
-    const result = await readResult(ctx.db, {
-      project_id: call.projectId,
-      keys,
-      ttl_ms: policy.ttlMs,
-    });
+    const result = await readResult(ctx.db, { project_id: call.projectId, keys, ttl_ms: policy.ttlMs });
     const found = result !== undefined && (await isWhole(ctx, result)) ? result : null;
     known.set(name, found ?? 'equal_call');
     return found;

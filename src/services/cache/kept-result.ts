@@ -9,7 +9,7 @@
 import type { Decision } from '../../contracts/decision.ts';
 import { type MediaPath, parseMediaReference } from '../../contracts/media.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import type { CachedFrom } from '../../contracts/run.ts';
+import type { CachedFrom } from '../../contracts/run-step.ts';
 import { type KeptResult, listOutputFiles, type MediaPlaces, relocate } from '../../core/cache.ts';
 import type { CallEnd } from '../../core/call/types.ts';
 import { type CancelSignal, onCancel } from '../../core/cancellation.ts';

@@ -11,11 +11,11 @@ import type { Json } from '../../contracts/primitives.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import { type CancelSignal, CancelSource } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
-import type { IdempotentRequest } from '../../db/idempotency.ts';
 import {
   answerKey,
   findKey,
   holdKey,
+  type IdempotentRequest,
   type KeptAnswer,
   type KeyHold,
   type KeyRow,
@@ -24,6 +24,7 @@ import {
 } from '../../db/idempotency.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { ServerCtx } from '../context.ts';
+import { refuseInProgress, refuseReuse } from '../idempotency.ts';
 import { newToken } from '../ids.ts';
 
 export interface ExecOutcome {
@@ -94,21 +95,10 @@ async function takeKey(
 ): Promise<KeyRow | null> {
   if (await holdKey(db, hold, bodySha256)) return null;
   const row = await findKey(db, hold);
-  if (row !== undefined && !row.body_sha256.equals(bodySha256)) {
-    throw new AppError(
-      'idempotency_key_reuse',
-      `Idempotency-Key "${hold.key}" was used with a different body; use a new key`,
-    );
-  }
+  if (row !== undefined && !row.body_sha256.equals(bodySha256)) throw refuseReuse(hold.key);
   if (row !== undefined && row.status !== 0) return row;
   if (row !== undefined && (await takeOverKey(db, hold, attemptKey))) return null;
-  throw new AppError(
-    'idempotency_in_progress',
-    'the first request with this key is still running; retry later',
-    {
-      retryAfterS: 1,
-    },
-  );
+  throw refuseInProgress({ retryAfterS: 1 });
 }
 
 function toKept(hold: KeyHold, answer: ExecAnswer | AppError): KeptAnswer | null {

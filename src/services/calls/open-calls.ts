@@ -1,10 +1,9 @@
 /**
  * The open calls of a process that have a waiting caller, which it settles before it stops, and their Idempotency-Keys.
  */
-import type { Logger } from 'pino';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
-import type { Db } from '../../db/connect.ts';
 import { type KeyHold, renewKeys } from '../../db/idempotency.ts';
+import type { Ctx } from '../context.ts';
 import { createLeaseRenewer, type LeaseRenewer } from '../delivery/lease-renewer.ts';
 
 export interface OpenCalls {
@@ -48,7 +47,7 @@ export type KeyRenewer = LeaseRenewer<KeyHold>;
 /** A key that is not renewed for 10 s may be taken over. */
 const keyRenewalMs = 2_500;
 
-export function createKeyRenewer({ db, logger }: { readonly db: Db; readonly logger: Logger }): KeyRenewer {
+export function createKeyRenewer({ db, logger }: Pick<Ctx, 'db' | 'logger'>): KeyRenewer {
   return createLeaseRenewer<KeyHold>({
     renew: (held) => renewKeys(db, held),
     idOf: ({ holder }) => holder,

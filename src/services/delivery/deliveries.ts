@@ -5,8 +5,10 @@
  *
  * Each kind of row is one declaration, beside the service that writes it; this engine serves them all.
  */
+import pLimit, { type LimitFunction } from 'p-limit';
 import type { Config } from '../../config.ts';
 import type { Db } from '../../db/connect.ts';
+import type { DeliveredPage } from '../../db/statements.ts';
 import type { ServerCtx, TemporalParts } from '../context.ts';
 
 /** The process that wrote a row delivers it within this time, or not at all: maintenance looks for older rows. */
@@ -19,13 +21,6 @@ export interface DeliveryCtx
   extends Pick<ServerCtx, 'db' | 'logger' | 'outbox' | 'markStart' | 'publicUrl' | 'consoleUrl'> {
   readonly config: Pick<Config, 'HEARTBEAT_TIMEOUT_MS' | 'ENGINE_VERSION' | 'HISTORY_EVENTS'>;
   readonly temporal: Pick<TemporalParts, 'workflows' | 'schedules' | 'payloadKey'>;
-}
-
-interface DeliveredPage {
-  /** By id, after this one. */
-  readonly after: string;
-  readonly olderThanMs: number;
-  readonly limit: number;
 }
 
 /** Finds rows whose workflow Temporal has forgotten after it accepted the start. */
@@ -59,9 +54,8 @@ export interface DeliveryKind<Item extends object, Row extends object = object> 
 
 /** Delivers the items of a kind in turn: the queue, and the deliveries in flight. */
 interface DeliveryQueue {
-  readonly line: (() => void)[];
+  readonly inTurn: LimitFunction;
   readonly underWay: Set<Promise<void>>;
-  free: number;
 }
 
 /** The deliveries in flight in this process, by kind. */
@@ -74,21 +68,9 @@ const mostKnown = 100;
 function queueOf({ outbox }: DeliveryCtx, delivery: Pick<DeliveryKind<object>, 'atOnce'>): DeliveryQueue {
   const known = outbox.get(delivery);
   if (known !== undefined) return known;
-  const queue = { line: [], underWay: new Set<Promise<void>>(), free: delivery.atOnce ?? 32 };
+  const queue = { inTurn: pLimit(delivery.atOnce ?? 32), underWay: new Set<Promise<void>>() };
   outbox.set(delivery, queue);
   return queue;
-}
-
-async function inTurn(queue: DeliveryQueue, work: () => Promise<void>): Promise<void> {
-  if (queue.free > 0) queue.free -= 1;
-  else await new Promise<void>((resolve) => queue.line.push(resolve));
-  try {
-    await work();
-  } finally {
-    const next = queue.line.shift();
-    if (next === undefined) queue.free += 1;
-    else next();
-  }
 }
 
 /** @returns a function that logs that an item is left to maintenance */
@@ -112,9 +94,10 @@ export function deliverKnownSoon<Item extends object>(
   { item, way }: KnownItem<Item>,
 ): Promise<void> {
   const queue = queueOf(ctx, delivery);
-  if (queue.line.length >= longestLine) return Promise.resolve();
-  const known = queue.line.length < mostKnown ? way : undefined;
-  const task = inTurn(queue, known ?? (() => delivery.deliver(ctx, item)))
+  if (queue.inTurn.pendingCount >= longestLine) return Promise.resolve();
+  const known = queue.inTurn.pendingCount < mostKnown ? way : undefined;
+  const task = queue
+    .inTurn(known ?? (() => delivery.deliver(ctx, item)))
     .catch(warnOf(ctx, delivery.what, item))
     .finally(() => queue.underWay.delete(task));
   queue.underWay.add(task);
@@ -146,10 +129,9 @@ export async function deliverEach<Item extends object>(
   const queue = queueOf(ctx, delivery);
   let delivered = 0;
   const tasks = items.map((item) =>
-    inTurn(queue, () => delivery.deliver(ctx, item)).then(
-      () => void delivered++,
-      warnOf(ctx, delivery.what, item),
-    ),
+    queue
+      .inTurn(() => delivery.deliver(ctx, item))
+      .then(() => void delivered++, warnOf(ctx, delivery.what, item)),
   );
   await Promise.all(tasks);
   return { due: items.length, delivered };

@@ -13,7 +13,7 @@
  * E4 At the end, no row names the project, its texts, or keys that held it alone; amounts keep the name of their
  *    capability.
  */
-import type { Erasure } from '../../contracts/access.ts';
+import { Erasure } from '../../contracts/access.ts';
 import { erasureCounted } from '../../contracts/bounds.ts';
 import { lockKeys } from '../../db/access/api-key.ts';
 import { insertAudit } from '../../db/access/audit.ts';
@@ -31,6 +31,7 @@ import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import type { Ctx } from '../context.ts';
 import { newId } from '../ids.ts';
+import { present } from '../present.ts';
 
 const notAsked = {
   pseudonym: null,
@@ -41,15 +42,9 @@ const notAsked = {
 } as const;
 
 async function toErasure(db: Db, projectId: string, row: ErasureRow): Promise<Erasure> {
-  const { pseudonym, requested_at, finished_at, deleted } = row;
-  return {
-    pseudonym,
-    state: finished_at === null ? 'erasing' : 'erased',
-    requested_at: requested_at.toISOString(),
-    finished_at: finished_at?.toISOString() ?? null,
-    deleted: { ...deleted },
-    left: finished_at === null ? await countLeft(db, projectId, erasureCounted) : {},
-  };
+  const isOpen = row.finished_at === null;
+  const left = isOpen ? await countLeft(db, projectId, erasureCounted) : {};
+  return present(Erasure, { ...row, state: isOpen ? 'erasing' : 'erased', left });
 }
 
 async function refuseNeeded(trx: Db, { key_id, projects }: Caller, projectId: string): Promise<void> {

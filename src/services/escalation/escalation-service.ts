@@ -16,7 +16,7 @@ import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { aloneWorkflowId, ladderWorkflowId } from '../../core/workflow-names.ts';
 import { type EscalationRow, findEscalation } from '../../db/escalation/escalation.ts';
 import { readRunRef } from '../../db/run/run-delivery.ts';
-import { AppError, refuseField } from '../../errors/app-error.ts';
+import { refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import type { ServerCtx } from '../context.ts';
 import { deliverSoon } from '../delivery/deliveries.ts';
@@ -26,6 +26,7 @@ import { isAdmin } from '../skills/stored-skill.ts';
 import { linksToEscalation, type WebLink } from '../web-links.ts';
 import { ladderStarts } from './ladder/delivery.ts';
 import { openLadderOfJob } from './ladder/opening.ts';
+import { noEscalation } from './ladder/stored-ladder.ts';
 import { adviseOnce } from './once/advice.ts';
 import { executeOnce } from './once/execution.ts';
 
@@ -98,7 +99,7 @@ export async function showEscalation(
   escalationId: string,
 ): Promise<Escalation> {
   const row = await findEscalation(ctx.db, projectId, escalationId);
-  if (row === undefined) throw new AppError('not_found', `there is no escalation ${escalationId}`);
+  if (row === undefined) throw noEscalation(escalationId);
   return toEscalation(row, await findLink(ctx, row));
 }
 

@@ -5,8 +5,7 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import type { DescribedObject, MediaStore } from '../../clients/media/media-store.ts';
-import { digestMismatch } from '../../clients/media/media-store.ts';
+import { type DescribedObject, digestMismatch, type MediaStore } from '../../clients/media/media-store.ts';
 import {
   formatMediaReference,
   type MediaPath,

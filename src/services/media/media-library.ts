@@ -221,11 +221,7 @@ async function list(shelf: Shelf, jobId: string): Promise<MediaList> {
 
 export function createMediaLibrary(options: LibraryOptions): MediaLibrary {
   const { db, store } = options;
-  const shelf: Shelf = {
-    ...options,
-    known: new LRUCache({ max: mostKnown }),
-    finding: new Map(),
-  };
+  const shelf: Shelf = { ...options, known: new LRUCache({ max: mostKnown }), finding: new Map() };
   return {
     put: (path, body, options) => put(shelf, path, { body, ...options }),
     copy: (from, to, sha256) => copy(shelf, from, { to, sha256 }),

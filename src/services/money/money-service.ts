@@ -5,13 +5,13 @@
  */
 
 import { z } from 'zod';
-import type {
-  CostPeriod,
-  CostSeries,
-  CostSeriesQuery,
-  CostSummary,
+import {
+  type CostPeriod,
+  type CostSeries,
+  type CostSeriesQuery,
+  type CostSummary,
   LedgerEntry,
-  LedgerQuery,
+  type LedgerQuery,
 } from '../../contracts/money.ts';
 import { formatNanoUsd, fromNanoUsd } from '../../core/money/nano-usd.ts';
 import {
@@ -26,7 +26,8 @@ import {
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import type { Ctx, ServerCtx } from '../context.ts';
-import { decodeCursor, toPage } from '../cursor.ts';
+import { decodeCursor, refuseCursor, toPage } from '../cursor.ts';
+import { present } from '../present.ts';
 
 const mostSeries = 50;
 const others = 'others';
@@ -104,31 +105,11 @@ function readCursor(cursor: string | undefined): LedgerPlace | null {
   const place = Place.safeParse(decodeCursor(cursor));
   const [day, entry_id] = place.success ? place.data.split('.') : [];
   if (day !== undefined && entry_id !== undefined) return { day, entry_id };
-  throw new AppError(
-    'request_invalid',
-    'the cursor is not a next_cursor of the ledger; read the list from its start',
-    {
-      errors: [
-        { pointer: '/query/cursor', code: 'invalid_cursor', message: 'not a next_cursor of this list' },
-      ],
-    },
-  );
+  throw refuseCursor('the ledger');
 }
 
 function toEntry(row: LedgerRow): LedgerEntry {
-  return {
-    entry_id: row.entry_id,
-    at: row.at.toISOString(),
-    attempt_id: row.attempt_id,
-    kind: row.kind,
-    amount_usd: fromNanoUsd(BigInt(row.amount_nano)),
-    certainty: row.certainty,
-    window: row.day,
-    capability: row.capability,
-    ...(row.endpoint === null ? {} : { endpoint: row.endpoint }),
-    ...(row.run_id === null ? {} : { run_id: row.run_id }),
-    ...(row.step_id === null ? {} : { step_id: row.step_id }),
-  };
+  return present(LedgerEntry, { ...row, amount_usd: fromNanoUsd(BigInt(row.amount_nano)), window: row.day });
 }
 
 export async function readLedger({ historyDb }: HistoryCtx, { project_id }: Caller, query: LedgerQuery) {

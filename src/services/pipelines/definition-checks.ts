@@ -2,7 +2,8 @@
  * Checks definitions that have no source text: inside requests, and again when a run starts. The definition itself
  * never changes and is checked once; its surroundings are checked every time, from memory where they are known.
  */
-import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Finding } from '../../contracts/pipeline-answers.ts';
 import { checkRunnable } from '../../core/definition/checks/check-availability.ts';
 import { checkDefinition } from '../../core/definition/checks/check-definition.ts';
 import type { DefinitionFinding } from '../../core/definition/checks/finding.ts';

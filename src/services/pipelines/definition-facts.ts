@@ -7,7 +7,8 @@
  */
 import semver from 'semver';
 import { deepestSubRun } from '../../contracts/bounds.ts';
-import type { Finding, PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
+import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
+import type { Finding } from '../../contracts/pipeline-answers.ts';
 import {
   createReferenceJudge,
   findPipeline,

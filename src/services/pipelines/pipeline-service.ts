@@ -2,15 +2,16 @@
  * Stored pipelines. A version is immutable: an equal definition returns the stored one; a different one is a conflict
  * that names the differences.
  */
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type {
   Alias,
-  PipelineDefinition,
   PipelineSubmitted,
   PipelineSummary,
   PipelineVersion,
   Validation,
-} from '../../contracts/pipeline.ts';
+} from '../../contracts/pipeline-answers.ts';
 import type { Json } from '../../contracts/primitives.ts';
+import { showGraph } from '../../core/definition/compile.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -28,7 +29,6 @@ import {
   type VersionRow,
   type VersionSource,
 } from '../../db/pipeline.ts';
-import { showGraph } from '../../definitions/definition-graph.ts';
 import {
   type DefinitionReading,
   type DefinitionText,
@@ -49,18 +49,11 @@ export async function storeDefinition(db: Db, definition: PipelineDefinition): P
 }
 
 function toVersion({ created_at, source, ...row }: VersionRow): PipelineVersion {
-  return {
-    ...row,
-    ...(source === null ? {} : { source }),
-    created_at: created_at.toISOString(),
-  };
+  return { ...row, ...(source === null ? {} : { source }), created_at: created_at.toISOString() };
 }
 
 function toSummary({ created_at, ...row }: SummaryRow): PipelineSummary {
-  return {
-    ...row,
-    created_at: created_at.toISOString(),
-  };
+  return { ...row, created_at: created_at.toISOString() };
 }
 
 export async function listPipelinesPage(
@@ -174,11 +167,7 @@ export async function submitPipeline(
 
 /** Aliases of pipeline versions: `production` means 1.4 today and 1.5 tomorrow. */
 function toAlias({ alias, version, updated_at }: AliasRow): Alias {
-  return {
-    alias,
-    version,
-    updated_at: updated_at.toISOString(),
-  };
+  return { alias, version, updated_at: updated_at.toISOString() };
 }
 
 /** Repeated, it changes nothing but the audit log. @throws AppError `not_found` */

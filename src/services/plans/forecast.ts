@@ -6,7 +6,8 @@
  * a claim. Equal calls that the same instances refuse are examined once, so that a thousand steps are cheap.
  */
 import type { Candidate } from '../../contracts/decision.ts';
-import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Finding } from '../../contracts/pipeline-answers.ts';
 import type { PlannedCost, PlannedStepView } from '../../contracts/plan.ts';
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
 import { explainMiss, type NoClaim } from '../../core/call/no-claim.ts';
@@ -149,11 +150,7 @@ export function capCost(cost: CostRange, ceilingUsd: number | null): CostRange {
 }
 
 export function showCost({ least, expected, worst }: CostRange): PlannedCost {
-  return {
-    min: fromNanoUsd(least),
-    expected: fromNanoUsd(expected),
-    worst: fromNanoUsd(worst),
-  };
+  return { min: fromNanoUsd(least), expected: fromNanoUsd(expected), worst: fromNanoUsd(worst) };
 }
 
 /** The failure of a call that no instance can take, as the call itself would report it. */

@@ -3,7 +3,7 @@
  * value; an expression that reads anything else is unknown. It is the run's own evaluator over a scope that refuses to
  * answer, so `job.fast && steps.a.output.ok` is false when `job.fast` is, whatever `a` returns.
  */
-import type { Finding } from '../../contracts/pipeline.ts';
+import type { Finding } from '../../contracts/pipeline-answers.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { evaluateCondition } from '../../core/expression/condition.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';

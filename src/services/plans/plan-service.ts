@@ -4,7 +4,8 @@
  */
 
 import type { DecidedRoute, DispatchChoice } from '../../contracts/decision.ts';
-import type { Finding, PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
+import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
+import type { Finding } from '../../contracts/pipeline-answers.ts';
 import type { Plan, PlanDefinitionRequest, PlannedStepView, PlanRequest } from '../../contracts/plan.ts';
 import { checkRunnable } from '../../core/definition/checks/check-availability.ts';
 import { kindFieldsOf } from '../../core/definition/step-settings.ts';

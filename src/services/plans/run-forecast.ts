@@ -8,7 +8,7 @@
  * second the usual one, the third the certain one; each is part of the one before.
  */
 
-import type { Finding } from '../../contracts/pipeline.ts';
+import type { Finding } from '../../contracts/pipeline-answers.ts';
 import type { PlannedStepView } from '../../contracts/plan.ts';
 import { type CompiledDefinition, compileDefinition } from '../../core/definition/compile.ts';
 import { findCriticalPath } from '../../core/graph/dag.ts';

@@ -2,7 +2,7 @@
  * Forecasts a step with all its items. Known inputs are checked, so that the plan shows an input that would be refused.
  */
 import { mostItems } from '../../contracts/bounds.ts';
-import type { Finding } from '../../contracts/pipeline.ts';
+import type { Finding } from '../../contracts/pipeline-answers.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import { resolveCache } from '../../core/definition/step-settings.ts';

@@ -2,7 +2,8 @@
  * Forecasts one execution of a step of any kind: a call, a child run, a wait or a review.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { Finding, PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Finding } from '../../contracts/pipeline-answers.ts';
 import { findPipeline } from '../../core/definition/checks/check-availability.ts';
 import { capabilityOf, resolveStepSettings, routeOfStep } from '../../core/definition/step-settings.ts';
 import { parseDuration } from '../../core/duration.ts';

@@ -4,10 +4,11 @@
  * log of servers, which has a line for each entry.
  */
 import { z } from 'zod';
+import { parseJson } from '../../core/json/text.ts';
 import { lockKeys, revokeWithKeysBelow } from '../../db/access/api-key.ts';
 import { insertAudits } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
-import { compareKeys, type KeyAct, type LostKeyActs } from '../../db/recovery.ts';
+import type { KeyAct } from '../../db/recovery.ts';
 import { AppError } from '../../errors/app-error.ts';
 
 const Entry = z.object({
@@ -18,20 +19,12 @@ const Entry = z.object({
 const AnyEntry = z.object({ entry_id: z.string(), action: z.string(), subject: z.string() });
 const LogLine = z.object({ audit: AnyEntry });
 
-function parseLine(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return null; // a process may write other lines into its log
-  }
-}
-
 /** @throws AppError `request_invalid` when no line is an entry: it is another file */
 export async function readKeyActs(lines: AsyncIterable<string> | Iterable<string>): Promise<KeyAct[]> {
   const acts: KeyAct[] = [];
   let entries = 0;
   for await (const line of lines) {
-    const value = parseLine(line);
+    const value = parseJson(line); // a process may write other lines into its log
     const logged = LogLine.safeParse(value);
     const entry = AnyEntry.safeParse(logged.success ? logged.data.audit : value);
     if (!entry.success) continue;
@@ -41,10 +34,6 @@ export async function readKeyActs(lines: AsyncIterable<string> | Iterable<string
   }
   if (entries > 0) return acts;
   throw new AppError('request_invalid', 'the audit file has no line that is an entry of the audit log');
-}
-
-export function findLostActs(db: Db, acts: readonly KeyAct[]): Promise<LostKeyActs> {
-  return compareKeys(db, acts);
 }
 
 /** Includes the keys below them. @returns the keys that worked until then */

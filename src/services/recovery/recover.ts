@@ -13,6 +13,7 @@ import { deleteAllSessions } from '../../db/access/session.ts';
 import { loseExpiredAttempts } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import {
+  compareKeys,
   type InterruptedCall,
   type KeyAct,
   type LostKeyActs,
@@ -27,7 +28,7 @@ import { type DeliveryCtx, deliverSoon, restartForgotten, settleDeliveries } fro
 import { ladderStarts } from '../escalation/ladder/delivery.ts';
 import { runStarts } from '../runs/delivery.ts';
 import { changedSchedules } from '../schedules/delivery.ts';
-import { findLostActs, revokeAgain } from './lost-acts.ts';
+import { revokeAgain } from './lost-acts.ts';
 
 const batch = 500;
 
@@ -145,7 +146,7 @@ const mostCalls = 1_000;
 async function readFindings(db: Db, keyActs: readonly KeyAct[] | undefined): Promise<RecoveryFindings> {
   const { last_at, ...state } = await readRestoredState(db);
   const interrupted_calls = await listInterruptedCalls(db, mostCalls);
-  const lost_acts = keyActs === undefined ? null : await findLostActs(db, keyActs);
+  const lost_acts = keyActs === undefined ? null : await compareKeys(db, keyActs);
   return { ...state, last_at: last_at?.toISOString() ?? null, interrupted_calls, lost_acts };
 }
 

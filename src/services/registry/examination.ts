@@ -37,19 +37,11 @@ export interface ProbeFinding {
 type Examined = Pick<InstanceRow, 'name' | 'version' | 'health_url' | 'spec_url'>;
 
 function failed(failure: ProbeFailure, detail: string): ProbeFinding {
-  return {
-    event: { kind: 'probe_failed', failure, detail },
-    spec: null,
-    health: null,
-  };
+  return { event: { kind: 'probe_failed', failure, detail }, spec: null, health: null };
 }
 
 function mismatch(detail: string): ProbeFinding {
-  return {
-    event: { kind: 'probe_mismatch', detail },
-    spec: null,
-    health: null,
-  };
+  return { event: { kind: 'probe_mismatch', detail }, spec: null, health: null };
 }
 
 function fromFault(path: string, fault: ProbeFault): ProbeFinding {

@@ -80,7 +80,7 @@ function toRegistered({ cost_model, ...registration }: Registration): Registered
     ...registration,
     cost_type: cost_model.type,
     rate_usd: cost_model.rate_usd,
-    cost_notes: cost_model.notes ?? null,
+    cost_notes: cost_model.notes,
   };
 }
 

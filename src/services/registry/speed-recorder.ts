@@ -2,7 +2,6 @@
  * Collects call durations and outcomes and writes them about every two seconds by one statement. Speed is an estimate:
  * a report that cannot be written is dropped, not queued.
  */
-import type { Logger } from 'pino';
 import {
   averageWeights,
   noCalls,
@@ -10,8 +9,8 @@ import {
   type ObservedCalls,
   observeCall,
 } from '../../core/routing/observed-calls.ts';
-import type { Db } from '../../db/connect.ts';
 import { foldSpeedReports } from '../../db/instance/instance-calls.ts';
+import type { Ctx } from '../context.ts';
 
 export interface SpeedRecorder {
   recordCall(instanceId: string, call: ObservedCall): void;
@@ -23,13 +22,7 @@ export interface SpeedRecorder {
 
 const intervalMs = 2_000;
 
-export function createSpeedRecorder({
-  db,
-  logger,
-}: {
-  readonly db: Db;
-  readonly logger: Logger;
-}): SpeedRecorder {
+export function createSpeedRecorder({ db, logger }: Pick<Ctx, 'db' | 'logger'>): SpeedRecorder {
   let seen = new Map<string, ObservedCalls>();
   let timer: NodeJS.Timeout | null = null;
 

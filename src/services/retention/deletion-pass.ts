@@ -61,13 +61,13 @@ export interface PurgeExport {
   write(lines: AsyncIterable<string> | Iterable<string>): Promise<void>;
 }
 
-/** @param now names the files, so that they sort by time */
-export async function createPurgeExport(folder: string, now = () => new Date()): Promise<PurgeExport> {
+/** Files are named by the time, so that they sort by it. */
+export async function createPurgeExport(folder: string): Promise<PurgeExport> {
   await mkdir(folder, { recursive: true });
   let count = 0;
   return {
     write: async (lines) => {
-      const name = `purge-${now().toISOString().replaceAll(':', '-')}-${process.pid}-${count++}.ndjson`;
+      const name = `purge-${new Date().toISOString().replaceAll(':', '-')}-${process.pid}-${count++}.ndjson`;
       let file: FileHandle | undefined;
       try {
         for await (const line of lines) {

@@ -41,10 +41,7 @@ export interface OpenedReview {
 }
 
 function toOpened({ review_id, due_at }: ReviewRow): OpenedReview {
-  return {
-    review_id,
-    due_at: due_at.toISOString(),
-  };
+  return { review_id, due_at: due_at.toISOString() };
 }
 
 function subjectOf(opening: ReviewOpening): ReviewSubject | undefined {

@@ -4,12 +4,11 @@
  * Of two concurrent decisions the row accepts one; the other gets a conflict that names the winner. The response is
  * sent when the decision is stored; the waiting workflow is notified afterwards, even if Temporal is away now.
  */
-import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
 import type { Review, ReviewDecision, ReviewQuery, ReviewSummary } from '../../contracts/review.ts';
 import { actionsOf } from '../../core/review-actions.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
-import { findAnswer, insertAnswer } from '../../db/idempotency.ts';
 import {
   claimReview as claimRow,
   decideReview as decideRow,
@@ -24,6 +23,13 @@ import type { Caller } from '../access/caller.ts';
 import type { Ctx } from '../context.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
 import { type DeliveryCtx, deliverSoon } from '../delivery/deliveries.ts';
+import {
+  findKept,
+  type Idempotency,
+  keepAnswer,
+  type OnceRequest,
+  refuseInProgress,
+} from '../idempotency.ts';
 import { endedReviews } from './delivery.ts';
 import { checkDecision, type InputCtx } from './input.ts';
 import { requireDecidable, toConflict, toReview, toReviewSummary } from './review-view.ts';
@@ -34,7 +40,7 @@ export interface DecisionOrder {
   /** The version that was read. */
   readonly version: number;
   readonly decision: ReviewDecision;
-  readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | null;
+  readonly idempotency: Idempotency | null;
 }
 
 /** @throws AppError `not_found` */
@@ -114,23 +120,13 @@ async function storeDecision(ctx: InputCtx, caller: Caller, order: DecisionOrder
   }
 }
 
-function nameOf({ review_id }: DecisionOrder): string {
-  return `POST /v1/reviews/${review_id}/decision`;
+function keyedOf(project_id: string, { review_id, idempotency }: DecisionOrder): OnceRequest {
+  return { project_id, request: `POST /v1/reviews/${review_id}/decision`, idempotency };
 }
 
 async function replay(db: Db, projectId: string, order: DecisionOrder): Promise<Decided | null> {
-  const { idempotency } = order;
-  if (idempotency === null) return null;
-  const { key, bodySha256 } = idempotency;
-  const stored = await findAnswer(db, { project_id: projectId, request: nameOf(order), key });
-  if (stored === undefined) return null;
-  if (stored.body_sha256.equals(bodySha256)) {
-    return { review: stored.answer as unknown as Review, isReplayed: true, isAwaited: false };
-  }
-  throw new AppError(
-    'idempotency_key_reuse',
-    `Idempotency-Key "${key}" was used with a different body; use a new key`,
-  );
+  const review = await findKept<Review>(db, keyedOf(projectId, order));
+  return review === null ? null : { review, isReplayed: true, isAwaited: false };
 }
 
 async function store(
@@ -139,7 +135,7 @@ async function store(
   { order, skill_id }: { readonly order: DecisionOrder; readonly skill_id: string | null },
 ): Promise<Decided> {
   const { project_id, key_id } = caller;
-  const { review_id, version, decision, idempotency } = order;
+  const { review_id, version, decision } = order;
   if (skill_id !== null) await lockSkill(trx, project_id, skill_id);
   const row = await decideRow(trx, { project_id, review_id, by: key_id, version, decision });
   if (row === undefined) throw toConflict(await requireReview(trx, project_id, review_id), version);
@@ -147,16 +143,8 @@ async function store(
   if (row.subject !== null) await applyBudgetDecision(trx, row, caller);
   await auditDecision(trx, row, { actor: key_id, decision });
   const review = toReview(row);
-  if (idempotency !== null) {
-    const { key, bodySha256: body_sha256 } = idempotency;
-    const stored = { project_id, request: nameOf(order), key, body_sha256 };
-    if (!(await insertAnswer(trx, stored, { status: 200, answer: review as unknown as Json }))) {
-      throw new AppError(
-        'idempotency_in_progress',
-        'the first request with this key is still running; retry later',
-      );
-    }
-  }
+  const isKept = await keepAnswer(trx, keyedOf(project_id, order), { status: 200, answer: review });
+  if (!isKept) throw refuseInProgress();
   return { review, isReplayed: false, isAwaited: row.delivered_at === null };
 }
 

@@ -4,45 +4,21 @@
  */
 
 import type { Json } from '../../contracts/primitives.ts';
-import type { Review, ReviewStanding, ReviewSummary } from '../../contracts/review.ts';
+import { Review, ReviewStanding, type ReviewSummary } from '../../contracts/review.ts';
 import { actionsOf } from '../../core/review-actions.ts';
 import type { ReviewRow } from '../../db/review/review.ts';
 import type { ListedReview } from '../../db/review/review-list.ts';
 import { AppError } from '../../errors/app-error.ts';
+import { present } from '../present.ts';
 
 /** The field, unless the value is null. */
 export function given<Value, Name extends string>(name: Name, value: Value | null): { [N in Name]?: Value } {
   return (value === null ? {} : { [name]: value }) as { [N in Name]?: Value };
 }
 
-function givenTime<Name extends string>(name: Name, time: Date | null): { [N in Name]?: string } {
-  return given(name, time === null ? null : time.toISOString());
-}
-
 /** Shows the whole review. */
 export function toReview(row: ReviewRow): Review {
-  return {
-    review_id: row.review_id,
-    kind: row.kind,
-    reason: row.reason,
-    state: row.state,
-    ...given('run_id', row.run_id),
-    ...given('step_id', row.step_id),
-    ...given('escalation_id', row.escalation_id),
-    ...given('skill_id', row.skill_id),
-    ...given('assignee', row.assignee),
-    ...givenTime('claim_expires_at', row.claim_expires_at),
-    due_at: row.due_at.toISOString(),
-    version: row.version,
-    round: row.round,
-    payload: row.payload,
-    actions: [...actionsOf(row)],
-    ...given('decision', row.decision),
-    ...given('decided_by', row.decided_by),
-    ...givenTime('decided_at', row.decided_at),
-    ...givenTime('delivered_at', row.delivered_at),
-    created_at: row.created_at.toISOString(),
-  };
+  return present(Review, { ...row, actions: actionsOf(row) });
 }
 
 /** Shows a review in a list. */
@@ -78,17 +54,7 @@ function describe(row: ReviewRow, version: number | null): string {
 
 /** Shows the state of the review, without its subject. */
 export function standingOf(row: ReviewRow): ReviewStanding {
-  const { review_id, state, version, assignee, claim_expires_at, ...end } = toReview(row);
-  const { decision, decided_by, decided_at } = end;
-  return {
-    review_id,
-    state,
-    version,
-    ...(assignee === undefined ? {} : { assignee, claim_expires_at }),
-    ...(decision === undefined ? {} : { decision }),
-    ...(decided_by === undefined ? {} : { decided_by }),
-    ...(decided_at === undefined ? {} : { decided_at }),
-  };
+  return present(ReviewStanding, row);
 }
 
 /** @param version in the request; null: any */

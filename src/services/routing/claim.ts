@@ -18,6 +18,7 @@ import { explainMiss, isWorthWaiting, timeInLine } from '../../core/call/no-clai
 import type { ClaimEnd } from '../../core/call/types.ts';
 import { halfOpenTier } from '../../core/routing/ranking.ts';
 import type { RankedInstance } from '../../core/routing/types.ts';
+import { createTally } from '../../core/tally.ts';
 import { newId } from '../ids.ts';
 import { vetInstance } from '../registry/vetting.ts';
 import { type ClaimBestEnd, claimBest } from './reservation.ts';
@@ -179,14 +180,7 @@ export interface WaitQueue {
  */
 export function createWaitQueue(): WaitQueue {
   const tails = new Map<string, Promise<unknown>>();
-  const counts = new Map<string, number>();
-
-  const countBy = (capability: string, by: 1 | -1): void => {
-    const count = (counts.get(capability) ?? 0) + by;
-    if (count === 0) counts.delete(capability);
-    else counts.set(capability, count);
-  };
-
+  const counts = createTally();
   return {
     enter: async ({ capability, priority, deadline }, work, late) => {
       const name = `${capability} ${priority}`;
@@ -197,17 +191,17 @@ export function createWaitQueue(): WaitQueue {
       });
       const tail = ahead.then(() => served);
       tails.set(name, tail);
-      countBy(capability, 1);
+      counts.add(capability, 1);
       try {
         const isMyTurn = await beforeDeadline(ahead, deadline);
         return isMyTurn ? await work() : late;
       } finally {
-        countBy(capability, -1);
+        counts.add(capability, -1);
         leave();
         if (tails.get(name) === tail) tails.delete(name);
       }
     },
-    count: (capability) => counts.get(capability) ?? 0,
+    count: counts.of,
   };
 }
 

@@ -4,7 +4,7 @@
  * the lease expires.
  */
 
-import type { StepState } from '../../contracts/run.ts';
+import type { StepState } from '../../contracts/run-step.ts';
 import type { Chosen, Missed } from '../../core/call/claim-search.ts';
 import type { AttemptEnding } from '../../core/call/drive-call.ts';
 import { hasFailedCall, type Verdict } from '../../core/call/judge.ts';

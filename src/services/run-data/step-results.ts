@@ -6,7 +6,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Failure, Json } from '../../contracts/primitives.ts';
-import type { StepState } from '../../contracts/run.ts';
+import type { StepState } from '../../contracts/run-step.ts';
 import type { StepScope } from '../../core/expression/evaluation.ts';
 import { type CompiledTemplate, references } from '../../core/expression/template.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';

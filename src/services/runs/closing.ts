@@ -15,9 +15,10 @@ import { cancelRunEscalations } from '../../db/escalation/escalation.ts';
 import { cancelRunReviews } from '../../db/review/review-delivery.ts';
 import { finishRun } from '../../db/run/run.ts';
 import { requestCancelOfChildren } from '../../db/run/run-control.ts';
+import type { Ctx } from '../context.ts';
 import { evaluateInRun } from '../run-data/evaluation.ts';
-import type { RunContext, RunContexts } from '../run-data/run-context.ts';
-import { largestOutput, mentionsOf, type StepResults } from '../run-data/step-results.ts';
+import type { RunContext } from '../run-data/run-context.ts';
+import { largestOutput, mentionsOf } from '../run-data/step-results.ts';
 import { endRunSpan } from '../telemetry/run-spans.ts';
 
 export interface RunClosing {
@@ -28,12 +29,7 @@ export interface RunClosing {
   readonly has_waited?: boolean;
 }
 
-export interface CloseCtx {
-  readonly db: Db;
-  readonly contexts: RunContexts;
-  readonly results: StepResults;
-  readonly telemetry: Telemetry;
-}
+export type CloseCtx = Pick<Ctx, 'db' | 'contexts' | 'results' | 'telemetry'>;
 
 export type ClosedRun = Pick<RunClosing, 'run_id' | 'outcome' | 'error'>;
 

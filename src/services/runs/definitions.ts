@@ -63,8 +63,6 @@ export interface KnownDefinition {
   readonly digest: string;
   /** @throws AppError `job_invalid` with pointers into the job, `definition_invalid` */
   readonly checkJob: (job: JsonObject) => void;
-  /** Whether jobs are checked at all. */
-  readonly hasJobSchema: boolean;
   /** Jobs whose files the definition itself names, with pointers into the definition. */
   readonly mediaJobs: ReadonlyMap<string, MediaMention>;
   /** Routes of steps whose dispatch is open, each once. */
@@ -128,7 +126,6 @@ function prepareDefinition(
   return {
     definition,
     digest,
-    hasJobSchema: definition.job_schema !== undefined,
     checkJob: createJobCheck(compiler, definition),
     mediaJobs: findWrittenMedia(definition),
     openRoutes: listOpenRoutes(definition),

@@ -4,7 +4,7 @@
  * too slowly is no longer fed: its queue is dropped, and it reads the log again from its position.
  */
 import type { Logger } from 'pino';
-import type { RunEvent } from '../../contracts/event.ts';
+import { RunEvent } from '../../contracts/event.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -16,6 +16,7 @@ import {
   readHorizon,
 } from '../../db/run/event.ts';
 import { createFollowPoll, type Timing } from '../delivery/follow-poll.ts';
+import { present } from '../present.ts';
 
 export interface EventFeed {
   /** Events after number `after`, then new ones as they happen, until `signal` aborts. */
@@ -36,26 +37,8 @@ const pageSize = 1_000;
 /** The most queued events of one watcher; each is at most a few KiB. */
 const mostQueued = 1_000;
 
-export function toRunEvent({
-  seq,
-  at,
-  run_id,
-  type,
-  step_id,
-  item,
-  attempt,
-  data,
-}: NumberedEventRow): RunEvent {
-  return {
-    seq,
-    at: at.toISOString(),
-    run_id,
-    type,
-    ...(step_id === null ? {} : { step_id }),
-    ...(item === null ? {} : { item }),
-    ...(attempt === null ? {} : { attempt }),
-    data,
-  };
+export function toRunEvent(row: NumberedEventRow): RunEvent {
+  return present(RunEvent, row);
 }
 
 /** Queues new events for their watchers. @returns whether there was one */

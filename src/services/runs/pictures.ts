@@ -8,7 +8,7 @@ import {
   TimelineColumn,
   timelinePage,
 } from '../../contracts/run-picture.ts';
-import { analyseDefinition } from '../../core/definition/compile.ts';
+import { analyseDefinition, showGraph } from '../../core/definition/compile.ts';
 import { levelOfModel } from '../../core/ladder/levels.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
@@ -21,7 +21,6 @@ import {
   summariseRuns,
   type TimelineRow,
 } from '../../db/run/run-pictures.ts';
-import { showGraph } from '../../definitions/definition-graph.ts';
 import { type AppError, refuseField } from '../../errors/app-error.ts';
 import type { ServerCtx } from '../context.ts';
 import { decodeCursor, toPage } from '../cursor.ts';

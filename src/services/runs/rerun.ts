@@ -22,18 +22,13 @@ import {
 import { AppError, refuseRequest } from '../../errors/app-error.ts';
 import type { Ctx } from '../context.ts';
 import { deliverSoon } from '../delivery/deliveries.ts';
+import { answerOnce, type Idempotency, type KeepAnswer } from '../idempotency.ts';
 import { insertAdmittedRun } from './admission.ts';
 import type { KnownDefinition } from './definitions.ts';
 import { runStarts } from './delivery.ts';
 import { newJob, prepareRun, type RunJob } from './preparation.ts';
 import { newRunView, noSuchRun } from './run-view.ts';
-import {
-  answerOnce,
-  type Idempotency,
-  type KeepAnswer,
-  type Submission,
-  type SubmitCtx,
-} from './submission.ts';
+import type { Submission, SubmitCtx } from './submission.ts';
 
 type RerunCtx = SubmitCtx & Pick<Ctx, 'media'>;
 

@@ -1,7 +1,12 @@
 /** Reads runs: one, a page of a project's, the events of one as pages or as a stream, and the wait for its end. */
 import { type EventPage, type EventQuery, type RunEvent, terminalEvents } from '../../contracts/event.ts';
-import { type Run, type RunState, type RunSummary, terminalRunStates } from '../../contracts/run.ts';
-import type { RunQuery } from '../../contracts/run-query.ts';
+import {
+  type Run,
+  type RunQuery,
+  type RunState,
+  type RunSummary,
+  terminalRunStates,
+} from '../../contracts/run.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import { confirmPosition, hasEndBehind, type LogPosition, listEvents } from '../../db/run/event.ts';

@@ -6,14 +6,8 @@
 import { LRUCache } from 'lru-cache';
 import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
-import {
-  Attempt,
-  type Run,
-  type RunStep,
-  RunSummary,
-  type StepDetail,
-  StepRevision,
-} from '../../contracts/run.ts';
+import { type Run, RunSummary } from '../../contracts/run.ts';
+import { Attempt, type RunStep, type StepDetail, StepRevision } from '../../contracts/run-step.ts';
 import { kindFieldsOf } from '../../core/definition/step-settings.ts';
 import { toWireAdvice, toWireAttempt } from '../../core/ladder/ladder.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
@@ -65,10 +59,7 @@ function parentOf({
 }
 
 function linksOf(runId: string): Run['links'] {
-  return {
-    self: `/v1/runs/${runId}`,
-    events: `/v1/runs/${runId}/events`,
-  };
+  return { self: `/v1/runs/${runId}`, events: `/v1/runs/${runId}/events` };
 }
 
 function pendingStep(definition: StepDefinition): RunStep {
@@ -244,9 +235,9 @@ const dayMs = 86_400_000;
 const leastDays = 7;
 
 /** The error for a missing run; for an old one it says why it may be missing. */
-export function noSuchRun(runId: string, now = Date.now()): AppError {
+export function noSuchRun(runId: string): AppError {
   const made = madeAt(runId);
-  const days = made === null ? 0 : Math.floor((now - made.getTime()) / dayMs);
+  const days = made === null ? 0 : Math.floor((Date.now() - made.getTime()) / dayMs);
   const why = `; its id is ${days} days old, and runs are deleted some time after their end (RUN_RETENTION_DAYS)`;
   return new AppError('not_found', `there is no run ${runId}${days > leastDays ? why : ''}`);
 }

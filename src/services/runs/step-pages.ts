@@ -1,8 +1,7 @@
 /** The page of a step, or of one of its items, and the list of its items. */
 import type { StepDefinition } from '../../contracts/pipeline.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import type { RunStepItem, StepDetail } from '../../contracts/run.ts';
-import type { ItemQuery, StepQuery } from '../../contracts/run-query.ts';
+import type { ItemQuery, RunStepItem, StepDetail, StepQuery } from '../../contracts/run-step.ts';
 import { createDispatchOf, explainDispatch } from '../../core/run/dispatch.ts';
 import { listStepAttempts, type StepItemKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';

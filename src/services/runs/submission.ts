@@ -6,82 +6,21 @@
  * A run with another origin, such as a start of a schedule, is accepted at most once for its origin: it is written here
  * and started by a server.
  */
-import type { Json } from '../../contracts/primitives.ts';
 import type { Problem } from '../../contracts/problem.ts';
 import type { Run, RunRequest } from '../../contracts/run.ts';
 import type { BulkAnswer } from '../../contracts/run-control.ts';
 import type { Db } from '../../db/connect.ts';
-import { findAnswer, insertAnswer } from '../../db/idempotency.ts';
 import type { NewRun, RunOrigin } from '../../db/run/run-columns.ts';
 import { digestDefinition } from '../../definitions/submission.ts';
 import { AppError, toAppError } from '../../errors/app-error.ts';
 import { type DeliveryCtx, deliverSoon } from '../delivery/deliveries.ts';
+import { answerOnce, type Idempotency, type KeepAnswer } from '../idempotency.ts';
 import { checkForRun } from '../pipelines/definition-checks.ts';
 import { type AdmissionResult, insertAdmittedRun, insertAdmittedRuns } from './admission.ts';
 import type { KnownDefinition, KnownDefinitions } from './definitions.ts';
 import { type RunToStart, runStarts, startNew } from './delivery.ts';
 import { type IntakeCtx, type PreparedRun, prepareRun, readRequest } from './preparation.ts';
 import { newRunView } from './run-view.ts';
-
-// One answer for an Idempotency-Key: it is stored by the transaction that does the work, so a repeated request gets the
-// first one's answer, even when the process died right after giving it.
-
-export interface Idempotency {
-  readonly key: string;
-  readonly bodySha256: Buffer;
-}
-
-/** Undoes the transaction of the second of two equal requests. */
-class KeyTaken extends Error {}
-
-/** Called in the transaction that does the work. */
-export type KeepAnswer = (trx: Db, status: number, answer: object) => Promise<void>;
-
-interface Once<Answer> {
-  readonly project_id: string;
-  /** Method and path. */
-  readonly request: string;
-  readonly idempotency: Idempotency | null;
-  readonly work: (keep: KeepAnswer) => Promise<Answer>;
-}
-
-/** @throws AppError `idempotency_key_reuse`, `idempotency_in_progress` */
-export async function answerOnce<Answer>(
-  db: Db,
-  { project_id, request, idempotency, work }: Once<Answer>,
-): Promise<{ readonly answer: Answer; readonly replayed: boolean }> {
-  if (idempotency === null) return { answer: await work(async () => undefined), replayed: false };
-  const { key, bodySha256: body_sha256 } = idempotency;
-
-  const replay = async (): Promise<Answer | null> => {
-    const stored = await findAnswer(db, { project_id, request, key });
-    if (stored === undefined) return null;
-    if (stored.body_sha256.equals(body_sha256)) return stored.answer as unknown as Answer;
-    throw new AppError(
-      'idempotency_key_reuse',
-      `Idempotency-Key "${key}" was used with a different body; use a new key`,
-    );
-  };
-
-  const known = await replay();
-  if (known !== null) return { answer: known, replayed: true };
-  try {
-    const keep: KeepAnswer = async (trx, status, answer) => {
-      const stored = { project_id, request, key, body_sha256 };
-      const kept = { status, answer: answer as unknown as Json };
-      if (!(await insertAnswer(trx, stored, kept))) throw new KeyTaken();
-    };
-    return { answer: await work(keep), replayed: false };
-  } catch (error) {
-    if (!(error instanceof KeyTaken)) throw error;
-    const winner = await replay();
-    if (winner !== null) return { answer: winner, replayed: true };
-    throw new AppError(
-      'idempotency_in_progress',
-      'the first request with this key is still running; retry later',
-    );
-  }
-}
 
 /** The parts that accept the runs of requests, and start them. */
 export type SubmitCtx = IntakeCtx & DeliveryCtx;
@@ -259,9 +198,7 @@ export async function takeRuns(ctx: IntakeCtx, order: BulkOrder): Promise<BulkSu
     return db.transaction(async (trx) => {
       const placed = await insertAdmittedRuns(trx, intake, sound);
       const ends = new Map(sound.map((run, index) => [run, placed[index]]));
-      const answer = {
-        items: prepared.map((run) => toItem(run instanceof AppError ? run : ends.get(run))),
-      };
+      const answer = { items: prepared.map((run) => toItem(run instanceof AppError ? run : ends.get(run))) };
       await keep(trx, 200, answer);
       return answer;
     });

@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
-import type { Skill, SkillPatch, SkillTrust } from '../../contracts/skill.ts';
+import { Skill, type SkillPatch, type SkillTrust } from '../../contracts/skill.ts';
 import { canonicalJson } from '../../core/json/values.ts';
 import { confidenceOf } from '../../core/skills/confidence.ts';
 import { findTextFault, readPatterns } from '../../core/skills/pattern.ts';
@@ -26,6 +26,7 @@ import {
 import { hasSqlState } from '../../db/statements.ts';
 import { AppError, refuseRequest } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
+import { present } from '../present.ts';
 
 // The identity of a skill within its job type: everything that a version holds. Signals are a set; patterns are tried
 // in order.
@@ -215,25 +216,18 @@ function unixSeconds(at: Date): number {
 
 /** The specification's fields, and Capstan's own. */
 export function toSkill(row: SkillRow): Skill {
-  return {
+  const { job_type, repo_signals, error_patterns } = row;
+  return present(Skill, {
+    ...row,
     id: row.skill_id,
     pattern: {
-      job_type: row.job_type,
-      repo_signals: [...row.repo_signals],
-      ...(row.error_patterns.length === 0 ? {} : { error_patterns: [...row.error_patterns] }),
+      job_type,
+      repo_signals: [...repo_signals],
+      ...(error_patterns.length === 0 ? {} : { error_patterns: [...error_patterns] }),
     },
-    instructions: row.instructions,
-    ...(row.template === null ? {} : { template: row.template }),
-    source: row.source,
-    success_count: row.success_count,
-    failure_count: row.failure_count,
     confidence: confidenceOf(row),
     last_used: unixSeconds(row.last_used_at),
     created_at: unixSeconds(row.created_at),
-    state: row.state,
     flagged: row.flagged_at !== null,
-    trust: row.trust,
-    version: row.version,
-    uses: row.uses,
-  };
+  });
 }

@@ -50,11 +50,7 @@ interface InlineOptions {
   readonly longestMs: number;
 }
 
-export const inWorker: InlineOptions = {
-  execute: executeStep,
-  close: closeRun,
-  longestMs: 250,
-};
+export const inWorker: InlineOptions = { execute: executeStep, close: closeRun, longestMs: 250 };
 
 /** It never rejects. */
 export async function executeInline(

@@ -36,12 +36,7 @@ function findAsked(db: Db, { key: { run_id, step_id, item } }: StepUnit): Promis
 }
 
 function waitFor(review_id: string, due_at: Date): WaitingStep {
-  return {
-    kind: 'waiting',
-    awaiting: 'review',
-    until: due_at,
-    ref: { review_id },
-  };
+  return { kind: 'waiting', awaiting: 'review', until: due_at, ref: { review_id } };
 }
 
 async function ask(db: Db, unit: StepUnit, input: Json): Promise<Execution> {

@@ -5,7 +5,7 @@
 
 import { parseMediaReference } from '../../contracts/media.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { Awaiting } from '../../contracts/run.ts';
+import type { Awaiting } from '../../contracts/run-step.ts';
 import { findMediaPlaces } from '../../core/cache.ts';
 import type { SuccessfulAttempt } from '../../core/call/types.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
@@ -18,11 +18,7 @@ import type { MediaLibrary } from '../media/media-library.ts';
 
 /** Its result is in the database already. */
 export type StepExecution =
-  | {
-      readonly kind: 'succeeded';
-      readonly output: Json;
-      readonly attempt: SuccessfulAttempt | null;
-    }
+  | { readonly kind: 'succeeded'; readonly output: Json; readonly attempt: SuccessfulAttempt | null }
   | { readonly kind: 'failed' | 'unknown'; readonly error: Failure }
   | { readonly kind: 'retry'; readonly error: Failure; readonly delayMs: number }
   /** By a person. */

@@ -41,12 +41,7 @@ export async function executeSubRun(
 }
 
 function waitFor(run_id: string): WaitingStep {
-  return {
-    kind: 'waiting',
-    awaiting: 'run',
-    until: null,
-    ref: { run_id },
-  };
+  return { kind: 'waiting', awaiting: 'run', until: null, ref: { run_id } };
 }
 
 async function start(ctx: StepRunCtx, unit: StepUnit): Promise<Execution> {

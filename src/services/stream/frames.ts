@@ -21,10 +21,11 @@ import {
   listRunStandings,
   type RunStandingRow,
 } from '../../db/run/run-list.ts';
+import type { ServerCtx } from '../context.ts';
 import { readAllBudgets } from '../money/budgets.ts';
 import { toInstance } from '../registry/instance-view.ts';
 import { standingOf } from '../reviews/review-view.ts';
-import { countSteps, type StepSizes } from '../runs/run-view.ts';
+import { countSteps } from '../runs/run-view.ts';
 
 type SeenBudgets = ReadonlyMap<Budget['scope'], string>;
 
@@ -160,10 +161,7 @@ function toRunFrame(row: RunStandingRow): RunFrame {
   };
 }
 
-export interface FrameCtx {
-  readonly db: Db;
-  readonly stepSizes: StepSizes;
-}
+export type FrameCtx = Pick<ServerCtx, 'db' | 'stepSizes'>;
 
 /** Reads the states of runs for the watchers of a project. */
 export async function readRunFrames(

@@ -4,12 +4,12 @@
  * poll, and every event of the runs that it watches. Without a watcher there is no poll.
  */
 
-import type { Logger } from 'pino';
 import type { StreamFrame, StreamTopic } from '../../contracts/event.ts';
 import { longestPauseMs } from '../../core/pacing.ts';
 import type { Db } from '../../db/connect.ts';
 import { listNewEvents, readHorizon } from '../../db/run/event.ts';
 import type { LogSpan } from '../../db/run/run-list.ts';
+import type { Ctx } from '../context.ts';
 import { createFollowPoll, realTiming, type Timing } from '../delivery/follow-poll.ts';
 import { compareInstances, createProjectFrames, type FrameCtx, type HeldCalls, isWanted } from './frames.ts';
 
@@ -156,11 +156,10 @@ async function standNow(db: Db): Promise<StreamPosition> {
   return positionAt(await readHorizon(db), new Date());
 }
 
-interface FeedCtx extends FrameCtx {
-  readonly logger: Logger;
-}
-
-export function createStreamFeed(ctx: FeedCtx, timing: Timing = realTiming): StreamFeed {
+export function createStreamFeed(
+  ctx: FrameCtx & Pick<Ctx, 'logger'>,
+  timing: Timing = realTiming,
+): StreamFeed {
   const { db, logger } = ctx;
   const watchers = new Set<StreamWatcher>();
   const reader = createRoundReader(ctx, timing.now);

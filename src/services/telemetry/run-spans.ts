@@ -2,13 +2,13 @@
  * Reports the spans of runs and steps when they end, with their true starts and with ids derived from the run and the
  * step. So a span that any process makes meanwhile names its parent before the parent was reported.
  */
-import type { Telemetry } from '../../core/telemetry/telemetry.ts';
 import {
   madeAtMs,
   type OpenSpan,
   parseTraceParent,
   type SpanAttributes,
   scopeOf,
+  type Telemetry,
   type Tracing,
   traceIdOf,
   type WorkScope,

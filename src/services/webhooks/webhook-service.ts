@@ -3,7 +3,12 @@
  */
 import { isIP } from 'node:net';
 import type { AddressPolicy } from '../../clients/address-policy.ts';
-import type { Webhook, WebhookCreated, WebhookDelivery, WebhookRequest } from '../../contracts/webhook.ts';
+import {
+  Webhook,
+  type WebhookCreated,
+  WebhookDelivery,
+  type WebhookRequest,
+} from '../../contracts/webhook.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -23,6 +28,7 @@ import type { Caller } from '../access/caller.ts';
 import type { Ctx, ServerCtx } from '../context.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { newId } from '../ids.ts';
+import { present } from '../present.ts';
 import { newWebhookSecret, tell } from './delivery.ts';
 
 /** Checks a receiver's address: http(s), where instances may be. Names are checked again when they are dialled. */
@@ -49,23 +55,12 @@ function checkWebhookUrl(policy: AddressPolicy, text: string): string {
 
 const mostWebhooks = 20;
 
-function toWebhook({ webhook_id, url, events, created_by, created_at }: WebhookRow): Webhook {
-  return { webhook_id, url, events: [...events], created_by, created_at: created_at.toISOString() };
+function toWebhook(row: WebhookRow): Webhook {
+  return present(Webhook, row);
 }
 
 function toDelivery(row: WebhookDeliveryRow): WebhookDelivery {
-  return {
-    delivery_id: row.delivery_id,
-    event: row.event,
-    payload: row.payload,
-    state: row.state,
-    attempts: row.attempts,
-    status: row.status,
-    ...(row.error === null ? {} : { error: row.error }),
-    next_try_at: row.next_try_at?.toISOString() ?? null,
-    created_at: row.created_at.toISOString(),
-    finished_at: row.finished_at?.toISOString() ?? null,
-  };
+  return present(WebhookDelivery, row);
 }
 
 function refuseUnknown(id: string): AppError {

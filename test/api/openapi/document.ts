@@ -2,7 +2,6 @@
 import { createOpenApi } from '../../../src/api/openapi.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
 import { ConfigSchema } from '../../../src/config.ts';
-import type { ServerCtx } from '../../../src/services/context.ts';
 
 export interface JsonSchema {
   readonly [keyword: string]: unknown;
@@ -30,10 +29,9 @@ export interface OpenApiDocument {
   readonly components: { readonly schemas: Readonly<Record<string, JsonSchema>> };
 }
 
-/** Routes hold their services and use them only when called, which nobody does here. */
 export function readDocument(): OpenApiDocument {
   const config = ConfigSchema.parse({ DATABASE_URL: 'postgres://none' });
-  const routes = createRoutes({} as ServerCtx, { config, closing: new AbortController().signal });
+  const routes = createRoutes(config);
   const documented = routes.filter(({ tag }) => tag !== 'docs');
   return JSON.parse(JSON.stringify(createOpenApi(documented))) as OpenApiDocument;
 }

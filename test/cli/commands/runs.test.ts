@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { runCapstan } from '../../../src/cli/program.ts';
-import type { Alias } from '../../../src/contracts/pipeline.ts';
-import type { Run, RunStep, StepDetail } from '../../../src/contracts/run.ts';
+import type { Alias } from '../../../src/contracts/pipeline-answers.ts';
+import type { Run } from '../../../src/contracts/run.ts';
 import type { BulkAnswer, RerunPreview } from '../../../src/contracts/run-control.ts';
+import type { RunStep, StepDetail } from '../../../src/contracts/run-step.ts';
 import { serve } from '../support/http-server.ts';
 import { aShell } from '../support/shell.ts';
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createStyle } from '../../../src/cli/render/print.ts';
 import { renderStepDetail } from '../../../src/cli/render/run.ts';
-import type { StepDetail } from '../../../src/contracts/run.ts';
+import type { StepDetail } from '../../../src/contracts/run-step.ts';
 import { aCachedAttempt } from '../../support/a-cached-attempt.ts';
 
 const step: StepDetail = {

@@ -1,7 +1,7 @@
 /** A project with something to look at: a pipeline, its runs in several states, a review, a skill, costs, a schedule. */
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll } from 'vitest';
-import type { PipelineSubmitted } from '../../../src/contracts/pipeline.ts';
+import type { PipelineSubmitted } from '../../../src/contracts/pipeline-answers.ts';
 import type { Run } from '../../../src/contracts/run.ts';
 import type { CapstanClient } from '../../support/capstan.ts';
 import { reviewOf } from '../../support/reviews.ts';

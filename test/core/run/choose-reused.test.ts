@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import type { StepState } from '../../../src/contracts/run.ts';
+import type { StepState } from '../../../src/contracts/run-step.ts';
 import { compileDefinition } from '../../../src/core/definition/compile.ts';
 import { chooseReused, type Repetition } from '../../../src/core/run/choose-reused.ts';
 

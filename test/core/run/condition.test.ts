@@ -1,6 +1,7 @@
 /** What a run is: the first that holds wins, whatever its state says. */
 import { describe, expect, it, test } from 'vitest';
-import type { Awaiting, Run, RunState, RunStep, RunSummary } from '../../../src/contracts/run.ts';
+import type { Run, RunState, RunSummary } from '../../../src/contracts/run.ts';
+import type { Awaiting, RunStep } from '../../../src/contracts/run-step.ts';
 import {
   conditionOfRun,
   conditionOfStep,

@@ -1,5 +1,5 @@
 import { expect, it, test } from 'vitest';
-import type { StepState } from '../../../src/contracts/run.ts';
+import type { StepState } from '../../../src/contracts/run-step.ts';
 import { countEnded, endedStepStates } from '../../../src/core/run/ended-steps.ts';
 
 const ended: readonly StepState[] = ['succeeded', 'failed', 'unknown', 'skipped', 'cancelled', 'reused'];

@@ -5,8 +5,7 @@ import type { SkillCreated } from '../../../src/contracts/skill.ts';
 import type { EscalationRow } from '../../../src/db/escalation/escalation.ts';
 import { consultOthers } from '../../../src/services/escalation/ladder/learning.ts';
 import type { Advanced } from '../../../src/services/escalation/ladder/stored-ladder.ts';
-import { readLadder } from '../../../src/services/escalation/ladder/stored-ladder.ts';
-import { requireEscalation } from '../../../src/services/escalation/ladder/transition.ts';
+import { readLadder, requireEscalation } from '../../../src/services/escalation/ladder/stored-ladder.ts';
 import { createSkillMatcher, type SkillMatcher } from '../../../src/services/skills/use.ts';
 import { registerInstance } from '../../support/direct-calls.ts';
 import { aRun } from '../../support/factories.ts';
@@ -333,7 +332,7 @@ test('who finds nobody to wait for looks for the skill again: the one who led ma
   const [first, second] = [(await fail()).place, (await fail()).place];
   let waiting: Advanced = second;
   while (waiting.delay_ms === undefined) waiting = await world.advance(waiting);
-  const row = await requireEscalation(world.api, second.escalation_id);
+  const row = await requireEscalation(world.api.db, second.escalation_id);
   const { match } = createSkillMatcher(world.api);
   const learntSignals = async () => {
     const { rows } = await world.api.db.raw<{ rows: { repo_signals: string[] }[] }>(

@@ -1,5 +1,6 @@
 /** Compares two runs step by step, differences first, with the reasons why they cannot be equal. */
-import type { Run, RunStep } from '../../../../src/contracts/run.ts';
+import type { Run } from '../../../../src/contracts/run.ts';
+import type { RunStep } from '../../../../src/contracts/run-step.ts';
 import { formatDuration } from '../../shared/format.ts';
 
 export interface ComparedStep {

@@ -1,7 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
-import type { Run, RunStep } from '../../../../src/contracts/run.ts';
+import type { Run } from '../../../../src/contracts/run.ts';
+import type { RunStep } from '../../../../src/contracts/run-step.ts';
 import { runGraphQuery, runQuery } from '../../api/runs.ts';
 import { shortEndpoint } from '../../decision/lanes-model.ts';
 import { ValueDiff } from '../../diff/value-diff.tsx';

@@ -1,5 +1,5 @@
 import type { ReactElement } from 'react';
-import type { Finding } from '../../../../src/contracts/pipeline.ts';
+import type { Finding } from '../../../../src/contracts/pipeline-answers.ts';
 import { splitAllowed } from '../../../../src/core/nearest-name.ts';
 import { Icon } from '../../shared/icon.tsx';
 import type { Findings, Verdict } from './findings-model.ts';

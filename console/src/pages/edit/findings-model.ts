@@ -3,7 +3,7 @@
  * registered instances, the page only the latest specs. So the server's answer about this very text replaces the page's
  * findings, and an answer about another text is ignored.
  */
-import type { Finding } from '../../../../src/contracts/pipeline.ts';
+import type { Finding } from '../../../../src/contracts/pipeline-answers.ts';
 
 export interface FoundIn {
   readonly text: string;

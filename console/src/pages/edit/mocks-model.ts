@@ -5,7 +5,8 @@
 import { type Document, parseDocument, stringify } from 'yaml';
 import type { PipelineDefinition } from '../../../../src/contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../../../src/contracts/primitives.ts';
-import type { Run, RunStep } from '../../../../src/contracts/run.ts';
+import type { Run } from '../../../../src/contracts/run.ts';
+import type { RunStep } from '../../../../src/contracts/run-step.ts';
 import type {
   Expectation,
   MockCapability,

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { type ReactElement, Suspense, useState } from 'react';
-import type { PipelineVersion } from '../../../../src/contracts/pipeline.ts';
+import type { PipelineVersion } from '../../../../src/contracts/pipeline-answers.ts';
 import { aliasesQuery, pipelineQuery, versionsQuery } from '../../api/pipelines.ts';
 import { runsQuery } from '../../api/runs.ts';
 import { toGraph } from '../../graph/definition-graph.ts';

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
-import type { PipelineVersion } from '../../../../src/contracts/pipeline.ts';
+import type { PipelineVersion } from '../../../../src/contracts/pipeline-answers.ts';
 import { planPipeline } from '../../api/pipelines.ts';
 import { PlanView } from '../../plan/plan-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';

@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import type { PipelineVersion } from '../../../../src/contracts/pipeline.ts';
+import type { PipelineVersion } from '../../../../src/contracts/pipeline-answers.ts';
 
 /** The source text of a version; where it is not stored, the definition as YAML. */
 export function sourceOf({ source, definition }: PipelineVersion): string {

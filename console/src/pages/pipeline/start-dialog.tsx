@@ -1,7 +1,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
-import type { PipelineVersion } from '../../../../src/contracts/pipeline.ts';
+import type { PipelineVersion } from '../../../../src/contracts/pipeline-answers.ts';
 import type { Json, JsonObject, Priority } from '../../../../src/contracts/primitives.ts';
 import { startRun } from '../../api/runs.ts';
 import { SchemaForm } from '../../form/schema-form.tsx';

@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactElement, useState } from 'react';
-import type { PipelineVersion } from '../../../../src/contracts/pipeline.ts';
+import type { PipelineVersion } from '../../../../src/contracts/pipeline-answers.ts';
 import { pipelineQuery, putAlias, versionsQuery } from '../../api/pipelines.ts';
 import { TextDiff } from '../../diff/text-diff.tsx';
 import { Ago } from '../../shared/ago.tsx';

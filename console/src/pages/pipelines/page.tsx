@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
-import type { PipelineSummary } from '../../../../src/contracts/pipeline.ts';
+import type { PipelineSummary } from '../../../../src/contracts/pipeline-answers.ts';
 import { pipelinesQuery } from '../../api/pipelines.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { FilterField, NothingMatches } from '../../shared/filter-field.tsx';

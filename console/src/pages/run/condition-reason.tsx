@@ -1,7 +1,8 @@
 /** The sentence under the condition of a run: the cause that other data shows, or the end of the wait. */
 import { useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
-import type { Run, RunStep } from '../../../../src/contracts/run.ts';
+import type { Run } from '../../../../src/contracts/run.ts';
+import type { RunStep } from '../../../../src/contracts/run-step.ts';
 import { conditionOfRun, type RunCondition, toSentence } from '../../../../src/core/run/condition.ts';
 import { capabilitiesQuery, routeQuery } from '../../api/capabilities.ts';
 import { reviewQuery } from '../../api/reviews.ts';

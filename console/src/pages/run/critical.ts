@@ -1,4 +1,4 @@
-import type { RunStep } from '../../../../src/contracts/run.ts';
+import type { RunStep } from '../../../../src/contracts/run-step.ts';
 import { findCriticalPath } from '../../../../src/core/graph/dag.ts';
 import type { DrawnEdge } from '../../graph/drawn-step.ts';
 import { passedMs } from '../../graph/node-model.ts';

@@ -1,5 +1,6 @@
 /** The head of a run's page: the actions for its condition, its money, and its allowed actions. */
-import type { Run, RunStep } from '../../../../src/contracts/run.ts';
+import type { Run } from '../../../../src/contracts/run.ts';
+import type { RunStep } from '../../../../src/contracts/run-step.ts';
 import { parseDuration } from '../../../../src/core/duration.ts';
 import type { ConditionKind, RunCondition } from '../../../../src/core/run/condition.ts';
 

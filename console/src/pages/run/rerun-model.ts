@@ -1,8 +1,9 @@
 /** The request of a rerun, its price, and the budget that a run needs to end. */
 import type { PlannedStepView } from '../../../../src/contracts/plan.ts';
 import type { Json, JsonObject } from '../../../../src/contracts/primitives.ts';
-import type { Run, RunStep } from '../../../../src/contracts/run.ts';
+import type { Run } from '../../../../src/contracts/run.ts';
 import type { RerunPreview, RerunRequest } from '../../../../src/contracts/run-control.ts';
+import type { RunStep } from '../../../../src/contracts/run-step.ts';
 import { formatUsd, fromNanoUsd, toNanoUsd } from '../../../../src/core/money/nano-usd.ts';
 import { endedStepStates } from '../../../../src/core/run/ended-steps.ts';
 

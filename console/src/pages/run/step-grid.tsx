@@ -1,6 +1,6 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type ReactElement, useRef } from 'react';
-import type { Awaiting, RunStep } from '../../../../src/contracts/run.ts';
+import type { Awaiting, RunStep } from '../../../../src/contracts/run-step.ts';
 import type { DrawnEdge } from '../../graph/drawn-step.ts';
 import { lookOfNode, nodeOfStep } from '../../graph/node-model.ts';
 import { lookOf } from '../../shared/state.ts';

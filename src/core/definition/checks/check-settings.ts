@@ -258,10 +258,5 @@ function levelsSwapped(start: number, max: number, pointer: string): DefinitionF
 }
 
 function warning(code: FindingCode, pointer: string, message: string): DefinitionFinding {
-  return {
-    severity: 'warning',
-    code,
-    pointer,
-    message,
-  };
+  return { severity: 'warning', code, pointer, message };
 }

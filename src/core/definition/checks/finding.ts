@@ -2,7 +2,8 @@
  * The facts that the checks of a definition use, and the findings that they report. A finding is a contract `Finding`
  * without its position in a source text. Codes are stable; messages are for people.
  */
-import type { Finding, StepDefinition } from '../../../contracts/pipeline.ts';
+import type { StepDefinition } from '../../../contracts/pipeline.ts';
+import type { Finding } from '../../../contracts/pipeline-answers.ts';
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
 import type { Effort, ValueType } from '../../schema-types/value-type.ts';
 

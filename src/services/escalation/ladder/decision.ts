@@ -1,10 +1,11 @@
 /**
- * Applies a person's decision about a ladder, or the expiry of its review. The decision is read from the review's row
+ * Applies a person's decision about a ladder, the expiry of its review, or a stop from outside. The decision is read from the review's row
  * and is one transition like any other: delivered twice, it is applied once. An input is executed by the next
  * transition; advice is appended to the list; any other decision ends the ladder.
  */
 import type { Failure, Json } from '../../../contracts/primitives.ts';
 import type { ReviewDecision } from '../../../contracts/review.ts';
+import { interruptLadder } from '../../../core/ladder/drive.ts';
 import {
   type DecisionOutcome,
   followDecision,
@@ -23,8 +24,7 @@ import type { Ctx } from '../../context.ts';
 import { expireOverdueReviews } from '../../reviews/delivery.ts';
 import { readStepTask } from './escalated-task.ts';
 import { type Progress, storeProgress } from './progress.ts';
-import { type Advanced, readLadder, readPosition, stepOf } from './stored-ladder.ts';
-import { requireEscalation } from './transition.ts';
+import { type Advanced, readLadder, readPosition, requireEscalation, stepOf } from './stored-ladder.ts';
 
 /** @throws AppError `not_found` for a review of another subject */
 export async function applyDecision(
@@ -35,11 +35,11 @@ export async function applyDecision(
   const review = await readReview(db, review_id);
   if (review?.escalation_id == null)
     throw new AppError('not_found', `there is no review ${review_id} of an escalation`);
-  const row = await requireEscalation(ctx, review.escalation_id);
+  const row = await requireEscalation(db, review.escalation_id);
   if (row.state !== 'in_review' || row.review_id !== review_id) return readPosition(db, row);
   const progress = await decide(ctx, row, await expireOverdue(db, review));
   if (progress !== null) await storeProgress(ctx, row, progress);
-  return readPosition(db, await requireEscalation(ctx, row.escalation_id));
+  return readPosition(db, await requireEscalation(db, row.escalation_id));
 }
 
 /** Expires an overdue review: the ladder's own timer fires then, even while maintenance is away. */
@@ -89,12 +89,7 @@ async function follow(ctx: Ctx, row: EscalationRow, review: ReviewRow): Promise<
 }
 
 function told({ review_id, decision }: ReviewRow, kind = 'decided') {
-  return {
-    kind,
-    level: humanLevel,
-    review_id,
-    ...(decision === null ? {} : { action: decision.action }),
-  };
+  return { kind, level: humanLevel, review_id, ...(decision === null ? {} : { action: decision.action }) };
 }
 
 function goOn(
@@ -148,4 +143,38 @@ function skip(row: EscalationRow, review: ReviewRow): Progress {
       if (step !== null) await answerStep(trx, step, { state: 'skipped', data });
     },
   };
+}
+
+// A ladder ends from outside: its time is over, or its result is no longer wanted.
+
+export interface StopRequest {
+  readonly escalation_id: string;
+  /** The transition that the workflow expects; at another one the current position is returned. */
+  readonly transition: number;
+  readonly event: { readonly type: 'timed_out' } | { readonly type: 'cancel_requested' };
+}
+
+/** @returns null when the ladder continues: while its review is open, the time of the review applies */
+function endOfStop(row: EscalationRow, { type }: StopRequest['event']): Progress | null {
+  const ladder = readLadder(row);
+  const event = { kind: type, level: row.escalation_level };
+  if (row.state === 'running') return { ...interruptLadder(ladder, type), event };
+  if (type === 'timed_out') return null;
+  const error = ladder.history.at(-1)?.error ?? null;
+  const outcome = { kind: 'stopped', reason: 'cancelled', error } as const;
+  return { next: { ...ladder, decided: null }, event, outcome };
+}
+
+/**
+ * Ends a ladder from outside: its time is over, which opens a review, or its result is no longer wanted. At another
+ * transition it changes nothing and returns the current position. @throws AppError `not_found`
+ */
+export async function stopLadder(ctx: Ctx, request: StopRequest): Promise<Advanced> {
+  const { db } = ctx;
+  const row = await requireEscalation(db, request.escalation_id);
+  const isOpen = row.state === 'running' || row.state === 'in_review';
+  const progress = isOpen && row.transition === request.transition ? endOfStop(row, request.event) : null;
+  if (progress === null) return readPosition(db, row);
+  await storeProgress(ctx, row, progress);
+  return readPosition(db, await requireEscalation(db, request.escalation_id));
 }

@@ -16,7 +16,6 @@ import {
   findStepEscalation,
   insertEscalation,
   type NewEscalation,
-  readEscalation,
 } from '../../../db/escalation/escalation.ts';
 import { readUnixTime } from '../../../db/escalation/escalation-transition.ts';
 import { findRepeated } from '../../../db/run/run.ts';
@@ -33,14 +32,9 @@ import {
   modelSpecOf,
   readLadder,
   readPosition,
+  requireEscalation,
   storeLadder,
 } from './stored-ladder.ts';
-
-async function requireRow(db: Db, escalationId: string): Promise<EscalationRow> {
-  const row = await readEscalation(db, escalationId);
-  if (row === undefined) throw new AppError('not_found', `there is no escalation ${escalationId}`);
-  return row;
-}
 
 /** Opens the ladder of a failed step; repeated, it returns the same one. */
 export async function openForStep(ctx: Ctx, failed: FailedStep): Promise<Advanced> {
@@ -53,7 +47,9 @@ async function openLadderOfStep({ db }: Ctx, failed: FailedStep): Promise<Escala
   const previous = await findPrevious(db, failed);
   const escalation = { ...newStepEscalation(failed, await readUnixTime(db)), previous_id: previous };
   const isNew = await insertEscalation(db, escalation);
-  const row = isNew ? await requireRow(db, escalation.escalation_id) : await findStepEscalation(db, failed);
+  const row = isNew
+    ? await requireEscalation(db, escalation.escalation_id)
+    : await findStepEscalation(db, failed);
   if (row === undefined) throw new AppError('unavailable', 'the escalation of the step is being written');
   return row;
 }
@@ -112,7 +108,7 @@ export async function openLadderOfJob(
     max_usd: request.max_usd ?? null,
   };
   await insertEscalation(db, escalation);
-  return askAtOnce(ctx, await requireRow(db, escalation.escalation_id));
+  return askAtOnce(ctx, await requireEscalation(db, escalation.escalation_id));
 }
 
 function newEscalation(project_id: string, ladder: Ladder): NewEscalation {
@@ -142,5 +138,5 @@ async function askAtOnce(ctx: Ctx, row: EscalationRow): Promise<EscalationRow> {
   const ladder = readLadder(row);
   if (row.state !== 'running' || ladder.command.type !== 'stop' || ladder.decided !== null) return row;
   await storeProgress(ctx, row, standStill(ladder));
-  return requireRow(ctx.db, row.escalation_id);
+  return requireEscalation(ctx.db, row.escalation_id);
 }

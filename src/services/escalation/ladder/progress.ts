@@ -197,10 +197,7 @@ async function readAsked(trx: Db, { review_id }: EscalationRow): Promise<AskedRe
 }
 
 function withReview(error: Failure, { review_id }: OpenedReview): Failure {
-  return {
-    ...error,
-    details: { ...(error.details as JsonObject), review_id },
-  };
+  return { ...error, details: { ...(error.details as JsonObject), review_id } };
 }
 
 /** Withdraws a review about money: the limit was raised meanwhile. */

@@ -12,9 +12,10 @@ import { humanLevel, labelOf, modelOf } from '../../../core/ladder/levels.ts';
 import type { LadderPosition, LadderStage } from '../../../core/workflow-payloads.ts';
 import type { StepItemKey } from '../../../db/attempt/attempt.ts';
 import type { Db } from '../../../db/connect.ts';
-import type { EscalationRow, NewEscalation } from '../../../db/escalation/escalation.ts';
+import { type EscalationRow, type NewEscalation, readEscalation } from '../../../db/escalation/escalation.ts';
 import { readStepState } from '../../../db/escalation/escalation-transition.ts';
 import { readReview } from '../../../db/review/review.ts';
+import { AppError } from '../../../errors/app-error.ts';
 
 type StoredColumns = Pick<NewEscalation, 'ladder' | 'escalation_history' | 'escalation_advice'>;
 
@@ -31,18 +32,24 @@ export function storeLadder({ history, advice, ...ladder }: Ladder): StoredColum
   return { ladder, escalation_history: history, escalation_advice: advice };
 }
 
+/** @throws AppError `not_found` */
+export async function requireEscalation(db: Db, escalationId: string): Promise<EscalationRow> {
+  const row = await readEscalation(db, escalationId);
+  if (row === undefined) throw noEscalation(escalationId);
+  return row;
+}
+
+export function noEscalation(escalationId: string): AppError {
+  return new AppError('not_found', `there is no escalation ${escalationId}`);
+}
+
 /** The ladder's step; null for a ladder without one. */
 export function stepOf({ run_id, step_id, item }: EscalationRow): StepItemKey | null {
   return run_id === null || step_id === null ? null : { run_id, step_id, item: item ?? 0 };
 }
 
 export function modelSpecOf(level: number, model: string | null = null): ModelSpec {
-  return {
-    level,
-    label: labelOf(level),
-    capability: modelOf(level),
-    model,
-  };
+  return { level, label: labelOf(level), capability: modelOf(level), model };
 }
 
 /** `delay_ms`: nothing was done yet; repeat the transition after it. */

@@ -14,11 +14,10 @@ import { fromNanoUsd, toNanoUsd } from '../../../core/money/nano-usd.ts';
 import { joinFlight } from '../../../core/pacing.ts';
 import { isHeld } from '../../../db/attempt/attempt.ts';
 import type { Db } from '../../../db/connect.ts';
-import { type EscalationRow, readEscalation } from '../../../db/escalation/escalation.ts';
+import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { readUnixTime } from '../../../db/escalation/escalation-transition.ts';
 import { listTransitionRevisions } from '../../../db/step/step-revision.ts';
-import { AppError } from '../../../errors/app-error.ts';
-import type { Ctx, WorkerCtx } from '../../context.ts';
+import type { WorkerCtx } from '../../context.ts';
 import { callKeyOf } from '../../steps/call.ts';
 import { correctionPortsOf, executeJob, type LadderJob } from '../levels/execution.ts';
 import { askAdvisor, type ModelCall } from '../levels/model-question.ts';
@@ -26,7 +25,14 @@ import { given, shortenError, showAdvice, showHistory } from '../prompts.ts';
 import { type EscalatedTask, readStepTask } from './escalated-task.ts';
 import { consultOthers } from './learning.ts';
 import { MoneyCame, storeProgress, withinStep } from './progress.ts';
-import { type Advanced, fingerprintOf, readLadder, readPosition, stepOf } from './stored-ladder.ts';
+import {
+  type Advanced,
+  fingerprintOf,
+  readLadder,
+  readPosition,
+  requireEscalation,
+  stepOf,
+} from './stored-ladder.ts';
 
 interface AdvisedLadder {
   readonly row: EscalationRow;
@@ -176,16 +182,6 @@ export interface AdvanceRequest {
 /** The limit was raised while a call was refused: the transition is repeated after this. */
 const moneyCameMs = 500;
 
-/** @throws AppError `not_found` */
-export async function requireEscalation(
-  { db }: Pick<Ctx, 'db'>,
-  escalationId: string,
-): Promise<EscalationRow> {
-  const row = await readEscalation(db, escalationId);
-  if (row === undefined) throw new AppError('not_found', `there is no escalation ${escalationId}`);
-  return row;
-}
-
 /** Transitions in flight in this process, so that concurrent requests make each once. */
 export type LadderTransitions = Map<string, Promise<Advanced>>;
 
@@ -200,10 +196,10 @@ async function advance(
   { escalation_id, transition, signal, again = false }: AdvanceRequest,
 ): Promise<Advanced> {
   const { db } = ctx;
-  let row = await requireEscalation(ctx, escalation_id);
+  let row = await requireEscalation(db, escalation_id);
   if (again && row.transition === transition && row.state === 'running') {
     await waitForMaker(db, row, signal);
-    row = await requireEscalation(ctx, escalation_id);
+    row = await requireEscalation(db, escalation_id);
   }
   if (row.transition !== transition || row.state !== 'running') return readPosition(db, row);
   const source = { row, ladder: readLadder(row), now: await readUnixTime(db), signal };
@@ -218,7 +214,7 @@ async function advance(
     if (!(fault instanceof MoneyCame)) throw fault;
     return { ...(await readPosition(db, row)), delay_ms: moneyCameMs };
   }
-  const position = await readPosition(db, await requireEscalation(ctx, escalation_id));
+  const position = await readPosition(db, await requireEscalation(db, escalation_id));
   const delay_ms = transientDelayMs(made.next, Math.random());
   return delay_ms === 0 ? position : { ...position, delay_ms };
 }

@@ -139,11 +139,7 @@ async function askExecutor(
       return endExecution(level, { kind: 'gave_up', error }, { model, skills });
     }
     case 'result':
-      return endExecution(level, checkResult(job, reading.result), {
-        model,
-        skills,
-        used: reading.used,
-      });
+      return endExecution(level, checkResult(job, reading.result), { model, skills, used: reading.used });
   }
 }
 

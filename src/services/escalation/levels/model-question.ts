@@ -6,6 +6,7 @@ import type { Failure, Json, JsonObject, Priority } from '../../../contracts/pri
 import { longestWaitMs, type RetrySettings } from '../../../core/call/retry.ts';
 import type { CallEnd } from '../../../core/call/types.ts';
 import type { CancelSignal } from '../../../core/cancellation.ts';
+import { parseJson } from '../../../core/json/text.ts';
 import { isPlainObject } from '../../../core/json/values.ts';
 import { classOfModelCall, type FailureClass } from '../../../core/ladder/classify-failure.ts';
 import type { AdviceEnd } from '../../../core/ladder/drive.ts';
@@ -110,18 +111,10 @@ function readOutput(output: Json): ModelEnd {
   const { json, text, model } = isPlainObject(output) ? output : {};
   const name = typeof model === 'string' ? model.slice(0, 256) : null;
   if (json !== undefined) return { kind: 'answered', answer: json, model: name };
-  const answer = typeof text === 'string' ? parse(text) : undefined;
+  const answer = typeof text === 'string' ? (parseJson(text) as Json | undefined) : undefined;
   if (answer !== undefined) return { kind: 'answered', answer, model: name };
   const message = 'the model answered no JSON';
   return { kind: 'failed', class: 'malformed', error: { code: 'output_invalid', message } };
-}
-
-function parse(text: string): Json | undefined {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return undefined;
-  }
 }
 
 function failed(error: Failure): ModelEnd {

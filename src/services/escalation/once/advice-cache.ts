@@ -18,7 +18,7 @@ import {
   releaseKey,
   takeOverKey,
 } from '../../../db/idempotency.ts';
-import type { KeyRenewer } from '../../calls/open-calls.ts';
+import type { ServerCtx } from '../../context.ts';
 import { newToken } from '../../ids.ts';
 
 interface SharedCalls<Result> {
@@ -99,13 +99,7 @@ export interface AdviceCache {
 const request = 'POST /advise';
 const pollMs = 200;
 
-export function createAdviceCache({
-  db,
-  keyRenewer,
-}: {
-  readonly db: Db;
-  readonly keyRenewer: KeyRenewer;
-}): AdviceCache {
+export function createAdviceCache({ db, keyRenewer }: Pick<ServerCtx, 'db' | 'keyRenewer'>): AdviceCache {
   const flights = createSharedCalls<LevelAdvice>();
 
   const keep: AdviceCache['keep'] = (project_id, request_sha256, advice) =>

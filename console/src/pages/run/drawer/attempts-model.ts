@@ -1,5 +1,5 @@
 /** The end of a delivery, in words. */
-import type { Ambiguity, Attempt } from '../../../../../src/contracts/run.ts';
+import type { Ambiguity, Attempt } from '../../../../../src/contracts/run-step.ts';
 import { formatUsd } from '../../../shared/format.ts';
 import type { Tone } from '../../../shared/state.ts';
 

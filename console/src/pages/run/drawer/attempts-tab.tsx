@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
-import type { Attempt } from '../../../../../src/contracts/run.ts';
+import type { Attempt } from '../../../../../src/contracts/run-step.ts';
 import { Moment } from '../../../shared/ago.tsx';
 import { formatDuration, formatUsd } from '../../../shared/format.ts';
 import { EmptyState, linkClass } from '../../../shared/parts.tsx';

@@ -1,5 +1,5 @@
 /** The items of a step as cells: their states and looks, and keyboard navigation. */
-import type { RunStepItem } from '../../../../../src/contracts/run.ts';
+import type { RunStepItem } from '../../../../../src/contracts/run-step.ts';
 import { lookOf, type Tone } from '../../../shared/state.ts';
 
 export interface ItemCell {

@@ -1,5 +1,5 @@
 import type { Json } from '../../../../../src/contracts/primitives.ts';
-import type { StepDetail } from '../../../../../src/contracts/run.ts';
+import type { StepDetail } from '../../../../../src/contracts/run-step.ts';
 import { childrenOf } from '../../../json/json-model.ts';
 
 function escapeName(name: string): string {

@@ -1,4 +1,4 @@
-import type { StepDetail } from '../../../../../src/contracts/run.ts';
+import type { StepDetail } from '../../../../../src/contracts/run-step.ts';
 
 export interface StepTabProps {
   readonly runId: string;

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
-import type { Run, StepDetail } from '../../../../../src/contracts/run.ts';
+import type { Run } from '../../../../../src/contracts/run.ts';
+import type { StepDetail } from '../../../../../src/contracts/run-step.ts';
 import { routeQuery } from '../../../api/capabilities.ts';
 import { isStatus } from '../../../api/problem-error.ts';
 import { runGraphQuery } from '../../../api/runs.ts';

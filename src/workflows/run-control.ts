@@ -1,14 +1,13 @@
 /**
- * Conditions of a workflow besides its plan: the engine version, the length of its history, the mutex of local
- * activities, and its users' control signals.
+ * Commands of users to a workflow: pause, resume, another ceiling. Also its engine version, and the mutex of its local
+ * activities.
  *
  * A workflow with a newer engine version than this worker waits for a worker that knows it. An error that is not a
  * Temporal failure fails the workflow task, never the workflow, and Temporal retries the task, eventually on a newer
  * worker. Nothing has happened before, because this check comes first.
  */
 
-import { defineSignal, setHandler, workflowInfo } from '@temporalio/workflow';
-import type { HistoryPressure } from '../core/run/machine-state.ts';
+import { defineSignal, setHandler } from '@temporalio/workflow';
 import { type ControlSignal, engineVersion, type RunPipelineInput } from '../core/workflow-payloads.ts';
 import { announcePhase } from './web-ui.ts';
 
@@ -18,21 +17,6 @@ export function requireKnownEngine({ engine_version }: { readonly engine_version
   throw new Error(
     `engine version ${engine_version} waits for a newer worker: this one knows ${engineVersion}`,
   );
-}
-
-const softEvents = 4_096;
-const softBytes = 4 * 1_048_576;
-
-/**
- * The pressure from this workflow's history: past the first limit it continues as new as soon as possible, past the
- * second it must.
- */
-export function createHistoryPressure({ history_events = softEvents }: RunPipelineInput) {
-  return (): HistoryPressure => {
-    const { historyLength, historySize } = workflowInfo();
-    const times = Math.max(historyLength / history_events, historySize / softBytes);
-    return times < 1 ? 'none' : times < 2 ? 'soft' : 'hard';
-  };
 }
 
 /**
