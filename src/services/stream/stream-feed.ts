@@ -156,10 +156,9 @@ async function standNow(db: Db): Promise<StreamPosition> {
   return positionAt(await readHorizon(db), new Date());
 }
 
-export function createStreamFeed(
-  ctx: FrameCtx & Pick<Ctx, 'logger'>,
-  timing: Timing = realTiming,
-): StreamFeed {
+type FeedCtx = FrameCtx & Pick<Ctx, 'logger'>;
+
+export function createStreamFeed(ctx: FeedCtx, timing: Timing = realTiming): StreamFeed {
   const { db, logger } = ctx;
   const watchers = new Set<StreamWatcher>();
   const reader = createRoundReader(ctx, timing.now);
