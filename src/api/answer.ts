@@ -125,7 +125,7 @@ export function translateFault(thrown: unknown): AppError {
 
 export const openAiPrefix = '/openai/';
 
-function typeOf({ status, code }: AppError): string {
+function errorTypeOf({ status, code }: AppError): string {
   if (status === 401) return 'authentication_error';
   if (status === 402 || code === 'budget_reserved') return 'insufficient_quota';
   if (status === 403) return 'permission_error';
@@ -162,6 +162,11 @@ export function toOpenAiError(error: AppError): OpenAiError {
   const code = first?.code === 'model_not_found' ? first.code : error.code;
   const message = error.code === 'internal' ? 'unexpected fault' : describe(error);
   return {
-    error: { message, type: typeOf(error), param: first === undefined ? null : toParam(first.pointer), code },
+    error: {
+      message,
+      type: errorTypeOf(error),
+      param: first === undefined ? null : toParam(first.pointer),
+      code,
+    },
   };
 }
