@@ -1,5 +1,7 @@
+import { QueryClient } from '@tanstack/react-query';
 import { expect, test } from 'vitest';
 import { applyEvents, beginningOf, momentOf } from '../../console/src/api/apply-event.ts';
+import { applyFrame } from '../../console/src/live/apply-frame.ts';
 import type { EventType, RunEvent } from '../../src/contracts/event.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import type { RunStep } from '../../src/contracts/run-step.ts';
@@ -142,4 +144,17 @@ test('any moment of a run is shown as it was then', () => {
   expect(then).toMatchObject({ state: 'running', cost_usd: 0, finished_at: null });
   expect(then.steps.map(({ state }) => state)).toEqual(['running', 'pending']);
   expect(momentOf(end, log, second(9)).cost_usd).toBe(0.25);
+});
+
+test('a row that turns to failed has its error at once, without another request', () => {
+  const queries = new QueryClient();
+  const list = ['runs', 'list', {}, ''];
+  const { steps: _, links: __, output: ___, ...summary } = run;
+  queries.setQueryData(list, { items: [{ ...summary, state: 'running', step_counts: { running: 1 } }] });
+  const error = { code: 'step_failed', message: 'step b: none is left' };
+  const frame = { run_id: 'run_1', pipeline: 'reel', awaiting: [], cost_usd: 0.25, reserved_usd: 0 };
+  applyFrame(queries, { kind: 'run', data: { ...frame, state: 'failed', error, steps: { failed: 1 } } });
+  expect(queries.getQueryData(list)).toMatchObject({
+    items: [{ state: 'failed', error, step_counts: { failed: 1 } }],
+  });
 });

@@ -32,6 +32,6 @@ it('a line of the log about it is a good one', () => {
 
 it('a step says how many of its results were taken', () => {
   expect(describeCached({})).toBeNull();
-  expect(describeCached({ cached: 1 })).toBe('nobody was called');
+  expect(describeCached({ cached: 1 })).toBe('the stored result of an equal call; no instance was called');
   expect(describeCached({ cached: 2, items: { succeeded: 3 } })).toMatch(/^2 of its items/);
 });

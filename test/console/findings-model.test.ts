@@ -3,6 +3,7 @@ import {
   type FoundIn,
   joinFindings,
   type ServerAnswer,
+  toShownFindings,
 } from '../../console/src/pages/edit/findings-model.ts';
 import { checkText } from '../../console/src/worker/check-text.ts';
 import type { Finding } from '../../src/contracts/pipeline-answers.ts';
@@ -52,4 +53,10 @@ test('a text that was not read yet is not called sound', () => {
     findings: [],
     verdict: 'nobody',
   });
+});
+
+test('two equal findings are two rows, so none of them outlives its text', () => {
+  const nested = aFinding('Nested mappings are not allowed in compact mappings');
+  const keys = toShownFindings([nested, nested]).map(({ key }) => key);
+  expect(new Set(keys).size).toBe(2);
 });

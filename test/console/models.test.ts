@@ -6,7 +6,7 @@ import { describeSuccess } from '../../console/src/fleet/instance-model.ts';
 import { createValue, propertiesOf, toField } from '../../console/src/form/schema-model.ts';
 import { standingErrors } from '../../console/src/form/standing-errors.ts';
 import { layoutGraph, nodeAt, nodeWidth } from '../../console/src/graph/layout.ts';
-import { lookOfNode } from '../../console/src/graph/node-model.ts';
+import { effortOfNode, lookOfNode } from '../../console/src/graph/node-model.ts';
 import { isMedia, mediaAddress, mediaKindOf } from '../../console/src/json/json-model.ts';
 import { findEntries, placeOfMark } from '../../console/src/layout/palette-model.ts';
 import { toFleetRows } from '../../console/src/pages/capabilities/model.ts';
@@ -216,6 +216,15 @@ describe('the graph', () => {
     const { x = 0, y = 0 } = layout.places.get('c') ?? {};
     expect(nodeAt(layout, { x: x + 5, y: y + 5 })).toBe('c');
     expect(nodeAt(layout, { x: -50, y })).toBeNull();
+  });
+
+  test.each([
+    [200, '$0.0955', '200 calls · $0.0955'],
+    [1, '$0.0955', '$0.0955'],
+    [2, '', '2 calls'],
+    [0, '', ''],
+  ])('%d calls for %j in all read %j, never as a product', (attempts, money, text) => {
+    expect(effortOfNode({ attempts, money })).toBe(text);
   });
 
   test('10,000 steps have their places soon', () => {

@@ -5,6 +5,7 @@ import { isShortened } from '../../console/src/json/json-model.ts';
 import { toClimb } from '../../console/src/ladder/climb-model.ts';
 import { compareSteps, whyNotTheSame } from '../../console/src/pages/compare/model.ts';
 import { moveInGrid, toCells } from '../../console/src/pages/run/drawer/item-grid-model.ts';
+import { describeItemFailures, describeRetry } from '../../console/src/pages/run/model.ts';
 import { needOfRun, priceOfRerun, toRerunRequest } from '../../console/src/pages/run/rerun-model.ts';
 import { toTimeBars } from '../../console/src/timeline/bars.ts';
 import { toPicture } from '../../console/src/timeline/picture.ts';
@@ -293,6 +294,50 @@ test('a budget that was raised is the new one at once', () => {
   };
   const moment = applyEvents({ run, items: new Map() }, [event]);
   expect(moment.run.budget_ceiling_usd).toBe(2);
+});
+
+describe('a step that is retried', () => {
+  const retry = { max: 3, initialMs: 60_000, factor: 2, maxDelayMs: 600_000 };
+  const attempt = (code: string, second: number) =>
+    ({
+      started_at: at(second),
+      duration_ms: 1_000,
+      error: { code, message: '' },
+    }) as StepDetail['attempts'][number];
+  const failed = [attempt('capability_failed', 0), attempt('contact_lost', 100)];
+  const say = (attempts: StepDetail['attempts'], seconds: number, revision = 0) =>
+    describeRetry({ attempts, revision }, retry, began + seconds * 1_000);
+
+  test('says how many attempts are left, and when the next one starts', () => {
+    expect(say(failed, 101)).toMatch(
+      /^Attempt 2 failed; 2 of 4 attempts are left\. The next one starts automatically at about .*:41.*, in 2 min\.$/,
+    );
+    expect(say(failed, 999)).toMatch(/automatically at any moment\.$/);
+  });
+
+  test('counts only attempts that reached an instance', () => {
+    expect(say([...failed, attempt('overloaded', 200)], 200)).toBe(
+      'Attempt 3 failed; 2 of 4 attempts are left. The next one starts automatically within a minute.',
+    );
+    expect(say([attempt('connect_failed', 0)], 1)).toBe(
+      'The next attempt starts automatically within a minute.',
+    );
+  });
+
+  test('says nothing of attempts that are left after its input was corrected', () =>
+    expect(say(failed, 999, 1)).toBe('Attempt 2 failed. The next one starts automatically at any moment.'));
+});
+
+test('failed items are named by their most frequent error', () => {
+  const items = [1, 2, 3, 4, 5].map((item) => ({
+    item,
+    error: { code: 'input_rejected', message: item === 2 ? 'too long' : 'HTTP 422: bad rate\nline 2' },
+  }));
+  expect(describeItemFailures(items)).toBe(
+    'Items 1, 3, 4 and 1 more: HTTP 422: bad rate (1 failed with other errors)',
+  );
+  expect(describeItemFailures(items.slice(1, 2))).toBe('Item 2: too long');
+  expect(describeItemFailures([])).toBeNull();
 });
 
 test('a value of which the tree shows only a part is known as such', () => {

@@ -10,6 +10,7 @@ interface ReviewPage {
 export interface ReviewsFilter {
   readonly kind?: ReviewKind | undefined;
   readonly assignee?: string | undefined;
+  readonly run_id?: string | undefined;
 }
 
 async function readOpen(filter: ReviewsFilter): Promise<ReviewSummary[]> {

@@ -126,6 +126,17 @@ export function itemsQuery(runId: string, stepId: string) {
   });
 }
 
+/** The first 200 items of a step that failed. */
+export function failedItemsQuery(runId: string, stepId: string) {
+  return queryOptions({
+    queryKey: ['run', runId, 'items', stepId, 'failed'],
+    queryFn: async (): Promise<readonly RunStepItem[]> => {
+      const query = toQuery({ limit: 200, output: 'none', state: 'failed' });
+      return (await askPlainly<PageOfItems>(`/v1/runs/${runId}/steps/${stepId}/items?${query}`)).items;
+    },
+  });
+}
+
 interface PageOfItems {
   readonly items: readonly RunStepItem[];
   readonly next_cursor: string | null;

@@ -39,7 +39,7 @@ export function toLanes(candidates: readonly Candidate[]): Lanes {
 
 const words: Readonly<Record<Verdict, string>> = {
   chosen: 'chosen',
-  worse: 'could take it, at a higher price',
+  worse: 'available, more expensive',
   wait: 'best, but full: the call waits for it',
   lost_claim: 'another call took its last slot',
   wrong_version: 'another version than was asked for',

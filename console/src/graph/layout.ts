@@ -4,7 +4,7 @@ import { createLayering, orderLayers, placeRows } from '../../../src/core/graph/
 import type { DrawnEdge } from './drawn-step.ts';
 
 export const nodeWidth = 216;
-export const nodeHeight = 68;
+export const nodeHeight = 84;
 const columnGap = 64;
 const rowGap = 20;
 const bendHeight = 16;

@@ -52,6 +52,16 @@ export function lookOfNode({ state, condition }: Pick<NodeFacts, 'state' | 'cond
   return { ...conditionLooks[condition.kind], word: condition.title };
 }
 
+/** The word for its condition, and the reason: `Waiting for budget: 2 of 6 done`. */
+export function statusOfNode(facts: NodeFacts): string {
+  return [lookOfNode(facts)?.word ?? '', facts.note].filter((text) => text !== '').join(': ');
+}
+
+/** `200 calls · $0.0955`: the sum of all calls. A single call is not counted. */
+export function effortOfNode({ attempts, money }: Pick<NodeFacts, 'attempts' | 'money'>): string {
+  return [attempts > 1 ? `${attempts} calls` : '', money].filter((text) => text !== '').join(' · ');
+}
+
 /** @param awaiting the reasons for which the run waits; items appear only there */
 export function nodeOfStep(step: RunStep, now: number, awaiting: readonly Awaiting[] = []): NodeFacts {
   const passed = passedMs(step, now);

@@ -2,7 +2,7 @@ import { Handle, type NodeProps, Position } from '@xyflow/react';
 import type { ReactElement } from 'react';
 import { Icon } from '../shared/icon.tsx';
 import { type Tone, toneFill, toneText } from '../shared/state.ts';
-import { lookOfNode, type NodeFacts } from './node-model.ts';
+import { effortOfNode, lookOfNode, type NodeFacts, statusOfNode } from './node-model.ts';
 
 export interface StepNodeData extends Record<string, unknown> {
   readonly facts: NodeFacts;
@@ -14,7 +14,8 @@ const hidden = 'opacity-0! min-w-0! min-h-0! size-px! border-0! pointer-events-n
 
 export function StepNode({ data, selected }: NodeProps & { readonly data: StepNodeData }): ReactElement {
   const { facts, isDim, isCritical } = data;
-  const { icon, tone, word } = lookOfNode(facts) ?? plain;
+  const { icon, tone } = lookOfNode(facts) ?? plain;
+  const status = statusOfNode(facts);
   const frame = selected
     ? 'border-accent ring-2 ring-accent/30'
     : isCritical
@@ -22,7 +23,7 @@ export function StepNode({ data, selected }: NodeProps & { readonly data: StepNo
       : 'border-line-strong';
   return (
     <div
-      className={`relative flex h-17 w-54 flex-col justify-center overflow-hidden rounded-lg border bg-surface px-3 pl-3.5 text-left shadow-xs ${frame} ${isDim ? 'opacity-25' : ''}`}
+      className={`relative flex h-21 w-54 flex-col justify-center overflow-hidden rounded-lg border bg-surface px-3 pl-3.5 text-left shadow-xs ${frame} ${isDim ? 'opacity-25' : ''}`}
     >
       <span
         className={`absolute inset-y-0 left-0 w-1 ${facts.state === null ? 'bg-line-strong' : toneFill[tone]}`}
@@ -32,21 +33,16 @@ export function StepNode({ data, selected }: NodeProps & { readonly data: StepNo
         <span className="min-w-0 flex-1 truncate text-sm font-semibold">{facts.id}</span>
         <span className="figure shrink-0 text-xs text-muted">{facts.time}</span>
       </div>
-      <div className="truncate text-xs text-muted">{facts.does}</div>
-      <div className="mt-0.5 flex items-center gap-1 text-xs">
+      <div className="flex items-center gap-1.5 text-xs text-muted">
+        <span className="min-w-0 flex-1 truncate">{facts.does}</span>
+        <span className="figure shrink-0">{effortOfNode(facts)}</span>
+      </div>
+      <div className={`mt-0.5 flex items-start gap-1 text-xs leading-tight ${toneText[tone]}`}>
         {facts.state === null ? null : (
-          <Icon
-            name={icon}
-            size={12}
-            className={`${toneText[tone]} ${icon === 'loader-circle' ? 'turning' : ''}`}
-          />
+          <Icon name={icon} size={12} className={`mt-0.5 ${icon === 'loader-circle' ? 'turning' : ''}`} />
         )}
-        <span className={`min-w-0 truncate font-medium ${toneText[tone]}`}>
-          {[word, facts.note].filter((text) => text !== '').join(': ')}
-        </span>
-        <span className="figure ml-auto shrink-0 text-muted">
-          {facts.attempts > 1 ? `${facts.attempts} calls ` : ''}
-          {facts.money}
+        <span className="line-clamp-2 min-w-0 font-medium" title={status}>
+          {status}
         </span>
       </div>
       <Handle type="source" position={Position.Right} className={hidden} isConnectable={false} />
@@ -54,4 +50,4 @@ export function StepNode({ data, selected }: NodeProps & { readonly data: StepNo
   );
 }
 
-const plain = { icon: 'circle-dashed', tone: 'quiet' as Tone, word: '' } as const;
+const plain = { icon: 'circle-dashed', tone: 'quiet' as Tone } as const;

@@ -62,7 +62,7 @@ const asked: ClimbStep = {
   kind: 'asked',
   level: 5,
   title: 'Waiting for a person',
-  text: 'The step goes on when the review is decided.',
+  text: 'The step continues when the review is decided.',
   change: null,
   at: null,
 };

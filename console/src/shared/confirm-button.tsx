@@ -65,7 +65,7 @@ function ConfirmDialog({
         {about}
         {typed === undefined ? null : (
           <label className="flex flex-col gap-1 font-medium">
-            Type {typed} to go on
+            Type {typed} to confirm
             <input
               value={text}
               onChange={({ target }) => setText(target.value)}

@@ -115,6 +115,14 @@ const table: Record<Exclude<CallOutcome['kind'], 'answered'>, OutcomeRow> = {
   withheld: { ...unsent, code: 'contact_lost', next: 'failed' },
 };
 
+/**
+ * The errors of attempts that count against `retry.max`. An attempt that ended with its worker has such an error too, but
+ * does not count.
+ */
+export const countedErrors: ReadonlySet<string> = new Set(
+  Object.values(table).flatMap(({ code, isCounted = false }) => (isCounted ? [code] : [])),
+);
+
 const success: Verdict = {
   ...works,
   ambiguity: 'answered',

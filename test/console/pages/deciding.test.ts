@@ -96,6 +96,34 @@ test('a review that is only looked at stays open; one that is written in is clai
   await opened.close();
 });
 
+test('what is written in a review outlasts the session, and is gone once it is decided', async () => {
+  const { capstan } = visitors.studio;
+  const { run, review } = await askQuestion(capstan);
+  const opened = await visitors.visit({}, /401/);
+  const { page, context } = opened;
+  await opened.go(`/reviews/${review}`);
+  const answer = page.getByLabel('Output as JSON');
+  await answer.fill('{ "published": "later" }');
+  await page.getByRole('button', { name: 'Release' }).waitFor();
+  // As the browser does after 12 hours.
+  await context.clearCookies();
+  await page.getByRole('button', { name: 'Release' }).click();
+  await opened.go(`/reviews/${review}`);
+  await page.getByLabel('Or paste an API key').fill(capstan.key);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await opened.arrive(new RegExp(`/ui/reviews/${review}$`));
+  await page.getByRole('button', { name: 'Discard draft' }).waitFor();
+  expect(JSON.parse(await answer.inputValue())).toEqual({ published: 'later' });
+  const keptDrafts = () =>
+    page.evaluate(`Object.keys(sessionStorage).filter((key) => key.startsWith('capstan.review.'))`);
+  expect(await keptDrafts()).toEqual([`capstan.review.${review}`]);
+  await page.locator('button:enabled', { hasText: 'Submit' }).click();
+  expect((await capstan.ended(run)).output).toEqual({ publish: { published: 'later' } });
+  await waitFor('the draft to be dropped', async () => ((await keptDrafts()) as string[]).length === 0);
+  opened.expectQuiet();
+  await opened.close();
+});
+
 interface Person {
   readonly key: string;
   readonly key_id: string;

@@ -27,6 +27,25 @@ test('a time is in the zone that the page names, exact on hover and when it is c
   await opened.close();
 });
 
+test('a date reads the same in the chart, the ledger and the timeline', async () => {
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go('/runs');
+  const day = String.raw`\d{1,2} [A-Z][a-z]{2} \d{4}, \d\d:\d\d`;
+  const chart = page.locator('section', { has: page.getByRole('img', { name: /^Runs by time/ }) }).first();
+  await chart
+    .getByText(new RegExp(`^${day}$`))
+    .nth(1)
+    .waitFor();
+  await opened.go('/costs/ledger');
+  await page.locator('main time').first().waitFor();
+  expect(await page.locator('main time').first().getAttribute('title')).toMatch(new RegExp(`^${day}`));
+  await opened.go(`/runs/${visitors.studio.done}?view=timeline`);
+  await page.getByRole('img', { name: new RegExp(`^Time since ${day}`) }).waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});
+
 test('what is not found is named once, with the way to the others, and nothing is asked again', async () => {
   const opened = await visitors.visit({}, /404/);
   const { page } = opened;

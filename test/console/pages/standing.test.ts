@@ -87,7 +87,7 @@ test("one's own key is revoked only by typing its name", async () => {
   await page.getByRole('button', { name: 'Revoke mine alone' }).click();
   const revoke = page.getByRole('button', { name: 'Revoke the key' });
   expect(await revoke.isDisabled()).toBe(true);
-  await page.getByLabel('Type mine alone to go on').fill('mine alone');
+  await page.getByLabel('Type mine alone to confirm').fill('mine alone');
   await revoke.click();
   await opened.arrive(/\/ui\/login$/);
   await opened.close();
@@ -184,6 +184,16 @@ test('a tab is named after what it shows, and Back goes to where one was on the 
   await page.waitForURL((at) => at.searchParams.get('view') === 'log');
   await page.goBack();
   await page.waitForURL((at) => at.searchParams.get('view') === null);
+  await page.getByText('join', { exact: true }).first().click();
+  const drawer = page.getByRole('complementary', { name: 'Step join' });
+  await drawer.getByRole('tab', { name: 'Decision' }).click();
+  await page.goBack();
+  await page.waitForURL(
+    (at) => at.searchParams.get('step') === 'join' && at.searchParams.get('tab') === null,
+  );
+  await page.goBack();
+  await page.waitForURL((at) => at.searchParams.get('step') === null);
+  await drawer.waitFor({ state: 'detached' });
   await opened.go('/skills');
   await page.waitForFunction("document.title.endsWith('Skills · Capstan')");
   opened.expectQuiet();

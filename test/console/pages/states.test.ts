@@ -100,7 +100,7 @@ const scenes: readonly Scene[] = [
           escalate: off,
         },
       ]),
-    bar: /^Succeeded with failures: 1 of 4 items failed in index/,
+    bar: /^Succeeded with failures: 1 of 4 items failed in indexItem 3: HTTP 422: rate must be a whole number of Hz, not loud/,
     cost: '$0.01',
     next: 'Open index',
   },
@@ -117,21 +117,21 @@ const scenes: readonly Scene[] = [
           total_timeout: '2h',
         },
       ]),
-    bar: /^Retrying: words: .*out of GPU memory.*Attempt 1 failed\. The next attempt starts by itself\./,
+    bar: /^Retrying: words: .*out of GPU memory.*Attempt 1 failed; 3 of 4 attempts are left\. The next one starts automatically at about .*\d\d:\d\d:\d\d, in (9 min \d+ s|10 min)/,
     cost: '$0.01',
     next: 'Open words',
   },
   {
     name: 'time',
     start: () => submit('nightly', [join, { id: 'night', wait: '6h', depends_on: ['join'] }]),
-    bar: /^Sleeping: nightThe run continues by itself at .*\d\d:\d\d:\d\d, in 5 h 5\d min\./,
+    bar: /^Sleeping: nightThe run continues automatically at .*\d\d:\d\d:\d\d, in 5 h 5\d min\./,
     cost: '$0.01',
     next: 'Cancel …',
   },
   {
     name: 'refused',
     start: async () => visitors.studio.waiting,
-    bar: /^Waiting for review: soundLast error: .*rate must be a whole number of Hz, not 44\.1k/,
+    bar: /^Waiting for review: soundThe review asks: .*rate must be a whole number of Hz, not 44\.1k.*You can answer: .*Use my input/,
     cost: '$0',
     next: 'Review now',
   },
@@ -142,7 +142,7 @@ const scenes: readonly Scene[] = [
         join,
         { id: 'publish', depends_on: ['join'], review: { title: 'May it be published?' } },
       ]),
-    bar: /^Waiting for review: publish: May it be published\?/,
+    bar: /^Waiting for review: publish: May it be published\?You can answer: Submit answer, /,
     cost: '$0.01',
     next: 'Review now',
   },
@@ -155,12 +155,12 @@ const scenes: readonly Scene[] = [
       ]),
     bar: /^Waiting for an instance: enlargeNo instance has registered upscale\. The run continues when one does\./,
     cost: '$0.01',
-    next: 'Show upscale',
+    next: 'How to register upscale',
   },
   {
     name: 'child',
     start: startSeries,
-    bar: /^Waiting for a child run: mondayThe child run shows “Sleeping: release”\. The run continues by itself at .*, in /,
+    bar: /^Waiting for a child run: mondayThe child run shows “Sleeping: release”\. The run continues automatically at .*, in /,
     cost: '$0.01',
     next: 'Open that run',
   },
@@ -178,14 +178,14 @@ const scenes: readonly Scene[] = [
         { ...trim, dispatch: 'inline' },
         { ...join, dispatch: 'inline' },
       ]),
-    bar: /^Succeeded: 2 steps, 2 inline/,
+    bar: /^Succeeded: 2 steps, 2 executed without a queue \(inline\)/,
     cost: '$0.01',
     next: 'Show the output',
   },
   {
     name: 'cached',
     start: startCached,
-    bar: /^Succeeded: 1 step, 1 cached/,
+    bar: /^Succeeded: 1 step, 1 answered from the cache/,
     cost: '$0',
     next: 'Show the output',
   },
@@ -236,6 +236,12 @@ async function findHidden({ page }: OpenPage, { bar, cost, next }: Shown): Promi
     const isSeen = box !== null && box.x >= 0 && box.x + box.width <= width && box.y + box.height <= height;
     if (!isSeen) hidden.push(`${name}: ${JSON.stringify(box)}`);
   }
+  const cut: readonly string[] = await page.evaluate(
+    `[...document.querySelectorAll('.react-flow__node span[title]')]
+      .filter((one) => one.scrollHeight > one.clientHeight || one.scrollWidth > one.clientWidth)
+      .map((one) => 'cut off: ' + one.textContent)`,
+  );
+  hidden.push(...cut);
   const doubled = await page.getByText('$$').count();
   return doubled === 0 ? hidden : [...hidden, 'an amount has its sign twice'];
 }

@@ -241,7 +241,7 @@ test('an address is told of what happens, tried from the page, and forgotten', a
   await opened.go('/settings?tab=webhooks');
   await page.getByLabel('Address').fill(url);
   await page.getByLabel('a person is asked').check();
-  await page.getByRole('button', { name: 'Add it' }).click();
+  await page.getByRole('button', { name: 'Add webhook' }).click();
   await page.getByText('It is shown once.').waitFor();
   await page.getByRole('button', { name: `Test ${url}` }).click();
   await page.getByRole('status').getByText('delivered, answered 204').waitFor();

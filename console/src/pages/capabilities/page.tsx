@@ -17,7 +17,7 @@ export function CapabilitiesPage(): ReactElement {
     <>
       <PageHead
         title="Capabilities"
-        about="What can be called, and how calls go. Trouble stands first."
+        about="What steps can call, with its instances and recent calls. Problems come first."
         actions={<FilterField label="Filter capabilities" value={text} onChange={setText} />}
       />
       <QueryView query={query}>
@@ -31,7 +31,7 @@ export function CapabilitiesPage(): ReactElement {
                 command="node bin/capstan.mjs capability start capabilities/concat"
               >
                 A capability is a program that answers <code>/spec</code>, <code>/health</code> and{' '}
-                <code>/exec</code>. When one registers, it stands here with its state, speed and price.
+                <code>/exec</code>. When one registers, it appears here with its state, speed and price.
               </EmptyState>
             );
           }

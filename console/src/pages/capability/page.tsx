@@ -3,14 +3,16 @@ import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { type ReactElement, Suspense } from 'react';
 import type { CapabilityDetail } from '../../../../src/contracts/capability.ts';
 import { capabilityQuery } from '../../api/capabilities.ts';
+import { isStatus } from '../../api/problem-error.ts';
 import { InstanceTile } from '../../fleet/instance-tile.tsx';
 import { JsonTree } from '../../json/json-tree.tsx';
 import { usePolling } from '../../live/live.tsx';
 import type { capabilityTabs } from '../../searches.ts';
 import { latePart } from '../../shared/late-part.tsx';
-import { EmptyState, PageHead, Panel, Skeleton } from '../../shared/parts.tsx';
+import { EmptyState, linkClass, PageHead, Panel, Skeleton } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
+import { useTitle } from '../../shared/title.ts';
 
 const TryTab = latePart(() => import('./try-tab.tsx'), 'TryTab');
 const WhyTab = latePart(() => import('./why-tab.tsx'), 'WhyTab');
@@ -29,7 +31,31 @@ const tabs: readonly Tab<CapabilityTab>[] = [
 export function CapabilityPage(): ReactElement {
   const { name } = useParams({ from: '/capabilities/$name' });
   const query = useQuery({ ...capabilityQuery(name), refetchInterval: usePolling() || 15_000 });
+  if (isStatus(query.error, 404) && query.data === undefined) return <NeverRegistered name={name} />;
   return <QueryView query={query}>{(capability) => <CapabilityOpen capability={capability} />}</QueryView>;
+}
+
+/** The page of a name that a pipeline calls before an instance of it exists. */
+function NeverRegistered({ name }: { readonly name: string }): ReactElement {
+  useTitle(`${name} · Capabilities`);
+  return (
+    <EmptyState
+      title={`No instance has registered ${name}`}
+      command="node bin/capstan.mjs capability start FOLDER"
+    >
+      <p>
+        A capability is a program that answers <code>/spec</code>, <code>/health</code> and <code>/exec</code>
+        . Write one whose <code>/spec</code> has the name <code className="break-words">{name}</code>, then
+        start and register it with one command. Steps that wait for it continue automatically.
+      </p>
+      <p className="mt-3">
+        The guide is in <code>docs/write-a-capability.md</code>.{' '}
+        <Link to="/capabilities" className={linkClass}>
+          All capabilities
+        </Link>
+      </p>
+    </EmptyState>
+  );
 }
 
 function CapabilityOpen({ capability }: { readonly capability: CapabilityDetail }): ReactElement {

@@ -2,7 +2,7 @@ import type { ReactElement } from 'react';
 import type { Finding } from '../../../../src/contracts/pipeline-answers.ts';
 import { splitAllowed } from '../../../../src/core/nearest-name.ts';
 import { Icon } from '../../shared/icon.tsx';
-import type { Findings, Verdict } from './findings-model.ts';
+import { type Findings, toShownFindings, type Verdict } from './findings-model.ts';
 
 const looks = {
   error: { icon: 'circle-x', tone: 'text-failed' },
@@ -17,8 +17,6 @@ const verdictWords: Readonly<Record<Verdict, string>> = {
   server: 'Checked against the current fleet',
   unreachable: 'Checked locally; the server does not answer',
 };
-
-const mostShown = 50;
 
 /** The suggestion first; the allowed values may be long, and stay folded. */
 function FindingLine({
@@ -58,8 +56,8 @@ export function FindingList({ findings, verdict }: Findings): ReactElement {
           </p>
         ) : (
           <ul className="divide-y divide-line">
-            {findings.slice(0, mostShown).map((finding, at) => (
-              <li key={`${at} ${finding.pointer} ${finding.message}`} className="flex gap-2 px-3 py-1.5">
+            {toShownFindings(findings).map(({ key, finding }) => (
+              <li key={key} className="flex gap-2 px-3 py-1.5">
                 <FindingLine finding={finding} />
               </li>
             ))}

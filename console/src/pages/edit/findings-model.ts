@@ -36,6 +36,20 @@ export function joinFindings(
   return { findings: page.findings, verdict };
 }
 
+const mostShown = 50;
+
+interface ShownFinding {
+  /** Also of two equal findings each has its own; with one for both, a list keeps a row of the previous text. */
+  readonly key: string;
+  readonly finding: Finding;
+}
+
+export function toShownFindings(findings: readonly Finding[]): readonly ShownFinding[] {
+  return findings
+    .slice(0, mostShown)
+    .map((finding, at) => ({ key: `${at} ${finding.pointer} ${finding.message}`, finding }));
+}
+
 export function countErrors(findings: readonly Finding[]): number {
   return findings.filter(({ severity }) => severity === 'error').length;
 }

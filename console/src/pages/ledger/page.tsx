@@ -123,7 +123,7 @@ function Entries({ entries }: { readonly entries: readonly LedgerEntry[] }): Rea
               <td>
                 {run_id === undefined ? (
                   <span className="text-muted">
-                    {endpoint === undefined ? 'a call that has been deleted' : 'a call by itself'}
+                    {endpoint === undefined ? 'a call that has been deleted' : 'a direct call'}
                   </span>
                 ) : (
                   <Link

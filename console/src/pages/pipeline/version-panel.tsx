@@ -68,7 +68,7 @@ function AliasForm({ name, version }: { readonly name: string; readonly version:
         className={`${fieldClass} min-w-0 flex-1`}
       />
       <Button type="submit" disabled={put.isPending}>
-        {put.isSuccess ? 'Points here' : 'Point here'}
+        {put.isSuccess ? 'Alias set' : 'Set alias'}
       </Button>
       {put.error === null ? null : <ProblemView error={put.error} />}
     </form>

@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
-import { type ReactElement, useState } from 'react';
+import { type ReactElement, useEffect, useState } from 'react';
 import type { Review, ReviewAction } from '../../../../src/contracts/review.ts';
 import { decideReview, openReviewsQuery, reviewQuery } from '../../api/reviews.ts';
 import { useServerAway } from '../../live/live.tsx';
@@ -12,7 +12,16 @@ import { QueryView } from '../../shared/query-view.tsx';
 import { Asked } from './asked.tsx';
 import { Decided } from './decided.tsx';
 import { DecisionForm } from './decision-form.tsx';
-import { beginDraft, type DecisionDraft, offeredActions, toDecision, whatIsMissing } from './model.ts';
+import {
+  beginDraft,
+  type DecisionDraft,
+  dropUnsent,
+  keepUnsent,
+  offeredActions,
+  readUnsent,
+  toDecision,
+  whatIsMissing,
+} from './model.ts';
 import { ReviewHead } from './review-head.tsx';
 import { Tried } from './tried.tsx';
 import { useClaim } from './use-claim.ts';
@@ -41,8 +50,19 @@ function useNeighbours(reviewId: string): { go: (step: 1 | -1) => void } {
 
 function ReviewOpen({ review }: { readonly review: Review }): ReactElement {
   const isOpen = review.state === 'open' || review.state === 'claimed';
-  const [written, setWritten] = useState<DecisionDraft | null>(null);
+  const [written, setWritten] = useState(() => readUnsent(review));
   const [isSent, setSent] = useState(false);
+  const write = (draft: DecisionDraft): void => {
+    keepUnsent(review, draft);
+    setWritten(draft);
+  };
+  const discard = (): void => {
+    dropUnsent(review);
+    setWritten(null);
+  };
+  useEffect(() => {
+    if (!isOpen) dropUnsent(review);
+  }, [isOpen, review]);
   return (
     <>
       <ReviewHead review={review} />
@@ -50,7 +70,8 @@ function ReviewOpen({ review }: { readonly review: Review }): ReactElement {
         <ToDecide
           review={review}
           draft={written ?? beginDraft(review)}
-          onDraft={setWritten}
+          onDraft={write}
+          onDiscard={written === null ? null : discard}
           onSent={setSent}
         />
       ) : (
@@ -65,11 +86,13 @@ interface ToDecideProps {
   readonly review: Review;
   readonly draft: DecisionDraft;
   readonly onDraft: (draft: DecisionDraft) => void;
+  /** Null without a draft. */
+  readonly onDiscard: (() => void) | null;
   /** Whether the decision is being sent or was accepted; false after a refusal. */
   readonly onSent: (isSent: boolean) => void;
 }
 
-function ToDecide({ review, draft, onDraft, onSent }: ToDecideProps): ReactElement {
+function ToDecide({ review, draft, onDraft, onDiscard, onSent }: ToDecideProps): ReactElement {
   const queries = useQueryClient();
   const { go } = useNeighbours(review.review_id);
   const claim = useClaim(review);
@@ -81,6 +104,7 @@ function ToDecide({ review, draft, onDraft, onSent }: ToDecideProps): ReactEleme
     onSettled: () => queries.invalidateQueries({ queryKey: ['review', review.review_id] }),
     onSuccess: () => {
       claim.forget();
+      dropUnsent(review);
       void queries.invalidateQueries({ queryKey: ['reviews'] });
       go(1);
     },
@@ -120,6 +144,7 @@ function ToDecide({ review, draft, onDraft, onSent }: ToDecideProps): ReactEleme
           <Button onClick={claim.toggle} disabled={isAway || !claim.isSettled}>
             {claim.isHeld ? 'Release' : 'Claim'}
           </Button>
+          {onDiscard === null ? null : <Button onClick={onDiscard}>Discard draft</Button>}
           <span className="text-sm text-muted">{missing ?? ''}</span>
           <Link to="/reviews" className="ml-auto text-sm text-muted hover:underline">
             Back to list

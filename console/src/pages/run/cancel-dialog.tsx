@@ -41,14 +41,14 @@ export function CancelDialog({ run, onClose }: RunDialogProps): ReactElement {
         <p className="text-muted">
           Spent so far: {formatUsd(run.cost_usd)}
           {run.reserved_usd === 0 ? '' : `, and ${formatUsd(run.reserved_usd)} reserved for open calls`}. A
-          cancelled run cannot go on, but you can run it again and keep the results of its finished steps.
+          cancelled run cannot continue, but you can run it again and keep the results of its finished steps.
         </p>
         <label className="flex flex-col gap-1 font-medium">
           Reason (optional)
           <input
             name="reason"
             maxLength={1_000}
-            placeholder="For those who find the run later"
+            placeholder="Shown on the page of the run"
             className={`${fieldClass} h-9`}
           />
         </label>

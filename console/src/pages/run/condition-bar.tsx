@@ -1,7 +1,9 @@
+import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import type { Run } from '../../../../src/contracts/run.ts';
 import type { RunCondition } from '../../../../src/core/run/condition.ts';
+import { capabilitiesQuery } from '../../api/capabilities.ts';
 import { controlRun } from '../../api/runs.ts';
 import { Icon } from '../../shared/icon.tsx';
 import { Button, buttonClass } from '../../shared/parts.tsx';
@@ -79,11 +81,7 @@ function NextButton({ run, step }: { readonly run: Run; readonly step: NextStep 
         </Link>
       );
     case 'capability':
-      return (
-        <Link to="/capabilities/$name" params={{ name: step.name }} className={buttonClass('plain')}>
-          Show {step.name}
-        </Link>
-      );
+      return <ShowCapability name={step.name} />;
     case 'run':
       return (
         <Link to="/runs/$runId" params={{ runId: step.runId }} className={buttonClass('plain')}>
@@ -109,6 +107,16 @@ function NextButton({ run, step }: { readonly run: Run; readonly step: NextStep 
     case 'retry':
       return <AskFirst run={run} kind={step.kind === 'raise' ? 'raise' : 'rerun'} />;
   }
+}
+
+function ShowCapability({ name }: { readonly name: string }): ReactElement {
+  const known = useQuery(capabilitiesQuery()).data?.items;
+  const isUnknown = known !== undefined && !known.some((capability) => capability.name === name);
+  return (
+    <Link to="/capabilities/$name" params={{ name }} className={buttonClass('primary')}>
+      {isUnknown ? `How to register ${name}` : `Show ${name}`}
+    </Link>
+  );
 }
 
 function OpenStep({ stepId }: { readonly stepId: string }): ReactElement {

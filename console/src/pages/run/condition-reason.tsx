@@ -1,16 +1,19 @@
 /** The sentence under the condition of a run: the cause that other data shows, or the end of the wait. */
 import { useQuery } from '@tanstack/react-query';
-import type { ReactElement } from 'react';
+import type { ReactElement, ReactNode } from 'react';
 import type { Run } from '../../../../src/contracts/run.ts';
 import type { RunStep } from '../../../../src/contracts/run-step.ts';
+import { resolveStepSettings } from '../../../../src/core/definition/step-settings.ts';
 import { conditionOfRun, type RunCondition, toSentence } from '../../../../src/core/run/condition.ts';
 import { capabilitiesQuery, routeQuery } from '../../api/capabilities.ts';
-import { reviewQuery } from '../../api/reviews.ts';
-import { runGraphQuery, runQuery } from '../../api/runs.ts';
+import { openReviewsQuery, reviewQuery } from '../../api/reviews.ts';
+import { failedItemsQuery, runGraphQuery, runQuery, stepQuery } from '../../api/runs.ts';
 import { type RouteQuestion, routeQuestionOf } from '../../decision/route-question.ts';
+import { actionWords } from '../../review/review-words.ts';
 import { formatClock, formatDuration } from '../../shared/format.ts';
 import { useNow } from '../../shared/use-now.ts';
-import { wakeOf } from './model.ts';
+import { offeredActions } from '../review/model.ts';
+import { describeItemFailures, describeRetry, wakeOf } from './model.ts';
 import { describeNeed, needOfRun } from './rerun-model.ts';
 import { useOutlook } from './use-outlook.ts';
 
@@ -19,15 +22,15 @@ interface ConditionReasonProps {
   readonly condition: RunCondition;
 }
 
-export function ConditionReason({ run, condition }: ConditionReasonProps): ReactElement | null {
+export function ConditionReason({ run, condition }: ConditionReasonProps): ReactNode {
   const steps = run.steps.filter(({ id }) => condition.steps.includes(id));
   const [step] = steps;
   if (step === undefined) return null;
   switch (condition.kind) {
     case 'review':
-      return step.review !== undefined || step.review_id === undefined ? null : (
-        <Refusal reviewId={step.review_id} />
-      );
+      return <AskedOfPerson run={run} step={step} />;
+    case 'partly':
+      return step.items === undefined ? step.error?.message : <FailedItems run={run} step={step} />;
     case 'budget':
       return <BudgetNeeded run={run} />;
     case 'capability':
@@ -37,17 +40,58 @@ export function ConditionReason({ run, condition }: ConditionReasonProps): React
     case 'time':
       return <Wake steps={steps} />;
     case 'retrying':
-      return <>Attempt {step.attempts} failed. The next attempt starts by itself.</>;
+      return <NextAttempt run={run} step={step} />;
     default:
       return null;
   }
 }
 
-/** The error that the review is about. */
-function Refusal({ reviewId }: { readonly reviewId: string }): ReactElement | null {
-  const { payload } = useQuery(reviewQuery(reviewId)).data ?? {};
-  const error = payload?.details?.last_error ?? payload?.error;
-  return typeof error === 'string' ? <>Last error: {error}</> : null;
+interface StepReasonProps {
+  readonly run: Run;
+  readonly step: RunStep;
+}
+
+/** The question of the review, its error, and the possible answers. */
+function AskedOfPerson({ run, step }: StepReasonProps): ReactElement | null {
+  // An item's review is known only to the list of reviews.
+  const isOfItem = step.review_id === undefined;
+  const first = useQuery({ ...openReviewsQuery({ run_id: run.run_id }), enabled: isOfItem }).data?.[0];
+  const reviewId = step.review_id ?? first?.review_id;
+  const review = useQuery({ ...reviewQuery(reviewId ?? ''), enabled: reviewId !== undefined }).data;
+  if (review === undefined) return null;
+  const { details, error: said } = review.payload;
+  const error = details?.last_error ?? said;
+  return (
+    <>
+      {step.review === undefined ? `The review asks: ${review.reason}. ` : ''}
+      {typeof error === 'string' && !review.reason.includes(error) ? `Last error: ${error}. ` : ''}
+      You can answer:{' '}
+      {offeredActions(review)
+        .map((action) => actionWords[action])
+        .join(', ')}
+      .
+    </>
+  );
+}
+
+function FailedItems({ run, step }: StepReasonProps): string | null {
+  const { data } = useQuery(failedItemsQuery(run.run_id, step.id));
+  return data === undefined ? null : describeItemFailures(data);
+}
+
+function NextAttempt({ run, step }: StepReasonProps): ReactElement {
+  const now = useNow();
+  const { data: graph } = useQuery(runGraphQuery(run.run_id));
+  const options = stepQuery(run.run_id, step.id);
+  const { data: detail } = useQuery({
+    ...options,
+    queryKey: [...options.queryKey, `${step.state} ${step.attempts}`],
+  });
+  const own = graph?.definition.steps.find(({ id }) => id === step.id);
+  if (graph === undefined || own === undefined || detail?.attempts.length !== step.attempts) {
+    return <>Attempt {step.attempts} failed. The next one starts automatically.</>;
+  }
+  return <>{describeRetry(detail, resolveStepSettings(graph.definition, own).retry, now)}</>;
 }
 
 function BudgetNeeded({ run }: { readonly run: Run }): string | null {
@@ -56,12 +100,7 @@ function BudgetNeeded({ run }: { readonly run: Run }): string | null {
   return need === null ? null : describeNeed(need);
 }
 
-interface NoInstanceProps {
-  readonly run: Run;
-  readonly step: RunStep;
-}
-
-function NoInstance({ run, step }: NoInstanceProps): ReactElement | null {
+function NoInstance({ run, step }: StepReasonProps): ReactElement | null {
   const { data: graph } = useQuery(runGraphQuery(run.run_id));
   const { data: known } = useQuery(capabilitiesQuery());
   const question = graph === undefined ? null : routeQuestionOf(run, graph.definition, step);
@@ -92,7 +131,7 @@ function Wake({ steps }: { readonly steps: readonly RunStep[] }): ReactElement |
   if (at === null) return null;
   return (
     <>
-      The run continues by itself at {formatClock(at, now)}, in {formatDuration(Date.parse(at) - now)}.
+      The run continues automatically at {formatClock(at, now)}, in {formatDuration(Date.parse(at) - now)}.
     </>
   );
 }

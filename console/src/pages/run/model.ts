@@ -1,8 +1,11 @@
 /** The head of a run's page: the actions for its condition, its money, and its allowed actions. */
 import type { Run } from '../../../../src/contracts/run.ts';
-import type { RunStep } from '../../../../src/contracts/run-step.ts';
+import type { RunStep, RunStepItem, StepDetail } from '../../../../src/contracts/run-step.ts';
+import { countedErrors } from '../../../../src/core/call/judge.ts';
+import { backoffMs, type RetrySettings } from '../../../../src/core/call/retry.ts';
 import { parseDuration } from '../../../../src/core/duration.ts';
 import type { ConditionKind, RunCondition } from '../../../../src/core/run/condition.ts';
+import { formatClock, formatDuration } from '../../shared/format.ts';
 
 /** The action for a condition: the button beside it. */
 export type NextStep =
@@ -19,7 +22,7 @@ function openFirst(steps: readonly RunStep[]): NextStep | null {
   return step === undefined ? null : { kind: 'step', stepId: step.id };
 }
 
-/** Other conditions pass by themselves, or have no action. */
+/** Other conditions pass automatically, or have no action. */
 const nextSteps: Partial<Record<ConditionKind, Find>> = {
   failed: (_, steps) => [{ kind: 'retry' }, openFirst(steps)],
   cancelled: () => [{ kind: 'retry' }],
@@ -57,6 +60,46 @@ export function wakeOf(steps: readonly Pick<RunStep, 'wait' | 'started_at'>[]): 
   return ends.length === 0 ? null : new Date(Math.min(...ends)).toISOString();
 }
 
+type RetriedStep = Pick<StepDetail, 'attempts' | 'revision'>;
+
+/** How many attempts the step has left, and when the next one starts. The worker varies the pause by 20 %. */
+export function describeRetry(
+  { attempts, revision }: RetriedStep,
+  retry: RetrySettings,
+  now: number,
+): string {
+  const last = attempts.at(-1);
+  const counted = attempts.filter(({ error }) => error !== undefined && countedErrors.has(error.code)).length;
+  if (last === undefined || counted === 0) return 'The next attempt starts automatically within a minute.';
+  const all = retry.max + 1;
+  // Attempts with an earlier input are listed too, and do not count.
+  const left = revision > 0 ? '' : `; ${Math.max(1, all - counted)} of ${all} attempts are left`;
+  const said = `Attempt ${attempts.length} failed${left}. The next one starts automatically`;
+  if (last.error === undefined || !countedErrors.has(last.error.code)) return `${said} within a minute.`;
+  const at = Date.parse(last.started_at) + (last.duration_ms ?? 0) + backoffMs(retry, counted, 0.5);
+  if (at <= now) return `${said} at any moment.`;
+  return `${said} at about ${formatClock(new Date(at).toISOString(), now)}, in ${formatDuration(at - now)}.`;
+}
+
+type FailedItem = Pick<RunStepItem, 'item' | 'error'>;
+
+/** `Items 3, 7: HTTP 422: …`: the most frequent error, and the number of items with other ones. */
+export function describeItemFailures(items: readonly FailedItem[]): string | null {
+  const byError = new Map<string, number[]>();
+  for (const { item = 0, error } of items) {
+    const text = error?.message.split('\n', 1)[0] ?? 'no error was reported';
+    byError.set(text, [...(byError.get(text) ?? []), item]);
+  }
+  const [most] = [...byError].toSorted(([, one], [, other]) => other.length - one.length);
+  if (most === undefined) return null;
+  const [text, numbers] = most;
+  const more = numbers.length > 3 ? ` and ${numbers.length - 3} more` : '';
+  const others = items.length - numbers.length;
+  return `${numbers.length === 1 ? 'Item' : 'Items'} ${numbers.slice(0, 3).join(', ')}${more}: ${text}${
+    others === 0 ? '' : ` (${others} failed with other errors)`
+  }`;
+}
+
 /** The name of a key or a person, where it is known. */
 export function nameOfActor({ id, name }: NonNullable<Run['started_by']>): string {
   return name === undefined || name === id ? id : `${name} (${id})`;
@@ -73,9 +116,9 @@ export function describeSuccess({ steps }: Pick<Run, 'steps'>): string {
   const inline = steps.filter((step) => step.inline).length;
   return [
     `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}`,
-    ...counted(count('reused'), 'reused'),
-    ...counted(cached, 'cached'),
-    ...counted(inline, 'inline'),
+    ...counted(count('reused'), 'reused from the original run'),
+    ...counted(cached, 'answered from the cache'),
+    ...counted(inline, 'executed without a queue (inline)'),
     ...counted(count('skipped'), 'skipped'),
     ...counted(count('failed'), 'failed'),
   ].join(', ');

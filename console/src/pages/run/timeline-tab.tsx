@@ -61,7 +61,9 @@ function Lanes({
   );
   if (rows.length === 0) {
     return (
-      <EmptyState title="No calls yet">When instances are called, each call stands here in time.</EmptyState>
+      <EmptyState title="No calls yet">
+        When instances are called, each call appears here over time.
+      </EmptyState>
     );
   }
   const expected = remainder === null ? null : describeRemainder(remainder, now);

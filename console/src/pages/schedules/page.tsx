@@ -85,7 +85,7 @@ function ScheduleCard({ schedule }: { readonly schedule: Schedule }): ReactEleme
             icon="x"
             question={{
               title: `Delete ${schedule.name}?`,
-              about: <p>It starts no further runs. Runs that it has started go on and stay.</p>,
+              about: <p>It starts no further runs. Runs that it has started continue.</p>,
               confirm: 'Delete the schedule',
               keep: 'Keep the schedule',
             }}

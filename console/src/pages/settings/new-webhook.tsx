@@ -40,7 +40,7 @@ export function NewWebhook(): ReactElement {
           />
         </label>
         <fieldset>
-          <legend className="mb-1">Told when</legend>
+          <legend className="mb-1">Events</legend>
           <div className="flex flex-wrap gap-x-4 gap-y-1.5">
             {webhookEvents.map((event) => (
               <label key={event} className="flex items-center gap-1.5">
@@ -51,7 +51,7 @@ export function NewWebhook(): ReactElement {
           </div>
         </fieldset>
         <Button type="submit" look="primary" className="self-start" disabled={create.isPending}>
-          Add it
+          Add webhook
         </Button>
       </form>
       {create.error === null ? null : <ProblemView error={create.error} />}

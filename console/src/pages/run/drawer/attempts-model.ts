@@ -7,7 +7,7 @@ const deliveries: Readonly<Record<Ambiguity, string>> = {
   not_sent: 'never reached the instance',
   rejected: 'the instance refused it',
   overloaded: 'the instance had no room',
-  ambiguous: 'it was sent, and nobody knows whether it was done',
+  ambiguous: 'it was sent; its outcome is unknown',
   answered: 'the instance answered',
 };
 

@@ -13,7 +13,9 @@ function isSame(one: Json | undefined, other: Json | undefined): boolean {
 /** For a step whose result comes from an equal call; null for any other. */
 export function describeCached({ cached, items }: Pick<StepDetail, 'cached' | 'items'>): string | null {
   if (cached === undefined) return null;
-  return items === undefined ? 'nobody was called' : `${cached} of its items; nobody was called for them`;
+  return items === undefined
+    ? 'the stored result of an equal call; no instance was called'
+    : `${cached} of its items; no instance was called for them`;
 }
 
 /** JSON Pointers of the values in `after` that differ from `before`: the deepest ones. */

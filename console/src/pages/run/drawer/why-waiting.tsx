@@ -25,7 +25,7 @@ function Considered({ question }: { readonly question: RouteQuestion }): ReactEl
   const query = useQuery(routeQuery(question));
   return (
     <section aria-label="Why it waits" className="mb-3 rounded-lg border border-line p-3">
-      <h3 className="mb-1.5 text-sm font-medium">Asked now, the router says</h3>
+      <h3 className="mb-1.5 text-sm font-medium">Router check (live)</h3>
       {isStatus(query.error, 404) ? (
         <p className="text-sm">No instance has registered {question.capability}.</p>
       ) : (
