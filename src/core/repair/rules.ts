@@ -1,0 +1,98 @@
+/**
+ * The table of repairs: what may be wrong at a place of an input, whatever the validator says of it. A place is looked
+ * at when a finding names it, or lies around it in a union of which the validator only says that no branch fits.
+ */
+import type { Json } from '../../contracts/primitives.ts';
+import type { Candidate, Evidence, SchemaFinding } from './candidate.ts';
+import { unions } from './faults.ts';
+import { dropKeys, fillKeys, readKeys, renameKeys, renameUnits } from './keys.ts';
+import { moveKeys, moveNearby } from './moves.ts';
+import { isProtectedChange } from './protected.ts';
+import { keysOf, type Place, type Places } from './schema-walk.ts';
+import {
+  chooseAllowed,
+  clampNumber,
+  coerceValue,
+  dropRepeated,
+  leaveOutNull,
+  tidyText,
+  unwrapItem,
+  wrapItem,
+} from './values.ts';
+
+/** Of the value itself. */
+const valueRules: readonly ((place: Place) => readonly Candidate[])[] = [
+  coerceValue,
+  chooseAllowed,
+  unwrapItem,
+  wrapItem,
+  leaveOutNull,
+  tidyText,
+  dropRepeated,
+  clampNumber,
+];
+
+/** Of the keys of an object. */
+const keyRules = [renameKeys, renameUnits, fillKeys, dropKeys] as const;
+
+const order: readonly Evidence[] = ['certain', 'likely', 'guess'];
+/** Places that are looked at in a union, or in a whole input. */
+const mostPlaces = 300;
+
+/** Candidates at the places, the best evidence first, each effect once. */
+export function listCandidates(
+  places: Places,
+  at: readonly Place[],
+  others: readonly Candidate[] = [],
+): readonly Candidate[] {
+  const found = new Map<string, Candidate>();
+  for (const candidate of [...at.flatMap((place) => proposeAt(places, place)), ...others]) {
+    const key = identify(candidate);
+    if (!isProtectedChange(candidate.change) && !found.has(key)) found.set(key, candidate);
+  }
+  return [...found.values()].sort((a, b) => order.indexOf(a.evidence) - order.indexOf(b.evidence));
+}
+
+function proposeAt(places: Places, place: Place): readonly Candidate[] {
+  const keys = readKeys(place, places);
+  return [
+    ...(place.schemas.length === 0 ? [] : valueRules.flatMap((rule) => rule(place))),
+    ...(keys === null ? [] : keyRules.flatMap((rule) => rule(keys))),
+    ...moveNearby(place, places),
+  ];
+}
+
+/** Equal for candidates with the same effect. */
+function identify({ kind, operations }: Candidate): string {
+  const last = operations.at(-1);
+  return kind === 'wrap' ? `${kind} ${last?.path}` : JSON.stringify(last);
+}
+
+/** Candidates at the places that findings name. */
+export function followFindings(
+  places: Places,
+  findings: readonly SchemaFinding[],
+  input: Json,
+): readonly Candidate[] {
+  const named = findings.flatMap(({ pointer }) => [places.at(pointer) ?? []].flat());
+  const holders = findings.flatMap(
+    ({ pointer }) => places.at(pointer.slice(0, Math.max(0, pointer.lastIndexOf('/')))) ?? [],
+  );
+  const inside = findings.flatMap(({ keyword, pointer }) =>
+    unions.has(keyword) ? listBelow(places, places.at(pointer)) : [],
+  );
+  const all = [...new Set([...named, ...holders, ...inside])];
+  return listCandidates(places, all.slice(0, mostPlaces), moveKeys(places, findings, input));
+}
+
+/** The place and those inside it, level by level. */
+export function listBelow(places: Places, top: Place | undefined): readonly Place[] {
+  const found = top === undefined ? [] : [top];
+  for (const place of found) {
+    for (const key of keysOf(place.value).slice(0, mostPlaces)) {
+      const child = places.child(place, key);
+      if (child !== undefined && found.length < mostPlaces) found.push(child);
+    }
+  }
+  return found;
+}
