@@ -159,7 +159,7 @@ export function dropKeys(keys: KeyPlace): readonly Candidate[] {
   });
 }
 
-const remark = /^(_|\$|x-|#|\/\/|(comments?|notes?|todo)$)/i;
+const remark = /^(\/\/.*|#.*|[_$@-]*(comments?|notes?|todo))$/i;
 
 /** Why nothing is lost without the key; null when something may be. */
 function explainNeedless({ object, known }: KeyPlace, name: string, value: Json): string | null {

@@ -26,20 +26,29 @@ function move({ from, to, value, evidence }: Move): Candidate {
   return moveValue('move', { from, to, value, description, evidence });
 }
 
-/** Keys that are unknown in this object, and known in one around it or directly inside it. */
+/** Keys that are unknown in this object, or have no such value there, and known in one around it or directly inside. */
 export function moveNearby(place: Place, places: Places): readonly Candidate[] {
   const keys = readKeys(place, places);
   if (keys === null) return [];
-  const hosts = [...listAround(place), ...listInside(place, places)];
-  return keys.unknown.slice(0, mostKeys).flatMap((key) => {
+  const misfits = keysOf(place.value)
+    .slice(0, mostKeys)
+    .filter((key) => isMisfit(places.child(place, key)));
+  const strays = [...new Set([...keys.unknown, ...misfits])].slice(0, mostKeys);
+  const hosts = strays.length === 0 ? [] : [...listAround(place), ...listInside(place, places)];
+  return strays.flatMap((key) => {
     const value = keys.object[key] ?? null;
+    const evidence = misfits.includes(key) ? 'likely' : 'certain';
     return hosts
       .filter((host) => takes(host, key) && mayHold(places.schemasOf(host, key), value))
       .map((host) => {
         const from = extendPointer(place.pointer, key);
-        return move({ from, to: extendPointer(host.pointer, key), value, evidence: 'certain' });
+        return move({ from, to: extendPointer(host.pointer, key), value, evidence });
       });
   });
+}
+
+function isMisfit(place: Place | undefined): boolean {
+  return place !== undefined && !isForbiddenName(place.key) && !mayHold(place.schemas, place.value);
 }
 
 function takes({ value, schemas }: Place, key: string): boolean {

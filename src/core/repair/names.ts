@@ -32,6 +32,11 @@ function isName(text: string): boolean {
   );
 }
 
+/** What some names begin with, as `$schema` and `@type`. */
+function signOf(name: string): string {
+  return /^[$@]/.exec(name)?.[0] ?? '';
+}
+
 function allowedTypos(known: string): number {
   return known.length <= 3 ? 0 : known.length <= 7 ? 1 : 2;
 }
@@ -53,6 +58,9 @@ function countTypos(word: string, known: string): number {
 
 /** Typos between a name and a known one, 0 where only case and separators differ; null for a different name. */
 export function nameDistance(name: string, known: string): number | null {
+  const sign = signOf(known);
+  if (sign !== '' && sign === signOf(name))
+    return nameDistance(name.slice(sign.length), known.slice(sign.length));
   if (!isName(name) || !isName(known) || digitsOf(name) !== digitsOf(known)) return null;
   const words = wordsOf(name);
   const knownWords = wordsOf(known);
@@ -85,6 +93,7 @@ export function findNearest(
 export function looseDistance(name: string, known: string): number | null {
   if (Math.max(name.length, known.length) > longestName || digitsOf(name) !== digitsOf(known)) return null;
   const [words, knownWords] = [wordsOf(name), wordsOf(known)];
+  if (known.length >= longName && editDistance(words.join(''), knownWords.join(''), 1) === 1) return 1;
   const isAlike = words.length === knownWords.length;
   const parts = isAlike ? knownWords : [knownWords.join('')];
   const own = isAlike ? words : [words.join('')];

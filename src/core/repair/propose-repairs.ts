@@ -63,36 +63,36 @@ export function proposeRepairs(question: RepairQuestion): Repairs {
       : faults.length > mostFaults
         ? none
         : proposeCombinations(attempt, faults);
-  return repairs.proposals.length > 0 ? repairs : proposeAnywhere(attempt, places, candidates);
+  return repairs.proposals.length > 0 ? repairs : proposeAnywhere(attempt, places);
 }
 
 /** Where no place that a finding names has a cure, as in a union whose other branch was meant. */
-function proposeAnywhere(attempt: Attempt, places: Places, before: readonly Candidate[]): Repairs {
-  if (attempt.left() === 0) return none;
-  const tried = new Set(before.map(({ description }) => description));
-  const candidates = listCandidates(places, listBelow(places, places.at('')));
-  return proposeSingles(
-    attempt,
-    candidates.filter(({ description }) => !tried.has(description)),
-  );
+function proposeAnywhere(attempt: Attempt, places: Places): Repairs {
+  return attempt.left() === 0
+    ? none
+    : proposeSingles(attempt, listCandidates(places, listBelow(places, places.at(''))));
 }
 
-/** Tries operations on the input, as long as there are trials left. */
+/** Tries operations on the input, each once, as long as there are trials left. */
 interface Attempt {
   readonly left: () => number;
+  readonly isTried: (operations: readonly PatchOperation[]) => boolean;
   /** The repaired input, if it is valid. */
   readonly cure: (operations: readonly PatchOperation[]) => Json | undefined;
 }
 
 function createAttempt({ input, errorsOf }: RepairQuestion): Attempt {
-  let left = allowTrials(input);
-  const cure = (operations: readonly PatchOperation[]): Json | undefined => {
-    const repaired = applyRepair(input, operations);
-    if (repaired === undefined || left <= 0) return undefined;
-    left -= 1;
+  const tried = new Set<string>();
+  const trials = allowTrials(input);
+  const left = (): number => trials - tried.size;
+  const isTried: Attempt['isTried'] = (operations) => tried.has(JSON.stringify(operations));
+  const cure: Attempt['cure'] = (operations) => {
+    const repaired = left() > 0 && !isTried(operations) ? applyRepair(input, operations) : undefined;
+    if (repaired === undefined) return undefined;
+    tried.add(JSON.stringify(operations));
     return errorsOf(repaired).length === 0 ? repaired : undefined;
   };
-  return { left: () => left, cure };
+  return { left, isTried, cure };
 }
 
 /** Allows fewer trials for a large input, so that they take about as long as for a small one. */
@@ -124,13 +124,14 @@ export function applyRepair(input: Json, operations: readonly PatchOperation[]):
 
 function proposeSingles(attempt: Attempt, candidates: readonly Candidate[]): Repairs {
   const cures = new Map<string, Candidate>();
-  const untried = candidates.slice(attempt.left());
   for (const candidate of candidates) {
     const cured = attempt.cure(candidate.operations);
     const key = cured === undefined ? undefined : canonicalJson(cured);
     if (key !== undefined && !cures.has(key)) cures.set(key, candidate);
   }
   const minimal = keepMinimal([...cures.values()]);
+  const untried =
+    attempt.left() > 0 ? [] : candidates.filter(({ operations }) => !attempt.isTried(operations));
   const strong = [...minimal, ...untried].filter(({ evidence }) => evidence !== 'guess');
   const [only] = strong;
   const isOnly = strong.length === 1 && only?.evidence === 'certain' && minimal.includes(only);

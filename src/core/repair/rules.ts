@@ -3,11 +3,12 @@
  * at when a finding names it, or lies around it in a union of which the validator only says that no branch fits.
  */
 import type { Json } from '../../contracts/primitives.ts';
+import { splitPointer } from '../json/values.ts';
+import { outputPathKey } from '../media.ts';
 import type { Candidate, Evidence, SchemaFinding } from './candidate.ts';
 import { unions } from './faults.ts';
 import { dropKeys, fillKeys, readKeys, renameKeys, renameUnits } from './keys.ts';
 import { moveKeys, moveNearby } from './moves.ts';
-import { isProtectedChange } from './protected.ts';
 import { keysOf, type Place, type Places } from './schema-walk.ts';
 import {
   chooseAllowed,
@@ -95,4 +96,25 @@ export function listBelow(places: Places, top: Place | undefined): readonly Plac
     }
   }
   return found;
+}
+
+/** A value deeper than this counts as holding a reference. */
+const deepestReference = 100;
+
+function holdsReference(value: Json | undefined, depth = 0): boolean {
+  if (typeof value === 'string') return value.includes('://');
+  if (value === null || typeof value !== 'object') return false;
+  if (depth > deepestReference) return true;
+  return Object.entries(value).some(
+    ([key, child]) => key === outputPathKey || holdsReference(child, depth + 1),
+  );
+}
+
+/**
+ * A forbidden repair: it changes, invents or drops a URL, a media reference or anything at `output_path`. A key around
+ * such a value may be renamed, and the value put into a list: it stays the same.
+ */
+function isProtectedChange({ pointer, oldValue, newValue }: Candidate['change']): boolean {
+  if (splitPointer(pointer).includes(outputPathKey)) return true;
+  return oldValue !== newValue && (holdsReference(oldValue) || holdsReference(newValue));
 }

@@ -35,9 +35,10 @@ export interface Places {
 
 export function createPlaces(root: JsonObject, input: Json): Places {
   const known = new Map<string, Place | undefined>();
+  const resolve = createResolver(root);
   const schemasOf = (place: Place, key: string, value?: Json): readonly JsonObject[] =>
     expand(
-      root,
+      resolve,
       place.schemas.flatMap((schema) => step(schema, key)),
       value,
     );
@@ -55,7 +56,7 @@ export function createPlaces(root: JsonObject, input: Json): Places {
     value: input,
     key: '',
     parent: null,
-    schemas: expand(root, [root], input),
+    schemas: expand(resolve, [root], input),
   };
   const at = (pointer: string): Place | undefined =>
     splitPointer(pointer).reduce<Place | undefined>((place, key) => place && child(place, key), top);
@@ -72,22 +73,35 @@ export function keysOf(value: Json): readonly string[] {
   return value !== null && typeof value === 'object' ? Object.keys(value) : [];
 }
 
+type Resolve = (ref: string) => Json | undefined;
+
+/** Resolves references inside the document, also those that repeat its `$id`, each once. */
+function createResolver(root: JsonObject): Resolve {
+  const known = new Map<string, Json | undefined>();
+  const id = typeof root.$id === 'string' ? root.$id.replace(/#$/, '') : '#';
+  return (ref) => {
+    const local = ref.startsWith(id) && ref !== id ? ref.slice(ref.indexOf('#')) : ref;
+    if (!known.has(ref)) known.set(ref, resolveLocalRef(root, local));
+    return known.get(ref);
+  };
+}
+
 /** Adds all schemas that references and branches apply at the same place. */
-function expand(root: JsonObject, start: readonly JsonObject[], value?: Json): readonly JsonObject[] {
+function expand(resolve: Resolve, start: readonly JsonObject[], value?: Json): readonly JsonObject[] {
   const found = new Set(start);
   for (const schema of found) {
-    for (const next of [...always(root, schema), ...branchesFor(root, schema, value)]) found.add(next);
+    for (const next of [...always(resolve, schema), ...branchesFor(resolve, schema, value)]) found.add(next);
     if (found.size > mostSchemas) break;
   }
   return [...found];
 }
 
 /** The schemas that apply at the same place whatever branch is meant, and those of conditions. */
-function always(root: JsonObject, schema: JsonObject): readonly JsonObject[] {
+function always(resolve: Resolve, schema: JsonObject): readonly JsonObject[] {
   const { dependentSchemas, dependencies } = schema;
   const targets = referenceKeywords.map((keyword) => {
     const ref = schema[keyword];
-    return typeof ref === 'string' ? resolveLocalRef(root, ref) : undefined;
+    return typeof ref === 'string' ? resolve(ref) : undefined;
   });
   return [
     ...listOf(schema.allOf),
@@ -98,20 +112,20 @@ function always(root: JsonObject, schema: JsonObject): readonly JsonObject[] {
 }
 
 /** The branches of its unions that the value fits best by kind, discriminator and keys. */
-function branchesFor(root: JsonObject, schema: JsonObject, value?: Json): readonly JsonObject[] {
+function branchesFor(resolve: Resolve, schema: JsonObject, value?: Json): readonly JsonObject[] {
   return unionKeywords.flatMap((keyword) => {
     const branches = listOf(schema[keyword]).filter(isPlainObject);
     if (value === undefined || branches.length < 2) return branches;
-    const ranks = branches.map((branch) => rank(root, branch, value));
+    const ranks = branches.map((branch) => rank(resolve, branch, value));
     const best = ranks.reduce((most, one) => Math.max(most, one), Number.NEGATIVE_INFINITY);
     return branches.filter((_, at) => (ranks[at] ?? best) >= best - 1);
   });
 }
 
-function rank(root: JsonObject, branch: JsonObject, value: Json): number {
+function rank(resolve: Resolve, branch: JsonObject, value: Json): number {
   const parts = new Set([branch]);
   for (const part of parts) {
-    for (const next of always(root, part)) if (parts.size < mostInBranch) parts.add(next);
+    for (const next of always(resolve, part)) if (parts.size < mostInBranch) parts.add(next);
   }
   const schemas = [...parts];
   const shape = shapeOf(value);

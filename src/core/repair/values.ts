@@ -4,7 +4,7 @@
  * an error of rounding.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { canonicalJson, isList } from '../json/values.ts';
+import { canonicalJson, isList, isPlainObject } from '../json/values.ts';
 import { type Candidate, type Evidence, removeKey, replaceValue, show } from './candidate.ts';
 import { describe } from './keys.ts';
 import { findNearest, looseDistance } from './names.ts';
@@ -25,7 +25,7 @@ function toCandidates(place: Place, readings: readonly Reading[]): readonly Cand
   );
 }
 
-export function typesAt({ schemas }: Place): ReadonlySet<Json> {
+function typesAt({ schemas }: Place): ReadonlySet<Json> {
   return new Set(schemas.flatMap(typesIn));
 }
 
@@ -67,17 +67,16 @@ const severalItems = /[,;|\n[\]{}]/;
 /** One item for a list of it. */
 export function wrapItem(place: Place): readonly Candidate[] {
   const { pointer, value, schemas } = place;
-  if (!typesAt(place).has('array') || value === null) return [];
+  if (!typesAt(place).has('array') || value === null || pointer === '') return [];
   const saysItems = schemas.some(
     ({ items, prefixItems }) => items !== undefined || prefixItems !== undefined,
   );
-  const isOneItem = typeof value !== 'string' || (value.trim() !== '' && !severalItems.test(value));
+  const isEmpty = value === '' || (isPlainObject(value) && Object.keys(value).length === 0);
+  const isOneItem = !isEmpty && !(typeof value === 'string' && severalItems.test(value));
   const isSure = saysItems && isOneItem && !mayHold(schemas, value);
   const description = 'put the value into a list';
   const reason = 'the schema wants a list there';
-  return [wrapped(place, [value], { description, reason, evidence: isSure ? 'certain' : 'guess' })].filter(
-    () => pointer !== '',
-  );
+  return [wrapped(place, [value], { description, reason, evidence: isSure ? 'certain' : 'guess' })];
 }
 
 /** A list of one for its item. */
@@ -104,9 +103,7 @@ const mostItems = 1_000;
 export function dropRepeated({ pointer, value, schemas }: Place): readonly Candidate[] {
   if (!isList(value) || value.length > mostItems || !schemas.some((one) => one.uniqueItems === true))
     return [];
-  const items = [
-    ...new Map(value.toReversed().map((item) => [canonicalJson(item), item])).values(),
-  ].toReversed();
+  const items = [...new Map(value.map((item) => [canonicalJson(item), item])).values()];
   if (items.length === value.length) return [];
   const description = 'keep each item once';
   const reason = 'the schema allows no item twice';
