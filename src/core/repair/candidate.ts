@@ -8,7 +8,7 @@ export type RepairKind = 'rename' | 'move' | 'coerce' | 'wrap' | 'clamp' | 'resp
  * `certain`: the author can have meant nothing else, if nothing else is as certain. `likely`: as good as any other.
  * `guess`: valid and near, but it may lose or invent something, so it is only shown, and only beside nothing certain.
  */
-export type Evidence = 'certain' | 'likely' | 'guess';
+export type Certainty = 'certain' | 'likely' | 'guess';
 
 /** One change that may repair the input; only the schema decides whether it does. */
 export interface Candidate {
@@ -25,7 +25,7 @@ export interface Candidate {
     readonly oldValue: Json | undefined;
     readonly newValue: Json | undefined;
   };
-  readonly evidence: Evidence;
+  readonly evidence: Certainty;
 }
 
 interface Replacement {
@@ -35,7 +35,7 @@ interface Replacement {
   /** The change, without the pointer. */
   readonly description: string;
   readonly reason: string;
-  readonly evidence: Evidence;
+  readonly evidence: Certainty;
   /** Whether it is still the same value, as in a list of it. Default: false. */
   readonly isSame?: boolean;
 }
@@ -79,7 +79,7 @@ interface Transfer {
   readonly to: string;
   readonly value: Json;
   readonly description: string;
-  readonly evidence: Evidence;
+  readonly evidence: Certainty;
 }
 
 /** Moves a value as it is. */

@@ -5,33 +5,35 @@
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { canonicalJson, extendPointer, isForbiddenName, isPlainObject } from '../json/values.ts';
-import { type Candidate, type Evidence, moveValue, removeKey, show } from './candidate.ts';
+import { type Candidate, type Certainty, moveValue, removeKey, show } from './candidate.ts';
 import { findNearest, looseDistance, nameDistance } from './names.ts';
-import { allowedIn, mayHold, namesIn, type Place, type Places, requiredIn } from './schema-walk.ts';
+import { allowedIn, type InputPlace, mayHold, namesIn, type Places, requiredIn } from './schema-walk.ts';
 import { convert, splitUnit, unitOf } from './units.ts';
 
 /** With more unknown keys than this, an object is not searched for typing errors. */
 const mostUnknownKeys = 100;
-/** With more known keys than this, only the nearest names are compared. */
-const mostKnownKeys = 2_000;
+/** An object with more keys is not looked at, nor are more keys of its schemas. */
+const mostKeys = 2_000;
 
 /** An object of the input, with the keys that its schemas name. */
-interface KeyPlace {
+export interface KeyPlace {
   readonly pointer: string;
   readonly object: JsonObject;
   readonly known: readonly string[];
   /** Keys of the object that none of its schemas names. */
   readonly unknown: readonly string[];
-  readonly place: Place;
+  readonly place: InputPlace;
   readonly places: Places;
 }
 
-export function readKeys(place: Place, places: Places): KeyPlace | null {
+export function readKeys(place: InputPlace, places: Places): KeyPlace | null {
   const { value: object, schemas, pointer } = place;
   if (!isPlainObject(object) || schemas.length === 0) return null;
-  const known = [...new Set([...namesIn(schemas), ...requiredIn(schemas)])].slice(0, mostKnownKeys);
+  const names = Object.keys(object);
+  if (names.length > mostKeys) return null;
+  const known = [...new Set([...namesIn(schemas), ...requiredIn(schemas)])].slice(0, mostKeys);
   const declared = new Set(known);
-  const unknown = Object.keys(object).filter((key) => !declared.has(key) && !isForbiddenName(key));
+  const unknown = names.filter((key) => !declared.has(key) && !isForbiddenName(key));
   return { pointer, object, known, unknown, place, places };
 }
 
@@ -57,7 +59,7 @@ export function renameKeys(keys: KeyPlace): readonly Candidate[] {
 function rename(
   { pointer, object }: KeyPlace,
   [from, to]: readonly [string, string],
-  evidence: Evidence,
+  evidence: Certainty,
 ): Candidate {
   const source = extendPointer(pointer, from);
   return moveValue('rename', {
@@ -90,7 +92,7 @@ export function renameUnits(keys: KeyPlace): readonly Candidate[] {
 
 function renameAndConvert(
   { pointer, object }: KeyPlace,
-  { from, to, evidence }: { readonly from: string; readonly to: string; readonly evidence: Evidence },
+  { from, to, evidence }: { readonly from: string; readonly to: string; readonly evidence: Certainty },
   newValue: number,
 ): Candidate {
   const oldValue = object[from] ?? null;
@@ -123,7 +125,8 @@ export function fillKeys(keys: KeyPlace): readonly Candidate[] {
   return missing.slice(0, mostUnknownKeys).flatMap((name) => fillKey(keys, name));
 }
 
-function fillKey({ place, places, object, unknown, pointer }: KeyPlace, name: string): readonly Candidate[] {
+function fillKey(keys: KeyPlace, name: string): readonly Candidate[] {
+  const { place, places, object, unknown, pointer } = keys;
   const schemas = places.schemasOf(place, name);
   const values = new Map(schemas.flatMap(saidValues).map((value) => [canonicalJson(value), value]));
   const isMeant = unknown.slice(0, mostUnknownKeys).some((key) => {
@@ -137,8 +140,17 @@ function fillKey({ place, places, object, unknown, pointer }: KeyPlace, name: st
     operations: [{ op: 'add', path, value }],
     description: `add ${path} with ${show(value)}, because it is missing and the schema gives this value`,
     change: { pointer: path, oldValue: undefined, newValue: value },
-    evidence: isMeant ? 'guess' : 'certain',
+    evidence: isMeant || isElsewhere(keys, name) ? 'guess' : 'certain',
   }));
+}
+
+/** Whether the object around or one inside has the key without naming it, as a map does: it may be meant here. */
+function isElsewhere({ place, places, object }: KeyPlace, name: string): boolean {
+  const inside = Object.keys(object).map((key) => places.child(place, key));
+  return [place.parent, ...inside].some(
+    (near) =>
+      isPlainObject(near?.value) && Object.hasOwn(near.value, name) && !namesIn(near.schemas).includes(name),
+  );
 }
 
 /** The values that a schema itself gives for an absent key. */

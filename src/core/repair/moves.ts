@@ -4,9 +4,9 @@
  */
 import type { Json } from '../../contracts/primitives.ts';
 import { extendPointer, isForbiddenName, isList, isPlainObject, splitPointer } from '../json/values.ts';
-import { type Candidate, type Evidence, moveValue, type SchemaFinding } from './candidate.ts';
-import { readKeys } from './keys.ts';
-import { keysOf, knowsKey, mayHold, namesIn, type Place, type Places } from './schema-walk.ts';
+import { type Candidate, type Certainty, moveValue, type SchemaFinding } from './candidate.ts';
+import type { KeyPlace } from './keys.ts';
+import { type InputPlace, keysOf, knowsKey, mayHold, namesIn, type Places } from './schema-walk.ts';
 
 /** An input with more objects than this is not searched. */
 const mostObjects = 2_000;
@@ -18,18 +18,21 @@ interface Move {
   readonly from: string;
   readonly to: string;
   readonly value: Json;
-  readonly evidence: Evidence;
+  readonly evidence: Certainty;
 }
 
 function move({ from, to, value, evidence }: Move): Candidate {
-  const description = `move ${from} to ${to}, because it is not known where it is, and known there`;
+  const there = evidence === 'guess' ? 'any key may be there' : 'it is known there';
+  const description = `move ${from} to ${to}, because it is not known where it is, and ${there}`;
   return moveValue('move', { from, to, value, description, evidence });
 }
 
-/** Keys that are unknown in this object, or have no such value there, and known in one around it or directly inside. */
-export function moveNearby(place: Place, places: Places): readonly Candidate[] {
-  const keys = readKeys(place, places);
-  if (keys === null) return [];
+/**
+ * Keys that are unknown in this object, or have another value than they may, and known in an object around it or
+ * directly inside it. That an object takes any key is only a guess.
+ */
+export function moveNearby(keys: KeyPlace): readonly Candidate[] {
+  const { place, places } = keys;
   const misfits = keysOf(place.value)
     .slice(0, mostKeys)
     .filter((key) => isMisfit(places.child(place, key)));
@@ -37,27 +40,28 @@ export function moveNearby(place: Place, places: Places): readonly Candidate[] {
   const hosts = strays.length === 0 ? [] : [...listAround(place), ...listInside(place, places)];
   return strays.flatMap((key) => {
     const value = keys.object[key] ?? null;
-    const evidence = misfits.includes(key) ? 'likely' : 'certain';
+    const known = keys.unknown.includes(key) ? 'certain' : 'likely';
     return hosts
       .filter((host) => takes(host, key) && mayHold(places.schemasOf(host, key), value))
       .map((host) => {
         const from = extendPointer(place.pointer, key);
+        const evidence = namesIn(host.schemas).includes(key) ? known : 'guess';
         return move({ from, to: extendPointer(host.pointer, key), value, evidence });
       });
   });
 }
 
-function isMisfit(place: Place | undefined): boolean {
+function isMisfit(place: InputPlace | undefined): boolean {
   return place !== undefined && !isForbiddenName(place.key) && !mayHold(place.schemas, place.value);
 }
 
-function takes({ value, schemas }: Place, key: string): boolean {
-  return isPlainObject(value) && !Object.hasOwn(value, key) && namesIn(schemas).includes(key);
+function takes({ value, schemas }: InputPlace, key: string): boolean {
+  return isPlainObject(value) && !Object.hasOwn(value, key) && knowsKey(schemas, key);
 }
 
 /** The objects around, the nearest first: two at most, and a list counts as nothing. */
-function listAround({ parent }: Place): readonly Place[] {
-  const around: Place[] = [];
+function listAround({ parent }: InputPlace): readonly InputPlace[] {
+  const around: InputPlace[] = [];
   for (let host = parent; host !== null && around.length < 2; host = host.parent) {
     if (isPlainObject(host.value)) around.push(host);
   }
@@ -65,8 +69,8 @@ function listAround({ parent }: Place): readonly Place[] {
 }
 
 /** The objects directly inside, also as the items of a list. */
-function listInside(place: Place, places: Places): readonly Place[] {
-  const childrenOf = (one: Place): readonly Place[] =>
+function listInside(place: InputPlace, places: Places): readonly InputPlace[] {
+  const childrenOf = (one: InputPlace): readonly InputPlace[] =>
     keysOf(one.value)
       .slice(0, mostKeys)
       .flatMap((key) => places.child(one, key) ?? []);
@@ -111,7 +115,7 @@ function parentOf(pointer: string): string {
 }
 
 /** Whether no schema of the key's object knows it, by name or by a general rule. */
-function isStray(place: Place | undefined, name: string): boolean {
+function isStray(place: InputPlace | undefined, name: string): boolean {
   return place !== undefined && place.schemas.length > 0 && !knowsKey(place.schemas, name);
 }
 

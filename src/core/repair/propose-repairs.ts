@@ -53,40 +53,40 @@ export function proposeRepairs(question: RepairQuestion): Repairs {
   const findings = question.errorsOf(input).slice(0, mostFindings);
   if (findings.length === 0) return none;
   const places = createPlaces(schema, input);
-  const attempt = createAttempt(question);
+  const trials = createTrials(question);
   const candidates = followFindings(places, findings, input);
   const faults = groupFaults(findRoots(findings), candidates);
   const [only] = faults;
   const repairs =
     only !== undefined && faults.length === 1
-      ? proposeSingles(attempt, only.candidates)
+      ? proposeSingles(trials, only.candidates)
       : faults.length > mostFaults
         ? none
-        : proposeCombinations(attempt, faults);
-  return repairs.proposals.length > 0 ? repairs : proposeAnywhere(attempt, places);
+        : proposeCombinations(trials, faults);
+  return repairs.proposals.length > 0 ? repairs : proposeAnywhere(trials, places);
 }
 
 /** Where no place that a finding names has a cure, as in a union whose other branch was meant. */
-function proposeAnywhere(attempt: Attempt, places: Places): Repairs {
-  return attempt.left() === 0
+function proposeAnywhere(trials: Trials, places: Places): Repairs {
+  return trials.left() === 0
     ? none
-    : proposeSingles(attempt, listCandidates(places, listBelow(places, places.at(''))));
+    : proposeSingles(trials, listCandidates(places, listBelow(places, places.at(''))));
 }
 
 /** Tries operations on the input, each once, as long as there are trials left. */
-interface Attempt {
+interface Trials {
   readonly left: () => number;
   readonly isTried: (operations: readonly PatchOperation[]) => boolean;
   /** The repaired input, if it is valid. */
   readonly cure: (operations: readonly PatchOperation[]) => Json | undefined;
 }
 
-function createAttempt({ input, errorsOf }: RepairQuestion): Attempt {
+function createTrials({ input, errorsOf }: RepairQuestion): Trials {
   const tried = new Set<string>();
-  const trials = allowTrials(input);
-  const left = (): number => trials - tried.size;
-  const isTried: Attempt['isTried'] = (operations) => tried.has(JSON.stringify(operations));
-  const cure: Attempt['cure'] = (operations) => {
+  const most = allowTrials(input);
+  const left = (): number => most - tried.size;
+  const isTried: Trials['isTried'] = (operations) => tried.has(JSON.stringify(operations));
+  const cure: Trials['cure'] = (operations) => {
     const repaired = left() > 0 && !isTried(operations) ? applyRepair(input, operations) : undefined;
     if (repaired === undefined) return undefined;
     tried.add(JSON.stringify(operations));
@@ -122,16 +122,15 @@ export function applyRepair(input: Json, operations: readonly PatchOperation[]):
   return result.ok ? result.value : undefined;
 }
 
-function proposeSingles(attempt: Attempt, candidates: readonly Candidate[]): Repairs {
+function proposeSingles(trials: Trials, candidates: readonly Candidate[]): Repairs {
   const cures = new Map<string, Candidate>();
   for (const candidate of candidates) {
-    const cured = attempt.cure(candidate.operations);
+    const cured = trials.cure(candidate.operations);
     const key = cured === undefined ? undefined : canonicalJson(cured);
     if (key !== undefined && !cures.has(key)) cures.set(key, candidate);
   }
   const minimal = keepMinimal([...cures.values()]);
-  const untried =
-    attempt.left() > 0 ? [] : candidates.filter(({ operations }) => !attempt.isTried(operations));
+  const untried = trials.left() > 0 ? [] : candidates.filter(({ operations }) => !trials.isTried(operations));
   const strong = [...minimal, ...untried].filter(({ evidence }) => evidence !== 'guess');
   const [only] = strong;
   const isOnly = strong.length === 1 && only?.evidence === 'certain' && minimal.includes(only);
@@ -152,16 +151,16 @@ function keepMinimal(cures: readonly Candidate[]): readonly Candidate[] {
 }
 
 /** One change for each fault; shown, never applied automatically. */
-function proposeCombinations(attempt: Attempt, faults: readonly Fault[]): Repairs {
+function proposeCombinations(trials: Trials, faults: readonly Fault[]): Repairs {
   const choices = faults.map(({ candidates }) => keepMinimal(candidates));
-  const proposals = combine(choices, attempt.left())
+  const proposals = combine(choices, trials.left())
     .map((chosen) => ({
       operations: chosen.flatMap(({ operations }) => operations),
       kind: 'combination' as const,
       pointer: '',
       description: chosen.map(({ description }) => description).join('; '),
     }))
-    .filter(({ operations }) => attempt.cure(operations) !== undefined);
+    .filter(({ operations }) => trials.cure(operations) !== undefined);
   return { proposals: proposals.slice(0, mostProposals), applicable: null };
 }
 

@@ -4,12 +4,12 @@
  * key that counts seconds, so these are likely at most.
  */
 import type { Json } from '../../contracts/primitives.ts';
-import type { Evidence } from './candidate.ts';
+import type { Certainty } from './candidate.ts';
 import { convert, isSelfEvident, unitNamed, unitOf } from './units.ts';
 
-export interface Reading {
+export interface TextReading {
   readonly value: Json;
-  readonly evidence: Evidence;
+  readonly evidence: Certainty;
   readonly reason: string;
 }
 
@@ -29,13 +29,13 @@ const oneComma = /^[+-]?\d+,\d+$/;
 const withSuffix = /^([+-]?\d+(?:\.\d+)?) ?(\p{L}+|%)$/u;
 const multiples: Readonly<Record<string, number>> = { k: 1e3, K: 1e3, M: 1e6, G: 1e9 };
 
-function reading(value: number, evidence: Evidence, reason: string): Reading[] {
+function reading(value: number, evidence: Certainty, reason: string): TextReading[] {
   const isSafe = Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
   return isSafe ? [{ value: value + 0, evidence, reason }] : []; // avoids the -0 of "-0", which JSON writes as 0
 }
 
 /** The numbers that a text may mean, the most likely first. */
-export function readNumbers(text: string, hint: KeyHint): readonly Reading[] {
+export function readNumbers(text: string, hint: KeyHint): readonly TextReading[] {
   const digits = text.length > longestScalar ? '' : text.trim();
   if (jsonNumber.test(digits)) return readPlain(digits);
   const bare = digits.replace(/[ _,]/g, '');
@@ -52,14 +52,14 @@ export function readNumbers(text: string, hint: KeyHint): readonly Reading[] {
   return number === undefined || suffix === undefined ? [] : readWithUnit(Number(number), suffix, hint);
 }
 
-function readPlain(digits: string): readonly Reading[] {
+function readPlain(digits: string): readonly TextReading[] {
   const reason = 'the schema wants a number there';
   if (!doubtfulPoint.test(digits)) return reading(Number(digits), 'certain', reason);
   const thousands = reading(Number(digits.replace('.', '')), 'likely', 'a point may group digits');
   return [...reading(Number(digits), 'likely', reason), ...thousands];
 }
 
-function readWithUnit(number: number, suffix: string, hint: KeyHint): readonly Reading[] {
+function readWithUnit(number: number, suffix: string, hint: KeyHint): readonly TextReading[] {
   const keyUnit = unitOf(hint.key, hint.descriptions);
   const multiple = multiples[suffix];
   if (multiple !== undefined) {
@@ -90,7 +90,7 @@ function readWithUnit(number: number, suffix: string, hint: KeyHint): readonly R
     );
 }
 
-const truths: Readonly<Record<string, readonly [boolean, Evidence]>> = {
+const truths: Readonly<Record<string, readonly [boolean, Certainty]>> = {
   true: [true, 'certain'],
   false: [false, 'certain'],
   yes: [true, 'certain'],
@@ -105,7 +105,7 @@ const truths: Readonly<Record<string, readonly [boolean, Evidence]>> = {
   '0': [false, 'likely'],
 };
 
-export function readTruths(value: Json): readonly Reading[] {
+export function readTruths(value: Json): readonly TextReading[] {
   const word = String(value).length > longestScalar ? '' : String(value).trim().toLowerCase();
   const truth = Object.hasOwn(truths, word) ? truths[word] : undefined;
   if (truth === undefined || (typeof value !== 'string' && typeof value !== 'number')) return [];
@@ -115,7 +115,7 @@ export function readTruths(value: Json): readonly Reading[] {
 const longestJson = 10_000;
 
 /** A list or an object that was written as text; a list also by commas. */
-export function readContainers(text: string, wantsList: boolean): readonly Reading[] {
+export function readContainers(text: string, wantsList: boolean): readonly TextReading[] {
   const parsed = text.length > longestJson || !/^\s*[[{]/.test(text) ? undefined : parseJson(text);
   if (parsed !== undefined) return [{ value: parsed, evidence: 'certain', reason: 'the text is its JSON' }];
   const parts = text.length > longestJson ? [] : text.split(/[,;\n]/).map((part) => part.trim());
@@ -136,11 +136,11 @@ function parseJson(text: string): Json | undefined {
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 
 /** The texts of RFC 3339 that a date may mean; "5/6/2024" has two. */
-export function readDates(text: string, format: string): readonly Reading[] {
+export function readDates(text: string, format: string): readonly TextReading[] {
   const [day = '', time = ''] = text.length > longestScalar ? [] : splitTime(text.trim());
   const dates = readDays(day);
   const reason = 'the schema wants a date in this form';
-  return dates.flatMap(([year, month, date]): Reading[] => {
+  return dates.flatMap(([year, month, date]): TextReading[] => {
     if (!isDay(year, month, date)) return [];
     const iso = `${year}-${String(month).padStart(2, '0')}-${String(date).padStart(2, '0')}`;
     const evidence = dates.length === 1 ? 'certain' : 'likely';

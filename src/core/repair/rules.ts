@@ -5,11 +5,11 @@
 import type { Json } from '../../contracts/primitives.ts';
 import { splitPointer } from '../json/values.ts';
 import { outputPathKey } from '../media.ts';
-import type { Candidate, Evidence, SchemaFinding } from './candidate.ts';
+import type { Candidate, Certainty, SchemaFinding } from './candidate.ts';
 import { unions } from './faults.ts';
 import { dropKeys, fillKeys, readKeys, renameKeys, renameUnits } from './keys.ts';
 import { moveKeys, moveNearby } from './moves.ts';
-import { keysOf, type Place, type Places } from './schema-walk.ts';
+import { type InputPlace, keysOf, type Places } from './schema-walk.ts';
 import {
   chooseAllowed,
   clampNumber,
@@ -22,7 +22,7 @@ import {
 } from './values.ts';
 
 /** Of the value itself. */
-const valueRules: readonly ((place: Place) => readonly Candidate[])[] = [
+const valueRules: readonly ((place: InputPlace) => readonly Candidate[])[] = [
   coerceValue,
   chooseAllowed,
   unwrapItem,
@@ -34,16 +34,16 @@ const valueRules: readonly ((place: Place) => readonly Candidate[])[] = [
 ];
 
 /** Of the keys of an object. */
-const keyRules = [renameKeys, renameUnits, fillKeys, dropKeys] as const;
+const keyRules = [renameKeys, renameUnits, moveNearby, fillKeys, dropKeys] as const;
 
-const order: readonly Evidence[] = ['certain', 'likely', 'guess'];
+const order: readonly Certainty[] = ['certain', 'likely', 'guess'];
 /** Places that are looked at in a union, or in a whole input. */
 const mostPlaces = 300;
 
 /** Candidates at the places, the best evidence first, each effect once. */
 export function listCandidates(
   places: Places,
-  at: readonly Place[],
+  at: readonly InputPlace[],
   others: readonly Candidate[] = [],
 ): readonly Candidate[] {
   const found = new Map<string, Candidate>();
@@ -54,12 +54,11 @@ export function listCandidates(
   return [...found.values()].sort((a, b) => order.indexOf(a.evidence) - order.indexOf(b.evidence));
 }
 
-function proposeAt(places: Places, place: Place): readonly Candidate[] {
+function proposeAt(places: Places, place: InputPlace): readonly Candidate[] {
   const keys = readKeys(place, places);
   return [
     ...(place.schemas.length === 0 ? [] : valueRules.flatMap((rule) => rule(place))),
     ...(keys === null ? [] : keyRules.flatMap((rule) => rule(keys))),
-    ...moveNearby(place, places),
   ];
 }
 
@@ -87,7 +86,7 @@ export function followFindings(
 }
 
 /** The place and those inside it, level by level. */
-export function listBelow(places: Places, top: Place | undefined): readonly Place[] {
+export function listBelow(places: Places, top: InputPlace | undefined): readonly InputPlace[] {
   const found = top === undefined ? [] : [top];
   for (const place of found) {
     for (const key of keysOf(place.value).slice(0, mostPlaces)) {

@@ -17,32 +17,32 @@ const itemKeywords = ['items', 'additionalItems', 'contains', 'unevaluatedItems'
 const memberKeywords = ['additionalProperties', 'unevaluatedProperties'] as const;
 
 /** A value of the input, the schemas that may apply to it, and the way to it. */
-export interface Place {
+export interface InputPlace {
   readonly pointer: string;
   readonly value: Json;
   readonly schemas: readonly JsonObject[];
   /** The last segment of the pointer. */
   readonly key: string;
-  readonly parent: Place | null;
+  readonly parent: InputPlace | null;
 }
 
 export interface Places {
-  readonly at: (pointer: string) => Place | undefined;
-  readonly child: (place: Place, key: string) => Place | undefined;
+  readonly at: (pointer: string) => InputPlace | undefined;
+  readonly child: (place: InputPlace, key: string) => InputPlace | undefined;
   /** The schemas of a key that the object does not have. */
-  readonly schemasOf: (place: Place, key: string) => readonly JsonObject[];
+  readonly schemasOf: (place: InputPlace, key: string) => readonly JsonObject[];
 }
 
 export function createPlaces(root: JsonObject, input: Json): Places {
-  const known = new Map<string, Place | undefined>();
+  const known = new Map<string, InputPlace | undefined>();
   const resolve = createResolver(root);
-  const schemasOf = (place: Place, key: string, value?: Json): readonly JsonObject[] =>
+  const schemasOf = (place: InputPlace, key: string, value?: Json): readonly JsonObject[] =>
     expand(
       resolve,
       place.schemas.flatMap((schema) => step(schema, key)),
       value,
     );
-  const child = (parent: Place, key: string): Place | undefined => {
+  const child = (parent: InputPlace, key: string): InputPlace | undefined => {
     const value = memberOf(parent.value, key);
     if (value === undefined) return undefined;
     const pointer = extendPointer(parent.pointer, key);
@@ -51,15 +51,15 @@ export function createPlaces(root: JsonObject, input: Json): Places {
     }
     return known.get(pointer);
   };
-  const top: Place = {
+  const top: InputPlace = {
     pointer: '',
     value: input,
     key: '',
     parent: null,
     schemas: expand(resolve, [root], input),
   };
-  const at = (pointer: string): Place | undefined =>
-    splitPointer(pointer).reduce<Place | undefined>((place, key) => place && child(place, key), top);
+  const at = (pointer: string): InputPlace | undefined =>
+    splitPointer(pointer).reduce<InputPlace | undefined>((place, key) => place && child(place, key), top);
   return { at, child, schemasOf };
 }
 
@@ -73,10 +73,10 @@ export function keysOf(value: Json): readonly string[] {
   return value !== null && typeof value === 'object' ? Object.keys(value) : [];
 }
 
-type Resolve = (ref: string) => Json | undefined;
+type FollowRef = (ref: string) => Json | undefined;
 
 /** Resolves references inside the document, also those that repeat its `$id`, each once. */
-function createResolver(root: JsonObject): Resolve {
+function createResolver(root: JsonObject): FollowRef {
   const known = new Map<string, Json | undefined>();
   const id = typeof root.$id === 'string' ? root.$id.replace(/#$/, '') : '#';
   return (ref) => {
@@ -87,7 +87,7 @@ function createResolver(root: JsonObject): Resolve {
 }
 
 /** Adds all schemas that references and branches apply at the same place. */
-function expand(resolve: Resolve, start: readonly JsonObject[], value?: Json): readonly JsonObject[] {
+function expand(resolve: FollowRef, start: readonly JsonObject[], value?: Json): readonly JsonObject[] {
   const found = new Set(start);
   for (const schema of found) {
     for (const next of [...always(resolve, schema), ...branchesFor(resolve, schema, value)]) found.add(next);
@@ -97,7 +97,7 @@ function expand(resolve: Resolve, start: readonly JsonObject[], value?: Json): r
 }
 
 /** The schemas that apply at the same place whatever branch is meant, and those of conditions. */
-function always(resolve: Resolve, schema: JsonObject): readonly JsonObject[] {
+function always(resolve: FollowRef, schema: JsonObject): readonly JsonObject[] {
   const { dependentSchemas, dependencies } = schema;
   const targets = referenceKeywords.map((keyword) => {
     const ref = schema[keyword];
@@ -112,7 +112,7 @@ function always(resolve: Resolve, schema: JsonObject): readonly JsonObject[] {
 }
 
 /** The branches of its unions that the value fits best by kind, discriminator and keys. */
-function branchesFor(resolve: Resolve, schema: JsonObject, value?: Json): readonly JsonObject[] {
+function branchesFor(resolve: FollowRef, schema: JsonObject, value?: Json): readonly JsonObject[] {
   return unionKeywords.flatMap((keyword) => {
     const branches = listOf(schema[keyword]).filter(isPlainObject);
     if (value === undefined || branches.length < 2) return branches;
@@ -122,7 +122,7 @@ function branchesFor(resolve: Resolve, schema: JsonObject, value?: Json): readon
   });
 }
 
-function rank(resolve: Resolve, branch: JsonObject, value: Json): number {
+function rank(resolve: FollowRef, branch: JsonObject, value: Json): number {
   const parts = new Set([branch]);
   for (const part of parts) {
     for (const next of always(resolve, part)) if (parts.size < mostInBranch) parts.add(next);

@@ -1,7 +1,7 @@
 /** Units of numbers: in a text such as "10s", in a key's name such as `timeout_ms`, in a description ("in seconds"). */
 import { wordsOf } from './names.ts';
 
-interface Unit {
+interface NumberUnit {
   readonly dimension: string;
   /** In the dimension's base unit. */
   readonly size: number;
@@ -34,16 +34,16 @@ const spellings: Readonly<Record<string, readonly [dimension: string, size: numb
   '% percent percentage pct': ['share', 0.01],
 };
 
-const units: ReadonlyMap<string, Unit> = new Map(
+const units: ReadonlyMap<string, NumberUnit> = new Map(
   Object.entries(spellings).flatMap(([names, [dimension, size]]) =>
-    names.split(' ').map((name): [string, Unit] => [name, { dimension, size }]),
+    names.split(' ').map((name): [string, NumberUnit] => [name, { dimension, size }]),
   ),
 );
 
 /** Dimensions whose numbers are written in one unit only, so that a number without one has it. */
 const selfEvident: ReadonlySet<string> = new Set(['pixels', 'loudness', 'frames', 'density', 'angle']);
 
-export function unitNamed(name: string): Unit | undefined {
+export function unitNamed(name: string): NumberUnit | undefined {
   return units.get(name) ?? units.get(name.toLowerCase());
 }
 
@@ -51,7 +51,7 @@ export function unitNamed(name: string): Unit | undefined {
 const notInNames: ReadonlySet<string> = new Set(['m', 'min', 'b']);
 
 /** A key's name without its last word, and the unit that this word is; undefined where it is none. */
-export function splitUnit(name: string): { readonly base: string; readonly unit: Unit } | undefined {
+export function splitUnit(name: string): { readonly base: string; readonly unit: NumberUnit } | undefined {
   const words = wordsOf(name);
   const last = words.at(-1) ?? '';
   const unit = notInNames.has(last) ? undefined : units.get(last);
@@ -59,7 +59,7 @@ export function splitUnit(name: string): { readonly base: string; readonly unit:
 }
 
 /** The unit that a key's name or its description states: `timeout_ms`, "the time to wait, in seconds". */
-export function unitOf(key: string, descriptions: readonly string[]): Unit | undefined {
+export function unitOf(key: string, descriptions: readonly string[]): NumberUnit | undefined {
   const stated = descriptions.flatMap((text) => {
     const words = text
       .slice(0, 1_000)
@@ -73,11 +73,11 @@ export function unitOf(key: string, descriptions: readonly string[]): Unit | und
 }
 
 /** A number in another unit of the same dimension, without errors of binary fractions; undefined for another one. */
-export function convert(value: number, from: Unit, to: Unit): number | undefined {
+export function convert(value: number, from: NumberUnit, to: NumberUnit): number | undefined {
   if (from.dimension !== to.dimension) return undefined;
   return Number(((value * from.size) / to.size).toPrecision(12));
 }
 
-export function isSelfEvident({ dimension }: Unit): boolean {
+export function isSelfEvident({ dimension }: NumberUnit): boolean {
   return selfEvident.has(dimension);
 }

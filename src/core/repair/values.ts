@@ -5,13 +5,13 @@
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { canonicalJson, isList, isPlainObject } from '../json/values.ts';
-import { type Candidate, type Evidence, removeKey, replaceValue, show } from './candidate.ts';
+import { type Candidate, type Certainty, removeKey, replaceValue, show } from './candidate.ts';
 import { describe } from './keys.ts';
 import { findNearest, looseDistance } from './names.ts';
-import { type Reading, readContainers, readDates, readNumbers, readTruths } from './readings.ts';
-import { allowedIn, isOfType, mayHold, type Place, requiredIn, typesIn } from './schema-walk.ts';
+import { readContainers, readDates, readNumbers, readTruths, type TextReading } from './readings.ts';
+import { allowedIn, type InputPlace, isOfType, mayHold, requiredIn, typesIn } from './schema-walk.ts';
 
-function toCandidates(place: Place, readings: readonly Reading[]): readonly Candidate[] {
+function toCandidates(place: InputPlace, readings: readonly TextReading[]): readonly Candidate[] {
   const { pointer, value } = place;
   return readings.map((reading) =>
     replaceValue('coerce', {
@@ -25,12 +25,12 @@ function toCandidates(place: Place, readings: readonly Reading[]): readonly Cand
   );
 }
 
-function typesAt({ schemas }: Place): ReadonlySet<Json> {
+function typesAt({ schemas }: InputPlace): ReadonlySet<Json> {
   return new Set(schemas.flatMap(typesIn));
 }
 
 /** Another reading of the same value, of a type that the schema names. */
-export function coerceValue(place: Place): readonly Candidate[] {
+export function coerceValue(place: InputPlace): readonly Candidate[] {
   const { value, schemas, key } = place;
   const types = typesAt(place);
   if (typeof value !== 'string') return toCandidates(place, writeScalar(value, types));
@@ -44,18 +44,18 @@ export function coerceValue(place: Place): readonly Candidate[] {
   ]);
 }
 
-function writeScalar(value: Json, types: ReadonlySet<Json>): readonly Reading[] {
+function writeScalar(value: Json, types: ReadonlySet<Json>): readonly TextReading[] {
   if (typeof value === 'boolean' && types.has('string')) {
     return [{ value: String(value), evidence: 'likely', reason: 'the schema wants a text there' }];
   }
   if (typeof value !== 'number') return [];
   const isOnlyText = [...types].every((type) => type === 'string');
-  const evidence: Evidence = isOnlyText && Number.isSafeInteger(value) ? 'certain' : 'likely';
+  const evidence: Certainty = isOnlyText && Number.isSafeInteger(value) ? 'certain' : 'likely';
   const asText = { value: String(value), evidence, reason: 'the schema wants a text there' };
   return [...(types.has('boolean') ? readTruths(value) : []), ...(types.has('string') ? [asText] : [])];
 }
 
-export function leaveOutNull(place: Place): readonly Candidate[] {
+export function leaveOutNull(place: InputPlace): readonly Candidate[] {
   const { value, pointer, parent } = place;
   if (value !== null || parent === null || isList(parent.value)) return [];
   return [removeKey(pointer, null, { reason: 'it is null and may be absent', evidence: 'certain' })];
@@ -65,7 +65,7 @@ export function leaveOutNull(place: Place): readonly Candidate[] {
 const severalItems = /[,;|\n[\]{}]/;
 
 /** One item for a list of it. */
-export function wrapItem(place: Place): readonly Candidate[] {
+export function wrapItem(place: InputPlace): readonly Candidate[] {
   const { pointer, value, schemas } = place;
   if (!typesAt(place).has('array') || value === null || pointer === '') return [];
   const saysItems = schemas.some(
@@ -80,7 +80,7 @@ export function wrapItem(place: Place): readonly Candidate[] {
 }
 
 /** A list of one for its item. */
-export function unwrapItem(place: Place): readonly Candidate[] {
+export function unwrapItem(place: InputPlace): readonly Candidate[] {
   const { pointer, value, schemas } = place;
   const item = isList(value) && value.length === 1 ? value[0] : undefined;
   if (item === undefined || pointer === '') return [];
@@ -93,14 +93,14 @@ export function unwrapItem(place: Place): readonly Candidate[] {
 
 type Wording = Pick<Parameters<typeof replaceValue>[1], 'description' | 'reason' | 'evidence'>;
 
-function wrapped({ pointer, value: oldValue }: Place, newValue: Json, wording: Wording): Candidate {
+function wrapped({ pointer, value: oldValue }: InputPlace, newValue: Json, wording: Wording): Candidate {
   return replaceValue('wrap', { pointer, oldValue, newValue, ...wording, isSame: true });
 }
 
 const mostItems = 1_000;
 
 /** Items that a set has twice. */
-export function dropRepeated({ pointer, value, schemas }: Place): readonly Candidate[] {
+export function dropRepeated({ pointer, value, schemas }: InputPlace): readonly Candidate[] {
   if (!isList(value) || value.length > mostItems || !schemas.some((one) => one.uniqueItems === true))
     return [];
   const items = [...new Map(value.map((item) => [canonicalJson(item), item])).values()];
@@ -115,7 +115,7 @@ export function dropRepeated({ pointer, value, schemas }: Place): readonly Candi
 const roundingShare = 1e-9;
 
 /** The number that a bound or a step allows nearest to one that it refuses. */
-export function clampNumber({ pointer, value, schemas }: Place): readonly Candidate[] {
+export function clampNumber({ pointer, value, schemas }: InputPlace): readonly Candidate[] {
   if (typeof value !== 'number' || pointer === '') return [];
   const step = Math.max(0, ...schemas.flatMap(stepsIn));
   const allowed = new Set([
@@ -175,14 +175,18 @@ function isScalar(value: unknown): value is Scalar {
   return typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value);
 }
 
-function respell(place: Place, newValue: Json, { reason, evidence }: Omit<Reading, 'value'>): Candidate {
+function respell(
+  place: InputPlace,
+  newValue: Json,
+  { reason, evidence }: Omit<TextReading, 'value'>,
+): Candidate {
   const { pointer, value: oldValue } = place;
   const description = `write ${show(newValue)} for ${show(oldValue)}`;
   return replaceValue('respell', { pointer, oldValue, newValue, description, reason, evidence });
 }
 
 /** The closest of the allowed values; the only one, whatever the value is. */
-export function chooseAllowed(place: Place): readonly Candidate[] {
+export function chooseAllowed(place: InputPlace): readonly Candidate[] {
   const { pointer, value, schemas } = place;
   if (pointer === '' || !isScalar(value) || String(value).length > longestText) return [];
   const allowed = [...new Set(allowedIn(schemas))].filter(isScalar);
@@ -194,7 +198,7 @@ export function chooseAllowed(place: Place): readonly Candidate[] {
   return [...chooseOnly(place, allowed), ...guessAllowed(place, allowed)];
 }
 
-function chooseOnly(place: Place, allowed: readonly Scalar[]): readonly Candidate[] {
+function chooseOnly(place: InputPlace, allowed: readonly Scalar[]): readonly Candidate[] {
   const [only] = allowed;
   if (only === undefined || allowed.length > 1) return [];
   const isListed = (schema: JsonObject): boolean => schema.const !== undefined || schema.enum !== undefined;
@@ -206,7 +210,7 @@ function chooseOnly(place: Place, allowed: readonly Scalar[]): readonly Candidat
   return [respell(place, only, { reason, evidence: isOpen || !isDemanded ? 'guess' : 'certain' })];
 }
 
-function guessAllowed(place: Place, allowed: readonly Scalar[]): readonly Candidate[] {
+function guessAllowed(place: InputPlace, allowed: readonly Scalar[]): readonly Candidate[] {
   const text = String(place.value);
   const texts = allowed.filter((one) => typeof one === 'string');
   const begun = texts.filter((one) => text.length > 2 && one.toLowerCase().startsWith(text.toLowerCase()));
@@ -225,14 +229,14 @@ function closest(value: Scalar, allowed: readonly Scalar[]): readonly Scalar[] {
 }
 
 /** A text that misses its format or pattern: white space around it, its case, its separators, a date's order. */
-export function tidyText(place: Place): readonly Candidate[] {
+export function tidyText(place: InputPlace): readonly Candidate[] {
   const { value, schemas, pointer } = place;
   if (typeof value !== 'string' || value.length > longestText || pointer === '') return [];
   const formats = schemas.flatMap(({ format }) => (typeof format === 'string' ? [format] : []));
   const hasPattern = schemas.some(({ pattern }) => typeof pattern === 'string');
   if (formats.length === 0 && !hasPattern) return [];
   const dates = formats.filter((one) => one === 'date' || one === 'date-time');
-  const spelling = (text: string, evidence: Evidence, reason: string): Reading[] =>
+  const spelling = (text: string, evidence: Certainty, reason: string): TextReading[] =>
     text === value ? [] : [{ value: text, evidence, reason }];
   const trimmed = value.trim();
   const cased = trimmed === value ? [trimmed.toLowerCase(), trimmed.toUpperCase()] : [];

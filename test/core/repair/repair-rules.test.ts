@@ -119,6 +119,24 @@ describe('a repair that may be another one is only shown', () => {
         { a: {}, b: { name: 'x' } },
       ],
     ],
+    [
+      'a constant that stands in a map beside it',
+      { properties: { v: { const: 1 }, map: { additionalProperties: integer } }, required: ['v'] },
+      { map: { v: 1 } },
+      [{ v: 1, map: { v: 1 } }],
+    ],
+    [
+      'an item for its list, where its key is known above',
+      closed({ in: closed({ tags: texts }), tags: text }),
+      { in: { tags: 'x' } },
+      [{ in: { tags: ['x'] } }, { in: {}, tags: 'x' }],
+    ],
+    [
+      'a key of a map',
+      closed({ map: { additionalProperties: text } }),
+      { map: {}, one: 'x' },
+      [{ map: { one: 'x' } }, { map: {} }],
+    ],
     ['a number beyond a bound', closed({ a: { maximum: 10 } }), { a: 11 }, [{ a: 10 }]],
     ['a key that says something', closed({ a: text }), { a: 'x', b: 7 }, [{ a: 'x' }]],
     [
