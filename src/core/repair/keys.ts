@@ -176,7 +176,7 @@ const remark = /^(\/\/.*|#.*|[_$@-]*(comments?|notes?|todo))$/i;
 /** Why nothing is lost without the key; null when something may be. */
 function explainNeedless({ object, known }: KeyPlace, name: string, value: Json): string | null {
   if (value === null) return 'it is not allowed there and holds nothing';
-  if (remark.test(name)) return 'it is not allowed there and is only a remark';
+  if (typeof value === 'string' && remark.test(name)) return 'it is not allowed there and is only a remark';
   const twins = known.filter((key) => Object.hasOwn(object, key) && nameDistance(name, key) !== null);
   const isRepeated = twins.length > 0 && twins.every((key) => object[key] === value);
   return isRepeated ? `it is not allowed there and repeats ${twins[0]}` : null;

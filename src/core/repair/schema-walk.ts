@@ -227,7 +227,11 @@ export function knowsKey(schemas: readonly JsonObject[], name: string): boolean 
 /** Whether the types of these schemas allow a value of this kind. */
 export function mayHold(schemas: readonly JsonObject[], value: Json): boolean {
   const types = schemas.flatMap(typesIn);
-  return types.length === 0 || types.some((type) => isOfType(value, type));
+  return (
+    types.length === 0 ||
+    types.some((type) => isOfType(value, type)) ||
+    allowedIn(schemas).some((one) => one === value)
+  );
 }
 
 export function isOfType(value: Json, type: Json): boolean {
