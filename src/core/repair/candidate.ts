@@ -1,16 +1,23 @@
-/** The findings of a validator, and candidate repairs of one operation each. */
-import type { Json, JsonObject } from '../../contracts/primitives.ts';
+/** The findings of a validator, and candidate repairs of one change each. */
+import type { Json } from '../../contracts/primitives.ts';
 import type { PatchOperation } from '../json/patch.ts';
 
 export type RepairKind = 'rename' | 'move' | 'coerce' | 'wrap' | 'clamp' | 'respell' | 'drop' | 'fill';
 
-/** One operation that may repair the input; only the schema decides whether it does. */
+/**
+ * `certain`: the author can have meant nothing else, if nothing else is as certain. `likely`: as good as any other.
+ * `guess`: valid and near, but it may lose or invent something, so it is only shown, and only beside nothing certain.
+ */
+export type Certainty = 'certain' | 'likely' | 'guess';
+
+/** One change that may repair the input; only the schema decides whether it does. */
 export interface Candidate {
   readonly kind: RepairKind;
   /** Pointer of the fault in the input. */
   readonly pointer: string;
   /** Includes the `test` that guards it, where it depends on the old value. */
   readonly operations: readonly PatchOperation[];
+  /** A sentence: the change, and the reason for it. */
   readonly description: string;
   /** The changed value: the same value twice for a move, undefined for an absent old or new value. */
   readonly change: {
@@ -18,30 +25,23 @@ export interface Candidate {
     readonly oldValue: Json | undefined;
     readonly newValue: Json | undefined;
   };
-  /** False: it may be shown, but the author may well have meant something else. */
-  readonly isSure: boolean;
-}
-
-/** The input to repair, and its schema. */
-export interface Broken {
-  readonly schema: JsonObject;
-  readonly input: Json;
+  readonly evidence: Certainty;
 }
 
 interface Replacement {
   readonly pointer: string;
   readonly oldValue: Json;
   readonly newValue: Json;
-  /** Does not include the pointer. */
+  /** The change, without the pointer. */
   readonly description: string;
-  /** Default: true. */
-  readonly isSure?: boolean;
+  readonly reason: string;
+  readonly evidence: Certainty;
+  /** Whether it is still the same value, as in a list of it. Default: false. */
+  readonly isSame?: boolean;
 }
 
-export function replaceValue(
-  kind: RepairKind,
-  { pointer, oldValue, newValue, description, isSure = true }: Replacement,
-): Candidate {
+export function replaceValue(kind: RepairKind, replacement: Replacement): Candidate {
+  const { pointer, oldValue, newValue, description, reason, evidence, isSame = false } = replacement;
   return {
     kind,
     pointer,
@@ -49,17 +49,17 @@ export function replaceValue(
       { op: 'test', path: pointer, value: oldValue },
       { op: 'replace', path: pointer, value: newValue },
     ],
-    description: `${description} at ${pointer}`,
-    change: { pointer, oldValue, newValue },
-    isSure,
+    description: `${description} at ${pointer}, because ${reason}`,
+    change: { pointer, oldValue, newValue: isSame ? oldValue : newValue },
+    evidence,
   };
 }
 
-/** @param description the sentence, including the pointer and the reason */
+/** @param reason why the key may be absent, or should */
 export function removeKey(
   pointer: string,
   value: Json,
-  { description, isSure }: Pick<Candidate, 'description' | 'isSure'>,
+  { reason, evidence }: Pick<Replacement, 'reason' | 'evidence'>,
 ): Candidate {
   return {
     kind: 'drop',
@@ -68,9 +68,29 @@ export function removeKey(
       { op: 'test', path: pointer, value },
       { op: 'remove', path: pointer },
     ],
-    description,
+    description: `leave out ${pointer}, because ${reason}`,
     change: { pointer, oldValue: value, newValue: undefined },
-    isSure,
+    evidence,
+  };
+}
+
+interface Transfer {
+  readonly from: string;
+  readonly to: string;
+  readonly value: Json;
+  readonly description: string;
+  readonly evidence: Certainty;
+}
+
+/** Moves a value as it is. */
+export function moveValue(kind: RepairKind, { from, to, value, description, evidence }: Transfer): Candidate {
+  return {
+    kind,
+    pointer: from,
+    operations: [{ op: 'move', from, path: to }],
+    description,
+    change: { pointer: from, oldValue: value, newValue: value },
+    evidence,
   };
 }
 

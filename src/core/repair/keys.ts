@@ -1,263 +1,183 @@
 /**
- * Repairs keys that are missing, superfluous, misspelt or in the wrong object. Dropping an unknown key is sure only if
- * it adds nothing and can mean nothing else. A default fills in only where no unknown key could be meant. A key is
- * renamed to a missing one with nearly its name, or moved to the one other object where its name is required and
- * missing. If two objects have it or lack it, the target is unclear. The value stays as it is. Matching is stricter
- * than "did you mean", because the result is applied: word by word, so that `min_width` is not `max_width`, nor
- * `input_path` `output_path`. Short words, digits and first letters must agree, so that `at_s` is not `at_ms`, `h264`
- * not `h265`, `mode` not `code`.
+ * Repairs the keys of an object: misspelt, written with another unit, missing or superfluous. A key is renamed to one
+ * that is free and has nearly its name; that is certain when no other known name is as near. A missing key is filled in
+ * only where the schema gives its one value. Leaving out an unknown key is certain only if it carries no information.
  */
-
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { valueAt } from '../json/patch.ts';
-import {
-  canonicalJson,
-  extendPointer,
-  isForbiddenName,
-  isList,
-  isPlainObject,
-  splitPointer,
-} from '../json/values.ts';
-import { editDistance } from '../nearest-name.ts';
-import { type Broken, type Candidate, removeKey, type SchemaFinding, show } from './candidate.ts';
-import { haveNamePatterns, knowsKey, mayHold, namesIn, schemasAt } from './schema-walk.ts';
-
-const longestName = 100;
-const mostTypos = 2;
-
-function wordsOf(name: string): string[] {
-  return name
-    .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')
-    .toLowerCase()
-    .split(/[\s_./-]+/)
-    .filter((word) => word !== '');
-}
-
-function digitsOf(text: string): string {
-  return text.match(/\p{N}+/gu)?.join(' ') ?? '';
-}
-
-/** Has letters, and no sign that may carry meaning: `c++` is not `c`, `_width` not `width`, `1.0` not `10`. */
-function isName(text: string): boolean {
-  return (
-    text.length <= longestName &&
-    /\p{L}/u.test(text) &&
-    /^[\p{L}\p{N}\s_./-]*$/u.test(text) &&
-    !/^[_-]/.test(text)
-  );
-}
-
-function allowedTypos(known: string): number {
-  return known.length <= 3 ? 0 : known.length <= 7 ? 1 : 2;
-}
-
-function countTypos(word: string, known: string): number {
-  if (word === known) return 0;
-  if (word[0] !== known[0]) return Number.POSITIVE_INFINITY;
-  const allowed = allowedTypos(known);
-  const typos = editDistance(word, known, allowed);
-  return typos > allowed ? Number.POSITIVE_INFINITY : typos;
-}
-
-/** Typos between a name and a known one, 0 where only case and separators differ; null for a different name. */
-export function nameDistance(name: string, known: string): number | null {
-  if (!isName(name) || !isName(known) || digitsOf(name) !== digitsOf(known)) return null;
-  const words = wordsOf(name);
-  const knownWords = wordsOf(known);
-  if (words.join('') === knownWords.join('')) return 0;
-  if (words.length !== knownWords.length) return null;
-  const typos = knownWords.reduce((sum, word, at) => sum + countTypos(words[at] ?? '', word), 0);
-  return typos > mostTypos ? null : typos;
-}
-
-/** The known names with the fewest typos; several in a tie. */
-export function findNearest(name: string, known: readonly string[]): readonly string[] {
-  const near = known.flatMap((candidate) => {
-    const distance = nameDistance(name, candidate);
-    return distance === null ? [] : [{ candidate, distance }];
-  });
-  const least = Math.min(...near.map(({ distance }) => distance));
-  return near.filter(({ distance }) => distance === least).map(({ candidate }) => candidate);
-}
-
-/** An object of the input, and the keys that its schemas know. */
-interface KeyPlace {
-  readonly pointer: string;
-  readonly object: JsonObject;
-  readonly known: readonly string[];
-  /** Keys of the object that none of its schemas knows. */
-  readonly unknown: readonly string[];
-}
+import { canonicalJson, extendPointer, isForbiddenName, isPlainObject } from '../json/values.ts';
+import { type Candidate, type Certainty, moveValue, removeKey, show } from './candidate.ts';
+import { findNearest, looseDistance, nameDistance } from './names.ts';
+import { allowedIn, type InputPlace, mayHold, namesIn, type Places, requiredIn } from './schema-walk.ts';
+import { convert, splitUnit, unitOf } from './units.ts';
 
 /** With more unknown keys than this, an object is not searched for typing errors. */
 const mostUnknownKeys = 100;
+/** An object with more keys is not looked at, nor are more keys of its schemas. */
+const mostKeys = 2_000;
 
-function rename({ pointer, object }: KeyPlace, from: string, to: string): Candidate[] {
-  const value = object[from];
-  if (value === undefined || Object.hasOwn(object, to) || [from, to].some(isForbiddenName)) return [];
-  const source = extendPointer(pointer, from);
-  return [
-    {
-      kind: 'rename',
-      pointer: source,
-      operations: [{ op: 'move', from: source, path: extendPointer(pointer, to) }],
-      description: `rename ${source} to ${to}`,
-      change: { pointer: source, oldValue: value, newValue: value },
-      isSure: true,
-    },
-  ];
+/** An object of the input, with the keys that its schemas name. */
+export interface KeyPlace {
+  readonly pointer: string;
+  readonly object: JsonObject;
+  readonly known: readonly string[];
+  /** Keys of the object that none of its schemas names. */
+  readonly unknown: readonly string[];
+  readonly place: InputPlace;
+  readonly places: Places;
 }
 
-function renameToMissing(place: KeyPlace, missing: string): readonly Candidate[] {
-  return place.unknown.length > mostUnknownKeys
-    ? []
-    : place.unknown
-        .filter((name) => nameDistance(name, missing) !== null)
-        .flatMap((name) => rename(place, name, missing));
-}
-
-function renameUnknown(place: KeyPlace, unknown: string): readonly Candidate[] {
-  const free = place.known.filter((name) => !Object.hasOwn(place.object, name));
-  return findNearest(unknown, free).flatMap((name) => rename(place, unknown, name));
-}
-
-/** The object that has a key, and the name of the key; null when the input has no such object. */
-function findPlace({ schema, input }: Broken, pointer: string): { place: KeyPlace; name: string } | null {
-  const name = splitPointer(pointer).at(-1);
-  const parent = pointer.slice(0, pointer.lastIndexOf('/'));
-  const object = valueAt(input, parent);
-  if (name === undefined || object === undefined || !isPlainObject(object)) return null;
-  const schemas = schemasAt(schema, parent);
-  if (schemas.length === 0) return null;
-  const known = namesIn(schemas);
+export function readKeys(place: InputPlace, places: Places): KeyPlace | null {
+  const { value: object, schemas, pointer } = place;
+  if (!isPlainObject(object) || schemas.length === 0) return null;
+  const names = Object.keys(object);
+  if (names.length > mostKeys) return null;
+  const known = [...new Set([...namesIn(schemas), ...requiredIn(schemas)])].slice(0, mostKeys);
   const declared = new Set(known);
-  const unknown = haveNamePatterns(schemas) ? [] : Object.keys(object).filter((key) => !declared.has(key));
-  return { place: { pointer: parent, object, known, unknown }, name };
+  const unknown = names.filter((key) => !declared.has(key) && !isForbiddenName(key));
+  return { pointer, object, known, unknown, place, places };
 }
 
-export function supplyKey(broken: Broken, { pointer }: SchemaFinding): readonly Candidate[] {
-  const found = findPlace(broken, pointer);
-  if (found === null) return [];
-  const { place, name } = found;
-  return [...renameToMissing(place, name), ...fillKey(broken, place, name)];
+function searched({ unknown }: KeyPlace): readonly string[] {
+  return unknown.length > mostUnknownKeys ? [] : unknown;
 }
 
-function fillKey({ schema }: Broken, place: KeyPlace, name: string): readonly Candidate[] {
-  if (isForbiddenName(name)) return [];
-  const pointer = extendPointer(place.pointer, name);
-  const schemas = schemasAt(schema, pointer);
+function free({ known, object }: KeyPlace): readonly string[] {
+  return known.filter((name) => !Object.hasOwn(object, name) && !isForbiddenName(name));
+}
+
+export function renameKeys(keys: KeyPlace): readonly Candidate[] {
+  const names = free(keys);
+  return searched(keys).flatMap((from) => {
+    const near = names.filter((name) => nameDistance(from, name) !== null);
+    const nearest = findNearest(from, keys.known);
+    const strict = near.map((to) => rename(keys, [from, to], nearest.includes(to) ? 'certain' : 'likely'));
+    const loose = near.length > 0 ? [] : findNearest(from, names, looseDistance);
+    return [...strict, ...loose.map((to) => rename(keys, [from, to], 'guess'))];
+  });
+}
+
+function rename(
+  { pointer, object }: KeyPlace,
+  [from, to]: readonly [string, string],
+  evidence: Certainty,
+): Candidate {
+  const source = extendPointer(pointer, from);
+  return moveValue('rename', {
+    from: source,
+    to: extendPointer(pointer, to),
+    value: object[from] ?? null,
+    description: `rename ${source} to ${to}, because ${from} is no known key there and ${to} is nearly the same`,
+    evidence,
+  });
+}
+
+/** `timeout_s: 10` where the schema has `timeout_ms`, or `timeout` and says that it is in milliseconds. */
+export function renameUnits(keys: KeyPlace): readonly Candidate[] {
+  return searched(keys).flatMap((from) => {
+    const value = keys.object[from];
+    const own = splitUnit(from);
+    if (own === undefined || typeof value !== 'number') return [];
+    return free(keys).flatMap((to) => {
+      const base = splitUnit(to)?.base ?? to;
+      if (nameDistance(own.base, base) !== 0) return [];
+      const schemas = keys.places.schemasOf(keys.place, to);
+      const unit = unitOf(to, describe(schemas));
+      const converted = unit === undefined ? value : convert(value, own.unit, unit);
+      if (converted === undefined) return [];
+      const evidence = unit === undefined ? 'likely' : 'certain';
+      return [renameAndConvert(keys, { from, to, evidence }, converted)];
+    });
+  });
+}
+
+function renameAndConvert(
+  { pointer, object }: KeyPlace,
+  { from, to, evidence }: { readonly from: string; readonly to: string; readonly evidence: Certainty },
+  newValue: number,
+): Candidate {
+  const oldValue = object[from] ?? null;
+  const [source, target] = [extendPointer(pointer, from), extendPointer(pointer, to)];
+  return {
+    kind: 'rename',
+    pointer: source,
+    operations: [
+      { op: 'test', path: source, value: oldValue },
+      { op: 'move', from: source, path: target },
+      ...(newValue === oldValue ? [] : [{ op: 'replace', path: target, value: newValue } as const]),
+    ],
+    description: `rename ${source} to ${to} and write ${newValue}, because both name the same but for the unit`,
+    change: { pointer: source, oldValue, newValue },
+    evidence,
+  };
+}
+
+export function describe(schemas: readonly JsonObject[]): readonly string[] {
+  return schemas.flatMap(({ title, description }) =>
+    [title, description].filter((text) => typeof text === 'string'),
+  );
+}
+
+/** Demanded keys that are absent, with the only value that the schema gives. */
+export function fillKeys(keys: KeyPlace): readonly Candidate[] {
+  const missing = requiredIn(keys.place.schemas).filter(
+    (name) => !Object.hasOwn(keys.object, name) && !isForbiddenName(name),
+  );
+  return missing.slice(0, mostUnknownKeys).flatMap((name) => fillKey(keys, name));
+}
+
+function fillKey(keys: KeyPlace, name: string): readonly Candidate[] {
+  const { place, places, object, unknown, pointer } = keys;
+  const schemas = places.schemasOf(place, name);
   const values = new Map(schemas.flatMap(saidValues).map((value) => [canonicalJson(value), value]));
-  const isSure = !place.unknown.some((key) => {
-    const value = place.object[key] ?? null;
+  const isMeant = unknown.slice(0, mostUnknownKeys).some((key) => {
+    const value = object[key] ?? null;
     return value !== null && (mayHold(schemas, value) || nameDistance(key, name) !== null);
   });
+  const path = extendPointer(pointer, name);
   return [...values.values()].map((value) => ({
     kind: 'fill',
-    pointer,
-    operations: [{ op: 'add', path: pointer, value }],
-    description: `add ${pointer} with ${show(value)}, as the schema says`,
-    change: { pointer, oldValue: undefined, newValue: value },
-    isSure,
+    pointer: path,
+    operations: [{ op: 'add', path, value }],
+    description: `add ${path} with ${show(value)}, because it is missing and the schema gives this value`,
+    change: { pointer: path, oldValue: undefined, newValue: value },
+    evidence: isMeant || isElsewhere(keys, name) ? 'guess' : 'certain',
   }));
+}
+
+/** Whether the object around or one inside has the key without naming it, as a map does: it may be meant here. */
+function isElsewhere({ place, places, object }: KeyPlace, name: string): boolean {
+  const inside = Object.keys(object).map((key) => places.child(place, key));
+  return [place.parent, ...inside].some(
+    (near) =>
+      isPlainObject(near?.value) && Object.hasOwn(near.value, name) && !namesIn(near.schemas).includes(name),
+  );
 }
 
 /** The values that a schema itself gives for an absent key. */
 function saidValues(schema: JsonObject): readonly Json[] {
-  const { default: standard, const: constant, enum: allowed } = schema;
-  if (standard !== undefined) return [standard];
-  if (constant !== undefined) return [constant];
-  return Array.isArray(allowed) && allowed.length === 1 ? allowed : [];
+  const allowed = allowedIn([schema]);
+  if (allowed.length === 1) return allowed;
+  return schema.default === undefined ? [] : [schema.default];
 }
 
-export function settleUnknownKey(broken: Broken, { pointer }: SchemaFinding): readonly Candidate[] {
-  const found = findPlace(broken, pointer);
-  const value = found?.place.object[found.name];
-  if (found === null || value === undefined) return [];
-  const { place, name } = found;
-  if (place.known.includes(name)) return []; // known in another branch, or its value is wrong
-  const isSure = isNeedless(place, name, value);
-  return [
-    ...renameUnknown(place, name),
-    removeKey(pointer, value, { description: `leave out ${pointer}, which is not allowed`, isSure }),
-  ];
-}
-
-const remark = /^(_|\$|x-|#|\/\/|(comments?|notes?|todo)$)/i;
-
-/**
- * Whether the key is a remark, repeats the value of a known key, or cannot mean a known key because all are present.
- */
-function isNeedless({ object, known }: KeyPlace, name: string, value: Json): boolean {
-  if (value === null || remark.test(name)) return true;
-  const twins = known.filter((key) => Object.hasOwn(object, key) && nameDistance(name, key) !== null);
-  if (twins.length > 0) return twins.every((key) => object[key] === value);
-  return known.every((key) => Object.hasOwn(object, key));
-}
-
-/** An input with more objects than this is not searched. */
-const mostObjects = 2_000;
-const deepest = 50;
-
-/**
- * Moves a key out of the wrong object: unknown where it is, required and missing in one other object, under the same
- * name. If two objects have it or lack it, the target is unclear. The value stays as it is.
- */
-export function moveKeys(broken: Broken, findings: readonly SchemaFinding[]): readonly Candidate[] {
-  const missing = findings.filter(({ keyword }) => keyword === 'required' || keyword === 'dependentRequired');
-  const pointers = [...new Set(missing.map(({ pointer }) => pointer))];
-  return pointers.flatMap((to) => {
-    const name = nameOf(to);
-    const isOnly = pointers.every((other) => other === to || nameOf(other) !== name);
-    return name === undefined || !isOnly || isForbiddenName(name) ? [] : moveTo(broken, to, name);
+export function dropKeys(keys: KeyPlace): readonly Candidate[] {
+  return searched(keys).map((name) => {
+    const value = keys.object[name] ?? null;
+    const reason = explainNeedless(keys, name, value);
+    return removeKey(extendPointer(keys.pointer, name), value, {
+      reason: reason ?? 'it is not allowed there; what it says is lost',
+      evidence: reason === null ? 'guess' : 'certain',
+    });
   });
 }
 
-function nameOf(pointer: string): string | undefined {
-  return splitPointer(pointer).at(-1);
-}
+const remark = /^(\/\/.*|#.*|[_$@-]*(comments?|notes?|todo))$/i;
 
-function moveTo({ schema, input }: Broken, to: string, name: string): readonly Candidate[] {
-  const holders = findHolders(input, name);
-  const strays = (holders ?? [])
-    .map((pointer) => extendPointer(pointer, name))
-    .filter((pointer) => pointer !== to && isStray({ schema, input }, pointer));
-  const [from] = strays;
-  const value = from === undefined ? undefined : valueAt(input, from);
-  if (from === undefined || value === undefined || strays.length > 1) return [];
-  if (!mayHold(schemasAt(schema, to), value) || !isPlainObject(valueAt(input, parentOf(to)) ?? null))
-    return [];
-  return [
-    {
-      kind: 'move',
-      pointer: from,
-      operations: [{ op: 'move', from, path: to }],
-      description: `move ${from}, which is not known there, to ${to}, where it is missing`,
-      change: { pointer: from, oldValue: value, newValue: value },
-      isSure: true,
-    },
-  ];
-}
-
-function parentOf(pointer: string): string {
-  return pointer.slice(0, pointer.lastIndexOf('/'));
-}
-
-/** Whether no schema of the key's object knows it, by name or by a general rule. */
-function isStray({ schema }: Broken, pointer: string): boolean {
-  const schemas = schemasAt(schema, parentOf(pointer));
-  return schemas.length > 0 && !knowsKey(schemas, nameOf(pointer) ?? '');
-}
-
-/** Pointers of the objects that have the key; null when there are too many objects to search. */
-function findHolders(input: Json, name: string): readonly string[] | null {
-  const found: string[] = [];
-  let seen = 0;
-  const walk = (value: Json, pointer: string, depth: number): boolean => {
-    if (value === null || typeof value !== 'object') return true;
-    seen += 1;
-    if (seen > mostObjects || depth > deepest) return false;
-    if (!isList(value) && Object.hasOwn(value, name)) found.push(pointer);
-    return Object.entries(value).every(([key, child]) => walk(child, extendPointer(pointer, key), depth + 1));
-  };
-  return walk(input, '', 0) ? found : null;
+/** Why nothing is lost without the key; null when something may be. */
+function explainNeedless({ object, known }: KeyPlace, name: string, value: Json): string | null {
+  if (value === null) return 'it is not allowed there and holds nothing';
+  if (typeof value === 'string' && remark.test(name)) return 'it is not allowed there and is only a remark';
+  const twins = known.filter((key) => Object.hasOwn(object, key) && nameDistance(name, key) !== null);
+  const isRepeated = twins.length > 0 && twins.every((key) => object[key] === value);
+  return isRepeated ? `it is not allowed there and repeats ${twins[0]}` : null;
 }

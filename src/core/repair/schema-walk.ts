@@ -1,50 +1,169 @@
 /**
- * The schemas that may apply at a place of a value. Every branch is followed, no condition is decided and no pattern is
- * run, so the result has too many rather than too few. Repairs made from them are validated afterwards.
+ * The schemas that may apply at a place of a value. No condition is decided and no pattern is run, and of a union every
+ * branch is followed that the value may have been written for, so the result has too many rather than too few. Repairs
+ * made from them are validated afterwards.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { resolveLocalRef } from '../foreign-schema.ts';
-import { isPlainObject, splitPointer } from '../json/values.ts';
+import { extendPointer, isList, isPlainObject, splitPointer } from '../json/values.ts';
 
 const mostSchemas = 200;
-const branchKeywords = ['allOf', 'anyOf', 'oneOf'] as const;
+/** Schemas of a branch that are looked at to see what it is for. */
+const mostInBranch = 20;
+const unionKeywords = ['anyOf', 'oneOf'] as const;
 const referenceKeywords = ['$ref', '$dynamicRef', '$recursiveRef'] as const;
 const singleKeywords = ['then', 'else'] as const;
 const itemKeywords = ['items', 'additionalItems', 'contains', 'unevaluatedItems'] as const;
 const memberKeywords = ['additionalProperties', 'unevaluatedProperties'] as const;
 
-/** Also empty when the schema is too large. */
-export function schemasAt(root: JsonObject, pointer: string): readonly JsonObject[] {
-  return splitPointer(pointer).reduce<readonly JsonObject[]>(
-    (schemas, segment) =>
-      expand(
-        root,
-        schemas.flatMap((schema) => step(schema, segment)),
-      ),
-    expand(root, [root]),
-  );
+/** A value of the input, the schemas that may apply to it, and the way to it. */
+export interface InputPlace {
+  readonly pointer: string;
+  readonly value: Json;
+  readonly schemas: readonly JsonObject[];
+  /** The last segment of the pointer. */
+  readonly key: string;
+  readonly parent: InputPlace | null;
+}
+
+export interface Places {
+  readonly at: (pointer: string) => InputPlace | undefined;
+  readonly child: (place: InputPlace, key: string) => InputPlace | undefined;
+  /** The schemas of a key that the object does not have. */
+  readonly schemasOf: (place: InputPlace, key: string) => readonly JsonObject[];
+}
+
+export function createPlaces(root: JsonObject, input: Json): Places {
+  const known = new Map<string, InputPlace | undefined>();
+  const resolve = createResolver(root);
+  const schemasOf = (place: InputPlace, key: string, value?: Json): readonly JsonObject[] =>
+    expand(
+      resolve,
+      place.schemas.flatMap((schema) => step(schema, key)),
+      value,
+    );
+  const child = (parent: InputPlace, key: string): InputPlace | undefined => {
+    const value = memberOf(parent.value, key);
+    if (value === undefined) return undefined;
+    const pointer = extendPointer(parent.pointer, key);
+    if (!known.has(pointer)) {
+      known.set(pointer, { pointer, value, key, parent, schemas: schemasOf(parent, key, value) });
+    }
+    return known.get(pointer);
+  };
+  const top: InputPlace = {
+    pointer: '',
+    value: input,
+    key: '',
+    parent: null,
+    schemas: expand(resolve, [root], input),
+  };
+  const at = (pointer: string): InputPlace | undefined =>
+    splitPointer(pointer).reduce<InputPlace | undefined>((place, key) => place && child(place, key), top);
+  return { at, child, schemasOf };
+}
+
+function memberOf(value: Json, key: string): Json | undefined {
+  if (isList(value)) return /^\d+$/.test(key) ? value[Number(key)] : undefined;
+  return isPlainObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+}
+
+/** Keys of a container, as segments of a pointer. */
+export function keysOf(value: Json): readonly string[] {
+  return value !== null && typeof value === 'object' ? Object.keys(value) : [];
+}
+
+type FollowRef = (ref: string) => Json | undefined;
+
+/** Resolves references inside the document, also those that repeat its `$id`, each once. */
+function createResolver(root: JsonObject): FollowRef {
+  const known = new Map<string, Json | undefined>();
+  const id = typeof root.$id === 'string' ? root.$id.replace(/#$/, '') : '#';
+  return (ref) => {
+    const local = ref.startsWith(id) && ref !== id ? ref.slice(ref.indexOf('#')) : ref;
+    if (!known.has(ref)) known.set(ref, resolveLocalRef(root, local));
+    return known.get(ref);
+  };
 }
 
 /** Adds all schemas that references and branches apply at the same place. */
-function expand(root: JsonObject, start: readonly JsonObject[]): readonly JsonObject[] {
+function expand(resolve: FollowRef, start: readonly JsonObject[], value?: Json): readonly JsonObject[] {
   const found = new Set(start);
   for (const schema of found) {
-    for (const next of inPlace(root, schema)) found.add(next);
-    if (found.size > mostSchemas) return [];
+    for (const next of [...always(resolve, schema), ...branchesFor(resolve, schema, value)]) found.add(next);
+    if (found.size > mostSchemas) break;
   }
   return [...found];
 }
 
-function inPlace(root: JsonObject, schema: JsonObject): readonly JsonObject[] {
-  const { dependentSchemas } = schema;
-  const branches = branchKeywords.flatMap((keyword) => listOf(schema[keyword]));
-  const singles = singleKeywords.map((keyword) => schema[keyword]);
+/** The schemas that apply at the same place whatever branch is meant, and those of conditions. */
+function always(resolve: FollowRef, schema: JsonObject): readonly JsonObject[] {
+  const { dependentSchemas, dependencies } = schema;
   const targets = referenceKeywords.map((keyword) => {
     const ref = schema[keyword];
-    return typeof ref === 'string' ? resolveLocalRef(root, ref) : undefined;
+    return typeof ref === 'string' ? resolve(ref) : undefined;
   });
-  const dependent = isPlainObject(dependentSchemas) ? Object.values(dependentSchemas) : [];
-  return [...branches, ...singles, ...targets, ...dependent].filter(isPlainObject);
+  return [
+    ...listOf(schema.allOf),
+    ...singleKeywords.map((keyword) => schema[keyword]),
+    ...targets,
+    ...[dependentSchemas, dependencies].flatMap((map) => (isPlainObject(map) ? Object.values(map) : [])),
+  ].filter(isPlainObject);
+}
+
+/** The branches of its unions that the value fits best by kind, discriminator and keys. */
+function branchesFor(resolve: FollowRef, schema: JsonObject, value?: Json): readonly JsonObject[] {
+  return unionKeywords.flatMap((keyword) => {
+    const branches = listOf(schema[keyword]).filter(isPlainObject);
+    if (value === undefined || branches.length < 2) return branches;
+    const ranks = branches.map((branch) => rank(resolve, branch, value));
+    const best = ranks.reduce((most, one) => Math.max(most, one), Number.NEGATIVE_INFINITY);
+    return branches.filter((_, at) => (ranks[at] ?? best) >= best - 1);
+  });
+}
+
+function rank(resolve: FollowRef, branch: JsonObject, value: Json): number {
+  const parts = new Set([branch]);
+  for (const part of parts) {
+    for (const next of always(resolve, part)) if (parts.size < mostInBranch) parts.add(next);
+  }
+  const schemas = [...parts];
+  const shape = shapeOf(value);
+  const shapes = new Set(schemas.flatMap(typesIn).map((type) => shapeNames[String(type)]));
+  if (shapes.size > 0 && !shapes.has(shape)) return -100;
+  if (!isPlainObject(value)) return 0;
+  const names = new Set(namesIn(schemas));
+  const known = Object.keys(value).filter((key) => names.has(key)).length;
+  const missing = requiredIn(schemas).filter((key) => !Object.hasOwn(value, key)).length;
+  return known - missing + rateDiscriminators(schemas, value);
+}
+
+function rateDiscriminators(schemas: readonly JsonObject[], value: JsonObject): number {
+  let rate = 0;
+  for (const { properties } of schemas) {
+    if (!isPlainObject(properties)) continue;
+    for (const [key, schema] of Object.entries(properties)) {
+      const own = value[key];
+      if (own === undefined || !isPlainObject(schema)) continue;
+      const allowed = allowedIn([schema]);
+      if (allowed.length > 0) rate += allowed.some((one) => one === own) ? 3 : -3;
+    }
+  }
+  return rate;
+}
+
+const shapeNames: Readonly<Record<string, string>> = {
+  object: 'object',
+  array: 'array',
+  string: 'scalar',
+  number: 'scalar',
+  integer: 'scalar',
+  boolean: 'scalar',
+  null: 'scalar',
+};
+
+function shapeOf(value: Json): string {
+  return isList(value) ? 'array' : isPlainObject(value) ? 'object' : 'scalar';
 }
 
 function step(schema: JsonObject, segment: string): readonly JsonObject[] {
@@ -76,24 +195,46 @@ export function namesIn(schemas: readonly JsonObject[]): readonly string[] {
   ];
 }
 
-/** Whether these schemas also name keys by patterns, which are not run here. */
-export function haveNamePatterns(schemas: readonly JsonObject[]): boolean {
-  return schemas.some(({ patternProperties }) => isPlainObject(patternProperties));
+/** The keys that these schemas of an object demand, always or beside others. */
+export function requiredIn(schemas: readonly JsonObject[]): readonly string[] {
+  const named = schemas.flatMap(({ required, dependentRequired, dependencies }) => [
+    ...listOf(required),
+    ...[dependentRequired, dependencies].flatMap((map) => patternsOf(map).flatMap(listOf)),
+  ]);
+  return [...new Set(named.filter((name) => typeof name === 'string'))];
+}
+
+/** Types that these schemas name. */
+export function typesIn({ type }: JsonObject): readonly Json[] {
+  return type === undefined ? [] : isList(type) ? type : [type];
+}
+
+/** The values that these schemas list. */
+export function allowedIn(schemas: readonly JsonObject[]): readonly Json[] {
+  return schemas.flatMap(({ const: constant, enum: allowed }) => [
+    ...(constant === undefined ? [] : [constant]),
+    ...listOf(allowed),
+  ]);
 }
 
 /** Whether these schemas of an object know a key: by its name, by a pattern, or by a rule for other keys. */
 export function knowsKey(schemas: readonly JsonObject[], name: string): boolean {
   const isMap = schemas.some((schema) => memberKeywords.some((keyword) => isPlainObject(schema[keyword])));
-  return isMap || haveNamePatterns(schemas) || namesIn(schemas).includes(name);
+  const hasPatterns = schemas.some(({ patternProperties }) => isPlainObject(patternProperties));
+  return isMap || hasPatterns || namesIn(schemas).includes(name);
 }
 
 /** Whether the types of these schemas allow a value of this kind. */
 export function mayHold(schemas: readonly JsonObject[], value: Json): boolean {
-  const types = schemas.flatMap(({ type }) => (type === undefined ? [] : [type]));
-  return types.length === 0 || types.flat().some((type) => isOfType(value, type));
+  const types = schemas.flatMap(typesIn);
+  return (
+    types.length === 0 ||
+    types.some((type) => isOfType(value, type)) ||
+    allowedIn(schemas).some((one) => one === value)
+  );
 }
 
-function isOfType(value: Json, type: Json): boolean {
+export function isOfType(value: Json, type: Json): boolean {
   switch (type) {
     case 'null':
       return value === null;

@@ -1,125 +1,161 @@
 /**
- * Repairs a value of the wrong type whose meaning is beyond doubt: "5" for 5, one item for a list of it. A number with
- * a unit, a 1 for true or a list in a text is left alone. A number beyond a bound, or between two steps, becomes the
- * nearest allowed one. That is sure only if it is close: 8,000 for a width of at most 7,680 means as wide as possible,
- * but 0 and -1 mean none, and 100 dB is not a gain.
+ * Repairs a value: of another type or shape than its schema allows, beyond a bound, or nearly one of the allowed. A
+ * number beyond a bound is the author's to choose, so the nearest allowed one is only shown, unless the difference is
+ * an error of rounding.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { valueAt } from '../json/patch.ts';
-import {
-  type Broken,
-  type Candidate,
-  removeKey,
-  replaceValue,
-  type SchemaFinding,
-  show,
-} from './candidate.ts';
-import { findNearest } from './keys.ts';
-import { schemasAt } from './schema-walk.ts';
+import { canonicalJson, isList, isPlainObject } from '../json/values.ts';
+import { type Candidate, type Certainty, removeKey, replaceValue, show } from './candidate.ts';
+import { describe } from './keys.ts';
+import { findNearest, looseDistance } from './names.ts';
+import { readContainers, readDates, readNumbers, readTruths, type TextReading } from './readings.ts';
+import { allowedIn, type InputPlace, isOfType, mayHold, requiredIn, typesIn } from './schema-walk.ts';
 
-const longestScalar = 64;
-const jsonNumber = /^[+-]?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
-/** A point that may separate thousands. */
-const doubtfulPoint = /^[+-]?[1-9]\d{0,2}\.\d{3}$/;
+function toCandidates(place: InputPlace, readings: readonly TextReading[]): readonly Candidate[] {
+  const { pointer, value } = place;
+  return readings.map((reading) =>
+    replaceValue('coerce', {
+      pointer,
+      oldValue: value,
+      newValue: reading.value,
+      description: `read ${show(value)} as ${show(reading.value)}`,
+      reason: reading.reason,
+      evidence: reading.evidence,
+    }),
+  );
+}
+
+function typesAt({ schemas }: InputPlace): ReadonlySet<Json> {
+  return new Set(schemas.flatMap(typesIn));
+}
+
+/** Another reading of the same value, of a type that the schema names. */
+export function coerceValue(place: InputPlace): readonly Candidate[] {
+  const { value, schemas, key } = place;
+  const types = typesAt(place);
+  if (typeof value !== 'string') return toCandidates(place, writeScalar(value, types));
+  const hint = { key, descriptions: describe(schemas) };
+  const wantsNumber = types.has('number') || types.has('integer');
+  const numbers = wantsNumber ? readNumbers(value, hint) : [];
+  return toCandidates(place, [
+    ...numbers.filter((one) => types.has('number') || Number.isInteger(one.value)),
+    ...(types.has('boolean') ? readTruths(value) : []),
+    ...(types.has('array') || types.has('object') ? readContainers(value, types.has('array')) : []),
+  ]);
+}
+
+function writeScalar(value: Json, types: ReadonlySet<Json>): readonly TextReading[] {
+  if (typeof value === 'boolean' && types.has('string')) {
+    return [{ value: String(value), evidence: 'likely', reason: 'the schema wants a text there' }];
+  }
+  if (typeof value !== 'number') return [];
+  const isOnlyText = [...types].every((type) => type === 'string');
+  const evidence: Certainty = isOnlyText && Number.isSafeInteger(value) ? 'certain' : 'likely';
+  const asText = { value: String(value), evidence, reason: 'the schema wants a text there' };
+  return [...(types.has('boolean') ? readTruths(value) : []), ...(types.has('string') ? [asText] : [])];
+}
+
+export function leaveOutNull(place: InputPlace): readonly Candidate[] {
+  const { value, pointer, parent } = place;
+  if (value !== null || parent === null || isList(parent.value)) return [];
+  return [removeKey(pointer, null, { reason: 'it is null and may be absent', evidence: 'certain' })];
+}
+
 /** A text that may hold several items, or a list written as text. */
 const severalItems = /[,;|\n[\]{}]/;
 
-export function coerceValue(broken: Broken, { pointer, params }: SchemaFinding): readonly Candidate[] {
-  const value = valueAt(broken.input, pointer);
-  if (pointer === '' || value === undefined) return [];
-  if (value === null) {
-    const description = `leave out ${pointer}, which is null`;
-    return [removeKey(pointer, null, { description, isSure: true })];
-  }
-  const misfit = { schema: broken.schema, pointer, value };
-  return [params.type].flat().flatMap((type) => coerceTo(type, misfit));
-}
-
-/** A value of another type than its schema requires. */
-interface Misfit {
-  readonly schema: JsonObject;
-  readonly pointer: string;
-  readonly value: Json;
-}
-
-function coerceTo(type: unknown, { schema, pointer, value }: Misfit): readonly Candidate[] {
-  switch (type) {
-    case 'number':
-    case 'integer':
-      return typeof value === 'string' ? readNumber(pointer, value, type) : [];
-    case 'boolean':
-      return typeof value === 'string' ? readBoolean(pointer, value) : [];
-    case 'string':
-      return Number.isSafeInteger(value)
-        ? [coerced({ pointer, value }, String(value), `write ${show(value)} as text`)]
-        : [];
-    case 'array':
-      return wrapItem(schema, pointer, value);
-    default:
-      return [];
-  }
-}
-
-function coerced(
-  { pointer, value: oldValue }: Pick<Misfit, 'pointer' | 'value'>,
-  newValue: Json,
-  description: string,
-): Candidate {
-  return replaceValue('coerce', { pointer, oldValue, newValue, description });
-}
-
-function readNumber(pointer: string, text: string, type: 'number' | 'integer'): readonly Candidate[] {
-  const digits = text.trim();
-  if (text.length > longestScalar || !jsonNumber.test(digits)) return [];
-  const number = Number(digits);
-  const isExact = Number.isInteger(number) ? Number.isSafeInteger(number) : type === 'number';
-  if (!Number.isFinite(number) || !isExact) return [];
-  const isSure = !doubtfulPoint.test(digits);
-  // Avoids the -0 of "-0", which JSON writes as 0.
-  const candidate = coerced({ pointer, value: text }, number + 0, `read ${show(text)} as a number`);
-  return [{ ...candidate, isSure }];
-}
-
-function readBoolean(pointer: string, text: string): readonly Candidate[] {
-  const word = text.length > longestScalar ? '' : text.trim().toLowerCase();
-  if (word !== 'true' && word !== 'false') return [];
-  return [coerced({ pointer, value: text }, word === 'true', `read ${show(text)} as ${word}`)];
-}
-
-function wrapItem(schema: JsonObject, pointer: string, value: Json): readonly Candidate[] {
-  const saysItems = schemasAt(schema, pointer).some(
+/** One item for a list of it. */
+export function wrapItem(place: InputPlace): readonly Candidate[] {
+  const { pointer, value, schemas } = place;
+  if (!typesAt(place).has('array') || value === null || pointer === '') return [];
+  const saysItems = schemas.some(
     ({ items, prefixItems }) => items !== undefined || prefixItems !== undefined,
   );
-  const isOneItem = typeof value !== 'string' || (value.trim() !== '' && !severalItems.test(value));
-  if (!saysItems || Array.isArray(value) || !isOneItem) return [];
-  const candidate = replaceValue('wrap', {
-    pointer,
-    oldValue: value,
-    newValue: [value],
-    description: 'put the value into a list',
-  });
-  return [{ ...candidate, change: { pointer, oldValue: value, newValue: value } }];
+  const isEmpty = value === '' || (isPlainObject(value) && Object.keys(value).length === 0);
+  const isOneItem = !isEmpty && !(typeof value === 'string' && severalItems.test(value));
+  const isSure = saysItems && isOneItem && !mayHold(schemas, value);
+  const description = 'put the value into a list';
+  const reason = 'the schema wants a list there';
+  return [wrapped(place, [value], { description, reason, evidence: isSure ? 'certain' : 'guess' })];
 }
 
-/** The distance that counts as close, as a share of the allowed value. */
-const closeShare = 0.25;
+/** A list of one for its item. */
+export function unwrapItem(place: InputPlace): readonly Candidate[] {
+  const { pointer, value, schemas } = place;
+  const item = isList(value) && value.length === 1 ? value[0] : undefined;
+  if (item === undefined || pointer === '') return [];
+  const description = 'take the only item';
+  const reason = 'the schema wants no list there';
+  return [
+    wrapped(place, item, { description, reason, evidence: mayHold(schemas, value) ? 'likely' : 'certain' }),
+  ];
+}
 
-/** 0: any number. */
-function stepAt({ schema }: Broken, pointer: string): number {
-  const steps = schemasAt(schema, pointer).flatMap(({ type, multipleOf }) => [
-    ...(type === 'integer' ? [1] : []),
-    ...(typeof multipleOf === 'number' ? [multipleOf] : []),
+type Wording = Pick<Parameters<typeof replaceValue>[1], 'description' | 'reason' | 'evidence'>;
+
+function wrapped({ pointer, value: oldValue }: InputPlace, newValue: Json, wording: Wording): Candidate {
+  return replaceValue('wrap', { pointer, oldValue, newValue, ...wording, isSame: true });
+}
+
+const mostItems = 1_000;
+
+/** Items that a set has twice. */
+export function dropRepeated({ pointer, value, schemas }: InputPlace): readonly Candidate[] {
+  if (!isList(value) || value.length > mostItems || !schemas.some((one) => one.uniqueItems === true))
+    return [];
+  const items = [...new Map(value.map((item) => [canonicalJson(item), item])).values()];
+  if (items.length === value.length) return [];
+  const description = 'keep each item once';
+  const reason = 'the schema allows no item twice';
+  const wording = { description, reason, evidence: 'certain' as const };
+  return [replaceValue('drop', { pointer, oldValue: value, newValue: items, ...wording, isSame: true })];
+}
+
+/** The difference, as a share of the bound, that counts as an error of rounding. */
+const roundingShare = 1e-9;
+
+/** The number that a bound or a step allows nearest to one that it refuses. */
+export function clampNumber({ pointer, value, schemas }: InputPlace): readonly Candidate[] {
+  if (typeof value !== 'number' || pointer === '') return [];
+  const step = Math.max(0, ...schemas.flatMap(stepsIn));
+  const allowed = new Set([
+    ...schemas.flatMap((schema) => boundsBeyond(schema, value, step)),
+    ...(step > 0 && !Number.isInteger(value / step) ? roundTo(value, step) : []),
   ]);
-  return Math.max(0, ...steps);
+  return [...allowed].filter(Number.isFinite).map((nearest) =>
+    replaceValue('clamp', {
+      pointer,
+      oldValue: value,
+      newValue: nearest + 0,
+      description: `take ${nearest} for ${value}`,
+      reason: 'it is the nearest allowed',
+      evidence: Math.abs(value - nearest) <= roundingShare * Math.abs(nearest) ? 'certain' : 'guess',
+    }),
+  );
 }
 
-/** The allowed number closest to a bound; none where there is always a closer one. */
-function settle(limit: number, comparison: string, step: number): readonly number[] {
-  const isExcluded = comparison === '>' || comparison === '<';
-  if (step === 0) return isExcluded ? [] : [limit];
-  const inwards = comparison.startsWith('>') ? 1 : -1;
-  const steps = inwards === 1 ? Math.ceil(limit / step) : Math.floor(limit / step);
-  return [(isExcluded && steps * step === limit ? steps + inwards : steps) * step];
+function stepsIn({ type, multipleOf }: JsonObject): readonly number[] {
+  return [...(type === 'integer' ? [1] : []), ...(typeof multipleOf === 'number' ? [multipleOf] : [])];
+}
+
+/** The allowed number closest to a bound that the value is beyond; none where there is always a closer one. */
+function boundsBeyond(schema: JsonObject, value: number, step: number): readonly number[] {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = schema;
+  return [
+    ...(typeof minimum === 'number' && value < minimum ? [settle(minimum, step, 1)] : []),
+    ...(typeof maximum === 'number' && value > maximum ? [settle(maximum, step, -1)] : []),
+    ...(typeof exclusiveMinimum === 'number' && value <= exclusiveMinimum && step > 0
+      ? [Math.floor(exclusiveMinimum / step + 1) * step]
+      : []),
+    ...(typeof exclusiveMaximum === 'number' && value >= exclusiveMaximum && step > 0
+      ? [Math.ceil(exclusiveMaximum / step - 1) * step]
+      : []),
+  ];
+}
+
+function settle(limit: number, step: number, inwards: 1 | -1): number {
+  if (step === 0) return limit;
+  return (inwards === 1 ? Math.ceil(limit / step) : Math.floor(limit / step)) * step;
 }
 
 /** Both neighbours in a tie. */
@@ -130,34 +166,8 @@ function roundTo(value: number, step: number): readonly number[] {
   return [value - below < above - value ? below : above];
 }
 
-/**
- * Clamps a number beyond a bound, or between two steps, to the nearest allowed one. That is sure only if it is close:
- * 8,000 for a width of at most 7,680 means as wide as possible, but 0 and -1 mean none, and 100 dB is not a gain.
- */
-export function clampNumber(broken: Broken, { pointer, params }: SchemaFinding): readonly Candidate[] {
-  const value = valueAt(broken.input, pointer);
-  if (pointer === '' || typeof value !== 'number') return [];
-  const { limit, comparison, multipleOf } = params;
-  const allowed =
-    typeof multipleOf === 'number'
-      ? roundTo(value, multipleOf)
-      : settle(Number(limit), String(comparison), stepAt(broken, pointer));
-  return allowed.filter(Number.isFinite).map((nearest) => {
-    const isClose = Math.abs(value - nearest) <= closeShare * Math.abs(nearest);
-    const description = `take ${nearest}, the nearest allowed, for ${value}`;
-    return replaceValue('clamp', {
-      pointer,
-      oldValue: value,
-      newValue: nearest + 0,
-      description,
-      isSure: isClose,
-    });
-  });
-}
-
-// Repairs a text that differs from an allowed one by white space, case, separators or a typing error.
-
 const longestText = 256;
+const mostGuesses = 3;
 
 type Scalar = string | number | boolean;
 
@@ -165,28 +175,48 @@ function isScalar(value: unknown): value is Scalar {
   return typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value);
 }
 
-function respell(pointer: string, value: Scalar, spelling: Json): Candidate {
-  return replaceValue('respell', {
-    pointer,
-    oldValue: value,
-    newValue: spelling,
-    description: `spell ${show(value)} as ${show(spelling)}`,
-  });
+function respell(
+  place: InputPlace,
+  newValue: Json,
+  { reason, evidence }: Omit<TextReading, 'value'>,
+): Candidate {
+  const { pointer, value: oldValue } = place;
+  const description = `write ${show(newValue)} for ${show(oldValue)}`;
+  return replaceValue('respell', { pointer, oldValue, newValue, description, reason, evidence });
 }
 
-function readText({ input }: Broken, pointer: string): string | null {
-  const value = valueAt(input, pointer);
-  return pointer !== '' && typeof value === 'string' && value.length <= longestText ? value : null;
-}
-
-/** The closest of the allowed values, unless another is as close. */
-export function chooseAllowed(broken: Broken, { pointer, params }: SchemaFinding): readonly Candidate[] {
-  const value = valueAt(broken.input, pointer);
+/** The closest of the allowed values; the only one, whatever the value is. */
+export function chooseAllowed(place: InputPlace): readonly Candidate[] {
+  const { pointer, value, schemas } = place;
   if (pointer === '' || !isScalar(value) || String(value).length > longestText) return [];
-  const allowed = [params.allowedValues ?? params.allowedValue].flat().filter(isScalar);
+  const allowed = [...new Set(allowedIn(schemas))].filter(isScalar);
+  if (allowed.includes(value)) return [];
   const nearest = closest(value, allowed);
-  const [only] = nearest;
-  return nearest.length === 1 && only !== undefined ? [respell(pointer, value, only)] : [];
+  const evidence = nearest.length === 1 ? 'certain' : 'likely';
+  const reason = 'it is the nearest of the allowed values';
+  if (nearest.length > 0) return nearest.map((one) => respell(place, one, { reason, evidence }));
+  return [...chooseOnly(place, allowed), ...guessAllowed(place, allowed)];
+}
+
+function chooseOnly(place: InputPlace, allowed: readonly Scalar[]): readonly Candidate[] {
+  const [only] = allowed;
+  if (only === undefined || allowed.length > 1) return [];
+  const isListed = (schema: JsonObject): boolean => schema.const !== undefined || schema.enum !== undefined;
+  const isOpen = place.schemas.some(
+    (one) => !isListed(one) && typesIn(one).some((type) => !isOfType(only, type)),
+  );
+  const isDemanded = requiredIn(place.parent?.schemas ?? []).includes(place.key);
+  const reason = 'it is the only allowed value';
+  return [respell(place, only, { reason, evidence: isOpen || !isDemanded ? 'guess' : 'certain' })];
+}
+
+function guessAllowed(place: InputPlace, allowed: readonly Scalar[]): readonly Candidate[] {
+  const text = String(place.value);
+  const texts = allowed.filter((one) => typeof one === 'string');
+  const begun = texts.filter((one) => text.length > 2 && one.toLowerCase().startsWith(text.toLowerCase()));
+  const near = begun.length > 0 ? begun : findNearest(text, texts, looseDistance);
+  const reason = 'it is near to what is written';
+  return near.slice(0, mostGuesses).map((one) => respell(place, one, { reason, evidence: 'guess' }));
 }
 
 function closest(value: Scalar, allowed: readonly Scalar[]): readonly Scalar[] {
@@ -198,18 +228,29 @@ function closest(value: Scalar, allowed: readonly Scalar[]): readonly Scalar[] {
   return alike.length > 0 ? alike : findNearest(text, texts);
 }
 
-/** Removes white space around the text, else changes its case. */
-export function tidyFormat(broken: Broken, { pointer }: SchemaFinding): readonly Candidate[] {
-  const text = readText(broken, pointer);
-  if (text === null) return [];
-  const spellings = new Set(text === text.trim() ? [text.toLowerCase(), text.toUpperCase()] : [text.trim()]);
-  return [...spellings]
-    .filter((spelling) => spelling !== text)
-    .map((spelling) => respell(pointer, text, spelling));
-}
-
-/** Removes white space only: the meaning of a pattern is unknown. */
-export function trimText(broken: Broken, { pointer }: SchemaFinding): readonly Candidate[] {
-  const text = readText(broken, pointer);
-  return text === null || text === text.trim() ? [] : [respell(pointer, text, text.trim())];
+/** A text that misses its format or pattern: white space around it, its case, its separators, a date's order. */
+export function tidyText(place: InputPlace): readonly Candidate[] {
+  const { value, schemas, pointer } = place;
+  if (typeof value !== 'string' || value.length > longestText || pointer === '') return [];
+  const formats = schemas.flatMap(({ format }) => (typeof format === 'string' ? [format] : []));
+  const hasPattern = schemas.some(({ pattern }) => typeof pattern === 'string');
+  if (formats.length === 0 && !hasPattern) return [];
+  const dates = formats.filter((one) => one === 'date' || one === 'date-time');
+  const spelling = (text: string, evidence: Certainty, reason: string): TextReading[] =>
+    text === value ? [] : [{ value: text, evidence, reason }];
+  const trimmed = value.trim();
+  const cased = trimmed === value ? [trimmed.toLowerCase(), trimmed.toUpperCase()] : [];
+  const readings = [
+    ...spelling(trimmed, 'certain', 'white space around it is no part of it'),
+    ...dates.flatMap((format) => readDates(value, format)),
+    ...cased.flatMap((text) =>
+      spelling(text, hasPattern ? 'likely' : 'certain', 'the schema wants it in this case'),
+    ),
+    ...[
+      trimmed.replace(/[\s_]+/g, '-'),
+      trimmed.replace(/[\s-]+/g, '_'),
+      trimmed.replace(/^v(?=\d)/i, ''),
+    ].flatMap((text) => spelling(text, 'guess', 'it fits the pattern so')),
+  ];
+  return readings.map((reading) => respell(place, reading.value, reading));
 }

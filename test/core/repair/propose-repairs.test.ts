@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
-import { nameDistance } from '../../../src/core/repair/keys.ts';
+import { nameDistance } from '../../../src/core/repair/names.ts';
 import {
   applyRepair,
   proposeRepairs,
@@ -58,7 +58,7 @@ describe('a repair', () => {
           { op: 'test', path: '/width', value: '5' },
           { op: 'replace', path: '/width', value: 5 },
         ],
-        description: 'read "5" as a number at /width',
+        description: 'read "5" as 5 at /width, because the schema wants a number there',
       },
     });
   });
@@ -71,8 +71,8 @@ describe('a repair', () => {
     const schema = { oneOf: [closed({ low: { maximum: 10 } }), closed({ low: { minimum: 14 } })] };
     const { proposals, applicable } = repair(schema, { low: 12 });
     expect(proposals.map(({ description }) => description)).toEqual([
-      'take 10, the nearest allowed, for 12 at /low',
-      'take 14, the nearest allowed, for 12 at /low',
+      'take 10 for 12 at /low, because it is the nearest allowed',
+      'take 14 for 12 at /low, because it is the nearest allowed',
     ]);
     expect(applicable).toBeNull();
   });
@@ -118,10 +118,12 @@ describe('a repair', () => {
       { a: 'true' },
       { a: true },
     ],
-    ['a bound that is excluded', closed({ a: { type: 'integer', exclusiveMaximum: 9 } }), { a: 9 }, { a: 8 }],
+    ['a number beyond a bound', closed({ a: { type: 'integer', exclusiveMaximum: 9 } }), { a: 9 }, null],
+    ['an error of rounding', closed({ a: { maximum: 0.3 } }), { a: 0.1 + 0.2 }, { a: 0.3 }],
     ['a text in an enum', closed({ a: { enum: ['720', '1080'] } }), { a: 720 }, { a: '720' }],
     ['an item of a list', { items: { type: 'integer' } }, [1, '2'], [1, 2]],
-    ['an unknown key with none left to be meant', closed({ a: {} }), { a: 1, more: 2 }, { a: 1 }],
+    ['an unknown key that says something', closed({ a: {} }), { a: 1, more: 2 }, null],
+    ['an unknown key without a value', closed({ a: {} }), { a: 1, more: null }, { a: 1 }],
     ['an unknown key, where one is left', closed({ a: {}, b: { type: 'object' } }), { a: 1, more: 2 }, null],
     ['a misspelt key with a wrong value', closed({ width: { type: 'integer' } }), { widht: 'wide' }, null],
     [

@@ -5,7 +5,7 @@
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import { canonicalJson, extendPointer, isList, isPlainObject } from '../../../src/core/json/values.ts';
 import { applyRepair } from '../../../src/core/repair/propose-repairs.ts';
-import { schemasAt } from '../../../src/core/repair/schema-walk.ts';
+import { createPlaces } from '../../../src/core/repair/schema-walk.ts';
 import { brokenInputs, inputSchemas } from './broken-inputs.ts';
 import { inputChecks } from './play-broken-input.ts';
 
@@ -16,6 +16,14 @@ export interface SpoiltInput {
   readonly pointer: string;
   readonly input: Json;
   readonly answer: Json | null;
+}
+
+/** The schemas of a place of a right input. */
+function schemasAt(
+  { schema, input }: Pick<Place, 'schema' | 'input'>,
+  pointer: string,
+): readonly JsonObject[] {
+  return createPlaces(schema, input).at(pointer)?.schemas ?? [];
 }
 
 interface Place {
@@ -44,8 +52,8 @@ function dropLetter(text: string): string {
   return text.length < 5 ? text : text.slice(0, 2) + text.slice(3);
 }
 
-function hasChoice({ schema, pointer }: Place): boolean {
-  return schemasAt(schema, pointer).some((one) => Array.isArray(one.enum) || one.const !== undefined);
+function hasChoice(place: Place): boolean {
+  return schemasAt(place, place.pointer).some((one) => Array.isArray(one.enum) || one.const !== undefined);
 }
 
 function spell(place: Place, how: (text: string) => string): Json | undefined {
@@ -82,11 +90,11 @@ const mistakes = {
     isList(place.value) && place.value.length === 1 ? put(place, place.value[0] ?? null) : undefined,
   'a key in the outermost object': (place: Place) => moved(place, ''),
   'a constant left out': (place: Place) =>
-    schemasAt(place.schema, place.pointer).some((one) => one.const !== undefined || one.default !== undefined)
+    schemasAt(place, place.pointer).some((one) => one.const !== undefined || one.default !== undefined)
       ? applyRepair(place.input, [{ op: 'remove', path: place.pointer }])
       : undefined,
   'a key left out': (place: Place) =>
-    schemasAt(place.schema, place.pointer).some((one) => one.const !== undefined || one.default !== undefined)
+    schemasAt(place, place.pointer).some((one) => one.const !== undefined || one.default !== undefined)
       ? undefined
       : applyRepair(place.input, [{ op: 'remove', path: place.pointer }]),
 } satisfies Readonly<Record<string, (place: Place) => Json | undefined>>;
