@@ -1,22 +1,20 @@
 /**
- * Untrusted JSON Schemas: what they may contain, and what their references name. Two kinds of references make a check
- * explode. The first is doubling recursion: a schema that reaches itself through two branches of one anyOf, oneOf or
- * allOf, where a value of depth n takes 2ⁿ steps. Branches that each name another type are fine, because only one of
- * them continues, as in a schema of JSON itself. The second is references that fan out or cycle without descending into
- * the value. The number of instructions of a pattern is estimated without compiling it: counted repetition multiplies
+ * Untrusted JSON Schemas: what they may contain, and what their references name. Sizes are limited here. The work of a
+ * check is limited where it is done (schemas/work-meter.ts), so unions may lead back to themselves and references may
+ * multiply. The number of instructions of a pattern is estimated without compiling it: counted repetition multiplies
  * what it repeats, so seven characters may mean a thousand instructions.
  */
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { extendPointer, isList, isPlainObject, splitPointer } from './json/values.ts';
 
-// Limits of an untrusted JSON Schema, checked before it is compiled: compiling and running it must stay cheap. It has
-// only local references, no embedded documents, and nothing that makes a check's work grow faster than the value.
+// Limits of an untrusted JSON Schema, checked before it is compiled: compiling it must stay cheap. It has only
+// local references and no embedded documents.
 
 export const schemaLimits = {
   depth: 32,
+  /** Without texts, numbers and the like in an enum. */
   nodes: 2_000,
-  enumValues: 500,
-  uniqueItems: 1_000,
+  enumValues: 5_000,
   /** Instructions of all its patterns together. */
   patternSize: 50_000,
 } as const;
@@ -39,7 +37,7 @@ const maps: ReadonlySet<string> = new Set([
 /** @returns the fault and its pointer, or null */
 export function findSchemaFault(schema: JsonObject): string | null {
   const root = { pointer: '', depth: 1, isMap: false };
-  return walk(schema, root, { nodes: 0, patternSize: 0 }) ?? findExplosion(schema);
+  return walk(schema, root, { nodes: 0, patternSize: 0 }) ?? findEndlessReference(schema);
 }
 
 interface SchemaPosition {
@@ -60,6 +58,7 @@ function walk(value: Json, { pointer, depth, isMap }: SchemaPosition, state: Sch
     if (fault !== null) return `${fault} at ${at}`;
   }
   for (const [key, child] of Object.entries(value)) {
+    if (key === 'enum' && !isMap && Array.isArray(child) && !child.some(isContainer)) continue;
     const position = {
       pointer: extendPointer(pointer, key),
       depth: depth + 1,
@@ -71,8 +70,12 @@ function walk(value: Json, { pointer, depth, isMap }: SchemaPosition, state: Sch
   return null;
 }
 
+function isContainer(value: Json): boolean {
+  return typeof value === 'object' && value !== null;
+}
+
 function findKeywordFault(schema: JsonObject, isRoot: boolean): string | null {
-  const { $id, $async, enum: values, uniqueItems, maxItems } = schema;
+  const { $id, $async, enum: values } = schema;
   for (const keyword of ['$ref', '$dynamicRef', '$recursiveRef'] as const) {
     const ref = schema[keyword];
     if (typeof ref === 'string' && !ref.startsWith('#')) {
@@ -84,10 +87,7 @@ function findKeywordFault(schema: JsonObject, isRoot: boolean): string | null {
   if (Array.isArray(values) && values.length > schemaLimits.enumValues) {
     return `enum with ${values.length} values, at most ${schemaLimits.enumValues} allowed`;
   }
-  const isBounded = typeof maxItems === 'number' && maxItems <= schemaLimits.uniqueItems;
-  return uniqueItems === true && !isBounded
-    ? `uniqueItems without maxItems, or with more than ${schemaLimits.uniqueItems}`
-    : null;
+  return null;
 }
 
 function findPatternFault({ pattern, patternProperties }: JsonObject, state: SchemaWalk): string | null {
@@ -100,21 +100,29 @@ function findPatternFault({ pattern, patternProperties }: JsonObject, state: Sch
     : null;
 }
 
-const unions = ['anyOf', 'oneOf', 'allOf'] as const;
 const references = ['$ref', '$dynamicRef', '$recursiveRef'] as const;
 /** Keywords whose schemas apply to the same value as the surrounding schema. */
-const inPlace = ['not', 'if', 'then', 'else', ...unions] as const;
+const inPlace = ['not', 'if', 'then', 'else', 'anyOf', 'oneOf', 'allOf'] as const;
 const inPlaceMaps = ['dependentSchemas', 'dependencies'] as const;
-const maxChecksInPlace = 10_000;
+
+/** Finds a reference that leads back to itself without going into the value; a check of it would never end. */
+function findEndlessReference(root: JsonObject): string | null {
+  const targetsOf = createTargets(root);
+  const known = new Map<JsonObject, 'open' | 'ends'>();
+  const ends = (schema: JsonObject): boolean => {
+    const state = known.get(schema);
+    if (state !== undefined) return state === 'ends';
+    known.set(schema, 'open');
+    const doEnd = [...listInPlace(schema), ...targetsOf(schema)].filter(isPlainObject).every(ends);
+    if (doEnd) known.set(schema, 'ends');
+    return doEnd;
+  };
+  return listObjects(root).every(ends)
+    ? null
+    : 'a reference that leads back to itself without going into the value';
+}
 
 type Targets = (schema: JsonObject) => readonly Json[];
-
-/** @returns the fault, or null */
-function findExplosion(root: JsonObject): string | null {
-  const targetsOf = createTargets(root);
-  const loops = findLoops(root, (schema) => [...Object.values(schema), ...targetsOf(schema)]);
-  return findExplosiveUnion(loops, targetsOf) ?? findFanOut([...loops.keys()], targetsOf);
-}
 
 /** Resolves the references of a schema. */
 function createTargets(root: JsonObject): Targets {
@@ -131,57 +139,6 @@ function createTargets(root: JsonObject): Targets {
     });
 }
 
-function findExplosiveUnion(loops: ReadonlyMap<JsonObject, number>, targetsOf: Targets): string | null {
-  for (const [schema, loop] of loops) {
-    for (const keyword of unions) {
-      const branches = schema[keyword];
-      if (!Array.isArray(branches)) continue;
-      const recursing = branches.filter(
-        (branch: Json) => isPlainObject(branch) && loops.get(branch) === loop,
-      );
-      if (recursing.length > 1 && !areTypesDistinct(recursing, targetsOf)) {
-        return `${keyword} with ${recursing.length} branches that lead back to it; give each its own type`;
-      }
-    }
-  }
-  return null;
-}
-
-function areTypesDistinct(branches: readonly Json[], targetsOf: Targets): boolean {
-  const types = branches.map((branch) => typeOf(branch, targetsOf));
-  return types.every((type) => type !== null) && new Set(types).size === types.length;
-}
-
-/** The one type that a branch accepts; null when the branch does not state it. */
-function typeOf(branch: Json, targetsOf: Targets): string | null {
-  let schema: Json | undefined = branch;
-  for (let steps = 0; steps < 8 && isPlainObject(schema); steps++) {
-    if (typeof schema.type === 'string') return schema.type;
-    [schema] = targetsOf(schema);
-  }
-  return null;
-}
-
-function findFanOut(schemas: readonly JsonObject[], targetsOf: Targets): string | null {
-  const counts = new Map<JsonObject, number>();
-  /** The number of checks that this schema applies to one value; infinite when it cycles back to itself. */
-  const count = (schema: JsonObject): number => {
-    const known = counts.get(schema);
-    if (known !== undefined) return known;
-    counts.set(schema, Number.POSITIVE_INFINITY);
-    const sum = [...listInPlace(schema), ...targetsOf(schema)]
-      .filter(isPlainObject)
-      .reduce((total, child) => total + count(child), 1);
-    counts.set(schema, sum);
-    return sum;
-  };
-  const most = schemas.reduce((worst, schema) => Math.max(worst, count(schema)), 0);
-  if (most <= maxChecksInPlace) return null;
-  return Number.isFinite(most)
-    ? `references that multiply to more than ${maxChecksInPlace} checks of one place in the value`
-    : 'a reference that leads back to itself without going into the value';
-}
-
 function listInPlace(schema: JsonObject): readonly Json[] {
   return [
     ...inPlace.flatMap((keyword) => schema[keyword] ?? []),
@@ -192,44 +149,10 @@ function listInPlace(schema: JsonObject): readonly Json[] {
   ];
 }
 
-/**
- * All objects reachable from the root, each with the number of its strongly connected component: two have the same
- * number when each leads to the other. (Tarjan's algorithm, in linear time.)
- * @param next objects that an object leads to; lists stand for their items
- */
-function findLoops(
-  root: JsonObject,
-  next: (value: JsonObject) => readonly Json[],
-): ReadonlyMap<JsonObject, number> {
-  const loops = new Map<JsonObject, number>();
-  const order = new Map<JsonObject, number>();
-  const open: JsonObject[] = [];
-
-  /** @returns the earliest object, by its order, that this one leads back to */
-  const visit = (value: JsonObject): number => {
-    const index = order.size;
-    order.set(value, index);
-    open.push(value);
-    let earliest = index;
-    for (const child of flatten(next(value))) {
-      if (!order.has(child)) earliest = Math.min(earliest, visit(child));
-      else if (!loops.has(child)) earliest = Math.min(earliest, order.get(child) ?? index);
-    }
-    if (earliest === index) {
-      for (const member of open.splice(open.indexOf(value))) loops.set(member, index);
-    }
-    return earliest;
-  };
-
-  visit(root);
-  return loops;
-}
-
-function flatten(values: readonly Json[]): readonly JsonObject[] {
-  return values.flatMap((value) => {
-    if (Array.isArray(value)) return flatten(value);
-    return isPlainObject(value) ? [value] : [];
-  });
+function listObjects(value: Json): readonly JsonObject[] {
+  if (value === null || typeof value !== 'object') return [];
+  const inside = Object.values(value).flatMap(listObjects);
+  return isPlainObject(value) ? [value, ...inside] : inside;
 }
 
 /** An escape, a class, a count, or one character. An unclosed class extends to the end. */

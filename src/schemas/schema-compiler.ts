@@ -12,7 +12,13 @@ import { findSchemaFault, isDraft7, schemaLimits } from '../core/foreign-schema.
 import type { SchemaFinding } from '../core/repair/candidate.ts';
 import { assertFormats, type FormatUse } from './formats.ts';
 import { describeSchemaErrors, keepCertain, type SchemaError } from './schema-errors.ts';
-import { createWorkMeter, meterSchemas, TooMuchWork, type WorkMeter } from './work-meter.ts';
+import {
+  compareInLinearTime,
+  createWorkMeter,
+  meterSchemas,
+  TooMuchWork,
+  type WorkMeter,
+} from './work-meter.ts';
 
 /** The faults of a value; empty when it is valid. Never throws. */
 export interface SchemaCheck {
@@ -201,6 +207,7 @@ function compileWith(schema: JsonObject, meter: WorkMeter, settings: Options): V
   const ajv = isDraft7(schema) ? new Ajv(settings) : new Ajv2020(settings);
   ajv.opts.unevaluated = hasUnevaluated(rest); // tracking costs time and is useless otherwise
   if (settings.validateFormats === true) assertFormats(ajv);
+  compareInLinearTime(ajv, meter);
   meterSchemas(ajv, meter, rest);
   return ajv.compile(rest);
 }

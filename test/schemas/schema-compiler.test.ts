@@ -23,11 +23,30 @@ const doubling: JsonObject = {
   ),
 };
 
+/** Each of two branches leads back to both. */
+function twice(keyword: string, type: Json): JsonObject {
+  const branch = { properties: { a: { $ref: '#' } }, type };
+  return { [keyword]: [branch, branch] };
+}
+/** Definitions that each apply twice to the same value. */
+const doublingInPlace: JsonObject = {
+  $ref: '#/$defs/d0',
+  $defs: Object.fromEntries(
+    list(40, (at) => {
+      const next = { $ref: `#/$defs/d${at + 1}` };
+      return [`d${at}`, (at < 39 ? { anyOf: [next, next] } : { type: 'string' }) as JsonObject];
+    }),
+  ),
+};
+
 const tooMuch = 'is too much work to check against the schema; it must be smaller';
 
 describe('a check', () => {
   it.each<[string, JsonObject, Json, said?: string]>([
     ['references that double with the depth', doubling, inside(60), tooMuch],
+    ['branches that double with the depth', twice('anyOf', 'object'), inside(60), tooMuch],
+    ['branches that all apply', twice('allOf', ['object', 'number']), inside(60), tooMuch],
+    ['references that double in place', doublingInPlace, 1, tooMuch],
     [
       'two keywords for one field',
       { properties: { a: { $ref: '#' } }, patternProperties: { a: { $ref: '#' } } },
@@ -47,9 +66,9 @@ describe('a check', () => {
       list(1_000, () => noise.slice(0, 1_000)),
     ],
     [
-      'many pairs of large items',
-      { uniqueItems: true, maxItems: 1_000 },
-      list(1_000, (at) => ({ z: list(200, () => 1), at })),
+      'branches that compare many items',
+      { anyOf: list(300, () => ({ uniqueItems: true, maxItems: 1 })) },
+      list(100_000, (at) => ({ z: [1], at })),
     ],
     [
       'merged branches',
@@ -82,6 +101,8 @@ describe('a check', () => {
       { items: { oneOf: list(10, (at) => ({ properties: { kind: { const: at } }, required: ['kind'] })) } },
       list(100_000, (at) => ({ kind: at % 10, text: 'x' })),
     ],
+    ['1,000,000 different items', { type: 'array', uniqueItems: true }, list(1_000_000, (at) => at)],
+    ['100,000 different objects', { uniqueItems: true }, list(100_000, (at) => ({ name: 'x', at }))],
     ['a text of 1 MiB with a pattern', { pattern: '^[abc]+$' }, noise],
   ])('is not in the way of large values: %s', (_, schema, value) => {
     expect(compile(schema)(value)).toEqual([]);
@@ -96,5 +117,33 @@ describe('a check', () => {
     const deep = JSON.parse(`${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`);
     const errors = compile({ properties: { a: { $ref: '#' } } })(deep);
     expect(errors).toEqual([{ pointer: '', message: 'is nested too deeply to be checked' }]);
+  });
+});
+
+describe('uniqueItems', () => {
+  it.each<[string, Json[], [number, number] | null]>([
+    ['numbers', [1, 2, 3], null],
+    ['the same number twice', [1, 2, 1], [0, 2]],
+    ['a number and its text', [1, '1'], null],
+    ['true and 1, false and 0, null and ""', [true, 1, false, 0, null, ''], null],
+    ['0 and -0', [0, -0], [0, 1]],
+    ['texts with quotation marks', ['a","b', 'a', 'b'], null],
+    ['objects with their keys in another order', [{ a: 1, b: [2] }, 3, { b: [2], a: 1 }], [0, 2]],
+    ['a list and an object of the same items', [['a'], { 0: 'a' }], null],
+    [
+      'lists of another order',
+      [
+        [1, 2],
+        [2, 1],
+      ],
+      null,
+    ],
+    ['keys that look like others joined', [{ a: 1, b: 2 }, { 'a:1,b': 2 }], null],
+    ['a key named __proto__', [JSON.parse('{"__proto__":1}'), {}], null],
+  ])('%s', (_, value, same) => {
+    const found = compile({ uniqueItems: true }).find(value);
+    expect(found.map(({ keyword, params }) => ({ keyword, params }))).toEqual(
+      same === null ? [] : [{ keyword: 'uniqueItems', params: { j: same[0], i: same[1] } }],
+    );
   });
 });

@@ -18,6 +18,7 @@ import {
   nullType,
   type ObjectType,
   once,
+  oncePerIndex,
   type Property,
   type ValueType,
 } from './value-type.ts';
@@ -62,7 +63,9 @@ function uniteLists(lists: readonly ListType[]): ListType {
     least: Math.min(...lists.map(({ least }) => least)),
     most: Math.max(...lists.map(({ most }) => most)),
     positions,
-    item: (index) => (index < positions ? unionOf(lists.map((list) => itemOf(list, index))) : rest()),
+    item: oncePerIndex((index) =>
+      index < positions ? unionOf(lists.map((list) => itemOf(list, index))) : rest(),
+    ),
     rest,
   };
 }
@@ -135,7 +138,7 @@ function intersectLists(lists: readonly ListType[]): ListType {
     least: Math.max(...limiting.map(({ least }) => least)),
     most: Math.min(...limiting.map(({ most }) => most)),
     positions: Math.max(...limiting.map(({ positions }) => positions)),
-    item: (index) => intersectionOf(limiting.map((list) => list.item(index))),
+    item: oncePerIndex((index) => intersectionOf(limiting.map((list) => list.item(index)))),
     rest: once(() => intersectionOf(limiting.map((list) => list.rest()))),
   };
 }

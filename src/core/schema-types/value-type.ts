@@ -160,6 +160,16 @@ export function once<Value>(make: () => Value): () => Value {
   };
 }
 
+/** Makes each item once: in a recursive union, items that are made again and again double with the depth. */
+export function oncePerIndex<Value>(make: (index: number) => Value): (index: number) => Value {
+  const known = new Map<number, Value>();
+  return (index) => {
+    const value = known.get(index) ?? make(index);
+    known.set(index, value);
+    return value;
+  };
+}
+
 /** `only_empty`: only lists without items. */
 type Overlap = 'none' | 'only_empty' | 'some';
 

@@ -35,11 +35,11 @@ describe('findSchemaFault', () => {
   it.each<[string, JsonObject, RegExp | null]>([
     ['32 levels', nest(32), null],
     ['33 levels', nest(33), /deeper than 32/],
-    ['an enum of 500', { enum: strings(500) }, null],
+    ['an enum of 5,000', { enum: strings(5_000) }, null],
     [
-      'an enum of 501',
-      { properties: { a: { enum: strings(501) } } },
-      /501 values, at most 500.* \/properties\/a$/,
+      'an enum of 5,001',
+      { properties: { a: { enum: strings(5_001) } } },
+      /5001 values, at most 5000.* \/properties\/a$/,
     ],
     ['2,001 values', { examples: strings(1_999) }, /2000/],
     ['a remote reference', { $ref: 'https://example.org/schema' }, /leaves the document/],
@@ -48,13 +48,13 @@ describe('findSchemaFault', () => {
     ['a field named $ref', { properties: { $ref: { type: 'string' }, enum: { type: 'string' } } }, null],
     ['an embedded document', { $defs: { a: { $id: 'https://example.org/a' } } }, /\$id below the root/],
     ['an asynchronous schema', { $async: true }, /\$async/],
-    ['uniqueItems without a bound', { type: 'array', uniqueItems: true }, /uniqueItems/],
+    ['uniqueItems without a bound', { type: 'array', uniqueItems: true }, null],
     ['uniqueItems with a bound', { type: 'array', uniqueItems: true, maxItems: 100 }, null],
-    ['anyOf that doubles', twoWays('anyOf'), /anyOf with 2 branches/],
-    ['oneOf that doubles', twoWays('oneOf'), /oneOf with 2 branches/],
-    ['allOf that doubles', twoWays('allOf'), /allOf with 2 branches/],
-    ['references that double without a loop', chain(20, (next) => ({ anyOf: [next, next] })), /multiply/],
-    ['references that double by if', chain(20, (next) => ({ if: next, else: next })), /multiply/],
+    ['anyOf that leads back to itself twice', twoWays('anyOf'), null],
+    ['oneOf that leads back to itself twice', twoWays('oneOf'), null],
+    ['allOf that leads back to itself twice', twoWays('allOf'), null],
+    ['references that double without a loop', chain(20, (next) => ({ anyOf: [next, next] })), null],
+    ['references that double by if', chain(20, (next) => ({ if: next, else: next })), null],
     ['a long chain of references', chain(900, (next) => next), null],
     ['a reference to itself', { $ref: '#' }, /leads back to itself/],
     [
@@ -79,7 +79,7 @@ describe('findSchemaFault', () => {
     }));
     const crossed = { anyOf: [...anchors, { $anchor: 'a330', items: { $ref: '#' } }] };
     const spentMs = countProcessorMs();
-    expect(findSchemaFault(crossed)).toMatch(/anyOf with 331 branches/);
+    expect(findSchemaFault(crossed)).toBeNull();
     findSchemaFault(chain(300, (next) => ({ anyOf: [next, next] })));
     expect(spentMs()).toBeLessThan(500);
   });

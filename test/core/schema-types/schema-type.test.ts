@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { typeOfSchema } from '../../../src/core/schema-types/schema-type.ts';
+import { countProcessorMs } from '../../support/processor-time.ts';
 
 it.each([
   ['https://json-schema.org/draft/2020-12/schema', 'never', 1],
@@ -14,3 +15,19 @@ it.each([
   });
   expect([object.other().presence, list.positions]).toEqual([presence, positions]);
 });
+
+it.each(['list', 'object'] as const)(
+  'a path into a union that leads back to itself is read once per level: %s',
+  (kind) => {
+    const next = { anyOf: [{ $ref: '#/$defs/one' }, { $ref: '#/$defs/other' }] };
+    const node = { prefixItems: [next], properties: { a: next }, type: ['array', 'object'] };
+    const both = { anyOf: [node, { ...node }] };
+    let type = typeOfSchema({ $ref: '#/$defs/one', $defs: { one: both, other: { ...both } } });
+    const spentMs = countProcessorMs();
+    for (let level = 0; level < 60; level++) {
+      type = kind === 'list' ? type.list.item(0) : type.object.property('a').type;
+    }
+    expect(type.kinds).not.toBe(0);
+    expect(spentMs()).toBeLessThan(5_000);
+  },
+);

@@ -29,7 +29,7 @@ function texts(count: number) {
 describe('an instance whose spec holds a hostile schema', () => {
   it.each<[string, JsonObject, string]>([
     ['what is no schema', { type: ['object', 7] }, '/type'],
-    ['a huge enum', { enum: texts(501) }, 'enum with 501 values, at most 500 allowed'],
+    ['a huge enum', { enum: texts(5_001) }, 'enum with 5001 values, at most 5000 allowed'],
     ['a remote reference', { $ref: 'http://169.254.169.254/latest' }, 'leaves the document'],
     ['deep nesting', nest(33), 'nested deeper than 32 levels'],
     [
@@ -37,7 +37,6 @@ describe('an instance whose spec holds a hostile schema', () => {
       { properties: { a: { const: { $data: '1/b' } }, b: { maximum: { $data: '1/a' } } } },
       'maximum',
     ],
-    ['uniqueItems without bound', { uniqueItems: true }, 'uniqueItems'],
     ['a pattern that is huge in few characters', { pattern: 'a{1000}'.repeat(60) }, 'instructions'],
     ['a reference to itself', { allOf: [{ $ref: '#' }] }, 'leads back to itself'],
     ['more than 64 KiB', { description: 'x'.repeat(65_536) }, 'more than 65536 bytes'],
