@@ -103,6 +103,11 @@ describe('a check', () => {
     ],
     ['1,000,000 different items', { type: 'array', uniqueItems: true }, list(1_000_000, (at) => at)],
     ['100,000 different objects', { uniqueItems: true }, list(100_000, (at) => ({ name: 'x', at }))],
+    [
+      '1,000 different items of 200 values',
+      { uniqueItems: true, maxItems: 1_000 },
+      list(1_000, (at) => ({ z: list(200, () => 1), at })),
+    ],
     ['a text of 1 MiB with a pattern', { pattern: '^[abc]+$' }, noise],
   ])('is not in the way of large values: %s', (_, schema, value) => {
     expect(compile(schema)(value)).toEqual([]);

@@ -19,10 +19,10 @@ it.each([
 it.each(['list', 'object'] as const)(
   'a path into a union that leads back to itself is read once per level: %s',
   (kind) => {
-    const next = { anyOf: [{ $ref: '#/$defs/one' }, { $ref: '#/$defs/other' }] };
-    const node = { prefixItems: [next], properties: { a: next }, type: ['array', 'object'] };
-    const both = { anyOf: [node, { ...node }] };
-    let type = typeOfSchema({ $ref: '#/$defs/one', $defs: { one: both, other: { ...both } } });
+    const next = () => ({ anyOf: [{ $ref: '#/$defs/one' }, { $ref: '#/$defs/other' }] });
+    const node = () => ({ type: ['array', 'object'], prefixItems: [next()], properties: { a: next() } });
+    const both = () => ({ anyOf: [node(), node()] });
+    let type = typeOfSchema({ $ref: '#/$defs/one', $defs: { one: both(), other: both() } });
     const spentMs = countProcessorMs();
     for (let level = 0; level < 60; level++) {
       type = kind === 'list' ? type.list.item(0) : type.object.property('a').type;
