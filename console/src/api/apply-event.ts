@@ -2,9 +2,9 @@
  * (run, events) → run: applies new events of the log to a run. Pure, so that the same log yields the run at any moment.
  * The end of a step is final; late events only correct its cost.
  */
-import type { RunEvent } from '../../../src/contracts/event.ts';
+import type { RunEvent, RunFrame } from '../../../src/contracts/event.ts';
 import type { Json } from '../../../src/contracts/primitives.ts';
-import type { Awaiting, Run, RunState, RunStep, StepState } from '../../../src/contracts/run.ts';
+import type { Awaiting, Run, RunState, RunStep, RunSummary, StepState } from '../../../src/contracts/run.ts';
 import { endedStepStates } from '../../../src/core/run/ended-steps.ts';
 
 type Data = Readonly<Record<string, Json>>;
@@ -187,4 +187,16 @@ export function momentOf(run: Run, events: readonly RunEvent[], at: string): Run
     events.filter((event) => Date.parse(event.at) <= until),
   );
   return { ...then, cost_usd: then.steps.reduce((sum, { cost_usd }) => sum + cost_usd, 0) };
+}
+
+/** The fields of a run in a frame; an absent `follows` means that it follows no other run now. */
+export function standingOf({ state, cost_usd, reserved_usd, awaiting, follows, error }: RunFrame) {
+  return { state, cost_usd, reserved_usd, awaiting, follows, error };
+}
+
+/** A row of the list of runs after a frame of any run. */
+export function applyRunFrame(run: RunSummary, frame: RunFrame): RunSummary {
+  return run.run_id === frame.run_id
+    ? { ...run, ...standingOf(frame), step_counts: frame.steps, item_counts: frame.item_counts }
+    : run;
 }

@@ -113,21 +113,3 @@ export function whatIsMissing(
     ? 'Give the errors that it is for, one pattern a line.'
     : null;
 }
-
-function placeOf(reviewId: string): string {
-  return `capstan.review.${reviewId}`;
-}
-
-/** The unsent draft of this tab. It outlasts a lost session and a reload, and a later version of the review. */
-export function readUnsent({ review_id, actions }: Review): DecisionDraft | null {
-  const kept = JSON.parse(sessionStorage.getItem(placeOf(review_id)) ?? 'null') as DecisionDraft | null;
-  return kept !== null && actions.includes(kept.action) ? kept : null;
-}
-
-export function keepUnsent({ review_id }: Review, draft: DecisionDraft): void {
-  sessionStorage.setItem(placeOf(review_id), JSON.stringify(draft));
-}
-
-export function dropUnsent({ review_id }: Review): void {
-  sessionStorage.removeItem(placeOf(review_id));
-}

@@ -12,16 +12,7 @@ import { QueryView } from '../../shared/query-view.tsx';
 import { Asked } from './asked.tsx';
 import { Decided } from './decided.tsx';
 import { DecisionForm } from './decision-form.tsx';
-import {
-  beginDraft,
-  type DecisionDraft,
-  dropUnsent,
-  keepUnsent,
-  offeredActions,
-  readUnsent,
-  toDecision,
-  whatIsMissing,
-} from './model.ts';
+import { beginDraft, type DecisionDraft, offeredActions, toDecision, whatIsMissing } from './model.ts';
 import { ReviewHead } from './review-head.tsx';
 import { Tried } from './tried.tsx';
 import { useClaim } from './use-claim.ts';
@@ -46,6 +37,24 @@ function useNeighbours(reviewId: string): { go: (step: 1 | -1) => void } {
       else void navigate({ to: '/reviews/$reviewId', params: { reviewId: next.review_id } });
     },
   };
+}
+
+function placeOf(reviewId: string): string {
+  return `capstan.review.${reviewId}`;
+}
+
+/** The unsent draft of this tab. It outlasts a lost session and a reload, and a later version of the review. */
+function readUnsent({ review_id, actions }: Review): DecisionDraft | null {
+  const kept = JSON.parse(sessionStorage.getItem(placeOf(review_id)) ?? 'null') as DecisionDraft | null;
+  return kept !== null && actions.includes(kept.action) ? kept : null;
+}
+
+function keepUnsent({ review_id }: Review, draft: DecisionDraft): void {
+  sessionStorage.setItem(placeOf(review_id), JSON.stringify(draft));
+}
+
+function dropUnsent({ review_id }: Review): void {
+  sessionStorage.removeItem(placeOf(review_id));
 }
 
 function ReviewOpen({ review }: { readonly review: Review }): ReactElement {
