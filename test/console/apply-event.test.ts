@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { applyEvents, beginningOf, frameRow, momentOf } from '../../console/src/api/apply-event.ts';
+import { applyEvents, applyRunFrame, beginningOf, momentOf } from '../../console/src/api/apply-event.ts';
 import type { EventType, RunEvent } from '../../src/contracts/event.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import type { RunStep } from '../../src/contracts/run-step.ts';
@@ -145,10 +145,15 @@ test('any moment of a run is shown as it was then', () => {
 });
 
 test('a row that turns to failed has its error at once, without another request', () => {
-  const { steps: _, links: __, output: ___, ...summary } = run;
-  const row = { ...summary, state: 'running' as const, step_counts: { running: 1 } };
+  const { steps: _, links: __, output: ___, ...head } = run;
+  const row = { ...head, state: 'running' as const, step_counts: { running: 1 } };
   const error = { code: 'step_failed', message: 'step b: none is left' };
-  const facts = { run_id: 'run_1', pipeline: 'reel', awaiting: [], cost_usd: 0.25, reserved_usd: 0 };
-  const frame = { ...facts, state: 'failed' as const, error, steps: { failed: 1 } };
-  expect(frameRow(row, frame)).toMatchObject({ state: 'failed', error, step_counts: { failed: 1 } });
+  const frame = { pipeline: 'reel', awaiting: [], cost_usd: 0.25, reserved_usd: 0, steps: { failed: 1 } };
+  const failed = { ...frame, state: 'failed' as const, error };
+  expect(applyRunFrame(row, { ...failed, run_id: 'run_1' })).toMatchObject({
+    state: 'failed',
+    error,
+    step_counts: { failed: 1 },
+  });
+  expect(applyRunFrame(row, { ...failed, run_id: 'run_2' })).toBe(row);
 });

@@ -195,7 +195,9 @@ export function standingOf({ state, cost_usd, reserved_usd, awaiting, follows, e
   return { state, cost_usd, reserved_usd, awaiting, follows, error };
 }
 
-/** A row of a list of runs after a frame of its run. */
-export function frameRow(run: RunSummary, frame: RunFrame): RunSummary {
-  return { ...run, ...standingOf(frame), step_counts: frame.steps, item_counts: frame.item_counts };
+/** A row of the list of runs after a frame of any run. */
+export function applyRunFrame(run: RunSummary, frame: RunFrame): RunSummary {
+  return run.run_id === frame.run_id
+    ? { ...run, ...standingOf(frame), step_counts: frame.steps, item_counts: frame.item_counts }
+    : run;
 }

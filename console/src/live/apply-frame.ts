@@ -5,7 +5,7 @@ import type { CapabilityDetail, CapabilitySummary, Instance } from '../../../src
 import type { RunFrame, StreamFrame } from '../../../src/contracts/event.ts';
 import type { Budget } from '../../../src/contracts/money.ts';
 import type { Run, RunSummary } from '../../../src/contracts/run.ts';
-import { frameRow, standingOf } from '../api/apply-event.ts';
+import { applyRunFrame, standingOf } from '../api/apply-event.ts';
 
 interface Page<Item> {
   readonly items: readonly Item[];
@@ -32,12 +32,11 @@ function asksForState({ queryKey }: { readonly queryKey: readonly unknown[] }): 
 function applyRun(queries: QueryClient, frame: RunFrame): void {
   let isListed = false;
   let hasTurned = false;
-  const patch = (run: RunSummary): RunSummary => (run.run_id === frame.run_id ? frameRow(run, frame) : run);
   queries.setQueriesData<Page<RunSummary>>({ queryKey: ['runs', 'list'] }, (page) => {
     if (page === undefined || !page.items.some(({ run_id }) => run_id === frame.run_id)) return page;
     isListed = true;
     hasTurned ||= page.items.some(({ run_id, state }) => run_id === frame.run_id && state !== frame.state);
-    return { ...page, items: page.items.map(patch) };
+    return { ...page, items: page.items.map((run) => applyRunFrame(run, frame)) };
   });
   queries.setQueryData<Run>(['run', frame.run_id], (run) => run && { ...run, ...standingOf(frame) });
   // The run leaves the lists for its old state, and enters those for its new one.

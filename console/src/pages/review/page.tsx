@@ -39,6 +39,24 @@ function useNeighbours(reviewId: string): { go: (step: 1 | -1) => void } {
   };
 }
 
+function placeOf(reviewId: string): string {
+  return `capstan.review.${reviewId}`;
+}
+
+/** The unsent draft of this tab. It outlasts a lost session and a reload, and a later version of the review. */
+function readUnsent({ review_id, actions }: Review): DecisionDraft | null {
+  const kept = JSON.parse(sessionStorage.getItem(placeOf(review_id)) ?? 'null') as DecisionDraft | null;
+  return kept !== null && actions.includes(kept.action) ? kept : null;
+}
+
+function keepUnsent({ review_id }: Review, draft: DecisionDraft): void {
+  sessionStorage.setItem(placeOf(review_id), JSON.stringify(draft));
+}
+
+function dropUnsent({ review_id }: Review): void {
+  sessionStorage.removeItem(placeOf(review_id));
+}
+
 function ReviewOpen({ review }: { readonly review: Review }): ReactElement {
   const isOpen = review.state === 'open' || review.state === 'claimed';
   const [written, setWritten] = useState(() => readUnsent(review));
@@ -144,22 +162,4 @@ function ToDecide({ review, draft, onDraft, onDiscard, onSent }: ToDecideProps):
       </DecisionForm>
     </div>
   );
-}
-
-function placeOf(reviewId: string): string {
-  return `capstan.review.${reviewId}`;
-}
-
-/** The unsent draft of this tab. It outlasts a lost session and a reload, and a later version of the review. */
-function readUnsent({ review_id, actions }: Review): DecisionDraft | null {
-  const kept = JSON.parse(sessionStorage.getItem(placeOf(review_id)) ?? 'null') as DecisionDraft | null;
-  return kept !== null && actions.includes(kept.action) ? kept : null;
-}
-
-function keepUnsent({ review_id }: Review, draft: DecisionDraft): void {
-  sessionStorage.setItem(placeOf(review_id), JSON.stringify(draft));
-}
-
-function dropUnsent({ review_id }: Review): void {
-  sessionStorage.removeItem(placeOf(review_id));
 }
