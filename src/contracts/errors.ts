@@ -71,7 +71,7 @@ export const errorTable = {
   media_quota: row(
     413,
     false,
-    'The file would exceed the quota of the project; see details. Delete files, or ask an operator for a larger quota.',
+    'The file would exceed the quota of the project; `detail` has the figures. Delete files, or ask an operator for a larger quota.',
   ),
   body_too_large: row(413, false, 'The body is larger than this route allows.'),
   unsupported_media_type: row(415, false, 'This route does not accept the Content-Type of the request.'),
