@@ -153,9 +153,14 @@ export function readDates(text: string, format: string): readonly TextReading[] 
   });
 }
 
-function splitTime(text: string): readonly string[] {
-  const match = /^(.+?)(?:[T ]\s*(\d\d:\d\d.*))?$/i.exec(text);
-  return [match?.[1] ?? '', (match?.[2] ?? '').replace(/\s+/g, '')];
+/** @returns the day, and the time of it; the time is empty where the text has none */
+function splitTime(text: string): readonly [day: string, time: string] {
+  const at = text.search(/\d\d:\d\d/);
+  const before = at < 0 ? '' : text.slice(0, at);
+  const time = text.slice(at).replace(/\s+/g, '');
+  const day = before.trimEnd();
+  if (day.length < before.length) return [day, time];
+  return day.toUpperCase().endsWith('T') ? [day.slice(0, -1), time] : [text, ''];
 }
 
 type Day = readonly [year: number, month: number, date: number];
