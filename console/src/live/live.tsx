@@ -1,4 +1,4 @@
-import { notifyManager, type QueryClient, useQueryClient } from '@tanstack/react-query';
+import { notifyManager, type QueryClient, type QueryFilters, useQueryClient } from '@tanstack/react-query';
 import {
   createContext,
   type ReactElement,
@@ -58,10 +58,13 @@ interface LiveConnection {
   readonly listeners: Map<string, Set<RunListener>>;
 }
 
-/** Events between the last response and the first frame are in neither; nor in a response that is in flight. */
-function readAgain(queries: QueryClient): void {
-  const underWay = queries.getQueryCache().findAll({ predicate: isLive, fetchStatus: 'fetching' });
-  void queries.invalidateQueries({ predicate: isLive });
+/**
+ * Reads queries again after something that their data may lack. A first response that is in flight may lack it too, and
+ * an invalidation does not cancel it: such a query is read once more when it has come.
+ */
+export function readAgain(queries: QueryClient, filters: QueryFilters): void {
+  const underWay = queries.getQueryCache().findAll({ ...filters, fetchStatus: 'fetching' });
+  void queries.invalidateQueries(filters);
   for (const { queryKey, state, promise } of underWay) {
     const again = () => queries.invalidateQueries({ queryKey, exact: true });
     if (state.data === undefined) promise?.then(again, () => undefined);
@@ -109,7 +112,8 @@ export function LiveProvider({ project, children }: LiveProviderProps): ReactEle
         setContact((known) => (known.kind === changed.kind ? known : changed));
         // A stream ends with its key, so the session is checked at once.
         if (changed.kind === 'lost') void queries.invalidateQueries({ queryKey: ['session'] });
-        if (changed.kind === 'live') readAgain(queries);
+        // Events between the last response and the first frame are in neither.
+        if (changed.kind === 'live') readAgain(queries, { predicate: isLive });
       },
       // One render for all of them.
       onFrames: (frames) => notifyManager.batch(() => applyFrames(queries, listeners, frames)),

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { formatUsd } from '../../../console/src/shared/format.ts';
 import type { LoginLink } from '../../../src/contracts/sign-in.ts';
-import { openPage } from '../support/browser.ts';
+import { type OpenPage, openPage } from '../support/browser.ts';
 import { startRunOf, useStudio } from '../support/studio.ts';
 
 const visitors = useStudio();
@@ -68,6 +68,30 @@ test('a run under way moves by itself, and the same step is selected in every vi
   await money.waitFor();
   opened.expectQuiet();
   await opened.close();
+});
+
+test('a run that ends while its page is being read is shown as it ended', async () => {
+  const { capstan } = visitors.studio;
+  const { run_id: id } = await capstan.submit([{ id: 'a', wait: '1d' }]);
+  const [opened, other] = [await visitors.visit(), await visitors.visit()];
+  const endOn = ({ page }: OpenPage) => page.getByRole('heading', { name: 'test' }).getByText('Cancelled');
+  await other.go(`/runs/${id}`);
+  await opened.go('/runs');
+  let isFirst = true;
+  await opened.page.route(`**/v1/runs/${id}`, async (route) => {
+    if (!isFirst) return route.continue();
+    isFirst = false;
+    const response = await route.fetch();
+    await capstan.request('POST', `/v1/runs/${id}/cancel`, {});
+    await endOn(other).waitFor();
+    await route.fulfill({ response });
+  });
+  await opened.page.locator(`a[href$="/runs/${id}"]`).first().click();
+  await endOn(opened).waitFor();
+  for (const { expectQuiet, close } of [opened, other]) {
+    expectQuiet();
+    await close();
+  }
 });
 
 test('a step that waits for an instance says who was considered, and its run says it in the list', async () => {

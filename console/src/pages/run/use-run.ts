@@ -5,7 +5,7 @@ import type { RunEvent } from '../../../../src/contracts/event.ts';
 import type { Run } from '../../../../src/contracts/run.ts';
 import { applyEvents, endedStates, type RunMoment } from '../../api/apply-event.ts';
 import { runQuery } from '../../api/runs.ts';
-import { useLive, usePolling } from '../../live/live.tsx';
+import { readAgain, useLive, usePolling } from '../../live/live.tsx';
 import { paceEvents } from './pace-events.ts';
 
 /** Events do not carry reserved money and item counts. */
@@ -47,7 +47,7 @@ export function useRun(runId: string): UseQueryResult<Run> {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const read = (): void => {
       timer = undefined;
-      void queries.invalidateQueries({ queryKey: ['run', runId], exact: true });
+      readAgain(queries, { queryKey: ['run', runId], exact: true });
     };
     const countSteps = (): number => queries.getQueryData<Run>(['run', runId])?.steps.length ?? 0;
     const paced = paceEvents(countSteps, (events) => {
@@ -55,7 +55,7 @@ export function useRun(runId: string): UseQueryResult<Run> {
       if (needsReading(events)) timer ??= setTimeout(read, exactEveryMs);
       if (events.some(({ type }) => /^run\.(succeeded|failed|cancelled)$/.test(type))) {
         clearTimeout(timer);
-        void queries.invalidateQueries({ queryKey: ['run', runId] });
+        readAgain(queries, { queryKey: ['run', runId] });
       }
     });
     const end = followRun(runId, paced.take);
