@@ -1,5 +1,5 @@
 /** The processes of the page, each started as the page's units and commands start it. */
-import { chown, mkdir, writeFile } from 'node:fs/promises';
+import { chown, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
@@ -154,12 +154,15 @@ export async function startCapstan(trial: Trial, name: 'server' | 'worker', env:
 /** @param command the one of the page's unit */
 export async function startCapability(trial: Trial, command: string, env: NodeJS.ProcessEnv): Promise<void> {
   const [program = '', ...args] = command.split(' ');
+  const name = 'capability-shout';
+  const log = join(trial.root, 'logs', `${name}.log`);
   await start(trial, {
-    name: 'capability-shout',
+    name,
     command: program,
     args,
     cwd: join(trial.root, 'var/lib/capstan'),
     env,
-    isReady: () => answers(`http://${env.HOST}:${env.PORT}/health`),
+    // As the page has it: the log ends with this line once the instance is registered.
+    isReady: async () => (await readFile(log, 'utf8')).includes('7/8 heartbeat'),
   });
 }
