@@ -11,6 +11,7 @@ import { EventPage, EventQuery, type RunEvent, Seq, StreamQuery } from '../../co
 import { type CancelSignal, CancelSource, onCancel, toAbortSignal } from '../../core/cancellation.ts';
 import { listRunEvents, requireRun, watchRun } from '../../services/runs/run-reading.ts';
 import { openStream, type StreamBatch } from '../../services/stream/stream-service.ts';
+import { eventStreamHeaders } from '../answer.ts';
 import { httpLimits } from '../limits.ts';
 import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
@@ -109,7 +110,7 @@ export const runEventRoutes: readonly Route[] = [
       const after = headers['last-event-id'] ?? query.after;
       return {
         status: 200,
-        headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },
+        headers: eventStreamHeaders,
         body: () =>
           streamEvents((unread) => watchRun(ctx, key, { after, signal: unread }), {
             signal,
@@ -138,7 +139,7 @@ export const streamRoutes: readonly Route[] = [
       const watch = await openStream(ctx, caller, { ...query, after });
       return {
         status: 200,
-        headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },
+        headers: eventStreamHeaders,
         body: () => streamText(watch, toText, { signal, commentMs: httpLimits.eventCommentMs }),
       };
     },

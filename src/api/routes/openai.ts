@@ -22,7 +22,7 @@ import {
   showModel,
   streamChat,
 } from '../../services/calls/openai-service.ts';
-import { toOpenAiError } from '../answer.ts';
+import { eventStreamHeaders, toOpenAiError } from '../answer.ts';
 import { json } from '../input.ts';
 import { IdempotencyKey, readIdempotency } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
@@ -75,8 +75,6 @@ function answerOf<Body>({ setHeader }: OpenAiCall, { body, routing, isReplayed }
   return body;
 }
 
-const streamHeaders = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' };
-
 export const openAiRoutes: readonly Route[] = [
   route('POST /openai/v1/chat/completions', {
     operation: 'create_chat_completion',
@@ -97,7 +95,7 @@ export const openAiRoutes: readonly Route[] = [
       if (order.idempotency !== null)
         throw refuseField('/headers/idempotency-key', 'an Idempotency-Key cannot be kept for a stream');
       const events = await streamChat(ctx, order, toOpenAiError);
-      return { status: 200, headers: streamHeaders, body: events };
+      return { status: 200, headers: eventStreamHeaders, body: events };
     },
   }),
   route('POST /openai/v1/embeddings', {

@@ -16,6 +16,7 @@ import type { KeptAnswer } from '../../db/idempotency.ts';
 import { AppError, type AppErrorOptions } from '../../errors/app-error.ts';
 import type { ServerCtx } from '../context.ts';
 import { requireCapability } from '../fleet/fleet-poller.ts';
+import type { Idempotency } from '../idempotency.ts';
 import { newId } from '../ids.ts';
 import { toConstraints } from '../routing/decisions.ts';
 import type { CallRequest } from '../routing/routed-call.ts';
@@ -160,7 +161,7 @@ interface CallOrder {
   readonly projectId: string;
   readonly capability: string;
   readonly request: ExecRequest;
-  readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | null;
+  readonly idempotency: Idempotency | null;
   /** Aborts when the caller disconnects; without an Idempotency-Key the result is no longer needed then. */
   readonly signal: CancelSignal;
   /** Receives parts of the result as they are made (C8). Only without an Idempotency-Key. */

@@ -31,6 +31,7 @@ import {
 } from '../../core/openai.ts';
 import { listCapabilityNames } from '../../db/instance/capability-name.ts';
 import { AppError, toAppError } from '../../errors/app-error.ts';
+import type { Idempotency } from '../idempotency.ts';
 import { type CallCtx, makeDirectCall } from './call-service.ts';
 
 export interface OpenAiOrder<Request> {
@@ -38,7 +39,7 @@ export interface OpenAiOrder<Request> {
   readonly request: Request;
   /** The constraints of the route, as headers give them. */
   readonly constraints: Omit<ExecRequest, 'input'>;
-  readonly idempotency: { readonly key: string; readonly bodySha256: Buffer } | null;
+  readonly idempotency: Idempotency | null;
   /** Aborts when the client disconnects; the call is cancelled then. */
   readonly signal: CancelSignal;
 }
