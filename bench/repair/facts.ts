@@ -1,7 +1,7 @@
 /** What a schema says of a place, for making inputs and mistakes: apart from the code that repairs. */
 import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
-import { resolveLocalRef } from '../../src/core/foreign-schema.ts';
 import { isPlainObject } from '../../src/core/json/values.ts';
+import { resolveLocalRef } from '../../src/core/schema-types/references.ts';
 
 /** Which branch of a union applies; all when it is not chosen. */
 export type Choose = (branches: readonly Json[]) => readonly Json[];

@@ -223,15 +223,17 @@ function makeText(maker: Maker, parts: readonly JsonObject[]): string | undefine
   const patterns = parts.flatMap(({ pattern }) => (typeof pattern === 'string' ? [toRegExp(pattern)] : []));
   const likely = format === undefined ? texts : (byFormat[format] ?? texts);
   const fit = (patterns.length > 0 ? forPatterns : likely).filter((text) =>
-    patterns.every((one) => one.test(text)),
+    patterns.every((one) => one?.test(text) === true),
   );
   return pick(maker, fit);
 }
 
-function toRegExp(pattern: string): RegExp {
-  try {
-    return new RegExp(pattern, 'u');
-  } catch {
-    return new RegExp(pattern);
+/** Null for one of RE2 that is none of JavaScript: no text is made for it. */
+function toRegExp(pattern: string): RegExp | null {
+  for (const flags of ['u', '']) {
+    try {
+      return new RegExp(pattern, flags);
+    } catch {}
   }
+  return null;
 }

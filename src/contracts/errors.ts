@@ -62,7 +62,11 @@ export const errorTable = {
     'The project has reached its limit of instances or webhooks. Delete some first.',
   ),
   already_there: row(412, false, 'The request has If-None-Match: *, and the file exists already.'),
-  digest_mismatch: row(422, false, 'The file does not have the announced SHA-256. Upload it again.'),
+  digest_mismatch: row(
+    422,
+    false,
+    'The file does not have the announced SHA-256, so the same request fails again. Announce the file again, then upload it.',
+  ),
   upload_incomplete: row(
     409,
     true,

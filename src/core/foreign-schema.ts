@@ -5,10 +5,16 @@
  * what it repeats, so seven characters may mean a thousand instructions.
  */
 import type { Json, JsonObject } from '../contracts/primitives.ts';
-import { extendPointer, isList, isPlainObject, splitPointer } from './json/values.ts';
+import { extendPointer, isPlainObject } from './json/values.ts';
+import {
+  ReferenceFault,
+  referenceKeywords,
+  resolveLocalRef,
+  schemaMaps,
+  withLocalReferences,
+} from './schema-types/references.ts';
 
-// Limits of an untrusted JSON Schema, checked before it is compiled: compiling it must stay cheap. It has only
-// local references and no embedded documents.
+// Limits of an untrusted JSON Schema, checked before it is compiled: compiling it must stay cheap.
 
 export const schemaLimits = {
   depth: 32,
@@ -24,20 +30,10 @@ interface SchemaWalk {
   patternSize: number;
 }
 
-/** Keywords whose own keys are names, not keywords. */
-const maps: ReadonlySet<string> = new Set([
-  '$defs',
-  'definitions',
-  'dependencies',
-  'dependentSchemas',
-  'patternProperties',
-  'properties',
-]);
-
 /** @returns the fault and its pointer, or null */
 export function findSchemaFault(schema: JsonObject): string | null {
   const root = { pointer: '', depth: 1, isMap: false };
-  return walk(schema, root, { nodes: 0, patternSize: 0 }) ?? findEndlessReference(schema);
+  return walk(schema, root, { nodes: 0, patternSize: 0 }) ?? findReferenceFault(schema);
 }
 
 interface SchemaPosition {
@@ -54,7 +50,7 @@ function walk(value: Json, { pointer, depth, isMap }: SchemaPosition, state: Sch
   if (value === null || typeof value !== 'object') return null;
   if (depth > schemaLimits.depth) return `nested deeper than ${schemaLimits.depth} levels at ${at}`;
   if (isPlainObject(value) && !isMap) {
-    const fault = findKeywordFault(value, pointer === '') ?? findPatternFault(value, state);
+    const fault = findKeywordFault(value) ?? findPatternFault(value, state);
     if (fault !== null) return `${fault} at ${at}`;
   }
   for (const [key, child] of Object.entries(value)) {
@@ -62,7 +58,7 @@ function walk(value: Json, { pointer, depth, isMap }: SchemaPosition, state: Sch
     const position = {
       pointer: extendPointer(pointer, key),
       depth: depth + 1,
-      isMap: !isMap && maps.has(key),
+      isMap: !isMap && schemaMaps.has(key),
     };
     const fault = walk(child, position, state);
     if (fault !== null) return fault;
@@ -74,16 +70,8 @@ function isContainer(value: Json): boolean {
   return typeof value === 'object' && value !== null;
 }
 
-function findKeywordFault(schema: JsonObject, isRoot: boolean): string | null {
-  const { $id, $async, enum: values } = schema;
-  for (const keyword of ['$ref', '$dynamicRef', '$recursiveRef'] as const) {
-    const ref = schema[keyword];
-    if (typeof ref === 'string' && !ref.startsWith('#')) {
-      return `${keyword} ${JSON.stringify(ref)} leaves the document; only references that start with # are allowed`;
-    }
-  }
+function findKeywordFault({ $async, enum: values }: JsonObject): string | null {
   if ($async !== undefined) return '$async, which is not JSON Schema';
-  if (!isRoot && typeof $id === 'string') return '$id below the root';
   if (Array.isArray(values) && values.length > schemaLimits.enumValues) {
     return `enum with ${values.length} values, at most ${schemaLimits.enumValues} allowed`;
   }
@@ -100,7 +88,15 @@ function findPatternFault({ pattern, patternProperties }: JsonObject, state: Sch
     : null;
 }
 
-const references = ['$ref', '$dynamicRef', '$recursiveRef'] as const;
+function findReferenceFault(schema: JsonObject): string | null {
+  try {
+    return findEndlessReference(withLocalReferences(schema));
+  } catch (error) {
+    if (error instanceof ReferenceFault) return error.message;
+    throw error;
+  }
+}
+
 /** Keywords whose schemas apply to the same value as the surrounding schema. */
 const inPlace = ['not', 'if', 'then', 'else', 'anyOf', 'oneOf', 'allOf'] as const;
 const inPlaceMaps = ['dependentSchemas', 'dependencies'] as const;
@@ -132,7 +128,7 @@ function createTargets(root: JsonObject): Targets {
     return known.get(ref);
   };
   return (schema) =>
-    references.flatMap((keyword) => {
+    referenceKeywords.flatMap((keyword) => {
       const ref = schema[keyword];
       const target = typeof ref === 'string' ? resolve(ref) : undefined;
       return target === undefined ? [] : [target];
@@ -185,45 +181,4 @@ export function estimatePatternSize(pattern: string): number {
     }
   }
   return outer.reduce((sum, before) => sum + before, size);
-}
-
-/** The target of `#`, `#/a/b` or `#anchor` inside a schema; undefined when it is absent or not local. */
-export function resolveLocalRef(root: JsonObject, ref: string): Json | undefined {
-  if (!ref.startsWith('#')) return undefined;
-  const fragment = decodeFragment(ref.slice(1));
-  if (fragment === '') return root;
-  return fragment.startsWith('/') ? walkPointer(root, fragment) : findAnchor(root, fragment);
-}
-
-function decodeFragment(fragment: string): string {
-  try {
-    return decodeURIComponent(fragment);
-  } catch {
-    return fragment;
-  }
-}
-
-function walkPointer(root: JsonObject, pointer: string): Json | undefined {
-  let value: Json | undefined = root;
-  for (const segment of splitPointer(pointer)) {
-    if (value === undefined || value === null || typeof value !== 'object') return undefined;
-    if (isList(value)) value = value[Number(segment)];
-    else value = Object.hasOwn(value, segment) ? value[segment] : undefined;
-  }
-  return value;
-}
-
-function findAnchor(value: Json, anchor: string): JsonObject | undefined {
-  if (value === null || typeof value !== 'object') return undefined;
-  if (isPlainObject(value) && (value.$anchor === anchor || value.$dynamicAnchor === anchor)) return value;
-  for (const child of Object.values(value)) {
-    const found = findAnchor(child, anchor);
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
-/** Whether a schema is read as draft 07; any other is read as 2020-12. */
-export function isDraft7({ $schema }: JsonObject): boolean {
-  return typeof $schema === 'string' && /^https?:\/\/json-schema\.org\/draft-0[67]\/schema#?$/.test($schema);
 }

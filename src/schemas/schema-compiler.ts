@@ -8,8 +8,9 @@ import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { RE2JS } from 're2js';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
-import { findSchemaFault, isDraft7, schemaLimits } from '../core/foreign-schema.ts';
+import { findSchemaFault, schemaLimits } from '../core/foreign-schema.ts';
 import type { SchemaFinding } from '../core/repair/candidate.ts';
+import { isDraft7, withLocalReferences } from '../core/schema-types/references.ts';
 import { assertFormats, type FormatUse } from './formats.ts';
 import { describeSchemaErrors, keepCertain, type SchemaError } from './schema-errors.ts';
 import {
@@ -122,8 +123,9 @@ export function createSchemaCompiler(): SchemaCompiler {
   const compile = (schema: JsonObject, formats: FormatUse): CompiledSchema => {
     const fault = findSchemaFault(schema);
     if (fault !== null) throw new SchemaRefused(fault);
-    checkForm(schema);
-    return createCheck(schema, formats);
+    const local = withLocalReferences(schema);
+    checkForm(local);
+    return createCheck(local, formats);
   };
 
   return {

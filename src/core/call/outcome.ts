@@ -8,8 +8,8 @@ import type { CapabilitySpec } from '../../contracts/capability.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import { expressionLimits } from '../expression/language.ts';
-import { resolveLocalRef } from '../foreign-schema.ts';
 import { describeFindings, isList, isPlainObject } from '../json/values.ts';
+import { resolveLocalRef, withLocalReferences } from '../schema-types/references.ts';
 
 /** An instance's answer with an error status. */
 export interface AnsweredError {
@@ -164,7 +164,8 @@ export function unwrapAnswer(spec: Pick<CapabilitySpec, 'output'>, body: JsonObj
   return { ok: true, output: isWrapped ? (body.output as Json) : body };
 }
 
-function declaresOk(root: JsonObject): boolean {
+function declaresOk(output: JsonObject): boolean {
+  const root = withLocalReferences(output);
   const seen = new Set<JsonObject>();
   const visit = (schema: Json | undefined): boolean => {
     if (!isPlainObject(schema) || seen.has(schema)) return false;

@@ -4,14 +4,13 @@
  * made from them are validated afterwards.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { resolveLocalRef } from '../foreign-schema.ts';
 import { extendPointer, isList, isPlainObject, splitPointer } from '../json/values.ts';
+import { referenceKeywords, resolveLocalRef, withLocalReferences } from '../schema-types/references.ts';
 
 const mostSchemas = 200;
 /** Schemas of a branch that are looked at to see what it is for. */
 const mostInBranch = 20;
 const unionKeywords = ['anyOf', 'oneOf'] as const;
-const referenceKeywords = ['$ref', '$dynamicRef', '$recursiveRef'] as const;
 const singleKeywords = ['then', 'else'] as const;
 const itemKeywords = ['items', 'additionalItems', 'contains', 'unevaluatedItems'] as const;
 const memberKeywords = ['additionalProperties', 'unevaluatedProperties'] as const;
@@ -33,7 +32,8 @@ export interface Places {
   readonly schemasOf: (place: InputPlace, key: string) => readonly JsonObject[];
 }
 
-export function createPlaces(root: JsonObject, input: Json): Places {
+export function createPlaces(schema: JsonObject, input: Json): Places {
+  const root = withLocalReferences(schema);
   const known = new Map<string, InputPlace | undefined>();
   const resolve = createResolver(root);
   const schemasOf = (place: InputPlace, key: string, value?: Json): readonly JsonObject[] =>
@@ -75,13 +75,11 @@ export function keysOf(value: Json): readonly string[] {
 
 type FollowRef = (ref: string) => Json | undefined;
 
-/** Resolves references inside the document, also those that repeat its `$id`, each once. */
+/** Resolves references inside the document, each once. */
 function createResolver(root: JsonObject): FollowRef {
   const known = new Map<string, Json | undefined>();
-  const id = typeof root.$id === 'string' ? root.$id.replace(/#$/, '') : '#';
   return (ref) => {
-    const local = ref.startsWith(id) && ref !== id ? ref.slice(ref.indexOf('#')) : ref;
-    if (!known.has(ref)) known.set(ref, resolveLocalRef(root, local));
+    if (!known.has(ref)) known.set(ref, resolveLocalRef(root, ref));
     return known.get(ref);
   };
 }

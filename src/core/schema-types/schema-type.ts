@@ -3,9 +3,9 @@
  * cannot express (patterns, bounds, `not`, conditions) are left out, which only makes it wider.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { isDraft7, resolveLocalRef } from '../foreign-schema.ts';
 import { isList, isPlainObject } from '../json/values.ts';
 import { intersectionOf, typeOfValue, unionOf } from './combine-types.ts';
+import { isDraft7, resolveLocalRef, withLocalReferences } from './references.ts';
 import {
   absent,
   anyType,
@@ -66,8 +66,9 @@ function listApplied(schema: JsonObject, resolve: (ref: string) => Json | undefi
 
 type ResolveRef = (ref: string) => Json | undefined;
 
-/** @param root a schema without a fault by findSchemaFault */
-export function typeOfSchema(root: JsonObject): ValueType {
+/** @param schema one without a fault by findSchemaFault */
+export function typeOfSchema(schema: JsonObject): ValueType {
+  const root = withLocalReferences(schema);
   const targets = new Map<string, Json | undefined>();
   const resolve: ResolveRef = (ref) => {
     if (!targets.has(ref)) targets.set(ref, resolveLocalRef(root, ref));
