@@ -7,9 +7,11 @@ import type { ValidateFunction } from 'ajv';
 import { z } from 'zod';
 import { CapabilitySpec, Health } from '../contracts/capability.ts';
 import { LogLevel } from '../contracts/event.ts';
+import type { JsonObject } from '../contracts/primitives.ts';
 import { isLogLine, readLogLine } from '../core/call/log-lines.ts';
 import { isProgressLine, readProgress } from '../core/call/outcome.ts';
 import { parseJson } from '../core/json/text.ts';
+import { listNotEnforced } from '../core/schema-types/not-enforced.ts';
 import { compileAjv } from './schema.ts';
 
 /** Requests to a capability under test. A probe never throws: a missing answer is a finding too. */
@@ -116,6 +118,12 @@ function checkAgreement(health: Health | null, spec: CapabilitySpec | null): Che
   return { name, ok, detail: ok ? ofSpec : `/health says ${ofHealth}, /spec says ${ofSpec}` };
 }
 
+function describeGaps(schema: JsonObject): readonly string[] {
+  return listNotEnforced(schema).map(
+    ({ pointer, reason }) => `the router does not enforce ${pointer}: ${shorten(reason)}`,
+  );
+}
+
 function compile(
   field: 'input' | 'output',
   spec: CapabilitySpec | null,
@@ -125,7 +133,8 @@ function compile(
     return { result: { name, ok: false, detail: 'no spec to read it from' }, validate: null };
   try {
     const validate = compileAjv(spec[field], field);
-    return { result: { name, ok: true, detail: 'JSON Schema draft 2020-12' }, validate };
+    const detail = ['JSON Schema draft 2020-12', ...describeGaps(spec[field])].join('; ');
+    return { result: { name, ok: true, detail }, validate };
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);
     return { result: { name, ok: false, detail }, validate: null };

@@ -185,10 +185,29 @@ export type CapabilitySummary = z.infer<typeof CapabilitySummary>;
 
 export const CapabilityList = listOf(CapabilitySummary).meta({ id: 'CapabilityList' });
 
+/** A keyword of a spec's schema that the router does not enforce, because it needs a pattern that runs in linear time. */
+export const NotEnforced = z
+  .strictObject({
+    schema: z.enum(['input', 'output']),
+    /** JSON Pointer to the keyword, or to the pattern in `patternProperties`. */
+    pointer: z.string(),
+    keyword: z.string(),
+    reason: z.string(),
+  })
+  .meta({ id: 'NotEnforced' });
+export type NotEnforced = z.infer<typeof NotEnforced>;
+
 export const CapabilityDetail = z
   .strictObject({
     name: CapabilityName,
-    specs: z.array(z.strictObject({ digest: z.string(), spec: CapabilitySpec })),
+    specs: z.array(
+      z.strictObject({
+        digest: z.string(),
+        spec: CapabilitySpec,
+        /** Absent when the router enforces all of both schemas. */
+        not_enforced: z.array(NotEnforced).optional(),
+      }),
+    ),
     instances: z.array(Instance),
   })
   .meta({ id: 'CapabilityDetail' });

@@ -1,6 +1,7 @@
 /**
  * Turns an untrusted JSON Schema into a check. Each schema gets its own ajv, so that dropping the check frees all of it
- * and no schema can refer to or shadow another; only the meta-schemas are shared. Patterns run in linear time (re2js).
+ * and no schema can refer to or shadow another; only the meta-schemas are shared. Patterns run in linear time (re2js);
+ * those that cannot are not enforced (core/schema-types/not-enforced.ts).
  * Nothing is coerced, defaulted or fetched, and the cost of a check is bounded. A first pass stops at the first error;
  * a second one collects more only for an invalid value. Drafts: 2020-12, and 07 where `$schema` says so.
  */
@@ -10,6 +11,7 @@ import { RE2JS } from 're2js';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { findSchemaFault, schemaLimits } from '../core/foreign-schema.ts';
 import type { SchemaFinding } from '../core/repair/candidate.ts';
+import { toEnforceable } from '../core/schema-types/not-enforced.ts';
 import { isDraft7, withLocalReferences } from '../core/schema-types/references.ts';
 import { assertFormats, type FormatUse } from './formats.ts';
 import { describeSchemaErrors, keepCertain, type SchemaError } from './schema-errors.ts';
@@ -125,7 +127,7 @@ export function createSchemaCompiler(): SchemaCompiler {
     if (fault !== null) throw new SchemaRefused(fault);
     const local = withLocalReferences(schema);
     checkForm(local);
-    return createCheck(local, formats);
+    return createCheck(toEnforceable(local).schema, formats);
   };
 
   return {

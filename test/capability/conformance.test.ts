@@ -18,6 +18,25 @@ it('passes a capability of the SDK, one line for each check', async () => {
   await instance.stop();
 });
 
+it('passes a pattern that cannot run in linear time, and says that the router does not enforce it', async () => {
+  const properties = { text: { type: 'string', pattern: '^(?!\\.)' } };
+  const instance = await startPlain(
+    answers('GET', '/spec', 200, { ...spec, input: { ...input, properties } }),
+  );
+  const results = await checkCapability(instance.url);
+  expect(results.filter(({ name }) => name.endsWith('schema compiles'))).toEqual([
+    {
+      name: 'input schema compiles',
+      ok: true,
+      detail: expect.stringMatching(
+        /; the router does not enforce \/properties\/text\/pattern: .*linear time/,
+      ),
+    },
+    { name: 'output schema compiles', ok: true, detail: 'JSON Schema draft 2020-12' },
+  ]);
+  instance.close();
+});
+
 it('says so when nothing listens', async () => {
   const results = await checkCapability('http://127.0.0.1:9');
   expect(results).toEqual([{ name: 'GET /health', ok: false, detail: expect.stringContaining('no answer') }]);

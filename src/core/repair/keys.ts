@@ -122,7 +122,10 @@ export function fillKeys(keys: KeyPlace): readonly Candidate[] {
   const missing = requiredIn(keys.place.schemas).filter(
     (name) => !Object.hasOwn(keys.object, name) && !isForbiddenName(name),
   );
-  return missing.slice(0, mostUnknownKeys).flatMap((name) => fillKey(keys, name));
+  const filled = missing.slice(0, mostUnknownKeys).map((name) => fillKey(keys, name));
+  // A demanded key without such a value may be the one that another branch wants instead.
+  const isChoice = filled.some((candidates) => candidates.length === 0);
+  return filled.flat().map((candidate) => (isChoice ? { ...candidate, evidence: 'guess' } : candidate));
 }
 
 function fillKey(keys: KeyPlace, name: string): readonly Candidate[] {

@@ -19,7 +19,7 @@ export const schemaMaps: ReadonlySet<string> = new Set([
 ]);
 
 /** Keywords whose values are data, whatever they look like. */
-const data: ReadonlySet<string> = new Set(['const', 'default', 'enum', 'examples']);
+export const dataKeywords: ReadonlySet<string> = new Set(['const', 'default', 'enum', 'examples']);
 
 /** Keywords that give a schema an address, by which a pointer has no need to find it. */
 const names: ReadonlySet<string> = new Set(['$anchor', '$dynamicAnchor', '$id', 'id']);
@@ -91,7 +91,7 @@ interface Child {
 /** The schemas directly inside a schema, also below keywords that no draft knows: references may lead there. */
 function listChildren(schema: JsonObject): readonly Child[] {
   return Object.entries(schema).flatMap(([keyword, value]): readonly Child[] =>
-    data.has(keyword) ? [] : childrenOf(value, [keyword], schemaMaps.has(keyword)),
+    dataKeywords.has(keyword) ? [] : childrenOf(value, [keyword], schemaMaps.has(keyword)),
   );
 }
 
@@ -157,7 +157,7 @@ function rewrite(schema: JsonObject, outer: AddressedPlace, named: Named): JsonO
   };
   const { $dynamicRef, ...others } = schema;
   const entries = Object.entries(others).flatMap(([key, value]): readonly (readonly [string, Json])[] => {
-    if (data.has(key)) return [[key, value]];
+    if (dataKeywords.has(key)) return [[key, value]];
     if (typeof value !== 'string') return [[key, one(value, [key], schemaMaps.has(key))]];
     if (isReference(key)) return [[key, toPointer(key, value, { place, named })]];
     return names.has(key) ? [] : [[key, value]];

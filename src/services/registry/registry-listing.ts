@@ -1,13 +1,16 @@
 /** Lists capabilities, their instances and their calls, and shows one capability. */
+import { LRUCache } from 'lru-cache';
 import type {
   CallsSummary,
   CallsSummaryQuery,
   CapabilityDetail,
   CapabilitySummary,
   InstanceState,
+  NotEnforced,
 } from '../../contracts/capability.ts';
+import { listNotEnforced } from '../../core/schema-types/not-enforced.ts';
 import { summariseCalls } from '../../db/attempt/call-summary.ts';
-import { listDescriptions, listSpecs } from '../../db/instance/capability-spec.ts';
+import { type CapabilitySpecRow, listDescriptions, listSpecs } from '../../db/instance/capability-spec.ts';
 import type { InstanceRow } from '../../db/instance/instance.ts';
 import {
   type ListedInstance,
@@ -64,9 +67,22 @@ export async function getCapability({ db }: Pick<Ctx, 'db'>, name: string): Prom
   if (instances.length === 0) throw new AppError('not_found', `no instance of ${name} is registered`);
   return {
     name,
-    specs: specs.map(({ digest, spec }) => ({ digest, spec })),
+    specs: specs.map(toListedSpec),
     instances: instances.map(toInstance),
   };
+}
+
+/** By digest: finding them compiles every pattern, and the spec of a digest never changes. */
+const knownGaps = new LRUCache<string, readonly NotEnforced[]>({ max: 1_000 });
+
+function toListedSpec({ digest, spec }: CapabilitySpecRow): CapabilityDetail['specs'][number] {
+  const gaps =
+    knownGaps.get(digest) ??
+    (['input', 'output'] as const).flatMap((schema) =>
+      listNotEnforced(spec[schema]).map((gap) => ({ schema, ...gap })),
+    );
+  knownGaps.set(digest, gaps);
+  return { digest, spec, ...(gaps.length === 0 ? {} : { not_enforced: [...gaps] }) };
 }
 
 const dayMs = 86_400_000;

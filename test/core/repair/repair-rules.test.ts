@@ -260,6 +260,16 @@ describe('in a union that leads back to itself', () => {
   });
 });
 
+it('a key with a default is not added where another one without a value may be meant', () => {
+  const aql = { type: 'object', default: { items: 'all' } };
+  const file = {
+    properties: { pattern: text, aql },
+    anyOf: [{ required: ['pattern'] }, { required: ['aql'] }],
+  };
+  expect(repair(file, {})).toMatchObject({ applied: null, shown: [{ aql: { items: 'all' } }] });
+  expect(repair({ ...file, anyOf: [{ required: ['aql'] }] }, {}).applied).toEqual({ aql: { items: 'all' } });
+});
+
 it('a name between two known ones is never one of them', () => {
   const known = ['targets', 'workers', 'minutes', 'folders', 'outputs'];
   fc.assert(

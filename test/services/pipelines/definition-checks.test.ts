@@ -247,6 +247,16 @@ test('literals are judged by the whole schema, with whatever stands in the holes
   ]);
 });
 
+test('a pattern of a definition that cannot run in linear time is noted', async () => {
+  const review = { title: 'ok?', schema: { patternProperties: { '(a)\\1': {} } } };
+  const job_schema = { properties: { name: { type: 'string', pattern: '^(?!\\.)' } } };
+  const found = await findingsOf(aDefinition([{ id: 'a', review }], { job_schema }));
+  expect(found.map(({ severity, code, pointer }) => [severity, code, pointer])).toEqual([
+    ['note', 'pattern_not_enforced', '/steps/0/review/schema/patternProperties/(a)\\1'],
+    ['note', 'pattern_not_enforced', '/job_schema/properties/name/pattern'],
+  ]);
+});
+
 test('the schemas of a definition are vetted', async () => {
   const review = { title: 'ok?', schema: { type: 'nonsense' } };
   const findings = await findingsOf(

@@ -163,6 +163,10 @@ const rows: Readonly<Record<string, Row>> = {
     second('capability: open', 'input: {x: "{{ steps.a.output.pth }}"}'),
     '9:20 /steps/1/input/x',
   ],
+  pattern_not_enforced: [
+    `${steps('- {id: a, capability: open}')}job_schema: {pattern: "(?!a)"}\n`,
+    '5:23 /job_schema/pattern',
+  ],
   pipeline_cycle: [second('pipeline: back@1'), '8:15 /steps/1/pipeline'],
   pipeline_depth: [second('pipeline: deep@1'), '8:15 /steps/1/pipeline'],
   pipeline_limit: [second('pipeline: many@1'), '8:15 /steps/1/pipeline'],

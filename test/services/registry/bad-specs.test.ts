@@ -55,6 +55,19 @@ describe('an instance whose spec holds a hostile schema', () => {
     const input = { required: ['toString'], properties: { a: { pattern: '^(a+)+$' } } };
     const instance = await register(input, 'odd.but.fine');
     await waitFor('the spec is read', async () => (await bench.read(instance.url)).spec_digest !== null);
+    const [spec] = (await bench.registry.get('odd.but.fine')).specs;
+    expect(spec).not.toHaveProperty('not_enforced');
+  });
+
+  it('is accepted when a pattern cannot run in linear time, and its page says what is not enforced', async () => {
+    const input = { properties: { a: { pattern: '^(?!\\.)' } }, not: { required: ['b'] } };
+    const instance = await register(input, 'looks.ahead');
+    await waitFor('the spec is read', async () => (await bench.read(instance.url)).spec_digest !== null);
+    const { specs } = await bench.registry.get('looks.ahead');
+    const reason = expect.stringContaining('linear time');
+    expect(specs.map(({ not_enforced }) => not_enforced)).toEqual([
+      [{ schema: 'input', pointer: '/properties/a/pattern', keyword: 'pattern', reason }],
+    ]);
   });
 
   it.runIf(process.platform === 'linux')(

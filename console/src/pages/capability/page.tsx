@@ -118,8 +118,13 @@ function Fleet({
 function Specs({ capability: { specs } }: { readonly capability: CapabilityDetail }): ReactElement {
   return (
     <div className="grid gap-4 lg:grid-cols-2">
-      {specs.map(({ digest, spec }) => (
+      {specs.map(({ digest, spec, not_enforced = [] }) => (
         <Panel key={digest} title={`Version ${spec.version}`}>
+          {not_enforced.map(({ schema, pointer, reason }) => (
+            <p key={`${schema}${pointer}`} className="mb-2 break-words text-muted">
+              The router does not enforce <code>{pointer}</code> of the {schema} schema: {reason}
+            </p>
+          ))}
           <h3 className="mb-1 text-muted">Input</h3>
           <JsonTree value={spec.input} name="input schema" />
           <h3 className="mb-1 mt-4 text-muted">Output</h3>

@@ -12,6 +12,7 @@ import type { TemplateReading } from '../../expression/template.ts';
 import { findSchemaFault } from '../../foreign-schema.ts';
 import type { Graph } from '../../graph/dag.ts';
 import { describeType, intersectionOf, itemTypeOf } from '../../schema-types/combine-types.ts';
+import { listNotEnforced, type SchemaGap } from '../../schema-types/not-enforced.ts';
 import { typeOfSchema } from '../../schema-types/schema-type.ts';
 import { type TemplateTypes, typeOfNode, typeTemplate } from '../../schema-types/template-type.ts';
 import {
@@ -219,10 +220,20 @@ export function checkSchemas(
     const fault = findSchemaFault(schema) ?? schemaFaultOf(schema);
     if (fault !== null) return [invalid(pointer, fault)];
     sound.add(schema);
-    if (schema !== definition.job_schema || isKind(typeOfSchema(schema), kinds.object)) return [];
-    return [invalid(pointer, 'a job is an object, but the schema allows none')];
+    const notes = listNotEnforced(schema).map((gap) => noteGap(pointer, gap));
+    if (schema !== definition.job_schema || isKind(typeOfSchema(schema), kinds.object)) return notes;
+    return [...notes, invalid(pointer, 'a job is an object, but the schema allows none')];
   });
   return { findings, isSound: (schema) => sound.has(schema) };
+}
+
+function noteGap(schema: string, { pointer, keyword, reason }: SchemaGap): DefinitionFinding {
+  return {
+    severity: 'note',
+    code: 'pattern_not_enforced',
+    pointer: `${schema}${pointer}`,
+    message: `${keyword} is not enforced: ${reason}`,
+  };
 }
 
 function invalid(pointer: string, message: string): DefinitionFinding {

@@ -34,6 +34,7 @@ export const findingCodes = [
   'path_optional',
   'path_undescribed',
   'path_unknown',
+  'pattern_not_enforced',
   'pipeline_cycle',
   'pipeline_depth',
   'pipeline_limit',
