@@ -32,8 +32,12 @@ async function failuresOf(endpoint: string) {
   return (await checkCapability(endpoint)).filter(({ ok }) => !ok);
 }
 
+function blocksOf(language: string): string[] {
+  return listCodeBlocks(guide).flatMap((block) => (block.language === language ? [block.text] : []));
+}
+
 function blockOf(language: string): string {
-  return listCodeBlocks(guide).find((block) => block.language === language)?.text ?? '';
+  return blocksOf(language)[0] ?? '';
 }
 
 test('the guide shows the TypeScript example as it is in its file', () => {
@@ -78,10 +82,11 @@ test('the TypeScript example keeps the contract and counts words', async () => {
 });
 
 const hasPython = spawnSync('python3', ['--version']).status === 0;
+const hasPydantic = spawnSync('python3', ['-c', 'import pydantic; pydantic.TypeAdapter']).status === 0;
 
-test.skipIf(!hasPython)('the Python example keeps the contract and answers', async () => {
-  const file = join(folder, 'shout.py');
-  await writeFile(file, blockOf('python'));
+async function tryPython(name: string, text: string, answers: readonly [object, object][]): Promise<void> {
+  const file = join(folder, name);
+  await writeFile(file, text);
   const port = await choosePort([]);
   const endpoint = `http://127.0.0.1:${port}`;
   const child = spawn('python3', [file, String(port)], { stdio: 'ignore' });
@@ -93,8 +98,24 @@ test.skipIf(!hasPython)('the Python example keeps the contract and answers', asy
       ),
     );
     expect(await failuresOf(endpoint)).toEqual([]);
-    expect(await exec(endpoint, { text: 'ahoy' })).toEqual({ ok: true, output: { text: 'AHOY' } });
+    for (const [input, output] of answers) {
+      expect(await exec(endpoint, input)).toEqual({ ok: true, output });
+    }
   } finally {
     child.kill('SIGKILL');
   }
+}
+
+test.skipIf(!hasPython)('the Python example keeps the contract and answers', () =>
+  tryPython('shout.py', blockOf('python'), [[{ text: 'ahoy' }, { text: 'AHOY' }]]),
+);
+
+test.skipIf(!hasPydantic)('the Python example with pydantic keeps the contract and answers', () => {
+  const [shout = '', models = ''] = blocksOf('python');
+  const text = shout.replace(/^ThreadingHTTPServer.*\n?$/m, models);
+  expect(text.match(/serve_forever/g)).toHaveLength(1);
+  return tryPython('shout-words.py', text, [
+    [{ text: 'Ahoy' }, { text: 'AHOY' }],
+    [{ text: 'Ahoy', tone: 'soft' }, { text: 'ahoy' }],
+  ]);
 });
