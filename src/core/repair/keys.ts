@@ -5,6 +5,7 @@
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { canonicalJson, extendPointer, isForbiddenName, isPlainObject } from '../json/values.ts';
+import { editDistance } from '../nearest-name.ts';
 import { type Candidate, type Certainty, moveValue, removeKey, show } from './candidate.ts';
 import { findNearest, looseDistance, nameDistance } from './names.ts';
 import { allowedIn, type InputPlace, mayHold, namesIn, type Places, requiredIn } from './schema-walk.ts';
@@ -178,7 +179,11 @@ const remark = /^(\/\/.*|#.*|[_$@-]*(comments?|notes?|todo))$/i;
 
 /** Why nothing is lost without the key; null when something may be. */
 function explainNeedless({ object, known }: KeyPlace, name: string, value: Json): string | null {
-  if (value === null) return 'it is not allowed there and holds nothing';
+  // A known name beside it may be meant, where null says something.
+  const isMisspelt = known.some(
+    (key) => !Object.hasOwn(object, key) && editDistance(key.toLowerCase(), name.toLowerCase(), 1) <= 1,
+  );
+  if (value === null && !isMisspelt) return 'it is not allowed there and holds nothing';
   if (typeof value === 'string' && remark.test(name)) return 'it is not allowed there and is only a remark';
   const twins = known.filter((key) => Object.hasOwn(object, key) && nameDistance(name, key) !== null);
   const isRepeated = twins.length > 0 && twins.every((key) => object[key] === value);

@@ -270,6 +270,12 @@ it('a key with a default is not added where another one without a value may be m
   expect(repair({ ...file, anyOf: [{ required: ['aql'] }] }, {}).applied).toEqual({ aql: { items: 'all' } });
 });
 
+it('a key that holds null is not left out where a known name is near', () => {
+  const schema = closed({ log: {} });
+  expect(repair(schema, { lo: null }).applied).not.toEqual({});
+  expect(repair(schema, { other: null }).applied).toEqual({});
+});
+
 it('a name between two known ones is never one of them', () => {
   const known = ['targets', 'workers', 'minutes', 'folders', 'outputs'];
   fc.assert(
