@@ -9,7 +9,7 @@ import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { extendPointer, isList, isPlainObject } from '../json/values.ts';
 
 /** One keyword of a schema that refuses no value, or fewer values than it should. */
-export interface NotEnforced {
+export interface UnenforcedKeyword {
   /** To the keyword; to the pattern where the keyword is `patternProperties`. */
   readonly pointer: string;
   readonly keyword: 'pattern' | 'patternProperties' | 'not' | 'oneOf' | 'if' | 'maxContains';
@@ -19,7 +19,7 @@ export interface NotEnforced {
 export interface EnforceableSchema {
   /** The same object as the given schema when all of it is enforced. */
   readonly schema: JsonObject;
-  readonly notEnforced: readonly NotEnforced[];
+  readonly notEnforced: readonly UnenforcedKeyword[];
 }
 
 /** @returns why the linear engine cannot run the pattern; null when it can, or when the pattern is no valid one */
@@ -27,7 +27,7 @@ type FaultOf = (pattern: string) => string | null;
 
 interface Weakening {
   readonly faultOf: FaultOf;
-  readonly found: NotEnforced[];
+  readonly found: UnenforcedKeyword[];
 }
 
 /** Keywords whose values are data. */
@@ -42,34 +42,39 @@ const maps: ReadonlySet<string> = new Set([
   'properties',
 ]);
 
+export function compileLinear(pattern: string): RE2JS {
+  return RE2JS.compile(RE2JS.translateRegExp(pattern));
+}
+
 /**
  * Leaves out the patterns that the linear engine cannot run. A broken pattern stays, so compiling refuses it.
  * @param schema without a fault by findSchemaFault
+ * @param compile a caller that runs the patterns afterwards keeps their programs
  */
-export function toEnforceable(schema: JsonObject): EnforceableSchema {
+export function toEnforceable(schema: JsonObject, compile = compileLinear): EnforceableSchema {
   const known = new Map<string, string | null>();
   const faultOf: FaultOf = (pattern) => {
-    const fault = known.has(pattern) ? (known.get(pattern) ?? null) : findEngineFault(pattern);
+    const fault = known.has(pattern) ? (known.get(pattern) ?? null) : findEngineFault(pattern, compile);
     known.set(pattern, fault);
     return fault;
   };
-  const found: NotEnforced[] = [];
+  const found: UnenforcedKeyword[] = [];
   if (!hasOpenPattern(schema, faultOf, false)) return { schema, notEnforced: found };
   const weak = weakenSchema(schema, '', { faultOf, found });
   return { schema: weak, notEnforced: found };
 }
 
-export function listNotEnforced(schema: JsonObject): readonly NotEnforced[] {
+export function listNotEnforced(schema: JsonObject): readonly UnenforcedKeyword[] {
   return toEnforceable(schema).notEnforced;
 }
 
 /** The engine takes it for the text `k<name>` instead of refusing it. */
 const namedBackReference = /\\k</;
 
-function findEngineFault(pattern: string): string | null {
+function findEngineFault(pattern: string, compile: (pattern: string) => unknown): string | null {
   if (namedBackReference.test(pattern) && isRegExp(pattern, '')) return 'named back reference: `\\k`';
   try {
-    RE2JS.compile(RE2JS.translateRegExp(pattern));
+    compile(pattern);
     return null;
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error;
@@ -134,13 +139,13 @@ function weakenSchema(schema: JsonObject, pointer: string, weakening: Weakening)
     if (dataKeywords.has(key)) return [key, child];
     return [key, maps.has(key) ? weakenMap(child, at, weakening) : weakenValue(child, at, weakening)];
   });
-  const place: Place = { schema, pointer, weak: Object.fromEntries(inside) };
+  const place: WeakPlace = { schema, pointer, weak: Object.fromEntries(inside) };
   dropPatterns(place, weakening);
   dropInverting(place, weakening);
   return place.weak;
 }
 
-interface Place {
+interface WeakPlace {
   /** As it was given. */
   readonly schema: JsonObject;
   readonly pointer: string;
@@ -149,8 +154,8 @@ interface Place {
 }
 
 /** A key that matches an open pattern may have any value, and no key is known to match none. */
-function dropPatterns({ schema, pointer, weak }: Place, { faultOf, found }: Weakening): void {
-  const note = (keyword: NotEnforced['keyword'], at: readonly string[], pattern: string): boolean => {
+function dropPatterns({ schema, pointer, weak }: WeakPlace, { faultOf, found }: Weakening): void {
+  const note = (keyword: UnenforcedKeyword['keyword'], at: readonly string[], pattern: string): boolean => {
     const fault = faultOf(pattern);
     if (fault === null) return false;
     found.push({
@@ -171,9 +176,9 @@ function dropPatterns({ schema, pointer, weak }: Place, { faultOf, found }: Weak
  * Replaces the keywords that refuse a value because a schema inside them accepts it. `oneOf` and `if` become unions, so
  * that `unevaluatedProperties` still sees the keys that their branches describe.
  */
-function dropInverting({ schema, pointer, weak }: Place, { faultOf, found }: Weakening): void {
+function dropInverting({ schema, pointer, weak }: WeakPlace, { faultOf, found }: Weakening): void {
   const unions: Json[] = [];
-  const isOpen = (keyword: NotEnforced['keyword'], inside: Json | undefined): boolean => {
+  const isOpen = (keyword: UnenforcedKeyword['keyword'], inside: Json | undefined): boolean => {
     if (schema[keyword] === undefined || !hasOpenPattern(inside, faultOf, true)) return false;
     const reason = 'it contains a pattern that is not enforced, or a reference that may lead to one';
     found.push({ pointer: extendPointer(pointer, keyword), keyword, reason });
