@@ -25,7 +25,7 @@ interface SchemaWalk {
 }
 
 /** Keywords whose own keys are names, not keywords. */
-const maps: ReadonlySet<string> = new Set([
+export const maps: ReadonlySet<string> = new Set([
   '$defs',
   'definitions',
   'dependencies',

@@ -6,6 +6,7 @@
  */
 import { RE2JS, RE2JSException } from 're2js';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { maps } from '../foreign-schema.ts';
 import { extendPointer, isList, isPlainObject } from '../json/values.ts';
 
 /** One keyword of a schema that refuses no value, or fewer values than it should. */
@@ -32,15 +33,6 @@ interface Weakening {
 
 /** Keywords whose values are data. */
 const dataKeywords: ReadonlySet<string> = new Set(['const', 'default', 'enum', 'examples']);
-/** Keywords whose own keys are names, not keywords. */
-const maps: ReadonlySet<string> = new Set([
-  '$defs',
-  'definitions',
-  'dependencies',
-  'dependentSchemas',
-  'patternProperties',
-  'properties',
-]);
 
 export function compileLinear(pattern: string): RE2JS {
   return RE2JS.compile(RE2JS.translateRegExp(pattern));
