@@ -7,11 +7,11 @@
  */
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { RE2JS } from 're2js';
+import type { RE2JS } from 're2js';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { findSchemaFault, schemaLimits } from '../core/foreign-schema.ts';
 import type { SchemaFinding } from '../core/repair/candidate.ts';
-import { toEnforceable } from '../core/schema-types/not-enforced.ts';
+import { compileLinear, toEnforceable } from '../core/schema-types/not-enforced.ts';
 import { isDraft7, withLocalReferences } from '../core/schema-types/references.ts';
 import { assertFormats, type FormatUse } from './formats.ts';
 import { describeSchemaErrors, keepCertain, type SchemaError } from './schema-errors.ts';
@@ -71,12 +71,14 @@ const patternBaseUnits = 50;
 
 type Patterns = NonNullable<NonNullable<Options['code']>['regExp']>;
 
-/** @throws SchemaRefused when all its patterns together have too many instructions */
-function createLinearPatterns({ spend }: WorkMeter): Patterns {
+type CompilePattern = (pattern: string) => RE2JS;
+
+/** Compiles each pattern once. @throws SchemaRefused when all of them together have too many instructions */
+function createPatternCompiler(): CompilePattern {
   const known = new Map<string, RE2JS>();
   let size = 0;
-  const compile = (pattern: string): RE2JS => {
-    const compiled = known.get(pattern) ?? RE2JS.compile(RE2JS.translateRegExp(pattern));
+  return (pattern) => {
+    const compiled = known.get(pattern) ?? compileLinear(pattern);
     if (!known.has(pattern)) size += compiled.programSize();
     if (size > schemaLimits.patternSize) {
       throw new SchemaRefused(`patterns of more than ${schemaLimits.patternSize} instructions`);
@@ -84,6 +86,9 @@ function createLinearPatterns({ spend }: WorkMeter): Patterns {
     known.set(pattern, compiled);
     return compiled;
   };
+}
+
+function createLinearPatterns({ spend }: WorkMeter, compile: CompilePattern): Patterns {
   const create = (pattern: string): ReturnType<Patterns> => {
     const compiled = compile(pattern);
     const units = patternBaseUnits + compiled.programSize() * 4;
@@ -127,7 +132,7 @@ export function createSchemaCompiler(): SchemaCompiler {
     if (fault !== null) throw new SchemaRefused(fault);
     const local = withLocalReferences(schema);
     checkForm(local);
-    return createCheck(toEnforceable(local).schema, formats);
+    return createCheck(local, formats);
   };
 
   return {
@@ -148,7 +153,8 @@ function explainRefusal(error: unknown): SchemaRefused {
 }
 
 function createCheck(schema: JsonObject, formats: FormatUse): CompiledSchema {
-  const finders = createFinders(schema, formats);
+  const compilePattern = createPatternCompiler();
+  const finders = createFinders(toEnforceable(schema, compilePattern).schema, { formats, compilePattern });
   const check = (value: Json): readonly SchemaError[] =>
     finders.find(value).map(({ pointer, message }) => ({ pointer, message }));
   return Object.assign(check, finders);
@@ -166,10 +172,15 @@ function createErrorList(schema: JsonObject, meter: WorkMeter, settings: Options
   };
 }
 
-function createFinders(schema: JsonObject, formats: FormatUse): Pick<CompiledSchema, 'find' | 'findCertain'> {
+interface OwnSettings {
+  readonly formats: FormatUse;
+  readonly compilePattern: CompilePattern;
+}
+
+function createFinders(schema: JsonObject, own: OwnSettings): Pick<CompiledSchema, 'find' | 'findCertain'> {
   const meter = createWorkMeter();
-  const code = { regExp: createLinearPatterns(meter) };
-  const settings: Options = { ...options, code, validateFormats: formats === 'asserted' };
+  const code = { regExp: createLinearPatterns(meter, own.compilePattern) };
+  const settings: Options = { ...options, code, validateFormats: own.formats === 'asserted' };
   const settle = compileWith(schema, meter, settings);
   const listErrors = createErrorList(schema, meter, settings);
 

@@ -10,7 +10,7 @@ import { extendPointer, isList, isPlainObject } from '../json/values.ts';
 import { dataKeywords, referenceKeywords, schemaMaps } from './references.ts';
 
 /** One keyword of a schema that refuses no value, or fewer values than it should. */
-export interface SchemaGap {
+export interface UnenforcedKeyword {
   /** To the keyword; to the pattern where the keyword is `patternProperties`. */
   readonly pointer: string;
   readonly keyword: 'pattern' | 'patternProperties' | 'not' | 'oneOf' | 'if' | 'maxContains';
@@ -20,7 +20,7 @@ export interface SchemaGap {
 export interface EnforceableSchema {
   /** The same object as the given schema when all of it is enforced. */
   readonly schema: JsonObject;
-  readonly notEnforced: readonly SchemaGap[];
+  readonly notEnforced: readonly UnenforcedKeyword[];
 }
 
 /** @returns why the linear engine cannot run the pattern; null when it can, or when the pattern is no valid one */
@@ -28,37 +28,42 @@ type FaultOf = (pattern: string) => string | null;
 
 interface Weakening {
   readonly faultOf: FaultOf;
-  readonly found: SchemaGap[];
+  readonly found: UnenforcedKeyword[];
+}
+
+export function compileLinear(pattern: string): RE2JS {
+  return RE2JS.compile(RE2JS.translateRegExp(pattern));
 }
 
 /**
  * Leaves out the patterns that the linear engine cannot run. A broken pattern stays, so compiling refuses it.
  * @param schema without a fault by findSchemaFault
+ * @param compile a caller that runs the patterns afterwards keeps their programs
  */
-export function toEnforceable(schema: JsonObject): EnforceableSchema {
+export function toEnforceable(schema: JsonObject, compile = compileLinear): EnforceableSchema {
   const known = new Map<string, string | null>();
   const faultOf: FaultOf = (pattern) => {
-    const fault = known.has(pattern) ? (known.get(pattern) ?? null) : findEngineFault(pattern);
+    const fault = known.has(pattern) ? (known.get(pattern) ?? null) : findEngineFault(pattern, compile);
     known.set(pattern, fault);
     return fault;
   };
-  const found: SchemaGap[] = [];
+  const found: UnenforcedKeyword[] = [];
   if (!hasOpenPattern(schema, faultOf, false)) return { schema, notEnforced: found };
   const weak = weakenSchema(schema, '', { faultOf, found });
   return { schema: weak, notEnforced: found };
 }
 
-export function listNotEnforced(schema: JsonObject): readonly SchemaGap[] {
+export function listNotEnforced(schema: JsonObject): readonly UnenforcedKeyword[] {
   return toEnforceable(schema).notEnforced;
 }
 
 /** The engine takes it for the text `k<name>` instead of refusing it. */
 const namedBackReference = /\\k</;
 
-function findEngineFault(pattern: string): string | null {
+function findEngineFault(pattern: string, compile: (pattern: string) => unknown): string | null {
   if (namedBackReference.test(pattern) && isRegExp(pattern, '')) return 'named back reference: `\\k`';
   try {
-    RE2JS.compile(RE2JS.translateRegExp(pattern));
+    compile(pattern);
     return null;
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error;
@@ -123,13 +128,13 @@ function weakenSchema(schema: JsonObject, pointer: string, weakening: Weakening)
     if (dataKeywords.has(key)) return [key, child];
     return [key, schemaMaps.has(key) ? weakenMap(child, at, weakening) : weakenValue(child, at, weakening)];
   });
-  const place: WeakenedPlace = { schema, pointer, weak: Object.fromEntries(inside) };
+  const place: WeakPlace = { schema, pointer, weak: Object.fromEntries(inside) };
   dropPatterns(place, weakening);
   dropInverting(place, weakening);
   return place.weak;
 }
 
-interface WeakenedPlace {
+interface WeakPlace {
   /** As it was given. */
   readonly schema: JsonObject;
   readonly pointer: string;
@@ -138,8 +143,8 @@ interface WeakenedPlace {
 }
 
 /** A key that matches an open pattern may have any value, and no key is known to match none. */
-function dropPatterns({ schema, pointer, weak }: WeakenedPlace, { faultOf, found }: Weakening): void {
-  const note = (keyword: SchemaGap['keyword'], at: readonly string[], pattern: string): boolean => {
+function dropPatterns({ schema, pointer, weak }: WeakPlace, { faultOf, found }: Weakening): void {
+  const note = (keyword: UnenforcedKeyword['keyword'], at: readonly string[], pattern: string): boolean => {
     const fault = faultOf(pattern);
     if (fault === null) return false;
     found.push({
@@ -160,9 +165,9 @@ function dropPatterns({ schema, pointer, weak }: WeakenedPlace, { faultOf, found
  * Replaces the keywords that refuse a value because a schema inside them accepts it. `oneOf` and `if` become unions, so
  * that `unevaluatedProperties` still sees the keys that their branches describe.
  */
-function dropInverting({ schema, pointer, weak }: WeakenedPlace, { faultOf, found }: Weakening): void {
+function dropInverting({ schema, pointer, weak }: WeakPlace, { faultOf, found }: Weakening): void {
   const unions: Json[] = [];
-  const isOpen = (keyword: SchemaGap['keyword'], inside: Json | undefined): boolean => {
+  const isOpen = (keyword: UnenforcedKeyword['keyword'], inside: Json | undefined): boolean => {
     if (schema[keyword] === undefined || !hasOpenPattern(inside, faultOf, true)) return false;
     const reason = 'it contains a pattern that is not enforced, or a reference that may lead to one';
     found.push({ pointer: extendPointer(pointer, keyword), keyword, reason });

@@ -12,7 +12,7 @@ import type { TemplateReading } from '../../expression/template.ts';
 import { findSchemaFault } from '../../foreign-schema.ts';
 import type { Graph } from '../../graph/dag.ts';
 import { describeType, intersectionOf, itemTypeOf } from '../../schema-types/combine-types.ts';
-import { listNotEnforced, type SchemaGap } from '../../schema-types/not-enforced.ts';
+import { listNotEnforced, type UnenforcedKeyword } from '../../schema-types/not-enforced.ts';
 import { typeOfSchema } from '../../schema-types/schema-type.ts';
 import { type TemplateTypes, typeOfNode, typeTemplate } from '../../schema-types/template-type.ts';
 import {
@@ -227,7 +227,7 @@ export function checkSchemas(
   return { findings, isSound: (schema) => sound.has(schema) };
 }
 
-function noteGap(schema: string, { pointer, keyword, reason }: SchemaGap): DefinitionFinding {
+function noteGap(schema: string, { pointer, keyword, reason }: UnenforcedKeyword): DefinitionFinding {
   return {
     severity: 'note',
     code: 'pattern_not_enforced',
