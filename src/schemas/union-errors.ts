@@ -1,45 +1,37 @@
 /**
- * Reduces the errors of failed unions to those of the branch that the author meant: the one whose discriminator the
- * value has, else the only one for its type, else the one with the most keys in common. If none is clearly meant, one
- * error lists what is allowed. Ranking branches costs at most `work.left` schemas and keys; unions beyond it get the
- * list.
+ * Reduces the errors of failed unions to those of the branch that the author meant. If none is clearly meant, one error
+ * lists what is allowed. Unions beyond the work that a value may cost get one line.
  */
 import type { ErrorObject } from 'ajv';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
-import { extendPointer, isPlainObject } from '../core/json/values.ts';
+import { extendPointer } from '../core/json/values.ts';
 import {
   allowedIn,
   type ChooseBranches,
   createPlaces,
   type FollowRef,
-  isOfType,
+  type InputPlace,
   listOf,
   namesIn,
-  partsOf,
-  rateKeys,
   requiredIn,
   typesIn,
   unionKeywords,
 } from '../core/repair/schema-walk.ts';
+import {
+  type Branch,
+  type Choice,
+  chooseBranch,
+  onlyValueIn,
+  readUnion,
+  type Union,
+  type Work,
+} from './union-choice.ts';
 
-/** Schemas and keys that are looked at to choose branches, for one value. */
+/** Schemas, keys and places that are looked at to choose branches, for one value. */
 const unionWork = 50_000;
 /** Errors that are looked at; a check of a large list may find more. */
 const mostErrors = 5_000;
 const mostListed = 6;
-
-interface Branch {
-  readonly schema: JsonObject;
-  readonly parts: readonly JsonObject[];
-}
-
-interface Choice {
-  /** Null when no branch is clearly meant. */
-  readonly branch: JsonObject | null;
-  /** The property whose value decides, and its values, when the value has none of them. */
-  readonly discriminator: { readonly key: string; readonly values: readonly Json[] } | null;
-  readonly branches: readonly Branch[];
-}
 
 export interface UnionInput {
   /** The same object that ajv compiled: errors are found again by the identity of their schemas. */
@@ -51,178 +43,201 @@ export interface UnionInput {
 /** @param work units left; reduced by what is used */
 export function reduceUnions(
   { schema, value, errors }: UnionInput,
-  work: { left: number } = { left: unionWork },
+  work: Work = { left: unionWork },
 ): readonly ErrorObject[] {
   if (!errors.some(isUnion)) return errors;
   const choices = createChoices(work);
-  const places = createPlaces(schema, value, choices.follow);
-  const known = new Map<string, ReadonlySet<unknown>>();
-  const applies = ({ instancePath, parentSchema }: ErrorObject): boolean => {
-    if (!known.has(instancePath)) known.set(instancePath, new Set(places.at(instancePath)?.schemas));
-    return known.get(instancePath)?.has(parentSchema) === true;
-  };
+  const schemasAt = createLookup({ schema, value, follow: choices.follow, work });
   const seen = errors.length > mostErrors ? errors.slice(-mostErrors) : errors;
   const failed = new Set(seen.filter(isUnion).map(({ instancePath }) => instancePath));
-  const kept = seen.filter((error) => applies(error) || !isWithin(error.instancePath, failed));
+  const kept = seen.filter(
+    ({ instancePath, parentSchema }) =>
+      schemasAt(instancePath).has(parentSchema) || !isWithin(instancePath, failed),
+  );
+  const sources = sourcesByPlace(kept);
   const reduced = kept.flatMap((error) => {
     if (!isUnion(error)) return [error];
-    const choice = choices.of(error);
-    const isExplained = choice?.branch != null && kept.some((one) => one !== error && explains(one, error));
-    return isExplained ? [] : [toError(error, choice)];
+    const isExplained = (sources.get(error.instancePath)?.size ?? 0) > 1;
+    return isExplained && choices.isMeant(error) ? [] : [choices.explain(error)];
   });
-  return reduced.length > 0 ? reduced : errors;
+  return [...reduced, ...untold(seen.filter(isUnion), reduced)];
 }
 
 function isUnion({ keyword }: ErrorObject): boolean {
   return keyword === 'anyOf' || keyword === 'oneOf';
 }
 
-function explains(one: ErrorObject, union: ErrorObject): boolean {
-  const { instancePath } = union;
-  const isInside = one.instancePath === instancePath || one.instancePath.startsWith(`${instancePath}/`);
-  return isInside && one.parentSchema !== union.parentSchema;
-}
-
-/** Whether a place or a container of it is among these. */
-function isWithin(pointer: string, places: ReadonlySet<string>): boolean {
-  if (places.has(pointer)) return true;
+/** A place and its containers, the innermost first. */
+function withContainers(pointer: string): readonly string[] {
+  const places = [pointer];
   for (let end = pointer.lastIndexOf('/'); end >= 0; end = pointer.lastIndexOf('/', end - 1)) {
-    if (places.has(pointer.slice(0, end))) return true;
+    places.push(pointer.slice(0, end));
     if (end === 0) break;
   }
-  return false;
+  return places;
+}
+
+function isWithin(pointer: string, places: ReadonlySet<string>): boolean {
+  return withContainers(pointer).some((one) => places.has(one));
+}
+
+/** For each place, the schemas that have errors at it or inside it. */
+function sourcesByPlace(errors: readonly ErrorObject[]): ReadonlyMap<string, ReadonlySet<unknown>> {
+  const found = new Map<string, Set<unknown>>();
+  for (const { instancePath, parentSchema } of errors) {
+    for (const place of withContainers(instancePath)) {
+      const sources = found.get(place) ?? new Set();
+      found.set(place, sources.add(parentSchema));
+    }
+  }
+  return found;
+}
+
+/** One line for each failed union that nothing is told about: the walk ended before it. */
+function untold(unions: readonly ErrorObject[], told: readonly ErrorObject[]): readonly ErrorObject[] {
+  const known = new Set(told.flatMap(({ instancePath }) => withContainers(instancePath)));
+  const lines: ErrorObject[] = [];
+  for (const union of [...unions].sort((a, b) => a.instancePath.length - b.instancePath.length)) {
+    if (isWithin(union.instancePath, known)) continue;
+    known.add(union.instancePath);
+    lines.push(inGeneral(union));
+  }
+  return lines;
+}
+
+interface Walk {
+  readonly schema: JsonObject;
+  readonly value: Json;
+  readonly follow: ChooseBranches;
+  readonly work: Work;
+}
+
+/** @returns a function that finds the schemas that apply at a place; none when the work is used up */
+function createLookup({ schema, value, follow, work }: Walk): (pointer: string) => ReadonlySet<unknown> {
+  const places = createPlaces(schema, value, follow);
+  const counted = new Set<InputPlace>();
+  const known = new Map<string, ReadonlySet<unknown>>();
+  return (pointer) => {
+    const found = known.get(pointer);
+    if (found !== undefined) return found;
+    const place = work.left > 0 ? places.at(pointer) : undefined;
+    for (let one = place ?? null; one !== null && !counted.has(one); one = one.parent) {
+      counted.add(one);
+      work.left -= one.schemas.length;
+    }
+    const schemas = new Set<unknown>(place?.schemas);
+    known.set(pointer, schemas);
+    return schemas;
+  };
 }
 
 interface Choices {
   readonly follow: ChooseBranches;
-  readonly of: (error: ErrorObject) => Choice | undefined;
+  /** Whether a branch is meant. */
+  readonly isMeant: (error: ErrorObject) => boolean;
+  /** The one error of a union without a branch that is meant. */
+  readonly explain: (error: ErrorObject) => ErrorObject;
 }
 
-/** Chooses once for each union and value. */
-function createChoices(work: { left: number }): Choices {
-  const known = new Map<unknown, Map<unknown, Choice>>();
+/** A union with the choices for its values, and its one error. */
+interface KnownUnion {
+  readonly union: Union | null;
+  readonly choices: Map<unknown, Choice | null>;
+  readonly told: Partial<ErrorObject>;
+}
+
+/** Reads each union once, and chooses once for each of its values. */
+function createChoices(work: Work): Choices {
+  const known = new Map<unknown, KnownUnion>();
+  const read = (resolve: FollowRef, list: Json): KnownUnion => {
+    const union = readUnion(resolve, listOf(list), work);
+    return { union, choices: new Map(), told: union === null ? {} : describeUnion(union) };
+  };
   const follow: ChooseBranches = (resolve, schema, value) =>
     unionKeywords.flatMap((keyword) => {
-      const branches = schema[keyword];
-      if (branches === undefined || value === undefined) return [];
-      const ofUnion = known.get(branches) ?? new Map<unknown, Choice>();
-      known.set(branches, ofUnion);
-      const choice = ofUnion.get(value) ?? choose(resolve, { branches: listOf(branches), value, work });
-      ofUnion.set(value, choice);
-      return choice.branch === null ? [] : [choice.branch];
+      work.left -= 1;
+      const list = schema[keyword];
+      if (list === undefined || value === undefined) return [];
+      const one = known.get(list) ?? read(resolve, list);
+      known.set(list, one);
+      if (!one.choices.has(value)) {
+        one.choices.set(value, one.union && chooseBranch(one.union, value, work));
+      }
+      const branch = one.choices.get(value)?.branch ?? null;
+      return branch === null ? [] : [branch];
     });
-  const of = ({ keyword, parentSchema, data, params }: ErrorObject): Choice | undefined => {
-    const choice = known.get(parentSchema?.[keyword])?.get(data);
-    return params.passingSchemas == null ? choice : undefined;
+  const find = ({ keyword, parentSchema, data }: ErrorObject) => {
+    const one = known.get(parentSchema?.[keyword]);
+    return { union: one?.union, told: one?.told, choice: one?.choices.get(data) };
   };
-  return { follow, of };
+  return {
+    follow,
+    isMeant: (error) => error.params.passingSchemas == null && find(error).choice?.branch != null,
+    explain: (error) => {
+      const { union, told, choice } = find(error);
+      if (union == null || choice == null) return inGeneral(error);
+      if (error.params.passingSchemas != null) return toAmbiguous(error, union);
+      return choice.discriminator === null
+        ? { ...error, ...told }
+        : toDiscriminator(error, choice.discriminator);
+    },
+  };
 }
 
-interface Question {
-  readonly branches: readonly Json[];
-  readonly value: Json;
-  readonly work: { left: number };
+function inGeneral(error: ErrorObject): ErrorObject {
+  const count = listOf(error.parentSchema?.[error.keyword]).length;
+  const only = error.params.passingSchemas == null ? '' : 'only ';
+  return { ...error, message: `must match ${only}one of ${count} forms` };
 }
 
-function choose(resolve: FollowRef, { branches, value, work }: Question): Choice {
-  const looked: Branch[] = [];
-  for (const schema of branches.filter(isPlainObject)) {
-    const branch = { schema, parts: work.left > 0 ? partsOf(resolve, schema) : [schema] };
-    looked.push(branch);
-    work.left -= branch.parts.length + namesIn(branch.parts).length;
-    if (work.left <= 0) return { branch: null, discriminator: null, branches: looked };
-  }
-  const typed = looked.filter(({ parts }) => fitsType(parts, value));
-  const none = { branch: null, discriminator: null, branches: looked };
-  if (typed.length === 1) return { ...none, branch: typed[0]?.schema ?? null };
-  if (!isPlainObject(value)) return none;
-  return chooseObject(typed, value, none);
+function toDiscriminator(
+  error: ErrorObject,
+  { key, values }: NonNullable<Choice['discriminator']>,
+): ErrorObject {
+  return {
+    ...error,
+    keyword: 'enum',
+    instancePath: extendPointer(error.instancePath, key),
+    params: { allowedValues: values },
+    data: (error.data as JsonObject)[key],
+  };
 }
 
-function fitsType(parts: readonly JsonObject[], value: Json): boolean {
-  const constants = allowedIn(parts);
-  if (parts.every((part) => typesIn(part).length === 0) && constants.length > 0) {
-    return constants.some((one) => kindOf(one) === kindOf(value));
-  }
-  return parts.every((part) => {
-    const types = typesIn(part);
-    return types.length === 0 || types.some((type) => isOfType(value, type));
-  });
+/** The error of a value that matches two branches of a `oneOf`. */
+function toAmbiguous(error: ErrorObject, union: Union): ErrorObject {
+  const passing: readonly number[] = error.params.passingSchemas;
+  const list = listOf(error.parentSchema?.[error.keyword]);
+  const names = passing.map((at) =>
+    nameBranch(
+      union.branches.find(({ schema }) => schema === list[at]),
+      union,
+    ),
+  );
+  const isClear = !names.includes(otherForm) && new Set(names).size === names.length;
+  const matched = isClear
+    ? `both ${names.join(' and ')}`
+    : `branches ${passing.map((at) => at + 1).join(' and ')} of ${list.length}`;
+  return { ...error, message: `must match only one form, and matches ${matched}` };
 }
 
-function kindOf(value: Json): string {
-  return value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
+function nameBranch(branch: Branch | undefined, union: Union): string {
+  if (branch === undefined) return otherForm;
+  const title = branch.parts.map((part) => part.title).find((one) => typeof one === 'string' && one !== '');
+  return title === undefined ? describeBranch(branch, union) : cut(JSON.stringify(title));
 }
 
-function chooseObject(branches: readonly Branch[], value: JsonObject, none: Choice): Choice {
-  const key = findDiscriminator(branches).find((name) => Object.hasOwn(value, name));
-  const matching =
-    key === undefined ? branches : branches.filter((one) => onlyValueIn(one, key) === value[key]);
-  if (key !== undefined && matching.length === 0) {
-    const values = branches.map((one) => onlyValueIn(one, key)).filter((one) => one !== undefined);
-    return { ...none, discriminator: { key, values: [...new Set(values)] } };
-  }
-  const rated = matching.map(({ schema, parts }) => {
-    const names = new Set(namesIn(parts));
-    const hasCommon = Object.keys(value).some((name) => names.has(name));
-    return { schema, hasCommon, rate: rateKeys(names, parts, value) };
-  });
-  const most = rated.reduce((highest, { rate }) => Math.max(highest, rate), Number.NEGATIVE_INFINITY);
-  const best = rated.filter(({ rate }) => rate === most);
-  const isClear = best.length === 1 && (matching.length === 1 || best[0]?.hasCommon === true);
-  return isClear ? { ...none, branch: best[0]?.schema ?? null } : none;
-}
-
-/** Keys that have a single value in every branch, and not the same in all. */
-function findDiscriminator(branches: readonly Branch[]): readonly string[] {
-  const [first] = branches;
-  if (first === undefined) return [];
-  return namesIn(first.parts).filter((name) => {
-    const values = branches.map((one) => onlyValueIn(one, name));
-    return values.every((one) => one !== undefined) && new Set(values).size > 1;
-  });
-}
-
-function onlyValueIn({ parts }: Branch, key: string): Json | undefined {
-  for (const { properties } of parts) {
-    if (!isPlainObject(properties) || !Object.hasOwn(properties, key)) continue;
-    const schema = properties[key];
-    const allowed = isPlainObject(schema) ? allowedIn([schema]) : [];
-    if (allowed.length === 1) return allowed[0];
-  }
-  return undefined;
-}
-
-/** The one error of a union without a branch that is meant. */
-function toError(error: ErrorObject, choice: Choice | undefined): ErrorObject {
-  const passing: readonly number[] | null | undefined = error.params.passingSchemas;
-  if (passing != null) {
-    const [first = 0, second = 1] = passing;
-    return {
-      ...error,
-      message: `must match only one branch, and matches branches ${first} and ${second} of oneOf`,
-    };
-  }
-  if (choice === undefined) return error;
-  const { discriminator, branches } = choice;
-  if (discriminator !== null) {
-    const { key, values } = discriminator;
-    return {
-      ...error,
-      keyword: 'enum',
-      instancePath: extendPointer(error.instancePath, key),
-      params: { allowedValues: values },
-      data: (error.data as JsonObject)[key],
-    };
-  }
+function describeUnion(union: Union): Partial<ErrorObject> {
+  const { branches } = union;
   const constants = branches.map(({ parts }) => allowedIn(parts));
   if (constants.every((values) => values.length > 0)) {
-    return { ...error, keyword: 'enum', params: { allowedValues: [...new Set(constants.flat())] } };
+    return { keyword: 'enum', params: { allowedValues: [...new Set(constants.flat())] } };
   }
-  const forms = [...new Set(branches.map((branch) => describeBranch(branch, branches)))];
-  const more = forms.length > mostListed ? ` and ${forms.length - mostListed} more` : '';
-  return { ...error, message: `must be one of: ${forms.slice(0, mostListed).join(', ')}${more}` };
+  const forms = branches.slice(0, mostListed).map((branch) => describeBranch(branch, union));
+  const more = branches.length > mostListed ? ` and ${branches.length - mostListed} more` : '';
+  return { message: `must be one of: ${[...new Set(forms)].join(', ')}${more}` };
 }
+
+const otherForm = 'a value of another form';
 
 const typeNames: Readonly<Record<string, string>> = {
   string: 'a string',
@@ -234,25 +249,21 @@ const typeNames: Readonly<Record<string, string>> = {
   object: 'an object',
 };
 
-function describeBranch(branch: Branch, all: readonly Branch[]): string {
+function describeBranch(branch: Branch, { objects, keys: [key] }: Union): string {
   const { parts } = branch;
   const constants = allowedIn(parts);
-  if (constants.length > 0)
-    return constants
-      .slice(0, 3)
-      .map((one) => cut(JSON.stringify(one)))
-      .join(' or ');
-  const objects = all.filter((one) => namesIn(one.parts).length > 0);
-  const [key] = objects.includes(branch) ? findDiscriminator(objects) : [];
-  if (key !== undefined) {
-    return `an object with ${cut(JSON.stringify(key))}: ${cut(JSON.stringify(onlyValueIn(branch, key)))}`;
+  if (constants.length > 0) return quote(constants).join(' or ');
+  if (key !== undefined && namesIn(parts).includes(key) && objects.includes(branch)) {
+    return `an object with ${quote([key, onlyValueIn(branch, key)]).join(': ')}`;
   }
-  const required = requiredIn(parts)
-    .slice(0, 3)
-    .map((name) => cut(JSON.stringify(name)));
-  if (required.length > 0) return `an object with ${required.join(', ')}`;
+  const required = requiredIn(parts);
+  if (required.length > 0) return `an object with ${quote(required).join(', ')}`;
   const types = [...new Set(parts.flatMap(typesIn))].map((type) => typeNames[String(type)] ?? 'a value');
-  return types.length > 0 ? types.join(' or ') : 'a value of another form';
+  return types.length > 0 ? types.join(' or ') : otherForm;
+}
+
+function quote(values: readonly (Json | undefined)[]): readonly string[] {
+  return values.slice(0, 3).map((one) => cut(JSON.stringify(one)));
 }
 
 function cut(text = 'nothing'): string {
