@@ -158,7 +158,7 @@ function createCheck(schema: JsonObject, formats: FormatUse): CompiledSchema {
 }
 
 /** A schema without `$schema`, and whether it is of draft 07. */
-interface Source {
+interface SchemaSource {
   readonly body: JsonObject;
   readonly isOld: boolean;
 }
@@ -166,7 +166,7 @@ interface Source {
 type ListErrors = (value: Json, budget: number) => readonly ErrorObject[];
 
 /** @returns a function that lists all errors of a value; it compiles the schema for that on first use */
-function createErrorList(source: Source, meter: WorkMeter, settings: Options): ListErrors {
+function createErrorList(source: SchemaSource, meter: WorkMeter, settings: Options): ListErrors {
   let detail: ValidateFunction | null = null;
   return (value, budget) => {
     detail ??= compileWith(source, meter, { ...settings, allErrors: true });
@@ -182,7 +182,7 @@ interface Finders extends Pick<CompiledSchema, 'find' | 'findCertain'> {
 
 type ReduceErrors = (errors: readonly ErrorObject[]) => readonly ErrorObject[];
 
-function createFinders(source: Source, formats: FormatUse): Finders {
+function createFinders(source: SchemaSource, formats: FormatUse): Finders {
   const meter = createWorkMeter();
   const code = { regExp: createLinearPatterns(meter) };
   const settings: Options = { ...options, code, validateFormats: formats === 'asserted' };
@@ -222,7 +222,7 @@ function createFinders(source: Source, formats: FormatUse): Finders {
   return { find: (value) => listFaults(value, (errors) => errors), findCertain, listFaults };
 }
 
-function compileWith({ body, isOld }: Source, meter: WorkMeter, settings: Options): ValidateFunction {
+function compileWith({ body, isOld }: SchemaSource, meter: WorkMeter, settings: Options): ValidateFunction {
   const ajv = isOld ? new Ajv(settings) : new Ajv2020(settings);
   ajv.opts.unevaluated = hasUnevaluated(body); // tracking costs time and is useless otherwise
   if (settings.validateFormats === true) assertFormats(ajv);

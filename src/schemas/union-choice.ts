@@ -18,7 +18,7 @@ import {
 } from '../core/repair/schema-walk.ts';
 
 /** Units left; reduced by what is used. */
-export interface Work {
+export interface LookBudget {
   left: number;
 }
 
@@ -39,7 +39,7 @@ export interface Union {
   readonly weight: number;
 }
 
-export interface Choice {
+export interface BranchChoice {
   /** Null when no branch is clearly meant. */
   readonly branch: JsonObject | null;
   /** The property whose value decides, and its values, when the value has none of them. */
@@ -47,7 +47,7 @@ export interface Choice {
 }
 
 /** @returns null when the work is used up */
-export function readUnion(resolve: FollowRef, list: readonly Json[], work: Work): Union | null {
+export function readUnion(resolve: FollowRef, list: readonly Json[], work: LookBudget): Union | null {
   const branches: Branch[] = [];
   const before = work.left;
   for (const schema of list) {
@@ -69,7 +69,7 @@ function weigh({ properties = null, required, allOf, enum: allowed }: JsonObject
   return lists.reduce((sum, length) => sum + length, keysOf(properties).length + 1);
 }
 
-function findDiscriminators(branches: readonly Branch[], work: Work): readonly string[] {
+function findDiscriminators(branches: readonly Branch[], work: LookBudget): readonly string[] {
   const [first] = branches;
   if (first === undefined) return [];
   return namesIn(first.parts).filter((name) => {
@@ -80,7 +80,7 @@ function findDiscriminators(branches: readonly Branch[], work: Work): readonly s
   });
 }
 
-function spend(work: Work, { parts }: Branch): boolean {
+function spend(work: LookBudget, { parts }: Branch): boolean {
   work.left -= parts.length;
   return work.left > 0;
 }
@@ -96,7 +96,7 @@ export function onlyValueIn({ parts }: Branch, key: string): Json | undefined {
 }
 
 /** @returns null when the work is used up */
-export function chooseBranch(union: Union, value: Json, work: Work): Choice | null {
+export function chooseBranch(union: Union, value: Json, work: LookBudget): BranchChoice | null {
   if (work.left <= 0) return null;
   work.left -= union.weight;
   if (isPlainObject(value)) return chooseObject(union, value, work);
@@ -104,7 +104,7 @@ export function chooseBranch(union: Union, value: Json, work: Work): Choice | nu
   return choiceOf(typed.length === 1 ? typed[0] : undefined);
 }
 
-function choiceOf(branch: Branch | undefined): Choice {
+function choiceOf(branch: Branch | undefined): BranchChoice {
   return { branch: branch?.schema ?? null, discriminator: null };
 }
 
@@ -123,7 +123,7 @@ function kindOf(value: Json): string {
   return value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
 }
 
-function chooseObject({ objects, keys }: Union, value: JsonObject, work: Work): Choice | null {
+function chooseObject({ objects, keys }: Union, value: JsonObject, work: LookBudget): BranchChoice | null {
   if (objects.length === 1) return choiceOf(objects[0]);
   const key = keys.find((name) => Object.hasOwn(value, name));
   const matching =

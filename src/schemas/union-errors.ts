@@ -19,12 +19,12 @@ import {
 } from '../core/repair/schema-walk.ts';
 import {
   type Branch,
-  type Choice,
+  type BranchChoice,
   chooseBranch,
+  type LookBudget,
   onlyValueIn,
   readUnion,
   type Union,
-  type Work,
 } from './union-choice.ts';
 
 /** Schemas, keys and places that are looked at to choose branches, for one value. */
@@ -43,7 +43,7 @@ export interface UnionInput {
 /** @param work units left; reduced by what is used */
 export function reduceUnions(
   { schema, value, errors }: UnionInput,
-  work: Work = { left: unionWork },
+  work: LookBudget = { left: unionWork },
 ): readonly ErrorObject[] {
   if (!errors.some(isUnion)) return errors;
   const choices = createChoices(work);
@@ -109,7 +109,7 @@ interface Walk {
   readonly schema: JsonObject;
   readonly value: Json;
   readonly follow: ChooseBranches;
-  readonly work: Work;
+  readonly work: LookBudget;
 }
 
 /** @returns a function that finds the schemas that apply at a place; none when the work is used up */
@@ -142,12 +142,12 @@ interface Choices {
 /** A union with the choices for its values, and its one error. */
 interface KnownUnion {
   readonly union: Union | null;
-  readonly choices: Map<unknown, Choice | null>;
+  readonly choices: Map<unknown, BranchChoice | null>;
   readonly told: Partial<ErrorObject>;
 }
 
 /** Reads each union once, and chooses once for each of its values. */
-function createChoices(work: Work): Choices {
+function createChoices(work: LookBudget): Choices {
   const known = new Map<unknown, KnownUnion>();
   const read = (resolve: FollowRef, list: Json): KnownUnion => {
     const union = readUnion(resolve, listOf(list), work);
@@ -192,7 +192,7 @@ function inGeneral(error: ErrorObject): ErrorObject {
 
 function toDiscriminator(
   error: ErrorObject,
-  { key, values }: NonNullable<Choice['discriminator']>,
+  { key, values }: NonNullable<BranchChoice['discriminator']>,
 ): ErrorObject {
   return {
     ...error,
