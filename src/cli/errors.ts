@@ -2,6 +2,7 @@
 
 import type { ProblemItem } from '../contracts/problem.ts';
 import type { RunState } from '../contracts/run.ts';
+import { shortenLines } from '../core/json/values.ts';
 import { MissingPartError } from '../errors/start-errors.ts';
 
 export const exitCodes = {
@@ -72,11 +73,13 @@ interface ErrorReport {
 function describeItem(item: ProblemItem): string {
   const place = item.line === undefined ? '' : ` (line ${item.line})`;
   const suggestion = item.suggestion === undefined ? '' : ` (${item.suggestion})`;
-  return `  ${item.pointer || '/'}${place} ${item.code}: ${item.message}${suggestion}`;
+  return `${item.pointer || '/'}${place} ${item.code}: ${item.message}${suggestion}`;
 }
 
 function describeProblem(problem: ProblemAnswer): string[] {
-  const lines = [`error ${problem.code}: ${problem.detail}`, ...problem.errors.map(describeItem)];
+  const items = problem.errors.map(describeItem);
+  const shown = problem.code === 'definition_invalid' ? items : shortenLines(items);
+  const lines = [`error ${problem.code}: ${problem.detail}`, ...shown.map((line) => `  ${line}`)];
   if (problem.retry_after_s !== undefined) lines.push(`  worth another try in ${problem.retry_after_s}s`);
   if (problem.status >= 500 && problem.request_id !== undefined) {
     lines.push(`  request_id ${problem.request_id} finds it in the server's log`);

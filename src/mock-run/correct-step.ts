@@ -4,7 +4,7 @@
  */
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { capabilityOf, resolveEscalation } from '../core/definition/step-settings.ts';
-import { describeFindings } from '../core/json/values.ts';
+import { summarizeFindings } from '../core/json/values.ts';
 import { classOfCorrection } from '../core/ladder/classify-failure.ts';
 import { type CorrectionTask, proposeCorrections } from '../core/ladder/correction.ts';
 import {
@@ -261,6 +261,6 @@ function requireInput(
 /** @throws MockFault where the API would refuse the decision */
 function requirePossible({ unit }: ClimbingStep, what: string, findings: readonly SchemaFinding[]): void {
   if (findings.length === 0) return;
-  const seen = describeFindings(findings);
+  const seen = summarizeFindings(findings);
   throw new MockFault(`the ${what} decided for step ${unit.id} is not possible: ${seen}`);
 }

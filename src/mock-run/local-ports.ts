@@ -6,7 +6,7 @@ import type { StepDefinition } from '../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { findPipeline } from '../core/definition/checks/check-availability.ts';
 import { parseDuration } from '../core/duration.ts';
-import { describeFindings } from '../core/json/values.ts';
+import { summarizeFindings } from '../core/json/values.ts';
 import { endOfQuestion } from '../core/ladder/human-review.ts';
 import type { RunPorts, Unit, UnitEnd, UnitResult } from '../core/run/drive.ts';
 import {
@@ -180,6 +180,6 @@ function endOfUnanswered(step: StepDefinition): UnitEnd {
 function requireAnswer({ id, review }: StepDefinition, output: Json): void {
   const faults = createSchemaCompiler().compile(review?.schema ?? {})(output);
   if (faults.length === 0) return;
-  const seen = describeFindings(faults);
+  const seen = summarizeFindings(faults);
   throw new MockFault(`the output decided for step ${id} does not match its schema: ${seen}`);
 }

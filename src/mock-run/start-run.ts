@@ -4,7 +4,7 @@ import { CancelSource } from '../core/cancellation.ts';
 import { checkRunnable } from '../core/definition/checks/check-availability.ts';
 import { compileDefinition } from '../core/definition/compile.ts';
 import { parseDuration } from '../core/duration.ts';
-import { describeFindings } from '../core/json/values.ts';
+import { summarizeFindings } from '../core/json/values.ts';
 import { driveRun, type MachineEnd, type RunPorts } from '../core/run/drive.ts';
 import { planRun } from '../core/run/plan.ts';
 import { type RunSnapshot, takeSnapshot } from '../core/run/snapshot.ts';
@@ -122,7 +122,7 @@ function checkJob({
   if (job_schema === undefined) return null;
   const faults = createSchemaCompiler().compile(job_schema)(job);
   if (faults.length === 0) return null;
-  return { code: 'job_invalid', message: `the job does not match job_schema: ${describeFindings(faults)}` };
+  return { code: 'job_invalid', message: `the job does not match job_schema: ${summarizeFindings(faults)}` };
 }
 
 /** A run does not start if a capability has no instance and the step does not wait for one. */

@@ -15,6 +15,7 @@ import { compileLinear, toEnforceable } from '../core/schema-types/not-enforced.
 import { isDraft7, withLocalReferences } from '../core/schema-types/references.ts';
 import { assertFormats, type FormatUse } from './formats.ts';
 import { describeSchemaErrors, keepCertain, type SchemaError } from './schema-errors.ts';
+import { reduceUnions } from './union-errors.ts';
 import {
   compareInLinearTime,
   createWorkMeter,
@@ -26,7 +27,7 @@ import {
 /** The faults of a value; empty when it is valid. Never throws. */
 export interface SchemaCheck {
   (value: Json): readonly SchemaError[];
-  /** The faults with their keywords, for a repair. */
+  /** The faults of every branch of a union, with their keywords, for a repair. */
   readonly find: (value: Json) => readonly SchemaFinding[];
 }
 
@@ -154,19 +155,32 @@ function explainRefusal(error: unknown): SchemaRefused {
 
 function createCheck(schema: JsonObject, formats: FormatUse): CompiledSchema {
   const compilePattern = createPatternCompiler();
-  const finders = createFinders(toEnforceable(schema, compilePattern).schema, { formats, compilePattern });
+  const { $schema, ...body } = toEnforceable(schema, compilePattern).schema;
+  const source = { body, isOld: isDraft7(schema) };
+  const { listFaults, ...finders } = createFinders(source, { formats, compilePattern });
   const check = (value: Json): readonly SchemaError[] =>
-    finders.find(value).map(({ pointer, message }) => ({ pointer, message }));
+    listFaults(value, (errors) => reduceUnions({ schema: body, value, errors })).map(
+      ({ pointer, message }) => ({
+        pointer,
+        message,
+      }),
+    );
   return Object.assign(check, finders);
+}
+
+/** A schema without `$schema`, and whether it is of draft 07. */
+interface SchemaSource {
+  readonly body: JsonObject;
+  readonly isOld: boolean;
 }
 
 type ListErrors = (value: Json, budget: number) => readonly ErrorObject[];
 
 /** @returns a function that lists all errors of a value; it compiles the schema for that on first use */
-function createErrorList(schema: JsonObject, meter: WorkMeter, settings: Options): ListErrors {
+function createErrorList(source: SchemaSource, meter: WorkMeter, settings: Options): ListErrors {
   let detail: ValidateFunction | null = null;
   return (value, budget) => {
-    detail ??= compileWith(schema, meter, { ...settings, allErrors: true });
+    detail ??= compileWith(source, meter, { ...settings, allErrors: true });
     meter.reset(budget);
     return detail(value) ? [] : (detail.errors ?? []);
   };
@@ -177,14 +191,21 @@ interface OwnSettings {
   readonly compilePattern: CompilePattern;
 }
 
-function createFinders(schema: JsonObject, own: OwnSettings): Pick<CompiledSchema, 'find' | 'findCertain'> {
+interface Finders extends Pick<CompiledSchema, 'find' | 'findCertain'> {
+  /** @param reduce selects the errors to describe */
+  readonly listFaults: (value: Json, reduce: ReduceErrors) => readonly SchemaFinding[];
+}
+
+type ReduceErrors = (errors: readonly ErrorObject[]) => readonly ErrorObject[];
+
+function createFinders(source: SchemaSource, own: OwnSettings): Finders {
   const meter = createWorkMeter();
   const code = { regExp: createLinearPatterns(meter, own.compilePattern) };
   const settings: Options = { ...options, code, validateFormats: own.formats === 'asserted' };
-  const settle = compileWith(schema, meter, settings);
-  const listErrors = createErrorList(schema, meter, settings);
+  const settle = compileWith(source, meter, settings);
+  const listErrors = createErrorList(source, meter, settings);
 
-  const find: SchemaCheck['find'] = (value) => {
+  const listFaults: Finders['listFaults'] = (value, reduce) => {
     try {
       meter.reset(verdictBudget);
       if (settle(value)) return [];
@@ -194,10 +215,10 @@ function createFinders(schema: JsonObject, own: OwnSettings): Pick<CompiledSchem
     const first = settle.errors ?? [];
     try {
       const all = listErrors(value, detailBudget);
-      return describeSchemaErrors(all.length > 0 ? all : first);
+      return describeSchemaErrors(reduce(all.length > 0 ? all : first));
     } catch (error) {
       explainUnfinished(error); // or throws; if collecting more errors took too long, the first one is enough
-      return describeSchemaErrors(first);
+      return describeSchemaErrors(reduce(first));
     }
   };
 
@@ -214,17 +235,16 @@ function createFinders(schema: JsonObject, own: OwnSettings): Pick<CompiledSchem
     }
   };
 
-  return { find, findCertain };
+  return { find: (value) => listFaults(value, (errors) => errors), findCertain, listFaults };
 }
 
-function compileWith(schema: JsonObject, meter: WorkMeter, settings: Options): ValidateFunction {
-  const { $schema, ...rest } = schema;
-  const ajv = isDraft7(schema) ? new Ajv(settings) : new Ajv2020(settings);
-  ajv.opts.unevaluated = hasUnevaluated(rest); // tracking costs time and is useless otherwise
+function compileWith({ body, isOld }: SchemaSource, meter: WorkMeter, settings: Options): ValidateFunction {
+  const ajv = isOld ? new Ajv(settings) : new Ajv2020(settings);
+  ajv.opts.unevaluated = hasUnevaluated(body); // tracking costs time and is useless otherwise
   if (settings.validateFormats === true) assertFormats(ajv);
   compareInLinearTime(ajv, meter);
-  meterSchemas(ajv, meter, rest);
-  return ajv.compile(rest);
+  meterSchemas(ajv, meter, body);
+  return ajv.compile(body);
 }
 
 function hasUnevaluated(value: Json): boolean {

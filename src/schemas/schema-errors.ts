@@ -6,6 +6,7 @@
  */
 import type { ErrorObject } from 'ajv';
 import { extendPointer } from '../core/json/values.ts';
+import { createNameSuggester } from '../core/nearest-name.ts';
 import type { SchemaFinding } from '../core/repair/candidate.ts';
 
 export interface SchemaError {
@@ -41,15 +42,29 @@ function describe({ keyword, instancePath, params, message, data, parentSchema }
       return { pointer: at(name), message: `is not allowed${knownNames(parentSchema)}` };
     }
     case 'enum':
-      return { pointer: instancePath, message: `must be ${list(params.allowedValues)}, got ${show(data)}` };
+      return {
+        pointer: instancePath,
+        message: `must be ${list(params.allowedValues)}, got ${show(data)}${suggest(params.allowedValues, data)}`,
+      };
     case 'const':
-      return { pointer: instancePath, message: `must be ${show(params.allowedValue)}, got ${show(data)}` };
+      return {
+        pointer: instancePath,
+        message: `must be ${show(params.allowedValue)}, got ${show(data)}${suggest([params.allowedValue], data)}`,
+      };
     default:
       return {
         pointer: instancePath,
         message: `${message ?? 'does not match the schema'}, got ${show(data)}`,
       };
   }
+}
+
+/** The suggestion for a misspelt value, as for a misspelt key. */
+function suggest(allowed: readonly unknown[], value: unknown): string {
+  if (typeof value !== 'string') return '';
+  const names = allowed.filter((one) => typeof one === 'string');
+  const suggestion = createNameSuggester(names)(value);
+  return suggestion === undefined ? '' : `; ${suggestion}`;
 }
 
 function knownNames(schema: ErrorObject['parentSchema']): string {

@@ -94,6 +94,14 @@ describe('a direct call', () => {
     expect(strict.execs).toEqual([]);
   });
 
+  test('names five faults of its input in a sentence, and lists all', async () => {
+    const required = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
+    await register({ name: 'demanding', input: { type: 'object', required } });
+    const { body } = await exec('demanding', { body: { input: {} } });
+    expect(body.detail).toMatch(/: \/a is required; .*; \/e is required; and 2 more$/);
+    expect(body.errors).toHaveLength(7);
+  });
+
   test.each<[string, Handler, object, number, string, boolean]>([
     ['refuses', (_, r) => answer(r, 422, { ok: false, error: 'no' }), {}, 422, 'input_rejected', false],
     ['lies', (_, r) => answer(r, 200, { ok: true, output: {} }), {}, 502, 'output_invalid', false],

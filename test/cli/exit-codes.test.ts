@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { describeError, exitCodeOf } from '../../src/cli/errors.ts';
+import { describeError, exitCodeOf, ProblemError } from '../../src/cli/errors.ts';
 import { RunState } from '../../src/contracts/run.ts';
 import { MissingPartError } from '../../src/errors/start-errors.ts';
 
@@ -13,6 +13,19 @@ it('exits with the outcome of the run, and with 2 while there is none', () => {
     paused: 2,
     cancelling: 2,
   });
+});
+
+it('shows five errors of a refused request, and all of a definition', () => {
+  const errors = Array.from({ length: 7 }, (_, at) => ({
+    pointer: `/job/${at}`,
+    code: 'bad',
+    message: 'no',
+  }));
+  const told = (code: string): readonly string[] =>
+    describeError(new ProblemError({ status: 422, code, detail: 'seven', errors })).lines;
+  expect(told('job_invalid')).toHaveLength(7);
+  expect(told('job_invalid').slice(-2)).toEqual(['  /job/4 bad: no', '  and 2 more']);
+  expect(told('definition_invalid')).toHaveLength(8);
 });
 
 it('says in one line which part is not installed and how to bring it, and exits 4', () => {

@@ -2,6 +2,7 @@
 import type { Json } from '../../contracts/primitives.ts';
 import type { Review, ReviewProposal } from '../../contracts/review.ts';
 import { applyPatch, findPointerFault, type PatchOperation, valueAt } from '../../core/json/patch.ts';
+import { listFindings, shortenLines } from '../../core/json/values.ts';
 import { UsageError } from '../errors.ts';
 import { formatDuration, formatState } from './formats.ts';
 import type { Style } from './print.ts';
@@ -98,7 +99,7 @@ function renderPayload({ kind, payload }: Pick<Review, 'kind' | 'payload'>, styl
     ...section(
       style,
       'findings',
-      validation_errors.map(({ pointer, message }) => `  ${pointer || '/'} ${message}`),
+      shortenLines(listFindings(validation_errors)).map((line) => `  ${line}`),
     ),
     ...section(
       style,

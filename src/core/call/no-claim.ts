@@ -2,6 +2,7 @@
 import type { Decision } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
+import { describeFindings } from '../json/values.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
 import { describeFigures, type Shortage, toRefusal } from '../money/reservation.ts';
 import { explainChoice } from '../routing/explain.ts';
@@ -95,10 +96,13 @@ export function mayComeBack({ excluded }: Choice): boolean {
   );
 }
 
+/** Names all findings: failures are compared by this text. */
 function explainRefusals(refusals: readonly SchemaError[]): NoClaim {
-  const findings = refusals.map(({ pointer, message }) => `${pointer || '/'} ${message}`);
-  const message = `the input does not match the input schema: ${[...new Set(findings)].join('; ')}`;
-  return never('input_invalid', message, { errors: refusals });
+  return never('input_invalid', describeMismatch(describeFindings(refusals)), { errors: refusals });
+}
+
+export function describeMismatch(findings: string): string {
+  return `the input does not match the input schema: ${findings}`;
 }
 
 const nameOf = { run: 'the run', project: 'the project’s day', global: 'the day of all projects' };

@@ -40,11 +40,29 @@ function escapeSegment(segment: string | number): string | number {
     : segment.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** Findings about a value, on one line. */
-export function describeFindings(
-  findings: readonly { readonly pointer: string; readonly message: string }[],
-): string {
-  return findings.map(({ pointer, message }) => `${pointer || '/'} ${message}`).join('; ');
+type PointedFindings = readonly { readonly pointer: string; readonly message: string }[];
+
+/** One line for each finding about a value. */
+export function listFindings(findings: PointedFindings): readonly string[] {
+  return [...new Set(findings.map(({ pointer, message }) => `${pointer || '/'} ${message}`))];
+}
+
+/** All findings on one line, for texts that are stored and compared. */
+export function describeFindings(findings: PointedFindings): string {
+  return listFindings(findings).join('; ');
+}
+
+/** The first five findings on one line, for a person. */
+export function summarizeFindings(findings: PointedFindings): string {
+  return shortenLines(listFindings(findings)).join('; ');
+}
+
+const mostLines = 5;
+
+/** The first five lines, and how many more there are. */
+export function shortenLines(lines: readonly string[]): readonly string[] {
+  const more = lines.length - mostLines;
+  return more > 0 ? [...lines.slice(0, mostLines), `and ${more} more`] : lines;
 }
 
 export function splitPointer(pointer: string): string[] {

@@ -10,7 +10,7 @@ import { referenceKeywords, resolveLocalRef, withLocalReferences } from '../sche
 const mostSchemas = 200;
 /** Schemas of a branch that are looked at to see what it is for. */
 const mostInBranch = 20;
-const unionKeywords = ['anyOf', 'oneOf'] as const;
+export const unionKeywords = ['anyOf', 'oneOf'] as const;
 const singleKeywords = ['then', 'else'] as const;
 const itemKeywords = ['items', 'additionalItems', 'contains', 'unevaluatedItems'] as const;
 const memberKeywords = ['additionalProperties', 'unevaluatedProperties'] as const;
@@ -32,13 +32,17 @@ export interface Places {
   readonly schemasOf: (place: InputPlace, key: string) => readonly JsonObject[];
 }
 
-export function createPlaces(schema: JsonObject, input: Json): Places {
+/** The branches of a schema's unions to follow for a value; without a value, for a key that is absent. */
+export type ChooseBranches = (resolve: FollowRef, schema: JsonObject, value?: Json) => readonly JsonObject[];
+
+export function createPlaces(schema: JsonObject, input: Json, choose: ChooseBranches = branchesFor): Places {
   const root = withLocalReferences(schema);
+  const expand = (start: readonly JsonObject[], value?: Json): readonly JsonObject[] =>
+    expandWith((one) => [...always(resolve, one), ...choose(resolve, one, value)], start);
   const known = new Map<string, InputPlace | undefined>();
   const resolve = createResolver(root);
   const schemasOf = (place: InputPlace, key: string, value?: Json): readonly JsonObject[] =>
     expand(
-      resolve,
       place.schemas.flatMap((schema) => step(schema, key)),
       value,
     );
@@ -56,7 +60,7 @@ export function createPlaces(schema: JsonObject, input: Json): Places {
     value: input,
     key: '',
     parent: null,
-    schemas: expand(resolve, [root], input),
+    schemas: expand([root], input),
   };
   const at = (pointer: string): InputPlace | undefined =>
     splitPointer(pointer).reduce<InputPlace | undefined>((place, key) => place && child(place, key), top);
@@ -73,7 +77,7 @@ export function keysOf(value: Json): readonly string[] {
   return value !== null && typeof value === 'object' ? Object.keys(value) : [];
 }
 
-type FollowRef = (ref: string) => Json | undefined;
+export type FollowRef = (ref: string) => Json | undefined;
 
 /** Resolves references inside the document, each once. */
 function createResolver(root: JsonObject): FollowRef {
@@ -85,10 +89,13 @@ function createResolver(root: JsonObject): FollowRef {
 }
 
 /** Adds all schemas that references and branches apply at the same place. */
-function expand(resolve: FollowRef, start: readonly JsonObject[], value?: Json): readonly JsonObject[] {
+function expandWith(
+  nextOf: (schema: JsonObject) => readonly JsonObject[],
+  start: readonly JsonObject[],
+): readonly JsonObject[] {
   const found = new Set(start);
   for (const schema of found) {
-    for (const next of [...always(resolve, schema), ...branchesFor(resolve, schema, value)]) found.add(next);
+    for (const next of nextOf(schema)) found.add(next);
     if (found.size > mostSchemas) break;
   }
   return [...found];
@@ -120,20 +127,33 @@ function branchesFor(resolve: FollowRef, schema: JsonObject, value?: Json): read
   });
 }
 
-function rank(resolve: FollowRef, branch: JsonObject, value: Json): number {
+/** A branch, and the schemas that hold with it; at most twenty. */
+export function partsOf(resolve: FollowRef, branch: JsonObject): readonly JsonObject[] {
   const parts = new Set([branch]);
   for (const part of parts) {
     for (const next of always(resolve, part)) if (parts.size < mostInBranch) parts.add(next);
   }
-  const schemas = [...parts];
+  return [...parts];
+}
+
+function rank(resolve: FollowRef, branch: JsonObject, value: Json): number {
+  const schemas = partsOf(resolve, branch);
   const shape = shapeOf(value);
   const shapes = new Set(schemas.flatMap(typesIn).map((type) => shapeNames[String(type)]));
   if (shapes.size > 0 && !shapes.has(shape)) return -100;
   if (!isPlainObject(value)) return 0;
   const names = new Set(namesIn(schemas));
+  return rateKeys(names, schemas, value) + rateDiscriminators(schemas, value);
+}
+
+/** Keys in common, less those that are required and missing. */
+export function rateKeys(
+  names: ReadonlySet<string>,
+  schemas: readonly JsonObject[],
+  value: JsonObject,
+): number {
   const known = Object.keys(value).filter((key) => names.has(key)).length;
-  const missing = requiredIn(schemas).filter((key) => !Object.hasOwn(value, key)).length;
-  return known - missing + rateDiscriminators(schemas, value);
+  return known - requiredIn(schemas).filter((key) => !Object.hasOwn(value, key)).length;
 }
 
 function rateDiscriminators(schemas: readonly JsonObject[], value: JsonObject): number {
@@ -176,7 +196,7 @@ function step(schema: JsonObject, segment: string): readonly JsonObject[] {
   return [...members, ...patternsOf(patternProperties), ...listed, ...placed].filter(isPlainObject);
 }
 
-function listOf(value: Json | undefined): readonly Json[] {
+export function listOf(value: Json | undefined): readonly Json[] {
   return Array.isArray(value) ? value : [];
 }
 

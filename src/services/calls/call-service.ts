@@ -8,10 +8,11 @@ import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import type { SchemaError } from '../../core/call/claim-search.ts';
+import { describeMismatch } from '../../core/call/no-claim.ts';
 import { longestWaitMs, type RetrySettings } from '../../core/call/retry.ts';
 import type { CallEnd } from '../../core/call/types.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
-import { isPlainObject } from '../../core/json/values.ts';
+import { isPlainObject, summarizeFindings } from '../../core/json/values.ts';
 import type { KeptAnswer } from '../../db/idempotency.ts';
 import { AppError, type AppErrorOptions } from '../../errors/app-error.ts';
 import type { ServerCtx } from '../context.ts';
@@ -57,14 +58,17 @@ function explain(
   retryAfterS?: number,
 ): AppError {
   const { errors, ...members } = (isPlainObject(details) ? details : {}) as Members;
+  const refusals = errors as unknown as readonly SchemaError[] | undefined;
   const limit = code === 'ceiling_too_low' ? limitOfCall(request, members) : {};
   const shown = decision as unknown as Json;
   const options: AppErrorOptions = {
     details: { ...members, ...limit, ...(shown === null ? {} : { decision: shown }) },
-    ...(errors === undefined ? {} : { errors: toItems(code, errors as unknown as SchemaError[]) }),
+    ...(refusals === undefined ? {} : { errors: toItems(code, refusals) }),
     ...(retryAfterS === undefined ? {} : { retryAfterS }),
   };
-  return new AppError(code as ErrorCode, message, options);
+  const isMismatch = code === 'input_invalid' && refusals !== undefined;
+  const text = isMismatch ? describeMismatch(summarizeFindings(refusals)) : message;
+  return new AppError(code as ErrorCode, text, options);
 }
 
 /** @param request as it was received */

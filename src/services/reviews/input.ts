@@ -8,7 +8,7 @@
 import type { CheckRequest } from '../../contracts/capability.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { InputVerdict, ReviewDecision } from '../../contracts/review.ts';
-import { describeFindings, isPlainObject } from '../../core/json/values.ts';
+import { isPlainObject, summarizeFindings } from '../../core/json/values.ts';
 import { proposeCorrections } from '../../core/ladder/correction.ts';
 import { decidedInput } from '../../core/review-actions.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';
@@ -79,7 +79,7 @@ function findAnswerErrors({ payload }: Pick<ReviewRow, 'payload'>, answer: Json)
 }
 
 function refuse(side: Side, schema: string, errors: readonly SchemaError[]): AppError {
-  const findings = describeFindings(errors);
+  const findings = summarizeFindings(errors);
   const message = `the ${side} does not match ${schema}: ${findings}`;
   const items = errors.map((error) => ({
     pointer: `/${side}${error.pointer}`,

@@ -15,7 +15,7 @@ import { compileDefinition } from '../../core/definition/compile.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import type { ExpressionScope } from '../../core/expression/evaluation.ts';
 import { ExpressionError } from '../../core/expression/language.ts';
-import { describeFindings } from '../../core/json/values.ts';
+import { summarizeFindings } from '../../core/json/values.ts';
 import { findWrittenMediaJobs, type MediaMention } from '../../core/media.ts';
 import { listOpenRoutes } from '../../core/run/dispatch.ts';
 import { planRun, type RunPlan } from '../../core/run/plan.ts';
@@ -178,7 +178,7 @@ function findWrittenMedia({ steps }: PipelineDefinition): ReadonlyMap<string, Me
 function requireFit(check: SchemaCheck, job: JsonObject): void {
   const errors = check(job);
   if (errors.length === 0) return;
-  throw new AppError('job_invalid', `the job does not match job_schema: ${describeFindings(errors)}`, {
+  throw new AppError('job_invalid', `the job does not match job_schema: ${summarizeFindings(errors)}`, {
     errors: errors.map(({ pointer, message }) => ({
       pointer: `/job${pointer}`,
       code: 'schema_mismatch',

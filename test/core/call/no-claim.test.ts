@@ -100,6 +100,12 @@ describe('a call that no instance took', () => {
     });
   });
 
+  it('names every finding, so that failures which differ in the last one differ', () => {
+    const refusals = Array.from({ length: 7 }, (_, at) => ({ pointer: `/${at}`, message: 'is missing' }));
+    const { error } = explainNoClaim(aLastChoice(['input_invalid'], { refusals }));
+    expect(error.message).toMatch(/\/6 is missing$/);
+  });
+
   it.each([
     ['nobody said what is wrong with the input', aLastChoice(['input_invalid'])],
     ['nobody refused the input', aLastChoice(['down'], { refusals: findings })],
