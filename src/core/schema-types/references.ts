@@ -46,6 +46,8 @@ interface AddressedPlace {
 /** What addresses name: `ADDRESS` a document, `ADDRESS#NAME` an anchor; each by its pointer from the root. */
 interface Named {
   readonly pointers: Map<string, string>;
+  /** The names of all anchors, of whichever document. */
+  readonly anchors: Set<string>;
   readonly isOld: boolean;
 }
 
@@ -76,7 +78,7 @@ function hasAddresses(schema: JsonObject, isRoot: boolean): boolean {
 }
 
 function localize(root: JsonObject): JsonObject {
-  const named: Named = { pointers: new Map(), isOld: isDraft7(root) };
+  const named: Named = { pointers: new Map(), anchors: new Set(), isOld: isDraft7(root) };
   const place: AddressedPlace = { pointer: '', base: nowhere };
   named.pointers.set(nowhere, '');
   collect(root, place, named);
@@ -127,16 +129,14 @@ function collect(schema: JsonObject, outer: AddressedPlace, named: Named): void 
   const { $anchor, $dynamicAnchor, $id } = schema;
   const old = named.isOld && typeof $id === 'string' && $id.startsWith('#') ? $id.slice(1) : undefined;
   for (const name of [$anchor, $dynamicAnchor, old]) {
-    const address = `${base}#${name}`;
     if (typeof name !== 'string' || name === '' || name.startsWith('/')) continue;
-    const isTwice =
-      name === $dynamicAnchor && [...named.pointers.keys()].some((key) => key.endsWith(`#${name}`));
-    if (isTwice) {
+    if (name === $dynamicAnchor && named.anchors.has(name)) {
       throw new ReferenceFault(
         `$dynamicAnchor ${JSON.stringify(name)} in two embedded documents at ${pointer}`,
       );
     }
-    named.pointers.set(address, pointer);
+    named.pointers.set(`${base}#${name}`, pointer);
+    named.anchors.add(name);
   }
   for (const child of listChildren(schema)) {
     collect(child.schema, { pointer: extendPointer(pointer, ...child.path), base }, named);
