@@ -104,6 +104,9 @@ function membersOf(details: Json | undefined): Record<string, Json> {
   return details === undefined ? {} : isPlainObject(details) ? { ...details } : { details };
 }
 
+/** Content type of answers with a JSON document per line. */
+export const ndjson = 'application/x-ndjson';
+
 export function toProblem(error: AppError, place: { instance: string; request_id: string }): Problem {
   return {
     ...membersOf(error.code === 'internal' ? undefined : error.details),

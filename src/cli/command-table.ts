@@ -20,6 +20,8 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   run: async () => (await import('./commands/start-run.ts')).registerRunCommand,
   rerun: async () => (await import('./commands/start-run.ts')).registerRerunCommand,
   ls: async () => (await import('./commands/runs.ts')).registerListCommand,
+  count: async () => (await import('./commands/many-runs.ts')).registerCountCommand,
+  export: async () => (await import('./commands/many-runs.ts')).registerExportCommand,
   show: async () => (await import('./commands/runs.ts')).registerShowCommand,
   open: async () => (await import('./commands/runs.ts')).registerOpenCommand,
   events: async () => (await import('./commands/runs.ts')).registerEventsCommand,

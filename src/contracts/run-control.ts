@@ -2,9 +2,9 @@
 
 import { z } from 'zod';
 import { mostSteps } from './bounds.ts';
-import { JsonObject, StepId, Usd, VersionText } from './primitives.ts';
+import { JsonObject, listOf, StepId, Usd, VersionText } from './primitives.ts';
 import { Problem } from './problem.ts';
-import { RunRequest } from './run.ts';
+import { RunQuery, RunRequest, RunState } from './run.ts';
 
 export const CancelRequest = z
   .strictObject({
@@ -65,3 +65,42 @@ export const BulkAnswer = z
   })
   .meta({ id: 'BulkAnswer' });
 export type BulkAnswer = z.infer<typeof BulkAnswer>;
+
+/**
+ * Query of `POST /v1/runs/bulk/cancel` and `…/rerun`: one page of the runs that match, without child runs. At least one
+ * filter is needed.
+ */
+export const RunSelection = RunQuery.omit({ parent: true });
+export type RunSelection = z.infer<typeof RunSelection>;
+
+/** Answer for one page of runs. Each run is changed or refused on its own. */
+export const RunActs = listOf(
+  z.strictObject({
+    /** The status that this run's own request would have. */
+    status: z.number().int(),
+    run_id: z.string(),
+    /** The new run of a rerun. */
+    new_run_id: z.string().optional(),
+    error: Problem.optional(),
+  }),
+).meta({ id: 'RunActs' });
+export type RunActs = z.infer<typeof RunActs>;
+
+/** Body of `POST /v1/runs/bulk/rerun`: what all new runs have in common. */
+export const BulkRerunRequest = RerunRequest.omit({ from: true, preview: true }).meta({
+  id: 'BulkRerunRequest',
+});
+export type BulkRerunRequest = z.infer<typeof BulkRerunRequest>;
+
+export const RunCountQuery = RunQuery.omit({ q: true, order: true, limit: true, cursor: true });
+export type RunCountQuery = z.infer<typeof RunCountQuery>;
+
+/** Answer of `GET /v1/runs/count`. */
+export const RunCount = z
+  .strictObject({
+    count: z.number().int(),
+    /** States without a run are absent. */
+    by_state: z.partialRecord(RunState, z.number().int()),
+  })
+  .meta({ id: 'RunCount' });
+export type RunCount = z.infer<typeof RunCount>;

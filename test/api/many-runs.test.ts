@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Run } from '../../src/contracts/run.ts';
-import type { BulkAnswer } from '../../src/contracts/run-control.ts';
+import type { BulkAnswer, RunActs, RunCount } from '../../src/contracts/run-control.ts';
 import { finishRun } from '../../src/db/run/run.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';
@@ -218,5 +218,83 @@ describe('an alias', () => {
       [404, expect.anything()],
     ]);
     expect((await api.call('/v1/pipelines/none/aliases')).status).toBe(404);
+  });
+});
+
+describe('many runs by the filters of the list', () => {
+  const label = { batch: 'many' };
+  async function started(count: number): Promise<string[]> {
+    const runs = Array.from({ length: count }, () => ({ pipeline: 'patient', labels: label }));
+    const [, { items }] = await bulk(runs);
+    return items.map(({ run_id }) => run_id ?? '');
+  }
+  /** Walks over all pages. */
+  async function change(act: string, body: object = {}, headers: Record<string, string> = {}) {
+    const items: RunActs['items'] = [];
+    let cursor = '';
+    for (;;) {
+      const to = `/v1/runs/bulk/${act}&limit=2${cursor}`;
+      const [status, page] = await readJson<RunActs>(api.call(to, { method: 'POST', body, headers }));
+      expect(status).toBe(200);
+      items.push(...page.items);
+      if (page.next_cursor === null) return items;
+      cursor = `&cursor=${page.next_cursor}`;
+    }
+  }
+  const count = (query: string) => readJson<RunCount>(api.call(`/v1/runs/count?${query}`));
+
+  test('are counted, cancelled, exported and run again once for a key, page by page', async () => {
+    const ids = await started(5);
+    expect(await count('label=batch=many')).toEqual([
+      200,
+      { count: 5, by_state: expect.objectContaining({}) },
+    ]);
+
+    const cancelled = await change('cancel?label=batch=many', { reason: 'wrong batch' });
+    expect(cancelled.map(({ run_id }) => run_id).sort()).toEqual([...ids].sort());
+    expect((await count('label=batch=many'))[1].by_state).toEqual({ cancelling: 5 });
+    await Promise.all(
+      ids.map((run_id) =>
+        finishRun(api.db, { run_id, state: 'cancelled', output: null, error: null, step_ids: ['a'] }),
+      ),
+    );
+
+    const exported = await api.call('/v1/runs/export?label=batch=many');
+    const lines = (await exported.text()).trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line)).map(({ state, steps }) => [state, steps.length])).toEqual(
+      ids.map(() => ['cancelled', 1]),
+    );
+
+    const key = { 'idempotency-key': 'again' };
+    const once = await change('rerun?label=batch=many&state=cancelled', { budget_ceiling_usd: 3 }, key);
+    const twice = await change('rerun?label=batch=many&state=cancelled', { budget_ceiling_usd: 3 }, key);
+    expect(twice).toEqual(once);
+    expect(once.map(({ run_id }) => run_id).sort()).toEqual([...ids].sort());
+    expect(await count('label=batch=many')).toEqual([200, expect.objectContaining({ count: 10 })]);
+    const [, again] = await readJson<Run>(api.call(`/v1/runs/${once[0]?.new_run_id}`));
+    expect(again).toMatchObject({ budget_ceiling_usd: 3, labels: label, rerun_of: once[0]?.run_id });
+  });
+
+  test('are changed each on its own: those in the wrong state are refused with its reason', async () => {
+    const [open = ''] = await started(1);
+    const [, { run_id: ended = '' }] = await submit({ pipeline: 'plain', job: {}, labels: label });
+    await end(ended);
+    const acts = await change('cancel?label=batch=many&pipeline=plain');
+    expect(acts).toEqual([
+      { status: 409, run_id: ended, error: expect.objectContaining({ code: 'state_conflict' }) },
+    ]);
+    expect((await readJson<Run>(api.call(`/v1/runs/${open}`)))[1].state).not.toBe('cancelled');
+  });
+
+  test('need a filter, because none would mean every run', async () => {
+    for (const act of ['cancel', 'rerun']) {
+      const [status, problem] = await readJson(
+        api.call(`/v1/runs/bulk/${act}`, { method: 'POST', body: {} }),
+      );
+      expect([status, problem]).toEqual([
+        422,
+        expect.objectContaining({ detail: expect.stringContaining('give a filter') }),
+      ]);
+    }
   });
 });

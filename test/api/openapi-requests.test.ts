@@ -107,7 +107,9 @@ test('what the document does not allow in a query is refused there', async () =>
     const body = method === 'GET' ? undefined : { pipeline: 'p', version: '1', steps: [] };
     const answer = await api.call(`${path}?${query}`, { method, body });
     const { errors = [] } = (await answer.json()) as Problem;
-    const told = [method, path, answer.status, [...new Set(errors.map(({ pointer }) => pointer))]];
+    // The body belongs to another route.
+    const inQuery = errors.map(({ pointer }) => pointer).filter((pointer) => pointer.startsWith('/query/'));
+    const told = [method, path, answer.status, [...new Set(inQuery)]];
     expect(told).toEqual([method, path, 422, [`/query/${name}`]]);
   }
 });

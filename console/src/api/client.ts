@@ -70,7 +70,7 @@ export async function askPlainly<Data>(path: string, request: PlainRequest = {})
     throw new AnswerError(0, unreachable);
   });
   const text = await response.text();
-  const isJson = response.headers.get('content-type')?.includes('json') === true;
+  const isJson = /\/(?:[\w.-]+\+)?json\b/.test(response.headers.get('content-type') ?? '');
   const answer: unknown = isJson && text !== '' ? JSON.parse(text) : text;
   if (!response.ok) throw toProblem(response.status, answer);
   return answer as Data;

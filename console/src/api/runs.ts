@@ -2,7 +2,7 @@ import { queryOptions } from '@tanstack/react-query';
 import type { EventPage } from '../../../src/contracts/event.ts';
 import type { Job } from '../../../src/contracts/media.ts';
 import type { Run } from '../../../src/contracts/run.ts';
-import type { RerunPreview, RerunRequest } from '../../../src/contracts/run-control.ts';
+import type { RerunPreview, RerunRequest, RunActs, RunCount } from '../../../src/contracts/run-control.ts';
 import type { RunGraph, RunsSummary, RunTimeline } from '../../../src/contracts/run-picture.ts';
 import type { Awaiting, RunStepItem, StepDetail } from '../../../src/contracts/run-step.ts';
 import { answerOf, askPlainly, client, newIdempotencyKey } from './client.ts';
@@ -163,6 +163,45 @@ export function eventsQuery(runId: string) {
       return items;
     },
   });
+}
+
+export interface ManyEnd {
+  readonly done: number;
+  /** Reasons, without duplicates. */
+  readonly refused: readonly string[];
+}
+
+/** Changes all runs that match a filter, page by page. */
+export async function changeMany(
+  act: 'cancel' | 'rerun',
+  filter: RunsFilter,
+  body: object,
+): Promise<ManyEnd> {
+  let done = 0;
+  const refused = new Set<string>();
+  let cursor: string | null = null;
+  do {
+    const query = toQuery({ ...filter, limit: 100, cursor: cursor ?? undefined });
+    const page: RunActs = await askPlainly(`/v1/runs/bulk/${act}?${query}`, { method: 'POST', body });
+    for (const { error } of page.items) {
+      if (error === undefined) done++;
+      else refused.add(error.detail ?? error.title);
+    }
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+  return { done, refused: [...refused] };
+}
+
+export function runCountQuery(filter: RunsFilter) {
+  return queryOptions({
+    queryKey: ['runs', 'count', filter],
+    queryFn: () => askPlainly<RunCount>(`/v1/runs/count?${toQuery({ ...filter, parent: 'none' })}`),
+  });
+}
+
+/** All runs that match, with steps and outputs, as a JSON document per line. */
+export function exportRuns(filter: RunsFilter): Promise<string> {
+  return askPlainly(`/v1/runs/export?${toQuery({ ...filter, parent: 'none' })}`);
 }
 
 export type AskedControl = 'pause' | 'resume';

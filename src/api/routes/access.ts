@@ -21,11 +21,10 @@ import { exportAudit, listAuditOf } from '../../services/access/audit.ts';
 import { createKey, listKeysOf, revokeKey, rotateKey } from '../../services/access/keys.ts';
 import { createProject, listProjectsOf } from '../../services/access/projects.ts';
 import { beginErasure, showErasure } from '../../services/erasure/erasure-service.ts';
+import { ndjson } from '../answer.ts';
 import { json } from '../input.ts';
 import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
-
-const lines = 'application/x-ndjson';
 
 export const accessRoutes: readonly Route[] = [
   route('POST /v1/projects', {
@@ -125,13 +124,13 @@ export const auditRoutes: readonly Route[] = [
     opens: 'history',
     query: AuditQuery,
     headers: z.object({ accept: z.string().max(1_000).optional() }),
-    responses: { 200: { content: lines, schema: AuditList } },
+    responses: { 200: { content: ndjson, schema: AuditList } },
     handle: async (ctx, { caller, query, headers, signal }) => {
-      if (headers.accept?.includes(lines) !== true)
+      if (headers.accept?.includes(ndjson) !== true)
         return { status: 200, body: await listAuditOf(ctx, caller, query) };
       return {
         status: 200,
-        headers: { 'Content-Type': lines, 'Content-Disposition': 'attachment; filename="audit.ndjson"' },
+        headers: { 'Content-Type': ndjson, 'Content-Disposition': 'attachment; filename="audit.ndjson"' },
         body: () =>
           Readable.from(exportAudit(ctx, caller, query), {
             objectMode: false,

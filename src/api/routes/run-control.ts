@@ -1,8 +1,24 @@
 /** Control of a run: cancel, pause, change its budget, repeat. */
 import { Run } from '../../contracts/run.ts';
-import { CancelRequest, RerunPreview, RerunRequest, RunBudgetRequest } from '../../contracts/run-control.ts';
-import { cancelRun, pauseRun, resumeRun, setRunBudget } from '../../services/runs/control.ts';
+import {
+  BulkRerunRequest,
+  CancelRequest,
+  RerunPreview,
+  RerunRequest,
+  RunActs,
+  RunBudgetRequest,
+  RunSelection,
+} from '../../contracts/run-control.ts';
+import {
+  cancelRun,
+  cancelRuns,
+  pauseRun,
+  rerunRuns,
+  resumeRun,
+  setRunBudget,
+} from '../../services/runs/control.ts';
 import { previewRerun, rerunRun } from '../../services/runs/rerun.ts';
+import { toProblem } from '../answer.ts';
 import { json, optionalJson } from '../input.ts';
 import { IdPath, KeyHeaders, markReplayed, readIdempotency, startErrors } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
@@ -26,7 +42,59 @@ function holdRun(
   });
 }
 
+/** Before the routes of one run, which would match `bulk` as an id. */
+const bulkRoutes: readonly Route[] = [
+  route('POST /v1/runs/bulk/cancel', {
+    operation: 'cancel_runs',
+    tag: 'runs',
+    summary: 'Cancel a page of the runs that match the filters of the list',
+    description:
+      'Each run is cancelled or refused separately, as by its own request. Repeat the request with `next_cursor` until it is null. At least one filter is needed; child runs end with their run.',
+    scope: 'run:write',
+    opens: 'history',
+    query: RunSelection,
+    body: optionalJson(CancelRequest),
+    responses: { 200: RunActs },
+    handle: async (ctx, { caller, query, body, path, request_id }) => ({
+      status: 200,
+      body: await cancelRuns(ctx, {
+        projectId: caller.project_id,
+        selection: query,
+        request: body,
+        toProblem: (error) => toProblem(error, { instance: path, request_id }),
+        by: caller.key_id,
+      }),
+    }),
+  }),
+  route('POST /v1/runs/bulk/rerun', {
+    operation: 'rerun_runs',
+    tag: 'runs',
+    summary: 'Run a page of the runs that match the filters of the list again',
+    description:
+      'Each run is repeated or refused separately, as by its own request, with the same body for all. Repeat the request with `next_cursor` until it is null. With an `Idempotency-Key`, each run is repeated once, however often the request is sent. At least one filter is needed; child runs are not repeated alone.',
+    scope: 'run:write',
+    rate: 'start',
+    opens: 'history',
+    query: RunSelection,
+    headers: KeyHeaders,
+    body: optionalJson(BulkRerunRequest, 'data'),
+    responses: { 200: RunActs },
+    handle: async (ctx, { caller, query, headers, body, bytes, path, request_id }) => ({
+      status: 200,
+      body: await rerunRuns(ctx, {
+        projectId: caller.project_id,
+        selection: query,
+        request: body,
+        idempotency: readIdempotency(headers, bytes),
+        toProblem: (error) => toProblem(error, { instance: path, request_id }),
+        by: caller.key_id,
+      }),
+    }),
+  }),
+];
+
 export const runControlRoutes: readonly Route[] = [
+  ...bulkRoutes,
   route('POST /v1/runs/{id}/cancel', {
     operation: 'cancel_run',
     tag: 'runs',

@@ -1,16 +1,24 @@
 /** Runs: submitting and reading them; the graph and timeline of a run, and a summary of many. */
+import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { ListQuery } from '../../contracts/primitives.ts';
 import { Run, RunList, RunQuery, RunRequest, terminalRunStates } from '../../contracts/run.ts';
-import { BulkAnswer, BulkRequest } from '../../contracts/run-control.ts';
+import { BulkAnswer, BulkRequest, RunCount, RunCountQuery } from '../../contracts/run-control.ts';
 import { RunGraph, RunsSummary, RunsSummaryQuery, RunTimeline } from '../../contracts/run-picture.ts';
 import { ItemQuery, RunStepList, StepDetail, StepQuery } from '../../contracts/run-step.ts';
+import { toAbortSignal } from '../../core/cancellation.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import { readRunGraph, readRunsSummary, readTimeline } from '../../services/runs/pictures.ts';
-import { getRun, listRunsPage, waitForEnd } from '../../services/runs/run-reading.ts';
+import {
+  countRunsOf,
+  exportRuns,
+  getRun,
+  listRunsPage,
+  waitForEnd,
+} from '../../services/runs/run-reading.ts';
 import { getStep, listItems } from '../../services/runs/step-pages.ts';
 import { submitRun, submitRuns } from '../../services/runs/submission.ts';
-import { toProblem } from '../answer.ts';
+import { ndjson, toProblem } from '../answer.ts';
 import { json } from '../input.ts';
 import { findJobFault, httpLimits, requireSmallJob } from '../limits.ts';
 import { IdPath, KeyHeaders, markReplayed, readIdempotency, StepPath, startErrors } from '../parameters.ts';
@@ -120,6 +128,37 @@ export const runRoutes: readonly Route[] = [
     query: RunQuery,
     responses: { 200: RunList },
     result: (ctx, { caller, query }) => listRunsPage(ctx, caller.project_id, query),
+  }),
+  // Before the route of one run, which would match `export` as an id.
+  route('GET /v1/runs/export', {
+    operation: 'export_runs',
+    tag: 'runs',
+    summary: 'Stream all runs that match the filters of the list, with their steps and outputs',
+    description:
+      'The answer holds one run of JSON per line, in the order of the list. `limit` only sets how many runs are read at once. If the stream fails, the connection breaks.',
+    scope: 'run:read',
+    opens: 'history',
+    query: RunQuery,
+    responses: { 200: { content: ndjson } },
+    handle: async (ctx, { caller, query, signal }) => {
+      const runs = await exportRuns(ctx, caller.project_id, query);
+      return {
+        status: 200,
+        headers: { 'Content-Type': ndjson, 'Content-Disposition': 'attachment; filename="runs.ndjson"' },
+        body: () => Readable.from(runs, { objectMode: false, signal: toAbortSignal(signal) }),
+      };
+    },
+  }),
+  // Before the route of one run, which would match `count` as an id.
+  route('GET /v1/runs/count', {
+    operation: 'count_runs',
+    tag: 'runs',
+    summary: 'Count runs by state, with the filters of the list',
+    scope: 'run:read',
+    opens: 'history',
+    query: RunCountQuery,
+    responses: { 200: RunCount },
+    result: (ctx, { caller, query }) => countRunsOf(ctx, caller.project_id, query),
   }),
   // Before the route of one run, which would match `summary` as an id.
   route('GET /v1/runs/summary', {

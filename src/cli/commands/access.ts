@@ -1,6 +1,5 @@
 /** Access to the API: `keys`, `login`, browser `sessions`, the `audit` log, and `projects`. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { InvalidArgumentError } from 'commander';
 import {
   Erasure,
   type Key,
@@ -18,6 +17,7 @@ import { createLoginLink, type Session } from '../client/session.ts';
 import { command, group, listed, parsed, procedure, required } from '../command.ts';
 import { exitCodes, UnreachableError, UsageError } from '../errors.ts';
 import { collectText, readDurationMs } from '../input/arguments.ts';
+import { readMoment } from '../input/run-filter.ts';
 import { formatAge, formatCounts, formatDailyLimit } from '../render/formats.ts';
 import type { Columns, Printer } from '../render/print.ts';
 
@@ -172,13 +172,6 @@ export const registerSessionsCommand = group('sessions', 'list and end sessions 
     },
   }),
 ]);
-
-/** A day begins at midnight UTC. */
-function readMoment(text: string): string {
-  const at = new Date(text);
-  if (/^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(at.getTime())) return at.toISOString();
-  throw new InvalidArgumentError('Write a day or a moment, such as 2026-01-31 or 2026-01-31T08:00:00Z.');
-}
 
 export const registerAuditCommand = group('audit', 'what was done to keys, people, limits and the like', [
   procedure('export', {

@@ -4,13 +4,22 @@
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { EventPage, LogLevel } from '../../contracts/event.ts';
-import { Run, RunList, RunState, type RunSummary } from '../../contracts/run.ts';
+import { Run, RunList, type RunSummary } from '../../contracts/run.ts';
 import { StepDetail } from '../../contracts/run-step.ts';
 import { getAll, jsonBody, path } from '../client/api-client.ts';
 import { linkToConsole, openBrowser, type Session } from '../client/session.ts';
 import { command, listed, oneOf, parsed, procedure, type Register } from '../command.ts';
 import { exitCodes, UsageError } from '../errors.ts';
-import { getRun, readItem, readLimit, readUsd, resolveRunId, runArgument } from '../input/arguments.ts';
+import {
+  getRun,
+  latestRun,
+  readItem,
+  readLimit,
+  readUsd,
+  resolveRunId,
+  runArgument,
+} from '../input/arguments.ts';
+import { meansMany, runFilterOptions, toRunFilter } from '../input/run-filter.ts';
 import {
   formatAge,
   formatRunState,
@@ -23,6 +32,7 @@ import type { Columns } from '../render/print.ts';
 import { renderStepDetail, showRun } from '../render/run.ts';
 import { type EventFilter, followEvents, formatEvent, isAsked } from '../watch/events.ts';
 import { watchRun } from '../watch/watch-run.ts';
+import { changeMany } from './many-runs.ts';
 
 const runTable: Columns<RunSummary> = [
   ['RUN', 'run_id'],
@@ -39,16 +49,14 @@ export const registerListCommand = command('ls', {
   about: 'list runs, newest first',
   example: 'capstan ls --state failed --label batch=7',
   options: {
-    '-s, --state <state>': oneOf('only runs in this state', RunState.options),
-    '-p, --pipeline <name>': 'only runs of this pipeline',
-    '-l, --label <name=value>': 'only runs with this label',
-    '--search <text>': 'only runs with this in their pipeline, labels or error, or at the begin of their id',
+    ...runFilterOptions,
     '-n, --limit <n>': parsed('at most so many', readLimit, 20),
   },
-  call: async ({ client }, { state, pipeline, label, search: q, limit }) => {
+  call: async ({ client }, { limit, ...given }) => {
+    const filter = toRunFilter(given);
     let cursor: string | undefined;
     for (;;) {
-      const answer = await client.get('/v1/runs', RunList, { state, pipeline, label, q, limit, cursor });
+      const answer = await client.get('/v1/runs', RunList, { ...filter, limit, cursor });
       const { items, next_cursor } = answer.value;
       if (items.length > 0 || next_cursor === null) return answer;
       cursor = next_cursor; // a page of a search may be empty and still have a next one
@@ -193,18 +201,28 @@ export const registerBudgetCommand = command('budget', {
 });
 
 export const registerCancelCommand = procedure('cancel', {
-  about: 'cancel a run and abort its running calls',
-  example: 'capstan cancel @latest --reason "wrong clip"',
-  args: runArgument,
+  about: 'cancel a run and abort its running calls, or all runs that filters choose',
+  help: `
+Examples:
+  capstan cancel @latest --reason "wrong clip"
+  capstan cancel --label batch=7 --state running --preview`,
+  args: { '[run]': 'run id, or @latest (default: @latest, unless filters choose many)' },
   options: {
+    ...runFilterOptions,
     '-r, --reason <text>': 'kept with the run',
     '--terminate': 'end it at once, without waiting for what runs',
     '-w, --wait': 'wait until it has ended; exits 0 when it was cancelled',
+    '--preview': 'only count the runs that filters choose',
   },
-  run: async (session, { run, reason, terminate, wait }) => {
+  run: async (session, { run, reason, terminate, wait, preview: isPreview, ...given }) => {
     const { client, print, json, shell } = session;
-    const runId = await resolveRunId(client, run);
     const mode = terminate === true ? 'terminate' : 'graceful';
+    if (meansMany({ run, ...given })) {
+      if (wait === true) throw new UsageError('--wait is for one run');
+      return changeMany(session, { act: 'cancel', given, body: { reason, mode }, isPreview });
+    }
+    if (isPreview === true) throw new UsageError('--preview counts runs; give a filter such as --label');
+    const runId = await resolveRunId(client, run ?? latestRun);
     await client.post(path`/v1/runs/${runId}/cancel`, z.unknown(), jsonBody({ reason, mode }));
     if (wait === true) {
       const code = await watchRun(session, runId);

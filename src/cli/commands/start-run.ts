@@ -1,4 +1,5 @@
 /** `run` and `rerun`: a new run of a file or a stored pipeline, or a repetition of an earlier run. */
+import { randomUUID } from 'node:crypto';
 import { Priority } from '../../contracts/primitives.ts';
 import { Run } from '../../contracts/run.ts';
 import { BulkAnswer, RerunPreview } from '../../contracts/run-control.ts';
@@ -15,10 +16,12 @@ import {
   readSource,
   resolveRunId,
 } from '../input/arguments.ts';
+import { meansMany, type RunFilterGiven, runFilterOptions } from '../input/run-filter.ts';
 import { prepareRun, readJob } from '../input/run-request.ts';
 import type { Columns } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
 import { watchRun } from '../watch/watch-run.ts';
+import { changeMany, watchMany } from './many-runs.ts';
 
 interface RunGiven {
   readonly 'file|name': string;
@@ -108,9 +111,9 @@ async function readJobs({ shell, print }: Session, path: string): Promise<Lines>
   return { jobs, broken };
 }
 
-/** Prints the id of each started run, and the error of each refused one. */
-async function runBulk(session: Session, given: BulkArguments): Promise<void> {
-  const { client, print, json, shell } = session;
+/** Prints the id of each started run, and the error of each refused one. @returns the number of refused lines */
+async function runBulk(session: Session, given: BulkArguments): Promise<number> {
+  const { client, print, json } = session;
   if (await isFileArgument(given.target)) {
     throw new UsageError(`--bulk goes with the name of a stored pipeline; ${given.target} is a file`);
   }
@@ -133,18 +136,23 @@ async function runBulk(session: Session, given: BulkArguments): Promise<void> {
   }
   const all = jobs.length + broken;
   print.remark(`${all - refused} of ${all} runs were started`);
-  if (refused > 0) shell.exitWith(exitCodes.failed);
+  return refused;
 }
 
 /** Options that only apply to a single run. */
-const ofOne = ['job', 'file', 'watch', 'timeout'] as const;
+const ofOne = ['job', 'file', 'timeout'] as const;
 
 async function runMany(session: Session, target: string, bulk: string, options: RunGiven): Promise<void> {
   const given = ofOne.find((name) => options[name] !== undefined);
   if (given !== undefined) throw new UsageError(`--${given} is of one run; it does not go with --bulk`);
-  const { version, alias, priority, budget: budget_ceiling_usd, label: labels, idempotencyKey } = options;
+  const { version, alias, priority, budget: budget_ceiling_usd, idempotencyKey, watch = false } = options;
+  // The runs of a watched file are found again by a label, the same for the same key.
+  const mark = watch ? (idempotencyKey ?? randomUUID().slice(0, 8)) : undefined;
+  const labels = mark === undefined ? options.label : { ...options.label, bulk: mark };
   const request = { version, alias, priority, budget_ceiling_usd, labels };
-  await runBulk(session, { target, bulk, idempotencyKey, request });
+  const refused = await runBulk(session, { target, bulk, idempotencyKey, request });
+  const code = mark === undefined ? exitCodes.ok : await watchMany(session, `bulk=${mark}`);
+  session.shell.exitWith(code === exitCodes.ok && refused > 0 ? exitCodes.failed : code);
 }
 
 async function startRun(session: Session, options: RunGiven): Promise<void> {
@@ -191,7 +199,7 @@ Examples:
     '-f, --file <name=path>': parsed('upload a local file to the job (repeatable)', collectPair),
     '-v, --version <version>': 'version of the stored pipeline (default: the latest)',
     '-a, --alias <alias>': 'name of a version of the stored pipeline, such as production',
-    '-w, --watch': 'watch it to its end',
+    '-w, --watch': 'watch it to its end; with --bulk all of them, under the label bulk',
     '--timeout <duration>': parsed('watch it, but at most this long; the run continues', readDurationMs),
     '-l, --label <name=value>': parsed('label the run (repeatable)', collectPair),
     '-p, --priority <priority>': oneOf('who may wait', Priority.options),
@@ -228,16 +236,37 @@ async function showPreview({ client, print, json }: Session, to: string, body: o
   print.table(previewTable, [...value.reused.map((id) => ({ id, reason: null })), ...value.executed]);
 }
 
+interface ManyGiven extends RunFilterGiven {
+  readonly preview?: boolean | undefined;
+  readonly watch?: boolean | undefined;
+  readonly timeout?: number | undefined;
+  readonly idempotencyKey?: string | undefined;
+}
+
+function rerunMany(session: Session, body: { readonly from?: unknown }, given: ManyGiven): Promise<void> {
+  const { preview: isPreview, watch, timeout, idempotencyKey } = given;
+  if (body.from !== undefined)
+    throw new UsageError('--from names steps of one run; it does not go with filters');
+  if (watch === true || timeout !== undefined) {
+    throw new UsageError('--watch is for one run; follow many by `capstan count --label …`');
+  }
+  return changeMany(session, { act: 'rerun', given, body, idempotencyKey, isPreview });
+}
+
 export const registerRerunCommand = procedure('rerun', {
   about: 'run again, and keep the results that are still valid',
   help: `
 Without --from and --only-failed, every step runs again. A result is kept only if its step, its dependencies and
 the values of the job that it mentions are the same. The files that it names must exist.
 
-Example:
-  capstan rerun @latest --only-failed --preview`,
-  args: { '<run>': 'run id, or @latest' },
+Filters choose many runs instead of one. With --idempotency-key, each of them runs again once for the key.
+
+Examples:
+  capstan rerun @latest --only-failed --preview
+  capstan rerun --label batch=7 --state failed --only-failed --budget 2.50`,
+  args: { '[run]': 'run id, or @latest; or filters choose many' },
   options: {
+    ...runFilterOptions,
     '--from <ids>': 'these steps and all that depends on them happen again; others keep their results',
     '--only-failed': 'steps that succeeded keep their results',
     '-j, --job <job>': 'another job: a file, - for stdin, or inline JSON',
@@ -252,7 +281,6 @@ Example:
   },
   run: async (session, { run, job, from, onlyFailed: only_failed, version, budget, ...how }) => {
     const { client, print, json } = session;
-    const to = path`/v1/runs/${await resolveRunId(client, run)}/rerun`;
     const body = {
       from: splitIds(from),
       only_failed,
@@ -260,6 +288,9 @@ Example:
       version,
       budget_ceiling_usd: budget,
     };
+    if (meansMany({ run, ...how })) return rerunMany(session, body, how);
+    if (run === undefined) throw new UsageError('name a run, or choose runs by a filter such as --label');
+    const to = path`/v1/runs/${await resolveRunId(client, run)}/rerun`;
     if (how.preview === true) return showPreview(session, to, body);
     const { value, text } = await client.post(to, Run, jsonBody(body, how.idempotencyKey));
     const { watch, timeout } = how;

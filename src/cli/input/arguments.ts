@@ -66,7 +66,7 @@ function readTimeoutMs(text: string): number {
 
 // References to runs, and their paths in the API.
 
-const latestRun = '@latest';
+export const latestRun = '@latest';
 
 export const runArgument = { '[run]': usually('run id, or @latest', latestRun) } as const;
 

@@ -5,6 +5,7 @@
  * Columns for any query over a run `r` show what it waits for, each by an index of its run alone.
  */
 
+import type { Knex } from 'knex';
 import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { EventType } from '../../contracts/event.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
@@ -117,6 +118,25 @@ export async function findEndOfSearch(
   return row?.run_id;
 }
 
+type RunMatch = Omit<RunFilter, 'limit' | 'order' | 'after'>;
+
+/** Restricts a query over a run `r`. */
+function addFilter(query: Knex.QueryBuilder, filter: RunMatch): void {
+  if (filter.pipeline !== undefined) query.where('r.pipeline', filter.pipeline);
+  if (filter.state !== undefined) query.where('r.state', filter.state);
+  // Lets the index run_open serve the query: most rows have ended.
+  if (filter.state !== undefined && !terminalRunStates.has(filter.state)) query.whereNull('r.finished_at');
+  if (filter.schedule_id !== undefined) query.where('r.schedule_id', filter.schedule_id);
+  if (filter.awaiting !== undefined) query.whereRaw(awaitsIt, { awaiting: filter.awaiting });
+  if (filter.q !== undefined) query.whereRaw(mentions, { q: filter.q.replace(/[\\%_]/g, '\\$&') });
+  if (filter.parent === 'none') query.whereNull('r.parent_run_id');
+  if (filter.since !== undefined) query.where('r.created_at', '>=', filter.since);
+  if (filter.until !== undefined) query.where('r.created_at', '<', filter.until);
+  if (filter.label !== undefined) {
+    query.whereRaw('r.labels @> ?::jsonb', [JSON.stringify(Object.fromEntries([filter.label]))]);
+  }
+}
+
 export async function listRuns(db: Db, projectId: string, filter: RunFilter): Promise<readonly RunListRow[]> {
   const { q, after } = filter;
   const query = db
@@ -126,21 +146,23 @@ export async function listRuns(db: Db, projectId: string, filter: RunFilter): Pr
     .where('r.project_id', projectId)
     .orderByRaw(`${id} ${direction(filter)}`)
     .limit(filter.limit);
-  if (filter.pipeline !== undefined) query.where('r.pipeline', filter.pipeline);
-  if (filter.state !== undefined) query.where('r.state', filter.state);
-  // Lets the index run_open serve the query: most rows have ended.
-  if (filter.state !== undefined && !terminalRunStates.has(filter.state)) query.whereNull('r.finished_at');
-  if (filter.schedule_id !== undefined) query.where('r.schedule_id', filter.schedule_id);
-  if (filter.awaiting !== undefined) query.whereRaw(awaitsIt, { awaiting: filter.awaiting });
-  if (q !== undefined) query.whereRaw(mentions, { q: q.replace(/[\\%_]/g, '\\$&') });
-  if (filter.parent === 'none') query.whereNull('r.parent_run_id');
-  if (filter.since !== undefined) query.where('r.created_at', '>=', filter.since);
-  if (filter.until !== undefined) query.where('r.created_at', '<', filter.until);
-  if (filter.label !== undefined) {
-    query.whereRaw('r.labels @> ?::jsonb', [JSON.stringify(Object.fromEntries([filter.label]))]);
-  }
+  addFilter(query, filter);
   if (after !== undefined) query.whereRaw(`${id} ${beyond(filter)} ?`, [after]);
   return query;
+}
+
+/** The number of runs in each state. */
+export async function countRuns(
+  db: Db,
+  projectId: string,
+  filter: RunMatch,
+): Promise<Partial<Record<RunState, number>>> {
+  const query = db('run as r').where('r.project_id', projectId);
+  addFilter(query, filter);
+  const rows: readonly { state: RunState; runs: number }[] = await query
+    .select('r.state', db.raw('count(*)::int as runs'))
+    .groupBy('r.state');
+  return Object.fromEntries(rows.map(({ state, runs }) => [state, runs]));
 }
 
 export interface RunDetailRow extends RunRow {

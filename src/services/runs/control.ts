@@ -1,21 +1,25 @@
 /**
- * Controls an open run: pause, resume, cancel, another ceiling. The row decides, even while Temporal is away; the
+ * Controls an open run: pause, resume, cancel, another ceiling; cancels or repeats many. The row decides, even while Temporal is away; the
  * change is delivered afterwards.
  */
+import pLimit from 'p-limit';
+import type { Problem } from '../../contracts/problem.ts';
 import type { Run, RunState } from '../../contracts/run.ts';
-import type { CancelRequest } from '../../contracts/run-control.ts';
+import type { BulkRerunRequest, CancelRequest, RunActs, RunSelection } from '../../contracts/run-control.ts';
 import {
   type RunKey,
   requestCancel,
   pauseRun as writePause,
   resumeRun as writeResume,
 } from '../../db/run/run-control.ts';
-import { AppError } from '../../errors/app-error.ts';
+import { AppError, refuseField } from '../../errors/app-error.ts';
 import type { ServerCtx } from '../context.ts';
 import { type DeliveryCtx, deliverSoon } from '../delivery/deliveries.ts';
+import type { Idempotency } from '../idempotency.ts';
 import { raiseRun } from '../money/budgets.ts';
 import { closeUnstarted, runCancels, runControls } from './delivery.ts';
-import { getRun, readRunState } from './run-reading.ts';
+import { rerunRun } from './rerun.ts';
+import { getRun, listRunsPage, readRunState } from './run-reading.ts';
 
 type ControlCtx = DeliveryCtx & Pick<ServerCtx, 'web'>;
 
@@ -75,4 +79,77 @@ export async function setRunBudget(
   await raiseRun(ctx.db, key, change);
   void deliverSoon(ctx, runControls, { run_id: key.run_id });
   return getRun(ctx, key);
+}
+
+// Many runs, one page of the list at a time.
+
+/** Runs that are changed at the same time. */
+const changedAtOnce = 8;
+
+export interface ManyOrder<Request> {
+  readonly projectId: string;
+  readonly selection: RunSelection;
+  readonly request: Request;
+  readonly toProblem: (error: AppError) => Problem;
+  /** Id of the key or person. */
+  readonly by: string;
+}
+
+type RunAct = RunActs['items'][number];
+
+const filters = ['pipeline', 'state', 'awaiting', 'q', 'label', 'schedule_id', 'since', 'until'] as const;
+
+/** Without a filter, a request would mean every run. @throws AppError `request_invalid` */
+function requireFilter(selection: RunSelection): void {
+  if (filters.some((name) => selection[name] !== undefined)) return;
+  throw refuseField(
+    '/query',
+    `give a filter; without one, all runs are meant: ${filters.join(', ')}`,
+    'missing',
+  );
+}
+
+async function changePage(
+  ctx: ServerCtx,
+  { projectId, selection, toProblem }: ManyOrder<unknown>,
+  change: (runId: string) => Promise<Partial<RunAct>>,
+): Promise<RunActs> {
+  requireFilter(selection);
+  const { items, next_cursor } = await listRunsPage(ctx, projectId, { ...selection, parent: 'none' });
+  const limit = pLimit(changedAtOnce);
+  const acts = items.map(({ run_id }) =>
+    limit(async (): Promise<RunAct> => {
+      try {
+        return { status: 202, run_id, ...(await change(run_id)) };
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error;
+        return { status: error.status, run_id, error: toProblem(error) };
+      }
+    }),
+  );
+  return { items: await Promise.all(acts), next_cursor };
+}
+
+/** A run that has ended is refused with `state_conflict`. */
+export function cancelRuns(ctx: ServerCtx, order: ManyOrder<CancelRequest>): Promise<RunActs> {
+  const { projectId: project_id, request, by } = order;
+  return changePage(ctx, order, async (run_id) => {
+    await cancelRun(ctx, { project_id, run_id }, { ...request, by });
+    return {};
+  });
+}
+
+/**
+ * A run that has not ended is refused with `state_conflict`. New runs are newer than any page that follows, so a walk
+ * over the pages repeats no run twice. Under an idempotency key, each run is repeated once for the key.
+ */
+export function rerunRuns(
+  ctx: ServerCtx,
+  order: ManyOrder<BulkRerunRequest> & { readonly idempotency: Idempotency | null },
+): Promise<RunActs> {
+  const { projectId: project_id, request, idempotency, by } = order;
+  return changePage(ctx, order, async (run_id) => {
+    const { run } = await rerunRun(ctx, { project_id, run_id, request, idempotency, by });
+    return { new_run_id: run.run_id };
+  });
 }

@@ -1,4 +1,5 @@
-/** Reads runs: one, a page of a project's, the events of one as pages or as a stream, and the wait for its end. */
+/** Reads runs: one, a page of a project's, their number, all as lines, the events of one as pages or as a stream, and the wait for its end. */
+import pLimit from 'p-limit';
 import { type EventPage, type EventQuery, type RunEvent, terminalEvents } from '../../contracts/event.ts';
 import {
   type Run,
@@ -7,12 +8,14 @@ import {
   type RunSummary,
   terminalRunStates,
 } from '../../contracts/run.ts';
+import type { RunCount, RunCountQuery } from '../../contracts/run-control.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import { confirmPosition, hasEndBehind, type LogPosition, listEvents } from '../../db/run/event.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
-import { findEndOfSearch, listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
+import { countRuns, findEndOfSearch, listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
 import { listRunSteps } from '../../db/step/step.ts';
+import { AppError } from '../../errors/app-error.ts';
 import type { ServerCtx } from '../context.ts';
 import { decodeCursor, encodeCursor, refuseCursor, toPage } from '../cursor.ts';
 import { boundsOfIds } from '../ids.ts';
@@ -63,6 +66,59 @@ function isBeyond(
   if (bound === undefined) return false;
   const [from, to] = boundsOfIds('run', new Date(bound), new Date(bound));
   return order === 'oldest' ? runId > to : runId < from;
+}
+
+export async function countRunsOf(
+  { historyDb }: Pick<ServerCtx, 'historyDb'>,
+  projectId: string,
+  query: RunCountQuery,
+): Promise<RunCount> {
+  const by_state = await countRuns(historyDb, projectId, query);
+  return { count: Object.values(by_state).reduce((sum, runs) => sum + runs, 0), by_state };
+}
+
+/** Runs that are read at the same time. */
+const readAtOnce = 8;
+
+type ExportCtx = Pick<ServerCtx, 'db' | 'historyDb' | 'stepSizes' | 'web'>;
+
+/** Whole runs as lines of JSON, page by page. The first page is read at once. @throws AppError `request_invalid` */
+export async function exportRuns(
+  ctx: ExportCtx,
+  projectId: string,
+  query: RunQuery,
+): Promise<AsyncGenerator<string, void, undefined>> {
+  return exportFrom(ctx, { projectId, query, first: await listRunsPage(ctx, projectId, query) });
+}
+
+interface Export {
+  readonly projectId: string;
+  readonly query: RunQuery;
+  readonly first: { readonly items: readonly RunSummary[]; readonly next_cursor: string | null };
+}
+
+async function* exportFrom(
+  ctx: ExportCtx,
+  { projectId: project_id, query, first }: Export,
+): AsyncGenerator<string, void, undefined> {
+  const limit = pLimit(readAtOnce);
+  for (let page = first; ; ) {
+    const runs = page.items.map(({ run_id }) =>
+      limit((): Promise<Run | null> => getRun(ctx, { project_id, run_id }).catch(ignoreDeleted)),
+    );
+    const lines = (await Promise.all(runs)).flatMap((run) =>
+      run === null ? [] : [`${JSON.stringify(run)}\n`],
+    );
+    if (lines.length > 0) yield lines.join('');
+    if (page.next_cursor === null) return;
+    page = await listRunsPage(ctx, project_id, { ...query, cursor: page.next_cursor });
+  }
+}
+
+/** A run may be deleted between the page and its reading. */
+function ignoreDeleted(error: unknown): null {
+  if (error instanceof AppError && error.code === 'not_found') return null;
+  throw error;
 }
 
 function encodePosition({ seq, xid, id }: LogPosition): string {

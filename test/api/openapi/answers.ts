@@ -44,7 +44,7 @@ export function createJudge(document: OpenApiDocument): JudgeAnswer {
     if (operation.method === 'HEAD') return text === '' ? null : 'HEAD has a body';
     if (content[type] === undefined && content['*/*'] === undefined)
       return `${status} is ${type}; documented: ${Object.keys(content).join(', ')}`;
-    if (!/json/.test(type)) return null;
+    if (!/[/+]json\b/.test(type)) return null;
     const { path, method } = operation;
     const at = pointerOf('paths', path, method.toLowerCase(), 'responses', String(status), 'content', type);
     const validate = ajv.getSchema(`api#${at}/schema`);

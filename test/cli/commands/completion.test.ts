@@ -61,8 +61,12 @@ describe('in bash', () => {
 
 describe('for the other shells', () => {
   it('says what each candidate is', async () => {
-    expect(await ask('zsh', '--', 'cancel')).toBe('cancel:cancel a run and abort its running calls\n');
-    expect(await ask('fish', '--', 'cancel')).toBe('cancel\tcancel a run and abort its running calls\n');
+    expect(await ask('zsh', '--', 'cancel')).toBe(
+      'cancel:cancel a run and abort its running calls, or all runs that filters choose\n',
+    );
+    expect(await ask('fish', '--', 'cancel')).toBe(
+      'cancel\tcancel a run and abort its running calls, or all runs that filters choose\n',
+    );
   });
 
   it('keeps the option before its value', async () => {

@@ -1,7 +1,9 @@
 /** That lists tell the truth about runs, and that what is looked for is found in them. */
+import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import type { Key } from '../../../src/contracts/access.ts';
 import type { Run } from '../../../src/contracts/run.ts';
+import type { BulkAnswer } from '../../../src/contracts/run-control.ts';
 import type { Schedule } from '../../../src/contracts/schedule.ts';
 import { useStudio } from '../support/studio.ts';
 
@@ -81,6 +83,31 @@ test('runs are found while a label is typed as it is shown, by a pipeline, and a
   expect(new URL(page.url()).searchParams.get('q')).toBe('ticket=OPS-4711');
   await page.getByRole('row').getByRole('link', { name: 'ticket=OPS-4711' }).click();
   await page.waitForURL((at) => at.searchParams.get('label') === 'ticket=OPS-4711');
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('all runs that match are counted, exported and cancelled together, over every page', async () => {
+  const { capstan } = visitors.studio;
+  const definition = { pipeline: 'night', version: '1', steps: [{ id: 'night', wait: '1d' }] };
+  const runs = Array.from({ length: 3 }, () => ({ definition, job: {}, labels: { batch: 'all-of-them' } }));
+  const { body } = await capstan.request<BulkAnswer>('POST', '/v1/runs/bulk', { runs });
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go('/runs?label=batch%3Dall-of-them');
+  await page.getByRole('button', { name: 'All that match …' }).click();
+  const bar = page.getByRole('status').filter({ hasText: 'that match' });
+  await bar.getByText('3 runs that match').waitFor();
+  const [saved] = await Promise.all([
+    page.waitForEvent('download'),
+    bar.getByRole('button', { name: 'Export' }).click(),
+  ]);
+  const lines = (await readFile(await saved.path(), 'utf8')).trim().split('\n');
+  expect(lines.map((line) => (JSON.parse(line) as Run).steps.length)).toEqual([1, 1, 1]);
+  await bar.getByRole('button', { name: 'Cancel …' }).click();
+  await page.getByRole('button', { name: 'Cancel 3 runs' }).click();
+  await page.getByText('3 done').waitFor();
+  for (const { run_id } of body.items) expect((await capstan.ended(run_id ?? '')).state).toBe('cancelled');
   opened.expectQuiet();
   await opened.close();
 });

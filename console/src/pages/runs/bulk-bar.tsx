@@ -1,82 +1,113 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
-import { cancelRun, rerun } from '../../api/runs.ts';
-import { ConfirmButton } from '../../shared/confirm-button.tsx';
+import { cancelRun, changeMany, exportRuns, type ManyEnd, rerun, runCountQuery } from '../../api/runs.ts';
+import type { RunsSearch } from '../../searches.ts';
+import { ConfirmButton, type ConfirmQuestion } from '../../shared/confirm-button.tsx';
 import { Button } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
+import { saveText } from '../../shared/save-text.ts';
 
-interface BulkEnd {
-  readonly done: number;
-  readonly refused: readonly string[];
-}
+/** Ids of runs, or all runs that match the filters of the list. */
+export type ChosenRuns = ReadonlySet<string> | 'matching';
 
-async function doAll(ids: readonly string[], act: (id: string) => Promise<unknown>): Promise<BulkEnd> {
-  const ends = await Promise.allSettled(ids.map(act));
+type Act = 'cancel' | 'rerun';
+
+async function changeEach(ids: ReadonlySet<string>, act: Act): Promise<ManyEnd> {
+  const ends = await Promise.allSettled([...ids].map((id) => (act === 'cancel' ? cancelRun : rerun)(id, {})));
   const refused = ends.flatMap((end) => (end.status === 'rejected' ? [(end.reason as Error).message] : []));
   return { done: ends.length - refused.length, refused: [...new Set(refused)] };
 }
 
-/** Actions on the chosen runs; each is accepted or refused separately. */
-export function BulkBar({
-  chosen,
-  onDone,
-}: {
-  readonly chosen: ReadonlySet<string>;
+interface BulkBarProps {
+  readonly chosen: ChosenRuns;
+  readonly filter: RunsSearch;
   readonly onDone: () => void;
-}): ReactElement | null {
+}
+
+/** Actions on the chosen runs; each run is changed or refused separately. */
+export function BulkBar({ chosen, filter, onDone }: BulkBarProps): ReactElement | null {
   const queries = useQueryClient();
+  const isMatching = chosen === 'matching';
   const bulk = useMutation({
-    mutationFn: (kind: 'cancel' | 'rerun') =>
-      doAll([...chosen], (id) => (kind === 'cancel' ? cancelRun(id, {}) : rerun(id, {}))),
+    mutationFn: (act: Act) => (isMatching ? changeMany(act, filter, {}) : changeEach(chosen, act)),
     onSuccess: () => {
       onDone();
       return queries.invalidateQueries({ queryKey: ['runs'] });
     },
   });
-  if (chosen.size === 0 && bulk.data === undefined && bulk.error === null) return null;
+  const save = useMutation({
+    mutationFn: async () => saveText('runs.jsonl', 'application/x-ndjson', await exportRuns(filter)),
+  });
+  // A search is answered page by page, so its runs are not counted.
+  const counted = useQuery({ ...runCountQuery(filter), enabled: isMatching && filter.q === undefined });
+  const size = isMatching ? counted.data?.count : chosen.size;
+  if (size === 0 && !isMatching && bulk.data === undefined && bulk.error === null) return null;
+  const error = bulk.error ?? save.error;
   return (
     <div
       role="status"
       className="mb-3 flex flex-wrap items-center gap-2 rounded-lg border border-line bg-raised px-3 py-2 text-sm"
     >
-      {bulk.error === null ? null : <ProblemView error={bulk.error} />}
-      {chosen.size === 0 ? (
+      {error === null ? null : <ProblemView error={error} />}
+      {size === 0 && !isMatching ? (
         <Outcome end={bulk.data} onClose={bulk.reset} />
       ) : (
         <>
-          <span className="figure mr-2 font-medium">{chosen.size} chosen</span>
+          <span className="figure mr-2 font-medium">
+            {isMatching
+              ? `${size === undefined ? 'All runs' : countRuns(size)} that match`
+              : `${size} chosen`}
+          </span>
           <Button icon="rotate-cw" disabled={bulk.isPending} onClick={() => bulk.mutate('rerun')}>
             Run again
           </Button>
           <ConfirmButton
             icon="square"
             disabled={bulk.isPending}
-            question={{
-              title: `Cancel ${chosen.size} ${chosen.size === 1 ? 'run' : 'runs'}?`,
-              about: (
-                <p>
-                  Steps that are running are asked to stop, and what they have cost so far is charged. Runs
-                  that have ended are left alone.
-                </p>
-              ),
-              confirm: `Cancel ${chosen.size} ${chosen.size === 1 ? 'run' : 'runs'}`,
-              keep: 'Keep them running',
-            }}
+            question={askToCancel(size === undefined ? 'all runs that match' : countRuns(size))}
             onConfirm={() => bulk.mutate('cancel')}
           >
             Cancel …
           </ConfirmButton>
+          {isMatching ? (
+            <>
+              <Button icon="download" disabled={save.isPending} onClick={() => save.mutate()}>
+                Export
+              </Button>
+              <Button look="bare" icon="x" onClick={onDone}>
+                Choose none
+              </Button>
+            </>
+          ) : null}
         </>
       )}
     </div>
   );
 }
 
+function countRuns(count: number): string {
+  return `${count} ${count === 1 ? 'run' : 'runs'}`;
+}
+
+function askToCancel(runs: string): ConfirmQuestion {
+  return {
+    title: `Cancel ${runs}?`,
+    about: (
+      <p>
+        Steps that are running are asked to stop, and what they have cost so far is charged. Runs that have
+        ended are left alone.
+      </p>
+    ),
+    confirm: `Cancel ${runs}`,
+    keep: 'Keep them running',
+  };
+}
+
 function Outcome({
   end,
   onClose,
 }: {
-  readonly end: BulkEnd | undefined;
+  readonly end: ManyEnd | undefined;
   readonly onClose: () => void;
 }): ReactElement | null {
   if (end === undefined) return null;

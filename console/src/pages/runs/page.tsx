@@ -4,20 +4,22 @@ import { type ReactElement, useState } from 'react';
 import { runsQuery } from '../../api/runs.ts';
 import { usePolling } from '../../live/live.tsx';
 import { CursorPager } from '../../shared/cursor-pager.tsx';
-import { EmptyState, PageHead, Panel } from '../../shared/parts.tsx';
+import { Button, EmptyState, PageHead, Panel } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
-import { BulkBar } from './bulk-bar.tsx';
+import { BulkBar, type ChosenRuns } from './bulk-bar.tsx';
 import { RunFilters } from './filters.tsx';
 import { ColumnMenu, ViewMenu } from './list-choices.tsx';
 import { RunTable } from './run-table.tsx';
 import { RunsChart } from './runs-chart.tsx';
 import { keepColumns, readColumns } from './views.ts';
 
+const nothing: ReadonlySet<string> = new Set();
+
 export function RunsPage(): ReactElement {
   const search = useSearch({ from: '/runs' });
   const navigate = useNavigate({ from: '/runs' });
   const [cursors, setCursors] = useState<readonly string[]>([]);
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [chosen, setChosen] = useState<ChosenRuns>(nothing);
   const [columns, setColumns] = useState(readColumns);
   const query = useQuery({
     ...runsQuery(search, cursors.at(-1)),
@@ -28,6 +30,7 @@ export function RunsPage(): ReactElement {
   const isFiltered = Object.values(search).some((value) => value !== undefined);
   const change = (part: Partial<typeof search>): void => {
     setCursors([]);
+    if (chosen === 'matching') setChosen(nothing);
     void navigate({ search: (known) => ({ ...known, ...part }), replace: true });
   };
   return (
@@ -44,6 +47,11 @@ export function RunsPage(): ReactElement {
       <div className="flex flex-wrap items-start justify-between gap-x-2">
         <RunFilters search={search} onChange={change} />
         <div className="mb-3 flex">
+          {isFiltered ? (
+            <Button look="bare" onClick={() => setChosen('matching')}>
+              All that match …
+            </Button>
+          ) : null}
           <ViewMenu search={search} />
           <ColumnMenu
             columns={columns}
@@ -54,7 +62,7 @@ export function RunsPage(): ReactElement {
           />
         </div>
       </div>
-      <BulkBar chosen={chosen} onDone={() => setChosen(new Set())} />
+      <BulkBar chosen={chosen} filter={search} onDone={() => setChosen(nothing)} />
       <Panel isTight>
         <QueryView query={query}>
           {({ items, next_cursor }) =>
@@ -67,7 +75,12 @@ export function RunsPage(): ReactElement {
                     A page of a search looks at 10,000 runs.
                   </EmptyState>
                 ) : (
-                  <RunTable runs={items} columns={columns} chosen={chosen} onChoose={setChosen} />
+                  <RunTable
+                    runs={items}
+                    columns={columns}
+                    chosen={chosen === 'matching' ? nothing : chosen}
+                    onChoose={setChosen}
+                  />
                 )}
                 <CursorPager cursors={cursors} nextCursor={next_cursor} onTurn={setCursors} />
               </>

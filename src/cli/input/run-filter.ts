@@ -1,0 +1,59 @@
+/** The filters that choose many runs on the command line; they are those of `GET /v1/runs`. */
+import { InvalidArgumentError } from 'commander';
+import { RunState } from '../../contracts/run.ts';
+import { oneOf, parsed } from '../command.ts';
+import { UsageError } from '../errors.ts';
+import { parseDuration } from '../render/formats.ts';
+
+/** A day or a moment, as RFC 3339. */
+export function readMoment(text: string): string {
+  const at = new Date(text);
+  if (/^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(at.getTime())) return at.toISOString();
+  throw new InvalidArgumentError('Write a day or a moment, such as 2026-01-31 or 2026-01-31T08:00:00Z.');
+}
+
+/** A moment, or a duration before now. */
+function readTime(text: string): string {
+  const ago = parseDuration(text);
+  if (ago !== undefined) return new Date(Date.now() - ago).toISOString();
+  try {
+    return readMoment(text);
+  } catch {
+    throw new InvalidArgumentError('Write a duration such as 2h, a day such as 2026-01-31, or a moment.');
+  }
+}
+
+export const runFilterOptions = {
+  '-s, --state <state>': oneOf('only runs in this state', RunState.options),
+  '-p, --pipeline <name>': 'only runs of this pipeline',
+  '-l, --label <name=value>': 'only runs with this label',
+  '--search <text>': 'only runs with this in their pipeline, labels or error, or at the begin of their id',
+  '--since <time>': parsed('only runs created since then: 2h (ago), a day or a moment', readTime),
+  '--until <time>': parsed('only runs created before then', readTime),
+} as const;
+
+export interface RunFilterGiven {
+  readonly state?: string | undefined;
+  readonly pipeline?: string | undefined;
+  readonly label?: string | undefined;
+  readonly search?: string | undefined;
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
+}
+
+/** The query of a request. */
+export function toRunFilter({ state, pipeline, label, search: q, since, until }: RunFilterGiven) {
+  return { state, pipeline, label, q, since, until };
+}
+
+/**
+ * Whether a command means the runs that match its filters, instead of one run.
+ * @throws UsageError for a run beside filters
+ */
+export function meansMany(given: RunFilterGiven & { readonly run?: string | undefined }): boolean {
+  const isFiltered = Object.values(toRunFilter(given)).some((value) => value !== undefined);
+  if (isFiltered && given.run !== undefined) {
+    throw new UsageError(`give a run or filters, not both: ${given.run} is one run`);
+  }
+  return isFiltered;
+}

@@ -1,0 +1,127 @@
+import { readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { runCapstan } from '../../../src/cli/program.ts';
+import { serve } from '../support/http-server.ts';
+import { aShell } from '../support/shell.ts';
+
+/** Runs a command against an API that gives these answers, one after the other; the last one stays. */
+async function capstan(words: readonly string[], answers: readonly (object | string)[], stdin = '') {
+  const asked: string[] = [];
+  let next = 0;
+  const url = await serve(async (request, response) => {
+    let body = '';
+    for await (const chunk of request) body += chunk;
+    const key = request.headers['idempotency-key'];
+    asked.push([request.method, request.url, body, key].filter((part) => part).join(' '));
+    const answer = answers[Math.min(next++, answers.length - 1)];
+    response.end(typeof answer === 'string' ? answer : JSON.stringify(answer));
+  });
+  const { shell, seen } = aShell({ stdin });
+  await runCapstan([...words, '--url', url, '--key', 'k'], shell);
+  return { ...seen, asked };
+}
+
+const error = {
+  type: 't',
+  title: 't',
+  status: 409,
+  code: 'state_conflict',
+  detail: 'it has ended',
+  instance: '/',
+  request_id: 'r',
+};
+
+describe('runs that filters choose', () => {
+  test('are counted by state', async () => {
+    const counted = { count: 12, by_state: { succeeded: 10, failed: 2 } };
+    const { asked, stdout, stderr } = await capstan(
+      ['count', '-l', 'batch=7', '--since', '2026-01-01'],
+      [counted],
+    );
+    expect(asked).toEqual([
+      'GET /v1/runs/count?label=batch%3D7&since=2026-01-01T00%3A00%3A00.000Z&parent=none',
+    ]);
+    expect(stdout).toMatch(/succeeded +10\n.*failed +2\n/);
+    expect(stderr).toBe('12 runs\n');
+  });
+
+  test('are cancelled over all pages, and each that is refused is named', async () => {
+    const pages = [
+      { items: [{ status: 202, run_id: 'run_2' }], next_cursor: 'c' },
+      { items: [{ status: 409, run_id: 'run_1', error }], next_cursor: null },
+    ];
+    const seen = await capstan(['cancel', '--label', 'batch=7', '-r', 'wrong'], pages);
+    expect(seen.asked).toEqual([
+      'POST /v1/runs/bulk/cancel?limit=100&label=batch%3D7 {"reason":"wrong","mode":"graceful"}',
+      'POST /v1/runs/bulk/cancel?limit=100&label=batch%3D7&cursor=c {"reason":"wrong","mode":"graceful"}',
+    ]);
+    expect(seen.stdout).toBe('run_2\n');
+    expect(seen.stderr).toBe('run_1: state_conflict: it has ended\n1 of 2 runs were cancelled\n');
+    expect(seen.exitCode).toBe(1);
+  });
+
+  test('run again with a higher ceiling, once for a key', async () => {
+    const page = { items: [{ status: 202, run_id: 'run_1', new_run_id: 'run_9' }], next_cursor: null };
+    const words = [
+      'rerun',
+      '--state',
+      'failed',
+      '--only-failed',
+      '--budget',
+      '2.5',
+      '--idempotency-key',
+      'k1',
+    ];
+    const seen = await capstan(words, [page]);
+    expect(seen.asked).toEqual([
+      'POST /v1/runs/bulk/rerun?limit=100&state=failed {"only_failed":true,"budget_ceiling_usd":2.5} k1',
+    ]);
+    expect([seen.stdout, seen.exitCode]).toEqual(['run_1 → run_9\n', 0]);
+  });
+
+  test('are exported to a file, a run a line', async () => {
+    const file = join(tmpdir(), `runs-${process.pid}.jsonl`);
+    const seen = await capstan(['export', '--pipeline', 'p', '-o', file], ['{"run_id":"run_1"}\n']);
+    expect(seen.asked).toEqual(['GET /v1/runs/export?pipeline=p']);
+    expect(await readFile(file, 'utf8')).toBe('{"run_id":"run_1"}\n');
+  });
+
+  test.each([
+    [['cancel', 'run_1', '--label', 'a=b'], 'give a run or filters, not both: run_1 is one run'],
+    [['cancel', '--preview'], '--preview counts runs; give a filter such as --label'],
+    [['cancel', '--label', 'a=b', '--wait'], '--wait is for one run'],
+    [['rerun'], 'name a run, or choose runs by a filter such as --label'],
+    [['rerun', '--state', 'failed', '--from', 'cut'], '--from names steps of one run'],
+    [['count', '--since', 'soon'], 'Write a duration such as 2h'],
+  ])('%j is refused before anything is asked', async (words, said) => {
+    const { asked, stderr, exitCode } = await capstan(words, [{}]);
+    expect([asked, exitCode]).toEqual([[], 1]);
+    expect(stderr).toContain(said);
+  });
+});
+
+describe('run --bulk --watch', () => {
+  test.each([
+    [{ succeeded: 2 }, 0],
+    [{ succeeded: 1, failed: 1 }, 1],
+    [{ succeeded: 1, cancelled: 1 }, 3],
+  ])('ends with %j and exit code %i', async (by_state, code) => {
+    const started = {
+      items: [
+        { status: 202, run_id: 'run_1' },
+        { status: 202, run_id: 'run_2' },
+      ],
+    };
+    const answers = [started, { count: 2, by_state: { running: 2 } }, { count: 2, by_state }];
+    const words = ['run', 'p', '--bulk', '-', '--watch', '--idempotency-key', 'seven'];
+    const seen = await capstan(words, answers, '{"n": 1}\n{"n": 2}\n');
+    expect(seen.asked[0]).toContain('"labels":{"bulk":"seven"}');
+    expect(seen.asked.slice(1)).toEqual(
+      Array.from({ length: 2 }, () => 'GET /v1/runs/count?label=bulk%3Dseven&parent=none'),
+    );
+    expect(seen.stderr).toContain('2 runs: 2 running\n2 runs: ');
+    expect(seen.exitCode).toBe(code);
+  });
+});
