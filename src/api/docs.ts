@@ -13,6 +13,7 @@ import { z } from 'zod';
 import { errorTable } from '../contracts/errors.ts';
 import { PipelineDefinition } from '../contracts/pipeline.ts';
 import { Json, JsonObject } from '../contracts/primitives.ts';
+import { toGeneratorDocument } from './generator-document.ts';
 import type { ApiConfig } from './limits.ts';
 import { createOpenApi } from './openapi.ts';
 import { type Route, route } from './route.ts';
@@ -182,16 +183,21 @@ function simplify(schema: unknown, shown: z.core.JSONSchema.BaseSchema): void {
 export function documentRoutes(documented: readonly Route[], config: ApiConfig): Route[] {
   const pipelineSchema = createPipelineSchema(config.PUBLIC_URL);
   let openApi: JsonObject | undefined;
+  let forGenerators: JsonObject | undefined;
   const routes: Route[] = [
     route('GET /v1/openapi.json', {
       operation: 'get_openapi',
       tag: 'service',
       summary: 'This document',
+      description:
+        'With `for=generators` the document describes types alone: generators of clients do not understand rules about several fields, and no content but JSON and bytes.',
       scope: null,
+      query: z.strictObject({ for: z.literal('generators').optional() }),
       responses: { 200: JsonObject },
-      handle: () => {
+      handle: (_, { query }) => {
         openApi ??= JsonObject.parse(createOpenApi([...documented, ...routes], config.PUBLIC_URL));
-        return { status: 200, body: openApi };
+        forGenerators ??= JsonObject.parse(toGeneratorDocument(openApi));
+        return { status: 200, body: query.for === undefined ? openApi : forGenerators };
       },
     }),
     route('GET /v1/schemas/pipeline.json', {

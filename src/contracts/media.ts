@@ -72,14 +72,18 @@ const SendUrl = z
   .string()
   .meta({ description: 'The address for PUT. Without a host, it is a path of this API.' });
 
-const WholeUpload = z.strictObject({ url: SendUrl, headers: SendHeaders, expires_at: Instant });
-const PartedUpload = z.strictObject({
-  parts: z.array(z.strictObject({ url: SendUrl, headers: SendHeaders })).meta({
-    description: 'The parts in order are the file. The headers of each hold its length.',
-  }),
-  complete_url: z.string().meta({ description: 'The address to POST to after the last part.' }),
-  expires_at: Instant,
-});
+const WholeUpload = z
+  .strictObject({ url: SendUrl, headers: SendHeaders, expires_at: Instant })
+  .meta({ id: 'WholeUpload' });
+const PartedUpload = z
+  .strictObject({
+    parts: z.array(z.strictObject({ url: SendUrl, headers: SendHeaders })).meta({
+      description: 'The parts in order are the file. The headers of each hold its length.',
+    }),
+    complete_url: z.string().meta({ description: 'The address to POST to after the last part.' }),
+    expires_at: Instant,
+  })
+  .meta({ id: 'PartedUpload' });
 
 /** The answer to an announced upload: the requests to send. */
 export const UploadTicket = z.union([WholeUpload, PartedUpload]).meta({ id: 'UploadTicket' });

@@ -41,6 +41,10 @@ describe('the OpenAPI document', () => {
     ).toEqual(
       [
         'DELETE /v1/cache',
+        'GET /v1/runs/count',
+        'GET /v1/runs/export',
+        'POST /v1/runs/bulk/cancel',
+        'POST /v1/runs/bulk/rerun',
         'DELETE /v1/capabilities/{name}',
         'DELETE /v1/keys/{id}',
         'DELETE /v1/projects/{id}',
@@ -243,5 +247,37 @@ describe('the pages for people', () => {
   test('explain every error code where a problem points to', async () => {
     const page = await (await api.call('/docs/errors')).text();
     for (const code of errorCodes) expect(page).toContain(`id="${code}"`);
+  });
+});
+
+describe('the document for generators of clients', () => {
+  test('has the same operations, one type for each schema, and no content but JSON and bytes', async () => {
+    const answer = await api.call('/v1/openapi.json?for=generators');
+    const simple = (await answer.json()) as OpenApi;
+    const idsOf = ({ paths }: OpenApi) =>
+      Object.values(paths).flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId));
+    expect(idsOf(simple)).toEqual(idsOf(document));
+
+    const found = { rules: 0, mixedTypes: 0, otherContent: 0 };
+    const walk = (node: unknown, isNames: boolean): void => {
+      if (typeof node !== 'object' || node === null) return;
+      for (const [key, value] of Object.entries(node)) {
+        if (!isNames && ['not', 'if', 'propertyNames'].includes(key)) found.rules++;
+        if (
+          !isNames &&
+          key === 'type' &&
+          Array.isArray(value) &&
+          value.filter((one) => one !== 'null').length > 1
+        )
+          found.mixedTypes++;
+        if (/^[a-z*]+\/\S+$/.test(key) && !/[/+]json$|octet-stream$/.test(key)) found.otherContent++;
+        walk(value, !isNames && ['properties', 'schemas', '$defs', 'example', 'examples'].includes(key));
+      }
+    };
+    walk(document, false);
+    expect(Math.min(...Object.values(found))).toBeGreaterThan(0);
+    Object.assign(found, { rules: 0, mixedTypes: 0, otherContent: 0 });
+    walk(simple, false);
+    expect(found).toEqual({ rules: 0, mixedTypes: 0, otherContent: 0 });
   });
 });
