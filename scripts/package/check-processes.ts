@@ -1,7 +1,7 @@
 /** `migrate`, `server` and `worker` of an installation without optional parts carry out a run. */
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { choosePort } from '../../src/dev/ports.ts';
 import type { ChildSpec } from '../../src/dev/supervisor/child-process.ts';
 import type { Supervisor } from '../../src/dev/supervisor/supervisor.ts';
@@ -52,6 +52,40 @@ export async function checkProcesses(place: Place): Promise<void> {
   const stops = await Promise.all(
     ['server', 'worker'].map((name) => supervisor.start(describe(name, place, environment))),
   );
-  await carryOutTrialRun(createApi(`http://127.0.0.1:${port}`, (await readFile(keyFile, 'utf8')).trim()));
+  const url = `http://127.0.0.1:${port}`;
+  const key = (await readFile(keyFile, 'utf8')).trim();
+  await carryOutTrialRun(createApi(url, key));
+  await checkClient(folder, { CAPSTAN_URL: url, CAPSTAN_API_KEY: key });
   await Promise.all(stops.map((stop) => stop()));
+}
+
+/** A program of a user of `capstan/client`. */
+const program = `import { createCapstan, type Schemas } from 'capstan/client';
+
+const { CAPSTAN_URL: url = '', CAPSTAN_API_KEY: key = '' } = process.env;
+const { data } = await createCapstan({ url, key }).GET('/v1/runs');
+const [newest]: Schemas['RunSummary'][] = data?.items ?? [];
+console.log(newest?.state);
+`;
+
+/** Compiles and runs a program against the installed client. */
+async function checkClient(folder: string, connection: NodeJS.ProcessEnv): Promise<void> {
+  await writeFile(join(folder, 'use-client.mts'), program);
+  const compiler = fileURLToPath(new URL('../../node_modules/typescript-7/bin/tsc', import.meta.url));
+  const types = join(dirname(compiler), '../../@types');
+  const options = [
+    '--strict',
+    '--module',
+    'nodenext',
+    '--target',
+    'es2022',
+    '--types',
+    'node',
+    '--typeRoots',
+    types,
+  ];
+  await runCommand([process.execPath, compiler, ...options, 'use-client.mts'], { cwd: folder });
+  const environment = { PATH: process.env.PATH, ...connection };
+  const printed = await runCommand([process.execPath, 'use-client.mjs'], { cwd: folder, environment });
+  if (printed.trim() !== 'succeeded') throw new Error(`the program of capstan/client printed: ${printed}`);
 }

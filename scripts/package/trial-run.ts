@@ -1,5 +1,5 @@
 /** One run of one routed step against a Capstan that is up: the least that proves an installation. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { createCapstan } from '../../src/client/index.ts';
 import { startInstance } from '../../test/support/fleet.ts';
 import type { Api } from './api.ts';
 
@@ -11,20 +11,10 @@ export async function carryOutTrialRun(api: Api): Promise<void> {
   try {
     const steps = [{ id: 'say', capability: 'echo', input: { text: 'hello' } }];
     const definition = { pipeline: 'trial', version: '1', steps };
-    const { status, body } = await api.request<{ run_id: string }>('POST', '/v1/runs', {
-      definition,
-      job: {},
-    });
-    if (status !== 202) throw new Error(`POST /v1/runs: ${status} ${JSON.stringify(body)}`);
-    const deadline = performance.now() + longestMs;
-    for (;;) {
-      const { body: run } = await api.request<{ state: string }>('GET', `/v1/runs/${body.run_id}`);
-      if (run.state === 'succeeded') return;
-      if (run.state === 'failed' || performance.now() > deadline) {
-        throw new Error(`the trial run is ${run.state}`);
-      }
-      await sleep(100);
-    }
+    const capstan = createCapstan(api);
+    const { run_id } = await capstan.start({ definition, job: {} });
+    const run = await capstan.wait(run_id, { signal: AbortSignal.timeout(longestMs) });
+    if (run.state !== 'succeeded') throw new Error(`the trial run is ${run.state}`);
   } finally {
     await echo.stop();
   }

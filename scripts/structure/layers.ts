@@ -10,6 +10,7 @@ export interface Layer {
 }
 
 export const layers: Readonly<Record<string, Layer>> = {
+  client: { imports: [], packages: ['openapi-fetch'] },
   contracts: { imports: [], packages: ['zod'] },
   errors: { imports: ['contracts'], packages: ['node:'] },
   core: { imports: ['contracts'], packages: ['re2js', 'semver'] },
@@ -124,7 +125,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   // The page: nothing of src imports it, and what the server does it asks by HTTP.
   console: {
     imports: ['core', 'mock-run', 'definitions', 'schemas'],
-    types: ['contracts'],
+    types: ['client', 'contracts'],
     packages: [
       '@base-ui/react',
       '@codemirror/autocomplete',

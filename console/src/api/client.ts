@@ -3,9 +3,9 @@
  * selected project and the header that the server requires beside a cookie for changes.
  */
 import createClient from 'openapi-fetch';
+import type { paths } from '../../../src/client/api-types.d.ts';
 import { AnswerError, toProblem } from './problem-error.ts';
 import { readProject } from './project.ts';
-import type { paths } from './schema.d.ts';
 
 export const client = createClient<paths>({ baseUrl: '/', credentials: 'same-origin' });
 
