@@ -111,14 +111,33 @@ async function readJobs({ shell, print }: Session, path: string): Promise<Lines>
   return { jobs, broken };
 }
 
-/** Prints the id of each started run, and the error of each refused one. @returns the number of refused lines */
-async function runBulk(session: Session, given: BulkArguments): Promise<number> {
+/** Names the first line of each reason, and at the end how many more have the same. */
+function createRefusals(say: (text: string) => void) {
+  const seen = new Map<string, number>();
+  return {
+    note: (place: string, reason: string): void => {
+      const count = seen.get(reason) ?? 0;
+      seen.set(reason, count + 1);
+      if (count === 0) say(`${place}: ${reason}`);
+    },
+    end: (): void => {
+      for (const [reason, count] of seen) if (count > 1) say(`and ${count - 1} more: ${reason}`);
+    },
+  };
+}
+
+/** Prints the id of each started run, and the error of each refused one. */
+async function runBulk(
+  session: Session,
+  given: BulkArguments,
+): Promise<{ started: number; refused: number }> {
   const { client, print, json } = session;
   if (await isFileArgument(given.target)) {
     throw new UsageError(`--bulk goes with the name of a stored pipeline; ${given.target} is a file`);
   }
   const { jobs, broken } = await readJobs(session, given.bulk);
   let refused = broken;
+  const refusals = createRefusals(print.remark);
   for (let at = 0; at < jobs.length; at += atOnce) {
     const lines = jobs.slice(at, at + atOnce);
     const runs = lines.map(({ job }) => ({ pipeline: given.target, ...given.request, job }));
@@ -131,12 +150,13 @@ async function runBulk(session: Session, given: BulkArguments): Promise<number> 
     }
     for (const [index, { run_id, error }] of value.items.entries()) {
       if (run_id !== undefined) print.line(run_id);
-      else print.remark(`${lines[index]?.place}: ${error?.code}: ${error?.detail}`);
+      else refusals.note(lines[index]?.place ?? '', `${error?.code}: ${error?.detail}`);
     }
   }
+  refusals.end();
   const all = jobs.length + broken;
   print.remark(`${all - refused} of ${all} runs were started`);
-  return refused;
+  return { started: all - refused, refused };
 }
 
 /** Options that only apply to a single run. */
@@ -150,8 +170,8 @@ async function runMany(session: Session, target: string, bulk: string, options: 
   const mark = watch ? (idempotencyKey ?? randomUUID().slice(0, 8)) : undefined;
   const labels = mark === undefined ? options.label : { ...options.label, bulk: mark };
   const request = { version, alias, priority, budget_ceiling_usd, labels };
-  const refused = await runBulk(session, { target, bulk, idempotencyKey, request });
-  const code = mark === undefined ? exitCodes.ok : await watchMany(session, `bulk=${mark}`);
+  const { started, refused } = await runBulk(session, { target, bulk, idempotencyKey, request });
+  const code = mark === undefined || started === 0 ? exitCodes.ok : await watchMany(session, `bulk=${mark}`);
   session.shell.exitWith(code === exitCodes.ok && refused > 0 ? exitCodes.failed : code);
 }
 
