@@ -14,6 +14,19 @@ export const ReviewState = z
   .meta({ id: 'ReviewState' });
 export type ReviewState = z.infer<typeof ReviewState>;
 
+/** What decisions about a repair are about: equal repairs of a capability have the same operation, place and schema. */
+export const RepairIdentity = z
+  .strictObject({
+    /** The kind of the change and its way, such as `coerce.dB` or `rename.key`. */
+    operation: z.string(),
+    /** Pointer in the schema's terms: `*` for an item of a list, `{}` for a key of a map. */
+    place: z.string(),
+    /** SHA-256 of the schema of that place, hex. */
+    schema_sha256: z.string(),
+  })
+  .meta({ id: 'RepairIdentity' });
+export type RepairIdentity = z.infer<typeof RepairIdentity>;
+
 /** A valid input, and its difference from the failed one (JSON Patch). */
 export const ReviewProposal = z
   .strictObject({
@@ -22,6 +35,8 @@ export const ReviewProposal = z
     /** `repair`, or the id of a skill, or the label of a level. */
     source: z.string(),
     note: z.string().optional(),
+    /** Absent: the proposal is no single repair, or another one cannot be told from it. */
+    repair: RepairIdentity.optional(),
   })
   .meta({ id: 'ReviewProposal' });
 export type ReviewProposal = z.infer<typeof ReviewProposal>;

@@ -6,6 +6,7 @@ import { Decision, StepDispatch } from './decision.ts';
 import { EscalationAdvice, EscalationAttempt, EscalationLevel } from './escalation.ts';
 import { stepKindFields } from './pipeline-answers.ts';
 import { Failure, Instant, Json, ListQuery, listOf, StepId } from './primitives.ts';
+import { AsDecided } from './skill.ts';
 
 export const StepState = z
   .enum([
@@ -61,6 +62,8 @@ export const RunStep = z
     cached: z.number().int().optional(),
     /** The skill that corrected the step without a model. */
     skill_id: z.string().optional(),
+    /** The decisions that this skill follows. */
+    as_decided: AsDecided.optional(),
   })
   .meta({ id: 'RunStep' });
 export type RunStep = z.infer<typeof RunStep>;

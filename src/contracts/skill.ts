@@ -32,6 +32,19 @@ export type SkillState = z.infer<typeof SkillState>;
 export const SkillTrust = z.enum(['trusted', 'candidate']).meta({ id: 'SkillTrust' });
 export type SkillTrust = z.infer<typeof SkillTrust>;
 
+/** The source of a skill that was made from equal decisions about repairs. */
+export const decidedSource = 'decided-repair';
+
+/** The decisions in reviews that a skill follows. */
+export const AsDecided = z
+  .strictObject({
+    /** Names of their keys or people, in the order of their first decision. */
+    by: z.array(z.string()),
+    times: z.number().int(),
+  })
+  .meta({ id: 'AsDecided' });
+export type AsDecided = z.infer<typeof AsDecided>;
+
 export const Skill = z
   .strictObject({
     id: z.string(),
@@ -53,6 +66,8 @@ export const Skill = z
     version: z.number().int(),
     /** Uses in this installation that counted as success or failure. */
     uses: z.number().int(),
+    /** For a skill that was made from decisions of the same kind. */
+    as_decided: AsDecided.optional(),
   })
   .meta({ id: 'Skill' });
 export type Skill = z.infer<typeof Skill>;

@@ -20,7 +20,7 @@ export interface SkillOccasion {
 
 export type CountedSkillRow = Pick<
   SkillRow,
-  'skill_id' | 'success_count' | 'failure_count' | 'uses' | 'uses_since_keep' | 'flagged_at'
+  'skill_id' | 'source' | 'success_count' | 'failure_count' | 'uses' | 'uses_since_keep' | 'flagged_at'
 >;
 
 export interface SkillUses {
@@ -51,7 +51,7 @@ const insertAndCount = `with told as (
   update skill s set success_count = s.success_count + c.successes,
     failure_count = s.failure_count + c.failures, last_used_at = clock_timestamp()
   from counted c where s.skill_id = c.skill_id
-  returning s.skill_id, s.success_count, s.failure_count, s.flagged_at,
+  returning s.skill_id, s.source, s.success_count, s.failure_count, s.flagged_at,
     s.success_count - s.base_success + s.failure_count - s.base_failure as uses,
     s.success_count - s.base_success + s.failure_count - s.base_failure - s.uses_at_keep as uses_since_keep`;
 

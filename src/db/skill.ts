@@ -6,8 +6,9 @@
  */
 
 import type { Json } from '../contracts/primitives.ts';
-import type { SkillState, SkillTrust } from '../contracts/skill.ts';
+import { type AsDecided, decidedSource, type SkillState, type SkillTrust } from '../contracts/skill.ts';
 import type { Db } from './connect.ts';
+import { asDecidedBy } from './review/repair-decision.ts';
 import { query } from './statements.ts';
 
 /** The content of a version. */
@@ -61,6 +62,7 @@ export interface SkillRow
   readonly escalation_id: string | null;
   readonly last_used_at: Date;
   readonly created_at: Date;
+  readonly as_decided: AsDecided | null;
 }
 
 function usesOf(skill: string): string {
@@ -70,7 +72,8 @@ function usesOf(skill: string): string {
 const select = `select s.skill_id, s.project_id, s.job_type, s.state, s.trust, s.source, s.version,
     v.repo_signals, v.error_patterns, v.instructions, v.template, s.success_count, s.failure_count,
     ${usesOf('s')} as uses, ${usesOf('s')} - s.uses_at_keep as uses_since_keep,
-    s.flagged_at, s.escalation_id, s.last_used_at, s.created_at
+    s.flagged_at, s.escalation_id, s.last_used_at, s.created_at,
+    case when s.source = '${decidedSource}' then ${asDecidedBy('s.skill_id')} end as as_decided
   from skill s join skill_version v on v.skill_id = s.skill_id and v.version = s.version`;
 
 /**
@@ -257,7 +260,7 @@ export function readSkillWorth(
          and a.key ~>=~ (e.escalation_id || '.') and a.key ~<~ (e.escalation_id || '/')
          and a.project_id = e.project_id), 0)::text as cost_nano,
        extract(epoch from e.finished_at - e.created_at)::float8 * 1000 as duration_ms,
-       coalesce(e.review_id is not null, false) as was_reviewed
+       e.review_id is not null or s.source = '${decidedSource}' as was_reviewed
      from skill s left join escalation e on e.escalation_id = s.escalation_id and e.project_id = s.project_id
      where s.skill_id = ? and s.project_id = ?`,
     [skillId, projectId],

@@ -480,6 +480,26 @@ create table publisher (
   constraint publisher_projects_check CHECK ((cardinality(projects) > 0))
 );
 
+create table repair_decision (
+  decision_id text not null,
+  project_id text not null,
+  capability text not null,
+  operation text not null,
+  place text not null,
+  schema_sha256 bytea not null,
+  outcome text not null,
+  run_id text not null,
+  decided_by text not null,
+  decided_at timestamp with time zone not null default clock_timestamp(),
+  skill_id text,
+  constraint repair_decision_outcome_check CHECK ((outcome = ANY (ARRAY['for'::text, 'against'::text]))),
+  constraint repair_decision_pkey PRIMARY KEY (decision_id),
+  constraint repair_decision_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id),
+  constraint repair_decision_skill_id_fkey FOREIGN KEY (skill_id) REFERENCES skill(skill_id)
+);
+CREATE INDEX repair_decision_alike ON public.repair_decision USING btree (project_id, capability, operation, place, schema_sha256);
+CREATE INDEX repair_decision_by_skill ON public.repair_decision USING btree (skill_id) WHERE (skill_id IS NOT NULL);
+
 create table review (
   review_id text not null,
   project_id text not null,

@@ -115,6 +115,32 @@ test('a person corrects a step and the run goes on; the next run corrects itself
   expect(detail.escalation).toEqual({ escalation_level, escalation_history, escalation_advice });
 });
 
+test('three reviews decided alike in two runs are enough: the next run repairs itself and asks nobody', async () => {
+  const input = { type: 'object', properties: { gain_db: { type: 'number' } }, additionalProperties: false };
+  const gainer = await startInstance(capstan, { name: 'gainer', input });
+  gainer.handle = echo;
+  const submit = (job: Readonly<Record<string, string>>) => {
+    const steps = Object.keys(job).map((id) => ({
+      id,
+      capability: 'gainer',
+      input: { gain_db: `{{ job.${id} }}` },
+    }));
+    return capstan.submit(steps, job);
+  };
+  for (const job of [{ a: '-12 dB', b: '-9 dB' }, { a: '-6 dB' }]) {
+    const { run_id } = await submit(job);
+    for (const id of Object.keys(job))
+      await decide(capstan, await reviewOf(capstan, run_id, id), { action: 'approve' });
+    expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded' });
+  }
+  const { run_id } = await submit({ a: '-3 dB' });
+  expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', output: { a: { gain_db: -3 } } });
+  const step = await stepOf(run_id, 'a');
+  expect(step).toMatchObject({ as_decided: { by: [expect.any(String)], times: 3 }, revision: 1 });
+  expect(step.review_id).toBeUndefined();
+  await gainer.stop();
+});
+
 test('other branches go on while one step is in review, and what it waits for comes after the decision', async () => {
   const { run_id } = await capstan.submit([
     bad('a', 'slow', { allow_output: true }),

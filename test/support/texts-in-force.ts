@@ -74,7 +74,12 @@ import {
   stopChildren,
   withRunsBelow,
 } from '../../src/db/sql/runs.sql.ts';
-import { skillTable, skillUseTable, skillVersionTable } from '../../src/db/sql/skills.sql.ts';
+import {
+  repairDecisionTable,
+  skillTable,
+  skillUseTable,
+  skillVersionTable,
+} from '../../src/db/sql/skills.sql.ts';
 
 const triggerFunctions = [refuseChange, refuseErased, refuseShrinking, touchInstance];
 
@@ -108,6 +113,7 @@ const tables = [
   skillTable,
   skillVersionTable,
   skillUseTable,
+  repairDecisionTable,
   reviewTable,
   adviceAnswerTable,
   auditTable,

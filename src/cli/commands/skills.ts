@@ -1,5 +1,6 @@
 /** `skills`: corrections learnt from failures. */
 import { Skill, SkillList, SkillState, type SkillUse, SkillUseList } from '../../contracts/skill.ts';
+import { describeDecided } from '../../core/repair/describe-decided.ts';
 import { jsonBody, path } from '../client/api-client.ts';
 import { command, group, oneOf, procedure } from '../command.ts';
 import { formatAge } from '../render/formats.ts';
@@ -55,10 +56,12 @@ function renderSkill(skill: Skill, now: number, { style }: Printer): string[] {
   const { pattern, template, trust, flagged, state } = skill;
   const { repo_signals, error_patterns = [] } = pattern;
   const standing = [state, trust, ...(flagged ? ['flagged: waits for a review'] : [])].join(', ');
+  const decided = describeDecided(skill.as_decided);
   return [
     `${style.bold(skill.id)}  ${pattern.job_type}  ${standing}`,
     `works in ${percentOf(skill)}: ${skill.success_count} of ${countOf(skill)}, ${skill.uses} of them here`,
     `version ${skill.version}, from ${skill.source}, made ${ageOf(skill.created_at, now)}, last used ${ageOf(skill.last_used, now)}`,
+    ...(decided === null ? [] : [decided]),
     style.bold('signals'),
     ...(repo_signals.length === 0 ? ['  any'] : repo_signals.map((signal) => `  ${signal}`)),
     style.bold('errors'),

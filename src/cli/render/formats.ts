@@ -164,6 +164,7 @@ const words: Readonly<Record<string, string>> = {
   webhook: 'webhooks',
   skill: 'skills',
   skill_use: 'uses of skills',
+  repair_decision: 'decisions about repairs',
   pipeline_version: 'versions of pipelines',
   pipeline_alias: 'aliases of pipelines',
   definition: 'definitions',

@@ -7,6 +7,7 @@ import { parseMediaReference } from '../../contracts/media.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { Run } from '../../contracts/run.ts';
 import type { Attempt, CachedFrom, RunStep, StepDetail, StepState } from '../../contracts/run-step.ts';
+import { describeDecided } from '../../core/repair/describe-decided.ts';
 import type { Session } from '../client/session.ts';
 import { formatDuration, formatRunState, formatSpan, formatState, formatUsd } from './formats.ts';
 import { type Columns, cutText, renderRows, type Style, type TableLayout } from './print.ts';
@@ -261,12 +262,21 @@ function describeKind({ capability, pipeline, wait, review }: StepDetail): strin
   return capability ?? pipeline ?? (wait === undefined ? undefined : `wait ${wait}`) ?? review ?? '';
 }
 
-/** Links to related runs, reviews and items. */
-function renderLinks({ sub_run_id, reused_from, review_id, items }: StepDetail): string[] {
+/** Links to related runs, reviews, skills and items. */
+function renderLinks({
+  sub_run_id,
+  reused_from,
+  review_id,
+  skill_id,
+  as_decided,
+  items,
+}: StepDetail): string[] {
+  const corrected = [skill_id, describeDecided(as_decided)].filter((part) => part != null).join(', ');
   return [
     ...(sub_run_id === undefined ? [] : [`run ${sub_run_id}`]),
     ...(reused_from === undefined ? [] : [`result taken from run ${reused_from}`]),
     ...(review_id === undefined ? [] : [`review ${review_id}`]),
+    ...(corrected === '' ? [] : [`corrected by ${corrected}`]),
     ...(items === undefined
       ? []
       : [

@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type LogLevel, RunEvent, type StepLogData, terminalEvents } from '../../contracts/event.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { isAtLeast, readStepLog } from '../../core/call/log-lines.ts';
+import { describeDecided } from '../../core/repair/describe-decided.ts';
 import { type ApiClient, path, toUnreachable } from '../client/api-client.ts';
 import { ProblemError, UnreachableError } from '../errors.ts';
 import { formatDuration, formatUsd } from '../render/formats.ts';
@@ -158,6 +159,8 @@ function isRecord(value: Json | undefined): value is Readonly<Record<string, Jso
 
 function describeValue(name: string, value: Json): string | undefined {
   if (name === 'error' && isRecord(value)) return `${value.code}: ${value.message}`;
+  const decided = name === 'as_decided' ? describeDecided(value) : null;
+  if (decided !== null) return decided;
   if (name === 'cost_usd' && typeof value === 'number') return formatUsd(value);
   if (name === 'duration_ms' && typeof value === 'number') return formatDuration(value);
   if (typeof value === 'number' && name.endsWith('_usd')) return `${name.slice(0, -4)}=${formatUsd(value)}`;

@@ -1,14 +1,16 @@
 /**
  * Corrected inputs of a step: which may be executed, and which need no model and no budget. Level 0 tries the one
  * repair that the schema allows, if the pipeline applies repairs, then the templates of matching skills, best first.
+ * A skill may stand for a repair that people have decided often enough; `repair: off` alone excludes it.
  * Only valid corrections that change nothing protected are returned.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import type { ReviewProposal } from '../../contracts/review.ts';
+import type { RepairIdentity, ReviewProposal } from '../../contracts/review.ts';
 import type { ResolvedEscalation } from '../definition/step-settings.ts';
 import { isEqual } from '../expression/compare.ts';
 import { describeFindings } from '../json/values.ts';
 import type { SchemaFinding } from '../repair/candidate.ts';
+import { chooseDecided, type Digest, identifyRepairs, isSameRepair } from '../repair/decided-repairs.ts';
 import { applyRepair, proposeRepairs, type RepairProposal, type Repairs } from '../repair/propose-repairs.ts';
 import type { RankedSkill } from '../skills/match.ts';
 import { findProtectedChange } from '../skills/protected.ts';
@@ -33,6 +35,8 @@ export interface CorrectionTask {
   readonly current: Json;
   /** Inputs that have failed. */
   readonly failed: readonly Json[];
+  /** Absent: repairs have no identity, so no decisions are about them. */
+  readonly digest?: Digest;
 }
 
 export interface CorrectedInput {
@@ -78,18 +82,43 @@ function findRepairs({ spec, current, repair }: CorrectionTask): Repairs {
   return proposeRepairs({ schema: spec.schema, input: current, errorsOf: spec.find });
 }
 
-/** The input corrected by a skill's template; undefined when the template does not apply. */
-function correctBySkill({ skill, groups }: RankedSkill, input: Json): Json | undefined {
-  const parsing = parseTemplate(skill.template ?? '');
-  if (!parsing.ok || parsing.template.kind !== 'patch') return undefined;
-  const result = applyTemplate(parsing.template, { input, match: groups });
-  return result.ok ? result.input : undefined;
+function identify(
+  { spec, current, digest }: CorrectionTask,
+  proposals: readonly RepairProposal[],
+): readonly (RepairIdentity | null)[] {
+  if (spec === null || digest === undefined) return proposals.map(() => null);
+  return identifyRepairs({ schema: spec.schema, input: current, digest }, proposals);
 }
 
-function repairedInput(task: CorrectionTask): Json | undefined {
-  const { applicable } = findRepairs(task);
-  if (applicable === null || task.repair !== 'apply') return undefined;
-  return applyRepair(task.current, applicable.operations);
+/** A skill's correction of an input; undefined when its template does not apply. */
+type CorrectBySkill = (skill: RankedSkill, input: Json) => Json | undefined;
+
+function createSkillCorrection(task: CorrectionTask, { proposals }: Repairs, skills: readonly RankedSkill[]) {
+  const templates = new Map(
+    skills.map(({ skill }) => {
+      const parsing = parseTemplate(skill.template ?? '');
+      return [skill.id, parsing.ok ? parsing.template : null];
+    }),
+  );
+  const decided = [...templates.values()].flatMap((one) => (one?.kind === 'repair' ? [one.repair] : []));
+  const identities = decided.length === 0 ? [] : identify(task, proposals);
+  const chosen = chooseDecided(identities, decided);
+  const correct: CorrectBySkill = ({ skill, groups }, input) => {
+    const template = templates.get(skill.id) ?? null;
+    if (template === null || template.kind === 'text') return undefined;
+    if (template.kind === 'repair') {
+      const isChosen = chosen !== null && isSameRepair(identities[chosen] ?? null, template.repair);
+      return isChosen ? applyRepair(input, proposals[chosen]?.operations ?? []) : undefined;
+    }
+    const result = applyTemplate(template, { input, match: groups });
+    return result.ok ? result.input : undefined;
+  };
+  return correct;
+}
+
+function repairedInput({ current, repair }: CorrectionTask, { applicable }: Repairs): Json | undefined {
+  if (applicable === null || repair !== 'apply') return undefined;
+  return applyRepair(current, applicable.operations);
 }
 
 /** At most four corrections, the repair first. @param skills with a template, best first */
@@ -102,18 +131,27 @@ export function findCorrections(
     if (input === undefined || findCorrectionFault(task, input) !== null) return;
     if (!found.some((one) => isEqual(one.input, input))) found.push({ input, source });
   };
-  add(repairedInput(task), repairSource);
-  for (const ranked of skills) add(correctBySkill(ranked, task.current), ranked.skill.id);
+  const repairs = findRepairs(task);
+  add(repairedInput(task, repairs), repairSource);
+  const correct = createSkillCorrection(task, repairs, skills);
+  for (const ranked of skills) add(correct(ranked, task.current), ranked.skill.id);
   return found.slice(0, mostCorrections);
 }
 
-function toProposal({ operations, description }: RepairProposal, current: Json): ReviewProposal {
+function toProposal(
+  { operations, description }: RepairProposal,
+  current: Json,
+  repair: RepairIdentity | null,
+): ReviewProposal {
   const input = applyRepair(current, operations) as Json;
   const patch = operations as unknown as readonly JsonObject[];
-  return { input, patch: [...patch], source: repairSource, note: description };
+  const shown = { input, patch: [...patch], source: repairSource, note: description };
+  return repair === null ? shown : { ...shown, repair };
 }
 
 /** Valid inputs for a person to choose from: repairs, even if the policy does not apply them itself. */
 export function proposeCorrections(task: CorrectionTask): ReviewProposal[] {
-  return findRepairs(task).proposals.map((proposal) => toProposal(proposal, task.current));
+  const { proposals } = findRepairs(task);
+  const identities = identify(task, proposals);
+  return proposals.map((proposal, at) => toProposal(proposal, task.current, identities[at] ?? null));
 }

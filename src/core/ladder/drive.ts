@@ -140,8 +140,14 @@ async function execute(
     ...applyEvent(withFailures(ladder, execution, ports), toLadderEvent(end, ports)),
     seen_skills: [...new Set([...ladder.seen_skills, ...seen])],
   };
-  const event = { kind: 'executed', level, outcome: end.kind };
+  const event = { kind: 'executed', level, outcome: end.kind, ...decidersOf(execution) };
   return { next, execution, event, outcome: outcomeOf(next, execution) };
+}
+
+/** The decisions that the correction followed, if its skill was made from decisions. */
+function decidersOf({ skills, solved_by }: LevelExecution): JsonObject {
+  const as_decided = skills.find(({ skill }) => skill.id === solved_by)?.skill.as_decided;
+  return as_decided === undefined ? {} : { as_decided: { ...as_decided } };
 }
 
 /** Adds every failed execution to the history, also when one transition tried several templates (L3). */

@@ -13,6 +13,8 @@ export type Certainty = 'certain' | 'likely' | 'guess';
 /** One change that may repair the input; only the schema decides whether it does. */
 export interface Candidate {
   readonly kind: RepairKind;
+  /** How the value is read or written, within its kind. Candidates of one way do the same to other values. */
+  readonly way: string;
   /** Pointer of the fault in the input. */
   readonly pointer: string;
   /** Includes the `test` that guards it, where it depends on the old value. */
@@ -29,6 +31,7 @@ export interface Candidate {
 }
 
 interface Replacement {
+  readonly way: string;
   readonly pointer: string;
   readonly oldValue: Json;
   readonly newValue: Json;
@@ -41,9 +44,10 @@ interface Replacement {
 }
 
 export function replaceValue(kind: RepairKind, replacement: Replacement): Candidate {
-  const { pointer, oldValue, newValue, description, reason, evidence, isSame = false } = replacement;
+  const { way, pointer, oldValue, newValue, description, reason, evidence, isSame = false } = replacement;
   return {
     kind,
+    way,
     pointer,
     operations: [
       { op: 'test', path: pointer, value: oldValue },
@@ -59,10 +63,11 @@ export function replaceValue(kind: RepairKind, replacement: Replacement): Candid
 export function removeKey(
   pointer: string,
   value: Json,
-  { reason, evidence }: Pick<Replacement, 'reason' | 'evidence'>,
+  { way, reason, evidence }: Pick<Replacement, 'way' | 'reason' | 'evidence'>,
 ): Candidate {
   return {
     kind: 'drop',
+    way,
     pointer,
     operations: [
       { op: 'test', path: pointer, value },
@@ -75,6 +80,7 @@ export function removeKey(
 }
 
 interface Transfer {
+  readonly way: string;
   readonly from: string;
   readonly to: string;
   readonly value: Json;
@@ -83,9 +89,11 @@ interface Transfer {
 }
 
 /** Moves a value as it is. */
-export function moveValue(kind: RepairKind, { from, to, value, description, evidence }: Transfer): Candidate {
+export function moveValue(kind: RepairKind, transfer: Transfer): Candidate {
+  const { way, from, to, value, description, evidence } = transfer;
   return {
     kind,
+    way,
     pointer: from,
     operations: [{ op: 'move', from, path: to }],
     description,

@@ -64,6 +64,7 @@ function rename(
 ): Candidate {
   const source = extendPointer(pointer, from);
   return moveValue('rename', {
+    way: 'key',
     from: source,
     to: extendPointer(pointer, to),
     value: object[from] ?? null,
@@ -86,20 +87,22 @@ export function renameUnits(keys: KeyPlace): readonly Candidate[] {
       const converted = unit === undefined ? value : convert(value, own.unit, unit);
       if (converted === undefined) return [];
       const evidence = unit === undefined ? 'likely' : 'certain';
-      return [renameAndConvert(keys, { from, to, evidence }, converted)];
+      const way = unit === undefined ? 'unit-kept' : 'unit-converted';
+      return [renameAndConvert(keys, { from, to, way, evidence }, converted)];
     });
   });
 }
 
 function renameAndConvert(
   { pointer, object }: KeyPlace,
-  { from, to, evidence }: { readonly from: string; readonly to: string; readonly evidence: Certainty },
+  { from, to, way, evidence }: Pick<Candidate, 'way' | 'evidence'> & Readonly<Record<'from' | 'to', string>>,
   newValue: number,
 ): Candidate {
   const oldValue = object[from] ?? null;
   const [source, target] = [extendPointer(pointer, from), extendPointer(pointer, to)];
   return {
     kind: 'rename',
+    way,
     pointer: source,
     operations: [
       { op: 'test', path: source, value: oldValue },
@@ -140,6 +143,7 @@ function fillKey(keys: KeyPlace, name: string): readonly Candidate[] {
   const path = extendPointer(pointer, name);
   return [...values.values()].map((value) => ({
     kind: 'fill',
+    way: 'given',
     pointer: path,
     operations: [{ op: 'add', path, value }],
     description: `add ${path} with ${show(value)}, because it is missing and the schema gives this value`,
@@ -169,6 +173,7 @@ export function dropKeys(keys: KeyPlace): readonly Candidate[] {
     const value = keys.object[name] ?? null;
     const reason = explainNeedless(keys, name, value);
     return removeKey(extendPointer(keys.pointer, name), value, {
+      way: 'key',
       reason: reason ?? 'it is not allowed there; what it says is lost',
       evidence: reason === null ? 'guess' : 'certain',
     });

@@ -24,7 +24,7 @@ interface Move {
 function move({ from, to, value, evidence }: Move): Candidate {
   const there = evidence === 'guess' ? 'any key may be there' : 'it is known there';
   const description = `move ${from} to ${to}, because it is not known where it is, and ${there}`;
-  return moveValue('move', { from, to, value, description, evidence });
+  return moveValue('move', { way: 'key', from, to, value, description, evidence });
 }
 
 /**

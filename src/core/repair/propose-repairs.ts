@@ -17,6 +17,8 @@ export interface RepairProposal {
   /** One change and its guards; several for a combination. */
   readonly operations: readonly PatchOperation[];
   readonly kind: RepairKind | 'combination';
+  /** How the value is read or written, within its kind; empty for a combination. */
+  readonly way: string;
   /** Pointer of the fault in the input; empty for a combination. */
   readonly pointer: string;
   /** A sentence: the change, and the reason for it. */
@@ -138,8 +140,8 @@ function proposeSingles(trials: Trials, candidates: readonly Candidate[]): Repai
   return { proposals: minimal.slice(0, mostProposals).map(toProposal), applicable: null };
 }
 
-function toProposal({ operations, kind, pointer, description }: Candidate): RepairProposal {
-  return { operations, kind, pointer, description };
+function toProposal({ operations, kind, way, pointer, description }: Candidate): RepairProposal {
+  return { operations, kind, way, pointer, description };
 }
 
 /** A renamed key keeps what the author wrote, so dropping it or filling in for it is no alternative. */
@@ -157,6 +159,7 @@ function proposeCombinations(trials: Trials, faults: readonly Fault[]): Repairs 
     .map((chosen) => ({
       operations: chosen.flatMap(({ operations }) => operations),
       kind: 'combination' as const,
+      way: '',
       pointer: '',
       description: chosen.map(({ description }) => description).join('; '),
     }))

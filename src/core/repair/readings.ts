@@ -5,10 +5,12 @@
  */
 import type { Json } from '../../contracts/primitives.ts';
 import type { Certainty } from './candidate.ts';
-import { convert, isSelfEvident, unitNamed, unitOf } from './units.ts';
+import { convert, isSelfEvident, type NumberUnit, unitNamed, unitOf } from './units.ts';
 
 export interface TextReading {
   readonly value: Json;
+  /** Its name among the readings of its kind: the same for other texts that are read alike. */
+  readonly way: string;
   readonly evidence: Certainty;
   readonly reason: string;
 }
@@ -29,9 +31,9 @@ const oneComma = /^[+-]?\d+,\d+$/;
 const withSuffix = /^([+-]?\d+(?:\.\d+)?) ?(\p{L}+|%)$/u;
 const multiples: Readonly<Record<string, number>> = { k: 1e3, K: 1e3, M: 1e6, G: 1e9 };
 
-function reading(value: number, evidence: Certainty, reason: string): TextReading[] {
+function reading(value: number, how: Omit<TextReading, 'value'>): TextReading[] {
   const isSafe = Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
-  return isSafe ? [{ value: value + 0, evidence, reason }] : []; // avoids the -0 of "-0", which JSON writes as 0
+  return isSafe ? [{ value: value + 0, ...how }] : []; // avoids the -0 of "-0", which JSON writes as 0
 }
 
 /** The numbers that a text may mean, the most likely first. */
@@ -40,13 +42,21 @@ export function readNumbers(text: string, hint: KeyHint): readonly TextReading[]
   if (jsonNumber.test(digits)) return readPlain(digits);
   const bare = digits.replace(/[ _,]/g, '');
   if (grouped.test(digits) || manyCommas.test(digits)) {
-    return reading(Number(bare), 'certain', 'its digits are only grouped');
+    return reading(Number(bare), {
+      way: 'grouped',
+      evidence: 'certain',
+      reason: 'its digits are only grouped',
+    });
   }
   if (oneComma.test(digits)) {
-    const thousands = /,\d{3}$/.test(digits)
-      ? reading(Number(bare), 'likely', 'a comma may group digits')
-      : [];
-    return [...thousands, ...reading(Number(digits.replace(',', '.')), 'likely', 'a comma may be a point')];
+    const groups = {
+      way: 'thousands-comma',
+      evidence: 'likely',
+      reason: 'a comma may group digits',
+    } as const;
+    const parts = { way: 'decimal-comma', evidence: 'likely', reason: 'a comma may be a point' } as const;
+    const thousands = /,\d{3}$/.test(digits) ? reading(Number(bare), groups) : [];
+    return [...thousands, ...reading(Number(digits.replace(',', '.')), parts)];
   }
   const [, number, suffix] = withSuffix.exec(digits) ?? [];
   return number === undefined || suffix === undefined ? [] : readWithUnit(Number(number), suffix, hint);
@@ -54,9 +64,14 @@ export function readNumbers(text: string, hint: KeyHint): readonly TextReading[]
 
 function readPlain(digits: string): readonly TextReading[] {
   const reason = 'the schema wants a number there';
-  if (!doubtfulPoint.test(digits)) return reading(Number(digits), 'certain', reason);
-  const thousands = reading(Number(digits.replace('.', '')), 'likely', 'a point may group digits');
-  return [...reading(Number(digits), 'likely', reason), ...thousands];
+  if (!doubtfulPoint.test(digits)) {
+    return reading(Number(digits), { way: 'number', evidence: 'certain', reason });
+  }
+  const groups = { way: 'thousands-point', evidence: 'likely', reason: 'a point may group digits' } as const;
+  return [
+    ...reading(Number(digits), { way: 'decimal-point', evidence: 'likely', reason }),
+    ...reading(Number(digits.replace('.', '')), groups),
+  ];
 }
 
 function readWithUnit(number: number, suffix: string, hint: KeyHint): readonly TextReading[] {
@@ -64,30 +79,38 @@ function readWithUnit(number: number, suffix: string, hint: KeyHint): readonly T
   const multiple = multiples[suffix];
   if (multiple !== undefined) {
     const evidence = keyUnit === undefined || keyUnit.dimension === 'frequency' ? 'certain' : 'likely';
-    return reading(
-      Number((number * multiple).toPrecision(12)),
-      evidence,
-      `${suffix} multiplies by ${multiple}`,
-    );
+    const reason = `${suffix} multiplies by ${multiple}`;
+    return reading(Number((number * multiple).toPrecision(12)), { way: suffix, evidence, reason });
   }
   const unit = unitNamed(suffix);
   if (unit === undefined) return [];
   if (keyUnit !== undefined) {
     const converted = convert(number, unit, keyUnit);
     const reason = `the unit of ${hint.key} is known`;
-    return converted === undefined ? [] : reading(converted, 'certain', reason);
+    return converted === undefined ? [] : reading(converted, { way: suffix, evidence: 'certain', reason });
   }
   const base = convert(number, unit, { ...unit, size: 1 }) ?? number;
   if (isSelfEvident(unit) || unit.dimension === 'frequency') {
-    return reading(base, 'certain', `the unit ${suffix} goes without saying`);
+    const reason = `the unit ${suffix} goes without saying`;
+    return reading(base, { way: suffix, evidence: 'certain', reason });
   }
-  const reason = `the key may count in ${suffix}`;
+  return readInUnits(number, { base, unit, suffix });
+}
+
+/** The key may count in the unit that is written, in the smallest, or in seconds. */
+function readInUnits(
+  number: number,
+  { base, unit, suffix }: Readonly<{ base: number; unit: NumberUnit; suffix: string }>,
+): readonly TextReading[] {
+  const other = { evidence: 'likely', reason: 'the key may count in another unit' } as const;
+  const same = { evidence: 'likely', reason: `the key may count in ${suffix}` } as const;
   const seconds = unit.dimension === 'time' ? [number * (unit.size / 1_000)] : [];
-  return [number, base, ...seconds]
-    .filter((value, at, all) => all.indexOf(value) === at)
-    .flatMap((value) =>
-      reading(value, 'likely', value === number ? reason : 'the key may count in another unit'),
-    );
+  return [number, base, ...seconds].flatMap((value, at, all) => {
+    if (all.indexOf(value) !== at) return [];
+    if (number === 0) return reading(0, { way: 'nothing', ...same }); // the units do not differ
+    const way = `${suffix}-in-${['itself', 'smallest', 'seconds'][at]}`;
+    return reading(value, { way, ...(value === number ? same : other) });
+  });
 }
 
 const truths: Readonly<Record<string, readonly [boolean, Certainty]>> = {
@@ -109,7 +132,8 @@ export function readTruths(value: Json): readonly TextReading[] {
   const word = String(value).length > longestScalar ? '' : String(value).trim().toLowerCase();
   const truth = Object.hasOwn(truths, word) ? truths[word] : undefined;
   if (truth === undefined || (typeof value !== 'string' && typeof value !== 'number')) return [];
-  return [{ value: truth[0], evidence: truth[1], reason: 'the schema wants true or false there' }];
+  const reason = 'the schema wants true or false there';
+  return [{ value: truth[0], way: 'truth', evidence: truth[1], reason }];
 }
 
 const longestJson = 10_000;
@@ -117,10 +141,11 @@ const longestJson = 10_000;
 /** A list or an object that was written as text; a list also by commas. */
 export function readContainers(text: string, wantsList: boolean): readonly TextReading[] {
   const parsed = text.length > longestJson || !/^\s*[[{]/.test(text) ? undefined : parseJson(text);
-  if (parsed !== undefined) return [{ value: parsed, evidence: 'certain', reason: 'the text is its JSON' }];
+  if (parsed !== undefined)
+    return [{ value: parsed, way: 'json', evidence: 'certain', reason: 'the text is its JSON' }];
   const parts = text.length > longestJson ? [] : text.split(/[,;\n]/).map((part) => part.trim());
   return wantsList && parts.length > 1 && parts.every((part) => part !== '')
-    ? [{ value: parts, evidence: 'likely', reason: 'its text has several parts' }]
+    ? [{ value: parts, way: 'parts', evidence: 'likely', reason: 'its text has several parts' }]
     : [];
 }
 
@@ -140,16 +165,27 @@ export function readDates(text: string, format: string): readonly TextReading[] 
   const [day = '', time = ''] = text.length > longestScalar ? [] : splitTime(text.trim());
   const dates = readDays(day);
   const reason = 'the schema wants a date in this form';
-  return dates.flatMap(([year, month, date]): TextReading[] => {
+  return dates.flatMap(([year, month, date, way]): TextReading[] => {
     if (!isDay(year, month, date)) return [];
     const iso = `${year}-${String(month).padStart(2, '0')}-${String(date).padStart(2, '0')}`;
     const evidence = dates.length === 1 ? 'certain' : 'likely';
-    if (format === 'date') return [{ value: iso, evidence: time === '' ? evidence : 'guess', reason }];
+    if (format === 'date') {
+      const isWhole = time === '';
+      const kept = isWhole ? way : `${way}-without-time`;
+      return [{ value: iso, way: kept, evidence: isWhole ? evidence : 'guess', reason }];
+    }
     const clock = /^\d\d:\d\d$/.test(time) ? `${time}:00` : time === '' ? '00:00:00' : time;
     const isZoned = /(z|[+-]\d\d:?\d\d)$/i.test(clock);
     return isZoned
-      ? [{ value: `${iso}T${clock.toUpperCase()}`, evidence, reason }]
-      : [{ value: `${iso}T${clock}Z`, evidence: 'guess', reason: `${reason}; UTC is assumed` }];
+      ? [{ value: `${iso}T${clock.toUpperCase()}`, way, evidence, reason }]
+      : [
+          {
+            value: `${iso}T${clock}Z`,
+            way: `${way}-in-utc`,
+            evidence: 'guess',
+            reason: `${reason}; UTC is assumed`,
+          },
+        ];
   });
 }
 
@@ -163,27 +199,26 @@ function splitTime(text: string): readonly [day: string, time: string] {
   return day.toUpperCase().endsWith('T') ? [day.slice(0, -1), time] : [text, ''];
 }
 
-type Day = readonly [year: number, month: number, date: number];
+type Day = readonly [year: number, month: number, date: number, way: string];
 
 function readDays(text: string): readonly Day[] {
   const numbers = text.split(/[-/. ,]+/).map(Number);
   const [a = 0, b = 0, c = 0] = numbers;
-  if (/^\d{8}$/.test(text)) return [[a / 10_000, (a / 100) % 100, a % 100].map(Math.floor) as unknown as Day];
-  if (/^\d{4}([-/.])\d{1,2}\1\d{1,2}$/.test(text)) return [[a, b, c]];
-  if (/^\d{1,2}\.\d{1,2}\.\d{4}$/.test(text)) return [[c, b, a]];
-  if (/^\d{1,2}([-/])\d{1,2}\1\d{4}$/.test(text))
-    return a > 12
-      ? [[c, b, a]]
-      : b > 12 || a === b
-        ? [[c, a, b]]
-        : [
-            [c, b, a],
-            [c, a, b],
-          ];
+  if (/^\d{8}$/.test(text)) return [[Math.floor(a / 10_000), Math.floor(a / 100) % 100, a % 100, 'digits']];
+  if (/^\d{4}([-/.])\d{1,2}\1\d{1,2}$/.test(text)) return [[a, b, c, 'year-first']];
+  if (/^\d{1,2}\.\d{1,2}\.\d{4}$/.test(text)) return [[c, b, a, 'points']];
+  if (/^\d{1,2}([-/])\d{1,2}\1\d{4}$/.test(text)) {
+    const [dayFirst, monthFirst]: readonly [Day, Day] = [
+      [c, b, a, 'day-first'],
+      [c, a, b, 'month-first'],
+    ];
+    if (a === b) return [[c, a, b, 'same']];
+    return a > 12 ? [dayFirst] : b > 12 ? [monthFirst] : [dayFirst, monthFirst];
+  }
   const words = /^(?:(\d{1,2})\.? )?(\p{L}{3,9})\.? (?:(\d{1,2}),? )?(\d{4})$/u.exec(text);
   const month = months.indexOf((words?.[2] ?? '').slice(0, 3).toLowerCase()) + 1;
   const date = Number(words?.[1] ?? words?.[3] ?? 0);
-  return month > 0 ? [[Number(words?.[4]), month, date]] : [];
+  return month > 0 ? [[Number(words?.[4]), month, date, 'words']] : [];
 }
 
 function isDay(year: number, month: number, date: number): boolean {

@@ -1,7 +1,7 @@
 /** Units of numbers: in a text such as "10s", in a key's name such as `timeout_ms`, in a description ("in seconds"). */
 import { wordsOf } from './names.ts';
 
-interface NumberUnit {
+export interface NumberUnit {
   readonly dimension: string;
   /** In the dimension's base unit. */
   readonly size: number;

@@ -15,6 +15,7 @@ function toCandidates(place: InputPlace, readings: readonly TextReading[]): read
   const { pointer, value } = place;
   return readings.map((reading) =>
     replaceValue('coerce', {
+      way: reading.way,
       pointer,
       oldValue: value,
       newValue: reading.value,
@@ -46,19 +47,22 @@ export function coerceValue(place: InputPlace): readonly Candidate[] {
 
 function writeScalar(value: Json, types: ReadonlySet<Json>): readonly TextReading[] {
   if (typeof value === 'boolean' && types.has('string')) {
-    return [{ value: String(value), evidence: 'likely', reason: 'the schema wants a text there' }];
+    return [
+      { value: String(value), way: 'text', evidence: 'likely', reason: 'the schema wants a text there' },
+    ];
   }
   if (typeof value !== 'number') return [];
   const isOnlyText = [...types].every((type) => type === 'string');
   const evidence: Certainty = isOnlyText && Number.isSafeInteger(value) ? 'certain' : 'likely';
-  const asText = { value: String(value), evidence, reason: 'the schema wants a text there' };
+  const asText = { value: String(value), way: 'text', evidence, reason: 'the schema wants a text there' };
   return [...(types.has('boolean') ? readTruths(value) : []), ...(types.has('string') ? [asText] : [])];
 }
 
 export function leaveOutNull(place: InputPlace): readonly Candidate[] {
   const { value, pointer, parent } = place;
   if (value !== null || parent === null || isList(parent.value)) return [];
-  return [removeKey(pointer, null, { reason: 'it is null and may be absent', evidence: 'certain' })];
+  const reason = 'it is null and may be absent';
+  return [removeKey(pointer, null, { way: 'null', reason, evidence: 'certain' })];
 }
 
 /** A text that may hold several items, or a list written as text. */
@@ -76,7 +80,8 @@ export function wrapItem(place: InputPlace): readonly Candidate[] {
   const isSure = saysItems && isOneItem && !mayHold(schemas, value);
   const description = 'put the value into a list';
   const reason = 'the schema wants a list there';
-  return [wrapped(place, [value], { description, reason, evidence: isSure ? 'certain' : 'guess' })];
+  const evidence = isSure ? 'certain' : 'guess';
+  return [wrapped(place, [value], { way: 'list', description, reason, evidence })];
 }
 
 /** A list of one for its item. */
@@ -86,12 +91,11 @@ export function unwrapItem(place: InputPlace): readonly Candidate[] {
   if (item === undefined || pointer === '') return [];
   const description = 'take the only item';
   const reason = 'the schema wants no list there';
-  return [
-    wrapped(place, item, { description, reason, evidence: mayHold(schemas, value) ? 'likely' : 'certain' }),
-  ];
+  const evidence = mayHold(schemas, value) ? 'likely' : 'certain';
+  return [wrapped(place, item, { way: 'item', description, reason, evidence })];
 }
 
-type Wording = Pick<Parameters<typeof replaceValue>[1], 'description' | 'reason' | 'evidence'>;
+type Wording = Pick<Parameters<typeof replaceValue>[1], 'way' | 'description' | 'reason' | 'evidence'>;
 
 function wrapped({ pointer, value: oldValue }: InputPlace, newValue: Json, wording: Wording): Candidate {
   return replaceValue('wrap', { pointer, oldValue, newValue, ...wording, isSame: true });
@@ -107,7 +111,7 @@ export function dropRepeated({ pointer, value, schemas }: InputPlace): readonly 
   if (items.length === value.length) return [];
   const description = 'keep each item once';
   const reason = 'the schema allows no item twice';
-  const wording = { description, reason, evidence: 'certain' as const };
+  const wording = { way: 'repeated', description, reason, evidence: 'certain' as const };
   return [replaceValue('drop', { pointer, oldValue: value, newValue: items, ...wording, isSame: true })];
 }
 
@@ -124,6 +128,7 @@ export function clampNumber({ pointer, value, schemas }: InputPlace): readonly C
   ]);
   return [...allowed].filter(Number.isFinite).map((nearest) =>
     replaceValue('clamp', {
+      way: nearest > value ? 'up' : 'down',
       pointer,
       oldValue: value,
       newValue: nearest + 0,
@@ -178,11 +183,11 @@ function isScalar(value: unknown): value is Scalar {
 function respell(
   place: InputPlace,
   newValue: Json,
-  { reason, evidence }: Omit<TextReading, 'value'>,
+  { way, reason, evidence }: Omit<TextReading, 'value'>,
 ): Candidate {
   const { pointer, value: oldValue } = place;
   const description = `write ${show(newValue)} for ${show(oldValue)}`;
-  return replaceValue('respell', { pointer, oldValue, newValue, description, reason, evidence });
+  return replaceValue('respell', { way, pointer, oldValue, newValue, description, reason, evidence });
 }
 
 /** The closest of the allowed values; the only one, whatever the value is. */
@@ -194,7 +199,8 @@ export function chooseAllowed(place: InputPlace): readonly Candidate[] {
   const nearest = closest(value, allowed);
   const evidence = nearest.length === 1 ? 'certain' : 'likely';
   const reason = 'it is the nearest of the allowed values';
-  if (nearest.length > 0) return nearest.map((one) => respell(place, one, { reason, evidence }));
+  if (nearest.length > 0)
+    return nearest.map((one) => respell(place, one, { way: 'nearest', reason, evidence }));
   return [...chooseOnly(place, allowed), ...guessAllowed(place, allowed)];
 }
 
@@ -207,7 +213,8 @@ function chooseOnly(place: InputPlace, allowed: readonly Scalar[]): readonly Can
   );
   const isDemanded = requiredIn(place.parent?.schemas ?? []).includes(place.key);
   const reason = 'it is the only allowed value';
-  return [respell(place, only, { reason, evidence: isOpen || !isDemanded ? 'guess' : 'certain' })];
+  const evidence = isOpen || !isDemanded ? 'guess' : 'certain';
+  return [respell(place, only, { way: 'only', reason, evidence })];
 }
 
 function guessAllowed(place: InputPlace, allowed: readonly Scalar[]): readonly Candidate[] {
@@ -216,7 +223,8 @@ function guessAllowed(place: InputPlace, allowed: readonly Scalar[]): readonly C
   const begun = texts.filter((one) => text.length > 2 && one.toLowerCase().startsWith(text.toLowerCase()));
   const near = begun.length > 0 ? begun : findNearest(text, texts, looseDistance);
   const reason = 'it is near to what is written';
-  return near.slice(0, mostGuesses).map((one) => respell(place, one, { reason, evidence: 'guess' }));
+  const reading = { way: 'near', reason, evidence: 'guess' } as const;
+  return near.slice(0, mostGuesses).map((one) => respell(place, one, reading));
 }
 
 function closest(value: Scalar, allowed: readonly Scalar[]): readonly Scalar[] {
@@ -236,21 +244,27 @@ export function tidyText(place: InputPlace): readonly Candidate[] {
   const hasPattern = schemas.some(({ pattern }) => typeof pattern === 'string');
   if (formats.length === 0 && !hasPattern) return [];
   const dates = formats.filter((one) => one === 'date' || one === 'date-time');
-  const spelling = (text: string, evidence: Certainty, reason: string): TextReading[] =>
-    text === value ? [] : [{ value: text, evidence, reason }];
+  const spelling = (text: string, reading: Omit<TextReading, 'value'>): TextReading[] =>
+    text === value ? [] : [{ value: text, ...reading }];
   const trimmed = value.trim();
-  const cased = trimmed === value ? [trimmed.toLowerCase(), trimmed.toUpperCase()] : [];
+  const inCase = {
+    evidence: hasPattern ? 'likely' : 'certain',
+    reason: 'the schema wants it in this case',
+  } as const;
+  const fits = { evidence: 'guess', reason: 'it fits the pattern so' } as const;
+  const trims = {
+    way: 'trim',
+    evidence: 'certain',
+    reason: 'white space around it is no part of it',
+  } as const;
   const readings = [
-    ...spelling(trimmed, 'certain', 'white space around it is no part of it'),
+    ...spelling(trimmed, trims),
     ...dates.flatMap((format) => readDates(value, format)),
-    ...cased.flatMap((text) =>
-      spelling(text, hasPattern ? 'likely' : 'certain', 'the schema wants it in this case'),
-    ),
-    ...[
-      trimmed.replace(/[\s_]+/g, '-'),
-      trimmed.replace(/[\s-]+/g, '_'),
-      trimmed.replace(/^v(?=\d)/i, ''),
-    ].flatMap((text) => spelling(text, 'guess', 'it fits the pattern so')),
+    ...(trimmed === value ? spelling(value.toLowerCase(), { way: 'lower', ...inCase }) : []),
+    ...(trimmed === value ? spelling(value.toUpperCase(), { way: 'upper', ...inCase }) : []),
+    ...spelling(trimmed.replace(/[\s_]+/g, '-'), { way: 'hyphens', ...fits }),
+    ...spelling(trimmed.replace(/[\s-]+/g, '_'), { way: 'underscores', ...fits }),
+    ...spelling(trimmed.replace(/^v(?=\d)/i, ''), { way: 'without-v', ...fits }),
   ];
   return readings.map((reading) => respell(place, reading.value, reading));
 }

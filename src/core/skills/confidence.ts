@@ -2,6 +2,7 @@
  * The confidence in a skill. The specification's ratio is shown; its one-sided 80 % Wilson lower bound ranks, so that
  * one success out of one does not outrank 45 out of 50.
  */
+import type { AsDecided } from '../../contracts/skill.ts';
 
 export const confidenceRules = {
   /** Number of skills in one prompt. */
@@ -101,4 +102,6 @@ export interface KnownSkill extends SkillCounts {
   readonly version: number;
   /** Uses that counted as success or failure. */
   readonly uses: number;
+  /** The decisions that it follows, if it was made from decisions. */
+  readonly as_decided?: AsDecided | undefined;
 }

@@ -1,12 +1,13 @@
 /**
  * A skill's template of a correction. Text that starts with `[` is a JSON Patch. Any other text (also one that starts
- * with an expression) is literal text, for jobs outside steps. Merge patches are rejected, because they cannot state
- * the expected value. String leaves may hold expressions over `input` and `match`.
+ * with an expression) is literal text, for jobs outside steps, except the name of a decided repair
+ * (repair/decided-repairs.ts). Merge patches are rejected, because they cannot state the expected value. String leaves may hold expressions over `input` and `match`.
  *
  * Also tracks which places of the document a patch has tested. A test on a place covers everything below it, until an
  * operation moves the items of its list.
  */
 import type { Json } from '../../contracts/primitives.ts';
+import type { RepairIdentity } from '../../contracts/review.ts';
 import { isEqual } from '../expression/compare.ts';
 import { evaluateTemplate } from '../expression/evaluate.ts';
 import type { SkillScope } from '../expression/evaluation.ts';
@@ -27,6 +28,7 @@ import {
   valueAt,
 } from '../json/patch.ts';
 import { isPlainObject } from '../json/values.ts';
+import { readRepairTemplate } from '../repair/decided-repairs.ts';
 import { findProtectedChange } from './protected.ts';
 
 /** Values are compiled; paths stay as written. */
@@ -34,7 +36,9 @@ type TemplateOperation = PatchOperation<CompiledTemplate>;
 
 type SkillTemplate =
   | { readonly kind: 'patch'; readonly operations: readonly TemplateOperation[] }
-  | { readonly kind: 'text'; readonly text: CompiledTemplate };
+  | { readonly kind: 'text'; readonly text: CompiledTemplate }
+  /** Needs the schema of the input (ladder/correction.ts). */
+  | { readonly kind: 'repair'; readonly repair: RepairIdentity };
 
 type TemplateParsing =
   | { readonly ok: true; readonly template: SkillTemplate }
@@ -45,6 +49,8 @@ export function parseTemplate(text: string): TemplateParsing {
   if (start.startsWith('[')) return parseJsonTemplate(text);
   if (start.startsWith('{') && !start.startsWith('{{')) return { ok: false, message: mergeRefusal };
   if (start === '') return { ok: false, message: 'the template is empty' };
+  const repair = readRepairTemplate(text);
+  if (repair !== null) return { ok: true, template: { kind: 'repair', repair } };
   const reading = readValue(text, '');
   return ifSound(reading, { kind: 'text', text: reading.template });
 }
@@ -175,6 +181,8 @@ export function applyTemplate(template: SkillTemplate, scope: SkillScope): Templ
         return { ok: true, input: evaluateTemplate(template.text, scope) };
       case 'patch':
         return correct(template.operations, scope);
+      case 'repair':
+        return stop('a repair needs the schema of the input');
     }
   } catch (error) {
     if (error instanceof ExpressionError) return stop(error.message);

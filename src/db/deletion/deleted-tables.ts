@@ -1,7 +1,7 @@
 /**
  * The tables from which rows are deleted, in a possible order: with their runs, by retention when they are old and
  * unneeded, or by an erasure when they belong to the project. A new table is a row here. `old` applies to rows without
- * a run: direct calls, standalone ladders with their calls, and ended reviews. Jobs are deleted with their files
+ * a run: direct calls, standalone ladders with their calls, ended reviews, and decisions about repairs. Jobs are deleted with their files
  * (old-jobs.ts); the ledger, the audit log and choices have their own rules (old-rows.ts, erased-rows.ts). Unlisted
  * tables lose rows with their run.
  *
@@ -162,6 +162,17 @@ export const deletedTables: readonly DeletedTable[] = [
   { table: 'advice_answer', ofProject: byProject },
   { table: 'idempotency', ofProject: byProject },
   { table: 'pipeline_alias', ofProject: byProject },
+  {
+    table: 'repair_decision', // outlives its run: it is evidence for later ones
+    old: {
+      kind: 'review',
+      id: 'decision_id',
+      where: `t.decided_at < :endedBefore
+      and not exists (select from skill s where s.skill_id = t.skill_id and s.state = 'active')`,
+      also: [],
+    },
+    ofProject: byProject,
+  },
   { table: 'skill_use', ofProject: 'skill_id in (select skill_id from skill where project_id = :projectId)' },
   { table: 'pipeline_version', ofProject: eraseVersions },
   { table: 'skill_version', ofProject: eraseSkillVersions },

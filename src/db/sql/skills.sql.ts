@@ -1,4 +1,4 @@
-/** Tables of skills, their versions and their uses. */
+/** Tables of skills, their versions, their uses, and the decisions that they follow. */
 
 /** A skill that was learnt or imported, and how often it worked. */
 export const skillTable = `
@@ -57,4 +57,24 @@ create table skill_use (
   unique (skill_id, escalation_id, transition) -- a repeated transition counts once
 );
 create index skill_use_listed on skill_use (skill_id, use_id desc); -- GET /skills/{id}/uses
+`;
+
+/** What a person decided about one proposed repair, as evidence for or against equal repairs. */
+export const repairDecisionTable = `
+create table repair_decision (
+  decision_id text primary key, -- <review>.<round>.<proposal>
+  project_id text not null references project,
+  capability text not null,
+  operation text not null,
+  place text not null, -- in the schema's terms, without values of the input
+  schema_sha256 bytea not null, -- of the schema of that place
+  outcome text not null check (outcome in ('for', 'against')),
+  run_id text not null, -- whose review it was; the decision outlives it
+  decided_by text not null, -- a key
+  decided_at timestamptz not null default clock_timestamp(),
+  skill_id text references skill -- made from it and others like it
+);
+create index repair_decision_alike
+  on repair_decision (project_id, capability, operation, place, schema_sha256); -- the evidence about a repair
+create index repair_decision_by_skill on repair_decision (skill_id) where skill_id is not null; -- whom a skill follows
 `;

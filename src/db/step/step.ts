@@ -4,8 +4,10 @@
  */
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { Awaiting, StepState } from '../../contracts/run-step.ts';
+import type { AsDecided } from '../../contracts/skill.ts';
 import type { StepItemKey, StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
+import { asDecidedBy } from '../review/repair-decision.ts';
 import { query, toJsonb } from '../statements.ts';
 
 /** The states of a step that has not ended. */
@@ -147,6 +149,7 @@ export interface RunStepRow {
   readonly review_id: string | null;
   /** The skill by which it succeeded; not one made from its success. */
   readonly skill_id: string | null;
+  readonly as_decided: AsDecided | null;
   readonly sub_run_id: string | null;
   readonly reused_from: string | null;
   /** Number of items of a step with `for_each` by state, including `pending`. */
@@ -177,6 +180,7 @@ function selectSteps(which: string, by: string): string {
      case when e.skill_id is not null and not exists (
        select 1 from skill k where k.skill_id = e.skill_id and k.escalation_id = e.escalation_id
      ) then e.skill_id end as skill_id,
+     case when e.skill_id is not null then ${asDecidedBy('e.skill_id')} end as as_decided,
      case when s.items is not null then ${itemStates} end as item_states
    from step s
    left join (

@@ -87,6 +87,7 @@ function optionalFields({
   reused_from,
   cached,
   skill_id,
+  as_decided,
 }: RunStepRow) {
   return {
     ...(item === 0 ? {} : { item }),
@@ -100,6 +101,7 @@ function optionalFields({
     ...(reused_from === null ? {} : { reused_from }),
     ...(cached === 0 ? {} : { cached }),
     ...(skill_id === null ? {} : { skill_id }),
+    ...(as_decided === null ? {} : { as_decided }),
   };
 }
 

@@ -8,7 +8,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { ReviewPayload } from '../../contracts/review.ts';
-import type { Skill } from '../../contracts/skill.ts';
+import { decidedSource, type Skill } from '../../contracts/skill.ts';
 import {
   confidenceOf,
   confidenceRules,
@@ -22,7 +22,7 @@ import { type PatternReading, readPatterns } from '../../core/skills/pattern.ts'
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { findSkill, flagSkill, listSkills, type SkillRow } from '../../db/skill.ts';
-import { addSkillUses, type CountedSkillRow, type SkillUses } from '../../db/skill-use.ts';
+import { addSkillUses, type SkillUses } from '../../db/skill-use.ts';
 import { toSkill } from './stored-skill.ts';
 
 /** Only the best ones are tried. */
@@ -40,7 +40,7 @@ export interface SkillQuery extends SkillJob {
   readonly with_template?: boolean;
 }
 
-/** Finds skills, and caches their compiled patterns. */
+/** Finds skills, and caches their compiled patterns. A decided repair is only a template, which tells models nothing. */
 export interface SkillMatcher {
   /** Best first; at most three, except templates. */
   match(query: SkillQuery): Promise<readonly RankedSkill[]>;
@@ -60,7 +60,9 @@ export function createSkillMatcher({ db }: { readonly db: Db }): SkillMatcher {
     match: async ({ project_id, with_template = false, ...job }) => {
       const { job_type, signals } = job;
       const rows = await listSkills(db, { project_id, job_type, signals, state: 'active' });
-      const skills = rows.map(toSkill).filter((skill) => !with_template || mayApplyAtLevel0(skill));
+      const skills = rows
+        .map(toSkill)
+        .filter((skill) => (with_template ? mayApplyAtLevel0(skill) : skill.source !== decidedSource));
       const most = with_template ? mostTried : confidenceRules.injected;
       const found: RankedSkill[] = [];
       let turnEnd = performance.now() + turnMs;
@@ -92,32 +94,44 @@ interface SkillQuestion {
 }
 
 /** A skill has one open review; a second request gets the same one. */
-type AskAboutSkill = (trx: Db, question: SkillQuestion) => Promise<{ readonly review_id: string }>;
+export type AskAboutSkill = (trx: Db, question: SkillQuestion) => Promise<{ readonly review_id: string }>;
 
-/** @param trx in which the outcome is stored; a repetition counts nothing again */
+/**
+ * A decided repair that fails once is flagged: it follows decisions without any against it.
+ *
+ * @param trx in which the outcome is stored; a repetition counts nothing again
+ */
 export async function recordSkillUses(trx: Db, uses: SkillUses, ask: AskAboutSkill): Promise<void> {
   const { project_id } = uses;
   const counted = await addSkillUses(trx, uses);
-  for (const row of counted) {
-    if (!shouldFlag({ ...row, uses: row.uses_since_keep })) continue;
-    const isNew = await flagSkill(trx, row.skill_id);
-    if (isNew || row.flagged_at !== null) await askAbout(trx, { project_id, counted: row, isNew }, ask);
+  const failed = uses.uses.filter(({ outcome }) => outcome === 'failure').map(({ skill_id }) => skill_id);
+  for (const { skill_id, source, ...row } of counted) {
+    const isDoubtful = source === decidedSource && failed.includes(skill_id);
+    if (isDoubtful || shouldFlag({ ...row, uses: row.uses_since_keep })) {
+      await doubtSkill(trx, { project_id, skill_id, reason: null }, ask);
+    }
   }
 }
 
-interface Flagged {
+interface DoubtfulSkill {
   readonly project_id: string;
-  readonly counted: CountedSkillRow;
-  /** It was not flagged before. */
-  readonly isNew: boolean;
+  readonly skill_id: string;
+  /** One sentence for a person; null: its uses say it. */
+  readonly reason: string | null;
 }
 
-async function askAbout(trx: Db, { project_id, counted, isNew }: Flagged, ask: AskAboutSkill): Promise<void> {
-  const { skill_id } = counted;
+/** Flags an active skill and asks a person about it. A flagged skill has, or gets, one open review. */
+export async function doubtSkill(
+  trx: Db,
+  { project_id, skill_id, reason: given }: DoubtfulSkill,
+  ask: AskAboutSkill,
+): Promise<void> {
+  const isNew = await flagSkill(trx, skill_id);
   const skill = await findSkill(trx, project_id, skill_id);
-  if (skill === undefined) return;
-  const confidence = confidenceOf(counted);
-  const reason = `a skill for ${skill.job_type} works in ${formatConfidence(confidence)} of its uses`;
+  if (skill === undefined || skill.flagged_at === null) return;
+  const confidence = confidenceOf(skill);
+  const reason =
+    given ?? `a skill for ${skill.job_type} works in ${formatConfidence(confidence)} of its uses`;
   const payload = payloadOf(skill, confidence);
   const { review_id } = await ask(trx, {
     project_id,
@@ -127,7 +141,7 @@ async function askAbout(trx: Db, { project_id, counted, isNew }: Flagged, ask: A
     payload,
     due_in_ms: reviewDueMs,
   });
-  const data = { review_id, confidence, uses: counted.uses };
+  const data = { review_id, confidence, uses: skill.uses };
   const entry = { project_id, actor: 'capstan', action: 'skill.flagged', subject: skill_id, data };
   if (isNew) await insertAudit(trx, entry);
 }

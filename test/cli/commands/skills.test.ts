@@ -78,6 +78,12 @@ it('shows texts, pattern, evidence and the last uses of one', async () => {
   expect(stderr).toBe('the last 10 uses; there are more\n');
 });
 
+it('says whose decisions a skill follows', async () => {
+  const decided: Skill = { ...skill, as_decided: { by: ['ana', 'ben'], times: 3 } };
+  const { stdout } = await capstan(['show', 'skl_1'], decided, { items: [], next_cursor: null });
+  expect(stdout.split('\n')).toContain('as decided by ana, ben (3 times)');
+});
+
 it('prints the API’s answer with --json', async () => {
   expect(JSON.parse((await capstan(['show', 'skl_1', '--json'], skill)).stdout)).toEqual(skill);
   expect(JSON.parse((await capstan(['ls', '--json'], [skill])).stdout)).toEqual([skill]);

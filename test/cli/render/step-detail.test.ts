@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { createStyle } from '../../../src/cli/render/print.ts';
 import { renderStepDetail } from '../../../src/cli/render/run.ts';
+import { formatEvent } from '../../../src/cli/watch/events.ts';
 import type { StepDetail } from '../../../src/contracts/run-step.ts';
 import { aCachedAttempt } from '../../support/a-cached-attempt.ts';
 
@@ -38,4 +39,26 @@ it('says whose result a cached attempt has taken', () => {
   const attempt = aCachedAttempt({ run_id: 'run_0', step_id: 'a' });
   const lines = renderStepDetail({ ...step, attempts: [attempt] }, layout);
   expect(lines.some((line) => line.includes('from step a[3] of run_0, saved $0.25'))).toBe(true);
+});
+
+it('says which skill has corrected it, and whose decisions that follows', () => {
+  const corrected = { ...step, skill_id: 'skl_1' };
+  expect(renderStepDetail(corrected, layout)).toContain('corrected by skl_1');
+  const as_decided = { by: ['ana', 'ben'], times: 3 };
+  const line = 'corrected by skl_1, as decided by ana, ben (3 times)';
+  expect(renderStepDetail({ ...corrected, as_decided }, layout)).toContain(line);
+});
+
+it('says in the line of an event whose decisions were followed', () => {
+  const data = { level: 0, state: 'succeeded', as_decided: { by: ['ana'], times: 4 } };
+  const event = {
+    seq: 1,
+    at: '2026-01-01T00:00:00Z',
+    run_id: 'run_1',
+    type: 'step.escalated',
+    data,
+  } as const;
+  expect(formatEvent(event, createStyle(false))).toBe(
+    '00:00:00.000Z  step.escalated  level=0 state=succeeded as decided by ana (4 times)',
+  );
 });

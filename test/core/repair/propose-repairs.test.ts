@@ -53,6 +53,7 @@ describe('a repair', () => {
       proposals: [expect.anything()],
       applicable: {
         kind: 'coerce',
+        way: 'number',
         pointer: '/width',
         operations: [
           { op: 'test', path: '/width', value: '5' },

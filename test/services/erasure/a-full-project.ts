@@ -92,6 +92,18 @@ async function fillLearning({ db, mark }: World, project_id: string, run_id: str
     author: mark,
   });
   await db('skill_use').insert({ skill_id, version: 1, escalation_id, level: 0, outcome: 'success' });
+  await db('repair_decision').insert({
+    decision_id: `${newId('review')}.1.0`,
+    project_id,
+    capability: mark,
+    operation: 'coerce.dB',
+    place: `/${mark}`,
+    schema_sha256: Buffer.from(mark),
+    outcome: 'for',
+    run_id,
+    decided_by: mark,
+    skill_id,
+  });
   const review = { project_id, kind: 'skill', reason: mark, due_at: new Date(), payload: { mark }, skill_id };
   await db('review').insert({ ...review, review_id: newId('review') });
   await db('advice_answer').insert({ project_id, request_sha256: Buffer.from(mark), answer: { mark } });

@@ -2,6 +2,7 @@
 import type { LogLevel, RunEvent } from '../../../../src/contracts/event.ts';
 import type { Json } from '../../../../src/contracts/primitives.ts';
 import { isAtLeast, readStepLog } from '../../../../src/core/call/log-lines.ts';
+import { describeDecided } from '../../../../src/core/repair/describe-decided.ts';
 import { formatDuration, formatUsd } from '../../shared/format.ts';
 import type { Tone } from '../../shared/state.ts';
 
@@ -13,6 +14,7 @@ function describeValue(name: string, value: Json): string | null {
   if (value === null || value === '') return null;
   if (name === 'error' && isRecord(value)) return `${value.code}: ${value.message}`;
   if (name === 'reason') return String(value);
+  if (name === 'as_decided') return describeDecided(value);
   if (typeof value === 'number' && name === 'cost_usd') return formatUsd(value);
   if (typeof value === 'number' && name === 'duration_ms') return formatDuration(value);
   if (typeof value === 'number' && name.endsWith('_usd'))

@@ -2,6 +2,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import type { Skill } from '../../../../src/contracts/skill.ts';
+import { describeDecided } from '../../../../src/core/repair/describe-decided.ts';
 import { patchSkill, retireSkill, skillQuery, skillUsesQuery, skillWorthQuery } from '../../api/skills.ts';
 import { ValueDiff } from '../../diff/value-diff.tsx';
 import { Ago } from '../../shared/ago.tsx';
@@ -88,6 +89,7 @@ function SkillOpen({ skill }: { readonly skill: Skill }): ReactElement {
                 skill.pattern.repo_signals.length === 0 ? null : skill.pattern.repo_signals.join(', '),
               ],
               ['learnt from', skill.source],
+              ['applied', describeDecided(skill.as_decided)],
               ['last used', <Ago key="used" at={new Date(skill.last_used * 1_000).toISOString()} />],
               ['version', skill.version],
             ]}

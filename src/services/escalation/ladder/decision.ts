@@ -22,6 +22,8 @@ import { answerStep } from '../../../db/step/step-progress.ts';
 import { AppError } from '../../../errors/app-error.ts';
 import type { Ctx } from '../../context.ts';
 import { expireOverdueReviews } from '../../reviews/delivery.ts';
+import { openReview } from '../../reviews/opening.ts';
+import { learnFromDecision } from '../../skills/decided-repairs.ts';
 import { readStepTask } from './escalated-task.ts';
 import { type Progress, storeProgress } from './progress.ts';
 import { type Advanced, readLadder, readPosition, requireEscalation, stepOf } from './stored-ladder.ts';
@@ -84,8 +86,19 @@ async function follow(ctx: Ctx, row: EscalationRow, review: ReviewRow): Promise<
     case 'skipped':
       return skip(row, review);
     case 'failed':
-      return endWith(row, review, { state: 'failed', error: outcome.error });
+      return {
+        ...endWith(row, review, { state: 'failed', error: outcome.error }),
+        ...learnAgainst(row, review),
+      };
   }
+}
+
+/** A rejection is evidence against every proposal. */
+function learnAgainst({ job_type: capability }: EscalationRow, review: ReviewRow): Pick<Progress, 'also'> {
+  const { action, remember = true } = review.decision as ReviewDecision;
+  if (action !== 'reject' || !remember) return {};
+  const applied = { review, capability, decided: { kind: 'rejected' } } as const;
+  return { also: (trx) => learnFromDecision(trx, applied, openReview) };
 }
 
 function told({ review_id, decision }: ReviewRow, kind = 'decided') {

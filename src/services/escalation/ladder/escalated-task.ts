@@ -3,6 +3,7 @@
  * so far, and all other known facts; a person sees everything that a decision needs.
  */
 
+import { createHash } from 'node:crypto';
 import type { BudgetRefusal } from '../../../contracts/money.ts';
 import type { PipelineDefinition, StepDefinition } from '../../../contracts/pipeline.ts';
 import type { Json, JsonObject, Priority } from '../../../contracts/primitives.ts';
@@ -82,6 +83,7 @@ export async function readStepTask({ db, contexts, specs }: Ctx, row: Escalation
     current: earlier.at(-1)?.input ?? original,
     signals: [...new Set([...row.signals, ...signals])],
     failed: [original, ...listClaimed(earlier)],
+    digest: (text) => createHash('sha256').update(text).digest('hex'),
     error: ladder.history.at(-1)?.error ?? null,
   };
 }

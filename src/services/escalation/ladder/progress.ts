@@ -1,6 +1,6 @@
 /**
  * Writes the result of one transition of a ladder, by one transaction on top of the state that it started from: the
- * lists, the uses of skills, the learned skill, the review, the step's state and a line in the run's log. A second
+ * lists, the uses of skills, the learned skills, the review, the step's state and a line in the run's log. A second
  * writer of the same transition writes nothing, so nothing happens twice.
  *
  * It counts the transitions; a ladder's work is part of the span of its step, which ends with it.
@@ -32,12 +32,13 @@ import type { Ctx } from '../../context.ts';
 import type { PresentSpec } from '../../registry/specs.ts';
 import { type OpenedReview, openReview, reopenReview } from '../../reviews/opening.ts';
 import { stepOf as compiledStepOf } from '../../run-data/evaluation.ts';
+import { learnFromDecision } from '../../skills/decided-repairs.ts';
 import { recordSkillUses } from '../../skills/use.ts';
 import { endOf } from '../../steps/step-end.ts';
 import { endStepSpan, scopeOfStep } from '../../telemetry/run-spans.ts';
 import { type ReviewQuestion, writeQuestion } from './escalated-task.ts';
 import { activeSkillsOf, learnFromSuccess, skillUsesOf } from './learning.ts';
-import { modelSpecOf, stepOf, storeLadder } from './stored-ladder.ts';
+import { modelSpecOf, readLadder, stepOf, storeLadder } from './stored-ladder.ts';
 
 /** The result of one transition, as it was stored. */
 interface StoredTransition {
@@ -112,6 +113,7 @@ export async function storeProgress(ctx: Ctx, row: EscalationRow, progress: Prog
   const stored = await ctx.db.transaction(async (trx) => {
     if (!(await lockTransition(trx, row.escalation_id, row.transition))) return null;
     await recordUses(trx, row, progress);
+    await learnFromReview(trx, row, progress);
     const stored = await settleOutcome(trx, row, { progress, question });
     await storeTransition(trx, { ...changeOf(row, progress), ...stored });
     await tellRun(trx, row, { progress, stored });
@@ -137,6 +139,18 @@ async function recordUses(trx: Db, row: EscalationRow, progress: Progress): Prom
   const uses = usesOf(row, progress);
   const occasion = { escalation_id, transition };
   await recordSkillUses(trx, { project_id, occasion, uses }, openReview);
+}
+
+/** Learns from the decision whose input was executed, before its review may be opened again. */
+async function learnFromReview(trx: Db, row: EscalationRow, { execution }: Progress): Promise<void> {
+  const { decided } = readLadder(row);
+  if (decided === null || !decided.remember || execution === undefined) return;
+  const { end } = execution;
+  const isTold = end.kind === 'succeeded' || (end.kind === 'failed' && end.class === 'real');
+  const review = isTold ? await readReview(trx, decided.review_id) : undefined;
+  if (review === undefined) return;
+  const told = { kind: end.kind === 'succeeded' ? end.kind : 'failed', input: decided.input } as const;
+  await learnFromDecision(trx, { review, capability: row.job_type, decided: told }, openReview);
 }
 
 async function settleOutcome(

@@ -1,5 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
+import { describeDecided } from '../../../../../src/core/repair/describe-decided.ts';
 import { JsonTree } from '../../../json/json-tree.tsx';
 import { Moment } from '../../../shared/ago.tsx';
 import { formatDuration } from '../../../shared/format.ts';
@@ -30,6 +31,7 @@ export function ResultTab({ step }: StepTabProps): ReactElement {
           ['child run', step.sub_run_id === undefined ? null : <RunLink key="run" id={step.sub_run_id} />],
           ['result of', step.reused_from === undefined ? null : <RunLink key="from" id={step.reused_from} />],
           ['skill', step.skill_id === undefined ? null : <SkillLink key="skill" id={step.skill_id} />],
+          ['repaired', describeDecided(step.as_decided)],
           ['review', step.review_id === undefined ? null : <ReviewLink key="review" id={step.review_id} />],
         ]}
       />
