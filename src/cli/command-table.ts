@@ -33,6 +33,7 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   review: async () => (await import('./commands/review.ts')).registerReviewCommand,
   media: async () => (await import('./commands/run-data.ts')).registerMediaCommand,
   capabilities: async () => (await import('./commands/capabilities.ts')).registerCapabilitiesCommand,
+  fleet: async () => (await import('./commands/fleet.ts')).registerFleetCommand,
   exec: async () => (await import('./commands/capabilities.ts')).registerExecCommand,
   route: async () => (await import('./commands/capabilities.ts')).registerRouteCommand,
   capability: async () => (await import('./commands/capability.ts')).registerCapabilityCommand,

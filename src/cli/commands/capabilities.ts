@@ -18,7 +18,7 @@ import { getAll, jsonBody, path } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
 import { asRow, command, group, listed, oneOf, procedure } from '../command.ts';
 import { readInput, routeOptions, toRouteFields } from '../input/arguments.ts';
-import { formatDuration, formatState, formatUsd } from '../render/formats.ts';
+import { formatDuration, formatReason, formatState, formatUsd } from '../render/formats.ts';
 import type { Columns, Printer } from '../render/print.ts';
 import { renderDecision, renderMoney } from '../render/routing.ts';
 import { indentJson } from '../render/run.ts';
@@ -26,14 +26,6 @@ import { indentJson } from '../render/run.ts';
 function formatPrice({ type, rate_usd }: CostModel): string {
   if (type === 'free') return 'free';
   return `${formatUsd(rate_usd)}/${type === 'per_second' ? 's' : 'call'}`;
-}
-
-/** Why the instance gets no calls, or only a trial call. */
-function formatReason({ reason, breaker: { state, until } }: Instance): string {
-  const texts = reason === undefined ? [] : [reason];
-  if (state === 'open') texts.push(`breaker open until ${until}`);
-  if (state === 'half_open') texts.push('breaker half-open');
-  return texts.join('; ');
 }
 
 const instanceTable: Columns<Instance> = [

@@ -1,5 +1,5 @@
 /** Money, durations, sizes, ages, states and counts of rows for people. */
-import type { InstanceState } from '../../contracts/capability.ts';
+import type { Instance, InstanceState } from '../../contracts/capability.ts';
 import type { ReviewState } from '../../contracts/review.ts';
 import type { RunState, RunSummary } from '../../contracts/run.ts';
 import type { AttemptState, StepState } from '../../contracts/run-step.ts';
@@ -182,4 +182,15 @@ export function formatCounts(counts: Readonly<Record<string, number>>, most = In
     .map(([table, count]) => [count >= most ? `${most}+` : String(count), words[table] ?? table] as const);
   const width = Math.max(0, ...rows.map(([count]) => count.length));
   return rows.map(([count, what]) => `  ${count.padStart(width)}  ${what}`);
+}
+
+/** Why the instance gets no calls, or only a trial call. */
+export function formatReason({
+  reason,
+  breaker: { state, until },
+}: Pick<Instance, 'reason' | 'breaker'>): string {
+  const texts = reason === undefined ? [] : [reason];
+  if (state === 'open') texts.push(`breaker open until ${until}`);
+  if (state === 'half_open') texts.push('breaker half-open');
+  return texts.join('; ');
 }

@@ -26,7 +26,7 @@ interface LiveBlock {
 }
 
 /** A block of lines on a terminal that is redrawn in place. */
-function createLiveBlock(terminal: Terminal): LiveBlock {
+export function createLiveBlock(terminal: Terminal): LiveBlock {
   let height = 0;
   const home = (): string => (height === 0 ? '' : `\u001b[${height}A`);
   return {

@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest';
+import { runCapstan } from '../../../src/cli/program.ts';
+import type { Instance } from '../../../src/contracts/capability.ts';
+import { serve } from '../support/http-server.ts';
+import { aShell } from '../support/shell.ts';
+
+const at = '2026-01-01T00:00:00.000Z';
+const busy: Instance = {
+  name: 'upscale',
+  version: '1.0.0',
+  endpoint: 'http://gpu:8000',
+  spec_url: 'http://gpu:8000/spec',
+  health_url: 'http://gpu:8000/health',
+  cost_model: { type: 'per_second', rate_usd: 0.0004 },
+  tags: ['gpu'],
+  max_concurrency: 4,
+  state: 'up',
+  generation: 1,
+  in_flight: 2,
+  queue_depth: 0,
+  duration_ms: 1_500,
+  success_rate: 0.9,
+  recent_calls: { succeeded: 9, failed: 1 },
+  breaker: { state: 'closed', until: null },
+  settle: 'computed',
+  spec_digest: null,
+  registered_at: at,
+  last_heartbeat_at: at,
+  expires_at: at,
+} as Instance;
+const quarantined: Instance = {
+  ...busy,
+  endpoint: 'http://desk:8000',
+  state: 'quarantined',
+  reason: 'its /spec does not answer',
+  in_flight: 0,
+};
+
+/** Answers the two questions of the command; \`isAway\`: from then on, none. */
+async function serveFleet() {
+  const state = { isAway: false, asked: 0 };
+  const url = await serve((request, response) => {
+    state.asked++;
+    if (state.isAway) return void response.destroy();
+    const series = [{ name: 'http://gpu:8000', points: [[at, 0.25]] }];
+    const costs = { from: '2026-01-01', to: '2026-01-01', series, daily_limit_usd: 0 };
+    const list = {
+      items: [{ name: 'upscale', versions: ['1.0.0'], description: null, instances: [busy, quarantined] }],
+      next_cursor: null,
+    };
+    response.end(JSON.stringify(request.url?.startsWith('/v1/costs') === true ? costs : list));
+  });
+  return { url, state };
+}
+
+test('shows what each instance does, what it cost today, and why it gets no calls', async () => {
+  const { url } = await serveFleet();
+  const { shell, seen } = aShell();
+  await runCapstan(['fleet', '--url', url, '--key', 'k'], shell);
+  const [head, first, second] = seen.stdout.split('\n');
+  expect(head).toMatch(/CAPABILITY +STATE +BUSY +QUEUE +SPEED +SUCCEEDED +TODAY +ENDPOINT +REASON/);
+  expect(first).toMatch(/upscale@1.0.0 .*up +▮▮▯▯ 2\/4 +0 +1.5s +90 % +\$0.25 +http:\/\/gpu:8000/);
+  expect(second).toMatch(/quarantined +▯▯▯▯ 0\/4 .* \$0 +http:\/\/desk:8000 +its \/spec does not answer/);
+  expect(seen.stderr).toBe('2 instances, 1 up, 1 busy; $0.25 today\n');
+});
+
+test('watched on a terminal, keeps the last picture and says that contact is lost, until Ctrl-C', async () => {
+  const { url, state } = await serveFleet();
+  const { shell, seen } = aShell({ columns: 160 });
+  const interrupt: { now: () => void } = { now: () => undefined };
+  const watching = runCapstan(['fleet', '--watch', '--url', url, '--key', 'k'], {
+    ...shell,
+    onInterrupt: (act) => {
+      interrupt.now = act;
+      return () => undefined;
+    },
+  });
+  await expect.poll(() => seen.stdout, { timeout: 60_000 }).toContain('http://gpu:8000');
+  state.isAway = true;
+  await expect.poll(() => seen.stdout, { timeout: 60_000 }).toContain('contact lost, trying again');
+  interrupt.now();
+  await watching;
+  expect(seen.stdout.lastIndexOf('http://desk:8000')).toBeGreaterThan(0);
+});
