@@ -127,7 +127,8 @@ test('three reviews decided alike in two runs are enough: the next run repairs i
     }));
     return capstan.submit(steps, job);
   };
-  for (const job of [{ a: '-12 dB', b: '-9 dB' }, { a: '-6 dB' }]) {
+  const jobs: readonly Readonly<Record<string, string>>[] = [{ a: '-12 dB', b: '-9 dB' }, { a: '-6 dB' }];
+  for (const job of jobs) {
     const { run_id } = await submit(job);
     for (const id of Object.keys(job))
       await decide(capstan, await reviewOf(capstan, run_id, id), { action: 'approve' });

@@ -90,10 +90,9 @@ function identify(
   return identifyRepairs({ schema: spec.schema, input: current, digest }, proposals);
 }
 
-/** A skill's correction of an input; undefined when its template does not apply. */
-type CorrectBySkill = (skill: RankedSkill, input: Json) => Json | undefined;
-
+/** @returns the correction of the task's input by a skill; undefined when its template does not apply */
 function createSkillCorrection(task: CorrectionTask, { proposals }: Repairs, skills: readonly RankedSkill[]) {
+  const input = task.current;
   const templates = new Map(
     skills.map(({ skill }) => {
       const parsing = parseTemplate(skill.template ?? '');
@@ -103,7 +102,7 @@ function createSkillCorrection(task: CorrectionTask, { proposals }: Repairs, ski
   const decided = [...templates.values()].flatMap((one) => (one?.kind === 'repair' ? [one.repair] : []));
   const identities = decided.length === 0 ? [] : identify(task, proposals);
   const chosen = chooseDecided(identities, decided);
-  const correct: CorrectBySkill = ({ skill, groups }, input) => {
+  return ({ skill, groups }: RankedSkill): Json | undefined => {
     const template = templates.get(skill.id) ?? null;
     if (template === null || template.kind === 'text') return undefined;
     if (template.kind === 'repair') {
@@ -113,7 +112,6 @@ function createSkillCorrection(task: CorrectionTask, { proposals }: Repairs, ski
     const result = applyTemplate(template, { input, match: groups });
     return result.ok ? result.input : undefined;
   };
-  return correct;
 }
 
 function repairedInput({ current, repair }: CorrectionTask, { applicable }: Repairs): Json | undefined {
@@ -134,7 +132,7 @@ export function findCorrections(
   const repairs = findRepairs(task);
   add(repairedInput(task, repairs), repairSource);
   const correct = createSkillCorrection(task, repairs, skills);
-  for (const ranked of skills) add(correct(ranked, task.current), ranked.skill.id);
+  for (const ranked of skills) add(correct(ranked), ranked.skill.id);
   return found.slice(0, mostCorrections);
 }
 

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import {
   type CorrectionTask,
   findCorrectionFault,
   findCorrections,
   proposeCorrections,
 } from '../../../src/core/ladder/correction.ts';
+import { writeRepairTemplate } from '../../../src/core/repair/decided-repairs.ts';
 import type { RankedSkill } from '../../../src/core/skills/match.ts';
 import { aSkill } from '../skills/a-skill.ts';
 import { rateSpec } from './fake-ports.ts';
@@ -138,5 +140,47 @@ describe('what a person may choose from', () => {
 
   it('is nothing that is still invalid', () => {
     expect(proposeCorrections(aTask({ current: { rate: '7' }, original: { rate: '7' } }))).toEqual([]);
+  });
+});
+
+describe('a decided repair', () => {
+  const digest = (text: string) => String(text.length);
+  const schema_sha256 = '0'.repeat(64);
+  const decided = (operation: string) =>
+    aTemplate(operation, writeRepairTemplate({ operation, place: '/rate', schema_sha256 }));
+  /** A text with a comma has two readings, so neither is the schema's own. */
+  const aDoubt = (task: Partial<CorrectionTask> = {}) => {
+    const current = { rate: '44,100' };
+    const spec = { ...rateSpec, schema: { ...rateSpec.schema, properties: { rate: { type: 'number' } } } };
+    const find = (input: Json) =>
+      typeof (input as JsonObject).rate === 'number' ? [] : rateSpec.find(input);
+    return aTask({
+      spec: { ...spec, find },
+      original: current,
+      current,
+      digest: () => schema_sha256,
+      ...task,
+    });
+  };
+  const [thousands, decimal] = [decided('coerce.thousands-comma'), decided('coerce.decimal-comma')];
+
+  it('is applied where people have decided between proposals', () => {
+    expect(findCorrections(aDoubt(), [])).toEqual([]);
+    const found = findCorrections(aDoubt({ repair: 'propose' }), [thousands]);
+    expect(found).toEqual([{ input: { rate: 44_100 }, source: 'coerce.thousands-comma' }]);
+  });
+
+  it('is not applied where another proposal is decided too, where repairs are off, or without its schema', () => {
+    expect(findCorrections(aDoubt(), [thousands, decimal])).toEqual([]);
+    expect(findCorrections(aDoubt({ repair: 'off' }), [thousands])).toEqual([]);
+    expect(findCorrections(aDoubt({ digest }), [thousands])).toEqual([]);
+    expect(findCorrections(aDoubt({ spec: null }), [thousands])).toEqual([]);
+  });
+
+  it('is named in the proposals of a task whose decisions count', () => {
+    const named = { operation: 'coerce.thousands-comma', place: '/rate', schema_sha256 };
+    expect(proposeCorrections(aDoubt())).toMatchObject([{ repair: named }, {}]);
+    const { digest: _, ...uncounted } = aDoubt();
+    expect(proposeCorrections(uncounted).some((proposal) => 'repair' in proposal)).toBe(false);
   });
 });

@@ -8,6 +8,7 @@ import { deletedTables, deleteOfProject, deleteOld } from '../../../src/db/delet
 import { deleteKeys } from '../../../src/db/deletion/erasure.ts';
 import { readJson } from '../../support/api.ts';
 import { type FailingStep, type LadderWorld, startLadderWorld } from '../../support/ladders.ts';
+import { waitFor } from '../../support/wait.ts';
 
 let world: LadderWorld;
 let project: string;
@@ -22,6 +23,13 @@ type Person = (decision: ReviewDecision) => (review: Review) => Promise<void>;
 
 beforeAll(async () => {
   world = await startLadderWorld({});
+  project = await world.newProject();
+  await waitFor('the worker to know the schema', async () => {
+    const failed = await fail('44.1k').catch(() => null); // an unknown schema refuses nothing
+    if (failed?.end.command.type !== 'end' || failed.end.command.outcome !== 'review') return false;
+    const { payload } = await readReview(failed.place.escalation_id);
+    return payload.proposals?.length === 1;
+  });
 });
 afterAll(() => world.close());
 beforeEach(async () => {

@@ -56,9 +56,7 @@ export function DecisionForm({ review, draft, onDraft, advice, children }: Decis
             />
             <span>
               Remember as a skill
-              <span className="block text-xs text-muted">
-                Similar failures are then corrected without a review.
-              </span>
+              <span className="block text-xs text-muted">{effectOfRemembering(review)}</span>
             </span>
           </label>
         ) : null}
@@ -75,6 +73,14 @@ export function DecisionForm({ review, draft, onDraft, advice, children }: Decis
       </div>
     </Panel>
   );
+}
+
+function effectOfRemembering({ payload: { proposals = [] } }: Review): string {
+  const similar = 'Similar failures are then corrected without a review.';
+  const isEvidence = proposals.some(({ repair }) => repair !== undefined);
+  return isEvidence
+    ? `${similar} After three equal decisions, so is this mistake with other values.`
+    : similar;
 }
 
 const textLabels: Partial<Record<DecisionDraft['action'], string>> = {
