@@ -165,14 +165,14 @@ export function defineCapability<I extends Schema, O extends Schema>(
 /** Answer of `GET /spec`. */
 function describe(definition: CapabilityDefinition, input: JsonObject, output: JsonObject): CapabilitySpec {
   const { name, version, description, cost_model, deterministic = false } = definition;
-  const { type, rate_usd } = cost_model;
+  const { notes: _, ...price } = cost_model;
   return {
     name,
     version,
     description,
     input,
     output,
-    cost_model: { type, rate_usd },
+    cost_model: price,
     ...(deterministic ? { deterministic } : {}),
   };
 }

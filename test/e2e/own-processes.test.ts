@@ -175,19 +175,20 @@ test('capstan migrate says what it would do, does it, and leaves a key where it 
   const check = await capstan(['migrate', '--check'], settings);
   expect(check).toEqual({
     code: 0,
-    stdout: 'would apply 0001-create-schema\nwould apply 0002-count-items\nthe database has no schema yet\n',
+    stdout:
+      'would apply 0001-create-schema\nwould apply 0002-count-items\nwould apply 0004-cost-by-input\nthe database has no schema yet\n',
     stderr: '',
   });
   expect(await empty.db.schema.hasTable('schema_migration')).toBe(false);
   const keyFile = join(folder, 'first-key');
   const done = await capstan(['migrate', '--api-key-file', keyFile], settings);
   expect(done.stdout).toBe(
-    `applied 0001-create-schema\napplied 0002-count-items\nthe schema is at 0002-count-items\nan admin key is in ${keyFile}\n`,
+    `applied 0001-create-schema\napplied 0002-count-items\napplied 0004-cost-by-input\nthe schema is at 0004-cost-by-input\nan admin key is in ${keyFile}\n`,
   );
   expect(await readFile(keyFile, 'utf8')).toMatch(/^cap_/);
   expect((await stat(keyFile)).mode & 0o777).toBe(0o600);
   const again = await capstan(['migrate', '--check', '--json'], settings);
-  const applied = ['0001-create-schema', '0002-count-items'];
+  const applied = ['0001-create-schema', '0002-count-items', '0004-cost-by-input'];
   expect(JSON.parse(again.stdout)).toEqual({ applied, pending: [], newer: [] });
 });
 

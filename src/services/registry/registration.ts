@@ -7,7 +7,9 @@
  */
 
 import type { Instance, Registration } from '../../contracts/capability.ts';
+import { ExpressionSyntaxError } from '../../core/expression/language.ts';
 import { afterRegistration } from '../../core/instance-states.ts';
+import { compileCost } from '../../core/routing/call-bound.ts';
 import type { Db } from '../../db/connect.ts';
 import { claimName } from '../../db/instance/capability-name.ts';
 import {
@@ -42,7 +44,7 @@ interface RegisteredRow {
 export type RegistryCtx = ProbingCtx & Pick<Ctx, 'config' | 'policy'>;
 
 /**
- * @throws AppError `request_invalid` for a bad address, `forbidden` for a name or an endpoint of other projects,
+ * @throws AppError `request_invalid` for a bad address or cost, `forbidden` for a name or an endpoint of other projects,
  * `limit_reached`
  */
 export async function registerInstance(
@@ -55,12 +57,45 @@ export async function registerInstance(
   return { instance: toInstance(row), created };
 }
 
+/** @throws AppError `request_invalid` with the place of the fault */
+function requireCosts({ cost_model, settle }: Registration): void {
+  const { type, worst_case, expected } = cost_model;
+  for (const [field, text] of Object.entries({ worst_case, expected })) {
+    const fault = text === undefined ? null : findCostFault(text);
+    if (fault !== null) throw refuseCost(field, fault);
+  }
+  if (worst_case !== undefined && type === 'per_call' && settle !== 'reported') {
+    throw refuseCost(
+      'worst_case',
+      'needs settle: "reported", because each call costs the whole rate otherwise',
+    );
+  }
+}
+
+function findCostFault(text: string): string | null {
+  try {
+    compileCost(text);
+    return null;
+  } catch (error) {
+    if (!(error instanceof ExpressionSyntaxError)) throw error;
+    const { message, offset, suggestion } = error;
+    return `at character ${offset + 1}: ${message}${suggestion === undefined ? '' : `; ${suggestion}`}`;
+  }
+}
+
+function refuseCost(field: string, message: string): AppError {
+  return new AppError('request_invalid', `cost_model.${field} ${message}`, {
+    errors: [{ pointer: `/cost_model/${field}`, code: 'invalid_cost', message }],
+  });
+}
+
 /** @param registration with normalised addresses @throws as registerInstance */
 export function writeRegistration(
   { db, config }: Pick<Ctx, 'config' | 'db'>,
   projectId: string,
   registration: Registration,
 ): Promise<RegisteredRow> {
+  requireCosts(registration);
   const most = config.INSTANCES_PER_PROJECT;
   return db.transaction(async (trx) => {
     const { instanceId, generationBefore } = await upsert(trx, { projectId, most }, registration);
@@ -81,6 +116,8 @@ function toRegistered({ cost_model, ...registration }: Registration): Registered
     cost_type: cost_model.type,
     rate_usd: cost_model.rate_usd,
     cost_notes: cost_model.notes,
+    worst_case: cost_model.worst_case,
+    expected_cost: cost_model.expected,
   };
 }
 
