@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { CapabilitySpec, CostModel, type Registration } from '../contracts/capability.ts';
 import { type Json, type JsonObject, Tags } from '../contracts/primitives.ts';
+import { findCostFaults } from '../core/routing/call-bound.ts';
 import type { Prerequisite } from './lifecycle/prerequisites.ts';
 import type { CallMedia } from './media/call-media.ts';
 import { type Checked, compileSchema, type InputOf, type OutputOf, type Schema } from './schema.ts';
@@ -151,6 +152,8 @@ export function defineCapability<I extends Schema, O extends Schema>(
     max_concurrency,
   });
   if (!declared.success) throw new Error(`capability ${name}: ${z.prettifyError(declared.error)}`);
+  const [fault] = findCostFaults({ cost_model, settle });
+  if (fault !== undefined) throw new Error(`capability ${name}: cost_model.${fault.field} ${fault.message}`);
   return {
     ...declared.data,
     settle,

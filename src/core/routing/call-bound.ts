@@ -3,6 +3,7 @@
  * reservation below the declared price, and never raises it. An expression that yields no amount for an input changes
  * nothing: the declared price holds, and the decision shows the fault.
  */
+import type { Registration } from '../../contracts/capability.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { evaluateTemplate } from '../expression/evaluate.ts';
 import { inputDialect } from '../expression/filters.ts';
@@ -16,6 +17,31 @@ export function compileCost(text: string, pointer = ''): CompiledTemplate {
   if (compiled.root.kind === 'expression') return compiled;
   const message = 'one {{ }} is the whole text, such as {{ (input | tokens) * 0.000003 }}';
   throw new ExpressionSyntaxError({ code: 'expression_syntax', pointer, offset: 0, message });
+}
+
+/** What is wrong with the expressions of a price. */
+export function findCostFaults({
+  cost_model: { type, worst_case, expected },
+  settle,
+}: Pick<Registration, 'cost_model' | 'settle'>): { readonly field: string; readonly message: string }[] {
+  const faults = Object.entries({ worst_case, expected }).flatMap(([field, text]) => {
+    const message = text === undefined ? null : findSyntaxFault(text);
+    return message === null ? [] : [{ field, message }];
+  });
+  if (worst_case === undefined || type !== 'per_call' || settle === 'reported') return faults;
+  const message = 'needs settle: "reported", because each call costs the whole rate otherwise';
+  return [...faults, { field: 'worst_case', message }];
+}
+
+function findSyntaxFault(text: string): string | null {
+  try {
+    compileCost(text);
+    return null;
+  } catch (error) {
+    if (!(error instanceof ExpressionSyntaxError)) throw error;
+    const { message, offset, suggestion } = error;
+    return `at character ${offset + 1}: ${message}${suggestion === undefined ? '' : `; ${suggestion}`}`;
+  }
 }
 
 /** Each spec version has its own text, and parsing takes longer than evaluating. */

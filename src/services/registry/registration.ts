@@ -7,9 +7,8 @@
  */
 
 import type { Instance, Registration } from '../../contracts/capability.ts';
-import { ExpressionSyntaxError } from '../../core/expression/language.ts';
 import { afterRegistration } from '../../core/instance-states.ts';
-import { compileCost } from '../../core/routing/call-bound.ts';
+import { findCostFaults } from '../../core/routing/call-bound.ts';
 import type { Db } from '../../db/connect.ts';
 import { claimName } from '../../db/instance/capability-name.ts';
 import {
@@ -57,35 +56,17 @@ export async function registerInstance(
   return { instance: toInstance(row), created };
 }
 
-/** @throws AppError `request_invalid` with the place of the fault */
-function requireCosts({ cost_model, settle }: Registration): void {
-  const { type, worst_case, expected } = cost_model;
-  for (const [field, text] of Object.entries({ worst_case, expected })) {
-    const fault = text === undefined ? null : findCostFault(text);
-    if (fault !== null) throw refuseCost(field, fault);
-  }
-  if (worst_case !== undefined && type === 'per_call' && settle !== 'reported') {
-    throw refuseCost(
-      'worst_case',
-      'needs settle: "reported", because each call costs the whole rate otherwise',
-    );
-  }
-}
-
-function findCostFault(text: string): string | null {
-  try {
-    compileCost(text);
-    return null;
-  } catch (error) {
-    if (!(error instanceof ExpressionSyntaxError)) throw error;
-    const { message, offset, suggestion } = error;
-    return `at character ${offset + 1}: ${message}${suggestion === undefined ? '' : `; ${suggestion}`}`;
-  }
-}
-
-function refuseCost(field: string, message: string): AppError {
-  return new AppError('request_invalid', `cost_model.${field} ${message}`, {
-    errors: [{ pointer: `/cost_model/${field}`, code: 'invalid_cost', message }],
+/** @throws AppError `request_invalid` with the place of each fault */
+function requireCosts(registration: Registration): void {
+  const faults = findCostFaults(registration);
+  if (faults.length === 0) return;
+  const texts = faults.map(({ field, message }) => `cost_model.${field} ${message}`);
+  throw new AppError('request_invalid', texts.join('; '), {
+    errors: faults.map(({ field, message }) => ({
+      pointer: `/cost_model/${field}`,
+      code: 'invalid_cost',
+      message,
+    })),
   });
 }
 
