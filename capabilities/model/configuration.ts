@@ -34,7 +34,7 @@ export const ModelSettingsSchema = z
       .optional()
       .meta({ description: 'Key for the provider; needed for Anthropic.' }),
     MODEL_RATE_USD: z.coerce.number().min(0).max(10_000).default(0).meta({
-      description: 'The most that a call may cost: what the router compares and reserves. 0 = free.',
+      description: 'The most that any call may cost. 0 = free.',
     }),
     MODEL_USD_PER_MTOK_IN: UsdPerMtok.optional().meta({
       description: 'USD per million input tokens; with both prices a call costs what it used.',

@@ -1,5 +1,6 @@
 /** The terms of a call of a model: how long it may take, what it may cost, what it did cost. */
 import type { CostModel } from '../../src/contracts/capability.ts';
+import { tokenEstimate } from '../../src/core/expression/language.ts';
 import type { ModelSettings } from './configuration.ts';
 import { explainProviderError, modelFailure } from './faults.ts';
 
@@ -8,10 +9,32 @@ function pricesOf(settings: ModelSettings) {
   return input === undefined || output === undefined || input + output === 0 ? null : { input, output };
 }
 
+/**
+ * The most that a call may cost by its input, as an expression of Capstan; none without prices. The filter `tokens`
+ * counts an image as `tokenEstimate.mediaPart`, so a provider that counts more raises the price of a token.
+ */
+function worstCaseOf(settings: ModelSettings): Pick<CostModel, 'worst_case'> {
+  const prices = pricesOf(settings);
+  if (prices === null) return {};
+  const { MODEL_IMAGE_TOKENS, MODEL_MAX_OUTPUT_TOKENS, MODEL_CAPABILITY } = settings;
+  const imageFactor = Math.max(1, MODEL_IMAGE_TOKENS / tokenEstimate.mediaPart);
+  const question = `(input | tokens) * ${usdPerToken(prices.input * imageFactor)}`;
+  const mostOutput = `(input.max_output_tokens ?? ${MODEL_MAX_OUTPUT_TOKENS})`;
+  const answer = MODEL_CAPABILITY.startsWith('embed.')
+    ? ''
+    : ` + ${mostOutput} * ${usdPerToken(prices.output)}`;
+  return { worst_case: `{{ ${question}${answer} }}` };
+}
+
+function usdPerToken(usdPerMtok: number): number {
+  return Number((usdPerMtok / 1e6).toPrecision(12));
+}
+
 /** What every capability of this folder declares. */
 export function declareTerms(settings: ModelSettings) {
   const { MODEL_CAPABILITY: name, MODEL_RATE_USD: rate_usd, MODEL_PROVIDER } = settings;
-  const cost_model: CostModel = { type: rate_usd === 0 ? 'free' : 'per_call', rate_usd };
+  const type = rate_usd === 0 ? 'free' : 'per_call';
+  const cost_model: CostModel = { type, rate_usd, ...worstCaseOf(settings) };
   return {
     name,
     version: '1.0.0',

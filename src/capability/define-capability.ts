@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { CapabilitySpec, CostModel, type Registration } from '../contracts/capability.ts';
 import { type Json, type JsonObject, Tags } from '../contracts/primitives.ts';
+import { findCostFaults } from '../core/routing/call-bound.ts';
 import type { Prerequisite } from './lifecycle/prerequisites.ts';
 import type { CallMedia } from './media/call-media.ts';
 import { type Checked, compileSchema, type InputOf, type OutputOf, type Schema } from './schema.ts';
@@ -151,6 +152,8 @@ export function defineCapability<I extends Schema, O extends Schema>(
     max_concurrency,
   });
   if (!declared.success) throw new Error(`capability ${name}: ${z.prettifyError(declared.error)}`);
+  const [fault] = findCostFaults({ cost_model, settle });
+  if (fault !== undefined) throw new Error(`capability ${name}: cost_model.${fault.field} ${fault.message}`);
   return {
     ...declared.data,
     settle,
@@ -165,14 +168,14 @@ export function defineCapability<I extends Schema, O extends Schema>(
 /** Answer of `GET /spec`. */
 function describe(definition: CapabilityDefinition, input: JsonObject, output: JsonObject): CapabilitySpec {
   const { name, version, description, cost_model, deterministic = false } = definition;
-  const { type, rate_usd } = cost_model;
+  const { notes: _, ...price } = cost_model;
   return {
     name,
     version,
     description,
     input,
     output,
-    cost_model: { type, rate_usd },
+    cost_model: price,
     ...(deterministic ? { deterministic } : {}),
   };
 }

@@ -5,11 +5,24 @@ import { CapabilityName, Instant, Json, JsonObject, listOf, Tag, Tags, VersionTe
 
 const rate = z.number().min(0).max(10_000);
 
+const CostExpression = z.string().min(1).max(4_096);
+
+const price = {
+  type: z.enum(['per_second', 'per_call', 'free']),
+  rate_usd: rate,
+  worst_case: CostExpression.optional().meta({
+    description:
+      'An expression over `input`, in one `{{ }}`: the most that this call costs, USD. The router reserves it where it is below the price by the rate. With `per_call` it needs `settle: reported`.',
+  }),
+  expected: CostExpression.optional().meta({
+    description: 'An expression over `input`, in one `{{ }}`: the likely cost of this call, USD.',
+  }),
+};
+
 /** USD per unit of `type`; the rate of `free` is 0. */
 export const CostModel = z
   .object({
-    type: z.enum(['per_second', 'per_call', 'free']),
-    rate_usd: rate,
+    ...price,
     notes: z.string().max(2_000).optional(),
   })
   .refine((cost) => cost.type !== 'free' || cost.rate_usd === 0, {
@@ -44,7 +57,7 @@ export const Registration = z
     max_concurrency: z.number().int().min(1).max(10_000).default(1),
     /** Calls that wait inside the instance, including ours. */
     queue_depth: z.number().int().min(0).max(1_000_000).optional(),
-    /** reported: a success costs the `cost_usd` of its output, at most the reserved amount. */
+    /** reported: a success costs the `cost_usd` of its output, at most its price by the rate. */
     settle: z.enum(['computed', 'reported']).default('computed'),
   })
   .meta({ id: 'Registration' });
@@ -91,7 +104,7 @@ export const CapabilitySpec = z
     description: z.string().max(10_000),
     input: JsonObject,
     output: JsonObject,
-    cost_model: z.object({ type: z.enum(['per_second', 'per_call', 'free']), rate_usd: rate }),
+    cost_model: z.object(price),
     /** Equal inputs, with files of equal bytes, give equivalent results. Our optional addition. */
     deterministic: z.boolean().optional(),
   })
@@ -121,6 +134,15 @@ export const Breaker = z
   .meta({ id: 'Breaker' });
 export type Breaker = z.infer<typeof Breaker>;
 
+const Overruns = z
+  .strictObject({
+    total: z.number().int(),
+    last_at: Instant,
+    /** Until then the price by the rate is reserved, after three overruns within an hour; null: it is not. */
+    rate_reserved_until: Instant.nullable(),
+  })
+  .meta({ id: 'Overruns' });
+
 /** A registered instance as the registry shows it. */
 export const Instance = z
   .strictObject({
@@ -146,6 +168,8 @@ export const Instance = z
     recent_calls: z.strictObject({ succeeded: z.number(), failed: z.number() }),
     breaker: Breaker,
     settle: z.enum(['computed', 'reported']),
+    /** Calls that cost more than the declared worst case; absent without any. */
+    overruns: Overruns.optional(),
     spec_digest: z.string().nullable(),
     registered_at: Instant,
     last_heartbeat_at: Instant,

@@ -46,6 +46,10 @@ export const Candidate = z
     wait_ms: z.number().nullable(),
     score: z.number().nullable(),
     verdict: Verdict,
+    /** The most that this call may cost there, if the instance declares it by the input. */
+    worst_case_usd: z.number().optional(),
+    /** Why the declared worst case does not count, so that the price by the rate holds. */
+    worst_case_fault: z.string().optional(),
   })
   .meta({ id: 'Candidate' });
 export type Candidate = z.infer<typeof Candidate>;

@@ -73,6 +73,8 @@ export const LedgerEntry = z
     kind: LedgerKind,
     /** The reserved or spent amount; for `adjust`, the difference. */
     amount_usd: z.number(),
+    /** The part of the amount above the reservation, where the call cost more than its declared worst case. */
+    overrun_usd: z.number().optional(),
     certainty: Certainty,
     /** The day of the project's time zone that it counts for. */
     window: z.iso.date(),

@@ -13,6 +13,7 @@ import { connectDatabase, type Db } from './connect.ts';
 import { createSchema } from './migrations/0001-create-schema.ts';
 import { countItems } from './migrations/0002-count-items.ts';
 import { repairDecisions } from './migrations/0003-repair-decisions.ts';
+import { costByInput } from './migrations/0004-cost-by-input.ts';
 import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
 
@@ -24,7 +25,7 @@ interface Migration {
   readonly isPiecewise?: boolean;
 }
 
-const migrations: readonly Migration[] = [createSchema, countItems, repairDecisions];
+const migrations: readonly Migration[] = [createSchema, countItems, repairDecisions, costByInput];
 
 /** In the order of application. */
 const migrationNames: readonly string[] = migrations.map(({ name }) => name);

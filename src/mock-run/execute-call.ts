@@ -10,7 +10,8 @@ import type { CallEnd, ClaimEnd, ClaimedCall, RoutedCall } from '../core/call/ty
 import type { CancelSignal } from '../core/cancellation.ts';
 import type { CompiledStep } from '../core/definition/compile.ts';
 import { capabilityOf, resolveStepSettings, routeOfStep } from '../core/definition/step-settings.ts';
-import { enforcedTimeout, reservationOf } from '../core/routing/estimate.ts';
+import { createCostOfInput } from '../core/routing/call-bound.ts';
+import { declaredNano, enforcedTimeout, reservationOf } from '../core/routing/estimate.ts';
 import { explainChoice } from '../core/routing/explain.ts';
 import type { RankedInstance } from '../core/routing/types.ts';
 import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
@@ -155,7 +156,7 @@ async function claim(
     },
     claim: async (chosen: Chosen) => take(run, call, chosen),
   };
-  const search = createClaimSearch({ seed, route, tried });
+  const search = createClaimSearch({ seed, route, tried, costOf: createCostOfInput(call.input) });
   search.noteFailures(call.unit.failedOn);
   for (;;) {
     search.forgetMoment();
@@ -192,6 +193,7 @@ function take(
     counted: unit.counted,
     timeoutMs,
     reserved,
+    declared: declaredNano(instance, request),
     decision: explainChoice('', request, choice, true),
   };
 }

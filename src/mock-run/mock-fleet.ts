@@ -3,16 +3,18 @@
  *
  * Also finds a mocked capability's answer to a call: the first reply that matches and is not used up.
  */
+import type { CostModel } from '../contracts/capability.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import type { FleetNow } from '../core/call/claim-search.ts';
 import { type CancelSignal, CancelSource } from '../core/cancellation.ts';
 import { parseDuration } from '../core/duration.ts';
 import { evaluateCondition, readCondition } from '../core/expression/condition.ts';
 import { evaluateTemplate } from '../core/expression/evaluate.ts';
-import { type Dialect, filterNames } from '../core/expression/filters.ts';
+import { inputDialect } from '../core/expression/filters.ts';
 import { ExpressionError, type ExpressionSyntaxError } from '../core/expression/language.ts';
 import { type CompiledTemplate, readTemplate } from '../core/expression/template.ts';
 import type { SchemaFinding } from '../core/repair/candidate.ts';
+import { isDeclaring } from '../core/routing/call-bound.ts';
 import { priorDuration } from '../core/routing/estimate.ts';
 import type { InstanceSnapshot } from '../core/routing/types.ts';
 import type { FormatUse } from '../schemas/formats.ts';
@@ -112,7 +114,7 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
     of: (name) => {
       const registered = fleet(name).instances.filter(({ from }) => from <= time.now());
       const instances = registered.map(({ snapshot }) => snapshot);
-      return { instances, priorMs: priorDuration(instances) };
+      return { instances, priorMs: priorDuration(instances), declaring: instances.filter(isDeclaring) };
     },
     nowMs: time.now,
     nextRegistration: (name) => {
@@ -137,8 +139,14 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
   };
 }
 
+/** A registration of such a price needs `settle: reported`. */
+function isPricedByInput({ type, worst_case }: CostModel): boolean {
+  return type === 'per_call' && worst_case !== undefined;
+}
+
 function toSnapshot(name: string, position: number, mock: MockInstance & MockCapability): InstanceSnapshot {
-  const { tags = ['local'], cost_model = { type: 'free', rate_usd: 0 } as const } = mock;
+  const { tags = ['local'] } = mock;
+  const cost_model: CostModel = mock.cost_model ?? { type: 'free', rate_usd: 0 };
   return {
     instance_id: `${name}#${position}`,
     name,
@@ -149,7 +157,9 @@ function toSnapshot(name: string, position: number, mock: MockInstance & MockCap
     tags,
     max_concurrency: mock.max_concurrency ?? 16,
     state: 'up',
-    settle: 'computed',
+    settle: isPricedByInput(cost_model) ? 'reported' : 'computed',
+    worst_case: cost_model.worst_case ?? null,
+    expected_cost: cost_model.expected ?? null,
     spec_digest: name,
     held: 0,
     reported_extra: 0,
@@ -185,12 +195,6 @@ interface CompiledReply {
   readonly output: CompiledTemplate | null;
   left: number;
 }
-
-const inputDialect: Dialect = {
-  roots: ['input'],
-  filterNames,
-  rootHint: 'a field of the input is written input.<field>',
-};
 
 /** @param pointer of the replies in their document */
 export function compileReplies(

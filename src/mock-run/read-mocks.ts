@@ -4,9 +4,11 @@
  * Also finds the keys that a contract knows at a place in a document, for "did you mean".
  */
 import type { z } from 'zod';
+import type { CostModel } from '../contracts/capability.ts';
 import type { Finding } from '../contracts/pipeline-answers.ts';
 import { extendPointer } from '../core/json/values.ts';
 import { createNameSuggester, describeUnknownKey } from '../core/nearest-name.ts';
+import { findCostFaults } from '../core/routing/call-bound.ts';
 import { createFindingPlacer, type UnplacedFinding } from '../definitions/findings.ts';
 import { readJson } from '../definitions/source/read-json.ts';
 import { readYaml } from '../definitions/source/read-yaml.ts';
@@ -83,7 +85,13 @@ function findFaults({ capabilities = {} }: Mocks): UnplacedFinding[] {
         return [problem(`${pointer}/${side}`, 'schema_invalid', `no usable JSON Schema: ${error.message}`)];
       }
     });
+    const prices = [mock, ...(mock.instances ?? [])].flatMap(({ cost_model }, at) =>
+      cost_model === undefined
+        ? []
+        : findPriceFaults(cost_model, at === 0 ? pointer : `${pointer}/instances/${at - 1}`),
+    );
     return [
+      ...prices,
       ...schemas,
       ...errors.map(({ code, pointer: at, offset, message, suggestion }) => ({
         ...problem(at, code, message, suggestion),
@@ -91,6 +99,13 @@ function findFaults({ capabilities = {} }: Mocks): UnplacedFinding[] {
       })),
     ];
   });
+}
+
+/** @param pointer of the capability or instance */
+function findPriceFaults(cost_model: CostModel, pointer: string): UnplacedFinding[] {
+  return findCostFaults({ cost_model, settle: 'reported' }).map(({ field, message }) =>
+    problem(`${pointer}/cost_model/${field}`, 'value_invalid', message),
+  );
 }
 
 interface Definition {

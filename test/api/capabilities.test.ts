@@ -57,6 +57,20 @@ describe('a registration', () => {
     [{ cost_model: { type: 'per_second', rate_usd: '1' } }, '/cost_model/rate_usd'],
     [{ cost_model: { type: 'per_second', rate_usd: null } }, '/cost_model/rate_usd'],
     [{ cost_model: { type: 'monthly', rate_usd: 1 } }, '/cost_model/type'],
+    [{ cost_model: { type: 'per_second', rate_usd: 1, worst_case: 5 } }, '/cost_model/worst_case'],
+    [{ cost_model: { type: 'per_second', rate_usd: 1, worst_case: '5' } }, '/cost_model/worst_case'],
+    [
+      { cost_model: { type: 'per_second', rate_usd: 1, worst_case: '{{ job.n }}' } },
+      '/cost_model/worst_case',
+    ],
+    [
+      { cost_model: { type: 'per_second', rate_usd: 1, expected: '{{ input.n -1 }}' } },
+      '/cost_model/expected',
+    ],
+    [
+      { cost_model: { type: 'per_call', rate_usd: 1, worst_case: '{{ input.n }}' } },
+      '/cost_model/worst_case',
+    ],
   ])('with a bad field is refused: %j', async (over, pointer) => {
     const [status, problem] = await readJson(api.call('/v1/capabilities', { body: registration(over) }));
     expect([status, problem.errors?.[0]?.pointer]).toEqual([422, pointer]);

@@ -44,13 +44,13 @@ function ask(level: string) {
   return execOn(api, level, { body: { input: { messages: [{ role: 'user', content: 'a' }] } } });
 }
 
-test('a call costs what its tokens cost, and at most the rate', async () => {
+test('a call reserves what its input may cost, costs what its tokens cost, and at most the rate', async () => {
   const prices = { MODEL_RATE_USD: '0.1', MODEL_USD_PER_MTOK_IN: '1', MODEL_USD_PER_MTOK_OUT: '2' };
   await start('model.top', prices);
   provider.answer(() => ({ text: 'x', usage: [1_000, 500] }));
   expect((await ask('model.top')).body).toMatchObject({
     output: { text: 'x', cost_usd: 0.002 },
-    routing: { reserved_usd: 0.1, settled_usd: 0.002 },
+    routing: { reserved_usd: 0.008_216, settled_usd: 0.002 },
   });
   provider.answer(() => ({ text: 'x', usage: [1_000_000, 500] }));
   expect((await ask('model.top')).body.routing).toMatchObject({ settled_usd: 0.1 });

@@ -90,7 +90,7 @@ describe('a completion', () => {
     });
     expect(response.headers.get('x-capstan-cost-usd')).toBe('0.002');
     const decision = await api.call(`/v1/decisions/${response.headers.get('x-capstan-decision')}`);
-    expect(await decision.json()).toMatchObject({ capability: 'model.gpt-large', reserved_usd: 0.1 });
+    expect(await decision.json()).toMatchObject({ capability: 'model.gpt-large', reserved_usd: 0.000_152 });
     expect(lastRequest().body).toMatchObject({ temperature: 0, max_tokens: 50, stop: ['END'] });
   });
 
@@ -241,7 +241,7 @@ describe('an error', () => {
 
   test('of money is a refusal before anything is spent', async () => {
     const before = provider.requests.length;
-    const error = await errorOf('gpt-large', {}, { 'X-Capstan-Ceiling-Usd': '0.01' });
+    const error = await errorOf('gpt-large', {}, { 'X-Capstan-Ceiling-Usd': '0.005' });
     expect([error?.status, error?.type, error?.code]).toEqual([402, 'insufficient_quota', 'ceiling_too_low']);
     expect(provider.requests.length).toBe(before);
   });
@@ -308,7 +308,7 @@ test('models are listed with what a call may cost, and found with and without th
 test('streams are admitted exactly while money is left, and nothing stays reserved', async () => {
   const prices = { MODEL_RATE_USD: '0.1', MODEL_USD_PER_MTOK_IN: '1', MODEL_USD_PER_MTOK_OUT: '2' };
   await start('model.crowded', { ...prices, MODEL_MAX_CONCURRENCY: '100' });
-  const { headers } = await aLimitedProject(api, 2);
+  const { headers } = await aLimitedProject(api, 0.205); // for 20 reservations of 0.01 USD and a little
   let release: () => void = () => undefined;
   const held = new Promise<void>((resolve) => {
     release = resolve;
@@ -321,7 +321,7 @@ test('streams are admitted exactly while money is left, and nothing stays reserv
   const refused: unknown[] = [];
   const asking = Array.from({ length: 60 }, () =>
     client.chat.completions
-      .create({ model: 'crowded', messages: hi, stream: true }, { headers })
+      .create({ model: 'crowded', messages: hi, stream: true, max_tokens: 5_000 }, { headers })
       .then(textOf, (error: InstanceType<typeof OpenAI.APIError>) => void refused.push(error.type)),
   );
   await waitFor(

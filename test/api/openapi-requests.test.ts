@@ -28,6 +28,7 @@ const allows = createAllows(document);
 const saidInWords: readonly RegExp[] = [
   /^\S+ \/query\/cursor invalid_cursor$/,
   /^\S+ \/(endpoint|spec_url|health_url|url) invalid_address$/,
+  /^\S+ \/cost_model\/(worst_case|expected) invalid_cost$/,
   /^\S+ \/name other_name$/,
   /^\S+ \/timezone (invalid_value|timezone_unknown)$/,
   /^\/v1\/publishers\/\{name\} \/projects invalid_value$/,

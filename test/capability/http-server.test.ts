@@ -81,6 +81,36 @@ describe('the three endpoints', () => {
   });
 });
 
+describe('a price by the input', () => {
+  const define = (settle: 'computed' | 'reported', worst_case: string) =>
+    defineCapability({
+      name: 'ask',
+      version: '1',
+      description: 'Asks.',
+      input: { type: 'object' },
+      output: { type: 'object' },
+      cost_model: { type: 'per_call', rate_usd: 0.2, worst_case, notes: 'by tokens' },
+      settle,
+      tags: [],
+      exec: (input) => input,
+    });
+
+  it('is in the spec and in the registration', () => {
+    const { spec, cost_model } = define('reported', '{{ input | tokens }}');
+    expect(spec.cost_model).toEqual({ type: 'per_call', rate_usd: 0.2, worst_case: '{{ input | tokens }}' });
+    expect(cost_model).toEqual({ ...spec.cost_model, notes: 'by tokens' });
+  });
+
+  it('is refused with the place of a fault, and without a report of the cost', () => {
+    expect(() => define('reported', '{{ input.n -1 }}')).toThrow(
+      'capability ask: cost_model.worst_case at character 12: - between two values needs white space on both sides; write a - b',
+    );
+    expect(() => define('computed', '{{ input.n }}')).toThrow(
+      'cost_model.worst_case needs settle: "reported"',
+    );
+  });
+});
+
 describe('refusals of /exec', () => {
   const jsonSchema = defineCapability({
     name: 'join',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { migrate } from '../../src/db/migrate.ts';
-import { useDatabase } from '../support/database.ts';
+import { migrationNames, useDatabase } from '../support/database.ts';
 import { readSchemaText } from '../support/schema-text.ts';
 
 const { db, url } = useDatabase();
@@ -8,7 +8,7 @@ const empty = useDatabase();
 
 /** As a process of a later version leaves the database behind. */
 async function migrateFurther(floor: number): Promise<void> {
-  await db('schema_migration').insert({ name: '0007-of-later', batch: 7, migration_time: new Date() });
+  await db('schema_migration').insert({ name: '9007-of-later', batch: 9_007, migration_time: new Date() });
   await db('schema_floor').update({ migration: floor });
 }
 
@@ -17,9 +17,9 @@ test('a process starts beside a newer schema, and is told when that has left it 
   await migrateFurther(1);
   await migrate(url);
   expect(await readSchemaText(db)).toBe(schema);
-  await migrateFurther(6);
+  await migrateFurther(9_006);
   await expect(migrate(url)).rejects.toThrow(
-    'needs a process that knows migration 6, and this one knows migrations up to 3: start a newer version',
+    `needs a process that knows migration 9006, and this one knows migrations up to ${Number.parseInt(migrationNames().at(-1) ?? '', 10)}: start a newer version`,
   );
 });
 
@@ -27,5 +27,5 @@ test('processes that start together on an empty database create the schema once'
   await empty.db.raw('drop schema public cascade; create schema public');
   await Promise.all(Array.from({ length: 4 }, () => migrate(empty.url)));
   const names: unknown[] = await empty.db('schema_migration').pluck('name');
-  expect(names).toEqual(['0001-create-schema', '0002-count-items', '0003-repair-decisions']);
+  expect(names).toEqual(migrationNames());
 });

@@ -46,6 +46,20 @@ describe('reading a mocks file', () => {
     ]);
   });
 
+  it('finds what is wrong with a price by the input', () => {
+    const text = [
+      'capabilities:',
+      '  x:',
+      '    cost_model: { type: per_call, rate_usd: 1, worst_case: "{{ job.n }}" }',
+      '    instances: [{ cost_model: { type: per_second, rate_usd: 1, expected: "{{ input.n }} USD" } }]',
+      '  y: { cost_model: { type: per_call, rate_usd: 1, worst_case: "{{ input.n * 2 }}" } }',
+    ].join('\n');
+    expect(findings(text).map(({ pointer, line }) => [pointer, line])).toEqual([
+      ['/capabilities/x/cost_model/worst_case', 3],
+      ['/capabilities/x/instances/0/cost_model/expected', 4],
+    ]);
+  });
+
   it('refuses two ends of one call, and a schema that is none', () => {
     const text = [
       'capabilities:',

@@ -53,6 +53,26 @@ describe('routing', () => {
     expect(cost_usd).toBe(0.3);
   });
 
+  it('reserves what the input may cost, and charges what is reported', async () => {
+    const worst_case = '{{ (input.text | tokens) * 0.01 }}';
+    const cost_model = { type: 'per_call', rate_usd: 1, worst_case } as const;
+    const text = 'x'.repeat(10); // 0.05 USD
+    const price = async (replies: Mocks['capabilities'], budget_ceiling_usd: number) => {
+      const steps = [{ ...a, input: { text } }];
+      const { cost_usd, outcome } = await runLocally(
+        pipeline(steps, { budget_ceiling_usd }),
+        {},
+        { capabilities: replies },
+      );
+      return [outcome, cost_usd];
+    };
+    expect(await price({ x: { cost_model } }, 0.06)).toEqual(['succeeded', 0.05]);
+    const reporting = (cost_usd: number) => ({ x: { cost_model, replies: [{ output: { cost_usd } }] } });
+    expect(await price(reporting(0.02), 0.06)).toEqual(['succeeded', 0.02]);
+    expect(await price(reporting(0.2), 0.06)).toEqual(['succeeded', 0.2]);
+    expect(await price({ x: { cost_model } }, 0.04)).toEqual(['waiting', 0]);
+  });
+
   it('goes to another instance when one cannot be reached', async () => {
     const { steps, calls } = await run([a], {
       capabilities: { x: { instances: [{}, {}], replies: [{ times: 1, refused: true }, {}] } },

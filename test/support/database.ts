@@ -2,7 +2,9 @@
  * Databases for tests: each is a clone of a template that is migrated once per test run. After a failed test it is
  * kept and named instead of dropped.
  */
+
 import { randomBytes } from 'node:crypto';
+import { readdirSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, beforeAll } from 'vitest';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
@@ -96,4 +98,13 @@ export function useDatabase(poolSize = 4): { readonly db: Db; readonly url: stri
     await dropDatabase(name);
   });
   return { db, url };
+}
+
+/** Names of the migrations, by their files. */
+export function migrationNames(): string[] {
+  const files = readdirSync(new URL('../../src/db/migrations', import.meta.url));
+  return files
+    .filter((file) => /^\d{4}-/.test(file))
+    .map((file) => file.replace('.ts', ''))
+    .sort();
 }

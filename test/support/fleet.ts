@@ -24,7 +24,8 @@ export interface Instance {
 export interface InstanceOptions {
   readonly name: string;
   readonly version?: string;
-  readonly cost_model?: { type: string; rate_usd: number };
+  readonly cost_model?: { type: string; rate_usd: number; worst_case?: string; expected?: string };
+  readonly settle?: 'reported';
   readonly tags?: readonly string[];
   readonly max_concurrency?: number;
   readonly input?: object;
@@ -100,6 +101,7 @@ export async function startInstance(
     cost_model,
     tags,
     max_concurrency: options.max_concurrency ?? 16,
+    settle: options.settle,
   });
   if (status >= 300) throw new Error(`registration: ${status} ${JSON.stringify(body)}`);
   return instance;

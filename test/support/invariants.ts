@@ -56,7 +56,9 @@ const wrongEntries = `
     from ledger_entry l where l.attempt_id = a.attempt_id) l
   where l.reserves <> (a.reserved_nano > 0)::int or l.held <> a.reserved_nano or l.adjusts > 1
     or l.ends <> (a.reserved_nano > 0 and a.state not in ('reserved', 'dispatched'))::int
-    or l.booked <> coalesce(a.settled_nano, 0) or a.settled_nano > a.reserved_nano`;
+    or l.booked <> coalesce(a.settled_nano, 0)
+    or a.settled_nano > a.reserved_nano and (a.settled_nano > ceil(a.rate_usd * 1000000000) or not exists (
+      select from attempt_choice c where c.attempt_id = a.attempt_id and c.inputs::jsonb #> '{request,bounds}' <> '[]'))`;
 
 /** A lease ended more than 5 s ago, and the attempt is still open. */
 const leftOpen = `

@@ -49,7 +49,7 @@ function CandidateBar({
   readonly candidate: Candidate;
   readonly most: number;
 }): ReactElement {
-  const { endpoint, score, cost_usd, wait_ms, verdict } = candidate;
+  const { endpoint, score, cost_usd, wait_ms, verdict, worst_case_usd, worst_case_fault } = candidate;
   const isChosen = verdict === 'chosen';
   const share = Math.max(1.5, (100 * (score ?? 0)) / most);
   return (
@@ -71,8 +71,12 @@ function CandidateBar({
       <p className="figure text-xs text-muted">
         {describeVerdict(verdict)}
         {cost_usd === null ? '' : ` · costs ${formatUsd(cost_usd)}`}
+        {worst_case_usd === undefined ? '' : ` · at most ${formatUsd(worst_case_usd)}`}
         {wait_ms === null ? '' : ` · ends in ${formatDuration(wait_ms)}`}
       </p>
+      {worst_case_fault === undefined ? null : (
+        <p className="text-xs text-waiting">Its worst case does not count: {worst_case_fault}</p>
+      )}
     </li>
   );
 }

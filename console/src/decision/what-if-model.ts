@@ -3,7 +3,7 @@ import type { Decision } from '../../../src/contracts/decision.ts';
 import { choose } from '../../../src/core/routing/choose.ts';
 import { explainChoice } from '../../../src/core/routing/explain.ts';
 import type { KnownChoice } from '../../../src/core/routing/replay.ts';
-import type { InstanceSnapshot, RouteRequest } from '../../../src/core/routing/types.ts';
+import type { CallBound, InstanceSnapshot, RouteRequest } from '../../../src/core/routing/types.ts';
 
 export interface WhatIfChange {
   readonly priority: RouteRequest['priority'];
@@ -29,6 +29,17 @@ function changeInstance(instance: InstanceSnapshot, { prices, down, full }: What
   };
 }
 
+/** A cost by the input follows the price. */
+function changeBounds(bounds: RouteRequest['bounds'], { prices }: WhatIfChange): RouteRequest['bounds'] {
+  const times = (usd: number | null, factor: number) => (usd === null ? null : usd * factor);
+  const changed = [...(bounds ?? [])].map(([id, bound]): [string, CallBound] => {
+    const factor = prices[id] ?? 1;
+    const worstUsd = times(bound.worstUsd, factor);
+    return [id, { ...bound, worstUsd, expectedUsd: times(bound.expectedUsd, factor) }];
+  });
+  return bounds === undefined ? undefined : new Map(changed);
+}
+
 /** Without a call: a full instance would be waited for. */
 export function chooseWith(known: KnownChoice, change: WhatIfChange): Decision {
   const instances = known.instances.map((instance) => changeInstance(instance, change));
@@ -36,6 +47,7 @@ export function chooseWith(known: KnownChoice, change: WhatIfChange): Decision {
     ...known.request,
     priority: change.priority,
     ceilingUsd: change.ceilingUsd,
+    bounds: changeBounds(known.request.bounds, change),
   };
   const choice = choose(instances, request, known.seed);
   return explainChoice('what-if', request, choice, choice.best?.isFull === false);

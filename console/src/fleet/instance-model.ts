@@ -2,9 +2,19 @@
 import type { Instance } from '../../../src/contracts/capability.ts';
 import { formatDuration, formatUsd } from '../shared/format.ts';
 
-export function describePrice({ cost_model: { type, rate_usd } }: Instance): string {
+export function describePrice({ cost_model: { type, rate_usd, worst_case } }: Instance): string {
   if (type === 'free' || rate_usd === 0) return 'free';
-  return `${formatUsd(rate_usd)} ${type === 'per_call' ? 'a call' : 'a second'}`;
+  const most = worst_case === undefined ? '' : 'by the input, at most ';
+  return `${most}${formatUsd(rate_usd)} ${type === 'per_call' ? 'a call' : 'a second'}`;
+}
+
+/** Null without a call that cost more than its declared worst case. */
+export function describeOverruns({ overruns }: Instance, now: number): string | null {
+  if (overruns === undefined) return null;
+  const { total, rate_reserved_until: until } = overruns;
+  const words = `${total} ${total === 1 ? 'call' : 'calls'} cost more than the declared worst case`;
+  const left = until === null ? 0 : Date.parse(until) - now;
+  return left > 0 ? `${words}; its rate is reserved for ${formatDuration(left)}` : words;
 }
 
 export function describeSpeed({ duration_ms }: Instance): string {

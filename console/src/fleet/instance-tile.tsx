@@ -5,6 +5,7 @@ import { shortEndpoint } from '../decision/lanes-model.ts';
 import { StateMark } from '../shared/state-mark.tsx';
 import { useNow } from '../shared/use-now.ts';
 import {
+  describeOverruns,
   describePrice,
   describeSpeed,
   describeSuccess,
@@ -18,6 +19,7 @@ const mostDots = 24;
 export function InstanceTile({ instance }: { readonly instance: Instance }): ReactElement {
   const now = useNow();
   const wrong = whatIsWrong(instance, now);
+  const overruns = describeOverruns(instance, now);
   const left = heartbeatLeft(instance, now);
   // Older calls have less weight.
   const { succeeded, failed } = instance.recent_calls;
@@ -44,6 +46,7 @@ export function InstanceTile({ instance }: { readonly instance: Instance }): Rea
         <span className="truncate">{[instance.version, ...instance.tags].join(' · ')}</span>
       </span>
       {wrong === null ? null : <span className="text-xs text-waiting">{wrong}</span>}
+      {overruns === null ? null : <span className="text-xs text-waiting">{overruns}</span>}
       <span className="absolute inset-x-0 bottom-0 h-0.5 bg-quiet-soft" title="Until its heartbeat is late">
         <span
           className={`block h-full ${left < 0.2 ? 'bg-waiting' : 'bg-done/60'}`}

@@ -6,20 +6,22 @@ import type { Candidate, Decision, RouteDispatch } from '../../contracts/decisio
 import { formatDuration, formatUsd } from './formats.ts';
 import { type Columns, renderRows, type TableLayout } from './print.ts';
 
+const worstCase = 'AT MOST';
+
 const candidateTable: Columns<Candidate, TableLayout> = [
   ['CANDIDATE', 'endpoint', 'shrinks'],
   ['TIER', 'tier', 'right'],
   ['COST', ({ cost_usd }) => (cost_usd === null ? '' : formatUsd(cost_usd)), 'right'],
+  [worstCase, ({ worst_case_usd: most }) => (most === undefined ? '' : formatUsd(most)), 'right'],
   ['WAIT', ({ wait_ms }) => (wait_ms === null ? '' : formatDuration(wait_ms)), 'right'],
   ['SCORE', ({ score }) => (score === null ? '' : String(Number(score.toPrecision(3)))), 'right'],
   ['VERDICT', ({ verdict }, { style }) => (verdict === 'chosen' ? style.green(verdict) : verdict)],
 ];
 
 export function renderDecision({ reason, candidates }: Decision, layout: TableLayout): string[] {
-  return [
-    `why: ${reason}`,
-    ...(candidates.length === 0 ? [] : renderRows(candidateTable, candidates, layout)),
-  ];
+  const hasWorstCase = candidates.some(({ worst_case_usd }) => worst_case_usd !== undefined);
+  const table = candidateTable.filter(([header]) => hasWorstCase || header !== worstCase);
+  return [`why: ${reason}`, ...(candidates.length === 0 ? [] : renderRows(table, candidates, layout))];
 }
 
 /** `reserved $0.02, settled $0.01`; a call in flight has settled nothing. */

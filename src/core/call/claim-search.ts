@@ -8,6 +8,7 @@
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
 import { headroomOf, type Shortage } from '../money/reservation.ts';
+import { boundsOf, type CostOfInput } from '../routing/call-bound.ts';
 import { choose } from '../routing/choose.ts';
 import { toInputs } from '../routing/replay.ts';
 import type {
@@ -29,6 +30,8 @@ export interface Fleet {
   readonly instances: readonly InstanceSnapshot[];
   /** Duration assumed for instances without a call of their own. */
   readonly priorMs: number;
+  /** Those whose cost depends on the input; absent: none. */
+  readonly declaring?: readonly InstanceSnapshot[] | undefined;
 }
 
 /** The source of fleet data for a choice. */
@@ -89,19 +92,24 @@ interface Learnt extends Pick<RouteRequest, 'ruledOut' | 'busy' | 'failedBefore'
   readonly seed: number;
   readonly route: RouteConstraints;
   readonly shortage: Shortage | null;
+  /** Null: the input is not known. */
+  readonly costOf: CostOfInput | null;
 }
 
 function chooseNow(
   fleet: FleetNow,
   { findDue, waiting }: ChoiceFacts,
-  { seed, route, shortage, ruledOut, busy, failedBefore }: Learnt,
+  { seed, route, shortage, ruledOut, busy, failedBefore, costOf }: Learnt,
 ): { request: RouteRequest; choice: Choice } {
-  const { instances, priorMs } = fleet.of(route.capability);
+  const known = fleet.of(route.capability);
+  const { instances, priorMs } = known;
   const nowMs = fleet.nowMs();
+  const bounds = boundsOf(known, costOf, nowMs);
   const headroomUsd = shortage === null ? null : fromNanoUsd(headroomOf(shortage));
   const trials = findDue?.(instances, nowMs) ?? none;
   const hidesHeadroom = shortage?.scope === 'global';
-  const now = { headroomUsd, hidesHeadroom, ruledOut, busy, failedBefore, priorMs, nowMs, trials, waiting };
+  const learnt = { headroomUsd, hidesHeadroom, ruledOut, busy, failedBefore };
+  const now = Object.assign(learnt, { priorMs, nowMs, trials, waiting, bounds });
   const request = Object.assign(now, route);
   return { request, choice: choose(instances, request, seed) };
 }
@@ -111,9 +119,11 @@ interface NewSearch {
   readonly route: RouteConstraints;
   /** Instances that have just failed this call and are not tried again. */
   readonly tried: Iterable<string>;
+  /** Default: the input is not known, so no cost depends on it. */
+  readonly costOf?: CostOfInput | null;
 }
 
-export function createClaimSearch({ seed, route, tried }: NewSearch): ClaimSearch {
+export function createClaimSearch({ seed, route, tried, costOf = null }: NewSearch): ClaimSearch {
   const ruledOut = new Map<string, RuledOut>([...tried].map((id) => [id, 'already_tried']));
   const hasPaused = ruledOut.size === 0;
   const failedBefore = new Map<string, number>();
@@ -129,7 +139,7 @@ export function createClaimSearch({ seed, route, tried }: NewSearch): ClaimSearc
       return shortage;
     },
     choose: (fleet, facts) =>
-      chooseNow(fleet, facts, { seed, route, shortage, ruledOut, busy, failedBefore }),
+      chooseNow(fleet, facts, { seed, route, shortage, ruledOut, busy, failedBefore, costOf }),
     noteLost: (instanceId) => ruledOut.set(instanceId, 'lost_claim'),
     noteDown: (instanceId) => ruledOut.set(instanceId, 'down'),
     noteBusy: (instanceId) => busy.add(instanceId),

@@ -145,7 +145,7 @@ async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
       ? await ports.deliver(request, claimed, signal)
       : notSent('unsent');
   const verdict = judgeOutcome(outcome, facts);
-  const { instance, reserved } = claimed;
+  const { instance, reserved, declared } = claimed;
   const reports = instance.settle === 'reported' && outcome.kind === 'answered';
   const reportedUsd = reports ? (outcome.body.cost_usd ?? null) : null;
   return {
@@ -153,7 +153,7 @@ async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
     verdict,
     durationMs,
     counted: claimed.counted + (verdict.counted ? 1 : 0),
-    ...settle(instance, verdict.settlement, { durationMs, reserved, reportedUsd }),
+    ...settle(instance, verdict.settlement, { durationMs, reserved, declared, reportedUsd }),
   };
 }
 

@@ -47,6 +47,8 @@ export interface ClaimedCall {
   readonly timeoutMs: number;
   /** Nano-USD. */
   readonly reserved: bigint;
+  /** The price by the rate, where a worst case by the input has lowered the reservation. */
+  readonly declared?: bigint | undefined;
   readonly decision: Decision;
 }
 

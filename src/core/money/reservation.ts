@@ -1,8 +1,9 @@
 /**
  * The reservation of a call before it is made, and its cost at the end. Rates are snapshots of the claim.
  *
- * The rule of a budget, in nano-USD: spent plus reserved stays within the limit. The router uses it to rule out calls
- * that cannot fit. The claim checks again in the database, under a lock, and that check decides.
+ * The rule of a budget, in nano-USD: a call is admitted while spent plus reserved stays within the limit. The router
+ * uses it to rule out calls that cannot fit. The claim checks again in the database, under a lock, and that check
+ * decides. Only an overrun takes spent above the limit, by its own amount.
  */
 import type { CostModel } from '../../contracts/capability.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
@@ -42,15 +43,21 @@ export type Settlement =
 interface CallFacts {
   readonly durationMs: number;
   readonly reserved: bigint;
+  /** The price by the rate, where a worst case by the input has lowered the reservation. */
+  readonly declared?: bigint | undefined;
   /** The cost that the instance reports; anything but a number of at least 0 = no report. */
   readonly reportedUsd: unknown;
 }
 
-/** @returns the amount in nano-USD and whether it is known or assumed; never more than the reservation */
+/**
+ * Settles a call. A cost that is known exceeds the reservation only where a worst case by the input has lowered that,
+ * and then up to the price by the rate (an overrun). Without a report, a price per call is the reservation at most.
+ * @returns the amount in nano-USD, and whether it is known or assumed
+ */
 export function settle(
   price: Price,
   settlement: Settlement,
-  { durationMs, reserved, reportedUsd }: CallFacts,
+  { durationMs, reserved, declared = reserved, reportedUsd }: CallFacts,
 ): { readonly amount: bigint; readonly certainty: 'exact' | 'estimated' } {
   if (settlement === 'not_sent') return { amount: 0n, certainty: 'exact' };
   if (settlement === 'lost') return { amount: reserved, certainty: 'estimated' };
@@ -62,7 +69,9 @@ export function settle(
     : price.cost_type === 'per_call'
       ? toNanoUsd(price.rate_usd)
       : perSecond(price.rate_usd, durationMs);
-  return { amount: amount < reserved ? amount : reserved, certainty: 'exact' };
+  const isKnown = price.cost_type === 'per_second' || isAmount(reportedUsd);
+  const most = isKnown && declared > reserved ? declared : reserved;
+  return { amount: amount < most ? amount : most, certainty: 'exact' };
 }
 
 function isAmount(value: unknown): value is number {

@@ -95,7 +95,7 @@ export function choose(instances: readonly InstanceSnapshot[], request: RouteReq
   const ranking: Ranking = { first: [], near: [] };
   const draft = beginDraft();
   for (const instance of instances) {
-    const costUsd = expectedCost(instance, priorMs);
+    const costUsd = expectedCost(instance, request);
     const verdict = excludeInstance(instance, filter, costUsd);
     if (verdict !== null) {
       exclude(draft, instance, verdict);

@@ -24,8 +24,20 @@ export function longCallMs(durationMs: number, deviationMs: number | null): numb
   return durationMs + 1.6 * (deviationMs ?? 0);
 }
 
-/** Expected cost, USD. A rate per second is charged for a long call, so that luck is not rewarded. */
-export function expectedCost(instance: InstanceSnapshot, priorMs: number): number {
+/** Expected cost, USD: by the input where the instance declares it, else by its rate. */
+export function expectedCost(
+  instance: InstanceSnapshot,
+  { priorMs, bounds }: Pick<RouteRequest, 'priorMs' | 'bounds'>,
+): number {
+  const usual = usualCost(instance, priorMs);
+  const bound = bounds?.get(instance.instance_id);
+  if (bound === undefined) return usual;
+  const most = instance.cost_type === 'per_call' ? instance.rate_usd : Number.POSITIVE_INFINITY;
+  return Math.min(bound.expectedUsd ?? usual, bound.worstUsd ?? most, most);
+}
+
+/** A rate per second is charged for a long call, so that luck is not rewarded. */
+function usualCost(instance: InstanceSnapshot, priorMs: number): number {
   switch (instance.cost_type) {
     case 'free':
       return 0;
@@ -49,7 +61,8 @@ export function expectedSuccess({
 }
 
 type Price = Pick<InstanceSnapshot, 'cost_type' | 'rate_usd'>;
-type Limits = Pick<RouteRequest, 'ceilingUsd' | 'runCeilingUsd' | 'timeoutMs'>;
+type PricedInstance = Price & Pick<InstanceSnapshot, 'instance_id'>;
+type Limits = Pick<RouteRequest, 'ceilingUsd' | 'runCeilingUsd' | 'timeoutMs' | 'bounds'>;
 
 /** The lower of two ceilings; null is no ceiling. */
 export function lowestCeiling(one: number | null, other: number | null): number | null {
@@ -68,12 +81,27 @@ export function enforcedTimeout({ cost_type, rate_usd }: Price, limits: Limits):
  * The maximum cost of a call: USD, rounded up to a nano-USD. A double is exact enough to rule out a call that cannot
  * fit.
  */
-export function worstCaseUsd(instance: Price, limits: Limits): number {
+export function worstCaseUsd(instance: PricedInstance, limits: Limits): number {
   const nano =
     instance.cost_type === 'per_call'
       ? instance.rate_usd * 1e9
       : instance.rate_usd * enforcedTimeout(instance, limits) * 1e6;
-  return Math.ceil(nano * (1 - 1e-15)) / 1e9;
+  const ownUsd = limits.bounds?.get(instance.instance_id)?.worstUsd ?? null;
+  return Math.ceil((ownUsd === null ? nano : Math.min(nano, ownUsd * 1e9)) * (1 - 1e-15)) / 1e9;
+}
+
+/** The same in nano-USD. */
+export function worstCaseNano(instance: PricedInstance, limits: Limits): bigint {
+  const declared = declaredNano(instance, limits);
+  const ownUsd = limits.bounds?.get(instance.instance_id)?.worstUsd ?? null;
+  if (ownUsd === null) return declared;
+  const own = toNanoUsd(ownUsd);
+  return own < declared ? own : declared;
+}
+
+/** The price of the call by the rate alone, nano-USD: no call is charged more. */
+export function declaredNano(instance: Price, limits: Limits): bigint {
+  return worstCase(instance, enforcedTimeout(instance, limits));
 }
 
 /**
@@ -81,17 +109,17 @@ export function worstCaseUsd(instance: Price, limits: Limits): number {
  * average of its calls so far is the better estimate, if known.
  */
 export function likelyCost(
-  instance: Price & Pick<InstanceSnapshot, 'settle' | 'mean_cost_usd'>,
+  instance: PricedInstance & Pick<InstanceSnapshot, 'settle' | 'mean_cost_usd'>,
   limits: Limits,
   costUsd: number,
 ): number {
-  const { settle, mean_cost_usd } = instance;
-  if (settle !== 'reported' || mean_cost_usd === null) return costUsd;
+  const { settle, mean_cost_usd, instance_id } = instance;
+  if (settle !== 'reported' || mean_cost_usd === null || limits.bounds?.has(instance_id)) return costUsd;
   return Math.min(mean_cost_usd, worstCaseUsd(instance, limits));
 }
 
 /** The reservation of a call, USD; the claim computes it again in integers. @param costUsd the expected cost */
-export function reservedUsd(instance: Price, limits: Limits, costUsd: number): number {
+export function reservedUsd(instance: PricedInstance, limits: Limits, costUsd: number): number {
   const worstUsd = worstCaseUsd(instance, limits);
   return isDearerThanRun(limits, costUsd) ? Math.max(worstUsd, costUsd) : worstUsd;
 }
@@ -101,9 +129,9 @@ export function reservedUsd(instance: Price, limits: Limits, costUsd: number): n
  * ceiling would cut the call short. Then the call reserves the expected cost, so that the run's budget refuses it and
  * the step waits for a raise.
  */
-export function reservationOf(instance: Price, limits: Limits, costUsd: number): bigint {
+export function reservationOf(instance: PricedInstance, limits: Limits, costUsd: number): bigint {
   if (isDearerThanRun(limits, costUsd)) return toNanoUsd(costUsd);
-  return worstCase(instance, enforcedTimeout(instance, limits));
+  return worstCaseNano(instance, limits);
 }
 
 function isDearerThanRun({ runCeilingUsd = null }: Limits, costUsd: number): boolean {

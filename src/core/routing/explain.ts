@@ -1,8 +1,9 @@
 /** Turns a choice into the decision that is stored and shown: the candidates, and one sentence with the reason. */
 import type { Candidate, Decision, Verdict } from '../../contracts/decision.ts';
 import { formatDuration } from '../duration.ts';
+import { worstCaseUsd } from './estimate.ts';
 import { hasFailedBefore, shownCandidates } from './ranking.ts';
-import type { Choice, RankedInstance, RouteRequest } from './types.ts';
+import type { Choice, InstanceSnapshot, RankedInstance, RouteRequest } from './types.ts';
 
 function describeUsd(usd: number): string {
   return `${Number(usd.toPrecision(3))} USD`;
@@ -114,8 +115,18 @@ function explain(choice: Choice, request: RouteRequest, chosen: boolean): string
   if (best === null) return explainNone(choice, request);
   const ruledOut = verdicts.size === 0 ? '' : `; not possible: ${listVerdicts(verdicts)}`;
   return chosen
-    ? `${describeClaimed(best, shown[1])}${ruledOut}`
+    ? `${describeClaimed(best, shown[1])}${describeBound(best, request)}${ruledOut}`
     : `${describeUnclaimed(best, choice, request.capability)}${ruledOut}${describeLine(best, request)}`;
+}
+
+/** Where the reservation depends on the input. */
+function describeBound({ instance }: RankedInstance, request: RouteRequest): string {
+  const bound = request.bounds?.get(instance.instance_id);
+  if (bound?.fault !== undefined) {
+    return `; its price by the rate is reserved, since its worst case does not count: ${bound.fault}`;
+  }
+  if (bound === undefined || bound.worstUsd === null) return '';
+  return `; this input costs at most ${describeUsd(worstCaseUsd(instance, request))}`;
 }
 
 function describeLine({ isFull }: RankedInstance, { waiting = 0 }: RouteRequest): string {
@@ -129,7 +140,20 @@ function verdictOf(entry: RankedInstance, best: RankedInstance | null, chosen: b
   return entry.isFull ? 'wait' : 'lost_claim';
 }
 
-function listCandidates({ best, shown, excluded }: Choice, chosen: boolean): Candidate[] {
+type ShownBound = Pick<Candidate, 'worst_case_usd' | 'worst_case_fault'>;
+
+function showBound(instance: InstanceSnapshot, request: RouteRequest): ShownBound {
+  const bound = request.bounds?.get(instance.instance_id);
+  if (bound === undefined) return {};
+  const worst_case_usd = worstCaseUsd(instance, request);
+  return bound.fault === undefined ? { worst_case_usd } : { worst_case_usd, worst_case_fault: bound.fault };
+}
+
+function listCandidates(
+  { best, shown, excluded }: Choice,
+  request: RouteRequest,
+  chosen: boolean,
+): Candidate[] {
   const candidates: Candidate[] = [];
   for (const entry of shown) {
     candidates.push({
@@ -139,12 +163,13 @@ function listCandidates({ best, shown, excluded }: Choice, chosen: boolean): Can
       wait_ms: Math.round(entry.waitMs),
       score: entry.score,
       verdict: verdictOf(entry, best, chosen),
+      ...showBound(entry.instance, request),
     });
   }
   for (const { instance, verdict } of excluded) {
     if (candidates.length === shownCandidates) break;
-    const { endpoint } = instance;
-    candidates.push({ endpoint, tier: null, cost_usd: null, wait_ms: null, score: null, verdict });
+    const none = { tier: null, cost_usd: null, wait_ms: null, score: null };
+    candidates.push({ endpoint: instance.endpoint, ...none, verdict, ...showBound(instance, request) });
   }
   return candidates;
 }
@@ -163,7 +188,7 @@ export function explainChoice(
     decision_id: decisionId,
     chosen: chosen && choice.best !== null ? choice.best.instance.endpoint : null,
     reason: explain(choice, request, chosen),
-    candidates: listCandidates(choice, chosen),
+    candidates: listCandidates(choice, request, chosen),
     reserved_usd: 0,
     settled_usd: null,
   };

@@ -139,7 +139,7 @@ export function neededUsd(
   request: RouteRequest,
   verdict: 'over_ceiling' | 'over_budget',
 ): number {
-  const costUsd = expectedCost(instance, request.priorMs);
+  const costUsd = expectedCost(instance, request);
   return verdict === 'over_ceiling'
     ? Math.max(costUsd, worstCaseUsd(instance, request))
     : reservedUsd(instance, request, costUsd);

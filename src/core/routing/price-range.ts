@@ -6,8 +6,7 @@
  */
 import type { Verdict } from '../../contracts/decision.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
-import { worstCase } from '../money/reservation.ts';
-import { enforcedTimeout, expectedCost, likelyCost } from './estimate.ts';
+import { expectedCost, likelyCost, worstCaseNano } from './estimate.ts';
 import { createFilter, excludeInstance } from './filter.ts';
 import type { InstanceSnapshot, RouteRequest } from './types.ts';
 
@@ -32,13 +31,13 @@ export function findPriceRange(
   let now: PriceRange | null = null;
   let ever: PriceRange | null = null;
   for (const instance of instances) {
-    const costUsd = expectedCost(instance, request.priorMs);
+    const costUsd = expectedCost(instance, request);
     const verdict = excludeInstance(instance, filter, costUsd);
     if (verdict !== null && !passing.has(verdict)) continue;
     const price = {
       leastUsd: instance.settle === 'reported' ? 0 : costUsd,
       likelyUsd: likelyCost(instance, request, costUsd),
-      mostNano: worstCase(instance, enforcedTimeout(instance, request)),
+      mostNano: worstCaseNano(instance, request),
     };
     if (verdict === null) now = widen(now, price);
     ever = widen(ever, price);

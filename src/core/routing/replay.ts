@@ -4,7 +4,7 @@
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { choose } from './choose.ts';
-import type { Choice, InstanceSnapshot, RouteRequest, RuledOut } from './types.ts';
+import type { CallBound, Choice, InstanceSnapshot, RouteRequest, RuledOut } from './types.ts';
 
 /** The fields of an instance that `choose` reads: a table is half the size of objects. */
 const columns = [
@@ -32,6 +32,8 @@ interface Inputs {
     readonly trials: readonly string[];
     readonly waiting: number;
     readonly failed_before: readonly (readonly [instanceId: string, failures: number])[];
+    /** Of the shown instances. */
+    readonly bounds?: readonly (readonly [instanceId: string, bound: CallBound])[];
   };
   readonly seed: number;
   readonly columns: readonly string[];
@@ -58,12 +60,23 @@ export function toInputs({ shown }: Choice, request: RouteRequest, seed: number)
       trials: [...(request.trials ?? [])],
       waiting: request.waiting ?? 0,
       failed_before: [...(request.failedBefore ?? [])],
+      ...(request.bounds === undefined ? {} : { bounds: listBounds(shown, request.bounds) }),
     },
     seed,
     columns,
     instances: shown.map(({ instance }) => columns.map((column) => instance[column])),
   };
   return inputs as unknown as JsonObject;
+}
+
+function listBounds(
+  shown: Choice['shown'],
+  bounds: NonNullable<RouteRequest['bounds']>,
+): [instanceId: string, bound: CallBound][] {
+  return shown.flatMap(({ instance: { instance_id } }): [string, CallBound][] => {
+    const bound = bounds.get(instance_id);
+    return bound === undefined ? [] : [[instance_id, bound]];
+  });
 }
 
 /** @param inputs of a stored decision @returns the inputs that the project may see */
@@ -99,6 +112,7 @@ function toRequest({ request }: Inputs): RouteRequest {
     trials: new Set(request.trials),
     waiting: request.waiting,
     failedBefore: new Map(request.failed_before),
+    bounds: request.bounds === undefined ? undefined : new Map(request.bounds),
   };
 }
 

@@ -30,6 +30,11 @@ export interface InstanceSnapshot {
   readonly mean_cost_usd: number | null;
   readonly success_count: number;
   readonly failure_count: number;
+  /** Expressions over the input: the most that a call may cost, and its likely cost; null or absent = its rate. */
+  readonly worst_case?: string | null;
+  readonly expected_cost?: string | null;
+  /** Until then the worst case does not count, because calls cost more; null or absent = it counts. */
+  readonly bound_lost_until_ms?: number | null;
   /** When its breaker allows a trial call, by the database's clock; null = closed. */
   readonly breaker_until_ms: number | null;
   /** Has the tag `local`, or a loopback endpoint. */
@@ -38,6 +43,16 @@ export interface InstanceSnapshot {
 
 /** Why the caller of `choose` has ruled out an instance for this call. */
 export type RuledOut = Extract<Verdict, 'already_tried' | 'down' | 'input_invalid' | 'lost_claim'>;
+
+/** The cost of one call by its input, USD. */
+export interface CallBound {
+  /** The most that the call may cost; null: the price by its rate. */
+  readonly worstUsd: number | null;
+  /** Null: the estimate by its rate. */
+  readonly expectedUsd: number | null;
+  /** Why its declared worst case does not count. */
+  readonly fault?: string;
+}
 
 export interface RouteRequest {
   readonly capability: string;
@@ -69,6 +84,8 @@ export interface RouteRequest {
   readonly trials?: ReadonlySet<string>;
   /** Instances that failed this call in earlier attempts, each with its number of counted failures. */
   readonly failedBefore?: ReadonlyMap<string, number>;
+  /** By instance, for those that declare the cost of a call by its input; absent = none does, or it is unknown. */
+  readonly bounds?: ReadonlyMap<string, CallBound> | undefined;
   /** Other queued calls of the capability; default 0. */
   readonly waiting?: number;
 }

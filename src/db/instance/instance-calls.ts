@@ -1,9 +1,10 @@
 /**
- * Results of an instance's calls: its breaker (null `breaker_until` = closed) and its speed; and the uptime of its
- * process.
+ * Results of an instance's calls: its breaker (null `breaker_until` = closed), its speed, and calls above their worst
+ * case; and the uptime of its process.
  */
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
+import { boundLostUntil } from './instance.ts';
 
 /** Consecutive faults; a failed trial call through a half-open breaker; a half-open instance whose `/health` fails. */
 export type OpeningReason = 'faults' | 'trial' | 'health';
@@ -42,6 +43,20 @@ export async function closeBreaker(db: Db, instanceId: string): Promise<void> {
   await db.raw('update instance set breaker_until = null, breaker_openings = 0 where instance_id = ?', [
     instanceId,
   ]);
+}
+
+/**
+ * Counts a call that cost more than the worst case that its instance declared.
+ * @returns whether the worst case no longer counts
+ */
+export async function recordOverrun(db: Db, instanceId: string): Promise<boolean> {
+  const row = await query<{ is_lost: boolean }>(db).first(
+    `update instance set overruns = overruns + 1,
+       overran_at = array_prepend(clock_timestamp(), overran_at[1:2]) where instance_id = ?
+     returning ${boundLostUntil} is not null as is_lost`,
+    [instanceId],
+  );
+  return row?.is_lost === true;
 }
 
 /** Calls that a process saw of an instance since its last report, as weights for the stored moving averages. */

@@ -8,7 +8,13 @@
 import type { InstanceState } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
-import { type InstanceJson, type InstanceRow, instanceColumns, polledColumns } from './instance.ts';
+import {
+  boundLostUntil,
+  type InstanceJson,
+  type InstanceRow,
+  instanceColumns,
+  polledColumns,
+} from './instance.ts';
 
 export interface ListedInstance extends InstanceRow {
   /** `draining`: deregistered with calls still open. `evicted`: down for long. */
@@ -79,6 +85,7 @@ export interface FeedRow extends InstanceJson<(typeof polledColumns)[number]> {
   /** Time since which it is down or deregistered. */
   readonly down_since_ms: number | null;
   readonly breaker_until_ms: number | null;
+  readonly bound_lost_until_ms: number | null;
 }
 
 export interface FeedPoll {
@@ -99,7 +106,8 @@ export function pollInstances(db: Db, since: string): Promise<FeedPoll> {
            greatest(0, coalesce(queue_depth, 0) - queue_depth_held) as reported_extra,
            extract(epoch from queue_depth_at)::double precision * 1000 as reported_at_ms,
            extract(epoch from down_since)::double precision * 1000 as down_since_ms,
-           extract(epoch from breaker_until)::double precision * 1000 as breaker_until_ms
+           extract(epoch from breaker_until)::double precision * 1000 as breaker_until_ms,
+           extract(epoch from ${boundLostUntil})::double precision * 1000 as bound_lost_until_ms
          from instance where changed_xid >= ?::xid8 order by instance_id) changed), '[]') as instances,
        coalesce((select json_object_agg(instance_id, calls) from (
          select instance_id, count(*) as calls from attempt

@@ -162,6 +162,8 @@ export interface LedgerRow {
   readonly kind: 'reserve' | 'settle' | 'release' | 'adjust';
   /** bigint as text */
   readonly amount_nano: string;
+  /** The part of it above the reservation; null if there is none, or if the attempt has been deleted. */
+  readonly overrun_nano: string | null;
   readonly certainty: 'exact' | 'estimated';
   /** YYYY-MM-DD */
   readonly day: string;
@@ -209,7 +211,9 @@ export function listLedger(
   ].filter((condition) => condition !== false);
   return query<LedgerRow>(db).all(
     `select l.entry_id, l.at, l.attempt_id, l.kind, l.amount_nano, l.certainty, l.budget_window::text as day,
-       l.capability, a.endpoint, a.run_id, a.step_id
+       l.capability, a.endpoint, a.run_id, a.step_id,
+       case when l.kind = 'settle' and l.amount_nano > a.reserved_nano then l.amount_nano - a.reserved_nano
+         when l.kind = 'adjust' and l.amount_nano > 0 then l.amount_nano end as overrun_nano
      from ${run_id === undefined ? 'ledger_entry' : ofRun} l left join attempt a using (attempt_id)
      where ${conditions.join(' and ')}
      order by l.budget_window desc, l.entry_id desc limit :limit`,

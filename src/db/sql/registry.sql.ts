@@ -39,6 +39,10 @@ create table instance (
   registered_at timestamptz not null default now(),
   last_heartbeat_at timestamptz not null default now(),
   changed_xid xid8 not null default pg_current_xact_id(),
+  worst_case text, -- expressions over a call's input: the most that it costs, and what it is likely to cost
+  expected_cost text,
+  overruns int not null default 0, -- calls that cost more than their worst case
+  overran_at timestamptz[] not null default '{}', -- when the last three of them ended, newest first
   unique (name, endpoint),
   check (cost_type <> 'free' or rate_usd = 0)
 );

@@ -5,6 +5,7 @@
  */
 import { evictedAfterMs, queueDepthMs } from '../../contracts/bounds.ts';
 import type { Fleet } from '../../core/call/claim-search.ts';
+import { isDeclaring } from '../../core/routing/call-bound.ts';
 import { priorDuration } from '../../core/routing/estimate.ts';
 import { isLocal } from '../../core/routing/ranking.ts';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
@@ -95,7 +96,11 @@ export function createFleetView(): FleetView {
       }
     }
     fleets = new Map(
-      [...lists].map(([name, instances]) => [name, { instances, priorMs: priorDuration(instances) }]),
+      [...lists].map(([name, instances]) => {
+        const declaring = instances.filter(isDeclaring);
+        const priorMs = priorDuration(instances);
+        return [name, { instances, priorMs, declaring: declaring.length === 0 ? undefined : declaring }];
+      }),
     );
   };
 

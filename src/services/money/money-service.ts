@@ -109,7 +109,14 @@ function readCursor(cursor: string | undefined): LedgerPlace | null {
 }
 
 function toEntry(row: LedgerRow): LedgerEntry {
-  return present(LedgerEntry, { ...row, amount_usd: fromNanoUsd(BigInt(row.amount_nano)), window: row.day });
+  const { amount_nano, overrun_nano, day: window } = row;
+  const overrun_usd = overrun_nano === null ? null : fromNanoUsd(BigInt(overrun_nano));
+  return present(LedgerEntry, {
+    ...row,
+    window,
+    amount_usd: fromNanoUsd(BigInt(amount_nano)),
+    overrun_usd,
+  });
 }
 
 export async function readLedger({ historyDb }: HistoryCtx, { project_id }: Caller, query: LedgerQuery) {
@@ -130,6 +137,7 @@ const columns: Readonly<Record<keyof LedgerEntry, (row: LedgerRow) => string>> =
   endpoint: (row) => row.endpoint ?? '',
   run_id: (row) => row.run_id ?? '',
   step_id: (row) => row.step_id ?? '',
+  overrun_usd: ({ overrun_nano }) => (overrun_nano === null ? '' : formatNanoUsd(BigInt(overrun_nano))),
 };
 
 function quote(text: string): string {

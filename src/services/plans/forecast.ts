@@ -14,6 +14,7 @@ import { explainMiss, type NoClaim } from '../../core/call/no-claim.ts';
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import type { CriticalPath } from '../../core/graph/dag.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
+import { boundsOf, createCostOfInput } from '../../core/routing/call-bound.ts';
 import { likelyCost, lowestCeiling } from '../../core/routing/estimate.ts';
 import { findPriceRange, type Headroom } from '../../core/routing/price-range.ts';
 import type { RouteConstraints } from '../../core/routing/types.ts';
@@ -111,7 +112,8 @@ export interface PlannedUnit {
 //   cost where an instance reports its own costs;
 // - worst: every delivery that the retries allow is lost and costs its whole reservation (one that is answered with an
 //   error costs its time at most, one that was not sent costs nothing);
-// - limit: the worst, with the maximum number of items where the number is unknown; it is never exceeded.
+// - limit: the worst, with the maximum number of items where the number is unknown; only an instance that declares too
+//   low a worst case exceeds it.
 // The worst cost of a child run is its own ceiling.
 
 export interface CostRange {
@@ -172,21 +174,24 @@ export async function forecastCall(
   { ctx: { fleet, validator }, calls, headroom }: PlanContext,
   { route, retryMax, input }: PlannedCall,
 ): Promise<CallForecast> {
-  const { instances } = fleet.of(route.capability);
-  const refusals = input === null ? noRefusals : await findRefusals(validator, instances, input);
-  const key = JSON.stringify([route, retryMax, [...refusals.ruledOut.keys()], refusals.errors]);
-  const forecast = calls.get(key) ?? priceCall(fleet, { route, retryMax, refusals, headroom });
+  const known = fleet.of(route.capability);
+  const refusals = input === null ? noRefusals : await findRefusals(validator, known.instances, input);
+  const bounds = boundsOf(known, input === null ? null : createCostOfInput(input), fleet.nowMs());
+  const ruledOut = [...refusals.ruledOut.keys()];
+  const key = JSON.stringify([route, retryMax, ruledOut, refusals.errors, [...(bounds ?? [])]]);
+  const forecast = calls.get(key) ?? priceCall(fleet, { route, retryMax, refusals, headroom, bounds });
   calls.set(key, forecast);
   return forecast;
 }
 
 function priceCall(
   fleet: PlanCtx['fleet'],
-  call: Omit<PlannedCall, 'input'> & { readonly refusals: Refusals; readonly headroom: Headroom },
+  call: Omit<PlannedCall, 'input'> &
+    Pick<ChoicePreview['request'], 'bounds'> & { readonly refusals: Refusals; readonly headroom: Headroom },
 ): CallForecast {
-  const { route, retryMax, refusals, headroom } = call;
+  const { route, retryMax, refusals, headroom, bounds } = call;
   const within = withinRun(headroom, route);
-  const preview = previewChoice(fleet, route, { ...within, ruledOut: refusals.ruledOut });
+  const preview = previewChoice(fleet, route, { ...within, ruledOut: refusals.ruledOut, bounds });
   const { request, decision } = preview;
   const { chosen, reason, candidates } = decision;
   const { best } = preview.choice;

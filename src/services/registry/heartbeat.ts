@@ -96,7 +96,9 @@ async function readRegistration(ctx: ProbingCtx, key: InstanceKey): Promise<Regi
   const urls = { endpoint, spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` };
   const spec = await ctx.probing.probe.readSpec(urls.spec_url, ctx.probing.signal);
   if (spec.kind !== 'ok') throw refuseAdoption(key, `/spec: ${spec.detail}`);
-  const { version, cost_model } = spec.value;
+  const { version } = spec.value;
+  const { type, rate_usd } = spec.value.cost_model;
+  const cost_model = { type, rate_usd }; // its worst case counts once it registers, with its way to settle
   if (spec.value.name !== name) throw refuseAdoption(key, `/spec says ${spec.value.name}`);
   const examined = { name, version, ...urls };
   const { event } = await examineInstance(ctx, examined, { readsSpec: false });

@@ -20,11 +20,27 @@ function toBreaker({ breaker_until, is_breaker_open }: InstanceRow): Breaker {
     : { state: 'half_open', until: null };
 }
 
+function toCostModel(row: InstanceRow): Instance['cost_model'] {
+  const { cost_type: type, cost_notes: notes, worst_case, expected_cost } = row;
+  return {
+    type,
+    rate_usd: Number(row.rate_usd),
+    ...(worst_case === null ? {} : { worst_case }),
+    ...(expected_cost === null ? {} : { expected: expected_cost }),
+    ...(notes === null ? {} : { notes }),
+  };
+}
+
+function toOverruns({ overruns: total, overran_at: [last], bound_lost_until: until }: InstanceRow) {
+  if (last === undefined) return undefined;
+  return { total, last_at: last.toISOString(), rate_reserved_until: until?.toISOString() ?? null };
+}
+
 export function toInstance(row: InstanceRow): Instance {
-  const { cost_type: type, cost_notes: notes } = row;
   return present(Instance, {
     ...row,
-    cost_model: { type, rate_usd: Number(row.rate_usd), ...(notes === null ? {} : { notes }) },
+    cost_model: toCostModel(row),
+    overruns: toOverruns(row),
     state: shownState(row),
     success_rate: expectedSuccess(row),
     recent_calls: { succeeded: row.success_count, failed: row.failure_count },

@@ -8,6 +8,7 @@
 
 import type { Instance, Registration } from '../../contracts/capability.ts';
 import { afterRegistration } from '../../core/instance-states.ts';
+import { findCostFaults } from '../../core/routing/call-bound.ts';
 import type { Db } from '../../db/connect.ts';
 import { claimName } from '../../db/instance/capability-name.ts';
 import {
@@ -42,7 +43,7 @@ interface RegisteredRow {
 export type RegistryCtx = ProbingCtx & Pick<Ctx, 'config' | 'policy'>;
 
 /**
- * @throws AppError `request_invalid` for a bad address, `forbidden` for a name or an endpoint of other projects,
+ * @throws AppError `request_invalid` for a bad address or cost, `forbidden` for a name or an endpoint of other projects,
  * `limit_reached`
  */
 export async function registerInstance(
@@ -55,12 +56,27 @@ export async function registerInstance(
   return { instance: toInstance(row), created };
 }
 
+/** @throws AppError `request_invalid` with the place of each fault */
+function requireCosts(registration: Registration): void {
+  const faults = findCostFaults(registration);
+  if (faults.length === 0) return;
+  const texts = faults.map(({ field, message }) => `cost_model.${field} ${message}`);
+  throw new AppError('request_invalid', texts.join('; '), {
+    errors: faults.map(({ field, message }) => ({
+      pointer: `/cost_model/${field}`,
+      code: 'invalid_cost',
+      message,
+    })),
+  });
+}
+
 /** @param registration with normalised addresses @throws as registerInstance */
 export function writeRegistration(
   { db, config }: Pick<Ctx, 'config' | 'db'>,
   projectId: string,
   registration: Registration,
 ): Promise<RegisteredRow> {
+  requireCosts(registration);
   const most = config.INSTANCES_PER_PROJECT;
   return db.transaction(async (trx) => {
     const { instanceId, generationBefore } = await upsert(trx, { projectId, most }, registration);
@@ -81,6 +97,8 @@ function toRegistered({ cost_model, ...registration }: Registration): Registered
     cost_type: cost_model.type,
     rate_usd: cost_model.rate_usd,
     cost_notes: cost_model.notes,
+    worst_case: cost_model.worst_case,
+    expected_cost: cost_model.expected,
   };
 }
 

@@ -8,7 +8,12 @@ import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { type FaultWindow, noFaults, openMs, recordOutcome } from '../../core/routing/breaker.ts';
 import { weightOfTimeout } from '../../core/routing/observed-calls.ts';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
-import { closeBreaker, type OpeningReason, openBreaker } from '../../db/instance/instance-calls.ts';
+import {
+  closeBreaker,
+  type OpeningReason,
+  openBreaker,
+  recordOverrun,
+} from '../../db/instance/instance-calls.ts';
 import type { Ctx } from '../context.ts';
 import { reportRefused } from '../registry/examination.ts';
 import type { VetVerdict } from '../registry/probing.ts';
@@ -164,5 +169,23 @@ export function reportInstance(
   }
   if (verdict.says) {
     breakers.record(instance_id, { ok: !verdict.trips, isRefused: kind === 'not_sent', isTrial, weight });
+  }
+}
+
+/**
+ * A call has cost more than the worst case that its instance declared. The ledger has it already; the count is lost with
+ * a process that dies in between.
+ */
+export async function reportOverrun(
+  { db, fleet, logger }: RoutingCtx,
+  { instance: { instance_id, endpoint }, reserved }: Claimed,
+  { amount }: Delivery,
+): Promise<void> {
+  const [reserved_usd, settled_usd] = [fromNanoUsd(reserved), fromNanoUsd(amount)];
+  logger.warn({ instance_id, endpoint, reserved_usd, settled_usd }, 'a call cost more than its worst case');
+  try {
+    if (await recordOverrun(db, instance_id)) await fleet.refresh(); // the next call reserves the rate
+  } catch (error) {
+    logger.error({ err: error, instance_id }, 'a cost above the worst case was not counted');
   }
 }

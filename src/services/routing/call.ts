@@ -14,7 +14,7 @@ import type { CallEnd } from '../../core/call/types.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import { describeForeign } from '../jobs.ts';
-import { reportInstance } from './breakers.ts';
+import { reportInstance, reportOverrun } from './breakers.ts';
 import { beginAttemptSpan, observeAttemptEnd, observeClaim } from './call-telemetry.ts';
 import { claimInstance } from './claim.ts';
 import { createClaimPrefetch, giveBack, prefetchClaim } from './claim-prefetch.ts';
@@ -91,6 +91,7 @@ function createCallPorts(ctx: RoutingCtx): CallPorts<CallRequest, Claimed> {
       observeAttemptEnd(ctx, call, ending);
       const isAccepted = await settleCall(ctx, call, ending);
       reportInstance(ctx, claimed, ending.delivery);
+      if (ending.delivery.amount > claimed.reserved) await reportOverrun(ctx, claimed, ending.delivery);
       return isAccepted;
     },
     transientTexts: readTransientTexts(ctx.config.TRANSIENT_TEXTS),

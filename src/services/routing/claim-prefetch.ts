@@ -10,6 +10,7 @@
  */
 
 import { createClaimSearch, seedOf } from '../../core/call/claim-search.ts';
+import { isDeclaring } from '../../core/routing/call-bound.ts';
 import type { RankedInstance } from '../../core/routing/types.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import { newId } from '../ids.ts';
@@ -201,9 +202,9 @@ async function isUsable(
   return (await validator.validateInput(spec_digest, input)).ok;
 }
 
-/** Up, its breaker closed, and less than half taken. */
-function isSpare({ tier, instance: { held, max_concurrency } }: RankedInstance): boolean {
-  return tier <= 1 && 2 * (held + 1) <= max_concurrency;
+/** Up, its breaker closed, less than half taken, and with a reservation that does not depend on the next input. */
+function isSpare({ tier, instance }: RankedInstance): boolean {
+  return tier <= 1 && 2 * (instance.held + 1) <= instance.max_concurrency && !isDeclaring(instance);
 }
 
 /** Makes a claim for a call like this one, without waiting; null where it could delay another call. */

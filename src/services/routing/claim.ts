@@ -16,6 +16,7 @@ import {
 } from '../../core/call/claim-search.ts';
 import { explainMiss, isWorthWaiting, timeInLine } from '../../core/call/no-claim.ts';
 import type { ClaimEnd } from '../../core/call/types.ts';
+import { createCostOfInput } from '../../core/routing/call-bound.ts';
 import { halfOpenTier } from '../../core/routing/ranking.ts';
 import type { RankedInstance } from '../../core/routing/types.ts';
 import { createTally } from '../../core/tally.ts';
@@ -36,7 +37,12 @@ export async function claimInstance(
   const { waitQueue } = ctx;
   const { capability } = target.route;
   const deadline = performance.now() + target.maxWaitMs;
-  const search = createClaimSearch({ seed: seedOf(target.key), route: target.route, tried });
+  const search = createClaimSearch({
+    seed: seedOf(target.key),
+    route: target.route,
+    tried,
+    costOf: createCostOfInput(target.input),
+  });
   const first = await searchOnce(ctx, { target, search }, waitQueue.count(capability));
   if (!isHopeful(first, tried)) return toClaimEnd(first, { target, search });
   const place = { capability, priority: target.route.priority, deadline };

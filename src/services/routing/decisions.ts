@@ -13,6 +13,7 @@ import type { JsonObject } from '../../contracts/primitives.ts';
 import type { SchemaError } from '../../core/call/claim-search.ts';
 import { type JsonText, toJsonText, withMember } from '../../core/json/text.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import { boundsOf, createCostOfInput } from '../../core/routing/call-bound.ts';
 import { choose } from '../../core/routing/choose.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
 import { type Headroom, toHeadroom } from '../../core/routing/price-range.ts';
@@ -80,10 +81,10 @@ export interface ChoicePreview {
 export function previewChoice(
   fleet: Pick<FleetPoller, 'of' | 'nowMs'>,
   route: RouteConstraints,
-  { headroomUsd, hidesHeadroom, ruledOut }: Headroom & Pick<RouteRequest, 'ruledOut'>,
+  { headroomUsd, hidesHeadroom, ruledOut, bounds }: Headroom & Pick<RouteRequest, 'ruledOut' | 'bounds'>,
 ): ChoicePreview {
   const { instances, priorMs } = fleet.of(route.capability);
-  const budget = { headroomUsd, hidesHeadroom };
+  const budget = { headroomUsd, hidesHeadroom, bounds };
   const request = Object.assign(
     { priorMs, nowMs: fleet.nowMs(), ruledOut, busy: new Set<string>() },
     route,
@@ -124,9 +125,12 @@ export async function previewDecision(
   const { db, fleet, validator } = ctx;
   await requireCapability(ctx, capability, '/capability');
   const headroom = toHeadroom(await readHeadroom(db, projectId));
-  const { instances } = fleet.of(capability);
-  const { ruledOut } = input === undefined ? noRefusals : await findRefusals(validator, instances, input);
-  return previewChoice(fleet, toConstraints(capability, wish), { ...headroom, ruledOut }).decision;
+  const known = fleet.of(capability);
+  const { ruledOut } =
+    input === undefined ? noRefusals : await findRefusals(validator, known.instances, input);
+  const costOf = input === undefined ? null : createCostOfInput(input);
+  const bounds = boundsOf(known, costOf, fleet.nowMs());
+  return previewChoice(fleet, toConstraints(capability, wish), { ...headroom, ruledOut, bounds }).decision;
 }
 
 /** @throws AppError `not_found` */

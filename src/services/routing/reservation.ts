@@ -11,7 +11,7 @@ import { hasFailedCall, type Verdict } from '../../core/call/judge.ts';
 import type { ClaimEnd } from '../../core/call/types.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { Shortage } from '../../core/money/reservation.ts';
-import { enforcedTimeout, reservationOf } from '../../core/routing/estimate.ts';
+import { declaredNano, enforcedTimeout, reservationOf } from '../../core/routing/estimate.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
 import type { RouteRequest } from '../../core/routing/types.ts';
 import type { AttemptEnd, BudgetShortage, Claim } from '../../db/attempt/attempt.ts';
@@ -70,6 +70,7 @@ export async function claimBest(
   const { instance, isTrial } = chosen;
   const timeoutMs = enforcedTimeout(instance, chosen.request);
   const reserved = reservationOf(instance, chosen.request, chosen.best.costUsd);
+  const declared = chosen.request.bounds === undefined ? undefined : declaredNano(instance, chosen.request);
   const claim = toClaim(target, chosen, { reserved, leaseMs: config.LEASE_MS });
   const takeBack = fleet.noteClaim(instance.instance_id);
   // A claim that follows unstored answers is sent with them, and steps end durably.
@@ -82,7 +83,8 @@ export async function claimBest(
   if (result.outcome === 'claimed') {
     const { number, counted } = result;
     const { decision } = claim;
-    return { kind: 'claimed', claim, instance, number, counted, timeoutMs, reserved, decision, isTrial };
+    const money = { reserved, declared };
+    return { kind: 'claimed', claim, instance, number, counted, timeoutMs, decision, isTrial, ...money };
   }
   takeBack();
   switch (result.outcome) {

@@ -31,6 +31,30 @@ function priceOf(cost_type: Price['cost_type'], pico: bigint): Price {
   };
 }
 
+describe('a call above its worst case by the input', () => {
+  const reserved = 10_000_000n;
+  const declared = 250_000_000n;
+
+  it.each<[name: string, price: Price, reportedUsd: unknown, durationMs: number, nano: bigint]>([
+    ['costs what the instance reports', perCall, 0.1, 1, 100_000_000n],
+    ['costs the rate at most', perCall, 0.3, 1, 250_000_000n],
+    ['costs the reservation without a report', perCall, null, 1, 10_000_000n],
+    ['costs its time', perSecond, null, 50_000, 100_000_000n],
+    ['costs the declared time at most', perSecond, null, 500_000, 250_000_000n],
+    ['costs less when it reports less', perCall, 0.001, 1, 1_000_000n],
+  ])('%s', (_, price, reportedUsd, durationMs, nano) => {
+    const facts = { durationMs, reserved, reportedUsd };
+    expect(settle(price, 'answered', { ...facts, declared })).toEqual(exact(nano));
+    const capped = nano < reserved ? nano : reserved;
+    expect(settle(price, 'answered', facts)).toEqual(exact(capped));
+  });
+
+  it('costs its reservation when it is lost', () => {
+    const facts = { durationMs: 9, reserved, declared, reportedUsd: null };
+    expect(settle(perCall, 'lost', facts)).toEqual(estimated(reserved));
+  });
+});
+
 describe('worstCase', () => {
   it.each([
     ['nothing when free', free, 0n],

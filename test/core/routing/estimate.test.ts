@@ -97,10 +97,12 @@ describe('estimates', () => {
   it('take a long call for what is paid by the second', () => {
     expect([longCallMs(1_000, 100), longCallMs(1_000, null)]).toEqual([1_160, 1_000]);
     const instance = anInstance('a', { ...perSecond(0.5), duration_ms: 1_000, deviation_ms: 100 });
-    expect(expectedCost(instance, 9_000)).toBeCloseTo(0.58, 12);
-    expect(expectedCost({ ...instance, duration_ms: null, deviation_ms: null }, 9_000)).toBe(4.5);
-    expect(expectedCost(anInstance('a', perCall(0.3)), 9_000)).toBe(0.3);
-    expect(expectedCost(anInstance('a'), 9_000)).toBe(0);
+    expect(expectedCost(instance, { priorMs: 9_000 })).toBeCloseTo(0.58, 12);
+    expect(expectedCost({ ...instance, duration_ms: null, deviation_ms: null }, { priorMs: 9_000 })).toBe(
+      4.5,
+    );
+    expect(expectedCost(anInstance('a', perCall(0.3)), { priorMs: 9_000 })).toBe(0.3);
+    expect(expectedCost(anInstance('a'), { priorMs: 9_000 })).toBe(0);
   });
 
   it.each([

@@ -22,6 +22,28 @@ describe('replayChoice', () => {
     fc.assert(fc.property(alikeFleet, anyRequest, fc.integer(), property), { numRuns: runs(100) });
   });
 
+  it('repeats a choice in which the cost depends on the input', () => {
+    const usd = fc.option(fc.double({ min: 1e-9, max: 1, noNaN: true }));
+    const bound = fc.record({ worstUsd: usd, expectedUsd: usd });
+    fc.assert(
+      fc.property(
+        anyFleet,
+        anyRequest,
+        fc.array(bound, { minLength: 8 }),
+        fc.integer(),
+        (fleet, request, all, seed) => {
+          const bounds = new Map(
+            fleet.flatMap(({ instance_id }, at) => (all[at] ? [[instance_id, all[at]]] : [])),
+          );
+          const asked = { ...request, ceilingUsd: 0.3, bounds };
+          const { best } = choose(fleet, asked, seed);
+          expect(replayChoice(store(fleet, asked, seed))).toBe(best?.instance.endpoint ?? null);
+        },
+      ),
+      { numRuns: runs(100) },
+    );
+  });
+
   it('knows who would have been better, had it been another request', () => {
     const fleet = [anInstance('free', { held: 1 }), aPaid('paid', 0.05)];
     const inputs = store(fleet, aRequest({ priority: 'interactive' }), 1);
@@ -45,6 +67,7 @@ describe('what a decision was made from', () => {
     trials: new Set(['c']),
     waiting: 3,
     failedBefore: new Map([['d', 2]]),
+    bounds: new Map([['free', { worstUsd: 0.5, expectedUsd: null }]]),
   });
 
   it('is read as it was written, with what was learnt of the instances', () => {

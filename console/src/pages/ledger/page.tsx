@@ -106,7 +106,18 @@ function Entries({ entries }: { readonly entries: readonly LedgerEntry[] }): Rea
       </thead>
       <tbody>
         {entries.map(
-          ({ entry_id, at, kind, amount_usd, certainty, capability, endpoint, run_id, step_id }) => (
+          ({
+            entry_id,
+            at,
+            kind,
+            amount_usd,
+            overrun_usd,
+            certainty,
+            capability,
+            endpoint,
+            run_id,
+            step_id,
+          }) => (
             <tr key={entry_id}>
               <td className="text-muted">
                 <Moment at={at} />
@@ -114,6 +125,11 @@ function Entries({ entries }: { readonly entries: readonly LedgerEntry[] }): Rea
               <td className="whitespace-nowrap">
                 {kindWords[kind]}
                 {certainty === 'estimated' ? <span className="text-waiting"> (estimated)</span> : ''}
+                {overrun_usd === undefined ? (
+                  ''
+                ) : (
+                  <span className="text-waiting"> ({formatUsd(overrun_usd)} above its worst case)</span>
+                )}
               </td>
               <td className="figure text-right!">{formatUsd(amount_usd)}</td>
               <td className="max-sm:hidden">{capability}</td>

@@ -89,11 +89,18 @@ describe('candidates', () => {
         success_count: 3,
         failure_count: 1,
         settle: 'computed',
+        worst_case: null,
+        expected_cost: null,
+        bound_lost_until_ms: null,
         breaker_until_ms: null,
         is_local: false,
       },
     ]);
+    expect(fleet.of('whole').declaring).toBeUndefined();
     expect(fleet.of('nobody').instances).toEqual([]);
+    await db('instance').where({ instance_id }).update({ worst_case: '{{ input.n }}' });
+    await fleet.refresh();
+    expect(fleet.of('whole').declaring).toEqual(fleet.of('whole').instances);
   });
 
   it('leaves out who has been down for a quarter of an hour', async () => {

@@ -1,0 +1,134 @@
+/**
+ * The cost of one call, which an instance may declare by expressions over the input. The worst case lowers the
+ * reservation below the declared price, and never raises it. An expression that yields no amount for an input changes
+ * nothing: the declared price holds, and the decision shows the fault.
+ */
+import type { Registration } from '../../contracts/capability.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
+import { evaluateTemplate } from '../expression/evaluate.ts';
+import { inputDialect } from '../expression/filters.ts';
+import { ExpressionError, ExpressionSyntaxError } from '../expression/language.ts';
+import { type CompiledTemplate, compileTemplate } from '../expression/template.ts';
+import type { CallBound, InstanceSnapshot, RouteRequest } from './types.ts';
+
+/** @throws ExpressionSyntaxError when the text is not one expression over `input` */
+export function compileCost(text: string, pointer = ''): CompiledTemplate {
+  const compiled = compileTemplate(text, pointer, inputDialect);
+  if (compiled.root.kind === 'expression') return compiled;
+  const message = 'one {{ }} is the whole text, such as {{ (input | tokens) * 0.000003 }}';
+  throw new ExpressionSyntaxError({ code: 'expression_syntax', pointer, offset: 0, message });
+}
+
+/** What is wrong with the expressions of a price. */
+export function findCostFaults({
+  cost_model: { type, worst_case, expected },
+  settle,
+}: Pick<Registration, 'cost_model' | 'settle'>): { readonly field: string; readonly message: string }[] {
+  const faults = Object.entries({ worst_case, expected }).flatMap(([field, text]) => {
+    const message = text === undefined ? null : findSyntaxFault(text);
+    return message === null ? [] : [{ field, message }];
+  });
+  if (worst_case === undefined || type !== 'per_call' || settle === 'reported') return faults;
+  const message = 'needs settle: "reported", because each call costs the whole rate otherwise';
+  return [...faults, { field: 'worst_case', message }];
+}
+
+function findSyntaxFault(text: string): string | null {
+  try {
+    compileCost(text);
+    return null;
+  } catch (error) {
+    if (!(error instanceof ExpressionSyntaxError)) throw error;
+    const { message, offset, suggestion } = error;
+    return `at character ${offset + 1}: ${message}${suggestion === undefined ? '' : `; ${suggestion}`}`;
+  }
+}
+
+/** Each spec version has its own text, and parsing takes longer than evaluating. */
+const known = new Map<string, CompiledTemplate>();
+const maxKnown = 500;
+
+function readCost(text: string): CompiledTemplate {
+  let compiled = known.get(text);
+  if (compiled === undefined) {
+    if (known.size >= maxKnown) known.clear();
+    compiled = compileCost(text);
+    known.set(text, compiled);
+  }
+  return compiled;
+}
+
+interface CostFault {
+  readonly fault: string;
+}
+
+/** USD above 0, or the reason why there is no amount. */
+export type CostOfInput = (text: string) => number | CostFault;
+
+/** An amount of 0 would make the call a free one, without a reservation that an overrun could be booked on. */
+const leastUsd = 1e-9;
+
+/** As many as a rate has: more would be the error of a double, which the reservation rounds up to a nano-USD. */
+const rateDecimals = 12;
+
+/** Evaluates each text once for the input, however many instances share it and however often the call is routed. */
+export function createCostOfInput(input: JsonObject): CostOfInput {
+  let costs: Map<string, ReturnType<CostOfInput>> | null = null;
+  return (text) => {
+    costs ??= new Map();
+    let cost = costs.get(text);
+    if (cost === undefined) {
+      cost = evaluateCost(text, input);
+      costs.set(text, cost);
+    }
+    return cost;
+  };
+}
+
+function evaluateCost(text: string, input: JsonObject): number | CostFault {
+  try {
+    const value = evaluateTemplate(readCost(text), { input, match: {} });
+    if (typeof value !== 'number') return { fault: 'it is no number' };
+    return value < 0 ? { fault: 'it is below 0' } : Math.max(leastUsd, Number(value.toFixed(rateDecimals)));
+  } catch (error) {
+    if (error instanceof ExpressionError || error instanceof ExpressionSyntaxError) {
+      return { fault: error.message };
+    }
+    throw error;
+  }
+}
+
+/** Whether the cost of a call depends on its input. */
+export function isDeclaring({ worst_case, expected_cost, rate_usd }: InstanceSnapshot): boolean {
+  return rate_usd > 0 && (worst_case != null || expected_cost != null);
+}
+
+interface Declaring {
+  /** The instances whose cost depends on the input; absent: none. */
+  readonly declaring?: readonly InstanceSnapshot[] | undefined;
+}
+
+/** @param costOf null: the input is not known */
+export function boundsOf(
+  { declaring }: Declaring,
+  costOf: CostOfInput | null,
+  nowMs: number,
+): RouteRequest['bounds'] {
+  if (declaring === undefined || costOf === null) return undefined;
+  return new Map(declaring.map((instance) => [instance.instance_id, boundOf(instance, costOf, nowMs)]));
+}
+
+function boundOf(instance: InstanceSnapshot, costOf: CostOfInput, nowMs: number): CallBound {
+  const { worst_case, expected_cost, settle, mean_cost_usd, bound_lost_until_ms } = instance;
+  const expected = expected_cost == null ? null : costOf(expected_cost);
+  const meanUsd = settle === 'reported' ? mean_cost_usd : null;
+  const expectedUsd = typeof expected === 'number' ? expected : meanUsd;
+  if (worst_case == null) return { worstUsd: null, expectedUsd };
+  if (bound_lost_until_ms != null && nowMs < bound_lost_until_ms) {
+    return { worstUsd: null, expectedUsd, fault: 'three calls cost more than it within an hour' };
+  }
+  const worst = costOf(worst_case);
+  return typeof worst === 'number'
+    ? { worstUsd: worst, expectedUsd }
+    : { worstUsd: null, expectedUsd, fault: worst.fault };
+}

@@ -1,0 +1,218 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../../src/contracts/primitives.ts';
+import { createClaimSearch } from '../../../src/core/call/claim-search.ts';
+import { toNanoUsd } from '../../../src/core/money/nano-usd.ts';
+import {
+  boundsOf,
+  compileCost,
+  createCostOfInput,
+  isDeclaring,
+} from '../../../src/core/routing/call-bound.ts';
+import { choose } from '../../../src/core/routing/choose.ts';
+import {
+  declaredNano,
+  expectedCost,
+  likelyCost,
+  reservationOf,
+  worstCaseNano,
+  worstCaseUsd,
+} from '../../../src/core/routing/estimate.ts';
+import { explainChoice } from '../../../src/core/routing/explain.ts';
+import { findPriceRange } from '../../../src/core/routing/price-range.ts';
+import type { InstanceSnapshot } from '../../../src/core/routing/types.ts';
+import { runs } from '../../support/runs.ts';
+import { anInstance, aPaid, aRequest, now } from './a-snapshot.ts';
+
+const worst_case =
+  '{{ (input.messages | tokens) * 0.000003 + (input.max_output_tokens ?? 4096) * 0.000015 }}';
+const model = aPaid('model', 0.2, { worst_case, settle: 'reported' });
+const ask = (content: string, max_output_tokens?: number): JsonObject => ({
+  messages: [{ role: 'user', content }],
+  ...(max_output_tokens === undefined ? {} : { max_output_tokens }),
+});
+
+function boundsFor(input: JsonObject, ...declaring: InstanceSnapshot[]) {
+  return boundsOf({ declaring }, createCostOfInput(input), now);
+}
+
+function boundOf(input: JsonObject, instance: Partial<InstanceSnapshot>) {
+  return boundsFor(input, { ...model, ...instance })?.get('model');
+}
+
+describe('the cost of an input', () => {
+  it.each<[text: string, input: JsonObject, usd: number]>([
+    [worst_case, ask('x'.repeat(40), 10), 0.000_258],
+    [worst_case, ask('x'), 0.061_491],
+    ['{{ input.n }}', { n: 0 }, 1e-9],
+    ['{{ 0.01 }}', {}, 0.01],
+  ])('of %s is an amount', (text, input, usd) => {
+    expect(createCostOfInput(input)(text)).toBeCloseTo(usd, 12);
+  });
+
+  it.each<[text: string, input: JsonObject, fault: string]>([
+    ['{{ input.n }}', { n: '1' }, 'it is no number'],
+    ['{{ input.n }}', { n: -1 }, 'it is below 0'],
+    ['{{ input.n }}', {}, 'input.n does not exist: input is an object without keys'],
+    ['{{ 1 / input.n }}', { n: 0 }, 'a number is divided by 0'],
+    ['{{ input.n * 1e308 }}', { n: 1e9 }, 'the result of * is too large for a number'],
+  ])('of %s is a fault', (text, input, fault) => {
+    expect(createCostOfInput(input)(text)).toEqual({ fault });
+    expect(boundOf(input, { worst_case: text })).toEqual({ worstUsd: null, expectedUsd: null, fault });
+  });
+
+  it('stays within the work limit of the language', () => {
+    const input = { messages: Array.from({ length: 20 }, () => 'x'.repeat(1_000_000)) };
+    expect(createCostOfInput(input)('{{ input | tokens }}')).toEqual({
+      fault: 'the expressions build or compare more than 16777216 characters',
+    });
+  });
+
+  it.each(['0.01', '{{ job.n }}', '{{ input.n }} USD', '{{ input.n', 'about {{ input.n }}'])(
+    'is no expression: %s',
+    (text) => {
+      expect(() => compileCost(text)).toThrow();
+    },
+  );
+
+  it('is evaluated once for a call, however many instances and choices', () => {
+    let reads = 0;
+    const input = {
+      get messages() {
+        reads++;
+        return 'x';
+      },
+    };
+    const declaring = ['a', 'b', 'c'].map((id) =>
+      aPaid(id, 1, { worst_case: '{{ input.messages | tokens }}' }),
+    );
+    const fleet = { of: () => ({ instances: declaring, priorMs: 1, declaring }), nowMs: () => now };
+    const search = createClaimSearch({
+      seed: 1,
+      route: aRequest(),
+      tried: [],
+      costOf: createCostOfInput(input),
+    });
+    for (let n = 0; n < 3; n++) search.choose(fleet, { waiting: 0 });
+    expect(reads).toBe(1);
+  });
+});
+
+describe('a choice by the input', () => {
+  it('takes a small call under a ceiling that the rate exceeds', () => {
+    const request = aRequest({ ceilingUsd: 0.05, bounds: boundsFor(ask('x'.repeat(40), 100), model) });
+    expect(choose([model], request, 1).best?.instance).toBe(model);
+    const large = aRequest({ ceilingUsd: 0.05, bounds: boundsFor(ask('x', 10_000), model) });
+    const refused = choose([model], large, 1);
+    expect([refused.best, refused.verdicts.get('over_ceiling')]).toEqual([null, 1]);
+    expect(refused.minimumUsd).toBeCloseTo(0.150_051, 9);
+    expect(choose([model], aRequest({ ceilingUsd: 0.05 }), 1).best).toBeNull();
+  });
+
+  it('takes the cheaper of two for this input', () => {
+    const short = aPaid('short', 1, { worst_case: '{{ (input | tokens) * 0.001 }}' });
+    const flat = aPaid('flat', 0.1);
+    const chosen = (text: string) =>
+      choose([short, flat], aRequest({ bounds: boundsFor({ text }, short) }), 1).best?.instance.instance_id;
+    expect([chosen('x'), chosen('x'.repeat(1_000))]).toEqual(['short', 'flat']);
+  });
+
+  it('explains the bound, and the fault that makes the rate hold', () => {
+    const explainWith = (input: JsonObject, ceilingUsd: number | null) => {
+      const request = aRequest({ bounds: boundsFor(input, model), ceilingUsd });
+      const { reason, candidates } = explainChoice('d', request, choose([model], request, 1), true);
+      return [reason, candidates[0]?.worst_case_usd, candidates[0]?.worst_case_fault];
+    };
+    expect(explainWith(ask('x', 1_000), null)).toEqual([
+      'http://10.0.0.1/model has the best price and time (about 0.0151 USD, done in about 1.0 s); this input costs at most 0.0151 USD',
+      0.015_051,
+      undefined,
+    ]);
+    const fault = 'input.messages does not exist: input is an object without keys';
+    expect(explainWith({}, null)).toEqual([
+      `http://10.0.0.1/model has the best price and time (about 0.2 USD, done in about 1.0 s); its price by the rate is reserved, since its worst case does not count: ${fault}`,
+      0.2,
+      fault,
+    ]);
+    expect(explainWith({}, 0.1).slice(1)).toEqual([0.2, fault]);
+  });
+
+  it('reserves the rate again after too many overruns, until their time is over', () => {
+    const lost = { bound_lost_until_ms: now + 1 };
+    expect(boundOf(ask('x'), lost)).toMatchObject({
+      worstUsd: null,
+      fault: expect.stringContaining('three'),
+    });
+    expect(boundOf(ask('x'), { bound_lost_until_ms: now })).not.toHaveProperty('fault');
+  });
+});
+
+describe('the expected cost', () => {
+  const expected = (instance: Partial<InstanceSnapshot>, input = ask('x', 100)) => {
+    const one = { ...model, ...instance };
+    const request = aRequest({ bounds: boundsFor(input, one) });
+    const costUsd = expectedCost(one, request);
+    expect(likelyCost(one, request, costUsd)).toBe(costUsd);
+    return costUsd;
+  };
+
+  it('is the declared one, else the mean of what was reported, else the worst case', () => {
+    expect(expected({ expected_cost: '{{ 0.0001 }}', mean_cost_usd: 0.0002 })).toBe(0.0001);
+    expect(expected({ mean_cost_usd: 0.0002 })).toBe(0.0002);
+    expect(expected({ settle: 'computed', mean_cost_usd: 0.0002 })).toBeCloseTo(0.001_551, 12);
+    expect(expected({ expected_cost: '{{ input.none }}' })).toBeCloseTo(0.001_551, 12);
+  });
+
+  it('is the worst case at most, and the rate at most', () => {
+    expect(expected({ expected_cost: '{{ 0.1 }}' })).toBeCloseTo(0.001_551, 12);
+    expect(expected({ worst_case: null, expected_cost: '{{ 5 }}' })).toBe(0.2);
+    expect(expected({ worst_case: '{{ 5 }}', mean_cost_usd: 3 })).toBe(0.2);
+  });
+
+  it('of a plan lies between 0 and the worst case, for an instance that reports', () => {
+    const request = aRequest({ bounds: boundsFor(ask('x', 100), model) });
+    const range = findPriceRange([{ ...model, mean_cost_usd: 0.0002 }], request);
+    expect(range).toMatchObject({ leastUsd: 0, mostNano: 1_551_000n });
+  });
+});
+
+describe('the reservation', () => {
+  const usd = fc.double({ min: 1e-9, max: 100, noNaN: true });
+  const price = fc.record({
+    cost_type: fc.constantFrom('per_call' as const, 'per_second' as const),
+    rate_usd: usd,
+  });
+
+  it('is the lower of worst case and declared price, and both forms agree', () => {
+    fc.assert(
+      fc.property(price, usd, fc.integer({ min: 1, max: 1_000_000 }), (own, worstUsd, timeoutMs) => {
+        const instance = anInstance('a', own);
+        const bounds = new Map([['a', { worstUsd, expectedUsd: null }]]);
+        const limits = { ceilingUsd: null, timeoutMs, bounds };
+        const nano = worstCaseNano(instance, limits);
+        const declared = declaredNano(instance, limits);
+        const wanted = toNanoUsd(worstUsd);
+        expect(nano).toBe(wanted < declared ? wanted : declared);
+        expect(reservationOf(instance, limits, 0)).toBe(nano);
+        expect(Math.abs(worstCaseUsd(instance, limits) * 1e9 - Number(nano))).toBeLessThanOrEqual(
+          1 + Number(nano) * 1e-12,
+        );
+      }),
+      { numRuns: runs(300) },
+    );
+  });
+
+  it('is that of the rate where an instance declares nothing', () => {
+    const plain = aPaid('plain', 0.2);
+    expect([isDeclaring(plain), isDeclaring(model), isDeclaring({ ...model, rate_usd: 0 })]).toEqual([
+      false,
+      true,
+      false,
+    ]);
+    const request = aRequest({ bounds: boundsFor(ask('x'), model) });
+    expect(worstCaseNano(plain, request)).toBe(200_000_000n);
+    expect(expectedCost(plain, request)).toBe(0.2);
+    expect(boundsOf({}, createCostOfInput({}), now)).toBeUndefined();
+    expect(boundsOf({ declaring: [model] }, null, now)).toBeUndefined();
+  });
+});
