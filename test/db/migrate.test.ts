@@ -27,5 +27,5 @@ test('processes that start together on an empty database create the schema once'
   await empty.db.raw('drop schema public cascade; create schema public');
   await Promise.all(Array.from({ length: 4 }, () => migrate(empty.url)));
   const names: unknown[] = await empty.db('schema_migration').pluck('name');
-  expect(names).toEqual(['0001-create-schema', '0002-count-items']);
+  expect(names).toEqual(['0001-create-schema', '0002-count-items', '0006-model-aliases']);
 });

@@ -166,6 +166,7 @@ const words: Readonly<Record<string, string>> = {
   skill_use: 'uses of skills',
   pipeline_version: 'versions of pipelines',
   pipeline_alias: 'aliases of pipelines',
+  model_alias: 'aliases of models',
   definition: 'definitions',
   instance: 'instances of capabilities',
   capability_spec: 'specs of capabilities',

@@ -162,6 +162,7 @@ export const deletedTables: readonly DeletedTable[] = [
   { table: 'advice_answer', ofProject: byProject },
   { table: 'idempotency', ofProject: byProject },
   { table: 'pipeline_alias', ofProject: byProject },
+  { table: 'model_alias', ofProject: byProject },
   { table: 'skill_use', ofProject: 'skill_id in (select skill_id from skill where project_id = :projectId)' },
   { table: 'pipeline_version', ofProject: eraseVersions },
   { table: 'skill_version', ofProject: eraseSkillVersions },
