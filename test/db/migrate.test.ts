@@ -8,7 +8,7 @@ const empty = useDatabase();
 
 /** As a process of a later version leaves the database behind. */
 async function migrateFurther(floor: number): Promise<void> {
-  await db('schema_migration').insert({ name: '0007-of-later', batch: 7, migration_time: new Date() });
+  await db('schema_migration').insert({ name: '9007-of-later', batch: 9_007, migration_time: new Date() });
   await db('schema_floor').update({ migration: floor });
 }
 
@@ -17,9 +17,9 @@ test('a process starts beside a newer schema, and is told when that has left it 
   await migrateFurther(1);
   await migrate(url);
   expect(await readSchemaText(db)).toBe(schema);
-  await migrateFurther(6);
+  await migrateFurther(9_006);
   await expect(migrate(url)).rejects.toThrow(
-    'needs a process that knows migration 6, and this one knows migrations up to 2: start a newer version',
+    'needs a process that knows migration 9006, and this one knows migrations up to 6: start a newer version',
   );
 });
 
