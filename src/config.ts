@@ -5,6 +5,7 @@
  */
 import { z } from 'zod';
 import { parseCidr } from './clients/address-policy.ts';
+import { findLevelFaults } from './core/ladder/levels.ts';
 import { engineVersion } from './core/workflow-payloads.ts';
 import { ConfigurationError } from './errors/start-errors.ts';
 
@@ -25,6 +26,10 @@ const networks = z.string().superRefine((text, context) => {
     const message = `"${network.trim()}" is no network; allowed are networks such as 10.0.0.0/8 or fc00::/7, separated by commas`;
     context.addIssue({ code: 'custom', message });
   }
+});
+
+const ladderLevels = z.string().superRefine((text, context) => {
+  for (const message of findLevelFaults(text)) context.addIssue({ code: 'custom', message });
 });
 
 interface Heartbeats {
@@ -218,6 +223,10 @@ export const ConfigSchema = z
     TRANSIENT_TEXTS: z.string().default('').meta({
       description:
         'Parts of messages by which instances refuse a call (422) for a reason that passes, with | between them: such a step is retried, not escalated.',
+    }),
+    LADDER_LEVELS: ladderLevels.default('').meta({
+      description:
+        'Models of the levels of the ladder, as fast=model.local,top=model.claude. A level that is not named has model.fast, model.capable, model.reasoning or model.top. Set the same for servers and workers.',
     }),
     LIVENESS_MS: integer(5_000, 20, 600_000).meta({
       description:

@@ -81,3 +81,12 @@ describe('PUBLIC_URL', () => {
     },
   );
 });
+
+it('LADDER_LEVELS with a wrong value stops the start, with what was seen and what is allowed', () => {
+  expect(readConfig({ ...environment, LADDER_LEVELS: 'top=model.claude' }).LADDER_LEVELS).toBe(
+    'top=model.claude',
+  );
+  expect(() => readConfig({ ...environment, LADDER_LEVELS: 'best=model.claude' })).toThrow(
+    /"best=model\.claude" names no level; allowed are fast=model\.NAME[\s\S]*at LADDER_LEVELS/,
+  );
+});

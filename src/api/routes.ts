@@ -10,7 +10,7 @@ import { runEventRoutes, streamRoutes } from './routes/events.ts';
 import { jobRoutes, uploadRoutes } from './routes/jobs.ts';
 import { mediaRoutes } from './routes/media.ts';
 import { moneyRoutes } from './routes/money.ts';
-import { openAiRoutes } from './routes/openai.ts';
+import { aliasRoutes, openAiRoutes } from './routes/openai.ts';
 import { graphRoutes, pipelineRoutes, planRoutes } from './routes/pipelines.ts';
 import { reviewRoutes } from './routes/reviews.ts';
 import { runControlRoutes } from './routes/run-control.ts';
@@ -29,6 +29,7 @@ export function createRoutes(config: ApiConfig, console?: ConsoleFiles): readonl
     ...publisherRoutes,
     ...callRoutes,
     ...openAiRoutes,
+    ...aliasRoutes,
     ...pipelineRoutes,
     ...graphRoutes,
     ...planRoutes,

@@ -27,12 +27,17 @@ export const Scope = z
   .meta({ id: 'Scope' });
 export type Scope = z.infer<typeof Scope>;
 
-/** The scopes that a key holds: a scope, or permission to register one capability or those with a common prefix. */
+/** The rights that a key may hold for one capability, or for those with a common prefix. */
+export const NamedScope = z.enum(['capability:register', 'capability:call']);
+export type NamedScope = z.infer<typeof NamedScope>;
+
+/** The scopes that a key holds: a scope, or a right to some capabilities alone. */
 export const KeyScope = z
-  .union([Scope, z.templateLiteral(['capability:register:', z.string().regex(/^[A-Za-z0-9_.-]{1,128}\*?$/)])])
+  .union([Scope, z.templateLiteral([NamedScope, ':', z.string().regex(/^[A-Za-z0-9_.-]{1,128}\*?$/)])])
   .meta({
     id: 'KeyScope',
-    description: 'A scope, or `capability:register:NAME` or `capability:register:PREFIX*`',
+    description:
+      'A scope, or `capability:register` or `capability:call` with `:NAME` or `:PREFIX*`, for some names alone',
   });
 export type KeyScope = z.infer<typeof KeyScope>;
 

@@ -48,7 +48,7 @@ const ignored = z.unknown().optional().meta({ description: 'Ignored.' });
 export const ChatRequest = z
   .strictObject({
     model: z.string().min(1).max(128).meta({
-      description: 'A capability `model.NAME`, with or without `model.`',
+      description: 'A capability `model.NAME`, with or without `model.`, or an alias of the project',
     }),
     messages: z.array(JsonObject).min(1).max(1_000),
     stream: z.boolean().nullish(),
@@ -139,7 +139,7 @@ export type ChatCompletion = z.infer<typeof ChatCompletion>;
 export const EmbeddingsRequest = z
   .strictObject({
     model: z.string().min(1).max(128).meta({
-      description: 'A capability `embed.NAME`, with or without `embed.`',
+      description: 'A capability `embed.NAME`, with or without `embed.`, or an alias of the project',
     }),
     input: z.union([z.string().min(1), z.array(z.string().min(1)).min(1).max(1_000)], {
       error: 'a text, or 1 to 1,000 texts; tokens are not served',
@@ -212,6 +212,7 @@ export const Model = z
     object: z.literal('model'),
     created: z.number().int().meta({ description: 'Seconds since 1970.' }),
     owned_by: z.literal('capstan'),
+    capability: z.string().meta({ description: 'The capability that requests with this id call.' }),
     instances_up: z.number().int().meta({ description: 'Instances that may take a call now.' }),
     rate_usd: z.number().nullable().meta({
       description: 'The lowest price of a call among these instances, USD; null: none is up.',

@@ -14,6 +14,7 @@ import { createSchema } from './migrations/0001-create-schema.ts';
 import { countItems } from './migrations/0002-count-items.ts';
 import { repairDecisions } from './migrations/0003-repair-decisions.ts';
 import { costByInput } from './migrations/0004-cost-by-input.ts';
+import { addModelAliases } from './migrations/0006-model-aliases.ts';
 import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
 
@@ -25,7 +26,13 @@ interface Migration {
   readonly isPiecewise?: boolean;
 }
 
-const migrations: readonly Migration[] = [createSchema, countItems, repairDecisions, costByInput];
+const migrations: readonly Migration[] = [
+  createSchema,
+  countItems,
+  repairDecisions,
+  costByInput,
+  addModelAliases,
+];
 
 /** In the order of application. */
 const migrationNames: readonly string[] = migrations.map(({ name }) => name);

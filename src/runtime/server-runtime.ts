@@ -9,6 +9,7 @@ import { connectDatabase } from '../db/connect.ts';
 import { createPersonChecks } from '../services/access/person-session.ts';
 import { createSignIn, readSignInSettings, type SignIn } from '../services/access/sign-in.ts';
 import { createVerifiedKeys } from '../services/access/verified-keys.ts';
+import { createAliasBook } from '../services/calls/model-names.ts';
 import { createKeyRenewer, createOpenCalls } from '../services/calls/open-calls.ts';
 import type { ServerCtx } from '../services/context.ts';
 import { type Outbox, settleDeliveries } from '../services/delivery/deliveries.ts';
@@ -84,7 +85,12 @@ function createCallParts({ logger, foundation: { ctx } }: Base) {
   const { db } = ctx;
   const [openCalls, keyRenewer] = [createOpenCalls(), createKeyRenewer({ db, logger })];
   return {
-    parts: { openCalls, keyRenewer, adviceCache: createAdviceCache({ db, keyRenewer }) },
+    parts: {
+      openCalls,
+      keyRenewer,
+      aliases: createAliasBook(db),
+      adviceCache: createAdviceCache({ db, keyRenewer }),
+    },
     close: async (): Promise<void> => {
       await openCalls.close();
       keyRenewer.stop();

@@ -18,6 +18,7 @@ import type { SchemaVetter } from '../schemas/schema-vetter.ts';
 import type { SignIn } from './access/sign-in.ts';
 import type { VerifiedKeys } from './access/verified-keys.ts';
 import type { CachedCalls } from './cache/cached-calls.ts';
+import type { AliasBook } from './calls/model-names.ts';
 import type { KeyRenewer, OpenCalls } from './calls/open-calls.ts';
 import type { Outbox } from './delivery/deliveries.ts';
 import type { LeaseRenewer } from './delivery/lease-renewer.ts';
@@ -142,6 +143,8 @@ export interface ServerCtx extends Ctx {
   readonly openCalls: OpenCalls;
   /** Holds the Idempotency-Keys of open calls. */
   readonly keyRenewer: KeyRenewer;
+  /** Other names of projects for models. */
+  readonly aliases: AliasBook;
   /** Deduplicates equal requests for advice. */
   readonly adviceCache: AdviceCache;
   /** The next starts of schedules, for lists. */

@@ -427,6 +427,17 @@ CREATE INDEX media_object_by_job ON public.media_object USING btree (job_id);
 CREATE INDEX media_object_by_project ON public.media_object USING btree (project_id, state) INCLUDE (size);
 CREATE UNIQUE INDEX media_object_stored ON public.media_object USING btree (job_id, file) WHERE (state = 'stored'::text);
 
+create table model_alias (
+  project_id text not null,
+  name text not null,
+  capability text not null,
+  set_by text not null,
+  updated_at timestamp with time zone not null default clock_timestamp(),
+  constraint model_alias_pkey PRIMARY KEY (project_id, name),
+  constraint model_alias_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id)
+);
+CREATE TRIGGER model_alias_refuse_erased BEFORE INSERT ON public.model_alias FOR EACH ROW EXECUTE FUNCTION refuse_erased();
+
 create table person (
   key_id text not null,
   issuer text not null,

@@ -13,7 +13,7 @@ import type { CallOrder, CallReport } from './router-messages.ts';
 function ask(ctx: CallCtx, order: CallOrder): Promise<ExecAnswer | AppError> {
   const body = JSON.stringify(order.input);
   const asked = makeDirectCall(ctx, {
-    projectId: order.projectId,
+    caller: { key_id: 'key_test', scopes: new Set(['capability:call']), project_id: order.projectId },
     capability: order.capability,
     request: { input: order.input, tags: [], priority: order.priority, timeout_ms: order.timeoutMs },
     idempotency: { key: order.key, bodySha256: createHash('sha256').update(body).digest() },

@@ -103,11 +103,16 @@ async function startModel(
   return instance;
 }
 
-async function startWorker(api: TestApi) {
+async function startWorker(api: TestApi, settings: Readonly<Record<string, string>>) {
   const { rows } = await api.db.raw<{ rows: [{ name: string }] }>('select current_database() as name');
   const url = new URL(inject('databaseUrl'));
   url.pathname = `/${rows[0].name}`;
-  const config = ConfigSchema.parse({ DATABASE_URL: url.href, DATABASE_POOL: 8, LOG_LEVEL: 'silent' });
+  const config = ConfigSchema.parse({
+    DATABASE_URL: url.href,
+    DATABASE_POOL: 8,
+    LOG_LEVEL: 'silent',
+    ...settings,
+  });
   return createWorkerRuntime(config, pino({ level: 'silent' }));
 }
 
@@ -123,9 +128,15 @@ function control(round: number) {
   return { round, remainingMs: 30_000, signal: new CancelSource() };
 }
 
-/** @param models level (`fast`, …) to rate in USD per call */
-export async function startLadderWorld(models: Readonly<Record<string, number>>): Promise<LadderWorld> {
-  const [api, provider] = await Promise.all([startTestApi(), startModelServer()]);
+/**
+ * @param models level (`fast`, …) to rate in USD per call
+ * @param settings of the server and the worker
+ */
+export async function startLadderWorld(
+  models: Readonly<Record<string, number>>,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<LadderWorld> {
+  const [api, provider] = await Promise.all([startTestApi(settings), startModelServer()]);
   const capability = await registerInstance(api, { ...transcode, max_concurrency: 64 });
   capability.handle = ({ input }, response) => {
     const isOdd = Number(input.rate) % 2 === 1;
@@ -134,7 +145,7 @@ export async function startLadderWorld(models: Readonly<Record<string, number>>)
   };
   const instances: RunningInstance[] = [];
   for (const model of Object.entries(models)) instances.push(await startModel(api, provider, model));
-  const [worker, other] = await Promise.all([startWorker(api), startWorker(api)]);
+  const [worker, other] = await Promise.all([startWorker(api, settings), startWorker(api, settings)]);
   const shown = (): readonly Shown[] => provider.requests.map(({ body }) => readShown(body));
 
   const keys = new Map<string, string>();

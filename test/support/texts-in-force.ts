@@ -62,6 +62,7 @@ import {
 import {
   capabilitySpecTable,
   instanceTable,
+  modelAliasTable,
   publisherTable,
   touchInstance,
 } from '../../src/db/sql/registry.sql.ts';
@@ -94,6 +95,7 @@ const tables = [
   capabilitySpecTable,
   instanceTable,
   publisherTable,
+  modelAliasTable,
   definitionTable,
   pipelineVersionTable,
   pipelineAliasTable,

@@ -71,7 +71,7 @@ export const accessRoutes: readonly Route[] = [
     tag: 'access',
     summary: 'Create a key; only this answer shows its secret',
     description:
-      'A key cannot exceed the projects, scopes or expiry of the calling key, and is revoked with it. `capability:register:NAME` lets it register one capability, `capability:register:PREFIX*` all names with this prefix.',
+      'A key cannot exceed the projects, scopes or expiry of the calling key, and is revoked with it. `capability:register:NAME` lets it register one capability, `capability:register:PREFIX*` all names with this prefix; `capability:call:NAME` and `capability:call:PREFIX*` limit calls in the same way.',
     scope: 'admin',
     body: json(KeyRequest),
     responses: { 201: KeyCreated },

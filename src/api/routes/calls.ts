@@ -53,7 +53,7 @@ export const callRoutes: readonly Route[] = [
     errors: callErrors,
     handle: async (ctx, { caller, params, headers, body, bytes, signal, setHeader }) => {
       const { answer, isReplayed } = await makeDirectCall(ctx, {
-        projectId: caller.project_id,
+        caller,
         capability: params.name,
         request: body,
         idempotency: readIdempotency(headers, bytes),

@@ -42,7 +42,7 @@ export const capabilityRoutes: readonly Route[] = [
     body: json(Registration),
     responses: { 200: Instance, 201: Instance },
     handle: async (ctx, { caller, body }) => {
-      requireName(caller, body.name);
+      requireName(caller, 'capability:register', body.name);
       const { instance, created } = await registerInstance(ctx, caller.project_id, body);
       return { status: created === 'new' ? 201 : 200, body: instance };
     },
@@ -89,7 +89,7 @@ export const capabilityRoutes: readonly Route[] = [
     body: json(HeartbeatRequest),
     responses: { 200: HeartbeatAnswer },
     handle: async (ctx, { caller, params, body }) => {
-      requireName(caller, params.name);
+      requireName(caller, 'capability:register', params.name);
       return { status: 200, body: await takeHeartbeat(ctx, caller.project_id, { ...params, body }) };
     },
   }),
@@ -105,7 +105,7 @@ export const capabilityRoutes: readonly Route[] = [
     body: json(DeregisterRequest),
     responses: { 200: DeregisterAnswer },
     handle: async (ctx, { caller, params, body }) => {
-      requireName(caller, params.name);
+      requireName(caller, 'capability:register', params.name);
       return { status: 200, body: await deregisterInstance(ctx, caller, { ...params, body }) };
     },
   }),

@@ -1,6 +1,7 @@
 /** OpenAI's protocol over the router: programs that speak it call models by changing their address and key. */
 import { z } from 'zod';
 import type { ExecRequest } from '../../contracts/decision.ts';
+import { AliasName, ModelAlias, ModelAliasList, ModelAliasRequest } from '../../contracts/model-alias.ts';
 import {
   ChatCompletion,
   ChatHeaders,
@@ -14,12 +15,17 @@ import type { CancelSignal } from '../../core/cancellation.ts';
 import { refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import {
+  listAliases,
+  listModels,
+  removeAlias,
+  setAlias,
+  showModel,
+} from '../../services/calls/model-names.ts';
+import {
   completeChat,
   embedTexts,
-  listModels,
   type OpenAiAnswer,
   type OpenAiOrder,
-  showModel,
   streamChat,
 } from '../../services/calls/openai-service.ts';
 import { eventStreamHeaders, toOpenAiError } from '../answer.ts';
@@ -59,7 +65,7 @@ function toOrder<Request>(
   request: Request,
 ): OpenAiOrder<Request> {
   return {
-    projectId: caller.project_id,
+    caller,
     request,
     constraints: toConstraints(headers),
     idempotency: readIdempotency(headers, bytes),
@@ -117,10 +123,10 @@ export const openAiRoutes: readonly Route[] = [
     tag: 'models',
     summary: 'List the models that a request may name',
     description:
-      'A model is a capability `model.NAME` for chat completions, or `embed.NAME` for embeddings. `NAME` alone is accepted too.',
+      'A model is a capability `model.NAME` for chat completions, or `embed.NAME` for embeddings, or an alias of the project for one. `NAME` alone is accepted too. A key that may call some names alone sees only these.',
     scope: 'capability:read',
     responses: { 200: ModelList },
-    result: async (ctx) => ({ object: 'list' as const, data: await listModels(ctx) }),
+    result: async (ctx, { caller }) => ({ object: 'list' as const, data: await listModels(ctx, caller) }),
   }),
   route('GET /openai/v1/models/{model}', {
     operation: 'get_model',
@@ -130,6 +136,45 @@ export const openAiRoutes: readonly Route[] = [
     params: z.object({ model: z.string().min(1).max(128) }),
     responses: { 200: Model },
     errors: ['not_found'],
-    result: (ctx, { params }) => showModel(ctx, params.model),
+    result: (ctx, { caller, params }) => showModel(ctx, caller, params.model),
+  }),
+];
+
+const AliasPath = z.object({ name: AliasName });
+
+export const aliasRoutes: readonly Route[] = [
+  route('GET /v1/aliases', {
+    operation: 'list_model_aliases',
+    tag: 'models',
+    summary: "List the project's other names for models",
+    scope: 'capability:read',
+    responses: { 200: ModelAliasList },
+    result: (ctx, { caller }) => listAliases(ctx, caller),
+  }),
+  route('PUT /v1/aliases/{+name}', {
+    operation: 'set_model_alias',
+    tag: 'models',
+    summary: 'Let a name lead to a model, in requests that have the form of OpenAI',
+    description:
+      'Every process uses it within 5 seconds. An alias goes before a capability whose name is the same without `model.` or `embed.`.',
+    scope: 'admin',
+    params: AliasPath,
+    body: json(ModelAliasRequest, 'small'),
+    responses: { 200: ModelAlias },
+    errors: ['not_found'],
+    result: (ctx, { caller, params, body }) => setAlias(ctx, caller, { ...params, ...body }),
+  }),
+  route('DELETE /v1/aliases/{+name}', {
+    operation: 'delete_model_alias',
+    tag: 'models',
+    summary: 'Remove an alias of a model',
+    scope: 'admin',
+    params: AliasPath,
+    responses: { 204: 'empty' },
+    errors: ['not_found'],
+    handle: async (ctx, { caller, params }) => {
+      await removeAlias(ctx, caller, params.name);
+      return { status: 204 };
+    },
   }),
 ];

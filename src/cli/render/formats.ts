@@ -167,6 +167,7 @@ const words: Readonly<Record<string, string>> = {
   repair_decision: 'decisions about repairs',
   pipeline_version: 'versions of pipelines',
   pipeline_alias: 'aliases of pipelines',
+  model_alias: 'aliases of models',
   definition: 'definitions',
   instance: 'instances of capabilities',
   capability_spec: 'specs of capabilities',

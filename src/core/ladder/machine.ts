@@ -14,7 +14,7 @@
  * L8 A ladder opened for a person starts at its end: nothing is executed before a decision.
  */
 import { keepError } from './error-text.ts';
-import { humanLevel, labelOf, modelOf, topLevel } from './levels.ts';
+import { humanLevel, labelOf, topLevel } from './levels.ts';
 import type {
   AdviseCommand,
   ExecuteCommand,
@@ -208,7 +208,6 @@ function execute(level: number): ExecuteCommand {
     type: 'execute',
     level,
     label: labelOf(level),
-    capability: modelOf(level),
     transients: 0,
     malformed: null,
   };
@@ -219,7 +218,6 @@ function advise(from_level: number, error: string, fingerprint: string): AdviseC
     type: 'advise',
     from_level,
     label: labelOf(from_level),
-    capability: modelOf(from_level),
     error,
     fingerprint,
     transients: 0,

@@ -60,15 +60,12 @@ export interface ExecuteCommand extends Retry {
   readonly type: 'execute';
   readonly level: number;
   readonly label: string;
-  /** null at level 0. */
-  readonly capability: string | null;
 }
 
 export interface AdviseCommand extends Retry {
   readonly type: 'advise';
   readonly from_level: number;
   readonly label: string;
-  readonly capability: string | null;
   readonly error: string;
   readonly fingerprint: string;
 }

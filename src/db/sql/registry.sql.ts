@@ -84,3 +84,17 @@ begin
   return new;
 end $$;
 `;
+
+/** Other names of a project for capabilities. The primary key serves the read of all aliases of a project. */
+export const modelAliasTable = `
+create table model_alias (
+  project_id text not null references project,
+  name text not null,
+  capability text not null,
+  set_by text not null, -- the key or person
+  updated_at timestamptz not null default clock_timestamp(),
+  primary key (project_id, name)
+);
+create trigger model_alias_refuse_erased before insert on model_alias
+  for each row execute function refuse_erased();
+`;

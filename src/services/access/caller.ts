@@ -6,7 +6,7 @@
 
 import { hash } from 'node:crypto';
 import type { Identity } from '../../clients/openid-claims.ts';
-import type { KeyScope, Scope } from '../../contracts/access.ts';
+import type { KeyScope, NamedScope, Scope } from '../../contracts/access.ts';
 import { scopesByProject } from '../../core/group-grants.ts';
 import { findTakenIds } from '../../db/access/person.ts';
 import type { SessionHolder } from '../../db/access/session.ts';
@@ -48,8 +48,6 @@ export function selectProject(holder: KeyHolder, requested: string | undefined):
   throw new AppError('forbidden', `${holder.key_id} does not have the project of X-Project-ID`);
 }
 
-const registerSome = 'capability:register:';
-
 /** `admin` includes every scope but `operator`. */
 export function holdsScope({ scopes }: Pick<KeyHolder, 'scopes'>, scope: KeyScope): boolean {
   return scopes.has(scope) || (scopes.has('admin') && scope !== 'operator');
@@ -59,13 +57,19 @@ function refuseScope({ key_id, scopes }: KeyHolder, missing: string): AppError {
   return new AppError('forbidden', `${key_id} lacks the scope ${missing}; it has ${[...scopes].join(', ')}`);
 }
 
+type Scopes = Pick<KeyHolder, 'scopes'>;
+
+/** The held scopes that give a right for some names alone. */
+function namedScopes({ scopes }: Scopes, scope: Scope): readonly KeyScope[] {
+  return [...scopes].filter((held) => held.startsWith(`${scope}:`));
+}
+
 /**
- * Whether it may call a route that requires the scope. The right to register some names opens the routes of
- * registration; `requireName` checks the name.
+ * Whether it may call a route that requires the scope. A right for some names opens the routes of all names;
+ * `requireName` checks the name.
  */
 export function mayCall(holder: KeyHolder, scope: Scope): boolean {
-  if (holdsScope(holder, scope)) return true;
-  return scope === 'capability:register' && [...holder.scopes].some((held) => held.startsWith(registerSome));
+  return holdsScope(holder, scope) || namedScopes(holder, scope).length > 0;
 }
 
 /** @throws AppError `forbidden` */
@@ -81,13 +85,30 @@ function covers(pattern: string, name: string): boolean {
   return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
 }
 
-/** @throws AppError `forbidden` when the key may register other names only */
-export function requireName(holder: KeyHolder, name: string): void {
-  if (holdsScope(holder, 'capability:register')) return;
-  const { key_id, scopes } = holder;
-  const patterns = [...scopes].filter((scope) => scope.startsWith(registerSome));
-  if (patterns.some((pattern) => covers(pattern.slice(registerSome.length), name))) return;
-  throw new AppError('forbidden', `${key_id} may not register ${name}, only by ${patterns.join(', ')}`);
+/** Whether its scopes limit the names that it may call, and leave out this one. */
+export function isBeyondCalls(holder: Scopes, name: string): boolean {
+  return namedScopes(holder, 'capability:call').length > 0 && !holdsName(holder, 'capability:call', name);
+}
+
+function holdsName(holder: Scopes, scope: NamedScope, name: string): boolean {
+  const isCovered = (held: KeyScope): boolean => covers(held.slice(scope.length + 1), name);
+  return holdsScope(holder, scope) || namedScopes(holder, scope).some(isCovered);
+}
+
+const rightWords = { 'capability:register': 'register', 'capability:call': 'call' } as const;
+
+/** @throws AppError `forbidden` when the key holds the right for other names only */
+export function requireName(
+  holder: Pick<KeyHolder, 'key_id' | 'scopes'>,
+  scope: NamedScope,
+  name: string,
+): void {
+  if (holdsName(holder, scope, name)) return;
+  const allowed = namedScopes(holder, scope).join(', ');
+  throw new AppError(
+    'forbidden',
+    `${holder.key_id} may not ${rightWords[scope]} ${name}, only by ${allowed}`,
+  );
 }
 
 /** A key passes on at most what it holds. @throws AppError `forbidden` */

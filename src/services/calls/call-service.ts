@@ -15,6 +15,7 @@ import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellati
 import { isPlainObject, summarizeFindings } from '../../core/json/values.ts';
 import type { KeptAnswer } from '../../db/idempotency.ts';
 import { AppError, type AppErrorOptions } from '../../errors/app-error.ts';
+import { type Caller, requireName } from '../access/caller.ts';
 import type { ServerCtx } from '../context.ts';
 import { requireCapability } from '../fleet/fleet-poller.ts';
 import type { Idempotency } from '../idempotency.ts';
@@ -161,8 +162,11 @@ async function execCapability(
   return answer;
 }
 
+/** Pays for the call, by the project that it works in. */
+export type CallingKey = Pick<Caller, 'key_id' | 'scopes' | 'project_id'>;
+
 interface CallOrder {
-  readonly projectId: string;
+  readonly caller: CallingKey;
   readonly capability: string;
   readonly request: ExecRequest;
   readonly idempotency: Idempotency | null;
@@ -184,10 +188,12 @@ function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
   return stop;
 }
 
-/** @throws AppError of the routing table; an answer stored under an Idempotency-Key is returned as an outcome */
+/** @throws AppError of the routing table, `forbidden` for a name that the key may not call; an answer stored under an Idempotency-Key is returned as an outcome */
 export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
-  const { projectId, capability, request, signal, idempotency, onDelta } = order;
+  const { caller, capability, request, signal, idempotency, onDelta } = order;
+  const { project_id: projectId } = caller;
   const { openCalls } = ctx;
+  requireName(caller, 'capability:call', capability);
   await requireCapability(ctx, capability, '/path/name');
   if (idempotency === null) {
     const answer = await openCalls.run(signal, (stop) =>

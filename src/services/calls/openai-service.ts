@@ -12,12 +12,10 @@ import {
   EmbeddingResult,
   type EmbeddingsAnswer,
   type EmbeddingsRequest,
-  type Model,
   ModelResult,
 } from '../../contracts/openai.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
-import { createNameSuggester } from '../../core/nearest-name.ts';
 import {
   type ChatHead,
   closingChunks,
@@ -29,13 +27,13 @@ import {
   toModelInput,
   wholeDelta,
 } from '../../core/openai.ts';
-import { listCapabilityNames } from '../../db/instance/capability-name.ts';
 import { AppError, toAppError } from '../../errors/app-error.ts';
 import type { Idempotency } from '../idempotency.ts';
-import { type CallCtx, makeDirectCall } from './call-service.ts';
+import { type CallCtx, type CallingKey, makeDirectCall } from './call-service.ts';
+import { findModel, type NameCtx } from './model-names.ts';
 
 export interface OpenAiOrder<Request> {
-  readonly projectId: string;
+  readonly caller: CallingKey;
   readonly request: Request;
   /** The constraints of the route, as headers give them. */
   readonly constraints: Omit<ExecRequest, 'input'>;
@@ -45,72 +43,12 @@ export interface OpenAiOrder<Request> {
 }
 
 type ChatOrder = OpenAiOrder<ChatRequest>;
+type ModelCtx = CallCtx & NameCtx;
 
 export interface OpenAiAnswer<Body> {
   readonly body: Body;
   readonly routing: ExecAnswer['routing'];
   readonly isReplayed: boolean;
-}
-
-/** What the names of capabilities begin with that serve a kind of request. */
-const prefixes = { chat: 'model.', embeddings: 'embed.' } as const;
-type ModelKind = keyof typeof prefixes;
-
-function isModel(name: string): boolean {
-  return Object.values(prefixes).some((prefix) => name.startsWith(prefix));
-}
-
-function isUp({ state }: { readonly state: string }): boolean {
-  return state === 'up';
-}
-
-/** Lists the names that requests may give as `model`. */
-export async function listModels({ db, fleet }: Pick<CallCtx, 'db' | 'fleet'>): Promise<Model[]> {
-  const names = [...(await listCapabilityNames(db))].filter(isModel).toSorted();
-  return names.map((id) => {
-    const up = fleet.of(id).instances.filter(isUp);
-    const rates = up.map(({ rate_usd }) => rate_usd);
-    return {
-      id,
-      object: 'model',
-      created: 0,
-      owned_by: 'capstan',
-      instances_up: up.length,
-      rate_usd: rates.length === 0 ? null : Math.min(...rates),
-    };
-  });
-}
-
-/**
- * The capability that a request means by `model`.
- * @throws AppError `not_found` with the nearest name
- */
-async function findModel(
-  { db, fleet }: Pick<CallCtx, 'db' | 'fleet'>,
-  model: string,
-  kind: ModelKind,
-): Promise<string> {
-  const prefix = prefixes[kind];
-  const name = model.startsWith(prefix) ? model : `${prefix}${model}`;
-  if (fleet.of(name).instances.length > 0) return name;
-  const names = [...(await listCapabilityNames(db))].filter((known) => known.startsWith(prefix));
-  if (names.includes(name)) return name;
-  const suggestion = createNameSuggester(names)(name);
-  const known = names.length === 0 ? 'none is registered' : `registered are ${names.toSorted().join(', ')}`;
-  const message = `there is no model ${model}; ${suggestion ?? known}`;
-  throw new AppError('not_found', message, {
-    errors: [{ pointer: '/model', code: 'model_not_found', message, ...(suggestion && { suggestion }) }],
-  });
-}
-
-/** @throws AppError `not_found` */
-export async function showModel(ctx: Pick<CallCtx, 'db' | 'fleet'>, model: string): Promise<Model> {
-  const found = (await listModels(ctx)).find(
-    ({ id }) => id === model || id === `${prefixes.chat}${model}` || id === `${prefixes.embeddings}${model}`,
-  );
-  if (found !== undefined) return found;
-  await findModel(ctx, model, 'chat');
-  throw new AppError('not_found', `there is no model ${model}`);
 }
 
 function headOf({ model }: ChatRequest): ChatHead {
@@ -135,25 +73,26 @@ interface NamedCall {
 
 async function callModel(
   ctx: CallCtx,
-  { projectId, constraints, idempotency, signal }: Omit<OpenAiOrder<unknown>, 'request'>,
+  { caller, constraints, idempotency, signal }: Omit<OpenAiOrder<unknown>, 'request'>,
   { capability, input, onDelta }: NamedCall,
 ) {
   const request: ExecRequest = { ...constraints, input };
-  const call = { projectId, capability, request, idempotency, signal, onDelta };
+  const call = { caller, capability, request, idempotency, signal, onDelta };
   const { answer, isReplayed } = await makeDirectCall(ctx, call);
   if (answer instanceof AppError) throw answer;
   return { output: answer.output, routing: answer.routing, isReplayed };
 }
 
-async function makeChatCall(ctx: CallCtx, order: ChatOrder, onDelta?: (delta: Json) => void) {
-  const capability = await findModel(ctx, order.request.model, 'chat');
+async function makeChatCall(ctx: ModelCtx, order: ChatOrder, onDelta?: (delta: Json) => void) {
+  const { model } = order.request;
+  const capability = await findModel(ctx, order.caller, { model, kind: 'chat' });
   const call = { capability, input: toModelInput(order.request), onDelta };
   const { output, ...facts } = await callModel(ctx, order, call);
   return { result: readResult(output, capability), ...facts };
 }
 
 /** @throws AppError of a direct call, `not_found`, `output_invalid` */
-export async function completeChat(ctx: CallCtx, order: ChatOrder): Promise<OpenAiAnswer<ChatCompletion>> {
+export async function completeChat(ctx: ModelCtx, order: ChatOrder): Promise<OpenAiAnswer<ChatCompletion>> {
   const { result, routing, isReplayed } = await makeChatCall(ctx, order);
   const body = toCompletion(headOf(order.request), result, routing.settled_usd ?? 0);
   return { body, routing, isReplayed };
@@ -161,11 +100,12 @@ export async function completeChat(ctx: CallCtx, order: ChatOrder): Promise<Open
 
 /** @throws AppError of a direct call, `not_found`, `output_invalid` */
 export async function embedTexts(
-  ctx: CallCtx,
+  ctx: ModelCtx,
   order: OpenAiOrder<EmbeddingsRequest>,
 ): Promise<OpenAiAnswer<EmbeddingsAnswer>> {
   const { request } = order;
-  const capability = await findModel(ctx, request.model, 'embeddings');
+  const { model } = request;
+  const capability = await findModel(ctx, order.caller, { model, kind: 'embeddings' });
   const call = { capability, input: toEmbeddingInput(request) };
   const { output, routing, isReplayed } = await callModel(ctx, order, call);
   const { success, data } = EmbeddingResult.safeParse(output);
@@ -230,7 +170,7 @@ function createChatEvents(head: ChatHead, onLeft: () => void): ChatEvents {
  * @throws AppError as `completeChat`, until then
  */
 export async function streamChat(
-  ctx: CallCtx,
+  ctx: ModelCtx,
   order: ChatOrder,
   toError: (error: AppError) => JsonObject,
 ): Promise<Readable> {

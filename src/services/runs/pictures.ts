@@ -9,7 +9,7 @@ import {
   timelinePage,
 } from '../../contracts/run-picture.ts';
 import { analyseDefinition, showGraph } from '../../core/definition/compile.ts';
-import { levelOfModel } from '../../core/ladder/levels.ts';
+import { type LevelModels, levelOfModel, readLevelModels } from '../../core/ladder/levels.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
 import {
@@ -73,19 +73,24 @@ function toUsd(nano: string | null): number {
   return fromNanoUsd(BigInt(nano ?? 0));
 }
 
+interface TimelineFacts {
+  readonly ready: ReadyTimes;
+  readonly models: LevelModels;
+}
+
 const readers: Readonly<
-  Record<TimelineColumn, (row: TimelineRow, ready: ReadyTimes) => string | number | null>
+  Record<TimelineColumn, (row: TimelineRow, facts: TimelineFacts) => string | number | null>
 > = {
   step_id: (row) => row.step_id,
   item: (row) => row.item,
   attempt_id: (row) => row.attempt_id,
   decision_id: (row) => decisionIdOf(row.attempt_id),
   revision: (row) => row.revision,
-  level: (row) => (row.is_model ? levelOfModel(row.capability) : null),
+  level: (row, { models }) => (row.is_model ? levelOfModel(models, row.capability) : null),
   endpoint: (row) => row.endpoint,
   state: (row) => row.state,
   ambiguity: (row) => row.ambiguity,
-  ready_at: (row, ready) => readyAt(row, ready)?.toISOString() ?? null,
+  ready_at: (row, { ready }) => readyAt(row, ready)?.toISOString() ?? null,
   started_at: (row) => row.started_at.toISOString(),
   finished_at: (row) => row.finished_at?.toISOString() ?? null,
   expected_ms: (row) => row.expected_ms,
@@ -98,7 +103,7 @@ const readers: Readonly<
 
 /** @throws AppError `not_found`, `request_invalid` for a cursor that is none */
 export async function readTimeline(
-  ctx: Pick<ServerCtx, 'db'>,
+  ctx: Pick<ServerCtx, 'db' | 'config'>,
   key: RunKey,
   cursor: string | undefined,
 ): Promise<RunTimeline> {
@@ -107,10 +112,11 @@ export async function readTimeline(
   const after = cursor === undefined ? null : decodeCursor(cursor);
   const rows = await listTimeline(db, run.run_id, { after, limit: timelinePage + 1 });
   const ready = readinessOf(run, await listStepTimes(db, run.run_id));
+  const facts = { ready, models: readLevelModels(ctx.config.LADDER_LEVELS) };
   const columns = TimelineColumn.options;
   const { items, next_cursor } = toPage(rows, timelinePage, {
     key: (row) => row.attempt_id,
-    item: (row) => columns.map((column) => readers[column](row, ready)),
+    item: (row) => columns.map((column) => readers[column](row, facts)),
   });
   return { columns, rows: items, next_cursor };
 }

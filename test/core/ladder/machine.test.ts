@@ -247,7 +247,6 @@ describe('the escalation ladder', () => {
       type: 'execute',
       level: 1,
       label: 'fast model',
-      capability: 'model.fast',
       transients: 1,
       malformed: 'error g',
     });

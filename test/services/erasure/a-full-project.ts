@@ -157,6 +157,7 @@ async function fillOffice({ db, mark }: World, project_id: string, other: string
     project_id: other,
     data: { projects: [project_id, other] },
   });
+  await db('model_alias').insert({ project_id, name: mark, capability: 'model.fast', set_by: mark });
   await db('idempotency').insert({
     project_id,
     request: 'POST /x',

@@ -43,9 +43,10 @@ export async function openForStep(ctx: Ctx, failed: FailedStep): Promise<Advance
   return readPosition(ctx.db, row);
 }
 
-async function openLadderOfStep({ db }: Ctx, failed: FailedStep): Promise<EscalationRow> {
+async function openLadderOfStep(ctx: Ctx, failed: FailedStep): Promise<EscalationRow> {
+  const { db } = ctx;
   const previous = await findPrevious(db, failed);
-  const escalation = { ...newStepEscalation(failed, await readUnixTime(db)), previous_id: previous };
+  const escalation = { ...newStepEscalation(ctx, failed, await readUnixTime(db)), previous_id: previous };
   const isNew = await insertEscalation(db, escalation);
   const row = isNew
     ? await requireEscalation(db, escalation.escalation_id)
@@ -62,12 +63,12 @@ async function findPrevious(db: Db, { run_id, step_id, item }: FailedStep): Prom
   return known?.escalation_id ?? null;
 }
 
-function newStepEscalation(failed: FailedStep, now: number): NewEscalation {
+function newStepEscalation(ctx: Pick<Ctx, 'config'>, failed: FailedStep, now: number): NewEscalation {
   const { policy, capability, pipeline, step_id, run_id, item } = failed;
   const ladder = openStepLadder(failed, { now, fingerprintOf });
   const surroundings = { capability, capability_version: null, pipeline, step_id, tags: failed.tags };
   return {
-    ...newEscalation(failed.project_id, ladder),
+    ...newEscalation(ctx, failed.project_id, ladder),
     job_type: capability,
     prompt: `Correct the input of step ${step_id} of ${pipeline} for ${capability}.`,
     context: failed.input,
@@ -98,7 +99,7 @@ export async function openLadderOfJob(
   const { job_type, prompt, repo_context = '', signals, escalation_level } = request;
   const state = startLadder({ start_level: escalation_level, ...carryLists(request, fingerprintOf) });
   const escalation: NewEscalation = {
-    ...newEscalation(caller.project_id, newLadder(state, { vouches: isAdmin(caller) })),
+    ...newEscalation(ctx, caller.project_id, newLadder(state, { vouches: isAdmin(caller) })),
     job_type,
     prompt,
     context: contextOf(request),
@@ -111,7 +112,7 @@ export async function openLadderOfJob(
   return askAtOnce(ctx, await requireEscalation(db, escalation.escalation_id));
 }
 
-function newEscalation(project_id: string, ladder: Ladder): NewEscalation {
+function newEscalation(ctx: Pick<Ctx, 'config'>, project_id: string, ladder: Ladder): NewEscalation {
   const { command } = ladder;
   const level = command.type === 'execute' ? command.level : humanLevel;
   return {
@@ -127,7 +128,7 @@ function newEscalation(project_id: string, ladder: Ladder): NewEscalation {
     previous_id: null,
     ...storeLadder(ladder),
     escalation_level: level,
-    model_spec: modelSpecOf(level),
+    model_spec: modelSpecOf(ctx, level),
     fingerprint: null,
     max_usd: null,
   };

@@ -115,7 +115,7 @@ export async function storeProgress(ctx: Ctx, row: EscalationRow, progress: Prog
     await recordUses(trx, row, progress);
     await learnFromReview(trx, row, progress);
     const stored = await settleOutcome(trx, row, { progress, question });
-    await storeTransition(trx, { ...changeOf(row, progress), ...stored });
+    await storeTransition(trx, { ...changeOf(ctx, row, progress), ...stored });
     await tellRun(trx, row, { progress, stored });
     await progress.also?.(trx);
     return stored;
@@ -254,11 +254,11 @@ async function askPerson(
   return review;
 }
 
-function changeOf(row: EscalationRow, { next, execution }: Progress) {
+function changeOf(ctx: Ctx, row: EscalationRow, { next, execution }: Progress) {
   const { escalation_id, transition } = row;
   const { history, command } = next;
   const level = command.type === 'execute' ? command.level : row.escalation_level;
-  const made = execution === undefined ? row.model_spec : modelSpecOf(execution.level, execution.model);
+  const made = execution === undefined ? row.model_spec : modelSpecOf(ctx, execution.level, execution.model);
   const hasGrown = history.length > row.escalation_history.length;
   const isKnownError = hasGrown && execution?.end.kind !== 'no_template';
   return {
@@ -267,7 +267,7 @@ function changeOf(row: EscalationRow, { next, execution }: Progress) {
     ...storeLadder(next),
     escalation_level: level,
     leader_id: row.leader_id,
-    model_spec: command.type === 'execute' ? modelSpecOf(command.level) : made,
+    model_spec: command.type === 'execute' ? modelSpecOf(ctx, command.level) : made,
     active_skills: execution === undefined ? row.active_skills : activeSkillsOf(execution),
     fingerprint: row.fingerprint ?? (isKnownError ? (history.at(-1)?.fingerprint ?? null) : null),
   };

@@ -8,7 +8,7 @@ import type { ModelSpec } from '../../../contracts/escalation.ts';
 import type { Failure } from '../../../contracts/primitives.ts';
 import { maskError } from '../../../core/ladder/error-text.ts';
 import type { Ladder } from '../../../core/ladder/ladder.ts';
-import { humanLevel, labelOf, modelOf } from '../../../core/ladder/levels.ts';
+import { humanLevel, labelOf, modelOf, readLevelModels } from '../../../core/ladder/levels.ts';
 import type { LadderPosition, LadderStage } from '../../../core/workflow-payloads.ts';
 import type { StepItemKey } from '../../../db/attempt/attempt.ts';
 import type { Db } from '../../../db/connect.ts';
@@ -16,6 +16,7 @@ import { type EscalationRow, type NewEscalation, readEscalation } from '../../..
 import { readStepState } from '../../../db/escalation/escalation-transition.ts';
 import { readReview } from '../../../db/review/review.ts';
 import { AppError } from '../../../errors/app-error.ts';
+import type { Ctx } from '../../context.ts';
 
 type StoredColumns = Pick<NewEscalation, 'ladder' | 'escalation_history' | 'escalation_advice'>;
 
@@ -48,8 +49,13 @@ export function stepOf({ run_id, step_id, item }: EscalationRow): StepItemKey | 
   return run_id === null || step_id === null ? null : { run_id, step_id, item: item ?? 0 };
 }
 
-export function modelSpecOf(level: number, model: string | null = null): ModelSpec {
-  return { level, label: labelOf(level), capability: modelOf(level), model };
+export function modelSpecOf(
+  { config }: Pick<Ctx, 'config'>,
+  level: number,
+  model: string | null = null,
+): ModelSpec {
+  const capability = modelOf(readLevelModels(config.LADDER_LEVELS), level);
+  return { level, label: labelOf(level), capability, model };
 }
 
 /** `delay_ms`: nothing was done yet; repeat the transition after it. */

@@ -10,7 +10,7 @@ import { parseJson } from '../../../core/json/text.ts';
 import { isPlainObject } from '../../../core/json/values.ts';
 import { classOfModelCall, type FailureClass } from '../../../core/ladder/classify-failure.ts';
 import type { AdviceEnd } from '../../../core/ladder/drive.ts';
-import { modelOf } from '../../../core/ladder/levels.ts';
+import { modelOf, readLevelModels } from '../../../core/ladder/levels.ts';
 import type { Ctx } from '../../context.ts';
 import { type PromptMessage, writeAdvisePrompt } from '../prompts.ts';
 import { type AnswerKind, answerSchemas, readAdvise } from './model-answer.ts';
@@ -55,18 +55,20 @@ const retry: RetrySettings = {
 const answerWithinMs = 180_000;
 
 /** Whether the level's model may have an instance. */
-export function hasModel({ fleet }: Pick<Ctx, 'fleet'>, level: number): boolean {
-  const capability = modelOf(level);
+export function hasModel({ fleet, config }: Pick<Ctx, 'fleet' | 'config'>, level: number): boolean {
+  const capability = modelOf(readLevelModels(config.LADDER_LEVELS), level);
   if (capability === null) return false;
   return fleet.of(capability).instances.some(({ state }) => state === 'up' || state === 'suspect');
 }
 
+type AskCtx = Pick<Ctx, 'callCapability' | 'fleet' | 'config'>;
+
 export async function askModel(
-  ctx: Pick<Ctx, 'callCapability' | 'fleet'>,
+  ctx: AskCtx,
   call: ModelCall,
   { level, kind, messages }: ModelQuestion,
 ): Promise<ModelEnd> {
-  const capability = modelOf(level);
+  const capability = modelOf(readLevelModels(ctx.config.LADDER_LEVELS), level);
   if (capability === null || !hasModel(ctx, level)) return { kind: 'unavailable' };
   const end = await ctx.callCapability({
     projectId: call.projectId,
@@ -123,7 +125,7 @@ function failed(error: Failure): ModelEnd {
 
 /** Asks a level's model for advice, for a job or for a step. */
 export async function askAdvisor(
-  ctx: Pick<Ctx, 'callCapability' | 'fleet'>,
+  ctx: AskCtx,
   call: ModelCall,
   { level, facts }: { readonly level: number; readonly facts: JsonObject },
 ): Promise<AdviceEnd> {

@@ -40,9 +40,9 @@ async function costOf({ db }: Ctx, { projectId, owner }: Asker): Promise<number>
   return fromNanoUsd(BigInt((await readCallCost(db, projectId, owner)).cost_nano));
 }
 
-function factsOf(execution: LevelExecution) {
+function factsOf(ctx: Ctx, execution: LevelExecution) {
   return {
-    model_spec: modelSpecOf(execution.level, execution.model),
+    model_spec: modelSpecOf(ctx, execution.level, execution.model),
     active_skills: [...activeSkillsOf(execution)],
   };
 }
@@ -73,7 +73,7 @@ async function answerHuman(
     error: exhaustedText,
     new_level: humanLevel,
     review_id,
-    model_spec: modelSpecOf(humanLevel),
+    model_spec: modelSpecOf(ctx, humanLevel),
     active_skills: [],
     cost_usd: await costOf(ctx, asker),
   };
@@ -129,7 +129,7 @@ async function answerFailure(
     error,
     attempt: failed,
     ...(isHuman ? { new_level: humanLevel } : next),
-    ...factsOf(execution),
+    ...factsOf(ctx, execution),
     cost_usd: await costOf(ctx, call.asker),
   };
 }
@@ -155,7 +155,7 @@ async function answerSuccess(
     success: true,
     result,
     ...(skill === null ? {} : { skill_candidate: skill }),
-    ...factsOf(execution),
+    ...factsOf(ctx, execution),
     cost_usd: await costOf(ctx, call.asker),
   };
 }

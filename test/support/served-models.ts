@@ -1,0 +1,43 @@
+/** Instances of the sample `model`, on the scripted provider of a test and the router of its API. */
+import { readModelSettings } from '../../capabilities/model/configuration.ts';
+import { defineEmbedding } from '../../capabilities/model/define-embedding.ts';
+import { defineModel } from '../../capabilities/model/define-model.ts';
+import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
+import type { Decision } from '../../src/contracts/decision.ts';
+import { serve } from '../capability/support/capabilities.ts';
+import type { TestApi } from './api.ts';
+import type { ModelServer } from './model-server.ts';
+import { waitFor } from './wait.ts';
+
+interface ServedModels {
+  /** @param more settings of the instance; the router knows it when this resolves */
+  start(name: string, more?: Record<string, string>): Promise<RunningInstance>;
+  stop(): Promise<void>;
+}
+
+export function createServedModels(api: TestApi, provider: ModelServer): ServedModels {
+  const instances: RunningInstance[] = [];
+  return {
+    start: async (name, more = {}) => {
+      const settings = readModelSettings({
+        MODEL_CAPABILITY: name,
+        MODEL_PROVIDER: 'openai-compatible',
+        MODEL_BASE_URL: provider.url,
+        MODEL_NAME: 'small',
+        ...more,
+      });
+      const capability = name.startsWith('embed.') ? defineEmbedding(settings) : defineModel(settings);
+      const instance = await serve(capability, { ROUTER_URL: api.url, ROUTER_TOKEN: api.apiKey });
+      instances.push(instance);
+      await waitFor('the router to know it', async () => {
+        const answer = await api.call('/v1/route', { body: { capability: name } });
+        const { candidates = [] } = (await answer.json()) as Partial<Decision>;
+        return candidates.some(({ endpoint }) => endpoint === instance.endpoint);
+      });
+      return instance;
+    },
+    stop: async () => {
+      await Promise.all(instances.map((instance) => instance.stop()));
+    },
+  };
+}
