@@ -16,7 +16,7 @@ import {
   spend,
   spendItems,
 } from './evaluation.ts';
-import { type RootName, rootNames, type SkillRootName, skillRootNames, tokenPatterns } from './language.ts';
+import { type AnyRootName, rootNames, skillRootNames, tokenPatterns, wrapRootNames } from './language.ts';
 
 // The filters of pipeline definitions: one row owns name, argument, documentation and behaviour. A filter never
 // receives a missing value (evaluation continues at the next `??`), and rejects a value of the wrong type.
@@ -192,7 +192,7 @@ export const knownFilters: Readonly<Record<AnyFilterName, ExpressionFilter>> = {
 };
 
 export interface Dialect {
-  readonly roots: readonly (RootName | SkillRootName)[];
+  readonly roots: readonly AnyRootName[];
   readonly filterNames: readonly AnyFilterName[];
   /** The suggestion for an unknown root that resembles none. */
   readonly rootHint: string;
@@ -208,4 +208,10 @@ export const skillDialect: Dialect = {
   roots: skillRootNames,
   filterNames: Object.keys(knownFilters) as AnyFilterName[],
   rootHint: 'a field of the failing input is written input.<field>',
+};
+
+export const wrapDialect: Dialect = {
+  roots: wrapRootNames,
+  filterNames: Object.keys(knownFilters) as AnyFilterName[],
+  rootHint: 'a field of the input is written input.<field>',
 };

@@ -48,6 +48,11 @@ export function isRootName(name: string): name is RootName {
 export const skillRootNames = ['input', 'match'] as const;
 export type SkillRootName = (typeof skillRootNames)[number];
 
+/** Roots of paths in the file of a wrapped capability: the call, and the answers of the other side. */
+export const wrapRootNames = ['input', 'files', 'answer', 'submitted', 'call'] as const;
+
+export type AnyRootName = RootName | SkillRootName | (typeof wrapRootNames)[number];
+
 /** Bounds that keep every expression cheap to evaluate. */
 export const expressionLimits = {
   /** Bytes (UTF-8) of one string that holds an expression. */
