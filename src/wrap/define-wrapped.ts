@@ -114,9 +114,14 @@ function prerequisiteOf({ program }: PreparedKind): Prerequisite[] {
   return [{ name: program, check }];
 }
 
-function withCost(output: JsonObject): JsonObject {
-  const properties = asObject(output.properties ?? {}) ?? {};
-  return { ...output, properties: { ...properties, cost_usd: { type: 'number', minimum: 0 } } };
+/** The schema stays as written: all instances of one version must have the same, whatever their price. */
+function requireCostField(output: JsonObject, compile: WrapCompiler): void {
+  const isAllowed =
+    output.additionalProperties !== false || Object.hasOwn(Object(output.properties), 'cost_usd');
+  if (isAllowed) return;
+  const message = 'the schema allows no cost_usd, which a measured call adds to its output';
+  const suggestion = 'add the property cost_usd: {type: number}';
+  compile.refuse({ code: 'cost_refused', pointer: '/output', message, suggestion });
 }
 
 function requireSchemas(
@@ -141,6 +146,7 @@ export function defineWrapped(file: WrapFile, kind: PreparedKind, compile: WrapC
   ];
   requireSchemas(file, { input, output }, compile);
   const measures = compileMeasures(file, compile);
+  if (measures.length > 0) requireCostField(output ?? {}, compile);
   const wrapped: Wrapped = {
     kind,
     files: withDefaultUploads(compileFiles(file.files, compile), defaults, compile),
@@ -159,7 +165,7 @@ export function defineWrapped(file: WrapFile, kind: PreparedKind, compile: WrapC
     cost_model: { type, rate_usd, ...(notes === undefined ? {} : { notes }) },
     settle: measures.length > 0 ? 'reported' : 'computed',
     input: input ?? {},
-    output: measures.length > 0 ? withCost(output ?? {}) : (output ?? {}),
+    output: output ?? {},
     prerequisites: prerequisiteOf(kind),
     exec: (given, context) => performInTime(wrapped, given, context),
   });

@@ -51,7 +51,7 @@ function replaceVariables(text: string, pointer: string, walk: VariableWalk): st
   const place = placeOf(pointer);
   const literal = findLiteralSecret(text, place);
   if (literal !== null) {
-    const suggestion = 'set a variable of the environment, and write its name in ${ }';
+    const suggestion = 'set a variable of the environment and write its name instead, after $ and in braces';
     walk.faults.push({ code: 'secret_literal', pointer, message: literal, suggestion });
     return text;
   }

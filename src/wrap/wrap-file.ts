@@ -14,16 +14,21 @@ import { readJson } from '../definitions/source/read-json.ts';
 import { readYaml } from '../definitions/source/read-yaml.ts';
 import { detectFormat, type SourceNode } from '../definitions/source/source-node.ts';
 import { FilesPart } from './call-files.ts';
+import { comfyui } from './comfyui.ts';
 import { command } from './command.ts';
 import { defineWrapped } from './define-wrapped.ts';
 import { createHider, readEnvironment } from './environment.ts';
 import { cog, fal, replicate } from './hosted.ts';
 import { http } from './http.ts';
+import { openai } from './openai.ts';
 import { createCompiler, type WrapFault } from './templates.ts';
 import { Span, type WrapHost, type WrapKind } from './wrap-kind.ts';
 
 /** The kinds by the name that `kind` has in the file; the part of the kind has the same name. */
-const kinds = { command, http, replicate, fal, cog } as const satisfies Record<string, WrapKind>;
+const kinds = { command, http, openai, comfyui, replicate, fal, cog } as const satisfies Record<
+  string,
+  WrapKind
+>;
 type KindName = keyof typeof kinds;
 const kindNames = Object.keys(kinds) as [KindName, ...KindName[]];
 
@@ -108,7 +113,7 @@ function innerIssues(issue: WrapIssue): readonly WrapIssue[] {
     : (meant ?? []).map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }));
 }
 
-function describeIssue(issue: WrapIssue, schema: z.ZodType, { root, text }: SourceText): UnplacedFinding[] {
+function describeIssue(issue: WrapIssue, schema: z.ZodType, { root, text }: WrapText): UnplacedFinding[] {
   if (issue.code === 'invalid_key') {
     const pointer = extendPointer('', ...issue.path.map(String));
     return [
@@ -134,7 +139,7 @@ function describeIssue(issue: WrapIssue, schema: z.ZodType, { root, text }: Sour
   }));
 }
 
-interface SourceText {
+interface WrapText {
   readonly root: SourceNode;
   readonly text: string;
 }
@@ -147,7 +152,7 @@ type WrapReading = { readonly capability: Capability } | { readonly findings: re
 type WrapShape = { readonly file: WrapFile; readonly part: unknown } | { readonly faults: UnplacedFinding[] };
 
 /** Other kinds have other keys, so an unknown kind is the only fault that is reported. */
-function readShape(value: Json, source: SourceText): WrapShape {
+function readShape(value: Json, source: WrapText): WrapShape {
   const kind = z.looseObject({ kind: z.enum(kindNames) }).safeParse(value);
   if (!kind.success) {
     return { faults: kind.error.issues.flatMap((issue) => describeIssue(issue, z.unknown(), source)) };
