@@ -15,7 +15,7 @@ import { createWriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Agent, type BodyInit, fetch, type Response } from 'undici';
-import { CallFailure, type CallFailureStatus } from '../capability/index.ts';
+import { CallFailure, type CallFailureStatus, isCallFailure } from '../capability/call-failure.ts';
 import type { Json } from '../contracts/primitives.ts';
 
 /** An answer may take as long as the timeout of the call allows. */
@@ -141,6 +141,17 @@ export async function askJson(exchange: Exchange): Promise<Json> {
   }
 }
 
+/** Writes the body of an answer into a file, whatever its size. */
+export async function saveBody({ body }: Response, path: string, signal: AbortSignal): Promise<void> {
+  const source = body === null ? Readable.from([]) : Readable.fromWeb(body);
+  try {
+    await pipeline(source, createWriteStream(path), { signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw providerFailure('provider_unavailable', `the file of the answer broke off: ${causeOf(error)}`);
+  }
+}
+
 interface Origin {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -161,11 +172,12 @@ export async function downloadFile(
     if (isOwn && response.status >= 300 && response.status < 400 && location !== null) {
       response = await fetch(new URL(location, url), { signal, dispatcher: agent });
     }
-    if (!response.ok || response.body === null) throw new Error(`it was answered ${response.status}`);
-    await pipeline(Readable.fromWeb(response.body), createWriteStream(path), { signal });
+    if (!response.ok) throw new Error(`it was answered ${response.status}`);
+    await saveBody(response, path, signal);
     return response.headers.get('content-type')?.split(';')[0]?.trim();
   } catch (error) {
     signal.throwIfAborted();
+    if (isCallFailure(error)) throw error;
     const { host } = new URL(url);
     throw providerFailure(
       'provider_unavailable',

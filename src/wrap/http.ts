@@ -1,5 +1,5 @@
 /** Kind `http`: one request, or a request that starts a job and others that ask for its state. */
-import { writeFile } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { FormData } from 'undici';
 import { z } from 'zod';
 import { Json } from '../contracts/primitives.ts';
@@ -12,6 +12,7 @@ import {
   providerFailure,
   readBytes,
   requireOrigin,
+  saveBody,
 } from './exchange.ts';
 import { createJobRunner, type JobState, pollFields } from './poll-job.ts';
 import type { Evaluate } from './templates.ts';
@@ -65,6 +66,11 @@ function compileHeaders({ headers }: HttpPart, { compile }: WrapHost): Evaluate<
   };
 }
 
+/** Headers for downloads of files, which happen when no expression is evaluated any more. */
+function withoutExpressions(headers: HttpPart['headers']): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([, value]) => !value.includes('{{')));
+}
+
 /** Values that are paths of downloaded files become parts with the file. */
 function compileForm(written: Readonly<Record<string, string>>, { compile }: WrapHost) {
   const rows = Object.entries(written).map(
@@ -87,13 +93,13 @@ function compileForm(written: Readonly<Record<string, string>>, { compile }: Wra
 async function readAnswer(exchange: Exchange, { context, keep }: WrappedCall): Promise<Json> {
   const response = await openExchange(exchange);
   const type = response.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? '';
+  if (type !== '' && !type.startsWith('text/') && !type.endsWith('json')) {
+    const path = await context.media.temporaryPath('answer');
+    await saveBody(response, path, exchange.signal);
+    return { file: keep(path, type), content_type: type, size: (await stat(path)).size };
+  }
   const bytes = await readBytes(response, exchange);
   if (type.startsWith('text/')) return bytes.toString('utf8');
-  if (type !== '' && !type.endsWith('json')) {
-    const path = await context.media.temporaryPath('answer');
-    await writeFile(path, bytes);
-    return { file: keep(path, type), content_type: type, size: bytes.length };
-  }
   if (bytes.length === 0) return null;
   try {
     return JSON.parse(bytes.toString('utf8')) as Json;
@@ -156,7 +162,7 @@ export const http = defineKind({
       defaults: {},
       fileForm: 'data_uri',
       writesFiles: false,
-      origin: { url: part.url.replace(/\{\{.*$/s, ''), headers: part.headers },
+      origin: { url: part.url.replace(/\{\{.*$/s, ''), headers: withoutExpressions(part.headers) },
       perform: async (call) => {
         if (jobs === null || poll === null)
           return readAnswer(await toExchange(call, call.context.signal), call);

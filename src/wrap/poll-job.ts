@@ -9,13 +9,14 @@
  * J4. A job that failed, or that the other side no longer knows, is forgotten: the next attempt submits a new one.
  */
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { access, constants, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { CallFailure, isCallFailure } from '../capability/call-failure.ts';
 import { Json } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
+import { parseJson } from '../core/json/text.ts';
 import { canonicalJson } from '../core/json/values.ts';
 import { Span, type WrapHost, type WrappedCall } from './wrap-kind.ts';
 
@@ -73,11 +74,22 @@ function createStore(host: WrapHost) {
   return {
     read: async (key: string, input: string): Promise<Json | undefined> => {
       const text = await readFile(fileOf(key), 'utf8').catch(() => 'null');
-      const kept = KeptJob.safeParse(JSON.parse(text));
+      const kept = KeptJob.safeParse(parseJson(text));
       return kept.success && kept.data.input === input ? kept.data.submitted : undefined;
     },
+    /** @throws CallFailure when jobs cannot be kept here, before one is paid */
+    requireFolder: async (): Promise<void> => {
+      try {
+        await mkdir(folder, { recursive: true, mode: 0o700 });
+        await access(folder, constants.W_OK);
+      } catch (cause) {
+        throw new CallFailure(502, `the folder ${folder} for jobs cannot be written`, {
+          code: 'state_unwritable',
+          cause,
+        });
+      }
+    },
     write: async (key: string, kept: z.infer<typeof KeptJob>): Promise<void> => {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
       const fresh = `${fileOf(key)}~${process.pid}`;
       await writeFile(fresh, JSON.stringify(kept), { flush: true, mode: 0o600 });
       await rename(fresh, fileOf(key));
@@ -136,8 +148,9 @@ async function follow(
 function createSubmissions(host: WrapHost) {
   const store = createStore(host);
   const submitting = new Map<string, Promise<Json>>();
-  void store.sweep();
+  void store.sweep().catch(() => undefined);
   const submit = async (job: RemoteJob, key: string, input: string): Promise<Json> => {
+    await store.requireFolder();
     const submitted = await job.submit(AbortSignal.timeout(aloneMs));
     await store.write(key, { input, submitted });
     return submitted;

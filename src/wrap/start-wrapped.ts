@@ -47,6 +47,8 @@ export function startWrapped(
   const { file, stateDir, environment } = source;
   const { print, signal } = options;
   if (isKept(environment)) {
+    // A terminal sends SIGINT to both processes.
+    process.on('SIGINT', () => undefined);
     const settings = readSettings({ ...environment, ROUTER_URL: undefined });
     // The process above prints the steps of the start.
     const printLog = (line: string): void => void (/^\d\/8 /.test(line) || print(line));

@@ -226,7 +226,7 @@ export async function startProviderServer(): Promise<ProviderServer> {
 }
 
 /** Runs at the first poll and is done at the second. */
-export function finishJob(job: ProviderJob): void {
+function finishJob(job: ProviderJob): void {
   job.logs = 'step 1 of 2:  50%|#####';
   job.state = job.polls > 1 ? 'done' : 'running';
   if (job.state === 'done') job.output = { text: `made of ${JSON.stringify(job.input)}` };

@@ -184,10 +184,11 @@ it('works with ffmpeg: a file in, a file out, progress on the way', async () => 
   expect(await failedChecks(instance)).toEqual([]);
 });
 
-const hasImageMagick = spawnSync('convert', ['-version']).stdout?.includes('ImageMagick') === true;
+const imageMagick = 'convert';
+const hasImageMagick = spawnSync(imageMagick, ['-version']).stdout?.includes('ImageMagick') === true;
 
 it.runIf(hasImageMagick)('works with ImageMagick', async () => {
-  const text = thumbnail('convert')
+  const text = thumbnail(imageMagick)
     .replace(
       / {2}argv: .*/,
       '  argv: [convert, "{{ files.video }}", -resize, "{{ input.height }}x", "{{ files.clip }}"]',

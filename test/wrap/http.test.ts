@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import { aFolder } from '../capability/support/folders.ts';
@@ -227,6 +228,19 @@ it('joins a submission that is under way, and cancels after cancel_after when no
   leaving.abort();
   await left;
   await waitFor('its cancel', async () => server.jobs[1]?.state === 'cancelled');
+});
+
+it('starts no job when it could not keep it', async () => {
+  const folder = await aFolder();
+  const file = join(folder, 'file');
+  await writeFile(file, '');
+  const instance = await startWrapped(aJob(), { environment: environment(), stateDir: join(file, 'state') });
+  expect(await call(instance, { id: 'a' }, { key: 'k' })).toMatchObject({
+    status: 502,
+    code: 'state_unwritable',
+  });
+  expect(server.jobs).toEqual([]);
+  expect(await call(instance, { id: 'a' })).toMatchObject({ status: 200 });
 });
 
 it('submits anew when the provider has forgotten the job, and after a failed one', async () => {
